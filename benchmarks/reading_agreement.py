@@ -1,6 +1,6 @@
-"""Agreement of the option-letter filter and of lmms-eval's extractors with the blind corpus, by family and language.
+"""Agreement of the option-letter filter and of lmms-eval's extractors with the blind sets, by family and language.
 
-Run ``python benchmarks/reading_agreement.py``; it prints the table of ``docs/answer-extraction.md``.
+Run ``python benchmarks/reading_agreement.py``; it prints the tables of ``docs/answer-extraction.md``.
 """
 
 from __future__ import annotations
@@ -8,11 +8,12 @@ from __future__ import annotations
 import contextlib
 import json
 import random
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-CORPUS = Path(__file__).parent.parent / "tests" / "filters" / "blind_1.jsonl"
+CORPORA = sorted((Path(__file__).parent.parent / "tests" / "filters").glob("blind_*.jsonl"))
 GROUPS = {
     "OpenAI": ("gpt", "o3"),
     "Gemini": ("gemini",),
@@ -24,7 +25,27 @@ GROUPS = {
         "baichuan",
     ),
 }
+LANGUAGES = {
+    "en": "English",
+    "ar": "Arabic",
+    "zh": "Chinese",
+    "nl": "Dutch",
+    "fr": "French",
+    "de": "German",
+    "hi": "Hindi",
+    "it": "Italian",
+    "ja": "Japanese",
+    "ko": "Korean",
+    "pl": "Polish",
+    "pt": "Portuguese",
+    "ru": "Russian",
+    "es": "Spanish",
+    "tr": "Turkish",
+    "vi": "Vietnamese",
+}
 Reader = Callable[[str, Mapping[str, str]], str]
+Read = tuple[dict[str, Any], dict[str, str]]
+"""A row, and what each reader makes of it."""
 
 
 def group_of(family: str) -> str:
@@ -34,7 +55,7 @@ def group_of(family: str) -> str:
 
 def rows() -> list[dict[str, Any]]:
     """The multiple-choice rows in which a letter or a whole-answer text can be read, or none may be."""
-    lines = CORPUS.read_text(encoding="utf-8").splitlines()
+    lines = [line for corpus in CORPORA for line in corpus.read_text(encoding="utf-8").splitlines()]
     return [row for row in map(json.loads, lines) if row["kind"] == "choice" and row.get("by") != "prose-text"]
 
 
@@ -74,27 +95,35 @@ def agrees(row: Mapping[str, Any], read: str) -> bool:
     return read == row["reading"] if len(row["reading"]) == 1 else len(read) != 1
 
 
-def table(readers: Mapping[str, Reader]) -> Iterable[str]:
-    """Lines of the table: responses and agreement, with the wrong letters in brackets, by family group and language."""
+def tables(readers: Mapping[str, Reader]) -> Iterable[str]:
+    """Lines of two tables: responses and agreement, with the wrong letters in brackets, by family and by language."""
     every = rows()
-    names = [*dict.fromkeys([*GROUPS, "other open models"])]
-    languages = sorted({row["language"] for row in every} - {"en"})
-    parts = {name: [row for row in every if group_of(row["family"]) == name] for name in names}
-    parts |= {"in English": [row for row in every if row["language"] == "en"]}
-    parts |= {f"in other languages ({', '.join(languages)})": [row for row in every if row["language"] != "en"]}
-    parts |= {"all": every}
-    yield f"| responses like those of | number | {' | '.join(readers)} |"
-    yield f"|---|---|{'---|' * len(readers)}"
-    for name, chosen in parts.items():
-        cells = []
-        for reader in readers.values():
+    families: dict[str, list[Read]] = defaultdict(list)
+    languages: dict[str, list[Read]] = defaultdict(list)
+    for row in every:
+        read = {}
+        for name, reader in readers.items():
             with contextlib.redirect_stdout(None):
-                found = [reader(row["response"], row["options"]) for row in chosen]
-            agreeing = sum(map(agrees, chosen, found))
-            wrong = sum(len(read) == 1 and read != row["reading"] for row, read in zip(chosen, found, strict=True))
+                read[name] = reader(row["response"], row["options"])
+        families[group_of(row["family"])].append((row, read))
+        languages[LANGUAGES[row["language"]]].append((row, read))
+    order = [name for name in (*GROUPS, "other open models") if name in families]
+    yield from _table("responses like those of", {name: families[name] for name in order}, readers)
+    yield ""
+    yield from _table("language", {name: languages[name] for name in LANGUAGES.values() if name in languages}, readers)
+
+
+def _table(heading: str, parts: dict[str, list[Read]], readers: Iterable[str]) -> Iterable[str]:
+    yield f"| {heading} | number | {' | '.join(readers)} |"
+    yield f"|---|---|{'---|' * len([*readers])}"
+    for name, chosen in {**parts, "all": [one for part in parts.values() for one in part]}.items():
+        cells = []
+        for reader in readers:
+            agreeing = sum(agrees(row, read[reader]) for row, read in chosen)
+            wrong = sum(len(read[reader]) == 1 and read[reader] != row["reading"] for row, read in chosen)
             cells.append(f"{agreeing} ({wrong})")
         yield f"| {name} | {len(chosen)} | {' | '.join(cells)} |"
 
 
 if __name__ == "__main__":
-    print("\n".join(table({"medtasks": ours, **theirs()})))
+    print("\n".join(tables({"medtasks": ours, **theirs()})))

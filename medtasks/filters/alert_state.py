@@ -33,7 +33,7 @@ from dataclasses import dataclass
 from typing import Literal, cast
 
 from medtasks.filters.base import ResponseFilter
-from medtasks.filters.plain_text import plain_text
+from medtasks.filters.plain_text import bounded, plain_text
 from medtasks.filters.reasoned_answer import reply_text
 
 State = Literal["no_alert", "uncertain", "alert"]
@@ -170,7 +170,7 @@ def parse_alert(text: str) -> AlertResponse:
     >>> parse_alert("**Alert** - active bleeding").filtered, parse_alert("The patient is alert.").filtered
     ('alert: active bleeding', '[invalid]')
     """
-    reply = _without_instruction(reply_text(text))
+    reply = _without_instruction(bounded(reply_text(text)))
     if reply in ("[invalid]", "[empty]"):
         return AlertResponse(None, "", cast("AlertStatus", reply[1:-1]))
     if reply.startswith("alert: ") and _reason(reply[7:]) == reply[7:]:

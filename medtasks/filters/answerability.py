@@ -25,7 +25,7 @@ from typing import Literal
 from medtasks.filters.answer_text import answer_text
 from medtasks.filters.base import ResponseFilter
 from medtasks.filters.cues import abstentions
-from medtasks.filters.plain_text import plain_text
+from medtasks.filters.plain_text import bounded, plain_text
 from medtasks.filters.reasoned_answer import reply_text
 
 UNANSWERABLE = "unanswerable"
@@ -77,9 +77,10 @@ def answer_or_unanswerable(text: str) -> str:
     ('unanswerable', 'a polyp')
     """
     answer = _answer(text)
-    if answer == _EMPTY or not plain_text(answer):
+    plain = plain_text(bounded(answer))
+    if answer == _EMPTY or not plain:
         return _EMPTY
-    return UNANSWERABLE if _abstains(answer) else answer
+    return UNANSWERABLE if _abstains(plain) else answer
 
 
 def answerability_status(filtered: str) -> AnswerabilityStatus:
@@ -111,8 +112,7 @@ def _without_label(text: str) -> str:
     return answer[again.end() :].strip() if again else answer
 
 
-def _abstains(answer: str) -> bool:
-    plain = plain_text(answer)
+def _abstains(plain: str) -> bool:
     start = 0
     for label in _LABEL.finditer(plain):
         if any(character.isalnum() for character in plain[label.end() : label.end() + 40]):

@@ -22,7 +22,9 @@ becomes plain text, the plain text a list of statements with a rank each, and th
    outranks every earlier one with other letters, narrows them down (``B or C … the answer is B``), or takes them back
    (``Wait, …``); otherwise all of them count, and so does a doubt after them (``though C is also possible``,
    ``Alternatively C.``). Weaker statements decide in the same way, unless the response was cut off. Labels decide only
-   without any other statement, and if no other option's letter or text is elsewhere in the response, undenied. A label
+   without any other statement, and if no other option's letter or text is elsewhere in the response, undenied. A bare
+   letter behind a sentence counts only if that sentence names no other option, in however short a text (``It is on the
+   left. (B)``), or its own, too. A label
    with an explanation below other prose is discussion, a list of options (``A.``, ``B.``, …) counts only if nothing
    else does.
 6. Below a heading with *answer* or *conclusion* only the text there counts, if it names an option.
@@ -135,7 +137,7 @@ class OptionLetterFilter(ResponseFilter):
         letters: the options; by default those of the document's benchmark. Their texts are the document's ``choices``.
     """
 
-    version = "6"
+    version = "7"
     status = staticmethod(option_status)
 
     def __init__(self, letters: str | None = None) -> None:

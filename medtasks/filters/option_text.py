@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
 
-from medtasks.filters.cues import vocabulary_of
+from medtasks.filters.cues import Vocabulary, vocabulary_of
 from medtasks.filters.plain_text import plain_text
 
 TEXTS = "\ue100-\ue11f"
@@ -136,6 +136,21 @@ def named_letters(plain: str, options: Mapping[str, str]) -> frozenset[str]:
     """
     marked, letters = mark_texts(plain, options)
     return frozenset(letter for sign, letter in letters.items() if sign in marked)
+
+
+def texts_within(sentence: str, options: Mapping[str, str], words: Vocabulary) -> frozenset[str]:
+    """The options whose texts ``sentence`` has, those that prose uses in passing included, undenied.
+
+    >>> sorted(texts_within("It is on the left, not the right.", {"A": "Left", "B": "Right"}, vocabulary_of("")))
+    ['A']
+    """
+    found = set()
+    for form, letter in unique_forms(options).items():
+        for match in re.finditer(rf"(?<!\w){_spelt(form)}(?!\w)", sentence, re.IGNORECASE):
+            clause = max((turn.end() for turn in words["clause_turns"].finditer(sentence, 0, match.start())), default=0)
+            if not words["denies_clause"].search(sentence, clause, match.start()):
+                found.add(letter)
+    return frozenset(found)
 
 
 @lru_cache(maxsize=4096)

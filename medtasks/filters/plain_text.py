@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections import Counter
 
 _SPECIAL_TOKEN = re.compile(r"<\|[^|<>\n]{0,40}\|>|</?(?:s|bos|eos|pad|unk|image)>", re.IGNORECASE)
 _TURN_ENDS = re.compile(
@@ -22,7 +23,28 @@ _EMPHASISED_LETTER = re.compile(
 _EMPHASISED_LABEL = re.compile(r"(?:\*{2,3}|__|`)[ \t]?\(?(?P<letter>[A-Z])[.:)](?=[ \t])")
 _EMPHASIS = re.compile(r"[*`]|(?<![^\W_])_{1,20}|_{1,20}(?![^\W_])")
 _HEADING = re.compile(r"^[ \t]{0,3}#{1,6}[ \t]?", re.MULTILINE)
+_LONGEST = 64_000
+"""Characters that are read at most, half of them at the end."""
+
+_PIECES = re.compile(r"[^.!?。！？\n]{1,2520}[.!?。！？\n]*|[.!?。！？\n]+")
+"""Sentences; of endless ones, pieces whose length is a multiple of the length of most words that a model repeats."""
+
 _BRACKETS = str.maketrans("【】「」『』〔〕〈〉《》", "()()()()()()")
+
+
+def bounded(reply: str) -> str:
+    """A runaway reply without sentences that it repeats, and without its middle if it is still too long."""
+    if len(reply) <= _LONGEST:
+        return reply
+    repeats = Counter[str]()
+    kept = []
+    pieces = _PIECES.findall(reply)
+    for number, piece in enumerate(pieces):
+        repeats[piece] += 1
+        if repeats[piece] <= 2 or number >= len(pieces) - 4:
+            kept.append(piece)
+    text = "".join(kept)
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST // 2]}\n\n{text[-_LONGEST // 2 :]}"
 
 
 def own_turn(text: str) -> str:
@@ -33,7 +55,7 @@ def own_turn(text: str) -> str:
     """
     if "<" not in text:
         return text
-    return next((turn for turn in _TURN_ENDS.split(text) if plain_text(turn)), "")
+    return next((turn for turn in _TURN_ENDS.split(text) if plain_text(bounded(turn))), "")
 
 
 def plain_text(text: str) -> str:

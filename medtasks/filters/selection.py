@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from medtasks.filters.cues import Rank
+from medtasks.filters.cues import MARK, Rank
 from medtasks.filters.mentions import Marked, letters_alone, mark_mentions
-from medtasks.filters.option_text import named_letters, whole_option
-from medtasks.filters.plain_text import own_turn, plain_text
+from medtasks.filters.option_text import named_letters, texts_within, whole_option
+from medtasks.filters.plain_text import bounded, own_turn, plain_text
 from medtasks.filters.statements import (
     Statement,
     claims,
@@ -19,14 +18,9 @@ from medtasks.filters.statements import (
     is_reopened,
     labels,
     retractions,
+    sentence_before,
     sentence_of,
 )
-
-_LONGEST = 64_000
-"""Characters that are read at most, half of them at the end."""
-
-_PIECES = re.compile(r"[^.!?。！？\n]{1,2520}[.!?。！？\n]*|[.!?。！？\n]+")
-"""Sentences; of endless ones, pieces whose length is a multiple of the length of most words that a model repeats."""
 
 _INVISIBLE = re.compile("[\u200b-\u200f\u202a-\u202e\u2060\ufe0f\ufeff]")
 _SIGNS = str.maketrans(dict.fromkeys("✔✅☑√", "✓") | dict.fromkeys("✘❌✕✖☒🚫❎", "✗") | {"\r": "\n", "\u2028": "\n"})
@@ -68,7 +62,7 @@ class Selection:
 
 def selection_of(reply: str, letters: str, options: Mapping[str, str]) -> Selection | None:
     """What a reply without thinking selects; None if it is empty."""
-    plain = _normalised(_bounded(reply))
+    plain = _normalised(bounded(reply))
     if not plain:
         return None
     next_turn = _NEXT_TURN.search(plain, 1)
@@ -77,21 +71,6 @@ def selection_of(reply: str, letters: str, options: Mapping[str, str]) -> Select
         if found.letters:
             return found
     return _selected(plain, letters, options)
-
-
-def _bounded(reply: str) -> str:
-    """A runaway reply without sentences that it repeats, and without its middle if it is still too long."""
-    if len(reply) <= _LONGEST:
-        return reply
-    repeats = Counter[str]()
-    kept = []
-    pieces = _PIECES.findall(reply)
-    for number, piece in enumerate(pieces):
-        repeats[piece] += 1
-        if repeats[piece] <= 2 or number >= len(pieces) - 4:
-            kept.append(piece)
-    text = "".join(kept)
-    return text if len(text) <= _LONGEST else f"{text[: _LONGEST // 2]}\n\n{text[-_LONGEST // 2 :]}"
 
 
 def _normalised(reply: str) -> str:
@@ -126,7 +105,9 @@ def _deciding_letters(plain: str, letters: str, options: Mapping[str, str]) -> S
         found = _deciding(mark_mentions(plain[section.end() :], options), letters)
         if found:
             return found
-    return _deciding(mark_mentions(plain, options), letters)
+    marked = mark_mentions(plain, options)
+    found = _deciding(marked, letters)
+    return [*found, *_texts_beside(marked, found, options)]
 
 
 def _deciding(marked: Marked, letters: str) -> Sequence[Statement]:
@@ -163,9 +144,23 @@ def _undisputed(marked: Marked, letters: str) -> Sequence[Statement]:
     return chosen
 
 
+def _texts_beside(marked: Marked, found: Sequence[Statement], options: Mapping[str, str]) -> Iterator[Statement]:
+    """Other options whose texts, however short, the sentence before a bare letter names: ``It is on the left. (B)``."""
+    if len({one.letters for one in found}) != 1 or not options:
+        return
+    for one in found:
+        if one.bare and not marked.mentions[one.position].own:
+            start, sentence = sentence_before(marked.text, one.position)
+            marks = [marked.mentions[start + mark.start()] for mark in re.finditer(MARK, sentence)]
+            named = texts_within(sentence, options, marked.vocabulary)
+            named = named.union(*(mark.letters for mark in marks if mark.text))
+            if not named & one.letters:
+                yield from (Statement(frozenset(letter), Rank.LABEL, one.position, bare=True) for letter in named)
+
+
 def _labels_at(marked: Marked, places: Iterable[int]) -> list[Statement]:
     mentions = marked.mentions
-    return [Statement(mentions[at].letters, Rank.LABEL, at, mentions[at].text) for at in places]
+    return [Statement(mentions[at].letters, Rank.LABEL, at, mentions[at].text, bare=True) for at in places]
 
 
 def _upheld(firm: Sequence[Statement], taken_back: Sequence[int]) -> list[Statement]:

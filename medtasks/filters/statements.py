@@ -6,6 +6,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 
 from medtasks.filters.cues import DENIED, MARK, OWN, SENTENCE_ENDS, Cue, Rank, Vocabulary
 from medtasks.filters.mentions import Marked
@@ -44,18 +45,23 @@ _LISTED_BELOW = re.compile(rf"{_DECORATION}\n?{_DECORATION}{MARK}[ \t]{{0,3}}[.:
 _DISCUSSED = re.compile(rf"[.)]?[ \t]?(?:{OWN}|[^:\n–—]{{0,60}}?)[)\"]?[ \t]{{0,2}}[:–—-][ \t]{{1,2}}\S+[ \t]\S")
 _LABELLED_LINE = re.compile(rf"{_DECORATION}[{MARK}{DENIED}].")
 _DENIED_LABEL = re.compile(rf"^{_DECORATION}{DENIED}", re.MULTILINE)
+_WORD = re.compile(rf"[\w{MARK}]")
 _ROMAN = frozenset("IVX")
 _ROMAN_LIST = re.compile(r"^\W{0,6}I{2,3}[.):]", re.MULTILINE)
 
 
 @dataclass(frozen=True)
 class Statement:
-    """The text at ``position`` names ``letters`` with this rank; ``text``: by an option's text, without a letter."""
+    """The text at ``position`` names ``letters`` with this rank.
+
+    ``text``: by an option's text, without a letter; ``bare``: a letter that no words call the answer.
+    """
 
     letters: frozenset[str]
     rank: Rank
     position: int
     text: bool = False
+    bare: bool = False
 
 
 def retractions(words: Vocabulary, text: str) -> list[int]:
@@ -68,6 +74,15 @@ def sentence_of(text: str, position: int) -> tuple[int, int]:
     begin = max((match.end() for match in SENTENCE_ENDS.finditer(text, 0, position)), default=0)
     end = SENTENCE_ENDS.search(text, position)
     return begin, end.start() if end else len(text)
+
+
+def sentence_before(text: str, position: int) -> tuple[int, str]:
+    """Start and text of what stands on the line before ``position``: the rest of its sentence, or the one before."""
+    line = max(text.rfind("\n", 0, position) + 1, position - 300)
+    ends = [line, *(match.end() for match in SENTENCE_ENDS.finditer(text, line, position))]
+    while len(ends) > 1 and not _WORD.search(text, ends[-1], position):
+        ends.pop()
+    return ends[-1], text[ends[-1] : position]
 
 
 def has_ended(text: str) -> bool:
@@ -145,35 +160,39 @@ def claims(marked: Marked) -> list[Statement]:
 
 def _rank(words: Vocabulary, text: str, sentence: int, match: re.Match[str], cue: Cue) -> Rank | None:
     """How firm a claim is in its sentence; None if a condition, a question or a negation takes it back."""
-    position, cue_text = match.start("letter"), match[0]
+    position = match.start("letter")
     before = text[max(sentence, match.start() - 200) : match.start()]
-    if words["provided"].match(words["forced"].sub("", text[match.end() : match.end() + 100])):
+    label, behind = text[match.start() : position], text[position + 1 : match.end()]
+    after = text[match.end() : match.end() + 160]
+    return _weighed(words, cue.rank, before, label, behind, after, is_label=bool(match.groupdict().get("sign")))
+
+
+@lru_cache(maxsize=4096)  # a model that loops repeats its claims
+def _weighed(
+    words: Vocabulary, rank: Rank, before: str, label: str, behind: str, after: str, *, is_label: bool
+) -> Rank | None:
+    """The rank of a claim that consists of ``label``, the letter and ``behind``, between two parts of its sentence."""
+    claim = f"{label}{MARK}{behind}"
+    if words["provided"].match(words["forced"].sub("", after[:100])):
         return None
-    if "sign" in match.groupdict() and match["sign"]:
-        if words["final"].search(cue_text):
+    if is_label:
+        if words["final"].search(claim):
             return Rank.FINAL
         if not before.strip(" \t*_#>-•\"'({[|") or words["concludes"].fullmatch(before.strip(" \t,")):
             return Rank.ANSWER
-    label = text[match.start() : position]
     clause = _CLAUSE_ENDS.split(before)[-1] + label
     before = words["forced"].sub("", before + label)
-    if (
-        words["doubts"].search(before)
-        or words["discredits"].search(clause)
-        or words["question"].match(text, position + 1)
-    ):
+    if words["doubts"].search(before) or words["discredits"].search(clause) or words["question"].match(behind + after):
         return None
-    if (cue.rank <= Rank.SUGGESTED or words["qualifies"].search(clause + cue_text)) and words["but"].match(
-        text, match.end()
-    ):
+    if (rank <= Rank.SUGGESTED or words["qualifies"].search(clause + claim)) and words["but"].match(after):
         return None
-    if cue.rank <= Rank.SUGGESTED and words["too"].match(text, match.end()):
+    if rank <= Rank.SUGGESTED and words["too"].match(after):
         return Rank.TENTATIVE
-    if words["final"].match(cue_text):
+    if words["final"].match(claim):
         return Rank.FINAL
-    if words["concludes"].search(before) and cue.rank >= Rank.SUGGESTED:
+    if words["concludes"].search(before) and rank >= Rank.SUGGESTED:
         return Rank.CONCLUDED
-    return Rank.TENTATIVE if cue.rank <= Rank.STATED and words["guesses"].search(clause + cue_text) else cue.rank
+    return Rank.TENTATIVE if rank <= Rank.STATED and words["guesses"].search(clause + claim) else rank
 
 
 def _is_loose_end(marked: Marked, position: int) -> bool:
@@ -220,7 +239,7 @@ def _lone_claims(marked: Marked) -> Iterator[Statement]:
     for at, rank in found.items():
         if at not in listed and not _is_discredited(words, text, at):
             mention = marked.mentions[at]
-            yield Statement(mention.letters, rank, at, mention.text)
+            yield Statement(mention.letters, rank, at, mention.text, bare=True)
 
 
 def _begins_list(marked: Marked, position: int) -> bool:

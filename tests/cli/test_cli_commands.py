@@ -352,6 +352,14 @@ def test_score_reads_predictions_made_elsewhere_and_its_own_folders(medtasks: An
         "of_other_tasks": 0,
     }
     assert predictions == written
+    log = tmp_path / "scored" / "samples" / "mi_cxr_icr.jsonl"
+    first, rest = log.read_text(encoding="utf-8").split("\n", 1)
+    older = {**json.loads(first), "filtered": "[none]"}  # as if an older filter had not read it
+    log.write_text(f"{json.dumps(older)}\n{rest}", encoding="utf-8")
+    changed = medtasks("score", "scored")
+    assert "mi_cxr_icr: filtered changed in 1 samples" in changed.stdout
+    listed = json.loads(medtasks("score", "scored", "--json").stdout)["changes"]
+    assert [(one["sample_id"], one["before"]) for one in listed] == [(older["sample_id"], "[none]")]
     both = medtasks("score", "scored", "--against", "scored")
     assert "mi_cxr_icr (this)  mi_cxr_icr (other)" in both.stdout
     assert "warning: with 5 clusters no difference can be significant at the 5 % level" in both.stdout

@@ -242,6 +242,16 @@ def test_scores_that_were_changed_are_compared_again(tree: Path, tmp_path: Path)
     assert sum("scores.json cannot be read" in note for one in after for note in one.facts.notes) == 1
 
 
+def test_options_named_by_text_are_counted_beside_the_run(tree: Path) -> None:
+    def read_by_text(manifest: dict[str, Any]) -> None:
+        manifest["tasks"][TASK]["readings"] = {"letter": 5, "text": 3}
+
+    edit_json(run_of(tree, "Guess-1B") / "manifest.json", read_by_text)
+    digests, _ = collect([tree])
+    guess = next(one for one in digests if one.facts.model_facts["name"] == GUESS.name)
+    assert f"{TASK}: 3 of 8 options were named by text, not by letter" in guess.facts.notes
+
+
 @pytest.mark.parametrize("damage", [b"", b"PK\x03\x04", b"\x80\x04]."])
 def test_a_damaged_cache_is_made_again(tree: Path, tmp_path: Path, reads: list[str], damage: bytes) -> None:
     fresh, _ = collect([tree], tmp_path / "cache")
