@@ -173,8 +173,8 @@ def _asked(manifest: RunManifest, scores: Mapping[str, Scores]) -> Iterator[str]
         if share := one.cut_off:
             yield f"{task}: {share:.0%} of the responses were cut off at the token limit"
         if texts := one.readings.get("text"):
-            every = texts + one.readings.get("letter", 0)
-            yield f"{task}: {texts:,} of {every:,} options were named by text, not by letter"
+            options = texts + one.readings.get("letter", 0)
+            yield f"{task}: {texts:,} of {options:,} options were named by text, not by letter"
     yield from manifest.problems
     incomplete = sum(scores[task].incomplete for task in manifest.tasks if task in scores)
     if incomplete:
