@@ -1,4 +1,4 @@
-"""S5: verdicts per second of `adjudicate` against what the endpoint can give and against plain openai clients.
+"""S5: verdicts per second of `judge_questions` against what the endpoint can give and against plain openai clients.
 
 The stub judge runs in a process of its own and answers each request after a fixed latency. Its capacity is measured by
 a bare load generator (non-blocking sockets, requests as ready bytes, nothing read but the length) with as many
@@ -32,7 +32,7 @@ os.environ.setdefault("MEDTASKS_DATA", "mini")
 def questions(count: int) -> list[Any]:
     """Distinct responses to one document."""
     from medtasks.benchmarks.documents import task_documents
-    from medtasks.judge.judgement import Question
+    from medtasks.judge.pipeline import Question
 
     document = task_documents("med_cmr_open_sod")[0]
     answer = "Response {}: the pattern on the image speaks for it. " * 4 + document["target"]
@@ -149,16 +149,18 @@ def plain_openai(url: str, count: int, concurrency: int, *, aiohttp: bool) -> No
 
 def ours(url: str, count: int, concurrency: int) -> None:
     """Judge new questions into a new store."""
-    from medtasks.judge.adjudicate import adjudicate
     from medtasks.judge.client import JudgeClient
+    from medtasks.judge.pipeline import judge_questions
     from medtasks.judge.settings import JudgeSettings
     from medtasks.judge.store import VerdictStore
     from medtasks.rubrics.rubric import load_rubric
 
     settings = JudgeSettings(base_url=url, model="stub", concurrency=concurrency)
     with tempfile.TemporaryDirectory() as folder, VerdictStore(Path(folder) / "store") as store:
-        result = asyncio.run(adjudicate(questions(count), load_rubric("med_cmr_open"), JudgeClient(settings), store))
-    assert len(result.verdicts) == count
+        result = asyncio.run(
+            judge_questions(questions(count), load_rubric("med_cmr_open"), JudgeClient(settings), store)
+        )
+    assert len(result.valid) == count
 
 
 def measured(work: Callable[[], None], count: int) -> tuple[float, float]:

@@ -9,11 +9,11 @@ from typing import Any
 from pydantic import BaseModel
 
 from medtasks.errors import MedtasksError
-from medtasks.results.judged import with_judged_scores
 from medtasks.results.learned import with_learned_metrics
 from medtasks.results.manifest import RunManifest
 from medtasks.results.samples import Sample
 from medtasks.results.scored import scored_again
+from medtasks.results.verdict_scores import with_judged_scores
 from medtasks.settings import using
 from medtasks.spec import load_spec
 from medtasks.validation.findings import Finding

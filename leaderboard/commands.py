@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from medtasks.registry import get_benchmark
+from medtasks.results.judge_facts import IMPORTED
 from medtasks.results.manifest import RubricFacts, RunManifest
-from medtasks.results.panel import IMPORTED
 from medtasks.results.scores import COVERAGE
 
 from .redaction import HIDDEN, shown, shown_argument

@@ -12,11 +12,11 @@ from medtasks.errors import MedtasksError, UsageError, first_line
 from medtasks.files import short_hash
 from medtasks.metrics import get_metric
 from medtasks.results.folder import folder_digest, read_run
-from medtasks.results.judged import judged_threshold
 from medtasks.results.manifest import RunManifest
 from medtasks.results.run import pooled_scores
 from medtasks.results.samples import Sample
 from medtasks.results.scores import Scores
+from medtasks.results.verdict_scores import judged_threshold
 from medtasks.spec import load_spec
 
 from .collect import find_runs

@@ -13,14 +13,14 @@ from medtasks.benchmarks.variants import joined_items
 from medtasks.errors import DataError, UsageError
 from medtasks.registry import get_benchmark
 from medtasks.results.folder import RunRecord, folder_digest, read_run
-from medtasks.results.judged import judged_threshold
+from medtasks.results.judge_facts import own_judge_hash
 from medtasks.results.manifest import RunManifest
-from medtasks.results.panel import own_judge_hash
 from medtasks.results.run import scores_of
 from medtasks.results.run_tables import RunTables
 from medtasks.results.samples import Sample, duplicate_ids, without_garbage_collection
 from medtasks.results.scores import Scores
 from medtasks.results.signature import signature
+from medtasks.results.verdict_scores import judged_threshold
 from medtasks.spec import leaf_tasks, load_spec, load_specs
 
 from .board import Timeline

@@ -18,9 +18,9 @@ from medtasks.registry import get_benchmark
 from medtasks.results.confidence import kept_confidences
 from medtasks.results.find import one_run
 from medtasks.results.folder import RunRecord, as_data_error, read_run, write_run
-from medtasks.results.judged import judged_threshold
 from medtasks.results.run import pooled_scores
 from medtasks.results.samples import Repeat, Sample
+from medtasks.results.verdict_scores import judged_threshold
 from medtasks.spec import load_spec, load_specs
 from medtasks.validation.rendered import texts_in
 

@@ -54,6 +54,16 @@ class Frozen(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
+class Compact(Frozen):
+    """A model with many instances: it forgets which fields were given; the names take as much memory as the values."""
+
+    def model_post_init(self, _: Any, /) -> None:
+        object.__setattr__(self, "__pydantic_fields_set__", _UNKNOWN)
+
+
+_UNKNOWN: set[str] = set()
+
+
 class Problem(NamedTuple):
     """One invalid value: pydantic's type of error (or a custom one), the path to the value, and a message."""
 

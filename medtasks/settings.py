@@ -34,7 +34,7 @@ class Settings:
         blind: whether prompts omit their media (``MEDTASKS_BLIND=1``), to measure what text alone achieves.
         max_failed: share of requests that may fail before a run counts as failed (``MEDTASKS_MAX_FAILED``).
         templates: directory of templates that precede the installed ones (``MEDTASKS_TEMPLATES``).
-        judge: the judges of a run (``MEDTASKS_JUDGE``, see :mod:`medtasks.judge.config`); empty for none.
+        judge: the judges of a run (``MEDTASKS_JUDGE``, see :mod:`medtasks.judge.settings`); empty for none.
         rank, processes, on_this_machine: number of this process among those of the command, and how many there are, in
             all and on this machine (``RANK``, ``WORLD_SIZE`` and ``LOCAL_WORLD_SIZE``, set by launchers).
         debug: whether errors are shown with a traceback (``--verbosity DEBUG`` of the harness).

@@ -6,6 +6,16 @@ import re
 from collections.abc import Iterable
 
 _COMMAND = re.compile(r"^:(?=:)|##(?=\[)")
+_LONE_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+def well_formed(text: str) -> str:
+    """``text`` with U+FFFD for lone surrogates, which no UTF-8 file, database or request body can contain.
+
+    >>> well_formed("a\\ud800b") == "a\\ufffdb"
+    True
+    """
+    return text if text.isascii() else _LONE_SURROGATE.sub("\ufffd", text)
 
 
 def one_line(text: str) -> str:

@@ -14,13 +14,13 @@ from medtasks.errors import MedtasksError, first_line
 from medtasks.filters import filter_class
 from medtasks.results.answers import PLAN, Answer, Plan, by_document, read_answers, read_plan
 from medtasks.results.find import unfinished_runs
-from medtasks.results.judged import with_judged_scores
 from medtasks.results.manifest import RunManifest, outcome_counts
 from medtasks.results.replies import Reply
 from medtasks.results.run import pooled_scores
 from medtasks.results.samples import Sample
 from medtasks.results.scored import Answered, scored_samples
 from medtasks.results.scores import MetricScore, Scores
+from medtasks.results.verdict_scores import with_judged_scores
 from medtasks.settings import using
 from medtasks.spec import load_spec
 

@@ -17,9 +17,8 @@ from medtasks.errors import UsageError
 
 if TYPE_CHECKING:
     from medtasks.judge.client import Spent
-    from medtasks.judge.config import JudgeConfig
-    from medtasks.judge.settings import JudgeSettings
-    from medtasks.results.judging import Judged, Progress
+    from medtasks.judge.settings import JudgeConfig, JudgeSettings
+    from medtasks.results.judge_run import Judged, Progress
 
 LONGEST_LINE = 2**26  # bytes of a line in an export
 
@@ -68,11 +67,11 @@ def judge(
     from medtasks.data.lock import held
     from medtasks.harness.numbers import has_numbers, renew_numbers
     from medtasks.judge.agreement import COLUMNS, rows
-    from medtasks.judge.config import read_judges
+    from medtasks.judge.settings import read_judges
     from medtasks.results.find import one_run
     from medtasks.results.folder import read_manifest, read_run, replace_run
     from medtasks.results.judge_report import report_lines
-    from medtasks.results.judging import judge_run, judged_before
+    from medtasks.results.judge_run import judge_run, judged_before
     from medtasks.results.samples import without_garbage_collection
     from medtasks.results.summary import summary
 
@@ -139,7 +138,7 @@ def _limited(config: JudgeConfig, **limits: int | None) -> JudgeConfig:
 
 def _export(judged: Judged, config: JudgeConfig, path: Path) -> None:
     from medtasks.files import replaced
-    from medtasks.judge.config import default_store
+    from medtasks.judge.settings import default_store
     from medtasks.judge.store import VerdictStore
     from medtasks.results.judge_report import exported_lines
 

@@ -24,11 +24,11 @@ from medtasks.data.store import open_prepared
 from medtasks.errors import MedtasksError, UsageError, first_line
 from medtasks.exits import stopped
 from medtasks.files import remove_abandoned
-from medtasks.judge.config import configured_judges
+from medtasks.judge.settings import configured_judges
 from medtasks.packages import warn
 from medtasks.results.answers import SUFFIX, AnswerStore, Plan, folder_key
 from medtasks.results.judge_report import PlainProgress, report_lines
-from medtasks.results.judging import judge_all, model_names
+from medtasks.results.judge_run import judge_all, model_names
 from medtasks.results.manifest import RunManifest, local_stamp, now, task_facts, versions
 from medtasks.results.run import AskedTask, CollectedRun, collect_run, data_facts, finish_run
 from medtasks.results.scored import Answered

@@ -14,13 +14,13 @@ from medtasks.importers.matching import Joined, join
 from medtasks.importers.prediction import Prediction
 from medtasks.importers.verdicts import with_imported_verdicts
 from medtasks.results.folder import RunRecord
-from medtasks.results.judged import judged_threshold, with_judged_scores
 from medtasks.results.learned import with_learned_metrics
 from medtasks.results.manifest import UNKNOWN_PROMPT, RubricFacts, RunManifest, protocol_hash, task_facts, versions
 from medtasks.results.replies import Reply
 from medtasks.results.run import data_facts, pooled_scores
 from medtasks.results.samples import Sample
 from medtasks.results.scored import Answered, scored_samples
+from medtasks.results.verdict_scores import judged_threshold, with_judged_scores
 from medtasks.spec import inner_groups, leaf_tasks, load_spec
 
 

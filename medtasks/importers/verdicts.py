@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 from medtasks.errors import UsageError
 from medtasks.importers.prediction import Prediction
 from medtasks.judge.families import same_family
-from medtasks.judge.judgement import Adjudication, Judgement
+from medtasks.judge.pipeline import Verdicts
 from medtasks.judge.verdict import Verdict, parse_verdict
+from medtasks.results.judge_facts import IMPORTED, imported_hash, rubric_facts
 from medtasks.results.manifest import RubricFacts
-from medtasks.results.panel import IMPORTED, cases_of, imported_hash, panel_responses, rubric_facts, with_verdicts
 from medtasks.results.samples import Sample
 from medtasks.results.scores import COVERAGE
+from medtasks.results.verdict_scores import combined_responses, questions_of, with_verdicts
 from medtasks.rubrics.rubric import load_rubric
 from medtasks.rubrics.scales import Rubric
 from medtasks.spec import load_spec
@@ -49,19 +49,22 @@ def with_imported_verdicts(
     for name in names:
         rubric = load_rubric(name)
         tasks = tuple(task for task, listed in rubrics.items() if name in listed)
-        cases = cases_of(judged, tasks, rubric)
-        judgements = {
-            case.name: _judgement(given.get(case.sample.sample_id, ()), rubric, case.document) for case in cases
+        questions = questions_of(judged, tasks, rubric)
+        verdicts = {
+            judge: Verdicts(
+                {
+                    question.name: _verdict(given.get(question.document["sample_id"], ()), rubric, question.document)
+                    for question in questions
+                }
+            )
         }
-        asked = {judge: Adjudication(judgements)}
-        responses = panel_responses(rubric, "majority", cases, asked)
+        responses = combined_responses(rubric, "majority", questions, verdicts)
         facts = rubric_facts(
             rubric,
             tasks,
             {judge: identity},
             responses,
-            cases,
-            asked,
+            verdicts,
             rule="majority",
             threshold=COVERAGE,
             warnings=() if warning is None else (warning,),
@@ -72,12 +75,12 @@ def with_imported_verdicts(
     return judged, known
 
 
-def _judgement(given: Sequence[Prediction], rubric: Rubric, document: Mapping[str, Any]) -> Judgement:
+def _verdict(given: Sequence[Prediction], rubric: Rubric, document: Mapping[str, Any]) -> Verdict:
     """The verdict in the rows of a sample, or why there is none."""
     readings = [parse_verdict(json.dumps(one.verdict), rubric, document) for one in given if one.verdict is not None]
     valid = [reading for reading in readings if isinstance(reading, Verdict)]
     if not valid:
-        return Judgement(None, None, "the file has no valid verdict" if readings else "the file has no verdict")
+        return Verdict(unjudged="the file has no valid verdict" if readings else "the file has no verdict")
     if any(one.scores != valid[0].scores for one in valid):
-        return Judgement(None, None, "the file has contradicting verdicts")
-    return Judgement(None, replace(valid[0], extra_keys=0), None)
+        return Verdict(unjudged="the file has contradicting verdicts")
+    return Verdict(scores=valid[0].scores, reasons=valid[0].reasons)

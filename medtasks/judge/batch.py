@@ -17,8 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from medtasks.cache import cache_root
 from medtasks.files import canonical_json, replaced, short_hash
-from medtasks.judge.endpoint import LARGEST_BODY, Endpoint, FailedAttempt
-from medtasks.judge.request import JudgeAnswer, Messages
+from medtasks.judge.endpoint import LARGEST_BODY, Endpoint, FailedAttempt, JudgeAnswer, Messages
 from medtasks.judge.settings import JudgeSettings
 
 if TYPE_CHECKING:

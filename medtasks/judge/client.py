@@ -4,22 +4,48 @@ from __future__ import annotations
 
 import asyncio
 import random
-from dataclasses import dataclass, fields
+from collections.abc import Callable
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 from medtasks.errors import MedtasksError, UsageError
 from medtasks.judge.batch import BatchEndpoint
-from medtasks.judge.endpoint import REDIRECTS, Endpoint, FailedAttempt
-from medtasks.judge.rate_limiter import RateLimiter
-from medtasks.judge.request import BUDGET, JudgeAnswer, JudgeRequest, Messages, Unanswered
+from medtasks.judge.endpoint import REDIRECTS, Endpoint, FailedAttempt, JudgeAnswer, Messages
 from medtasks.judge.settings import JudgeSettings
 
+BUDGET = "budget"
+"""The reason of a request that was not sent because the budget was spent."""
+GROWTH = 2  # answers
 LONGEST_BACKOFF = 30.0  # seconds
 OUTAGE = 50  # requests
 READING = 0.001  # seconds before an answer is returned, so that waiting requests are sent before it is parsed
 
 _OWN_FAULT = frozenset({400, 413, 415, 422})  # statuses about the request, not about the endpoint
 _SHUT_OUT = REDIRECTS | {401, 403, 404}  # wrong key, address or model: fatal if nothing was answered before
+
+
+@dataclass(frozen=True)
+class JudgeRequest:
+    """One question to a judge.
+
+    Args:
+        key: of the verdict; two requests with the same key are the same question.
+        messages: chat messages, or a function that returns them: called in another thread for each attempt, so that
+            images are in memory only while they are sent. It raises `MedtasksError` if it cannot.
+        schema: JSON schema of the verdict, for judges with structured output; None asks for free text.
+    """
+
+    key: str
+    messages: Messages | Callable[[], Messages] = field(hash=False)
+    schema: dict[str, Any] | None = field(hash=False)
+
+
+class Unanswered(Exception):
+    """A request has no answer.
+
+    The message is one line, "<kind>: <detail>" or "<kind>", the kind being `BUDGET`, "outage", "http <status>",
+    "timeout", "connection", "bad reply" or "question". The API key is never in it.
+    """
 
 
 @dataclass
@@ -191,3 +217,62 @@ async def _messages(request: JudgeRequest) -> Messages:
         return await asyncio.to_thread(request.messages)  # in the slot: images are in memory only while they are sent
     except MedtasksError as error:  # about this question alone, so no outage
         raise Unanswered(f"question: {' '.join(str(error).split())}") from None
+
+
+class RateLimiter:
+    """Halves the limit when the endpoint refuses requests (HTTP 429), and raises it as the endpoint answers.
+
+    - Refusals of requests sent before a halving do not halve it again.
+    - If nothing was answered between two halvings, no request enters until the endpoint may be asked again.
+    - Every `GROWTH` answers add one to the limit, up to the ceiling.
+
+    Requests enter in order of arrival. `open` binds the limiter to the running event loop.
+    """
+
+    def __init__(self, ceiling: int) -> None:
+        self.limit = self._ceiling = ceiling
+        self.open()
+
+    def open(self) -> None:
+        """Start on another event loop; the limit stays."""
+        self._slots = asyncio.Semaphore(self.limit)
+        self._withheld = 0  # slots that are not reused when they are released
+        self._opens = 0.0  # on the loop's clock
+        self._halvings = 0
+        self._answers = 1  # since the last halving; 1: the first halving does not close the endpoint
+
+    async def enter(self) -> int:
+        """Wait for a slot; returns the number to pass to `refused`."""
+        await self._slots.acquire()
+        loop = asyncio.get_running_loop()
+        while (closed := self._opens - loop.time()) > 0:
+            await asyncio.sleep(closed)
+        return self._halvings
+
+    def leave(self) -> None:
+        """Give the slot back, after `answered` or `refused`."""
+        if self._withheld:
+            self._withheld -= 1
+        else:
+            self._slots.release()
+
+    def answered(self) -> None:
+        self._answers += 1
+        if self._answers % GROWTH == 0 and self.limit < self._ceiling:
+            self.limit += 1
+            if self._withheld:
+                self._withheld -= 1
+            else:
+                self._slots.release()
+
+    def refused(self, entered: int, seconds: float) -> None:
+        """The endpoint refused what entered with that number; it may be asked again after ``seconds``."""
+        if entered != self._halvings:
+            return
+        if not self._answers:
+            self._opens = asyncio.get_running_loop().time() + seconds
+        lower = max(1, self.limit // 2)
+        self._withheld += self.limit - lower
+        self.limit = lower
+        self._halvings += 1
+        self._answers = 0

@@ -12,12 +12,12 @@ import urllib.request
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from email.utils import parsedate_to_datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 from urllib.parse import urlsplit
 
 from medtasks.errors import UsageError
-from medtasks.judge.request import JudgeAnswer, Messages, well_formed
 from medtasks.judge.settings import JudgeSettings
+from medtasks.text import well_formed
 
 if TYPE_CHECKING:
     from aiohttp import ClientResponse, ClientSession
@@ -29,6 +29,25 @@ MOST_TOKENS = 2**53  # a larger count is an error of the endpoint
 SHORTEST_SECRET = 8  # characters; shorter keys are placeholders such as "none", which ordinary words contain
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
 IDLE = 4.0  # seconds that an unused connection is kept; servers close theirs after five or more
+
+
+Messages: TypeAlias = "tuple[dict[str, Any], ...]"
+"""Messages of OpenAI's chat API."""
+
+
+@dataclass(frozen=True)
+class JudgeAnswer:
+    """A judge's answer, not yet parsed as a verdict.
+
+    ``text`` is the message's content or its refusal; it may be empty. Tokens are as the endpoint reports them; if it
+    does not, they are 0 and ``metered`` is false.
+    """
+
+    text: str
+    prompt_tokens: int
+    completion_tokens: int
+    refusal: bool
+    metered: bool = True
 
 
 @dataclass(frozen=True)

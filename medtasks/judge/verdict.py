@@ -12,9 +12,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from pydantic import Field
+
 from medtasks.filters.thinking import strip_thinking
 from medtasks.rubrics.rubric import aspects_of
 from medtasks.rubrics.scales import Aspect, Rubric
+from medtasks.schema import Compact
 
 LONGEST = 1_000_000  # characters
 MOST_OBJECTS = 100
@@ -22,13 +25,23 @@ _BRACE = re.compile(r"[{}]")
 _NUMBER = re.compile(r"\s*([+-]?[0-9]{1,4})(?:\.0{1,4})?\s*")
 
 
-@dataclass(frozen=True)
-class Verdict:
-    """One valid score per aspect, the reasons given, and the number of unknown keys."""
+class Verdict(Compact):
+    """One judge's verdict on one response: scores and reasons by aspect, or why the response is unjudged.
 
-    scores: Mapping[str, int]
-    reasons: Mapping[str, str]
-    extra_keys: int = 0
+    ``scores`` is None without a verdict: it never counts as a score of 0. ``key`` identifies the first answer in the
+    verdict store, whose repair has ``key + REPAIR``; it is None if there was no prompt, and responses with the same
+    prompt share it. Tokens are the sum over the first answer and the repair, as stored; ``repaired`` is whether the
+    verdict came from the repair. ``extra_keys`` counts the unknown keys of the answer; it is not saved.
+    """
+
+    key: str | None = None
+    scores: dict[str, int] | None = None
+    reasons: dict[str, str] = Field(default_factory=dict)
+    unjudged: str | None = None
+    repaired: bool = False
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    extra_keys: int = Field(default=0, exclude=True)
 
 
 @dataclass(frozen=True)
@@ -91,7 +104,7 @@ def _validated(answer: dict[str, Any], aspects: tuple[Aspect, ...]) -> Verdict |
                 f"the score of aspect {aspect.name!r} is not a whole number from {aspect.minimum} to {aspect.maximum}"
             )
         scores[aspect.name] = score
-    return Verdict(scores, reasons, extra)
+    return Verdict(scores=scores, reasons=reasons, extra_keys=extra)
 
 
 def _score(value: Any, aspect: Aspect) -> int | None:

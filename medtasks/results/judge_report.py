@@ -9,11 +9,11 @@ from typing import Any
 
 from medtasks.files import canonical_json
 from medtasks.judge.client import Spent
-from medtasks.judge.config import JudgeConfig
-from medtasks.judge.judgement import REPAIR
+from medtasks.judge.pipeline import REPAIR
+from medtasks.judge.settings import JudgeConfig
 from medtasks.judge.store import VerdictStore
 from medtasks.judge.stub import MODEL
-from medtasks.results.judging import Judged, Outcome
+from medtasks.results.judge_run import Judged, Outcome
 from medtasks.results.samples import Sample
 from medtasks.text import first_names, printable
 
@@ -28,7 +28,7 @@ class PlainProgress:
         self._known: set[tuple[str, str]] = set()
 
     def __call__(self, rubric: str, judge: str, done: int, total: int, spent: Spent, trouble: str | None) -> None:
-        """See :data:`medtasks.results.judging.Progress`."""
+        """See :data:`medtasks.results.judge_run.Progress`."""
         kind = (judge, "" if trouble is None else trouble.partition(":")[0])
         fresh = trouble is not None and kind not in self._known
         if not fresh and time.monotonic() - self._printed < EVERY:
@@ -59,8 +59,8 @@ def _rubric_lines(name: str, outcome: Outcome, config: JudgeConfig) -> Iterator[
     yield from (f"  {printable(problem)}" for problem in outcome.problems)
     if facts.repaired or facts.extra_keys:
         yield f"  {facts.repaired:,} answers repaired; {facts.extra_keys:,} unknown keys"
-    for judge, adjudication in outcome.adjudications.items():
-        yield f"  {judge}: {_usage(adjudication.spent, config, judge)}"
+    for judge, verdicts in outcome.verdicts.items():
+        yield f"  {judge}: {_usage(verdicts.spent, config, judge)}"
     yield f"  all verdicts, including stored ones: {_tokens(facts.prompt_tokens, facts.completion_tokens)}"
     yield from (f"  warning: {warning}" for warning in facts.warnings)
     if labels is not None and labels.unmatched:

@@ -15,7 +15,6 @@ from medtasks.filters import version_of
 from medtasks.metrics import get_metric
 from medtasks.results.diagnostics import LevelGap
 from medtasks.results.folder import RunRecord, SampleFiles, as_data_error, folder_digest, read_manifest
-from medtasks.results.judged import judged_threshold, with_judged_scores
 from medtasks.results.learned import with_learned_metrics
 from medtasks.results.manifest import RunManifest, TaskFacts, outcome_counts, protocol_today, versions
 from medtasks.results.paired import Paired
@@ -25,6 +24,7 @@ from medtasks.results.samples import Outcome, Sample, SampleLines
 from medtasks.results.scored import scored_again
 from medtasks.results.scores import Scores
 from medtasks.results.table_file import TableStore, code_hash
+from medtasks.results.verdict_scores import judged_threshold, with_judged_scores
 from medtasks.settings import using
 from medtasks.spec import TaskSpec, load_spec
 

@@ -13,7 +13,6 @@ from medtasks.data.store import open_prepared
 from medtasks.errors import MedtasksError, first_line
 from medtasks.registry import get_benchmark
 from medtasks.results.folder import RunRecord, write_run
-from medtasks.results.judged import judged_threshold, with_judged_scores
 from medtasks.results.learned import with_learned_metrics
 from medtasks.results.manifest import DataFacts, RubricFacts, RunManifest, TaskFacts, task_facts, versions
 from medtasks.results.replies import ALL_BLANK, Reply, is_blank
@@ -24,6 +23,7 @@ from medtasks.results.scores import COVERAGE, Scores, intervals
 from medtasks.results.scoring import Scored, score_tables
 from medtasks.results.table import ItemTable
 from medtasks.results.usage import RunUsage
+from medtasks.results.verdict_scores import judged_threshold, with_judged_scores
 from medtasks.settings import current_settings
 from medtasks.spec import TaskSpec, load_spec
 from medtasks.stats import clustered_standard_error

@@ -13,14 +13,15 @@ from pathlib import Path
 from tempfile import TemporaryFile
 from typing import IO, Annotated, Any, TypeAlias, overload
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import Field, ValidationError
 
 from medtasks.benchmarks.base import FAILED, SampleView, Value
 from medtasks.errors import DataError, reading
 from medtasks.files import canonical_json, read_lines
+from medtasks.judge.verdict import Verdict
 from medtasks.metrics.confidence import REASONS
 from medtasks.results.replies import Probabilities, Share
-from medtasks.schema import first_problem
+from medtasks.schema import Compact, first_problem
 
 Limits: TypeAlias = "tuple[tuple[float, ...], tuple[float, ...]]"
 """Worst and best sufficient statistics that are still possible; equal if nothing is open."""
@@ -32,20 +33,7 @@ Reason: TypeAlias = Annotated[str, Field(pattern=f"^({'|'.join(REASONS)})$")]
 """Why an answer has no confidence."""
 
 
-class _Part(BaseModel):
-    """A sample or a part of one."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    def model_post_init(self, _: Any, /) -> None:
-        """Forget which fields were given: nobody asks, and the names take as much memory as the values."""
-        object.__setattr__(self, "__pydantic_fields_set__", _UNKNOWN)
-
-
-_UNKNOWN: set[str] = set()
-
-
-class Repeat(_Part):
+class Repeat(Compact):
     """One of several responses to the same question: the filtered response, and the statistics of each metric."""
 
     filtered: str
@@ -53,22 +41,7 @@ class Repeat(_Part):
     statistics: dict[str, tuple[float, ...]]
 
 
-class JudgeEntry(_Part):
-    """One judge's verdict on one response: scores and reasons by aspect, or why there is no verdict.
-
-    ``key`` identifies it in the verdict store; tokens include those of a repair request, if any.
-    """
-
-    key: str | None
-    scores: dict[str, int] | None = None
-    reasons: dict[str, str] = {}
-    unjudged: str | None = None
-    repaired: bool = False
-    prompt_tokens: int = 0
-    completion_tokens: int = 0
-
-
-class JudgedResponse(_Part):
+class JudgedResponse(Compact):
     """A panel's verdicts on one response under one rubric.
 
     ``text`` is the hash of the judged text; ``judges`` is empty if judges are not asked about the response. ``open``
@@ -76,11 +49,11 @@ class JudgedResponse(_Part):
     """
 
     text: str
-    judges: dict[str, JudgeEntry] = {}
-    open: dict[str, str] = {}
+    judges: dict[str, Verdict] = Field(default_factory=dict)
+    open: dict[str, str] = Field(default_factory=dict)
 
 
-class JudgedScore(_Part):
+class JudgedScore(Compact):
     """One metric of one sample, computed from verdicts: its limits, with those of each repeat and of each part.
 
     ``judge`` is the hash of the panel; None if no judge was asked.
@@ -90,7 +63,7 @@ class JudgedScore(_Part):
     judge: str | None
     limits: Limits
     repeats: tuple[Limits, ...] = ()
-    parts: dict[str, Limits] = {}
+    parts: dict[str, Limits] = Field(default_factory=dict)
 
     def value(self) -> Value:
         """The value as scoring sees it."""
@@ -108,7 +81,7 @@ class JudgedScore(_Part):
         return Value(statistics=low, repeats=tuple(one[0] for one in self.repeats), judge=self.judge, parts=parts)
 
 
-class Sample(_Part):
+class Sample(Compact):
     """One answered question.
 
     ``scores`` has the sample's own value per metric (None if the metric has none per sample, or was not computed),

@@ -19,12 +19,12 @@ from medtasks.filters import filter_class
 from medtasks.filters.option_letter import join_stages
 from medtasks.metrics import Metric, get_metric
 from medtasks.registry import place_of
-from medtasks.results.judged import with_judged_scores
 from medtasks.results.replies import Reply
 from medtasks.results.samples import Sample
 from medtasks.results.scored import Answered, scored_samples
 from medtasks.results.scores import Scores
 from medtasks.results.scoring import score_samples
+from medtasks.results.verdict_scores import with_judged_scores
 from medtasks.schema import shown
 from medtasks.spec import TaskSpec
 from medtasks.task_source import Place, read_task

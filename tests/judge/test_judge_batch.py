@@ -14,17 +14,15 @@ from typing import Any
 import pytest
 from batch_judge import BatchJudge
 from judged_run import awaiting_run
-from test_judge_adjudicate import RUBRIC, decide, documents, questions
+from test_judge_pipeline import RUBRIC, decide, documents, questions
 
 from medtasks.cache import cache_root
 from medtasks.errors import UsageError
 from medtasks.files import short_hash
 from medtasks.judge import batch
-from medtasks.judge.adjudicate import adjudicate
 from medtasks.judge.client import JudgeClient
-from medtasks.judge.config import configured_judges
-from medtasks.judge.judgement import Adjudication
-from medtasks.judge.settings import Budget, JudgeSettings
+from medtasks.judge.pipeline import Verdicts, judge_questions
+from medtasks.judge.settings import Budget, JudgeSettings, configured_judges
 from medtasks.judge.store import VerdictStore
 
 
@@ -38,9 +36,9 @@ def settings(stub: BatchJudge, **more: Any) -> JudgeSettings:
     return JudgeSettings(base_url=stub.url, model="stub", batch=True, backoff=0.01, **more)
 
 
-def judged(stub: BatchJudge, store: Path, **more: Any) -> Adjudication:
+def judged(stub: BatchJudge, store: Path, **more: Any) -> Verdicts:
     with VerdictStore(store) as opened:
-        return asyncio.run(adjudicate(questions(), RUBRIC, JudgeClient(settings(stub, **more)), opened))
+        return asyncio.run(judge_questions(questions(), RUBRIC, JudgeClient(settings(stub, **more)), opened))
 
 
 def records(stub: BatchJudge) -> list[Path]:
@@ -53,8 +51,8 @@ def test_verdicts_are_those_of_the_chat_api(tmp_path: Path) -> None:
         assert records(stub) == []
         client = JudgeClient(JudgeSettings(base_url=stub.url, model="stub"))
         with VerdictStore(tmp_path / "chat") as opened:
-            by_chat = asyncio.run(adjudicate(questions(), RUBRIC, client, opened))
-    assert by_batch.judgements == by_chat.judgements
+            by_chat = asyncio.run(judge_questions(questions(), RUBRIC, client, opened))
+    assert by_batch.by_question == by_chat.by_question
     assert len(stub.batches) == 1
     assert len(stub.lines(0)) == len(documents())
     sent = [request.body for request in stub.requests]
@@ -66,7 +64,7 @@ def test_verdicts_are_those_of_the_chat_api(tmp_path: Path) -> None:
 def test_a_command_that_is_repeated_waits_for_the_same_batch(tmp_path: Path) -> None:
     async def stopped_early(stub: BatchJudge) -> None:
         with VerdictStore(tmp_path / "v") as opened:
-            work = asyncio.ensure_future(adjudicate(questions(), RUBRIC, JudgeClient(settings(stub)), opened))
+            work = asyncio.ensure_future(judge_questions(questions(), RUBRIC, JudgeClient(settings(stub)), opened))
             while not stub.batches:
                 await asyncio.sleep(0.01)
             await asyncio.sleep(0.2)
@@ -79,7 +77,7 @@ def test_a_command_that_is_repeated_waits_for_the_same_batch(tmp_path: Path) -> 
         assert len(records(stub)) == 1
         stub.held = False
         result = judged(stub, tmp_path / "v")
-        assert len(result.verdicts) == len(documents())
+        assert len(result.valid) == len(documents())
         assert len(stub.batches) == 1
         assert records(stub) == []
         assert judged(stub, tmp_path / "v").spent.requests == 0
@@ -93,7 +91,7 @@ def test_a_process_stopped_between_upload_and_creation_uploads_nothing_again(tmp
         assert "no batches for you" in next(iter(refused.unjudged.values()))
         assert len(records(stub)) == 1  # uploaded, without a batch
         stub.refuse_creation = False
-        assert len(judged(stub, tmp_path / "v").verdicts) == len(documents())
+        assert len(judged(stub, tmp_path / "v").valid) == len(documents())
         assert sum(b"custom_id" in content and b"messages" in content for content in stub.files.values()) == 1
         assert records(stub) == []
 
@@ -108,7 +106,7 @@ def test_a_batch_that_was_created_but_not_recorded_is_found(tmp_path: Path) -> N
             "id": "batch-0", "object": "batch", "created_at": 0, "status": "in_progress", "looks": 0,
             "input_file_id": uploaded, "endpoint": "/v1/chat/completions", "completion_window": "24h",
         }  # fmt: skip
-        assert len(judged(stub, tmp_path / "v").verdicts) == len(documents())
+        assert len(judged(stub, tmp_path / "v").valid) == len(documents())
         assert list(stub.batches) == ["batch-0"]
 
 
@@ -119,7 +117,7 @@ def test_a_batch_that_is_gone_is_asked_again(tmp_path: Path) -> None:
         stub.refuse_creation = False
         (record,) = records(stub)
         record.write_text(record.read_text().replace('"file"', '"batch":"batch-99","file"'))
-        assert len(judged(stub, tmp_path / "v").verdicts) == len(documents())
+        assert len(judged(stub, tmp_path / "v").valid) == len(documents())
         assert len(stub.batches) == 1
 
 
@@ -129,7 +127,7 @@ def test_requests_without_a_result_go_into_another_batch(fault: str, tmp_path: P
         result = judged(stub, tmp_path / "v")
         first = {line["custom_id"] for line in stub.lines(0)}
         second = {line["custom_id"] for line in stub.lines(1)}
-    assert len(result.verdicts) == len(documents())
+    assert len(result.valid) == len(documents())
     assert len(stub.batches) == 2
     assert second < first
     assert second == {line["custom_id"] for line in stub.lines(0)[::3]}  # the stub spoils every third line
@@ -158,7 +156,7 @@ def test_an_invalid_answer_gets_its_repair_in_another_batch(tmp_path: Path) -> N
 def test_a_server_that_is_away_for_a_while_ends_no_wait(tmp_path: Path) -> None:
     with BatchJudge(decide) as stub:
         stub.away = 20  # openai's client tries each look six times
-        assert len(judged(stub, tmp_path / "v").verdicts) == len(documents())
+        assert len(judged(stub, tmp_path / "v").valid) == len(documents())
         assert stub.away == 0
         assert len(stub.batches) == 1
 
@@ -169,13 +167,13 @@ def test_a_server_that_stays_away_ends_the_wait(tmp_path: Path, monkeypatch: pyt
         stub.away = 10**6
         assert {one[:8] for one in judged(stub, tmp_path / "v").unjudged.values()} == {"http 503"}
         stub.away = 0
-        assert len(judged(stub, tmp_path / "v").verdicts) == len(documents())
+        assert len(judged(stub, tmp_path / "v").valid) == len(documents())
         assert len(stub.batches) == 1
 
 
 def test_a_line_separator_inside_an_answer_ends_no_line(tmp_path: Path) -> None:
     with BatchJudge(lambda request: f"\u2028{decide(request)}") as stub:
-        assert len(judged(stub, tmp_path / "v").verdicts) == len(documents())
+        assert len(judged(stub, tmp_path / "v").valid) == len(documents())
         assert len(stub.batches) == 1
 
 
@@ -183,14 +181,14 @@ def test_the_budget_limits_the_requests_of_a_batch(tmp_path: Path) -> None:
     with BatchJudge(decide) as stub:
         result = judged(stub, tmp_path / "v", budget=Budget(max_requests=3))
         assert len(stub.lines(0)) == 3
-    assert len(result.verdicts) == 3
+    assert len(result.valid) == 3
     assert set(result.unjudged.values()) == {"budget"}
 
 
 def test_several_batches_if_one_would_be_too_large(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(batch, "LARGEST", 20_000)
     with BatchJudge(decide) as stub:
-        assert len(judged(stub, tmp_path / "v").verdicts) == len(documents())
+        assert len(judged(stub, tmp_path / "v").valid) == len(documents())
         sizes = [len(stub.files[one["input_file_id"]]) for one in stub.batches.values()]
     assert len(sizes) > 1
     assert max(sizes) <= 20_000

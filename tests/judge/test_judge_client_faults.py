@@ -8,8 +8,7 @@ import pytest
 from asking import SCHEMA, Asked, ask, client_of, question, questions, run
 from tiny_endpoint import Arrival, Http, TinyEndpoint, problem, said
 
-from medtasks.judge.client import JudgeClient, JudgeSettings
-from medtasks.judge.rate_limiter import RateLimiter
+from medtasks.judge.client import JudgeClient, JudgeSettings, RateLimiter
 
 
 @pytest.fixture(autouse=True)

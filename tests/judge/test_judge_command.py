@@ -137,7 +137,7 @@ def test_an_export_that_cannot_be_written_is_refused_before_anything_is_asked(fo
 def test_while_a_judge_answers_nobody_the_reason_is_printed(
     folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("medtasks.judge.adjudicate.TICK", 0.02)
+    monkeypatch.setattr("medtasks.judge.pipeline.TICK", 0.02)
     with FaultyJudge(too_many=1.0, retry_after=0.2) as stub, pytest.raises(MedtasksError, match="429"):
         judged(folder, settings_of(stub, retries=2, backoff=0), store=tmp_path / "v")
     waiting = [line for line in capsys.readouterr().err.splitlines() if "waiting: http 429" in line]

@@ -16,10 +16,9 @@ from PIL import Image
 from rubric_cases import best, case
 
 from medtasks.errors import MediaError
-from medtasks.judge.adjudicate import adjudicate
 from medtasks.judge.client import JudgeClient
 from medtasks.judge.images import ImageSource, user_message
-from medtasks.judge.judgement import Adjudication, Question
+from medtasks.judge.pipeline import Question, Verdicts, judge_questions
 from medtasks.judge.settings import JudgeSettings
 from medtasks.judge.store import VerdictStore
 from medtasks.judge.stub import StubJudge
@@ -94,10 +93,10 @@ def test_what_cannot_be_shown_is_named() -> None:
 
 def judge(
     stub: StubJudge, store: Path, shown: tuple[ImageSource, ...], rubric: Rubric = SEEING, **settings: Any
-) -> Adjudication:
+) -> Verdicts:
     client = JudgeClient(JudgeSettings(base_url=stub.url, model="stub", **settings))
     with VerdictStore(store) as opened:
-        return asyncio.run(adjudicate([Question("one", document(), "It is so.", shown)], rubric, client, opened))
+        return asyncio.run(judge_questions([Question("one", document(), "It is so.", shown)], rubric, client, opened))
 
 
 def answer(request: Mapping[str, Any]) -> str:
@@ -126,14 +125,14 @@ def test_a_judge_that_can_see_is_shown_the_images_of_a_rubric_that_allows_it(tmp
         other_rubric = judge(stub, tmp_path / "v", TWO, BLIND, images=True)
         assert isinstance(content(stub), str)
     assert seeing.unjudged == other_rubric.unjudged == {}
-    assert blind.judgements["one"].key == unseen.judgements["one"].key != seeing.judgements["one"].key
+    assert blind.by_question["one"].key == unseen.by_question["one"].key != seeing.by_question["one"].key
     assert unseen.spent.requests == 0
 
 
 def test_other_images_another_order_or_size_is_another_question(tmp_path: Path) -> None:
     with StubJudge(answer) as stub:
         keys = [
-            judge(stub, tmp_path / "v", images, images=True, image_side=side).judgements["one"].key
+            judge(stub, tmp_path / "v", images, images=True, image_side=side).by_question["one"].key
             for images, side in ((TWO, 1024), (TWO[::-1], 1024), (TWO[:1], 1024), (TWO, 512), (TWO, 1024))
         ]
         assert len(stub.requests) == 4

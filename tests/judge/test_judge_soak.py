@@ -14,7 +14,7 @@ from typing import Any
 
 from faulty_judge import FAULTS, FaultyJudge
 
-from medtasks.judge.judgement import REFUSED, REPAIR
+from medtasks.judge.pipeline import REFUSED, REPAIR
 from medtasks.judge.store import VerdictStore
 from medtasks.judge.verdict import Verdict, parse_verdict
 from medtasks.rubrics.rubric import load_rubric
@@ -26,8 +26,8 @@ VERDICT = json.dumps({one.name: {"reason": "It is so.", "score": one.maximum} fo
 # a process of its own: SIGKILL asks nobody
 JUDGE = """
 import asyncio, json, sys
-from medtasks.judge.adjudicate import adjudicate
-from medtasks.judge.judgement import Question
+from medtasks.judge.pipeline import judge_questions
+from medtasks.judge.pipeline import Question
 from medtasks.judge.client import JudgeClient
 from medtasks.rubrics.rubric import load_rubric
 from medtasks.judge.settings import JudgeSettings
@@ -38,8 +38,8 @@ document = {"sample_id": "d", "question": "What is it?", "visual_description": "
 questions = [Question(f"s{n}", document, f"Response {n}") for n in range(count)]
 client = JudgeClient(JudgeSettings(base_url=url, model="stub", concurrency=64, backoff=0.02))
 with VerdictStore(path) as store:
-    result = asyncio.run(adjudicate(questions, load_rubric("med_cmr_open"), client, store))
-judged = {name: [one.key, one.reason, one.repaired] for name, one in result.judgements.items()}
+    result = asyncio.run(judge_questions(questions, load_rubric("med_cmr_open"), client, store))
+judged = {name: [one.key, one.unjudged, one.repaired] for name, one in result.by_question.items()}
 print(json.dumps({"judged": judged, "answered": result.spent.answered}))
 """
 

@@ -14,13 +14,13 @@ from typing import Any
 import pytest
 
 from medtasks.errors import DataError, UsageError
-from medtasks.judge.judgement import verdict_key
+from medtasks.judge.pipeline import verdict_key
 from medtasks.judge.settings import JudgeSettings
 from medtasks.judge.store import StoredVerdict, VerdictStore
 
 WRITER = """
 import sys
-from medtasks.judge.judgement import verdict_key
+from medtasks.judge.pipeline import verdict_key
 from medtasks.judge.settings import JudgeSettings
 from medtasks.judge.store import StoredVerdict, VerdictStore
 

@@ -63,7 +63,9 @@ def test_reasons_and_extra_keys() -> None:
         "total": 3,
         "note": {"a": [1]},
     }
-    assert read(json.dumps(answer)) == Verdict(SCORES, {"correctness": "Same words. \\ud800"}, extra_keys=3)
+    assert read(json.dumps(answer)) == Verdict(
+        scores=SCORES, reasons={"correctness": "Same words. \\ud800"}, extra_keys=3
+    )
 
 
 @pytest.mark.parametrize(

@@ -19,18 +19,17 @@ from medtasks.adapters.policies import Question, make_policy, with_confidence
 from medtasks.benchmarks.documents import task_documents
 from medtasks.benchmarks.stages import asked_prompt
 from medtasks.filters.option_letter import join_stages
-from medtasks.judge.config import JudgeConfig
-from medtasks.judge.settings import JudgeSettings
+from medtasks.judge.settings import JudgeConfig, JudgeSettings
 from medtasks.judge.stub import MODEL, StubJudge
 from medtasks.results.folder import RunRecord, write_run
-from medtasks.results.judged import with_judged_scores
-from medtasks.results.judging import judge_run
+from medtasks.results.judge_run import judge_run
 from medtasks.results.learned import with_learned_metrics
 from medtasks.results.manifest import RunManifest, task_facts, versions
 from medtasks.results.replies import Reply
 from medtasks.results.run import data_facts, pooled_scores
 from medtasks.results.samples import Sample
 from medtasks.results.scored import Answered, scored_samples
+from medtasks.results.verdict_scores import with_judged_scores
 from medtasks.spec import leaf_tasks, load_spec
 
 __all__ = [

@@ -15,18 +15,17 @@ from medtasks.benchmarks.documents import task_documents
 from medtasks.errors import UsageError
 from medtasks.files import canonical_json
 from medtasks.filters import FILTER_VERSIONS
-from medtasks.judge.config import JudgeConfig
-from medtasks.judge.settings import JudgeSettings
+from medtasks.judge.settings import JudgeConfig, JudgeSettings
 from medtasks.judge.stub import StubJudge
 from medtasks.metrics import get_metric
 from medtasks.prompts import template_path
-from medtasks.results.judged import with_judged_scores
-from medtasks.results.judging import judge_run
+from medtasks.results.judge_run import judge_run
 from medtasks.results.manifest import RunManifest, protocol_hash, task_facts, versions
 from medtasks.results.replies import Reply
 from medtasks.results.run import data_facts
 from medtasks.results.scored import Answered, scored_samples
 from medtasks.results.signature import differences, format_signature, parse_signature, signature
+from medtasks.results.verdict_scores import with_judged_scores
 from medtasks.spec import TaskSpec, load_spec
 
 TASK = "kvasir_vqa_x1_level1"

@@ -14,52 +14,52 @@ from typing import Any
 from medtasks.benchmarks.documents import all_pictures
 from medtasks.data.store import open_prepared
 from medtasks.errors import DataError, MedtasksError, UsageError
-from medtasks.judge.adjudicate import adjudicate, all_or_none
 from medtasks.judge.client import JudgeClient, Spent
-from medtasks.judge.config import JudgeConfig, default_store
 from medtasks.judge.families import same_family
 from medtasks.judge.human import HumanLabels, read_labels
 from medtasks.judge.images import ImageSource
-from medtasks.judge.judgement import Adjudication, Question
-from medtasks.judge.settings import judge_identity
+from medtasks.judge.pipeline import INVALID, REPAIR, Question, Verdicts, all_or_none, judge_questions
+from medtasks.judge.settings import JudgeConfig, JudgeSettings, default_store, judge_identity
 from medtasks.judge.store import VerdictStore
 from medtasks.results.folder import RunRecord, read_scores
-from medtasks.results.judged import judged_document, judged_threshold
+from medtasks.results.judge_facts import agreement_of, judge_hash, rubric_facts
 from medtasks.results.manifest import RubricFacts, RunManifest
-from medtasks.results.panel import (
-    Case,
-    agreement_of,
-    cases_of,
-    judge_hash,
-    panel_responses,
-    problems,
-    rubric_facts,
-    with_verdicts,
-)
 from medtasks.results.run import scores_of
 from medtasks.results.run_tables import RunTables
 from medtasks.results.samples import Sample, rare_garbage_collection, without_garbage_collection
+from medtasks.results.verdict_scores import (
+    combined_responses,
+    judged_document,
+    judged_threshold,
+    questions_of,
+    with_verdicts,
+)
 from medtasks.rubrics.rubric import load_rubric, rubric_hash
 from medtasks.rubrics.scales import Rubric
 from medtasks.settings import using
 from medtasks.spec import load_spec
+from medtasks.text import one_line
 
 Samples = Mapping[str, list[Sample]]
 """The samples of a run, by task."""
 Progress = Callable[[str, str, int, int, Spent, "str | None"], None]
 """Called with the rubric, the judge, questions done and in total, usage, and why the judge is not answering, if so."""
 
+SHOWN = 300  # characters of an answer
+_FAILURES = ("http ", "timeout:", "connection:", "bad reply:", "question:")
+_KEY_MISSING = ("http 400", "http 401", "http 403", "http 404")  # typical replies to a request without a key
+
 
 @dataclass(frozen=True)
 class Outcome:
     """The result of judging under one rubric: the run's samples with its verdicts, and facts for the manifest.
 
-    ``adjudications`` are by judge, ``problems`` are messages for the user, ``labels`` the human annotations.
+    ``verdicts`` are by judge, ``problems`` are messages for the user, ``labels`` the human annotations.
     """
 
     samples: dict[str, list[Sample]]
     facts: RubricFacts
-    adjudications: dict[str, Adjudication]
+    verdicts: dict[str, Verdicts]
     problems: tuple[str, ...]
     labels: HumanLabels | None
 
@@ -179,18 +179,23 @@ def judge_all(
     """
     rubrics = _wanted_rubrics(samples, config.rubrics)
     judged = Judged(dict(samples), dict(known or {}))
+    clients = {name: JudgeClient(one) for name, one in config.judges.items()}  # all rubrics share their budgets
+    warnings = _family_warnings(config, judged_names)
     with VerdictStore(config.store or default_store()) as store:
-        panel = _Panel(config, store, fingerprints, _family_warnings(config, judged_names), progress)
         for rubric in rubrics:
             labels = None if human is None else _labels(human, rubric, samples)
             tasks = _judged_tasks(samples, rubric, config)
             try:
-                outcome = panel.judge(judged.samples, judged.facts, rubric, tasks, labels)
+                questions = _questions(judged.samples, tasks, rubric, config, fingerprints)
+                with rare_garbage_collection():
+                    verdicts = asyncio.run(_ask(questions, rubric, clients, store, progress))
+                with without_garbage_collection():
+                    outcome = _outcome(judged, questions, verdicts, rubric, tasks, config, warnings, labels, store)
             except MedtasksError as error:
                 judged.failed[rubric.name] = error
                 continue
             judged.outcomes[rubric.name] = outcome
-            if outcome.facts.asked and not any(one.verdicts for one in outcome.adjudications.values()):
+            if outcome.facts.asked and not any(given.valid for given in verdicts.values()):
                 judged.failed[rubric.name] = _nothing_judged(outcome)
             else:
                 judged.samples, judged.facts[rubric.name] = outcome.samples, outcome.facts
@@ -260,86 +265,103 @@ def _identities(rubric: Rubric, config: JudgeConfig) -> dict[str, dict[str, Any]
     return {name: judge_identity(one, images=rubric.media and one.images) for name, one in config.judges.items()}
 
 
-class _Panel:
-    """The judges of a run; all rubrics share their budgets and what is known about the endpoints."""
-
-    def __init__(
-        self,
-        config: JudgeConfig,
-        store: VerdictStore,
-        fingerprints: Mapping[str, str],
-        warnings: tuple[str, ...],
-        progress: Progress | None,
-    ) -> None:
-        self._clients = {name: JudgeClient(one) for name, one in config.judges.items()}
-        self._config, self._store, self._progress = config, store, progress
-        self._fingerprints, self._warnings = fingerprints, warnings
-
-    def judge(
-        self,
-        samples: Samples,
-        known: Mapping[str, RubricFacts],
-        rubric: Rubric,
-        tasks: tuple[str, ...],
-        labels: HumanLabels | None,
-    ) -> Outcome:
-        """Judge every response of ``tasks`` that ``rubric`` asks about."""
-        cases = cases_of(samples, tasks, rubric)
-        with rare_garbage_collection():
-            asked = asyncio.run(self._ask(rubric, cases))
-        config = self._config
-        with without_garbage_collection():
-            responses = panel_responses(rubric, config.combine, cases, asked)
-            facts = rubric_facts(
-                rubric,
-                tasks,
-                _identities(rubric, config),
-                responses,
-                cases,
-                asked,
-                rule=config.combine,
-                threshold=config.threshold,
-                warnings=self._warnings,
-                agreement=agreement_of(rubric, cases, asked, {} if labels is None else labels.ratings),
+def _questions(
+    samples: Samples, tasks: Sequence[str], rubric: Rubric, config: JudgeConfig, fingerprints: Mapping[str, str]
+) -> list[Question]:
+    """Every response of ``tasks`` that ``rubric`` asks about, with images if a judge is shown them."""
+    if not (rubric.media and any(one.images for one in config.judges.values())):
+        return questions_of(samples, tasks, rubric)
+    benchmarks = {task: load_spec(task).metadata.benchmark for task in tasks}
+    for benchmark in sorted(set(benchmarks.values())):
+        prepared, expected = open_prepared(benchmark).manifest.fingerprint, fingerprints.get(benchmark)
+        if prepared != expected:
+            raise MedtasksError(
+                f"{benchmark}: the data prepared here have fingerprint {prepared}, those of the run {expected}, so "
+                "its images cannot be shown to a judge; prepare the same data, or judge without images."
             )
-            judged = with_verdicts(samples, responses, known, facts)
-            return Outcome(judged, facts, asked, problems(asked, config.judges, self._store), labels)
-
-    async def _ask(self, rubric: Rubric, cases: Sequence[Case]) -> dict[str, Adjudication]:
-        images = self._images(cases) if rubric.media and any(one.images for one in self._config.judges.values()) else {}
-        questions = [Question(case.name, case.document, case.text, images.get(case.name, ())) for case in cases]
-        asking = [
-            adjudicate(questions, rubric, client, self._store, self._reporting(rubric.name, judge))
-            for judge, client in self._clients.items()
-        ]
-        return dict(zip(self._clients, await all_or_none(asking), strict=True))
-
-    def _reporting(self, rubric: str, judge: str) -> Callable[..., None] | None:
-        return None if self._progress is None else functools.partial(self._progress, rubric, judge)
-
-    def _images(self, cases: Sequence[Case]) -> dict[str, tuple[ImageSource, ...]]:
-        """The images shown to the model, by case."""
-        benchmarks = {task: load_spec(task).metadata.benchmark for task in {case.task for case in cases}}
-        for benchmark in sorted(set(benchmarks.values())):
-            prepared, expected = open_prepared(benchmark).manifest.fingerprint, self._fingerprints.get(benchmark)
-            if prepared != expected:
-                raise MedtasksError(
-                    f"{benchmark}: the data prepared here have fingerprint {prepared}, those of the run {expected}, so "
-                    "its images cannot be shown to a judge; prepare the same data, or judge without images."
-                )
-        return {
-            case.name: shown_images(benchmarks[case.task], {**case.document, "media": list(case.sample.media)})
-            for case in cases
-        }
+    return questions_of(samples, tasks, rubric, lambda task, sample: shown_images(benchmarks[task], sample))
 
 
-def shown_images(benchmark: str, document: Mapping[str, Any]) -> tuple[ImageSource, ...]:
-    """The images or frames of a document, for a judge that accepts images; loaded when the request is sent.
+async def _ask(
+    questions: Sequence[Question],
+    rubric: Rubric,
+    clients: Mapping[str, JudgeClient],
+    store: VerdictStore,
+    progress: Progress | None,
+) -> dict[str, Verdicts]:
+    """The verdicts of all judges, who are asked concurrently."""
+    asking = [
+        judge_questions(questions, rubric, client, store, progress and functools.partial(progress, rubric.name, judge))
+        for judge, client in clients.items()
+    ]
+    return dict(zip(clients, await all_or_none(asking), strict=True))
+
+
+def _outcome(
+    judged: Judged,
+    questions: Sequence[Question],
+    verdicts: dict[str, Verdicts],
+    rubric: Rubric,
+    tasks: tuple[str, ...],
+    config: JudgeConfig,
+    warnings: tuple[str, ...],
+    labels: HumanLabels | None,
+    store: VerdictStore,
+) -> Outcome:
+    """What the verdicts of all judges come to under one rubric."""
+    responses = combined_responses(rubric, config.combine, questions, verdicts)
+    facts = rubric_facts(
+        rubric,
+        tasks,
+        _identities(rubric, config),
+        responses,
+        verdicts,
+        rule=config.combine,
+        threshold=config.threshold,
+        warnings=warnings,
+        agreement=agreement_of(rubric, questions, verdicts, {} if labels is None else labels.ratings),
+    )
+    scored = with_verdicts(judged.samples, responses, judged.facts, facts)
+    return Outcome(scored, facts, verdicts, _problems(verdicts, config.judges, store), labels)
+
+
+def _problems(
+    verdicts: Mapping[str, Verdicts], judges: Mapping[str, JudgeSettings], store: VerdictStore
+) -> tuple[str, ...]:
+    """One line per judge for its first failure, with its address, and one for its first invalid answer."""
+    lines = []
+    for name, given in verdicts.items():
+        failure = next((why for why in given.unjudged.values() if why.startswith(_FAILURES)), None)
+        if failure is not None:
+            lines.append(one_line(f"{name} at {judges[name].base_url}: {failure}{_without_key(failure, judges[name])}"))
+        for question, verdict in given.by_question.items():
+            if verdict.unjudged == INVALID:
+                lines.append(one_line(f"{name} on {question}: {_invalid_answer(verdict.key or '', store)}"))
+                break
+    return tuple(lines)
+
+
+def _without_key(failure: str, settings: JudgeSettings) -> str:
+    if not failure.startswith(_KEY_MISSING) or settings.api_key() is not None:
+        return ""
+    return f" (asked without a key: the environment variable {settings.api_key_env} is not set)"
+
+
+def _invalid_answer(key: str, store: VerdictStore) -> str:
+    (*_, last) = store.get([key, key + REPAIR]).values()
+    answer = one_line(last.answer)
+    shown = answer if len(answer) <= SHOWN else f"{answer[:SHOWN]}…"
+    return f"not a verdict, because {last.reason}; it answered: {shown or '(nothing)'}"
+
+
+def shown_images(benchmark: str, sample: Sample) -> tuple[ImageSource, ...]:
+    """The images or frames of a sample, for a judge that accepts images; loaded when the request is sent.
 
     Raises:
         NotPreparedError: the benchmark is not prepared here.
     """
     fingerprint = open_prepared(benchmark).manifest.fingerprint
+    document = {**judged_document(sample), "media": list(sample.media)}
     frames = document.get("frames") or []
     names = [f"{document['media'][0]}@{frame}" for frame in frames] or document["media"]
     return tuple(

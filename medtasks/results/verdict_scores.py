@@ -1,24 +1,26 @@
-"""Scores from verdicts: a panel's verdicts on each sample, combined and summed under its rubric.
+"""From samples to questions for judges, and from their verdicts to scores.
 
-No judge is called here (see :mod:`medtasks.results.judging`): the same verdicts give the same scores.
+No judge is called here (see :mod:`medtasks.results.judge_run`): the same verdicts give the same scores.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from math import fsum
 from typing import Any, TypeAlias
 
 from medtasks.benchmarks.base import FAILED
 from medtasks.files import short_hash
-from medtasks.judge.ensemble import bounds, combine
+from medtasks.judge.ensemble import Rule, bounds, combine
+from medtasks.judge.images import ImageSource
+from medtasks.judge.pipeline import Question, Verdicts
 from medtasks.results.manifest import RubricFacts
 from medtasks.results.samples import JudgedResponse, JudgedScore, Limits, Sample
 from medtasks.results.scored import ideal_response
 from medtasks.results.scores import COVERAGE
 from medtasks.rubrics.rubric import aspects_of, load_rubric, occurrences_of, total
 from medtasks.rubrics.scales import Rubric
-from medtasks.spec import TaskSpec
+from medtasks.spec import TaskSpec, load_spec
 
 
 def judged_responses(sample: Sample) -> tuple[str, ...]:
@@ -35,6 +37,78 @@ def is_asked(spec: TaskSpec, rubric: str, document: Mapping[str, Any], text: str
     """Whether judges are asked about ``text`` under the rubric."""
     asks = spec.benchmark.to_judge.get(rubric)
     return asks is None or asks(document, text)
+
+
+def questions_of(
+    samples: Mapping[str, Sequence[Sample]],
+    tasks: Sequence[str],
+    rubric: Rubric,
+    images: Callable[[str, Sample], tuple[ImageSource, ...]] = lambda _task, _sample: (),
+) -> list[Question]:
+    """A question for every response of ``tasks`` that ``rubric`` asks about, with the images of its task and sample."""
+    questions = []
+    for task in tasks:
+        spec = load_spec(task)
+        for sample in samples[task]:
+            if sample.status == FAILED:
+                continue
+            document = judged_document(sample)
+            questions += [
+                Question(
+                    name=_question_name(task, sample, number),
+                    document=document,
+                    response=text,
+                    images=images(task, sample),
+                    cluster=sample.cluster,
+                    unit=(task, sample.sample_id) if number == 0 else None,
+                )
+                for number, text in enumerate(judged_responses(sample))
+                if is_asked(spec, rubric.name, document, text)
+            ]
+    return questions
+
+
+def _question_name(task: str, sample: Sample, number: int) -> str:
+    return f"{task}/{sample.sample_id}#{number}"
+
+
+def combined_responses(
+    rubric: Rubric, rule: Rule, questions: Sequence[Question], verdicts: Mapping[str, Verdicts]
+) -> dict[str, JudgedResponse]:
+    """The judges' verdicts on each response with the aspects that stay undecided, by question."""
+    responses = {}
+    for question in questions:
+        judges = {judge: given.by_question[question.name] for judge, given in verdicts.items()}
+        scores = {judge: verdict.scores for judge, verdict in judges.items()}
+        if any(scores.values()):
+            undecided = combine(scores, aspects_of(rubric, question.document), rule).open
+        else:  # the document itself may be invalid, so its aspects are not read
+            undecided = {"(all)": "; ".join(f"{judge}: {one.unjudged}" for judge, one in judges.items())}
+        responses[question.name] = JudgedResponse(text=short_hash(question.response), judges=judges, open=undecided)
+    return responses
+
+
+def with_verdicts(
+    samples: Mapping[str, list[Sample]],
+    responses: Mapping[str, JudgedResponse],
+    known: Mapping[str, RubricFacts],
+    facts: RubricFacts,
+) -> dict[str, list[Sample]]:
+    """``samples`` with a rubric's verdicts and scores in its tasks; ``known`` are the facts of other rubrics.
+
+    A response that is not judged gets an empty verdict.
+    """
+    judged, rubric = dict(samples), facts.rubric.name
+    for task in facts.tasks:
+        renewed = []
+        for sample in samples[task]:
+            verdicts = tuple(
+                responses.get(_question_name(task, sample, number)) or JudgedResponse(text=short_hash(text))
+                for number, text in enumerate(judged_responses(sample))
+            )
+            renewed.append(sample.model_copy(update={"verdicts": {**sample.verdicts, rubric: verdicts}}))
+        judged[task] = with_judged_scores(load_spec(task), renewed, {**known, rubric: facts})
+    return judged
 
 
 def rubrics_of(spec: TaskSpec, facts: Mapping[str, RubricFacts]) -> dict[str, Rubric]:

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import json
 from collections import Counter
-from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from medtasks.errors import DataError, UsageError
-from medtasks.judge.client import JudgeClient, Spent
+from medtasks.judge.client import JudgeClient, JudgeRequest, Spent, Unanswered
+from medtasks.judge.endpoint import Messages
 from medtasks.judge.images import ImageSource, user_message
-from medtasks.judge.judgement import INVALID, REFUSED, REPAIR, Adjudication, Judgement, Question, verdict_key
-from medtasks.judge.request import JudgeRequest, Messages, Unanswered
+from medtasks.judge.settings import JudgeSettings, judge_identity
 from medtasks.judge.store import StoredVerdict, VerdictStore
 from medtasks.judge.verdict import Invalid, Verdict, parse_verdict, repair_request
 from medtasks.rubrics.rubric import judge_prompt, rubric_hash, verdict_schema
@@ -22,19 +23,84 @@ from medtasks.rubrics.scales import Rubric
 T = TypeVar("T")
 
 Progress = Callable[[int, int, Spent, "str | None"], None]
-"""Called with samples done, all samples, what this call has spent, and why the judge is not answering (or None)."""
+"""Called with questions done, all questions, what this call has spent, and why the judge is not answering (or None)."""
 
+REFUSED = "refused"
+INVALID = "invalid after one repair"
+REPAIR = ":repair"
+"""Suffix of the key of a repair request."""
 OPEN_PER_SLOT = 3  # open questions per request in flight: some are rendered, some wait before a retry
 TICK = 1.0  # seconds between reports
+_SORTED = json.JSONEncoder(sort_keys=True)
 
 
-async def adjudicate(
-    questions: Iterable[Question],
+@dataclass(frozen=True)
+class Question:
+    """One response to judge.
+
+    Args:
+        name: unique among the questions.
+        document: the sample as rubrics see it (with ``target``).
+        response: the text to judge.
+        images: shown, in their order, if rubric and judge allow it.
+        cluster: of the sample, for the intervals of agreement.
+        unit: task and sample id, if this is the sample's first response: human annotations are about that one.
+    """
+
+    name: str
+    document: Mapping[str, Any]
+    response: str
+    images: tuple[ImageSource, ...] = ()
+    cluster: str = ""
+    unit: tuple[str, str] | None = None
+
+
+@dataclass
+class Verdicts:
+    """One judge's verdict on every question, by name in the order of the questions, and the tokens spent."""
+
+    # not in the repr: asyncio.run computes one of its result, which is slow for thousands of verdicts
+    by_question: dict[str, Verdict] = field(default_factory=dict, repr=False)
+    spent: Spent = field(default_factory=Spent)
+
+    @property
+    def valid(self) -> dict[str, Verdict]:
+        return {name: verdict for name, verdict in self.by_question.items() if verdict.scores is not None}
+
+    @property
+    def unjudged(self) -> dict[str, str]:
+        """Reasons by question."""
+        return {name: one.unjudged for name, one in self.by_question.items() if one.unjudged is not None}
+
+    @property
+    def repaired(self) -> int:
+        """Number of questions whose verdict needed a repair, now or before."""
+        return sum(verdict.repaired for verdict in self.by_question.values())
+
+    @property
+    def extra_keys(self) -> int:
+        """Number of unknown keys in the verdicts; a verdict that several questions share counts once."""
+        return sum({verdict.key: verdict.extra_keys for verdict in self.valid.values()}.values())
+
+
+def verdict_key(settings: JudgeSettings, rubric: str, prompt: str, images: Sequence[str] = ()) -> str:
+    """SHA-256 over everything that determines a verdict.
+
+    That is the judge's identity, the rubric's hash, the rendered prompt, and the keys of the images in their order.
+    """
+    parts = {**judge_identity(settings, images=bool(images)), "rubric": rubric, "prompt": prompt}
+    if images:
+        parts["image_keys"] = list(images)
+    return hashlib.sha256(_SORTED.encode(parts).encode()).hexdigest()
+
+
+async def judge_questions(
+    questions: Sequence[Question],
     rubric: Rubric,
     client: JudgeClient,
     store: VerdictStore,
     progress: Progress | None = None,
-) -> Adjudication:
+) -> Verdicts:
     """Judge every question under ``rubric``; each answer is stored before anything else happens.
 
     An invalid answer gets one repair request at once. A question that cannot be judged (refused, still invalid, failed,
@@ -42,15 +108,14 @@ async def adjudicate(
     asks only unanswered questions. Questions with the same prompt and images are asked once.
 
     Args:
-        questions: each with a unique ``sample_id``.
-        progress: called as samples are done, judged or not, and once a second.
+        progress: called as questions are done, judged or not, and once a second.
 
     Raises:
-        UsageError: a sample id is duplicated, the API key is malformed, or ``client`` is in use.
+        UsageError: a question's name is duplicated, the API key is malformed, or ``client`` is in use.
         DataError: a stored verdict is not valid under ``rubric``, or as :class:`VerdictStore`.
         MedtasksError: the rubric's template cannot be rendered.
     """
-    run = _Run(list(questions), rubric, client, store, progress)
+    run = _Run(questions, rubric, client, store, progress)
     async with client:
         ticking = asyncio.ensure_future(run.tick())
         try:
@@ -62,41 +127,41 @@ async def adjudicate(
 
 @dataclass
 class _Case:
-    """One question to the judge, for all samples with the same prompt, and the answers so far."""
+    """One request to the judge, for all questions with the same prompt, and the answers so far."""
 
     key: str
     prompt: str
     document: Mapping[str, Any]
     images: tuple[ImageSource, ...]
-    samples: list[str]
+    names: list[str]
     answers: list[StoredVerdict] = field(default_factory=list)
 
 
 class _Run:
-    """The state of `adjudicate`; ``done`` has all judgements so far."""
+    """The state of `judge_questions`; ``done`` has all verdicts so far."""
 
     def __init__(
         self,
-        questions: list[Question],
+        questions: Sequence[Question],
         rubric: Rubric,
         client: JudgeClient,
         store: VerdictStore,
         progress: Progress | None,
     ) -> None:
-        self.done: dict[str, Judgement] = {}
+        self.done: dict[str, Verdict] = {}
         self._questions, self._rubric, self._client, self._store = questions, rubric, client, store
-        for name, count in Counter(question.sample_id for question in questions).items():
+        for name, count in Counter(question.name for question in questions).items():
             if count > 1:
-                raise UsageError(f"adjudicate: sample id {name!r} is duplicated; judge each sample once")
+                raise UsageError(f"question {name!r} is duplicated; judge each response once")
         self._waiting = iter(questions)
         self._rubric_hash = rubric_hash(rubric)
         self._open: dict[str, _Case] = {}
-        self._closed: dict[str, Judgement] = {}
+        self._closed: dict[str, Verdict] = {}
         self._progress, self._before = progress, replace(client.spent)
 
-    def result(self) -> Adjudication:
+    def result(self) -> Verdicts:
         spent = self._client.spent.since(self._before)
-        return Adjudication({question.sample_id: self.done[question.sample_id] for question in self._questions}, spent)
+        return Verdicts({question.name: self.done[question.name] for question in self._questions}, spent)
 
     async def work(self) -> None:
         """Judge waiting questions, one at a time."""
@@ -116,23 +181,23 @@ class _Run:
         try:
             prompt = judge_prompt(self._rubric, question.document, question.response)
         except DataError as error:
-            self._finish([question.sample_id], Judgement(None, None, str(error)))
+            self._finish([question.name], Verdict(unjudged=str(error)))
             return None
         images = question.images if self._rubric.media and self._client.settings.images else ()
         key = verdict_key(self._client.settings, self._rubric_hash, prompt, [image.key for image in images])
         if key in self._closed:
-            self._finish([question.sample_id], self._closed[key])
+            self._finish([question.name], self._closed[key])
         elif key in self._open:
-            self._open[key].samples.append(question.sample_id)
+            self._open[key].names.append(question.name)
         else:
-            self._open[key] = _Case(key, prompt, question.document, images, [question.sample_id])
+            self._open[key] = _Case(key, prompt, question.document, images, [question.name])
             return self._open[key]
         return None
 
     async def _judge(self, case: _Case) -> None:
         """Decide one case from the store, by asking, or by asking for a repair."""
         case.answers += self._store.get([case.key, case.key + REPAIR]).values()
-        verdict, reason = None, None
+        verdict, reason = Verdict(), None
         try:
             reading = self._stored_reading(case) if case.answers else await self._ask(case, case.key)
             answer = case.answers[-1]
@@ -140,19 +205,23 @@ class _Run:
                 repair = repair_request(answer.answer, reading, verdict_schema(self._rubric, case.document))
                 previous = {"role": "assistant", "content": answer.answer}
                 reading = await self._ask(case, case.key + REPAIR, previous, {"role": "user", "content": repair})
-            verdict = reading if isinstance(reading, Verdict) else None
-            reason = None if verdict else INVALID if reading else REFUSED
+            if isinstance(reading, Verdict):
+                verdict = reading
+            else:
+                reason = REFUSED if reading is None else INVALID
         except Unanswered as failure:
             reason = str(failure)
-        self._closed[case.key] = judgement = Judgement(
-            case.key,
-            verdict,
-            reason,
-            repaired=verdict is not None and case.answers[-1].key.endswith(REPAIR),
+        self._closed[case.key] = verdict = Verdict(
+            key=case.key,
+            scores=verdict.scores,
+            reasons=verdict.reasons,
+            unjudged=reason,
+            repaired=reason is None and case.answers[-1].key.endswith(REPAIR),
             prompt_tokens=sum(answer.prompt_tokens for answer in case.answers),
             completion_tokens=sum(answer.completion_tokens for answer in case.answers),
+            extra_keys=verdict.extra_keys,
         )
-        self._finish(self._open.pop(case.key).samples, judgement)
+        self._finish(self._open.pop(case.key).names, verdict)
 
     async def _ask(self, case: _Case, key: str, *more: dict[str, Any]) -> Verdict | Invalid | None:
         """Ask, store the answer and parse it; None is a refusal."""
@@ -203,8 +272,8 @@ class _Run:
                 )
         return reading
 
-    def _finish(self, samples: list[str], judgement: Judgement) -> None:
-        self.done.update(dict.fromkeys(samples, judgement))
+    def _finish(self, names: list[str], verdict: Verdict) -> None:
+        self.done.update(dict.fromkeys(names, verdict))
         self._report()
 
     def _report(self) -> None:
@@ -225,4 +294,5 @@ async def all_or_none(work: Sequence[Coroutine[None, None, T]]) -> list[T]:
 
 
 def _as_json(verdict: Verdict) -> dict[str, Any]:
-    return {name: {"reason": verdict.reasons.get(name, ""), "score": score} for name, score in verdict.scores.items()}
+    scores = verdict.scores or {}
+    return {name: {"reason": verdict.reasons.get(name, ""), "score": score} for name, score in scores.items()}

@@ -17,9 +17,8 @@ from faulty_judge import FaultyJudge
 
 from medtasks.benchmarks.documents import task_documents
 from medtasks.errors import UsageError
-from medtasks.judge.adjudicate import adjudicate
 from medtasks.judge.client import JudgeClient, Spent
-from medtasks.judge.judgement import Adjudication, Judgement, Question
+from medtasks.judge.pipeline import Question, Verdict, Verdicts, judge_questions
 from medtasks.judge.settings import Budget, JudgeSettings, judge_identity
 from medtasks.judge.store import VerdictStore
 from medtasks.judge.stub import StubJudge, verdict_on
@@ -53,19 +52,21 @@ def questions(right: Callable[[int], bool] = lambda number: number % 2 == 0) -> 
     ]
 
 
-def judge(stub: StubJudge, store: Path, asked: list[Question] | None = None, **settings: Any) -> Adjudication:
+def judge(stub: StubJudge, store: Path, asked: list[Question] | None = None, **settings: Any) -> Verdicts:
     client = JudgeClient(JudgeSettings(base_url=stub.url, model="stub", backoff=0.01, **settings))
     with VerdictStore(store) as opened:
-        return asyncio.run(adjudicate(questions() if asked is None else asked, RUBRIC, client, opened))
+        return asyncio.run(judge_questions(questions() if asked is None else asked, RUBRIC, client, opened))
+
+
+def scores_of(verdicts: Verdicts) -> dict[str, Any]:
+    return {name: verdict.scores for name, verdict in verdicts.by_question.items()}
 
 
 def test_every_response_gets_the_verdict_that_it_deserves(tmp_path: Path) -> None:
     with StubJudge(decide) as stub:
         result = judge(stub, tmp_path / "verdicts.sqlite")
 
-    totals = [
-        total(RUBRIC, document, result.verdicts[document["sample_id"]].scores)["total"] for document in documents()
-    ]
+    totals = [total(RUBRIC, document, result.valid[document["sample_id"]].scores)["total"] for document in documents()]
     assert totals == [100.0 if number % 2 == 0 else 0.0 for number in range(len(documents()))]
     assert (result.unjudged, result.repaired) == ({}, 0)
     assert result.spent.requests == len(documents())
@@ -74,7 +75,7 @@ def test_every_response_gets_the_verdict_that_it_deserves(tmp_path: Path) -> Non
 def test_a_restart_asks_nothing_that_was_answered(tmp_path: Path) -> None:
     with StubJudge(decide) as stub:
         budgeted = judge(stub, tmp_path / "v", concurrency=2, budget=Budget(max_requests=3))
-        assert len(budgeted.verdicts) == 3
+        assert len(budgeted.valid) == 3
         assert set(budgeted.unjudged.values()) == {"budget"}
         whole = judge(stub, tmp_path / "v")
         again = judge(stub, tmp_path / "v")
@@ -82,7 +83,7 @@ def test_a_restart_asks_nothing_that_was_answered(tmp_path: Path) -> None:
 
     assert len(bodies) == len(set(bodies)) == len(documents())
     assert (whole.spent.requests, again.spent.requests) == (len(documents()) - 3, 0)
-    assert again.verdicts == whole.verdicts
+    assert again.valid == whole.valid
 
 
 def test_another_judge_or_response_is_another_question(tmp_path: Path) -> None:
@@ -112,8 +113,8 @@ def test_an_invalid_answer_is_asked_about_once_and_then_unjudged(tmp_path: Path)
     assert set(result.unjudged) == wrong
     assert set(result.unjudged.values()) == {"invalid after one repair"}
     assert result.repaired == len(documents()) - len(wrong)
-    assert (again.verdicts, again.unjudged) == (result.verdicts, result.unjudged)
-    assert again.judgements == result.judgements
+    assert (again.valid, again.unjudged) == (result.valid, result.unjudged)
+    assert again.by_question == result.by_question
 
 
 def test_what_is_refused_or_fails_is_unjudged_with_its_reason_and_failures_are_tried_again(tmp_path: Path) -> None:
@@ -124,7 +125,7 @@ def test_what_is_refused_or_fails_is_unjudged_with_its_reason_and_failures_are_t
     with FaultyJudge(decide, server_error=1.0) as stub:
         failed = judge(stub, tmp_path / "failed", retries=1)
     assert all(reason.startswith("http 500") for reason in failed.unjudged.values())
-    assert failed.verdicts == {}
+    assert failed.valid == {}
     with StubJudge(decide) as stub:
         assert judge(stub, tmp_path / "failed").unjudged == {}
 
@@ -135,7 +136,7 @@ def test_faults_in_between_cost_no_verdict(tmp_path: Path) -> None:
         result = judge(stub, tmp_path / "v", retries=9)
         assert len(stub.counts) > 3
     with StubJudge(decide) as plain:
-        assert judge(plain, tmp_path / "other").verdicts == result.verdicts
+        assert scores_of(judge(plain, tmp_path / "other")) == scores_of(result)
     assert result.unjudged == {}
 
 
@@ -144,7 +145,7 @@ def test_a_document_that_the_rubric_is_not_for_is_named(tmp_path: Path) -> None:
     with StubJudge(decide) as stub:
         result = judge(stub, tmp_path / "v", [*questions(), stranger])
     assert "rubric med_cmr_open shows to the judge, is missing" in result.unjudged["other"]
-    assert len(result.verdicts) == len(documents())
+    assert len(result.valid) == len(documents())
 
 
 def test_equal_questions_are_asked_once_and_all_judged(tmp_path: Path) -> None:
@@ -153,18 +154,18 @@ def test_equal_questions_are_asked_once_and_all_judged(tmp_path: Path) -> None:
     with StubJudge(decide) as stub:
         result = judge(stub, tmp_path / "v", [first, twice])
         assert len(stub.requests) == 1
-    assert result.verdicts["twin"] == result.verdicts[first.sample_id]
+    assert result.valid["twin"] == result.valid[first.name]
 
 
 def test_judgements_stand_in_the_order_of_the_questions_with_their_keys_and_tokens(tmp_path: Path) -> None:
     asked = [Question("stranger", {"sample_id": "stranger"}, "yes"), *reversed(questions())]
     with StubJudge(decide) as stub:
         first, again = judge(stub, tmp_path / "v", asked), judge(stub, tmp_path / "v", asked)
-    assert list(first.judgements) == list(again.judgements) == [question.sample_id for question in asked]
-    assert first.judgements["stranger"].key is None
+    assert list(first.by_question) == list(again.by_question) == [question.name for question in asked]
+    assert first.by_question["stranger"].key is None
     with VerdictStore(tmp_path / "v") as store:
         for question in asked[1:]:
-            judgement = first.judgements[question.sample_id]
+            judgement = first.by_question[question.name]
             assert judgement.key is not None
             held = store.get([judgement.key])[judgement.key]
             assert (judgement.prompt_tokens, judgement.completion_tokens) == (
@@ -172,12 +173,12 @@ def test_judgements_stand_in_the_order_of_the_questions_with_their_keys_and_toke
                 held.completion_tokens,
             )
             assert held.prompt_tokens > 0
-            assert again.judgements[question.sample_id] == judgement
+            assert again.by_question[question.name] == judgement
 
 
 def test_a_sample_is_judged_once(tmp_path: Path) -> None:
     one = questions()[0]
-    with StubJudge(decide) as stub, pytest.raises(UsageError, match=f"'{one.sample_id}' is duplicated"):
+    with StubJudge(decide) as stub, pytest.raises(UsageError, match=f"'{one.name}' is duplicated"):
         judge(stub, tmp_path / "v", [one, one])
 
 
@@ -187,8 +188,8 @@ def test_progress_begins_with_what_is_stored_and_ends_with_all(tmp_path: Path) -
     async def run(url: str) -> None:
         client = JudgeClient(JudgeSettings(base_url=url, model="stub"))
         with VerdictStore(tmp_path / "v") as store:
-            await adjudicate(questions()[:3], RUBRIC, client, store)
-            await adjudicate(questions(), RUBRIC, client, store, lambda *said: reported.append(said))
+            await judge_questions(questions()[:3], RUBRIC, client, store)
+            await judge_questions(questions(), RUBRIC, client, store, lambda *said: reported.append(said))
 
     with StubJudge(decide) as stub:
         asyncio.run(run(stub.url))
@@ -215,8 +216,8 @@ def test_a_restart_between_answer_and_repair_asks_only_for_the_repair(tmp_path: 
         resumed = judge(stub, tmp_path / "v", [one_question()])
         kept = judge(stub, tmp_path / "v", [one_question()])
         assert [len(received.body["messages"]) for received in stub.requests] == [1, 3]
-    (before,), (after,), (again,) = (list(one.judgements.values()) for one in (stopped, resumed, kept))
-    assert (before.reason, after.repaired) == ("budget", True)
+    (before,), (after,), (again,) = (list(one.by_question.values()) for one in (stopped, resumed, kept))
+    assert (before.unjudged, after.repaired) == ("budget", True)
     assert 0 < before.prompt_tokens < after.prompt_tokens
     assert again == after
 
@@ -229,7 +230,7 @@ def test_a_repair_waits_for_no_other_question(tmp_path: Path) -> None:
         return broken_once(request)
 
     with StubJudge(note) as stub:
-        many = [replace(one_question(), sample_id=str(n), response=f"answer {n}") for n in range(40)]
+        many = [replace(one_question(), name=str(n), response=f"answer {n}") for n in range(40)]
         assert judge(stub, tmp_path / "v", many, concurrency=1).repaired == 40
     assert 3 in order[:8]
 
@@ -248,27 +249,27 @@ def test_what_another_process_stored_meanwhile_counts(tmp_path: Path) -> None:
         result = judge(slow, tmp_path / "v", [one_question()])
         again = judge(slow, tmp_path / "v", [one_question()])
         assert (len(quick.requests), len(slow.requests)) == (1, 1)
-    assert [set(verdict.scores.values()) for verdict in result.verdicts.values()] == [{0}]
-    assert again.verdicts == result.verdicts
+    assert [set(verdict.scores.values()) for verdict in result.valid.values()] == [{0}]
+    assert again.valid == result.valid
 
 
 def test_extra_keys_are_counted_now_and_after_a_restart(tmp_path: Path) -> None:
     def chatty(request: Mapping[str, Any]) -> str:
         return json.dumps({**json.loads(decide(request)), "confidence": 1})
 
-    asked = [one_question(), replace(one_question(), sample_id="twin"), one_question(1)]
+    asked = [one_question(), replace(one_question(), name="twin"), one_question(1)]
     with StubJudge(chatty) as stub:
         first, again = judge(stub, tmp_path / "v", asked), judge(stub, tmp_path / "v", asked)
     assert first.extra_keys == again.extra_keys == 2
-    assert first.verdicts == again.verdicts
+    assert first.valid == again.valid
 
 
 def test_thousands_of_twins_are_asked_once(tmp_path: Path) -> None:
-    twins = [replace(one_question(number % 2), sample_id=str(number)) for number in range(3000)]
+    twins = [replace(one_question(number % 2), name=str(number)) for number in range(3000)]
     with StubJudge(decide) as stub:
         result = judge(stub, tmp_path / "v", twins)
         assert len(stub.requests) == 2
-    assert len(result.verdicts) == 3000
+    assert len(result.valid) == 3000
 
 
 def test_identity_and_key_depend_on_what_moves_a_verdict_and_on_nothing_else() -> None:
@@ -291,7 +292,7 @@ def test_cost_needs_both_prices() -> None:
 def test_a_question_that_cannot_be_put_has_no_key(tmp_path: Path) -> None:
     with StubJudge(decide) as stub:
         result = judge(stub, tmp_path / "v", [Question("stranger", {"sample_id": "stranger"}, "yes")])
-    assert result.judgements["stranger"] == Judgement(None, None, result.unjudged["stranger"])
+    assert result.by_question["stranger"] == Verdict(unjudged=result.unjudged["stranger"])
 
 
 def test_a_verdict_is_stored_while_others_are_awaited(tmp_path: Path) -> None:
@@ -325,7 +326,7 @@ def test_what_had_arrived_is_stored_where_judging_ends_early(tmp_path: Path) -> 
 
     async def run(url: str, store: VerdictStore) -> None:
         client = JudgeClient(JudgeSettings(base_url=url, model="stub", concurrency=1))
-        await adjudicate(questions(), RUBRIC, client, store, stop)
+        await judge_questions(questions(), RUBRIC, client, store, stop)
 
     with StubJudge(decide) as stub, VerdictStore(tmp_path / "v") as store:
         with pytest.raises(KeyError, match="enough"):
@@ -334,12 +335,12 @@ def test_what_had_arrived_is_stored_where_judging_ends_early(tmp_path: Path) -> 
 
 
 def test_while_the_judge_answers_nobody_the_reason_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("medtasks.judge.adjudicate.TICK", 0.05)
+    monkeypatch.setattr("medtasks.judge.pipeline.TICK", 0.05)
     troubles: list[tuple[int, str | None]] = []
 
     async def run(url: str, store: VerdictStore) -> None:
         client = JudgeClient(JudgeSettings(base_url=url, model="stub", retries=1, backoff=0))
-        await adjudicate(questions(), RUBRIC, client, store, lambda done, _, __, why: troubles.append((done, why)))
+        await judge_questions(questions(), RUBRIC, client, store, lambda done, _, __, why: troubles.append((done, why)))
 
     with FaultyJudge(decide, too_many=1.0, retry_after=0.5) as stub, VerdictStore(tmp_path / "v") as store:
         asyncio.run(run(stub.url, store))
@@ -371,7 +372,7 @@ def test_no_more_is_prepared_than_is_asked_soon(tmp_path: Path) -> None:
 def test_a_store_that_fails_ends_the_judging(tmp_path: Path) -> None:
     async def run(url: str, store: VerdictStore) -> None:
         client = JudgeClient(JudgeSettings(base_url=url, model="stub", concurrency=1))
-        await adjudicate(questions(), RUBRIC, client, store, lambda *_: store.close())
+        await judge_questions(questions(), RUBRIC, client, store, lambda *_: store.close())
 
     with StubJudge(decide, latency=0.05) as stub, VerdictStore(tmp_path / "v") as store:
         with pytest.raises(UsageError, match="cannot be used"):
