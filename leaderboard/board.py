@@ -27,7 +27,8 @@ class _Frozen(BaseModel):
 class Cell(_Frozen):
     """One score of one model. If ``value`` is None, ``reason`` says why; ``low`` and ``high`` are the 95 %
     cluster-bootstrap interval, if there is one. ``answered``, ``judged``, ``bounds`` and ``incomplete`` are as in
-    `medtasks.results.scoring.MetricScore`. Scores with equal reproducibility ``signature`` are comparable.
+    `medtasks.results.scoring.MetricScore`. Scores with equal reproducibility ``signature`` are comparable. ``judge``
+    names the judges of a judged score.
     """
 
     value: float | None
@@ -36,6 +37,7 @@ class Cell(_Frozen):
     items: int
     answered: int | None = None
     judged: int | None = None
+    judge: str = ""
     bounds: tuple[float, float] | None = None
     incomplete: bool = False
     reason: str | None = None
@@ -332,9 +334,9 @@ class BenchmarkBoard(_Frozen):
 class RunFacts(_Frozen):
     """A run: the name of its directory without the path, and the SHA-256 of the content.
 
-    ``protocols`` and ``prompts`` map tasks to protocol and prompt hashes; ``commands`` reproduce the run. ``notes`` are
-    what a reader must know (blind, rescored, miniature data, limit, coverage, superseded). ``cost`` is that of all
-    answers, in the currency of the organiser's prices.
+    ``protocols`` and ``prompts`` map tasks to protocol and prompt hashes, ``judged_by`` tasks and groups to the names
+    of their judges; ``commands`` reproduce the run. ``notes`` are what a reader must know (blind, rescored, miniature
+    data, limit, coverage, superseded). ``cost`` is that of all answers, in the currency of the organiser's prices.
     """
 
     key: str
@@ -350,6 +352,7 @@ class RunFacts(_Frozen):
     prompts: dict[str, str]
     data: dict[str, str]
     judges: dict[str, str]
+    judged_by: dict[str, str] = {}
     counts: dict[str, dict[str, int]]
     commands: tuple[str, ...]
     mini: bool

@@ -12,6 +12,7 @@ from medtasks.errors import DataError
 from medtasks.files import canonical_json
 from medtasks.importers.layouts import Layout
 from medtasks.registry import get_benchmark
+from medtasks.results.judge_facts import judge_names
 from medtasks.results.manifest import RunManifest
 from medtasks.results.scores import MetricScore, Scores
 from medtasks.results.signature import changed_options
@@ -52,6 +53,7 @@ def run_facts(manifest: RunManifest, folder: str, digest: str, notes: Sequence[s
             f"{facts.judge_hash}{f', {facts.combine}' if len(facts.judges) > 1 else ''})"
             for name, facts in sorted(manifest.judge.items())
         },
+        judged_by={task: shown(names) for task, names in judge_names(manifest).items()},
         counts={
             task: {
                 "asked": one.asked,

@@ -59,6 +59,7 @@ def cell_of(digest: Digest, column: BoardColumn) -> Cell | None:
         items=score.samples,
         answered=score.answered,
         judged=score.judged,
+        judge="" if score.judged is None else digest.facts.judged_by.get(column.task, ""),
         bounds=score.bounds,
         incomplete=is_incomplete(score),
         reason=score.reason,

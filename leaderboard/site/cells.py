@@ -65,13 +65,24 @@ def best_values(columns: Sequence[BoardColumn], rows: Sequence[BoardRow]) -> dic
     return best
 
 
+def shared_judge(cells: Iterable[Cell]) -> str:
+    """The judges of all judged scores of a column; empty if they differ, or if none is judged."""
+    names = {cell.judge for cell in cells if cell.judge}
+    return names.pop() if len(names) == 1 else ""
+
+
 def cell_view(
-    column: BoardColumn, cell: Cell | None, scale: Scale | None = None, best: float | None = None
+    column: BoardColumn, cell: Cell | None, scale: Scale | None = None, best: float | None = None, judge: str = ""
 ) -> CellView:
-    """One score of one row, with an interval bar on ``scale``; marked if it equals ``best``."""
+    """One score of one row, with an interval bar on ``scale``; marked if it equals ``best``.
+
+    A judged score has a note with its judges, unless they are ``judge``, whom the column's heading names.
+    """
     if cell is None:
         return CellView(reason="not run")
     notes = coverage_notes(column, cell)
+    if cell.judge and cell.judge != judge:
+        notes = (f"judged by {cell.judge}", *notes)
     if cell.value is None:
         return CellView(notes=notes, reason=cell.reason or "no value", items=cell.items, signature=cell.signature)
     bar = chance = ""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from ..board import BenchmarkBoard, Board, ModelFacts, Ranking
 from ..findings import finding
-from .cells import CellView, cell_view, scale_of
+from .cells import CellView, cell_view, scale_of, shared_judge
 from .tables import rank_cells
 
 MOST_ROWS = 12
@@ -27,13 +27,15 @@ class ChartRow:
 
 @dataclass(frozen=True)
 class Chart:
-    """The models of a ranking, best first; ``more`` counts those left out. ``finding`` says what the chart shows."""
+    """The models of a ranking, best first; ``more`` counts those left out. ``finding`` says what the chart shows,
+    ``judge`` who judged all its scores."""
 
     benchmark: BenchmarkBoard
     ranking: Ranking
     rows: tuple[ChartRow, ...]
     more: int
     finding: str
+    judge: str = ""
 
 
 def charts(board: Board, benchmark: BenchmarkBoard) -> Iterator[Chart]:
@@ -60,12 +62,15 @@ def _chart(board: Board, benchmark: BenchmarkBoard, ranking: Ranking) -> Chart:
     ]  # that it is blind
     blind = {row.model: row.cells[column.key] for row in apart if column.key in row.cells}
     shown = [one.model for one in ranking.ranked[:MOST_ROWS]]
+    judge = shared_judge([*every.values(), *blind.values()])
     scale = scale_of(column, [cells[model] for cells in (every, blind) for model in shown if model in cells])
     rows = []
     for model in shown:
-        cell = cell_view(column, every[model], scale)
+        cell = cell_view(column, every[model], scale, judge=judge)
         rows.append(ChartRow(board.models[model], cell, rank_cells(ranking, model)[1].text))
         if model in blind:
-            rows.append(ChartRow(board.models[model], cell_view(column, blind[model], scale), "", blind=True))
+            rows.append(
+                ChartRow(board.models[model], cell_view(column, blind[model], scale, judge=judge), "", blind=True)
+            )
     more = len(ranking.ranked) - len(shown)
-    return Chart(benchmark, ranking, tuple(rows), more, finding(ranking, board.models, every))
+    return Chart(benchmark, ranking, tuple(rows), more, finding(ranking, board.models, every), judge)

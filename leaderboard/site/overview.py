@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from ..board import Apart, BenchmarkBoard, Board, BoardRow, BoardTable, ModelFacts
-from .cells import CellView, best_values, cell_view, scale_of
+from .cells import CellView, best_values, cell_view, scale_of, shared_judge
 from .tables import RowView, TableView, column_view, rank_cells
 
 
@@ -35,12 +35,13 @@ def all_models(board: Board) -> TableView:
         benchmark_rows = [row[benchmark.name] for row in rows.values() if benchmark.name in row]
         for ranking in benchmark.rankings[:1]:
             column = ranking.column
-            columns.append(replace(column_view(column), of=benchmark.title))
             found = {row.model: row.cells[column.key] for row in benchmark_rows if column.key in row.cells}
+            judge = shared_judge(found.values())
+            columns.append(replace(column_view(column, judge=judge), of=benchmark.title))
             scale, best = scale_of(column, found.values()), best_values([column], benchmark_rows).get(column.key)
             ranks = {one.model: one.rank for one in ranking.ranked}
             for model in rows:
-                cell = cell_view(column, found.get(model), scale, best)
+                cell = cell_view(column, found.get(model), scale, best, judge)
                 cells[model].append(replace(cell, letters=rank_cells(ranking, model)[1].text))
                 places[model].append(ranks.get(model, len(board.models) + 1))
     ordered = sorted(rows, key=lambda model: (places[model], board.models[model].name, model))

@@ -23,14 +23,14 @@ from ..numbers import UNIT_LABELS, direction, exact, shown_name
 from ..over_models import billions_of
 from ..tables import without_empty
 from ..usage import amount, measured
-from .cells import CellView, Scale, best_values, cell_view, scale_of
+from .cells import CellView, Scale, best_values, cell_view, scale_of, shared_judge
 
 
 @dataclass(frozen=True)
 class ColumnView:
     """A column: a score, or the rank or the letters of the score before it. ``sub`` distinguishes columns with equal
-    labels, ``hint`` is the direction unless more is better, ``first`` how the first click sorts: the best value on top,
-    of a signed score the lowest."""
+    labels, ``hint`` is the direction unless more is better, ``judge`` names the judges of all its scores, ``first`` is
+    how the first click sorts: the best value on top, of a signed score the lowest."""
 
     key: str
     label: str
@@ -39,6 +39,7 @@ class ColumnView:
     of: str = ""
     sub: str = ""
     hint: str = ""
+    judge: str = ""
     first: Literal["up", "down"] = "down"
 
 
@@ -123,10 +124,10 @@ def leading_words(texts: Collection[str], separator: str) -> str:
     return separator.join(words[0] for words in takewhile(lambda words: len({*words}) == 1, by_place))
 
 
-def column_view(column: BoardColumn, sub: str = "") -> ColumnView:
+def column_view(column: BoardColumn, sub: str = "", judge: str = "") -> ColumnView:
     first: Literal["up", "down"] = "down" if column.higher_is_better and not column.signed else "up"
     unit, hint = UNIT_LABELS[column.unit], direction(column)
-    return ColumnView(column.key, column.label, unit=unit, sub=sub, hint=hint, first=first)
+    return ColumnView(column.key, column.label, unit=unit, sub=sub, hint=hint, judge=judge, first=first)
 
 
 def column_views(columns: Sequence[BoardColumn]) -> list[ColumnView]:
@@ -175,12 +176,17 @@ def _table(board: Board, table: BoardTable, order: Mapping[str, int], rankings: 
         for column in (table.columns if rankings else ())
     }
     best = best_values(table.columns, main)
+    judges = {
+        column.key: shared_judge(row.cells[column.key] for row in every if column.key in row.cells)
+        for column in table.columns
+    }
 
     def cells(row: BoardRow, ranked: bool) -> tuple[CellView, ...]:
         found: list[CellView] = []
         for column in table.columns:
             top = best.get(column.key) if ranked else None
-            found.append(cell_view(column, row.cells.get(column.key), scales.get(column.key), top))
+            cell, scale = row.cells.get(column.key), scales.get(column.key)
+            found.append(cell_view(column, cell, scale, top, judges[column.key]))
             if column.key in by_key:
                 found.extend(rank_cells(by_key[column.key], row.model) if ranked else (CellView(), CellView()))
         return tuple(found)
@@ -196,7 +202,7 @@ def _table(board: Board, table: BoardTable, order: Mapping[str, int], rankings: 
         name=table.name,
         title=table.title,
         note=table.note,
-        columns=tuple(_columns(table.columns, by_key)),
+        columns=tuple(_columns(table.columns, by_key, judges)),
         rows=tuple(
             RowView(board.models[row.model], cells(row, True), attached=tuple(attached.get(row.model, ())))
             for row in main
@@ -207,10 +213,13 @@ def _table(board: Board, table: BoardTable, order: Mapping[str, int], rankings: 
     )
 
 
-def _columns(columns: Sequence[BoardColumn], rankings: Mapping[str, Ranking]) -> Iterator[ColumnView]:
+def _columns(
+    columns: Sequence[BoardColumn], rankings: Mapping[str, Ranking], judges: Mapping[str, str]
+) -> Iterator[ColumnView]:
     subs = _subtitles(columns)
     for column in columns:
-        yield column_view(column, ", ".join(filter(None, (subs.get(column.key), column.remark))))
+        sub = ", ".join(filter(None, (subs.get(column.key), column.remark)))
+        yield column_view(column, sub, judges[column.key])
         if column.key in rankings:
             yield ColumnView(f"{column.key}.rank", "Rank", "rank", of=column.label, first="up")
             yield ColumnView(f"{column.key}.group", "Group", "group", of=column.label, first="up")

@@ -25,6 +25,10 @@ VARIABLE = "MEDTASKS_JUDGE"
 """Environment variable that configures judges for runs of the harness: a file, or ``model=…,base_url=…``."""
 
 
+STUB = "stub-judge"
+"""The model of the stub judge, whose verdicts are a demonstration."""
+
+
 class Budget(BaseModel):
     """Limits at which a `JudgeClient` stops asking; None is no limit. Requests in flight still finish.
 

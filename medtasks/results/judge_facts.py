@@ -12,8 +12,9 @@ from medtasks.judge.agreement import AgreementReport, agreement_report
 from medtasks.judge.ensemble import Rule
 from medtasks.judge.human import Unit
 from medtasks.judge.pipeline import Question, Verdicts
+from medtasks.judge.settings import STUB
 from medtasks.prompts import template_hash
-from medtasks.results.manifest import RubricFacts
+from medtasks.results.manifest import RubricFacts, RunManifest
 from medtasks.results.samples import JudgedResponse
 from medtasks.rubrics.rubric import rubric_hash
 from medtasks.rubrics.scales import Rubric
@@ -62,6 +63,23 @@ def rubric_facts(
         warnings=warnings,
         agreement=agreement,
     )
+
+
+def judges_of(facts: RubricFacts) -> str:
+    """The models that judged under a rubric; a stub is marked as such."""
+    models = sorted({str(one.get("model", name)) for name, one in facts.judges.items()})
+    return ", ".join(f"{model} (a stub)" if model == STUB else model for model in models)
+
+
+def judge_names(manifest: RunManifest) -> dict[str, str]:
+    """The judges of each judged task and group."""
+    leaves = {**{task: (task,) for task in manifest.tasks}, **manifest.groups}
+    names = {}
+    for name, tasks in leaves.items():
+        judges = sorted({judges_of(facts) for facts in manifest.judge.values() if {*tasks} & {*facts.tasks}})
+        if judges:
+            names[name] = ", ".join(judges)
+    return names
 
 
 def own_judge_hash(facts: RubricFacts) -> str:

@@ -10,9 +10,8 @@ from typing import Any
 from medtasks.files import canonical_json
 from medtasks.judge.client import Spent
 from medtasks.judge.pipeline import REPAIR
-from medtasks.judge.settings import JudgeConfig
+from medtasks.judge.settings import STUB, JudgeConfig
 from medtasks.judge.store import VerdictStore
-from medtasks.judge.stub import MODEL
 from medtasks.results.judge_run import Judged, Outcome
 from medtasks.results.samples import Sample
 from medtasks.text import first_names, printable
@@ -53,7 +52,7 @@ def _rubric_lines(name: str, outcome: Outcome, config: JudgeConfig) -> Iterator[
     facts, labels = outcome.facts, outcome.labels
     share = f" ({facts.judged / facts.asked:.1%})" if facts.asked else ""
     yield from ("", f"{name}: {facts.judged:,} of {facts.asked:,} responses judged{share}")
-    if any(one["model"] == MODEL for one in facts.judges.values()):
+    if any(one["model"] == STUB for one in facts.judges.values()):
         yield "  judged by a stub, which compares words: a demonstration, not a judgement"
     yield from (f"  unjudged: {count:,} ({reason})" for reason, count in facts.unjudged.items())
     yield from (f"  {printable(problem)}" for problem in outcome.problems)

@@ -10,6 +10,7 @@ from medtasks.data.manifest import Coverage, coverage_lines
 from medtasks.metrics import get_metric
 from medtasks.metrics.registry import is_ours
 from medtasks.results.folder import RunRecord
+from medtasks.results.judge_facts import judges_of
 from medtasks.results.scores import MetricScore, Scores, coverage_text
 from medtasks.stats import FEW_CLUSTERS
 from medtasks.text import first_names
@@ -154,6 +155,7 @@ def _all_notes(run: RunRecord) -> list[str]:
     """What limits the scores: metrics not computed, problems, few clusters, excluded rows, miniature data."""
     entries = {**run.groups, **run.tasks}
     lines = [f"  {problem}" for problem in run.manifest.problems]
+    lines += [f"  {rubric}: judged by {judges_of(facts)}" for rubric, facts in sorted(run.manifest.judge.items())]
     mini = sorted(name for name, facts in run.manifest.data.items() if facts.mini)
     if mini:
         lines.append(f"  Miniature data ({', '.join(mini)}): a demonstration, not a benchmark result.")

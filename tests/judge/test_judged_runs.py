@@ -17,6 +17,7 @@ from medtasks.errors import MedtasksError, UsageError
 from medtasks.judge.store import StoredVerdict, VerdictStore
 from medtasks.judge.stub import StubJudge, rule_based
 from medtasks.results.folder import RunRecord, read_run, write_run
+from medtasks.results.judge_facts import judge_names
 from medtasks.results.rescore import rescore
 
 
@@ -266,6 +267,15 @@ def test_a_judge_of_the_model_s_family_is_warned_about(folder: Path, tmp_path: P
     (warning,) = manifest_of(folder)["judge"]["med_cmr_open"]["warnings"]
     assert "of the same family" in warning
     assert f"warning: {warning}" in capsys.readouterr().out
+
+
+def test_the_summary_names_the_judge_and_says_that_it_is_a_stub(folder: Path, tmp_path: Path, capsys: Any) -> None:
+    with StubJudge() as stub:
+        judged(folder, settings_of(stub, name="mine"), store=tmp_path / "v")
+    assert "med_cmr_open: judged by stub-judge (a stub)" in capsys.readouterr().out
+    names = judge_names(read_run(folder)[0])
+    assert set(names.values()) == {"stub-judge (a stub)"}
+    assert {"med_cmr_open", "med_cmr_open_sod"} <= set(names)
 
 
 def test_a_budget_stops_and_the_next_run_goes_on(kvasir: Path, tmp_path: Path) -> None:

@@ -154,7 +154,9 @@ def _cell(column: BoardColumn, skill: float, items: int, source: random.Random, 
     share = min(max((skill if column.higher_is_better else 1 - skill) * source.uniform(0.75, 1.05), 0.02), 0.99)
     half = 1.96 * math.sqrt(share * (1 - share) / items)
     low, high = round((share - half) * span, 6), round((share + half) * span, 6)
-    judged = {"judged": items - 31, "bounds": (low, high), "incomplete": True} if column.metric == "open_total" else {}
+    judged: dict[str, Any] = {}
+    if column.metric == "open_total":
+        judged = {"judged": items - 31, "bounds": (low, high), "incomplete": True, "judge": "judge-32b"}
     return Cell(value=round(share * span, 6), low=low, high=high, items=items, signature=signature, **judged)
 
 
@@ -364,7 +366,7 @@ def sample_text(hostile: bool = False) -> SampleText:
 
 KEYS = frozenset({"slug", "key", "name", "model", "table", "columns", "against", "column", "first", "second", "runs"})
 FIXED = frozenset({"unit", "test", "kind", "shows", "trained"})
-OUTSIDE = frozenset({"versions", "model_facts", "settings", "generation", "protocols", "prompts", "data", "judges",
+OUTSIDE = frozenset({"versions", "model_facts", "settings", "generation", "protocols", "prompts", "data", "judges", "judged_by",
                      "counts", "gold", "chosen"})  # fmt: skip
 """Fields whose keys come from outside, too."""
 

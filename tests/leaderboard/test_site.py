@@ -12,9 +12,10 @@ from urllib.parse import unquote, urlsplit
 
 import pytest
 from boards import HOSTILE, board, hostile_board, large_board, sample_text
-from medtasks.leaderboard.board import Board, Published
+from medtasks.leaderboard.board import Board, Cell, Published
 from medtasks.leaderboard.numbers import difference, interval, number
 from medtasks.leaderboard.site import samples_of, write_site
+from medtasks.leaderboard.site.cells import cell_view, shared_judge
 from medtasks.leaderboard.site.charts import charts
 from medtasks.leaderboard.site.model_page import model_parts
 from medtasks.leaderboard.site.published import published_tables
@@ -175,6 +176,23 @@ def test_a_missing_value_says_why(site: Path) -> None:
     assert page.rows["parts"]["Birch Flash"][3].startswith("no value")
     assert "no judge has seen these responses; run `medtasks judge RESULTS`" in page.text
     assert "369 of 400 judged" in page.rows["parts"]["Aurora-VL 72B"][3]
+
+
+def test_judged_scores_name_their_judge(site: Path) -> None:
+    heading = "judged by judge-32b"
+    page = Page(site / "benchmark-stream_qa.html").text
+    assert heading in page
+    assert "judged by judge-32b" not in Page(site / "benchmark-pond_vqa.html").text
+    assert heading in Page(site / "model-aurora-72b.html").text
+
+
+def test_only_scores_of_other_judges_are_marked_in_their_cells() -> None:
+    cells = [Cell(value=0.5, items=9, judged=9, judge=name, signature="") for name in ("one", "one", "two (a stub)")]
+    column = next(one for table in board().benchmarks[0].tables for one in table.columns)
+    assert shared_judge(cells[:2]) == "one"
+    assert cell_view(column, cells[0], judge="one").notes == ()
+    assert shared_judge(cells) == ""
+    assert [cell_view(column, cell).notes for cell in cells[1:]] == [("judged by one",), ("judged by two (a stub)",)]
 
 
 def test_nothing_is_best_by_a_signed_or_an_incomplete_score(site: Path) -> None:

@@ -14,9 +14,10 @@ from typing import Any
 from aiohttp import web
 
 from medtasks.errors import UsageError
+from medtasks.judge.settings import STUB
 from medtasks.judge.stub.rule import rule_based, text_of
 
-MODEL = "stub-judge"
+MODEL = STUB
 """The one model that ``/v1/models`` lists; a request may name any."""
 
 LARGEST_REQUEST = 64 * 2**20  # bytes; a window of frames as base64 stays well below
