@@ -366,8 +366,8 @@ def sample_text(hostile: bool = False) -> SampleText:
 
 KEYS = frozenset({"slug", "key", "name", "model", "table", "columns", "against", "column", "first", "second", "runs"})
 FIXED = frozenset({"unit", "test", "kind", "shows", "trained"})
-OUTSIDE = frozenset({"versions", "model_facts", "settings", "generation", "protocols", "prompts", "data", "judges", "judged_by",
-                     "counts", "gold", "chosen"})  # fmt: skip
+OUTSIDE = frozenset({"versions", "model_facts", "settings", "generation", "protocols", "prompts", "data", "judges",
+                     "judged_by", "counts", "gold", "chosen"})  # fmt: skip
 """Fields whose keys come from outside, too."""
 
 
