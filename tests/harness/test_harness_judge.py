@@ -165,7 +165,7 @@ def test_the_model_s_arguments_tell_its_family_during_a_run(tmp_path: Path, monk
         arguments = f"path={recorded},missing=failed"
         run = Run(run_tasks("medtasks_replay", arguments, ["med_cmr_open_ltg"], tmp_path / "run"))
     (warning,) = run.manifest["judge"]["med_cmr_open"]["warnings"]
-    assert "qwen" in warning
+    assert "of the same family" in warning
 
 
 def test_a_moved_run_is_judged_without_the_harness_s_file(tmp_path: Path, capsys: Any) -> None:
