@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Literal, ParamSpec, TypeVar, cast
 
 import medtasks
-from medtasks.errors import first_line
+from medtasks.errors import GuestCodeError, first_line
 from medtasks.packages import LeftOut, TaskPackage, find_packages
 
 P = ParamSpec("P")
@@ -127,6 +127,8 @@ def resolve(name: str) -> Any:
 
 def raised_at(error: BaseException) -> tuple[str, int] | None:
     """File and line of the last frame of ``error`` in another package's code; None if there is none."""
+    if isinstance(error, GuestCodeError) and error.place[0]:
+        return error.place[0], error.place[1] or 1
     if isinstance(error, SyntaxError) and error.filename:
         return error.filename, error.lineno or 1
     folders = [package.tasks.parent for package in task_packages() if not package.ours]

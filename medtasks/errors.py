@@ -35,6 +35,14 @@ class NotPreparedError(MedtasksError):
     """A task's data are not prepared; the message has the ``medtasks prepare`` command."""
 
 
+class GuestCodeError(MedtasksError):
+    """A function of another package returned something unusable; ``place`` is its file and line, if known."""
+
+    def __init__(self, message: str, place: tuple[str, int | None]) -> None:
+        super().__init__(message)
+        self.place = place
+
+
 class HarnessError(MedtasksError):
     """The installed lmms-eval does not work with this version of medtasks."""
 

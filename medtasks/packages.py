@@ -184,7 +184,7 @@ def _our_packages() -> list[TaskPackage]:
     """The modules with the filters and metrics that benchmarks share, then one package per benchmark directory."""
     benchmarks = import_module("medtasks.benchmarks")
     root, templates = Path(benchmarks.__path__[0]), Path(medtasks.templates.__path__[0])
-    folders = dict.fromkeys(SHARED, root)
+    folders = dict.fromkeys(SHARED, root / "shared")
     folders |= {f"{benchmarks.__name__}.{name}": root / name for name in benchmarks.DIRECTORIES}
     return [
         TaskPackage(OURS, medtasks.__version__, module, folder / "tasks", templates, folder / "rubrics")

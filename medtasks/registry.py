@@ -19,8 +19,9 @@ from typing import TYPE_CHECKING, Any
 from medtasks.benchmarks.base import Benchmark
 from medtasks.benchmarks.card import Card
 from medtasks.catalog import files_left_out, once, raised_at, raised_in, task_packages
-from medtasks.errors import MedtasksError, UsageError, first_line
+from medtasks.errors import GuestCodeError, MedtasksError, UsageError, first_line
 from medtasks.packages import OURS, LeftOut, TaskPackage
+from medtasks.schema import shown
 
 if TYPE_CHECKING:
     from medtasks.metrics.base import Metric
@@ -304,6 +305,13 @@ def place_of(part: Any) -> tuple[str, int | None]:
         return inspect.getsourcefile(kind) or "", inspect.getsourcelines(kind)[1]
     except (OSError, TypeError):
         return "", None
+
+
+def wrong_return(what: str, function: Any, returned: object, expected: str) -> GuestCodeError:
+    """The error about a function that did not return what is ``expected``; names its file and line."""
+    file, line = place_of(function)
+    at = f" ({file}, line {line})" if file else ""
+    return GuestCodeError(f"{what}{at} returned {shown(returned)}, expected {expected}; fix it.", (file, line))
 
 
 def _not_a(kind: type[Any], part: Any) -> Iterator[str]:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import reprlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from difflib import get_close_matches
 from typing import Annotated, Any, NamedTuple, get_args
 
 from pydantic import BaseModel, ConfigDict, PlainValidator, StringConstraints, ValidationError
 from pydantic_core import ErrorDetails, PydanticCustomError
+
+from medtasks.text import first_names
 
 Keys = tuple[str | int, ...]
 """The path to a value: keys of mappings and positions in lists, from the top."""
@@ -116,7 +118,7 @@ def _message(error: ErrorDetails, keys: Keys, model: type[BaseModel] | None, *, 
     if kind == "extra_forbidden":
         known = _fields_at(model, keys[:-1])
         return f"{place} is unknown{suggestion(keys[-1], known)}" + (
-            f", expected one of {', '.join(known)}" if known else ""
+            f", expected one of {first_names(known, 8)}" if known else ""
         )
     if kind == "json_invalid" and not keys:
         return f"not valid JSON ({error['ctx']['error']})"
@@ -170,3 +172,9 @@ def suggestion(name: object, known: Iterable[str]) -> str:
     """`` (did you mean …?)`` if a known name is close, else an empty string."""
     near = get_close_matches(str(name)[:80], sorted(known), n=1)
     return f" (did you mean {near[0]!r}?)" if near else ""
+
+
+def unknown(kind: str, name: object, known: Collection[str]) -> str:
+    """That ``name`` is none of the ``known`` ones, with the closest and the first of them."""
+    some = first_names(known, 8) or "none"
+    return f"{kind} {shown(name)} is unknown{suggestion(name, known)}, expected one of {some}"

@@ -16,6 +16,7 @@ from pydantic_core import PydanticCustomError
 from medtasks.errors import MedtasksError
 from medtasks.schema import expects, problems, shown, suggestion
 from medtasks.task_source import Defect, FunctionName, TaskSource, read_task
+from medtasks.text import first_names
 
 AGGREGATIONS = frozenset({"mean", "median", "bypass"})
 """The harness's named aggregations that apply to one number per sample."""
@@ -450,7 +451,7 @@ def _unknown_settings(source: TaskSource) -> Iterator[Defect]:
     for key in source.block("generation_kwargs"):
         if key not in known:
             message = f"field `generation_kwargs.{key[:80]}` is not a setting that back-ends share"
-            message += f"{suggestion(key, known)}, expected one of {', '.join(known)}; check it."
+            message += f"{suggestion(key, known)}, expected one of {first_names(known, 8)}; check it."
             keys = ("generation_kwargs", key)
             yield Defect(UNKNOWN_SETTING, message, source.place(*keys), keys)
 

@@ -16,6 +16,7 @@ import numpy as np
 
 from medtasks.metrics import LEXICAL, MetricUnavailableError, corpus_score, get_metric, lexical_statistics
 from medtasks.metrics.base import Array, Metric
+from medtasks.registry import wrong_return
 
 
 def responses_of(results: Sequence[str | Sequence[str]]) -> list[str]:
@@ -74,7 +75,15 @@ def sample_value(metric: str, results: Sequence[str | Sequence[str]], reference:
 
 def _one(metric: Metric, prediction: str, reference: str) -> _Computed:
     found = _TOGETHER.get().get((metric.name, prediction, reference))
-    return found or _computed(metric, metric.statistics(prediction, reference)[None])[0]
+    return found or _computed(metric, _row(metric, prediction, reference)[None])[0]
+
+
+def _row(metric: Metric, prediction: str, reference: str) -> Array:
+    row: object = metric.statistics(prediction, reference)
+    if isinstance(row, np.ndarray) and row.ndim == 1 and row.dtype.kind in "biuf":
+        return row
+    expected = f"a numpy array of {metric.width} numbers, its `width`"
+    raise wrong_return(f"`statistics` of metric {metric.name}", type(metric).statistics, row, expected)
 
 
 def _computed(metric: Metric, table: Array) -> list[_Computed]:

@@ -8,12 +8,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from medtasks.benchmarks.card import ALL_GROUPS, Card, CardTable, Column, Plot
-from medtasks.benchmarks.card_check import HEADLINE, card_columns, check_card, metrics_of
+from medtasks.benchmarks.card_check import HEADLINE, card_columns, card_left_out, check_card, metrics_of
 from medtasks.benchmarks.columns import error_columns, kinds_of_error
 from medtasks.benchmarks.declared_errors import declared_rates
 from medtasks.errors import MedtasksError
 from medtasks.metrics.error_rate import ErrorRate
-from medtasks.packages import LeftOut
 from medtasks.registry import all_benchmarks, benchmark_owner, get_benchmark, loaded_cards
 from medtasks.spec import TaskSpec, leaf_tasks, load_spec, load_specs
 
@@ -50,12 +49,11 @@ def _checked(card: Card) -> Card:
     owner = benchmark_owner(card.benchmark)
     if owner.ours:
         return card
-    try:
-        check_card(card)
-    except (MedtasksError, AttributeError, TypeError) as error:  # its fields may be anything
-        LeftOut(owner.owner, f"board layout {card.benchmark}", str(error)).warn()
-        return default_card(card.benchmark)
-    return card
+    left_out = card_left_out(card, owner)
+    if left_out is None:
+        return card
+    left_out.warn()
+    return default_card(card.benchmark)
 
 
 def default_card(benchmark: str) -> Card:

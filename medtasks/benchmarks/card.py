@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import sys
+from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 ALL_GROUPS = "*"
@@ -12,7 +13,18 @@ PlotKind: TypeAlias = Literal["bars", "heatmap", "letters", "paired", "radar", "
 
 
 @dataclass(frozen=True)
-class Column:
+class _Placed:
+    """A part of a layout; ``place`` is the file and line that made it, for messages."""
+
+    place: tuple[str, int] = field(default=("", 0), init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        caller = sys._getframe(2)  # 0 is this method, 1 the generated one
+        object.__setattr__(self, "place", (caller.f_code.co_filename, caller.f_lineno))
+
+
+@dataclass(frozen=True)
+class Column(_Placed):
     """One score: a metric of a task or group, over all of its items or over one group of a breakdown.
 
     Args:
@@ -33,7 +45,7 @@ class Column:
 
 
 @dataclass(frozen=True)
-class CardTable:
+class CardTable(_Placed):
     """A table with models as rows. ``name`` is part of URLs and file names: lower case, digits, hyphens."""
 
     name: str
@@ -43,7 +55,7 @@ class CardTable:
 
 
 @dataclass(frozen=True)
-class Plot:
+class Plot(_Placed):
     """A figure over models; all of its numbers are also in a table.
 
     Args:
@@ -71,7 +83,7 @@ class Plot:
 
 
 @dataclass(frozen=True)
-class Card:
+class Card(_Placed):
     """The board layout of a benchmark.
 
     Args:

@@ -79,12 +79,13 @@ def _packages() -> list[Check]:
 
 def _task_packages() -> list[Check]:
     """Other packages with tasks: what they provide, and which parts are left out."""
+    from medtasks.benchmarks.card_check import cards_left_out
     from medtasks.harness.installed import taken_names
 
     packages = {one.owner: one for one in task_packages() if not one.ours}
     left_out = [*everything_left_out(), *taken_names()]
     for package in packages.values():
-        left_out += _broken_files(package)
+        left_out += [*_broken_files(package), *cards_left_out(package)]
     checks = []
     for owner in sorted({*packages, *(one.owner for one in left_out)}):
         own = [one for one in left_out if one.owner == owner]

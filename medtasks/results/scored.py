@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, cast
+from typing import Any
 
 from medtasks.benchmarks.aggregations import computed_together
 from medtasks.benchmarks.base import FAILED
 from medtasks.catalog import resolve
 from medtasks.filters import filter_class, status_of
 from medtasks.filters.base import Reading, ResponseFilter
+from medtasks.registry import wrong_return
 from medtasks.results.replies import Probabilities, Reply
 from medtasks.results.samples import JudgedResponse, Limits, Repeat, Sample
 from medtasks.spec import TaskSpec
@@ -139,13 +140,41 @@ def _filtered(spec: TaskSpec, responses: Sequence[tuple[Mapping[str, Any], list[
     if isinstance(step, ResponseFilter):
         readings = step.readings(texts, documents)
     else:  # another package's
-        made = step.apply(list(texts), list(documents))
-        readings = [[Reading(text) for text in ([one] if isinstance(one, str) else one)] for one in made]
+        readings = _guest_readings(spec, step, list(texts), list(documents))
     return [[Reading(text.strip(), how) for text, how in several] for several in readings]
 
 
+def _guest_readings(
+    spec: TaskSpec, step: Any, texts: list[list[str]], documents: list[Mapping[str, Any]]
+) -> list[list[Reading]]:
+    """The readings by another package's filter."""
+    what, apply = f"filter {spec.filters[-1]}", type(step).apply
+    made: Any = step.apply(texts, documents)
+    if not isinstance(made, Sequence) or isinstance(made, str) or len(made) != len(documents):
+        count = len(documents)
+        expected = f"a list with an entry for each of {count} documents" if count > 1 else "a list with one entry"
+        raise wrong_return(what, apply, made, expected)
+    readings = []
+    for several, given in zip(made, texts, strict=True):
+        filtered = [several] if isinstance(several, str) else several
+        if not isinstance(filtered, Sequence) or not all(isinstance(text, str) for text in filtered):
+            raise wrong_return(what, apply, several, "a filtered response, or a list of them")
+        if len(filtered) != len(given):
+            raise wrong_return(what, apply, several, f"a filtered response for each of {len(given)}")
+        readings.append([Reading(text) for text in filtered])
+    return readings
+
+
 def _process(spec: TaskSpec) -> Callable[[Mapping[str, Any], Sequence[str]], Values]:
-    return cast("Callable[[Mapping[str, Any], Sequence[str]], Values]", resolve(spec.resolved["process_results"]))
+    function = resolve(spec.resolved["process_results"])
+
+    def process(document: Mapping[str, Any], texts: Sequence[str]) -> Values:
+        values: object = function(document, texts)
+        if isinstance(values, Mapping) and all(isinstance(value, Mapping) for value in values.values()):
+            return values
+        raise wrong_return("`process_results`", function, values, "a mapping of metrics to what `sample_value` gives")
+
+    return process
 
 
 def _statistics(values: Values) -> dict[str, tuple[float, ...]]:

@@ -11,6 +11,7 @@ import re
 import sys
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
+from importlib.util import find_spec
 from pathlib import Path
 
 from jinja2 import Environment, StrictUndefined
@@ -18,6 +19,7 @@ from jinja2 import Environment, StrictUndefined
 from medtasks.catalog import task_packages
 from medtasks.errors import UsageError
 from medtasks.harness.installed import harness_names
+from medtasks.packages import OURS
 from medtasks.registry import plugin_of
 
 __all__ = ["VARIANTS", "Names", "names_of", "write_package"]
@@ -111,7 +113,7 @@ def names_of(package: str, benchmark: str | None = None) -> Names:
             f"package name {package!r} would be imported as {module}, which cannot be a module's name; begin with a "
             "letter, and avoid Python's keywords."
         )
-    if module in _TAKEN or module in sys.stdlib_module_names:
+    if module in _TAKEN or module in sys.stdlib_module_names or _is_installed(module):
         raise UsageError(f"package name {package!r} would be imported as {module}, which exists; choose another.")
     chosen = module if benchmark is None else benchmark
     if not _BENCHMARK.fullmatch(chosen) or len(chosen) > _MOST:
@@ -123,12 +125,17 @@ def names_of(package: str, benchmark: str | None = None) -> Names:
     return Names(package, module, chosen)
 
 
+def _is_installed(module: str) -> bool:
+    spec = find_spec(module)
+    return spec is not None and spec.origin is not None  # without, it is just a directory of that name
+
+
 def _refuse_taken(benchmark: str) -> None:
-    packages = [package for package in task_packages() if package.ours]
-    ours = {path.stem for package in packages for path in package.task_files()}
-    ours |= {one.name for package in packages for one in plugin_of(package).benchmarks}
-    if benchmark in ours:
-        raise UsageError(f"benchmark name {benchmark!r} is taken by medtasks; choose another with --benchmark.")
+    for package in task_packages():
+        names = {path.stem for path in package.task_files()} | {one.name for one in plugin_of(package).benchmarks}
+        if benchmark in names:
+            owner = OURS if package.ours else package.owner
+            raise UsageError(f"benchmark name {benchmark!r} is taken by {owner}; choose another with --benchmark.")
     if benchmark in harness_names():
         raise UsageError(
             f"benchmark name {benchmark!r} is taken by lmms-eval, and --tasks would run that one; choose another "

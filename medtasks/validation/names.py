@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from medtasks.benchmarks.base import Benchmark
+from medtasks.benchmarks.card_check import cards_left_out
 from medtasks.benchmarks.declared_errors import name_problem
 from medtasks.benchmarks.documents import Rows
 from medtasks.benchmarks.variants import varied_rows
@@ -20,26 +21,27 @@ from medtasks.metrics.registry import get_metric
 from medtasks.packages import TaskPackage
 from medtasks.registry import all_benchmarks, everything_left_out, filter_name
 from medtasks.rubrics.rubric import load_rubric, rubric_names
-from medtasks.schema import Keys, shown, suggestion
+from medtasks.schema import Keys, shown, unknown
 from medtasks.spec import of_broken_package
 from medtasks.task_model import AGGREGATIONS, GroupFile, MetricEntry, TaskFile
 from medtasks.task_source import FunctionName, Place, TaskSource, kind_of, read_task
-from medtasks.text import first_names
 from medtasks.validation.findings import Finding, found, in_task
 
 
 def validate_packages(packages: Collection[TaskPackage]) -> list[Finding]:
     """Findings about ``packages``, or parts of them, that are left out."""
     owners = {package.owner for package in packages}
+    left_out = [part for part in everything_left_out() if part.owner in owners]
+    causes = {part.owner for part in left_out}  # a layout may show a metric that is left out
+    left_out += [part for package in packages if package.owner not in causes for part in cards_left_out(package)]
     return [
         found(
             "MT150",
-            one.owner,
-            f"{one.part or 'the package'} is left out: {one.why}",
-            Place(Path(one.file), one.line or 1) if one.file else None,
+            part.owner,
+            f"{part.part or 'the package'} is left out: {part.why}",
+            Place(Path(part.file), part.line or 1) if part.file else None,
         )
-        for one in everything_left_out()
-        if one.owner in owners
+        for part in left_out
     ]
 
 
@@ -89,11 +91,12 @@ def check_metadata(task: TaskSource, file: TaskFile | GroupFile, known: Mapping[
     """Findings about the names in ``metadata``; ``known`` are all tasks and groups with their files."""
     metadata, benchmark = file.metadata, all_benchmarks().get(file.metadata.benchmark)
     if benchmark is None and not of_broken_package(task.path):
-        message = _unknown("benchmark", metadata.benchmark, all_benchmarks())
+        message = f"{unknown('benchmark', metadata.benchmark, sorted(all_benchmarks()))}; correct the name"
         yield in_task(task, "MT130", f"{message}, or install its package.", "metadata", "benchmark")
     partner = metadata.compare_with
     if partner is not None and partner not in known:
-        yield in_task(task, "MT131", f"{_unknown('task or group', partner, known)}.", "metadata", "compare_with")
+        message = f"{unknown('task or group', partner, sorted(known))}; correct the name."
+        yield in_task(task, "MT131", message, "metadata", "compare_with")
     elif partner == task.name:
         message = f"`metadata.compare_with` is {shown(partner)}, this {task.kind} itself; name the plain one."
         yield in_task(task, "MT131", message, "metadata", "compare_with")
@@ -112,19 +115,13 @@ def check_metadata(task: TaskSource, file: TaskFile | GroupFile, known: Mapping[
     for code, key, names in lists:
         for number, name in enumerate(getattr(metadata, key)):
             if name not in names:
-                message = f"{_unknown(key.removesuffix('s'), name, names)}."
+                message = f"{unknown(key.removesuffix('s'), name, sorted(names))}; correct the name."
                 yield in_task(task, code, message, "metadata", key, number)
             elif key == "rubrics":
                 try:
                     load_rubric(name)
                 except MedtasksError as error:
                     yield in_task(task, code, str(error), "metadata", key, number)
-
-
-def _unknown(kind: str, name: str, known: Collection[str]) -> str:
-    names = sorted(known)
-    some = first_names(names, 8) or "none"
-    return f"{kind} {shown(name)} is unknown{suggestion(name, names)}, expected one of {some}; correct the name"
 
 
 def _metric(name: str) -> Metric | None:
@@ -138,7 +135,8 @@ def check_members(group: TaskSource, file: GroupFile, known: Mapping[str, Path])
     """Findings about the members of a group: unknown, of another benchmark, or a group that contains this one."""
     for number, member in enumerate(file.task):
         if member not in known:
-            yield in_task(group, "MT132", f"{_unknown('member', member, known)}.", "task", number)
+            message = f"{unknown('member', member, sorted(known))}; correct the name."
+            yield in_task(group, "MT132", message, "task", number)
             continue
         theirs = read_task(known[member]).block("metadata").get("benchmark")
         if isinstance(theirs, str) and theirs != file.metadata.benchmark:

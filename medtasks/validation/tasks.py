@@ -211,6 +211,10 @@ class TaskChecker:
         about_variables = [one for each in asked for one in _variables(task, file, each, benchmark, documents)]
         yield from about_variables
         if documents:
+            key = file.cluster_key
+            if key is not None and not any(key in document for document in documents):
+                message = f"no document has `{key}`, so samples count as independent; name a field that they have."
+                yield in_task(task, "MT142", message, "cluster_key")
             # a template with an unknown variable fails on every document for the same reason
             sound = all(one.sound for one in (*templates.values(), *further)) and not failed(about_variables)
             names = {key: template.name for key, template in templates.items() if sound}

@@ -182,7 +182,7 @@ class Trials:
 
 def sentence(error: BaseException) -> str:
     """The message of an exception, on one line."""
-    text = " ".join(str(error).split())[:200].rstrip(".")
+    text = " ".join(str(error).split())[:500].rstrip(".")
     return text if isinstance(error, MedtasksError) else f"{type(error).__name__}: {text}"
 
 

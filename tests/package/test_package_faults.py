@@ -103,6 +103,13 @@ def test_what_it_prints_while_it_is_imported_does_not_reach_standard_output(pyth
     assert done.stderr == "welcome to our bench\n"
 
 
+def test_a_new_package_cannot_have_the_name_of_its_benchmark(python: Any, tmp_path: Path) -> None:
+    site = write_site(tmp_path / "site")
+    done = python("-m", "medtasks", "new", "acme", "--benchmark", "otherlab_dots", PYTHONPATH=str(site))
+    assert done.returncode == 2
+    assert "benchmark name 'otherlab_dots' is taken by otherlab-bench 2.1; choose another" in done.stderr
+
+
 @pytest.mark.parametrize("later", ["aaa_bench", "otherlab_bench"])
 def test_the_package_that_came_first_keeps_its_task(python: Any, tmp_path: Path, later: str) -> None:
     site = write_site(tmp_path / "site")
@@ -168,6 +175,13 @@ GROUP = """
             "metric rougeL is left out: medtasks already has that score",
         ),
         (KEEP, f"{KEEP}\nraise SystemExit(3)  {HERE}", "MT150", "the package is left out: otherlab_bench cannot be"),
+        (
+            'Column("otherlab_dots", Brevity.name, "Shortness")',
+            f'\n                Column("otherlab_dots", "brevity", "Shortness")  {HERE}\n            ',
+            "MT150",
+            "column 'Shortness' of otherlab_dots: metric 'brevity' is unknown, expected one of exact_match, otherlab_",
+        ),
+        ("cluster_key: cluster", "cluster_key: patient  # here", "MT142", "no document has `patient`"),
     ],
 )
 def test_validate_finds_it_once(python: Any, tmp_path: Path, old: str, new: str, code: str, said: str) -> None:
@@ -192,6 +206,46 @@ def test_a_metric_or_filter_that_fails_is_named_with_its_line(python: Any, tmp_p
     assert said in found["message"]
     assert "ValueError: a bad day" in found["message"]
     assert (found["file"], found["line"]) == marked(site)
+
+
+STATISTICS, APPLY, PROCESS = (
+    "def statistics(self, prediction, reference):",
+    "def apply(self, resps, docs):",
+    "def process_results(doc, results):",
+)
+
+
+@pytest.mark.parametrize(
+    ("function", "returned", "said"),
+    [
+        (
+            STATISTICS,
+            "0.5",
+            "`statistics` of metric otherlab_bench_brevity (PLACE) returned 0.5, expected a numpy",
+        ),
+        (STATISTICS, "['1', '1']", "returned ['1', '1'], expected a numpy array of 2 numbers, its `width`"),
+        (APPLY, "None", "filter otherlab_bench.FirstLineFilter (PLACE) returned None, expected a list with one entry"),
+        (APPLY, "[None for _ in docs]", "(PLACE) returned None, expected a filtered response, or a list of them"),
+        (
+            PROCESS,
+            "0.5",
+            "`process_results` (PLACE) returned 0.5, expected a mapping of metrics to what",
+        ),
+    ],
+)
+def test_a_wrong_return_value_names_function_line_and_what_came_back(
+    python: Any, tmp_path: Path, function: str, returned: str, said: str
+) -> None:
+    indent = " " * (4 if function == PROCESS else 8)
+    site = write_site(tmp_path / "site", function, f"{function}  {HERE}\n{indent}return {returned}")
+    file, line = marked(site)
+    (found,) = (one for one in validated(python, site) if one["code"] == "MT507")
+    assert said.replace("PLACE", f"{file}, line {line}") in found["message"]
+    assert (found["file"], found["line"]) == (file, line)
+    arguments = ("--model", "medtasks_baseline", "--model_args", "policy=oracle", "--tasks", "otherlab_dots")
+    done = python("-m", "lmms_eval", *arguments, "--output_path", str(tmp_path / "out"), PYTHONPATH=str(site))
+    assert done.returncode == 1
+    assert f"({file}, line {line}) returned" in done.stderr.strip().splitlines()[-1]
 
 
 def test_a_metric_that_fails_in_a_run_costs_no_inference(python: Any, tmp_path: Path) -> None:

@@ -215,6 +215,7 @@ def test_the_module_is_named_after_the_package(package: str, module: str) -> Non
         ("class", None, "imported as class"),
         ("json", None, "imported as json, which exists"),
         ("medtasks", None, "imported as medtasks, which exists"),
+        ("numpy", None, "imported as numpy, which exists"),
         ("acme", "Acme", "benchmark name 'Acme'"),
         ("acme", "_acme", "benchmark name '_acme'"),
         ("acme", "mi_cxr", "'mi_cxr' is taken by medtasks"),
