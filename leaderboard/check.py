@@ -10,8 +10,7 @@ from pathlib import Path
 
 from medtasks.errors import MedtasksError
 from medtasks.results.folder import read_run
-from medtasks.validation.findings import Finding
-from medtasks.validation.report import failed
+from medtasks.validation.findings import Finding, failed
 
 from .check_documents import check_documents
 from .check_files import check_beside, check_files, secret_values
@@ -31,7 +30,7 @@ COVERAGE = 0.95
 
 @dataclass(frozen=True)
 class CheckReport:
-    """The directories that were checked, and the findings (`medtasks.validation.report` formats them)."""
+    """The directories that were checked, and the findings (`medtasks.validation.findings` formats them)."""
 
     folders: tuple[str, ...]
     findings: tuple[Finding, ...]

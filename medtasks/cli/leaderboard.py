@@ -120,7 +120,7 @@ def check(
 ) -> None:
     """Check that result directories can be submitted: complete, comparable, scored by today's rules, no secrets."""
     from medtasks.leaderboard.check import check_results
-    from medtasks.validation.report import COLUMNS, as_rows, summary
+    from medtasks.validation.findings import COLUMNS, as_rows, summary
 
     with progress("checking results") as bar:
         found = check_results(

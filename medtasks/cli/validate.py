@@ -35,7 +35,7 @@ def validate(
     as_json: Annotated[bool, typer.Option("--json", help="Same as --format json.")] = False,
 ) -> None:
     """Check task files, templates, prepared data (hidden fields, media, answers, windows), and how scores behave."""
-    from medtasks.validation.report import failed
+    from medtasks.validation.findings import failed
 
     with without_warnings():  # the findings cover them
         chosen = _chosen(what or [])
@@ -173,7 +173,7 @@ def _leaves(names: Iterable[str]) -> list[str]:
 
 
 def _report(data: dict[str, list[Finding]], tasks: list[Finding], asked: bool) -> None:
-    from medtasks.validation.report import COLUMNS, as_rows, summary
+    from medtasks.validation.findings import COLUMNS, as_rows, summary
 
     for name, findings in data.items():
         errors = sum(one.severity == "error" for one in findings)

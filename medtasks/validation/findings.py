@@ -1,13 +1,16 @@
-"""Findings about tasks, and their rules; documents with the same defect are one finding."""
+"""Findings about tasks, their rules, and their table; documents with the same defect are one finding."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from medtasks.schema import field_name
 from medtasks.task_source import Defect, Place, TaskSource
+from medtasks.text import one_line
 
 Severity = Literal["error", "warning", "note"]
 
@@ -237,3 +240,39 @@ class Tally:
             message = f"{counts}: {entry.message.rstrip('.;')}; {entry.fix}."
             counted.append(found(code, self._task, message, entry.place or self._place, field))
         return sorted([*counted, *self._whole.values()], key=lambda one: (one.code, one.field))
+
+
+COLUMNS = ("severity", "code", "where", "place", "message")
+"""Headings of :func:`as_rows`."""
+
+_WORST_FIRST = ("error", "warning", "note")
+
+
+def failed(findings: Sequence[Finding], strict: bool = False) -> bool:
+    """Whether there is an error or, if ``strict``, a warning."""
+    return any(one.severity == "error" or (strict and one.severity == "warning") for one in findings)
+
+
+def summary(findings: Sequence[Finding]) -> str:
+    """The number of findings of each severity, on one line."""
+    counts = Counter[str](one.severity for one in findings)
+    return ", ".join(f"{counts[name]:,} {name}{'' if counts[name] == 1 else 's'}" for name in _WORST_FIRST)
+
+
+def as_rows(findings: Sequence[Finding]) -> list[tuple[str, str, str, str, str]]:
+    """Rows of a table, errors first; files below the current directory relative to it."""
+    ordered = sorted(findings, key=lambda one: _WORST_FIRST.index(one.severity))
+    return [(one.severity, one.code, one_line(one.where), _place(one), one_line(one.message)) for one in ordered]
+
+
+def _place(finding: Finding) -> str:
+    file = (_relative(finding.file) or finding.file) if finding.file else ""
+    return one_line(f"{file}:{finding.line}" if finding.line else file)
+
+
+def _relative(file: str) -> str:
+    """``file`` relative to the current directory; empty if it is elsewhere."""
+    try:
+        return Path(file).resolve().relative_to(Path.cwd().resolve()).as_posix()
+    except (OSError, ValueError, RuntimeError):
+        return ""

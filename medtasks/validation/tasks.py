@@ -25,7 +25,7 @@ from medtasks.schema import shown, suggestion
 from medtasks.task_model import GroupFile, TaskFile, check_task
 from medtasks.task_source import Place, TaskSource, read_task
 from medtasks.validation.documents import check_documents, options_of
-from medtasks.validation.findings import Finding, Severity, Tally, found, in_task, of_defects
+from medtasks.validation.findings import Finding, Severity, Tally, failed, found, in_task, of_defects
 from medtasks.validation.names import (
     GOLD_FIELDS,
     check_description,
@@ -37,7 +37,6 @@ from medtasks.validation.names import (
 )
 from medtasks.validation.prepared import WindowCheck, is_window
 from medtasks.validation.rendered import GIVEN_BY_STAGE_1, check_giveaways, check_judged, check_prompts
-from medtasks.validation.report import failed
 from medtasks.validation.templates import Template, check_variables, read_template
 
 _KEY_OF_A_TASK_FILE = re.compile(rb"^(?:task|group|include|dataset_path|metric_list)[ \t]*:", re.MULTILINE)

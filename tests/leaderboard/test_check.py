@@ -27,7 +27,7 @@ from medtasks.cli.app import main
 from medtasks.errors import MedtasksError
 from medtasks.results.folder import read_run, write_run
 from medtasks.results.run import pooled_scores
-from medtasks.validation.report import as_rows
+from medtasks.validation.findings import as_rows
 
 NOISY = MODELS[1]
 

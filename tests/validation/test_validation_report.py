@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from medtasks.task_source import Place
-from medtasks.validation.findings import RULES, Finding, found
-from medtasks.validation.report import COLUMNS, as_rows, failed, summary
+from medtasks.validation.findings import COLUMNS, RULES, Finding, as_rows, failed, found, summary
 
 TEXTS = st.text(max_size=30)
 FINDINGS = st.builds(
