@@ -8,7 +8,7 @@ from itertools import groupby
 
 from ..board import BenchmarkBoard, Board, BoardColumn, BoardRow, BoardTable, Cell, Ranking
 from ..numbers import UNIT_LABELS
-from .cells import CellView, cell_view, scale_of
+from .cells import CellView, cell_view, scale_of, shared_judge
 from .tables import ColumnView, column_views, distinguishing, leading_words, rank_cells
 
 
@@ -129,11 +129,21 @@ def _grid(
     """Headings, one for each task and metric, and a row for each group."""
     places = {(one.task, one.metric, one.group): one for one in columns}
     firsts = list({(one.task, one.metric): one for one in columns if one.group is not None}.values())
-    headings = tuple(ColumnView(one.key, distinguishing(one, firsts), unit=UNIT_LABELS[one.unit]) for one in firsts)
+    judges = [
+        shared_judge(cells[one.key] for one in columns if (one.task, one.metric) == (first.task, first.metric))
+        for first in firsts
+    ]
+    headings = tuple(
+        ColumnView(one.key, distinguishing(one, firsts), unit=UNIT_LABELS[one.unit], judge=judge)
+        for one, judge in zip(firsts, judges, strict=True)
+    )
     rows = []
     groups = {one.group: one.label if one.group is None else one.group for one in columns}
     for group, label in sorted(groups.items(), key=lambda one: (one[0] is None, one[1])):
         row_columns = [places.get((one.task, one.metric, group)) for one in firsts]
-        views = (cell_view(one, cells[one.key]) if one else CellView(reason="no items") for one in row_columns)
+        views = (
+            cell_view(one, cells[one.key], judge=judge) if one else CellView(reason="no items")
+            for one, judge in zip(row_columns, judges, strict=True)
+        )
         rows.append(ScoreRow(label, "", tuple(views)))
     return headings, tuple(rows)
