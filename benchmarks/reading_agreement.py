@@ -56,7 +56,8 @@ def group_of(family: str) -> str:
 def rows() -> list[dict[str, Any]]:
     """The multiple-choice rows in which a letter or a whole-answer text can be read, or none may be."""
     lines = [line for corpus in CORPORA for line in corpus.read_text(encoding="utf-8").splitlines()]
-    return [row for row in map(json.loads, lines) if row["kind"] == "choice" and row.get("by") != "prose-text"]
+    every = [row for row in map(json.loads, lines) if row["kind"] == "choice"]
+    return [row for row in every if row.get("by") != "prose-text" and not row.get("arguable")]
 
 
 def ours(response: str, options: Mapping[str, str]) -> str:

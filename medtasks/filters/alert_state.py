@@ -141,8 +141,8 @@ _LISTED = re.compile(  # the three states offered side by side, as in the instru
     re.IGNORECASE,
 )
 _RETRACTS = re.compile(
-    r"(?<!\w)(?:correction|wait|actually|scratch that|on second thoughts?|my mistake|let me (?:correct|revise)"
-    r"|I (?:was wrong|misread)|sorry)(?!\w)|更正|不对",
+    r"(?<!\w)(?:correction|wait|actually|scratch that|on (?:second thoughts?|reflection)|my mistake"
+    r"|let me (?:correct|revise)|I (?:was wrong|misread)|sorry)(?!\w)|更正|不对",
     re.IGNORECASE,
 )
 _CHINESE = (
@@ -206,7 +206,7 @@ def alert_status(filtered: str) -> AlertStatus:
 class AlertStateFilter(ResponseFilter):
     """Raw responses become states or ``[status]`` markers."""
 
-    version = "3"
+    version = "4"
     status = staticmethod(alert_status)
     read = staticmethod(lambda text: parse_alert(text).filtered)
 

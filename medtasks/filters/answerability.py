@@ -66,6 +66,7 @@ _DOUBTED = re.compile(
     r"\b(?:if|whether|where|when|unless|not|never|neither|hardly|previous|earlier|first|initially)\b|n['’]t\b",
     re.IGNORECASE,
 )
+_SORRY = re.compile(r"\A[^\w\n]{0,8}(?:I['’]m |I am )?sorry,? but\b", re.IGNORECASE)
 _CONDITION = re.compile(r"\bif\b", re.IGNORECASE)
 _CLAUSE_ENDS = re.compile(r"[,:]|\b(?:so|therefore|thus|hence|and)\b|，")
 
@@ -94,7 +95,7 @@ def answerability_status(filtered: str) -> AnswerabilityStatus:
 class AnswerabilityFilter(ResponseFilter):
     """Raw responses become answers, ``unanswerable`` or ``[empty]``."""
 
-    version = "4"
+    version = "5"
     status = staticmethod(answerability_status)
     read = staticmethod(answer_or_unanswerable)
 
@@ -127,7 +128,8 @@ def _declines(reply: str) -> bool:
     if len(reply) > 400 or "?" in reply:
         return False
     says, answers = abstentions()
-    return says.match(reply) is not None and answers.search(reply) is None
+    declined = says.match(reply)
+    return declined is not None and answers.search(_SORRY.sub("", reply)) is None
 
 
 def _concludes(sentence: str) -> bool:

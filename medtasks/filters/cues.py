@@ -90,21 +90,21 @@ _CLAIMS: tuple[tuple[Rank, str], ...] = (
     (Rank.STATED, "{label}{says}{lead}§"),
     (Rank.STATED, "{option}(?:{blank}{qualifier}){1,3}{says}{lead}§"),
     (Rank.STATED, "(?:(?<![A-Za-z])final(?:ly)?|{final})~(?P<sign>[:=])~{lead}§"),
-    (Rank.STATED, r"(?:{start}|[.,;:(]~|{qualifier}\s)(?:answer|ans|prediction)\.?[\])]? {open}§(?:{end})"),
+    (Rank.STATED, r"(?:{start}|[.,;:(]~|{qualifier}\s){answer}\.?[\])]? {open}§(?:{end})"),
     (Rank.STATED, r"(?:{start}|[.!?] ){surely}~(?P<sign>:)~{lead}§"),
     (Rank.STATED, r"{most}{blank}(?:[\w-]{2,20}{blank}){0,3}?{be} {lead}§{end}"),
     (Rank.STATED, "{answer_bare}~{lead}§"),
     # I'm going with B; choosing B; let me revise: B; wait, B
     (Rank.STATED, r"{I}(?: {will}){0,4} {pick} (?:for |with )?:?~{lead}§"),
     (Rank.STATED, r"(?:{start}|[.,;:!?]\s|{therefore}\s){pick} :?~{lead}§{end}"),
-    (Rank.STATED, r"{sentence}{turn}{retracts}[^\n.!?¶¬]{0,24}[:,–—] ?{lead}§{end}"),
+    (Rank.STATED, r"{sentence}{turn}{retracts}(?:[^\n.!?¶¬]{0,24}[:,–—]|[^\n.!?¶¬]{0,120}:) ?{lead}§{end}"),
     (Rank.STATED, r"{forced}[^\n.!?¶¬]{0,20}[:,–—]~{lead}§{end}"),
     # therefore B; I think it's B; leaving B; not A but B
     (Rank.CONCLUDED, "{therefore},?:?~(?:(?:{itis}|we(?:['’]re| get| have)(?: left with)?) )?{lead}§{end}"),
     (Rank.STATED, "{I}(?: {will}){0,2} {believe}(?: that)?(?: it~{be})? {lead}§{end}"),
     (Rank.STATED, "(?:{itis}|{leaving},?|{thatis},?) {lead}§{end}"),
     (Rank.STATED, r"{leaving}[^\n.!?¶¬]{1,60}[,:(–—]~{lead}§{end}"),
-    (Rank.STATED, r"(?:{start}|[.!?;,]\s){right} {is} {lead}§{end}"),
+    (Rank.STATED, r"(?:{start}|[.!?;,]\s)(?:{qualifier} )?{right} {is} {lead}§{end}"),
     (Rank.STATED, "¬[^\n.!?¶¬]{0,12}[.,;]?~{but} {lead}§{end}"),
     (Rank.STATED, "(?:{start}|[.!?] ){surely},? {lead}§{end}"),
     (Rank.STATED, r"\bi\.e\.,?~{lead}§{end}"),
@@ -165,7 +165,7 @@ _PATTERNS = {
         r",[^\n.!?]{0,80}?,?[^\S\n]{1,2}(?:do|does|did|are|is|can|would)(?:n['’]t| not|not)\b"
     ),
     "denies_clause": r"{denies_clause}",
-    "clause_turns": r"[.!?;。！？；\n]|{although}|{but}|{anew}|, (?:and|which|with|while|whereas)\b",
+    "clause_turns": r"[.!?;。！？；।،\n]|{although}|{but}|{anew}|, (?:and|which|with|while|whereas)\b",
     # conditions and doubts
     "doubts": "(?:{doubts}|{doubts_zh})(?!.*(?:{anew}|{but}))",
     "discredits": (
@@ -210,7 +210,7 @@ _PATTERNS = {
     ),
 }
 
-SENTENCE_ENDS = re.compile(r"\n+|[.!?][\"')\]]{0,2}(?=\s)|[。！？；]")
+SENTENCE_ENDS = re.compile(r"\n+|[.!?][\"')\]]{0,2}(?=\s)|[。！？；।]")
 
 
 @dataclass(frozen=True)
@@ -296,7 +296,9 @@ def abstentions() -> tuple[re.Pattern[str], re.Pattern[str]]:
     """How replies begin that say a question cannot be answered, and the words by which they answer it nevertheless."""
     says, answers = ("|".join(_table("abstentions")[name]).replace(" ", r"\s{1,4}") for name in ("says", "answers"))
     says, answers = says.replace(r"\s{1,4}?", r"\s{0,4}"), rf"(?<!\w)(?:{answers})(?!\w)"
-    return re.compile(rf"[^\w\n]{{0,8}}(?:{says})", re.IGNORECASE), re.compile(answers, re.IGNORECASE)
+    return re.compile(rf"[^\w\n]{{0,8}}(?:(?:I['’]m |I am )?sorry,?(?: but)? )?(?:{says})", re.IGNORECASE), re.compile(
+        answers, re.IGNORECASE
+    )
 
 
 @cache

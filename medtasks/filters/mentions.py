@@ -17,7 +17,8 @@ _IN_WORD = r"[A-Za-z0-9_\u00c0-\u024f\u1e00-\u1eff]"  # not \w: Chinese characte
 _NO_WORD_BEFORE = rf"(?<!{_IN_WORD})(?<!{_IN_WORD}[-‐‑'’])(?<![A-Za-z_\u00c0-\u024f\u1e00-\u1eff]\.)(?<!°)"
 _NO_WORD_AFTER = rf"(?!{_IN_WORD}|[-‐‑'’.]{_IN_WORD}|\+)"
 _NOUN = (
-    r"(?i:(?:(?:answer|option)[ \t]{1,2})?(?:options?|choices?|letters?|opción|opção|opzione|optie|seçenek)"
+    r"(?i:(?:(?:answer|option)[ \t]{1,2})?(?:options?|choices?|letters?|opción|opção|opzione|optie|seçenek"
+    r"|letra|lettera|lettre|buchstabe)"
     r"(?:[ \t](?:no\.|number|letter))?[ \t]{1,3})|选项|選項|選択肢|선택지[ \t]?"
 )
 _SINGULAR = (
@@ -51,7 +52,8 @@ def _names() -> tuple[re.Pattern[str], re.Pattern[str]]:
     """Letters within names, by the words behind them or as a whole, and by the words before them."""
     known = names()
     whole = re.compile(
-        r"\b(?:N/A|A/P|P/A|L/R|R/L|B/L|I/O|R/O|S/P|H/O|Y/O|W/O|C/O|C/W|[a-z]/[a-z])\b"
+        r"(?<![\w'’‘\"])[AEIOU]['’](?=[ \t]+[^\W\d_])"  # Italian: "E' presente"
+        r"|\b(?:N/A|A/P|P/A|L/R|R/L|B/L|I/O|R/O|S/P|H/O|Y/O|W/O|C/O|C/W|[a-z]/[a-z])\b"
         rf"|\b[A-Z]\.?[ \t]?(?:{known['species']})\b|\b[A-Za-z](?:-(?i:{known['behind']})|[ \t](?:{known['behind']}))\b"
         r"|(?<![A-Za-z0-9_])[A-Z]\)?(?:[-–—~]|\s(?:to|through|thru)\s|\s?(?:\.{2,3}|至|到)\s?)\(?[A-Z](?![A-Za-z0-9_])"
         r"|(?:图像?|图片|圖|维生素|肝炎|[类亚]型)\s?[A-Z](?![A-Za-z])|[A-Z](?:型|族|组|线|期|级|超|细胞|淋巴|链球菌)"

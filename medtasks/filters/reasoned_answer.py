@@ -61,6 +61,7 @@ _REASONING = re.compile(
 _NEXT = re.compile(
     r"\n[^\w\n]{0,8}(?:note|remark|disclaimer|question|q\d{1,2}|user|human|instruction)[*_]{0,2}[ \t]{0,3}[:：]", re.I
 )
+_ASKED = re.compile(r"\n[^\w\n]{0,8}(?:question|q\d{1,2}|user|human)[*_]{0,2}[ \t]{0,3}[:：]", re.I)
 _PLACEHOLDER = re.compile(
     r"[<\[{(]\s{0,2}(?:your|the|insert|final)?\s{0,2}(?:final |short )?answer(?: here)?\s{0,2}[>\]})]", re.IGNORECASE
 )
@@ -93,6 +94,10 @@ def final_answer(text: str) -> str | None:
     reply = reply_text(text)
     for label in (_LABEL, _SAID, _PLAIN):
         found = list(label.finditer(reply))
+        asked = _ASKED.search(reply, found[0].end()) if found else None
+        if asked and any(character.isalnum() for character in reply[found[0].end() : asked.start()]):
+            reply = reply[: asked.start()]  # the model went on to write the next question
+            found = [match for match in found if match.end() <= len(reply)]
         end = len(reply)
         for match in reversed(found):
             segment = reply[match.end() : end]
@@ -121,7 +126,7 @@ def reasoned_status(filtered: str) -> ReasonedStatus:
 class ReasonedAnswerFilter(ResponseFilter):
     """Raw responses become replies without thinking, or ``[empty]``."""
 
-    version = "3"
+    version = "4"
     status = staticmethod(reasoned_status)
     read = staticmethod(lambda text: reply_text(text) or _EMPTY)
 

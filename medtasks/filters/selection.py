@@ -88,6 +88,9 @@ def _selected(plain: str, letters: str, options: Mapping[str, str]) -> Selection
     alone = letters_alone(plain)
     if alone:
         return Selection(alone)
+    same = [letter for letter, text in options.items() if text.strip().casefold() == plain.rstrip(". ").casefold()]
+    if len(same) == 1:  # also "A. fumigatus", whose letter belongs to the text
+        return Selection(frozenset(same), text=True)
     whole = whole_option(plain, options) if options else None
     stated = _deciding_letters(plain, letters, options)
     found = frozenset().union(*(one.letters for one in stated))

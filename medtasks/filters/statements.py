@@ -13,7 +13,7 @@ from medtasks.filters.mentions import Marked
 
 _MORE_COMES = re.compile(r"[\"')\]}]{0,3}\s{0,3}(?:[,/&]|(?:or|and|but)\b)[^.!?\n]{0,30}\Z", re.IGNORECASE)
 _ENDS = ".!?。！？…)\"'”’}]|✓✗`"
-_CLAUSE_ENDS = re.compile(r"[,;:，；：]")
+_CLAUSE_ENDS = re.compile(r"[,;:，；：،]")
 _NO_LETTER = rf"\w\n✗{MARK}{DENIED}"
 _DECORATION = rf"[^{_NO_LETTER}]{{0,12}}"
 _FIRST_LINE = re.compile(
