@@ -3,8 +3,8 @@ r"""Words and patterns of claims, denials and corrections, in the languages that
 Both are data: a table of words for each language in ``words/``, and the patterns of all languages in
 ``words/patterns.yaml``, where each claim has its rank. A pattern is compiled with the words of English and of each
 language whose ``signs`` the response contains. Abbreviations: ``{name}`` is a part or a list of words, a blank is white
-space, ``~`` optional white space, ``§`` the letter, ``¶`` any letter, ``¬`` a denied one, ``°`` the option's text behind
-its letter. All repetitions are bounded: reading takes linear time.
+space, ``~`` optional white space, ``§`` the letter, ``¶`` any letter, ``¬`` a denied one, ``°`` the option's text
+behind its letter. All repetitions are bounded: reading takes linear time.
 """
 
 from __future__ import annotations

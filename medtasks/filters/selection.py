@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from medtasks.filters.cues import MARK, Rank
 from medtasks.filters.mentions import Marked, letters_alone, mark_mentions
-from medtasks.filters.option_text import named_letters, texts_within, whole_option
+from medtasks.filters.option_text import named_letters, texts_within, unique_forms, whole_option
 from medtasks.filters.plain_text import bounded, own_turn, plain_text
 from medtasks.filters.statements import (
     Statement,
@@ -88,7 +88,8 @@ def _selected(plain: str, letters: str, options: Mapping[str, str]) -> Selection
     alone = letters_alone(plain)
     if alone:
         return Selection(alone)
-    same = [letter for letter, text in options.items() if text.strip().casefold() == plain.rstrip(". ").casefold()]
+    said = plain.rstrip(". ").casefold()
+    same = [letter for letter in unique_forms(options).values() if options[letter].strip().casefold() == said]
     if len(same) == 1:  # also "A. fumigatus", whose letter belongs to the text
         return Selection(frozenset(same), text=True)
     whole = whole_option(plain, options) if options else None
