@@ -24,6 +24,7 @@ from typing import Literal
 
 from medtasks.filters.base import ResponseFilter
 from medtasks.filters.cues import abstentions
+from medtasks.filters.plain_text import bounded
 from medtasks.filters.thinking import strip_thinking
 
 ReasonedStatus = Literal["ok", "no_final_answer", "empty"]
@@ -91,7 +92,7 @@ def final_answer(text: str) -> str | None:
     >>> final_answer("It enhances.\\n**Final answer:** a meningioma"), final_answer("A meningioma.")
     ('a meningioma', 'A meningioma.')
     """
-    reply = reply_text(text)
+    reply = bounded(reply_text(text))
     for label in (_LABEL, _SAID, _PLAIN):
         found = list(label.finditer(reply))
         asked = _ASKED.search(reply, found[0].end()) if found else None

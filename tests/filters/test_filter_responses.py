@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from time import process_time
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from medtasks.filters import OptionLetterFilter
+from medtasks.filters import FILTER_VERSIONS, OptionLetterFilter, filter_class
 from medtasks.filters.option_letter import Extraction, extract_option, parse_filtered
 
 OUTCOMES: dict[str, list[str]] = {
@@ -225,6 +227,20 @@ def test_any_text_has_a_status_and_filtering_twice_is_filtering_once(text: str) 
 @pytest.mark.parametrize("times", [4_000, pytest.param(20_000, marks=pytest.mark.slow)])
 def test_a_model_stuck_in_a_loop_is_read_in_linear_time(unit: str, times: int) -> None:
     extract_option("x" + unit * times + "y")  # the suite's time limit is the assertion
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "unit", ["选A", "alert: x, Option A ", "A) No\n", " ?", "<|", "<answer>", "final answer: ", ". "]
+)
+@pytest.mark.parametrize("kind", sorted(FILTER_VERSIONS))
+def test_every_filter_reads_a_megabyte_at_once(kind: str, unit: str) -> None:
+    step = filter_class(kind)()
+    step.apply([["B"]], None)  # its patterns are compiled once
+    text = (unit * 1_000_000)[:1_000_000]
+    before = process_time()
+    step.status(step.apply([[text]], None)[0])
+    assert process_time() - before < 3  # 1 s on an idle machine
 
 
 def test_the_filter_takes_the_options() -> None:
