@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from medtasks.benchmarks.all_cards import all_cards
-from medtasks.benchmarks.base import Benchmark
+from medtasks.benchmarks.base import Benchmark, with_derived
 from medtasks.benchmarks.card import Card
 from medtasks.benchmarks.card_check import card_columns
-from medtasks.benchmarks.declared_errors import with_declared_errors
+from medtasks.benchmarks.declared_errors import declared_metrics
+from medtasks.benchmarks.errors import pooled_metrics
 from medtasks.benchmarks.variants import joined_items
 from medtasks.errors import MedtasksError
 from medtasks.registry import get_benchmark
@@ -106,15 +107,12 @@ def _fields(task: str, samples: Sequence[Sample]) -> frozenset[str]:
     seen: set[str] = set()
     views = [replace(view, document=_Watched(view.document, seen)) for view in (one.view() for one in samples)]
     task_of = {one.sample_id: task for one in views}
-    joined = with_declared_errors(joined_items(benchmark, views), benchmark, task_of).items
+    rates = () if benchmark.errors is None else (rate.name for rate in benchmark.errors.rates)
+    derived = (*declared_metrics(benchmark, task_of), pooled_metrics(benchmark, (*benchmark.pooled, *rates)))
+    joined = with_derived(joined_items(benchmark, views), derived).items
     for view in (*views, *(item.view for item in joined)):  # of incomplete items, too
         for breakdown in benchmark.breakdowns.values():
             breakdown(view)
-    for item in joined:
-        for pooled in benchmark.pooled.values():
-            pooled(item)
-        if benchmark.errors is not None:
-            benchmark.errors.values(benchmark, item)
     for sample in samples:
         for field in sorted(seen & sample.document.keys()):
             _refuse_text(task, field, sample.document[field])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -108,6 +108,23 @@ class Joined:
     items: tuple[Item, ...]
     incomplete: Mapping[str, tuple[SampleView, ...]] = field(default_factory=dict)
     metrics: tuple[str, ...] = ()
+
+
+class Derived(NamedTuple):
+    """Metrics of whole items that are computed from their documents, responses and other values: their names, and a
+    function that returns an item's values of them, without those that it has no value of."""
+
+    metrics: tuple[str, ...]
+    values: Callable[[Item], Mapping[str, Value]]
+
+
+def with_derived(joined: Joined, derived: Iterable[Derived]) -> Joined:
+    """The items with the values of ``derived`` metrics, each of which sees those before it."""
+    items, metrics = joined.items, joined.metrics
+    for one in derived:
+        items = tuple(replace(item, values={**item.values, **one.values(item)}) for item in items)
+        metrics = tuple(dict.fromkeys((*metrics, *one.metrics)))
+    return Joined(items, joined.incomplete, metrics)
 
 
 def sample_items(samples: Sequence[SampleView]) -> Joined:

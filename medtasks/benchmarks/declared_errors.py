@@ -10,10 +10,9 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
-from medtasks.benchmarks.base import Benchmark, Item, Joined, SampleView
+from medtasks.benchmarks.base import Benchmark, Derived, Item, SampleView, Value
 from medtasks.benchmarks.errors import Case, Errors
 from medtasks.benchmarks.rotations import selected_option, unlettered
 from medtasks.catalog import owner_of
@@ -32,20 +31,17 @@ def declared_rates(name: str) -> tuple[ErrorRate, ...]:
     return tuple(map(declared_rate, kinds.values()))
 
 
-def with_declared_errors(joined: Joined, benchmark: Benchmark, task_of: Mapping[str, str]) -> Joined:
-    """The items with the rates that their tasks declare; ``task_of`` has the task of each sample."""
-    declared = {
-        task: rates for task in sorted(set(task_of.values())) if (rates := declared_errors(task, benchmark)) is not None
-    }
-    if not declared:
-        return joined
-    items = []
-    for item in joined.items:
+def declared_metrics(benchmark: Benchmark, task_of: Mapping[str, str]) -> Iterator[Derived]:
+    """The rates that tasks declare, as one set if there are any; ``task_of`` has the task of each sample."""
+    tasks = sorted(set(task_of.values()))
+    declared = {task: rates for task in tasks if (rates := declared_errors(task, benchmark)) is not None}
+
+    def values(item: Item) -> Mapping[str, Value]:
         errors = declared.get(task_of[item.view.sample_id])
-        values = {} if errors is None else errors.values(benchmark, item)
-        items.append(replace(item, values={**item.values, **values}))
-    names = (rate.name for errors in declared.values() for rate in errors.rates)
-    return replace(joined, items=tuple(items), metrics=tuple(dict.fromkeys((*joined.metrics, *names))))
+        return {} if errors is None else errors.values(benchmark, item)
+
+    if declared:
+        yield Derived(tuple(rate.name for errors in declared.values() for rate in errors.rates), values)
 
 
 def declared_errors(task: str, benchmark: Benchmark) -> Errors | None:

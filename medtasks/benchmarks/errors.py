@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
 
-from medtasks.benchmarks.base import FAILED, Benchmark, Item, Value
+from medtasks.benchmarks.base import FAILED, Benchmark, Derived, Item, Value
 from medtasks.errors import DataError
 from medtasks.metrics.error_rate import NO_OPTION, ErrorRate
 
@@ -81,9 +81,14 @@ def _counted(occurred: int, unanswered: int, cases: int) -> Value:
     return Value(low=low, high=high, failed=True) if unanswered else Value(statistics=low)
 
 
-def pooled_values(benchmark: Benchmark, item: Item, names: Sequence[str]) -> dict[str, Value]:
-    """The item's values of the metrics that ``metadata.pooled`` names, without those it has no value of."""
-    values = {name: benchmark.pooled[name](item) for name in names if name in benchmark.pooled}
-    if benchmark.errors is not None and len(values) < len(names):
-        values |= benchmark.errors.values(benchmark, item)
-    return {name: value for name in names if (value := values[name]) is not None}
+def pooled_metrics(benchmark: Benchmark, names: Sequence[str]) -> Derived:
+    """The metrics of a benchmark that ``metadata.pooled`` names."""
+    errors = None if {*names} <= benchmark.pooled.keys() else benchmark.errors
+
+    def values(item: Item) -> dict[str, Value]:
+        known = {name: benchmark.pooled[name](item) for name in names if name in benchmark.pooled}
+        if errors is not None:
+            known |= errors.values(benchmark, item)
+        return {name: value for name in names if (value := known[name]) is not None}
+
+    return Derived(tuple(names), values)

@@ -9,7 +9,7 @@ from typing import Any
 from medtasks.metrics import wordnet
 from medtasks.metrics._ngrams import Pairs, tokens_of
 from medtasks.metrics.base import Array, BatchMetric, MeanMetric, mean_table, package_version, sign
-from medtasks.metrics.nltk_data import find_nltk_data
+from medtasks.metrics.nltk_data import find_nltk_data, import_nltk
 
 ALPHA, BETA, GAMMA = 0.9, 3.0, 0.5
 NO_SPLITTER = (
@@ -73,15 +73,12 @@ class Meteor(BatchMetric, MeanMetric):
             MetricUnavailableError: WordNet is absent (no other score is given under this name).
         """
         wordnet.corpus()  # an absent dictionary is an error even for pairs that would not look a word up
-        from nltk.translate.meteor_score import single_meteor_score
-
         predictions, references = tokens_of(pairs, word_tokens)
         stemmer = _stemmer()
         words = {word.lower() for tokens in references for word in tokens}
         synonyms = _Synonyms(frozenset(map(stemmer.stem, words)))
-        score = partial(
-            single_meteor_score, stemmer=stemmer, wordnet=synonyms, alpha=ALPHA, beta=BETA, gamma=GAMMA
-        )  # which lower-cases words
+        single = import_nltk().translate.meteor_score.single_meteor_score  # lower-cases words
+        score = partial(single, stemmer=stemmer, wordnet=synonyms, alpha=ALPHA, beta=BETA, gamma=GAMMA)
         return mean_table([score(one, other) for one, other in zip(references, predictions, strict=True)])
 
 
@@ -90,9 +87,7 @@ def word_tokens(text: str) -> list[str]:
     is_plain = PLAIN.fullmatch(text) and not CONTRACTION.search(text.lower())
     if is_plain and (". " not in text or sentence_splitter() == "none"):
         return PLAIN_TOKEN.findall(text)
-    import nltk
-
-    tokens: list[str] = nltk.word_tokenize(text, preserve_line=sentence_splitter() == "none")
+    tokens: list[str] = import_nltk().word_tokenize(text, preserve_line=sentence_splitter() == "none")
     return tokens
 
 
@@ -101,10 +96,8 @@ def sentence_splitter() -> str:
     """``punkt_tab`` if NLTK can split sentences here, else ``none``; determined once per process."""
     if find_nltk_data("tokenizers/punkt_tab") is None:
         return "none"
-    import nltk
-
     try:
-        nltk.sent_tokenize("One. Two.")
+        import_nltk().sent_tokenize("One. Two.")
     except LookupError:
         return "none"
     return "punkt_tab"
@@ -139,9 +132,8 @@ class _Synonyms:
 @cache
 def _stemmer() -> Any:
     """NLTK's Porter stemmer; a word is stemmed once."""
-    import nltk
 
-    class CachingStemmer(nltk.PorterStemmer):  # type: ignore[misc]
+    class CachingStemmer(import_nltk().PorterStemmer):  # type: ignore[misc]
         def __init__(self) -> None:
             super().__init__()
             self.stem = lru_cache(maxsize=2**17)(super().stem)

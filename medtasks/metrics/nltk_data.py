@@ -1,11 +1,30 @@
-"""NLTK's data directories, searched without importing NLTK, which takes longer than scoring a few hundred answers."""
+"""NLTK, imported as cheaply as it can be, and its data directories, searched without it: the import takes longer than
+scoring a few hundred answers."""
 
 from __future__ import annotations
 
 import os
 import sys
+import threading
 import zipfile
 from pathlib import Path
+from typing import Any
+
+
+def import_nltk() -> Any:
+    """NLTK; without SciPy's statistics, two thirds of the import, which only serve its collocations.
+
+    That needs a single thread: another one may be importing them.
+    """
+    hidden = not {"nltk", "scipy.stats"} & sys.modules.keys() and threading.active_count() == 1
+    if hidden:
+        sys.modules["scipy.stats"] = None  # type: ignore[assignment]  # its import fails, which NLTK expects
+    try:
+        import nltk
+    finally:
+        if hidden:
+            del sys.modules["scipy.stats"]
+    return nltk
 
 
 def nltk_folders() -> list[Path]:

@@ -23,7 +23,7 @@ from typing import Any, BinaryIO, TextIO
 from medtasks.cache import cache_root
 from medtasks.files import file_state, replaced, short_hash
 from medtasks.metrics.base import MetricUnavailableError
-from medtasks.metrics.nltk_data import find_nltk_data
+from medtasks.metrics.nltk_data import find_nltk_data, import_nltk
 
 VERSION = "3.0"
 VARIABLE = "MEDTASKS_WORDNET"
@@ -111,9 +111,7 @@ def _forms(corpus: Any, part: str, word: str) -> Sequence[str]:
     irregular = _irregular(corpus, part).get(word)
     if irregular is not None:
         return (word, *irregular)
-    import nltk
-
-    rules = nltk.corpus.reader.wordnet.WordNetCorpusReader.MORPHOLOGICAL_SUBSTITUTIONS[PARTS_OF_SPEECH[part]]
+    rules = import_nltk().corpus.reader.wordnet.WordNetCorpusReader.MORPHOLOGICAL_SUBSTITUTIONS[PARTS_OF_SPEECH[part]]
     return (word, *(word.removesuffix(old) + new for old, new in rules if word.endswith(old)))
 
 

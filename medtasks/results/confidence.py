@@ -7,9 +7,9 @@ option's probability there, normalised over the question's options.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from medtasks.benchmarks.base import ANSWERED, FAILED, Item, Joined, Value
+from medtasks.benchmarks.base import ANSWERED, FAILED, Derived, Item, Value
 from medtasks.filters import filter_class
 from medtasks.filters.stated_confidence import parse_confidence, stated_confidence
 from medtasks.metrics.confidence import (
@@ -30,8 +30,8 @@ Found = float | str
 GIVEN = ConfidenceGiven()
 
 
-def with_confidences(joined: Joined, samples: Sequence[Sample]) -> Joined:
-    """The items with the scores of their confidences; unchanged if the back-end gave no probabilities at all.
+def confidence_metrics(samples: Sequence[Sample]) -> Iterator[Derived]:
+    """The scores of confidences, as one set; none if the back-end gave no probabilities at all.
 
     Items of several samples, and repeated questions, have none. A failed request leaves them open.
     """
@@ -41,17 +41,15 @@ def with_confidences(joined: Joined, samples: Sequence[Sample]) -> Joined:
         for sample in samples
         if (facts := declared[sample.task]) is not None and (facts.of == "stated" or gives_confidence(sample))
     }
-    if not giving:
-        return joined
     by_id = {sample.sample_id: sample for sample in samples if sample.task in giving and _is_one(sample)}
-    items = []
-    for item in joined.items:
+
+    def values(item: Item) -> Mapping[str, Value]:
         sample = by_id.get(item.item_id) if len(item.samples) == 1 else None
-        if sample is not None and (facts := declared[sample.task]) is not None:
-            item = Item(item.item_id, item.cluster, item.samples, _values(item, sample, facts))
-        items.append(item)
-    metrics = tuple(dict.fromkeys((*joined.metrics, *CONFIDENCE_NAMES)))
-    return Joined(tuple(items), joined.incomplete, metrics)
+        facts = None if sample is None else declared[sample.task]
+        return {} if sample is None or facts is None else _values(item, sample, facts)
+
+    if giving:
+        yield Derived(CONFIDENCE_NAMES, values)
 
 
 def gives_confidence(sample: Sample) -> bool:
@@ -77,19 +75,19 @@ def _is_one(sample: Sample) -> bool:
 
 def _values(item: Item, sample: Sample, facts: Confidence) -> Mapping[str, Value]:
     if sample.status == FAILED:
-        return {**item.values, **dict.fromkeys(CONFIDENCE_NAMES, Value(failed=True))}
+        return dict.fromkeys(CONFIDENCE_NAMES, Value(failed=True))
     found = confidence_of(sample, facts)
     right = item.values[facts.correct].statistics if facts.correct in item.values else None
     if not isinstance(found, str) and (right is None or right[1] != 1.0 or right[0] not in (0.0, 1.0)):
         found = "not_scored"  # awaits a judge, or is neither right nor wrong
     given = {GIVEN.name: Value(GIVEN.item_statistics(found if isinstance(found, str) else None))}
     if isinstance(found, str) or right is None:
-        return {**item.values, **given}
+        return given
     percent = round(100 * found)
     gap = percent / 100 - right[0]
     counted = Value(case(percent, right=right[0] == 1.0))
     scores = {metric.name: counted for metric in CONFIDENCE_METRICS if metric.width == 2 * LEVELS}
-    return {**item.values, **given, **scores, BRIER.name: Value((gap * gap, 1.0))}
+    return {**given, **scores, BRIER.name: Value((gap * gap, 1.0))}
 
 
 def confidence_of(sample: Sample, facts: Confidence) -> Found:

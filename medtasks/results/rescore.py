@@ -9,6 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from medtasks.benchmarks.base import sample_items
 from medtasks.errors import MedtasksError
 from medtasks.files import canonical_json
 from medtasks.filters import version_of
@@ -63,7 +64,7 @@ def rescore_folder(folder: Path, store: TableStore, *, whole: bool = False) -> R
     """The run in ``folder``, scored again, or its cached scores from ``store``.
 
     The cache key is a hash of the directory's contents, of all code, task files and rubrics, of the metrics' signatures
-    and of the prepared data. ``samples`` is empty for cached scores; with ``whole`` the samples are always scored.
+    and of the prepared data. Unless ``whole``, ``samples`` is empty, and scores may be those in the cache.
 
     Raises:
         MedtasksError: as :func:`rescore` and `medtasks.results.folder.read_run`.
@@ -85,7 +86,7 @@ def rescore_folder(folder: Path, store: TableStore, *, whole: bool = False) -> R
             ),
         )
     with as_data_error(folder):
-        again = rescore(read_manifest(folder), SampleFiles(folder))
+        again = rescore(read_manifest(folder), SampleFiles(folder), whole=whole)
     if key is not None and not again.manifest.problems:
         content = {
             "tasks": {name: one.model_dump(mode="json") for name, one in again.tasks.items()},
@@ -125,8 +126,8 @@ def _fingerprint(benchmark: str) -> str | None:
         return None
 
 
-def rescore(manifest: RunManifest, samples: Mapping[str, Sequence[Sample]]) -> Rescored:
-    """A run's samples, scored again.
+def rescore(manifest: RunManifest, samples: Mapping[str, Sequence[Sample]], *, whole: bool = True) -> Rescored:
+    """A run's samples, scored again; unless ``whole``, without samples that no table needs.
 
     The manifest keeps what the run was made with; the versions that score it now are in ``scored``.
 
@@ -146,6 +147,7 @@ def rescore(manifest: RunManifest, samples: Mapping[str, Sequence[Sample]]) -> R
     for name in manifest.tasks:
         spec = load_spec(name)
         lines, outcomes = SampleLines(()), []
+        kept = whole or spec.benchmark.join is not sample_items  # whose groups join samples of several tasks
         parts = [*in_parts(spec, sorted(samples[name], key=lambda sample: sample.sample_id))]
         while parts:
             part = parts.pop(0)  # to free the samples of each part as the next is scored
@@ -155,7 +157,8 @@ def rescore(manifest: RunManifest, samples: Mapping[str, Sequence[Sample]]) -> R
             changes += [change for pair in zip(part, made, strict=True) for change in _changes(name, *pair)]
             outcomes += [sample.outcome for sample in made]
             tables.add(name, made)
-            lines.add(made)
+            if kept:
+                lines.add(made)
         tables.of(name)
         again[name] = lines
         facts[name] = _facts(spec, manifest.tasks[name], outcomes)

@@ -6,9 +6,10 @@ the summed statistics of all its items, never averaged over its tasks. An item i
 
 from __future__ import annotations
 
+import functools
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -309,9 +310,10 @@ def _unscored(metric: Metric, column: Column, parts: _Parts, threshold: float) -
     if column.judges:
         judges = [column.judges_of(np.flatnonzero(applies & (parts.part == number))) for number in range(parts.count)]
     scores = []
+    unavailable = functools.cache(metric.unavailable)  # looks for files
     for by, (count, pending, awaiting, known, failed) in zip(judges, zip(*counts, strict=True), strict=True):
         answered = count - failed
-        reason = _reason(metric, count, answered, pending, awaiting, known, threshold)
+        reason = _reason(unavailable, count, answered, pending, awaiting, known, threshold)
         scores.append(
             {
                 "value": None,
@@ -330,7 +332,13 @@ def _unscored(metric: Metric, column: Column, parts: _Parts, threshold: float) -
 
 
 def _reason(
-    metric: Metric, count: int, answered: int, pending: int, awaiting: int, known: int, threshold: float
+    unavailable: Callable[[], str | None],
+    count: int,
+    answered: int,
+    pending: int,
+    awaiting: int,
+    known: int,
+    threshold: float,
 ) -> str | None:
     """Why so many items give no value; None if they do."""
     absent = answered - pending - known
@@ -339,7 +347,7 @@ def _reason(
     if not answered:
         return f"none of {count} items is answered"
     if absent:
-        reason = metric.unavailable() or "the run that made these samples could not compute it"
+        reason = unavailable() or "the run that made these samples could not compute it"
         return f"{absent} of {answered} samples lack it: {reason}" if absent < answered else reason
     if awaiting and known < threshold * answered:
         return f"{awaiting} of {count} items await a judge"

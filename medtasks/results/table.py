@@ -16,15 +16,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from medtasks.benchmarks.base import Benchmark, SampleView, Value
-from medtasks.benchmarks.declared_errors import declared_errors, with_declared_errors
-from medtasks.benchmarks.errors import pooled_values
+from medtasks.benchmarks.base import Benchmark, SampleView, Value, with_derived
+from medtasks.benchmarks.declared_errors import declared_errors, declared_metrics
+from medtasks.benchmarks.errors import pooled_metrics
 from medtasks.benchmarks.variants import joined_items
 from medtasks.errors import MedtasksError, UsageError
 from medtasks.metrics import get_metric
 from medtasks.metrics.base import Array
 from medtasks.results.column import Column, Mask, Rows, blank, column_of, empty_column, stacked, statistics_alone
-from medtasks.results.confidence import with_confidences
+from medtasks.results.confidence import confidence_metrics
 from medtasks.results.samples import Sample
 from medtasks.spec import TaskSpec
 
@@ -201,15 +201,15 @@ def item_table(
                 f"{benchmark.name}: breakdown {breakdown!r} is unknown; choose from {', '.join(benchmark.breakdowns)}."
             )
     task_of = {sample.sample_id: sample.task for sample in reversed(ordered)}
-    joined = with_confidences(joined_items(benchmark, [sample.view() for sample in ordered]), ordered)
-    joined = with_declared_errors(joined, benchmark, task_of)
+    derived = (*confidence_metrics(ordered), *declared_metrics(benchmark, task_of), pooled_metrics(benchmark, pooled))
+    joined = with_derived(joined_items(benchmark, [sample.view() for sample in ordered]), derived)
     items = sorted(joined.items, key=lambda item: item.item_id)
     whole: list[tuple[str, str, Sequence[SampleView]]] = [(one.item_id, one.cluster, one.samples) for one in items]
     rows = [*whole, *((name, views[0].cluster, views) for name, views in joined.incomplete.items())]
-    values = [{**item.values, **pooled_values(benchmark, item, pooled)} for item in items]
+    values = [item.values for item in items]
     filler: list[Value | None] = [None] * (len(rows) - len(items))
     named = [name for sample in ordered for name in sample.scores]
-    metrics = tuple(dict.fromkeys([*named, *joined.metrics, *pooled]))
+    metrics = tuple(dict.fromkeys([*named, *joined.metrics]))
     firsts = [views[0] for _, _, views in rows]
     lettered = bool(benchmark.options)
     return ItemTable(

@@ -15,6 +15,7 @@ from typing import Any, NoReturn, TypeAlias
 
 from medtasks.errors import UsageError
 from medtasks.metrics.base import MeanMetric, package_version, sign
+from medtasks.metrics.nltk_data import import_nltk
 
 NAME = "cider"
 MAX_ORDER = 4
@@ -120,9 +121,7 @@ def _clipped_cosine(ours: dict[_Gram, float], theirs: dict[_Gram, float]) -> flo
 
 @cache
 def _treebank() -> Any:
-    import nltk
-
-    return nltk.NLTKWordTokenizer()
+    return import_nltk().NLTKWordTokenizer()
 
 
 class Cider(MeanMetric):
