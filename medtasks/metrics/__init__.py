@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from medtasks.metrics import streaming
-from medtasks.metrics.accuracy import Accuracy
 from medtasks.metrics.aggregate import corpus_score, totals
 from medtasks.metrics.base import MeanMetric, Metric, MetricUnavailableError
 from medtasks.metrics.batch import lexical_statistics
 from medtasks.metrics.bleu import Bleu
 from medtasks.metrics.chrf import Chrf
-from medtasks.metrics.exact_match import ExactMatch
-from medtasks.metrics.item_metrics import ITEM_METRICS, DimensionMean, ItemMetric
-from medtasks.metrics.judged import JudgedMean
+from medtasks.metrics.item_metrics import ITEM_METRICS, DimensionMean, ItemMetric, JudgedMean
+from medtasks.metrics.matches import Accuracy, ExactMatch
 from medtasks.metrics.meteor import Meteor
 from medtasks.metrics.registry import LEXICAL, get_metric
 from medtasks.metrics.rouge import Rouge

@@ -24,6 +24,7 @@ import re
 import string
 import unicodedata
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 
 from medtasks.filters.plain_text import plain_text
 from medtasks.filters.reasoned_answer import reply_text
@@ -44,6 +45,7 @@ _TAG = re.compile(r"(?<!<)<+(?:b|i|u|em|strong|code|sub|sup|span|p|br|answer)>+"
 _ARTICLES = frozenset(("a", "an", "the"))
 
 
+@lru_cache(maxsize=2**15)  # options are compared with every answer
 def normalise(text: str) -> str:
     """``text`` as it is compared: Unicode NFKC, case folded, without markup, punctuation and articles.
 

@@ -5,16 +5,14 @@ from __future__ import annotations
 
 from medtasks.catalog import once
 from medtasks.errors import UsageError
-from medtasks.metrics.accuracy import Accuracy
 from medtasks.metrics.base import Metric
 from medtasks.metrics.bleu import Bleu
 from medtasks.metrics.chrf import Chrf
 from medtasks.metrics.confidence import CONFIDENCE_METRICS
 from medtasks.metrics.error_rate import NO_OPTION, ErrorRate, declared_rate
-from medtasks.metrics.exact_match import ExactMatch
-from medtasks.metrics.item_metrics import ITEM_METRICS
-from medtasks.metrics.judged import JudgedMean
+from medtasks.metrics.item_metrics import ITEM_METRICS, JudgedMean
 from medtasks.metrics.learned import LEARNED
+from medtasks.metrics.matches import Accuracy, ExactMatch
 from medtasks.metrics.meteor import Meteor
 from medtasks.metrics.option_order import ORDER_METRICS
 from medtasks.metrics.prompt_sensitivity import PROMPT_SCORES

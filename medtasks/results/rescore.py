@@ -127,7 +127,7 @@ def _fingerprint(benchmark: str) -> str | None:
 
 
 def rescore(manifest: RunManifest, samples: Mapping[str, Sequence[Sample]], *, whole: bool = True) -> Rescored:
-    """A run's samples, scored again; unless ``whole``, without samples that no table needs.
+    """A run's samples, scored again; unless ``whole``, without the samples.
 
     The manifest keeps what the run was made with; the versions that score it now are in ``scored``.
 
@@ -165,7 +165,7 @@ def rescore(manifest: RunManifest, samples: Mapping[str, Sequence[Sample]], *, w
     tasks, groups = scores_of(tables, manifest.groups, threshold=judged_threshold(manifest.judge))
     by = {key: value for key, value in versions().items() if key in _SCORING}
     renewed = manifest.model_copy(update={"tasks": facts, "scored": by, "problems": tuple(problems)})
-    return Rescored(again, tasks, groups, renewed, tuple(changes), tables)
+    return Rescored(again if whole else {}, tasks, groups, renewed, tuple(changes), tables)
 
 
 _SCORING = frozenset({"medtasks", "sacrebleu", "nltk", "numpy", "bert-score", "transformers", "torch"})

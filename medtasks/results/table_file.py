@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
+import math
 import shutil
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -29,7 +30,7 @@ from medtasks.results.manifest import versions
 from medtasks.results.table import TEXTS, ItemTable, PackedColumns, shared
 
 _PARTS = ("*.py", "*.j2", "*.js", "*.css", "*.svg")
-_MASKS = ("present", "failed", "pending", "awaiting")
+_STORED = ("statistics", "low", "high", "present", "failed", "pending", "awaiting", "judge", "repeats")
 
 
 @dataclass(frozen=True)
@@ -133,8 +134,7 @@ def _arrow(table: ItemTable) -> pa.Table:
     arrays |= {f"group {name}": pa.array(keys, pa.list_(pa.string())) for name, keys in table.groups.items()}
     facts = {}
     for number, (metric, column) in enumerate(table.columns.items()):
-        facts[metric] = _facts(column)
-        arrays |= _arrays(f"{number}", column)
+        facts[metric] = _packed(f"{number}", column, arrays)
     header = {"metrics": table.metrics, "groups": list(table.groups), "columns": facts}
     return pa.table(arrays).replace_schema_metadata({"table": json.dumps(header)})
 
@@ -145,8 +145,8 @@ def _table(found: pa.Table) -> ItemTable:
     return ItemTable(
         metrics=tuple(header["metrics"]),
         **texts,
-        complete=_array(found["complete"]),
-        options=_array(found["options"]),
+        complete=_array(found["complete"].combine_chunks()),
+        options=_array(found["options"].combine_chunks()),
         groups={name: _tuples(found[f"group {name}"].to_pylist()) for name in header["groups"]},
         columns=PackedColumns(
             {
@@ -164,37 +164,28 @@ def _tuples(rows: list[Any]) -> tuple[Any, ...]:
     return shared(tuple(seen.setdefault(row, row) for row in found))
 
 
-def _facts(column: Column) -> dict[str, Any]:
-    return {
-        "width": column.statistics.shape[1],
-        "ends": not (np.isnan(column.low).all() and np.isnan(column.high).all()),
-        "judges": column.judges,
-        "repeats": 0 if column.repeats is None else column.repeats.shape[1],
-        "parts": {key: _facts(part.column) for key, part in column.parts.items()},
-    }
+def _packed(name: str, column: Column, arrays: dict[str, Any]) -> dict[str, Any]:
+    """What the header says of a column; its arrays are added to ``arrays``, unless all items have the same row."""
+    facts: dict[str, Any] = {"judges": column.judges, "arrays": {}, "parts": {}}
+    for what in _STORED:
+        array = getattr(column, what)
+        if array is None:
+            continue
+        rows = array.reshape(len(array), math.prod(array.shape[1:]))
+        constant = bool(len(rows)) and np.array_equal(rows, np.broadcast_to(rows[0], rows.shape), equal_nan=True)
+        if not constant:
+            flat = pa.array(np.ascontiguousarray(rows).ravel())
+            listed = rows.shape[1] > 1
+            arrays[f"{name} {what}"] = pa.FixedSizeListArray.from_arrays(flat, rows.shape[1]) if listed else flat
+        row = rows[0].tolist() if constant else None
+        facts["arrays"][what] = {"shape": array.shape[1:], "type": array.dtype.str, "row": row}
+    for number, (key, part) in enumerate(column.parts.items()):
+        facts["parts"][key] = _packed(f"{name}.{number}", part.spread(len(column.present)), arrays)
+    return facts
 
 
-def _arrays(name: str, column: Column) -> Iterator[tuple[str, Any]]:
-    yield from _numbers(f"{name} statistics", column.statistics)
-    if not (np.isnan(column.low).all() and np.isnan(column.high).all()):
-        yield from _numbers(f"{name} low", column.low)
-        yield from _numbers(f"{name} high", column.high)
-    if column.repeats is not None:
-        yield from _numbers(f"{name} repeats", column.repeats.reshape(len(column.repeats), -1))
-    for mask in _MASKS:
-        yield f"{name} {mask}", pa.array(np.ascontiguousarray(getattr(column, mask)))
-    yield f"{name} judge", pa.array(np.ascontiguousarray(column.judge))
-    for number, part in enumerate(column.parts.values()):
-        yield from _arrays(f"{name}.{number}", part.spread(len(column.present)))
-
-
-def _numbers(name: str, rows: Any) -> Iterator[tuple[str, Any]]:
-    yield from ((f"{name} {place}", pa.array(np.ascontiguousarray(rows[:, place]))) for place in range(rows.shape[1]))
-
-
-def _array(column: pa.ChunkedArray) -> npt.NDArray[Any]:
-    """The numbers or truth values of a column without nulls. `to_numpy` would import pandas: a tenth of the time."""
-    array = column.combine_chunks()
+def _array(array: pa.Array) -> npt.NDArray[Any]:
+    """The numbers or truth values of an array without nulls. `to_numpy` would import pandas: a tenth of the time."""
     _, data = array.buffers()
     if array.type == pa.bool_():
         return np.unpackbits(np.frombuffer(data, np.uint8), count=len(array), bitorder="little").astype(bool)
@@ -202,21 +193,19 @@ def _array(column: pa.ChunkedArray) -> npt.NDArray[Any]:
 
 
 def _column(found: pa.Table, name: str, facts: Mapping[str, Any]) -> Column:
-    width, repeats, items = facts["width"], facts["repeats"], found.num_rows
-
-    def numbers(what: str, columns: int) -> Any:
-        if not columns:
-            return np.broadcast_to(np.nan, (items, width))
-        return np.column_stack([_array(found[f"{name} {what} {place}"]) for place in range(columns)])
+    def stored(what: str) -> Any:
+        if what not in facts["arrays"]:
+            return None
+        fact = facts["arrays"][what]
+        shape = (found.num_rows, *fact["shape"])
+        if fact["row"] is not None:
+            return np.broadcast_to(np.array(fact["row"], fact["type"]).reshape(fact["shape"]), shape)
+        array = found[f"{name} {what}"].combine_chunks()
+        return _array(array.flatten() if pa.types.is_fixed_size_list(array.type) else array).reshape(shape)
 
     return Column(
-        statistics=numbers("statistics", width),
-        low=numbers("low", width * facts["ends"]),
-        high=numbers("high", width * facts["ends"]),
-        **{mask: _array(found[f"{name} {mask}"]) for mask in _MASKS},
-        judge=_array(found[f"{name} judge"]),
+        **{what: stored(what) for what in _STORED},
         judges=tuple(facts["judges"]),
-        repeats=numbers("repeats", repeats * width).reshape(items, repeats, width) if repeats else None,
         parts={
             key: _part(_column(found, f"{name}.{number}", part))
             for number, (key, part) in enumerate(facts["parts"].items())

@@ -12,13 +12,13 @@ from medtasks.stats.bootstrap import (
     joint_resamples,
 )
 from medtasks.stats.flips import sign_flip_p
-from medtasks.stats.holm import holm
 from medtasks.stats.paired import (
     FEW_CLUSTERS,
     ClusteredScore,
     PairedDifference,
     clustered_score,
     few_clusters,
+    holm,
     paired_difference,
 )
 from medtasks.stats.ranks import RankInterval, compact_letters, normalised_ranks, rank_intervals

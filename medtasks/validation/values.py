@@ -11,7 +11,7 @@ import numpy as np
 from medtasks.benchmarks.base import Value
 from medtasks.catalog import resolve
 from medtasks.metrics import Metric, corpus_score
-from medtasks.metrics.judged import JudgedMean
+from medtasks.metrics.item_metrics import JudgedMean
 from medtasks.results.scores import MetricScore, Scores
 from medtasks.validation.findings import Severity
 from medtasks.validation.trials import BehaviourReport, Trial, Trials
