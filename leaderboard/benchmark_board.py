@@ -30,7 +30,7 @@ from .media_gain import MediaGain
 from .prompt_ranks import prompt_ranks
 from .rankings import rank_models
 from .reference import load_reference, place_of, published_rows
-from .standings import Standing, Standings
+from .standings import Standing, Standings, on_common_items
 from .tables import Tables, held_chance, held_groups, is_incomplete, without_empty
 from .usage import SECONDS, Prices, plotted, used_by
 
@@ -143,10 +143,11 @@ class _Filling:
             model: digest.entries[column.task] for model, digest in standing.ranked.items() if model not in unranked
         }
         some = next(iter((*standing.ranked.values(), *standing.waiting.values()))).entries[column.task]
+        tables, clusters = on_common_items(entries or {"": some}, column.metric)
         return rank_models(
             column,
-            {model: entry.statistics[column.metric] for model, entry in entries.items()},
-            some.clusters,
+            {model: table for model, table in tables.items() if model},
+            clusters,
             cluster=load_spec(column.task).benchmark.cluster,
             signature=standing.signature,
             unranked=unranked,

@@ -13,8 +13,7 @@ from .digest import Digest
 from .models import Models, distinct_names, model_facts
 from .over_models import with_models
 from .pairs import CONFIDENCE, SEED
-from .releases import Releases, verified
-from .standings import Standings
+from .standings import Standings, same_responses
 from .usage import Prices, cost_of
 
 RESAMPLES = 1000
@@ -28,7 +27,6 @@ def build_board(
     models: Models | None = None,
     demonstration: bool = False,
     published: bool = True,
-    releases: Releases | None = None,
     prices: Prices | None = None,
     resamples: int = RESAMPLES,
 ) -> Board:
@@ -41,7 +39,6 @@ def build_board(
         models: the organiser's facts about models (`medtasks.leaderboard.models.read_by_model`).
         demonstration: rank runs on miniature data too.
         published: show the papers' figures.
-        releases: the releases to compare documents of runs with; by default they are not compared.
         prices: of models, as ``models``; without them there are no costs.
         resamples: number of resamples for rank intervals.
 
@@ -51,8 +48,6 @@ def build_board(
     """
     once = {digest.facts.key: digest for digest in sorted(digests, key=lambda one: (one.facts.key, one.facts.folder))}
     runs = sorted(once.values(), key=lambda one: (one.facts.created, one.facts.key))
-    if releases is not None:
-        runs = [verified(digest, releases) for digest in runs]
     standings = Standings(runs, demonstration=demonstration)
     known = _models(runs, models)
     boards = tuple(
@@ -100,6 +95,7 @@ def _runs(
     for task, metric in sorted(columns):
         for old, new in standings.of(task, metric).replaced.items():
             instead.setdefault(old, {}).setdefault(new, set()).add(task)
+    copies = same_responses(runs)
     found = []
     for digest in runs:
         key = digest.facts.key
@@ -108,6 +104,10 @@ def _runs(
         ]
         if not notes and key not in shown:
             notes.append("none of its scores is on this board: no page shows its tasks")
+        notes += [
+            f"same responses as {other}, a run of another model, in {', '.join(tasks)}"
+            for other, tasks in sorted(copies.get(key, {}).items())
+        ]
         cost = cost_of(prices, digest.facts, digest.facts.usage)
         found.append(digest.facts.model_copy(update={"notes": (*digest.facts.notes, *notes), "cost": cost}))
     return sorted(found, key=lambda facts: facts.key)

@@ -12,17 +12,14 @@ from medtasks.errors import MedtasksError
 from medtasks.results.folder import read_run
 from medtasks.validation.findings import Finding, failed
 
-from .check_documents import check_documents
 from .check_files import check_beside, check_files, secret_values
 from .check_rules import Submission, problem
 from .check_run import Asked, check_run
-from .check_scores import check_samples, check_scores
 from .check_together import check_together
+from .check_verified import check_learned, check_verified
 from .collect import find_everything, find_runs
 from .digest import Digest
 from .reading import digest_run
-from .releases import Releases
-from .strip import is_stripped
 
 COVERAGE = 0.95
 """Share of a release's records that must be prepared, by default."""
@@ -52,7 +49,6 @@ def check_results(
     demonstration: bool = False,
     public: bool = True,
     rescore: bool = True,
-    documents: Sequence[Path] = (),
     environment: Mapping[str, str] | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> CheckReport:
@@ -63,16 +59,13 @@ def check_results(
         coverage: the share of a release's records that must be prepared.
         demonstration: allow miniature data.
         public: whether the repository is public; if not, rows that must not be shared are a warning.
-        rescore: score all responses again (the slowest part).
-        documents: files of document hashes, in addition to the data prepared here (`medtasks.leaderboard.releases`).
+        rescore: compute learned metrics again (the slowest part).
         environment: variables whose secrets are searched for; by default this process's.
         progress: called with the number of directories done, and of all.
 
     Raises:
         UsageError: a path is not a directory.
-        DataError: a file of document hashes cannot be read.
     """
-    releases = Releases(documents)
     asked = Asked(coverage=coverage, demonstration=demonstration, public=public)
     secrets = secret_values(os.environ if environment is None else environment)
     folders = find_runs(paths)
@@ -81,27 +74,26 @@ def check_results(
     for number, folder in enumerate(folders):
         if progress is not None:
             progress(number, len(folders))
-        digest, found = _checked(folder, asked, rescore, secrets, releases)
+        digest, found = _checked(folder, asked, rescore, secrets)
         findings += found
         if digest is not None:
             runs[folder] = digest
-    findings += check_together(runs, releases)
+    findings += check_together(runs)
     if progress is not None:
         progress(len(folders), len(folders))
     return CheckReport(tuple(str(folder) for folder in folders), tuple(findings))
 
 
 def _checked(
-    folder: Path, asked: Asked, rescore: bool, secrets: Mapping[str, str], releases: Releases
+    folder: Path, asked: Asked, rescore: bool, secrets: Mapping[str, str]
 ) -> tuple[Digest | None, list[Finding]]:
     """The digest (None if the directory cannot be read) and all findings; never raises."""
     try:
         manifest, samples = read_run(folder)
         run = Submission(folder, manifest, samples, digest_run(folder))
-        found = [*check_run(run, asked), *check_documents(run, releases), *check_scores(run)]
+        found = [*check_run(run, asked), *check_verified(run)]
         if rescore:
-            again = [name for name in manifest.tasks if name in run.digest.entries and not is_stripped(samples[name])]
-            found += check_samples(run, again)
+            found += check_learned(run)
     except Exception as error:
         text = f"{type(error).__name__}: {error}".rstrip(".")
         unreadable = problem("LB102", folder.name, text, "a run's directory", "restore it, or run again", file=folder)

@@ -16,9 +16,8 @@ from medtasks.validation.findings import Finding, Severity
 from medtasks.validation.rendered import leaks
 
 from .check_rules import MOST, Submission, problem
-from .documents import document_of
 from .facts import release_coverage
-from .releases import is_miniature
+from .local_data import document_of, is_miniature
 from .standings import protocols_today, released_share
 from .strip import card_of, is_stripped, is_withheld
 from .tables import is_incomplete
@@ -71,9 +70,9 @@ def _complete(run: Submission, known: list[str]) -> Iterator[Finding]:
         yield from _failed(run, name)
         if run.digest.complete[name] or limited:
             continue
-        facts = run.manifest.tasks[name]
-        found = f"{facts.attempted:,} of {facts.asked:,} documents were asked"
-        if facts.attempted == facts.asked:
+        attempted, asked = run.manifest.tasks[name].attempted, run.digest.facts.counts[name]["asked"]
+        found = f"{attempted:,} of {asked:,} documents were asked"
+        if attempted == asked:
             found = f"{run.digest.entries[name].scores.incomplete:,} streaming items lack some of their rounds"
         fix, field = "run the task to its end", f"tasks.{name}.answered"
         yield problem("LB201", name, found, "all documents", fix, file=path, field=field)

@@ -10,19 +10,17 @@ from medtasks.validation.findings import Finding
 
 from .check_rules import MOST, problem
 from .digest import Digest
-from .documents import View
-from .releases import Releases, release_of
-from .standings import released_share
+from .standings import released_share, same_responses
 
 Runs = Mapping[Path, Digest]
 """The runs that could be read, by directory."""
 
 
-def check_together(runs: Runs, releases: Releases) -> Iterator[Finding]:
-    """Findings about runs that are not comparable with, contradict, or would replace another one."""
+def check_together(runs: Runs) -> Iterator[Finding]:
+    """Findings about runs that are not comparable with, repeat, or would replace another one."""
     yield from _other_data(runs)
-    yield from _disputed(runs, releases)
     yield from _same_model(runs)
+    yield from _same_responses(runs)
 
 
 def _other_data(runs: Runs) -> Iterator[Finding]:
@@ -53,22 +51,15 @@ def _other_data(runs: Runs) -> Iterator[Finding]:
                 yield problem("LB209", benchmark, other[:16], expected, fix, file=path, field=field)
 
 
-def _disputed(runs: Runs, releases: Releases) -> Iterator[Finding]:
-    """Whole tasks whose documents differ between runs on the same data, if nothing tells which are right."""
-    found: dict[tuple[str, str, View], dict[bytes, list[Path]]] = {}
-    for folder, digest in runs.items():
-        for task, own in digest.documents.items():
-            release = release_of(digest, task)
-            if digest.complete[task] and releases.match(task, release, own).absent is not None:
-                found.setdefault((task, release.fingerprint, own.view), {}).setdefault(own.hashes, []).append(folder)
-    disputed: dict[Path, list[str]] = {}
-    for (task, _, _), several in found.items():
-        for folder in (one for folders in several.values() for one in folders) if len(several) > 1 else ():
-            disputed.setdefault(folder, []).append(task)
-    for folder, tasks in disputed.items():
-        differ = f"the documents of {first_names(tasks, MOST)} differ from those of another run on the same data"
-        fix = "give --documents FILE of `medtasks leaderboard digest`, which tells whose are right"
-        yield problem("LB401", folder.name, differ, "the same documents", fix, file=folder / "manifest.json")
+def _same_responses(runs: Runs) -> Iterator[Finding]:
+    """Runs whose responses are those of another model."""
+    folders = {digest.facts.key: folder for folder, digest in runs.items()}
+    for key, copies in same_responses(runs.values()).items():
+        for other, tasks in copies.items():
+            found = f"the responses of {first_names(tasks, MOST)} are those of {folders[other].name}, another model"
+            fix = "make sure that each model was asked"
+            file = folders[key] / "manifest.json"
+            yield problem("LB212", folders[key].name, found, "responses of its own", fix, file=file)
 
 
 def _same_model(runs: Runs) -> Iterator[Finding]:

@@ -192,7 +192,9 @@ def _digest(run: Path | PlainRun, cache: DigestCache) -> Digest:
     key = _key(run, content)
     digest = cache.read(key)
     if digest is None or digest.facts.digest != content:
-        digest = digest_run(run) if isinstance(run, Path) else digest_record(converted(run), run.name, content)
+        digest = (
+            digest_run(run) if isinstance(run, Path) else digest_record(converted(run), run.name, content, trusted=True)
+        )
         cache.keep(digest, key)
     return digest
 
@@ -201,16 +203,13 @@ def _files(run: Path | PlainRun) -> list[Path]:
     """The files that a digest depends on."""
     if isinstance(run, PlainRun):
         return run.files
-    scores = run / "scores.json"
-    return [run / "manifest.json", *([scores] if scores.is_file() else []), *sorted((run / "samples").glob("*.jsonl"))]
+    return [run / "manifest.json", *sorted((run / "samples").glob("*.jsonl"))]
 
 
 def _beside(run: Path | PlainRun) -> str:
-    """What else a digest depends on: the scores.json that is compared, and the data prepared here."""
+    """What else a digest depends on: the data prepared here."""
     if isinstance(run, Path):
-        path = run / "scores.json"
-        names = sorted(read_manifest(run).data)
-        return " ".join((file_sha256(path) if path.is_file() else "", *map(_prepared, names)))
+        return " ".join(map(_prepared, sorted(read_manifest(run).data)))
     benchmarks = sorted({load_spec(task).metadata.benchmark for task in run.logs})
     return " ".join(data_facts(name).fingerprint for name in benchmarks)
 

@@ -16,7 +16,7 @@ from medtasks.results.scores import Scores
 from medtasks.results.table import ItemTable, shared
 
 from .board import RunFacts, Timeline
-from .documents import TaskDocuments
+from .verify import Verification
 
 
 @dataclass(frozen=True)
@@ -108,9 +108,8 @@ class Digest:
     """One run; ``model`` is the model's slug, and ``blind`` marks a run without media.
 
     ``complete`` says by task and group whether every prepared document was asked, according to the manifest.
-    ``documents`` are those of the samples, ``doubts`` the reasons not to rank a task (`medtasks.leaderboard.doubts`).
-    `medtasks.leaderboard.releases.verified` adds doubts from comparing documents, and in ``unverified`` the reasons
-    why a task's documents could not be compared. ``tables`` are the data behind the entries.
+    ``verification`` is the outcome for each task (`medtasks.leaderboard.verify`), ``responses`` a hash of its
+    responses. ``tables`` are the data behind the entries.
     """
 
     facts: RunFacts
@@ -118,7 +117,6 @@ class Digest:
     blind: bool
     entries: Mapping[str, Entry]
     complete: Mapping[str, bool] = field(default_factory=dict)
-    documents: Mapping[str, TaskDocuments] = field(default_factory=dict)
-    doubts: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    unverified: Mapping[str, str] = field(default_factory=dict)
+    verification: Mapping[str, Verification] = field(default_factory=dict)
+    responses: Mapping[str, str] = field(default_factory=dict)
     tables: RunTables = field(default_factory=lambda: RunTables({}), compare=False, repr=False)

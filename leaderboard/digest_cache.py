@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import base64
 import hashlib
 import shutil
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +18,7 @@ from medtasks.results.table_file import TableStore, code_hash
 
 from .board import Board, RunFacts, Timeline
 from .digest import Digest, Entry
-from .documents import TaskDocuments, View
-from .doubts import UNSCORED
+from .verify import UNSCORED, Verification
 
 _BOARDS = 8
 """Boards that are kept; those used last."""
@@ -99,11 +98,8 @@ def pack(digest: Digest) -> dict[str, Any]:
         "model": digest.model,
         "blind": digest.blind,
         "complete": dict(digest.complete),
-        "documents": {
-            task: [one.view.cap, one.view.fields, one.view.subset, base64.b64encode(one.hashes).decode()]
-            for task, one in digest.documents.items()
-        },
-        "doubts": dict(digest.doubts),
+        "verification": {task: asdict(one) for task, one in digest.verification.items()},
+        "responses": dict(digest.responses),
         "groups": dict(digest.tables.groups),
         "entries": [
             {
@@ -132,17 +128,13 @@ def unpack(content: Mapping[str, Any], made: Mapping[str, ItemTable]) -> Digest:
         )
         for one in content["entries"]
     }
-    documents = {
-        task: TaskDocuments(View(cap, None if fields is None else tuple(fields), subset), base64.b64decode(hashes))
-        for task, (cap, fields, subset, hashes) in content["documents"].items()
-    }
     return Digest(
         facts=RunFacts.model_validate(content["facts"]),
         model=content["model"],
         blind=content["blind"],
         entries=entries,
         complete=content["complete"],
-        documents=documents,
-        doubts={task: tuple(one) for task, one in content["doubts"].items()},
+        verification={task: Verification(**one) for task, one in content["verification"].items()},
+        responses=content["responses"],
         tables=tables,
     )

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import json
-import math
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta, timezone
-from typing import Any
 
 from medtasks.errors import DataError
-from medtasks.files import canonical_json
 from medtasks.importers.layouts import Layout
 from medtasks.registry import get_benchmark
 from medtasks.results.judge_facts import judge_names
 from medtasks.results.manifest import RunManifest
-from medtasks.results.scores import MetricScore, Scores
+from medtasks.results.scores import Scores
 from medtasks.results.signature import changed_options
 from medtasks.spec import load_spec
 
@@ -25,8 +21,6 @@ from .redaction import shown, shown_facts
 
 CONVERTED: Layout = "lmms-eval"
 """The layout of a run converted from the harness's own sample log."""
-_NOT_COMPARED = {*MetricScore.model_fields, *Scores.model_fields} - {"metrics", "breakdowns", "value", "interval"}
-"""Fields of a scores.json that the notes of a run do not mention; the check of submissions compares them too."""
 
 
 def run_facts(manifest: RunManifest, folder: str, digest: str, notes: Sequence[str]) -> RunFacts:
@@ -89,24 +83,9 @@ def created(manifest: RunManifest) -> str:
     return time.isoformat(timespec="seconds")
 
 
-def run_notes(
-    manifest: RunManifest, scores: Mapping[str, Scores], scores_text: str | None, left_out: Sequence[str] = ()
-) -> list[str]:
-    """What a reader must know about a run's scores, a sentence each.
-
-    Args:
-        manifest: of the run.
-        scores: of its tasks and groups, recomputed from the samples.
-        scores_text: the text of the directory's scores.json; None if absent.
-        left_out: tasks and groups that were not scored, and get no notes.
-    """
-    return [
-        *_origin(manifest),
-        *_data(manifest),
-        *_asked(manifest, scores),
-        *_judging(manifest),
-        *_agreement(scores, scores_text, left_out, expected=manifest.model.get("layout") != CONVERTED),
-    ]
+def run_notes(manifest: RunManifest, scores: Mapping[str, Scores]) -> list[str]:
+    """What a reader must know about a run and the ``scores`` of its tasks and groups, a sentence each."""
+    return [*_origin(manifest), *_data(manifest), *_asked(manifest, scores), *_judging(manifest)]
 
 
 def release_coverage(manifest: RunManifest, benchmark: str) -> tuple[int, int]:
@@ -197,59 +176,3 @@ def _judging(manifest: RunManifest) -> Iterator[str]:
             reasons = ", ".join(f"{why}: {count:,}" for why, count in sorted(facts.unjudged.items()))
             yield f"{name}: {sum(facts.unjudged.values()):,} of {facts.asked:,} responses unjudged ({reasons})"
         yield from (f"{name}: {warning}" for warning in facts.warnings)
-
-
-def _agreement(
-    scores: Mapping[str, Scores], scores_text: str | None, left_out: Sequence[str], *, expected: bool
-) -> Iterator[str]:
-    """Whether the directory's scores.json disagrees with its samples."""
-    if scores_text is None:
-        if expected:
-            yield "scores.json is missing; all scores are computed from the samples"
-        return
-    claimed = claimed_scores(scores_text)
-    if claimed is None:
-        yield "scores.json cannot be read; all scores are computed from the samples"
-        return
-    made = {name: one.model_dump(mode="json") for name, one in scores.items()}
-    claimed = {name: one for name, one in claimed.items() if name not in left_out}
-    wrong = list(differences(made, claimed, ignored=_NOT_COMPARED))
-    if wrong:
-        place, computed, written = wrong[0]
-        rest = f", and {len(wrong) - 1:,} more" if len(wrong) > 1 else ""
-        yield (
-            f"scores.json disagrees with the samples: {place} is {_briefly(written)} there, {_briefly(computed)} "
-            f"from the samples{rest}; the samples are used"
-        )
-
-
-def claimed_scores(text: str) -> dict[str, Any] | None:
-    """The entries of a scores.json, by task or group; None if it cannot be read."""
-    try:
-        written = json.loads(text)
-        entries = {**written["tasks"], **written["groups"]}
-    except (ValueError, TypeError, KeyError, RecursionError):
-        return None
-    return entries if all(isinstance(one, dict) for one in entries.values()) else None
-
-
-def differences(
-    computed: Any, written: Any, place: str = "", *, ignored: Set[str] = frozenset()
-) -> Iterator[tuple[str, Any, Any]]:
-    """The differences of two JSON values: place, and both values. Rounding and the keys ``ignored`` do not count."""
-    if isinstance(computed, dict) and isinstance(written, dict):
-        for key in sorted((computed.keys() | written.keys()) - ignored):
-            where = f"{place}.{key}" if place else str(key)
-            yield from differences(computed.get(key), written.get(key), where, ignored=ignored)
-    elif isinstance(computed, list) and isinstance(written, list) and len(computed) == len(written):
-        for number, (one, other) in enumerate(zip(computed, written, strict=True)):
-            yield from differences(one, other, f"{place}[{number}]", ignored=ignored)
-    elif isinstance(computed, float) and isinstance(written, (int, float)) and not isinstance(written, bool):
-        if not math.isclose(computed, written, rel_tol=1e-9, abs_tol=1e-9):
-            yield place, computed, written
-    elif computed != written:
-        yield place, computed, written
-
-
-def _briefly(value: Any) -> str:
-    return "absent" if value is None else canonical_json(value)[:40]

@@ -123,12 +123,14 @@ class MediaGain:
         """The items of the first headline score that every blind run answers; None without a score per answer."""
         for column in self._headline[:1]:
             entries = {model: blind.entries[column.task] for model, (_, blind) in sorted(self._twins(column).items())}
+            first = next(iter(entries.values()))
+            entries = {model: entry for model, entry in entries.items() if entry.items == first.items}
             tables = [entry.statistics[column.metric] for entry in entries.values()]
             if tables[0].shape[1] != 2:  # not a mean over answers
                 return None
             full = np.all([(table[:, 0] == table[:, 1]) & ~without_value(table) for table in tables], axis=0)
             counted = np.any([~without_value(table) for table in tables], axis=0)
-            items = next(iter(entries.values())).items
+            items = first.items
             return TextOnly(
                 task=column.task,
                 metric=column.metric,

@@ -16,7 +16,6 @@ from .collect import NO_RUN, collect, state_of_results
 from .digest_cache import DigestCache
 from .exports import write_exports
 from .models import Described, read_by_model
-from .releases import Releases
 from .site import samples_of
 from .site.write import is_current, write_site
 from .usage import Price
@@ -31,7 +30,6 @@ def board_of(
     models: Path | None = None,
     demonstration: bool | None = False,
     published: bool = True,
-    documents: Sequence[Path] = (),
     prices: Path | None = None,
     cache: Path | None = None,
     progress: Progress | None = None,
@@ -43,16 +41,15 @@ def board_of(
 
     Raises:
         UsageError: a path is not a directory.
-        DataError: the file of models or prices, or one of document hashes, cannot be read.
+        DataError: the file of models or prices cannot be read.
     """
     kept = DigestCache(cache)
     state = None if cache is None else state_of_results(results)
-    files = [[_hash(path) for path in several] for several in ((models,), documents, (prices,))]
+    files = [[_hash(path) for path in several] for several in ((models,), (prices,))]
     key = "" if state is None else kept.key(canonical_json([title, demonstration, published, RESAMPLES, files]), state)
     board = kept.read_board(key) if key else None
     if board is not None:
         return board, key
-    releases = Releases(documents)
     described = read_by_model(models, Described) if models is not None else None
     digests, refused = collect(results, cache, progress)
     if demonstration is None:
@@ -65,7 +62,6 @@ def board_of(
         models=described,
         demonstration=demonstration,
         published=published,
-        releases=releases,
         prices=read_by_model(prices, Price) if prices is not None else None,
     )
     if key:
@@ -88,7 +84,6 @@ def publish(
     models: Path | None = None,
     demonstration: bool = False,
     published: bool = True,
-    documents: Sequence[Path] = (),
     prices: Path | None = None,
     figures: Sequence[str] = (),
     cache: Path | None = None,
@@ -105,7 +100,6 @@ def publish(
         models: the file of models.
         demonstration: rank runs on miniature data too.
         published: show the papers' figures.
-        documents: files of document hashes.
         prices: the file of prices.
         figures: formats of figures for download; none draws none.
         cache: keeps the digests of directories and the board; None reads every directory again.
@@ -113,7 +107,7 @@ def publish(
 
     Raises:
         UsageError: a path is not a directory, there are no results, or ``site`` has other files.
-        DataError: the file of models or prices, or one of document hashes, cannot be read.
+        DataError: the file of models or prices cannot be read.
     """
     board, key = board_of(
         results,
@@ -121,7 +115,6 @@ def publish(
         models=models,
         demonstration=demonstration,
         published=published,
-        documents=documents,
         prices=prices,
         cache=cache,
         progress=progress,

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -25,14 +23,12 @@ from medtasks.spec import leaf_tasks, load_spec, load_specs
 
 from .board import Timeline
 from .digest import Digest, Entry
-from .documents import run_documents
-from .doubts import doubts_of
 from .facts import created, run_facts, run_notes
-from .limits import require_numbers, require_samples, require_statistics
+from .limits import require_numbers, require_statistics
+from .local_data import is_miniature
 from .models import model_key
-from .redaction import shown
-from .releases import is_miniature
 from .timelines import timelines
+from .verify import Verified, verification_notes, verify
 
 Samples = Mapping[str, Sequence[Sample]]
 
@@ -48,18 +44,14 @@ def digest_run(folder: Path) -> Digest:
         DataError: it cannot be read, or manifest and samples do not match; names file and field.
         MedtasksError: the samples cannot be scored.
     """
-    manifest, samples = read_run(folder)
-    path = folder / "scores.json"
-    scores_text = path.read_text(encoding="utf-8", errors="replace") if path.is_file() else None
-    record = RunRecord(manifest, samples, {}, {})
-    digest = digest_record(record, folder.resolve().name, folder_digest(folder), scores_text)
-    doubts, notes = doubts_of(_installed_part(manifest)[0], samples)
-    facts = digest.facts.model_copy(update={"notes": (*digest.facts.notes, *map(shown, notes))})
-    return replace(digest, facts=facts, doubts=doubts)
+    record = RunRecord(*read_run(folder), {}, {})
+    return digest_record(record, folder.resolve().name, folder_digest(folder))
 
 
-def digest_record(record: RunRecord, folder: str, digest: str, scores_text: str | None = None) -> Digest:
+def digest_record(record: RunRecord, folder: str, digest: str, *, trusted: bool = False) -> Digest:
     """The digest of a run in the directory called ``folder``, if any; ``digest`` is the hash of its content.
+
+    A ``trusted`` run was scored in this process, and is not scored again.
 
     Raises:
         MedtasksError: as :func:`digest_run`.
@@ -79,26 +71,29 @@ def digest_record(record: RunRecord, folder: str, digest: str, scores_text: str 
         )
     data = {name: one.model_copy(update={"mini": is_miniature(name, one)}) for name, one in manifest.data.items()}
     manifest = manifest.model_copy(update={"data": data})
-    samples = {task: samples[task] for task in manifest.tasks}
+    own = {task: samples[task] for task in manifest.tasks}
+    verified = Verified.of(manifest, own) if trusted else verify(manifest, own)
+    manifest, samples = verified.manifest, verified.samples
     tables = RunTables(samples)
     tasks, groups = scores_of(tables, manifest.groups, threshold=judged_threshold(manifest.judge))
     scores = {**tasks, **groups}
     compact = tables.compact()
     notes = [f"left out, because no installed package has the task: {name}" for name in unknown_tasks]
-    notes += run_notes(manifest, scores, scores_text, unknown_tasks)
+    notes += [*run_notes(manifest, scores), *verified.notes, *verification_notes(verified.outcomes)]
     model = model_key(manifest)
     complete = {task: _is_complete(manifest, task, tasks[task]) for task in tasks}
     return Digest(
         facts=run_facts(manifest, folder, digest, notes),
         model=model,
         blind=any(one.blind for one in manifest.tasks.values()),
-        entries={name: _entry(manifest, name, compact, samples, scores[name], model) for name in scores},
+        entries={name: _entry(verified, name, compact, scores[name], model) for name in scores},
         complete={
             **complete,
             **{name: _is_whole(name, manifest.groups[name], complete) for name in groups},
         },
         tables=compact,
-        documents={task: run_documents(task, facts, samples[task]) for task, facts in manifest.tasks.items()},
+        verification=verified.outcomes,
+        responses=verified.responses,
     )
 
 
@@ -120,7 +115,6 @@ def _check(manifest: RunManifest, samples: Samples) -> None:
     for task, facts in manifest.tasks.items():
         place = f"samples/{task}.jsonl"
         found = samples[task]
-        require_samples(place, found)
         if len(found) != facts.attempted:
             raise DataError(
                 f"{place}: {len(found):,} samples, expected {facts.attempted:,}, the sum of `answered` and `failed` of "
@@ -143,12 +137,6 @@ def _check(manifest: RunManifest, samples: Samples) -> None:
         if facts.benchmark not in manifest.data:
             raise DataError(
                 f"manifest.json: field `data` lacks {facts.benchmark}, the benchmark of {task}; restore it."
-            )
-        statuses = dict(Counter(sample.status for sample in found))
-        if statuses != facts.status:
-            raise DataError(
-                f"{place}: extraction statuses are {statuses}, expected {facts.status}, the `tasks.{task}.status` of "
-                "manifest.json; restore the file."
             )
     for group, members in manifest.groups.items():
         if not members or (unknown := sorted(set(members) - manifest.tasks.keys())):
@@ -173,7 +161,8 @@ def _installed_part(manifest: RunManifest) -> tuple[RunManifest, list[str]]:
     return manifest.model_copy(update={"tasks": tasks, "groups": groups, "data": data}), unknown_tasks
 
 
-def _entry(manifest: RunManifest, name: str, tables: RunTables, samples: Samples, scores: Scores, model: str) -> Entry:
+def _entry(verified: Verified, name: str, tables: RunTables, scores: Scores, model: str) -> Entry:
+    manifest, samples = verified.manifest, verified.samples
     benchmark = get_benchmark(load_spec(name).metadata.benchmark)
     table = tables.of(name, manifest.groups.get(name, ()))
     ids = [one for row in np.flatnonzero(table.complete).tolist() for one in table.samples[row]]
@@ -182,7 +171,8 @@ def _entry(manifest: RunManifest, name: str, tables: RunTables, samples: Samples
         items = joined_items(benchmark, [one.view() for one in samples[name]]).items
         shown = timelines(model, name, items, benchmark.timeline)
     signatures = {
-        metric: signature(manifest, name, metric, score.signature, ids) for metric, score in scores.metrics.items()
+        metric: signature(verified.signed(name, metric), name, metric, score.signature, ids)
+        for metric, score in scores.metrics.items()
     }
     entry: Entry = Entry.of(name, benchmark.name, table, scores, signatures, shown)
     for metric, found in entry.statistics.items():

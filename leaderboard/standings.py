@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import functools
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+import numpy as np
+
 from medtasks.files import canonical_json
+from medtasks.metrics import get_metric
+from medtasks.metrics.base import Array
 from medtasks.registry import get_benchmark
 from medtasks.results.manifest import frame_settings, protocol_hash
 from medtasks.results.scores import MetricScore
@@ -15,17 +19,20 @@ from medtasks.results.signature import differences, format_signature, parse_sign
 from medtasks.spec import leaf_tasks, load_spec
 
 from .digest import Digest, Entry
+from .verify import Verification
 
 BLIND = "blind: prompts without media"
+_WHOLE = 0.95
+"""The share of a release from which on no run that claims more of it displaces an unverified one."""
 MINIATURE = "miniature data: a demonstration, not a benchmark result"
 OTHER_ITEMS = "items or clusters differ from those of other runs with the same signature"
-DISPUTED = (
-    "its documents differ from those of another run on the same data, and there are no data or document hashes to "
-    "tell which are right; build with --documents"
-)
+UNVERIFIED = "not verified: the data are not prepared where the board was built, as they are for other runs"
+SMALLER = "fewer items than other runs of the release"
 
 _ASKED = ("task", "group", "version", "filters", "prompt", "protocol", "data", "items", "subset", "blind", "harness")
 """Parts of a signature that describe what was asked; runs without a score are compared by these only."""
+_CLAIMED = {"items": "", "data": ""}
+"""Parts of a signature that only the data could confirm: runs that are not verified may differ in them."""
 
 
 @dataclass(frozen=True)
@@ -47,21 +54,22 @@ class Standing:
 
 @dataclass(frozen=True)
 class _Run:
-    """One run's score of the metric; ``group_key`` is equal for comparable runs, ``share`` is that of the release."""
+    """One run's score of the metric; ``group_key`` is equal for comparable runs, ``share`` is that of the release.
+
+    ``level`` is that of :func:`level`.
+    """
 
     digest: Digest
     score: MetricScore
+    signature: str
     group_key: tuple[str, str]
     eligible: bool
     share: float
+    level: int
 
     @property
     def key(self) -> str:
         return str(self.digest.facts.key)
-
-    @property
-    def signature(self) -> str:
-        return self.group_key[0]
 
     @property
     def asked(self) -> dict[str, str]:
@@ -81,11 +89,12 @@ class Standings:
     def of(self, task: str, metric: str) -> Standing:
         """The comparability group of one metric of one task or group.
 
-        Its runs are complete, not blind, not on miniature data, without :func:`doubts`, and have equal signatures and
-        items. If there are several such sets, one with values is preferred, then all clusters, verified documents
-        (:func:`trust`), today's task files, most of the release (:func:`released_share`), most models, and the first
-        signature. Sets whose documents contradict each other, and that none of the first five tells apart, are not
-        ranked at all. Only the newest comparable run per model is used.
+        Its runs are complete, not blind, not on miniature data, not refused (:func:`refusals`), and have equal
+        signatures and items. If there are several such sets, one with values is preferred, then all clusters, verified
+        runs (:func:`level`), today's task files, most of the release (:func:`released_share`), most models, and the
+        first signature. Runs that are not verified are ranked only if no run is, and among themselves whatever data
+        and items they claim: nobody can tell here which are right, so none may displace another. Only the newest
+        comparable run per model is used.
         """
         if (task, metric) not in self._known:
             self._known[task, metric] = self._standing(task, metric)
@@ -93,7 +102,7 @@ class Standings:
 
     def _standing(self, task: str, metric: str) -> Standing:
         runs = self._runs(task, metric)
-        main, disputed = _comparable(runs, task)
+        main = _comparable(runs, task)
         ranked, replaced = _newest([run for run in main if run.score.value is not None])
         unscored = [
             run for run in runs if main and run.eligible and run.score.value is None and run.asked == main[0].asked
@@ -108,7 +117,7 @@ class Standings:
         for one in dict.fromkeys(run.group_key for run in rest):
             others, older = _newest([run for run in rest if run.group_key == one])
             replaced |= older
-            apart |= {run.key: self._reasons(run, task, metric, main, disputed) for run in others.values()}
+            apart |= {run.key: self._reasons(run, task, metric, main) for run in others.values()}
         return Standing(
             signature=main[0].signature if main else "",
             ranked={model: run.digest for model, run in sorted(ranked.items())},
@@ -125,20 +134,22 @@ class Standings:
         themselves.
         """
         ranked = self.of(task, metric).ranked
-        items = {model: self._items_of(one, one.entries[task]) for model, one in ranked.items()}
+        items = {model: self._items_of(one, task) for model, one in ranked.items()}
         found = {}
         for run in self._runs(task, metric):  # oldest first
             model = run.digest.model
             if not (model in ranked and run.digest.blind and self._counts(run.digest, task)):
                 continue
-            if run.group_key[1] == items[model] and _asked_blindly(run.digest, ranked[model], task, metric):
+            if self._items_of(run.digest, task) == items[model] and _asked_blindly(
+                run.digest, ranked[model], task, metric
+            ):
                 found[model] = run.digest
         return found
 
     def _counts(self, digest: Digest, task: str) -> bool:
-        """Whether the run is complete, without doubts and, unless in a demonstration, not on miniature data."""
+        """Whether the run is complete, not refused and, unless in a demonstration, not on miniature data."""
         mini = digest.facts.mini and not self._demonstration
-        return not (mini or doubts(digest, task)) and digest.complete.get(task, False)
+        return not (mini or refusals(digest, task)) and digest.complete.get(task, False)
 
     def _runs(self, task: str, metric: str) -> list[_Run]:
         """The runs that have a score for the metric, oldest first."""
@@ -149,28 +160,28 @@ class Standings:
             if entry is None or score is None or not score.samples:
                 continue
             eligible = not digest.blind and self._counts(digest, task)
-            group_key = (entry.signatures[metric], self._items_of(digest, entry))
-            found.append(_Run(digest, score, group_key, eligible, released_share(entry)))
+            own, line = level(digest, task), entry.signatures[metric]
+            key = (
+                (format_signature({**parse_signature(line), **_CLAIMED}), str(own))
+                if own
+                else (line, self._items_of(digest, task))
+            )
+            found.append(_Run(digest, score, line, key, eligible, released_share(entry), own))
         return found
 
-    def _items_of(self, digest: Digest, entry: Entry) -> str:
-        """A hash of items, of how clusters divide them (stripped runs rename clusters), and of documents that could
-        not be compared with the data, because a signature can be forged."""
-        key = (digest.facts.key, entry.name)
+    def _items_of(self, digest: Digest, task: str) -> str:
+        """A hash of items, and of how clusters divide them (stripped runs rename clusters)."""
+        key = (digest.facts.key, task)
         if key not in self._items:
-            first: dict[str, int] = {}
-            clusters = [first.setdefault(cluster, number) for number, cluster in enumerate(entry.clusters)]
-            unsure = [digest.documents[leaf] for leaf in leaf_tasks(entry.name) if leaf in digest.unverified]
-            text = canonical_json([entry.items, clusters, [[one.view.fields, one.hashes.hex()] for one in unsure]])
+            entry = digest.entries[task]
+            text = canonical_json([entry.items, clusters_by_item(entry)])
             self._items[key] = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
         return self._items[key]
 
-    def _reasons(
-        self, run: _Run, task: str, metric: str, main: Sequence[_Run], disputed: Sequence[_Run]
-    ) -> tuple[str, ...]:
-        reasons = doubts(run.digest, task)
-        if run in disputed:
-            reasons.append(DISPUTED)
+    def _reasons(self, run: _Run, task: str, metric: str, main: Sequence[_Run]) -> tuple[str, ...]:
+        reasons = refusals(run.digest, task)
+        if main and run.level > main[0].level:
+            reasons += claims(run.digest, task) if run.level == 2 else [UNVERIFIED]
         if run.digest.blind:
             reasons.append(BLIND)
         if run.digest.facts.mini and not self._demonstration:
@@ -181,9 +192,13 @@ class Standings:
         reasons += [note for note in coverage_notes(run.digest, task) if note not in usual]
         if main and not (run.digest.blind and _asked_blindly(run.digest, main[0].digest, task, metric)):
             here, there = run.signature, main[0].signature
+            if run.level and run.group_key == main[0].group_key and run.share < main[0].share:
+                reasons.append(SMALLER)
             # that an incomplete run has other items goes without saying
             reasons += differences(_with_items_of(there, here) if unasked else here, there)
-            if run.group_key != main[0].group_key and run.signature == main[0].signature:
+            if run.signature == main[0].signature and self._items_of(run.digest, task) != self._items_of(
+                main[0].digest, task
+            ):
                 reasons.append(OTHER_ITEMS)
         return tuple(dict.fromkeys(reasons))
 
@@ -198,20 +213,56 @@ def coverage_notes(digest: Digest, task: str) -> list[str]:
     return [note for note in digest.facts.notes if note.startswith(f"{benchmark}: coverage ")]
 
 
-def doubts(digest: Digest, task: str) -> list[str]:
+def refusals(digest: Digest, task: str) -> list[str]:
     """The reasons not to rank the run in a task or group, a sentence each."""
-    leaves = leaf_tasks(task)
-    found = ((leaf, doubt) for leaf in leaves for doubt in digest.doubts.get(leaf, ()))
-    return [doubt if leaf == task else f"{leaf}: {doubt}" for leaf, doubt in found]
+    found = _outcomes(digest, task)
+    return [_of_task(task, leaf, one.reason) for leaf, one in found.items() if one.outcome == "refused"]
 
 
-def trust(digest: Digest, task: str) -> int:
-    """How far the documents of a task or group were compared with the data: 0 in full, 1 in part because the run is
-    stripped, 2 not for all tasks."""
-    leaves = leaf_tasks(task)
-    if any(leaf in digest.unverified for leaf in leaves):
-        return 2
-    return int(any(digest.documents[leaf].view.fields is not None for leaf in leaves if leaf in digest.documents))
+def claims(digest: Digest, task: str) -> list[str]:
+    """Why scores of the run in a task or group are those that were submitted, a sentence each."""
+    found = _outcomes(digest, task)
+    return list(dict.fromkeys(one.reason for one in found.values() if one.claimed))
+
+
+def level(digest: Digest, task: str) -> int:
+    """How far a task or group is verified: 0 in full, 1 scored from the responses, but with the documents that were
+    submitted, 2 with scores that were submitted."""
+    found = _outcomes(digest, task).values()
+    return max((2 if one.claimed else int(one.outcome == "unverifiable") for one in found), default=0)
+
+
+def _outcomes(digest: Digest, task: str) -> dict[str, Verification]:
+    return {leaf: digest.verification[leaf] for leaf in leaf_tasks(task) if leaf in digest.verification}
+
+
+def _of_task(task: str, leaf: str, reason: str) -> str:
+    return reason if leaf == task else f"{leaf}: {reason}"
+
+
+def clusters_by_item(entry: Entry) -> list[str]:
+    """The cluster of each item, named by its first item: equal for equal clusters, whatever they are called."""
+    first: dict[str, str] = {}
+    return [first.setdefault(cluster, item) for item, cluster in zip(entry.items, entry.clusters, strict=True)]
+
+
+def on_common_items(entries: Mapping[str, Entry], metric: str) -> tuple[dict[str, Array], Sequence[str]]:
+    """The statistics of all models on the same items, and the cluster of each.
+
+    Verified runs have equal items. Others may claim any: each row is then an item in a cluster, and a run without it
+    has no value there.
+    """
+    several = list(entries.values())
+    if len({(one.items, one.clusters) for one in several}) < 2:
+        return {model: one.statistics[metric] for model, one in entries.items()}, several[0].clusters if several else ()
+    names = {model: list(zip(one.items, clusters_by_item(one), strict=True)) for model, one in entries.items()}
+    row_of = {name: row for row, name in enumerate(sorted({name for found in names.values() for name in found}))}
+    tables = {}
+    for model, entry in entries.items():
+        table = np.full((len(row_of), get_metric(metric).width), np.nan)
+        table[[row_of[name] for name in names[model]]] = entry.statistics[metric]
+        tables[model] = table
+    return tables, [cluster for _, cluster in row_of]
 
 
 def released_share(entry: Entry) -> float:
@@ -220,8 +271,8 @@ def released_share(entry: Entry) -> float:
     return min(1.0, len(entry.items) / published) if published else 1.0
 
 
-def _comparable(runs: Sequence[_Run], task: str) -> tuple[list[_Run], list[_Run]]:
-    """The runs to rank, empty if none is eligible, and those that contradict each other, so that none of them is."""
+def _comparable(runs: Sequence[_Run], task: str) -> list[_Run]:
+    """The runs to rank; empty if none is eligible."""
     sets: dict[tuple[str, str], list[_Run]] = {}
     for run in runs:
         if run.eligible:
@@ -229,26 +280,17 @@ def _comparable(runs: Sequence[_Run], task: str) -> tuple[list[_Run], list[_Run]
 
     def quality(members: list[_Run]) -> tuple[bool, bool, int, bool, float]:
         valued = any(run.score.value is not None for run in members)
-        trusted = min(trust(run.digest, task) for run in members)
         usual = _is_usual(members[0], task)
-        return not valued, "subset" in members[0].asked, trusted, not usual, -max(run.share for run in members)
+        share = max(run.share for run in members)
+        return not valued, "subset" in members[0].asked, members[0].level, not usual, -share
 
     def order(members: list[_Run]) -> tuple[tuple[bool, bool, int, bool, float], int, tuple[str, str]]:
         valued = {run.digest.model for run in members if run.score.value is not None}
         return quality(members), -len(valued), members[0].group_key
 
     best = min(sets.values(), key=order, default=[])
-    rivals = [
-        members
-        for members in sets.values()
-        if quality(best)[2] and quality(members) == quality(best) and _same_but_items(members[0], best[0])
-    ]
-    return (best, []) if len(rivals) < 2 else ([], [run for members in rivals for run in members])
-
-
-def _same_but_items(one: _Run, other: _Run) -> bool:
-    here, there = (parse_signature(run.signature) | {"items": ""} for run in (one, other))
-    return here == there
+    most = max((run.share for run in best), default=0.0)
+    return [run for run in best if not run.level or run.share >= min(most, _WHOLE)]
 
 
 def _newest(runs: Sequence[_Run]) -> tuple[dict[str, _Run], dict[str, str]]:
@@ -296,3 +338,19 @@ def protocols_today(task: str) -> frozenset[str]:
     frames = frame_settings(spec)
     whole = {**frames, "cap": None} if frames else {}
     return frozenset(protocol_hash(spec, one, frames=whole) for one in (settings, floats))
+
+
+def same_responses(digests: Iterable[Digest]) -> dict[str, dict[str, list[str]]]:
+    """By run, the runs of other models with the same responses, with the tasks: a copy, or a coincidence."""
+    by_responses: dict[tuple[str, str], list[Digest]] = {}
+    for digest in digests:
+        for task, found in digest.responses.items():
+            if found:
+                by_responses.setdefault((task, found), []).append(digest)
+    copies: dict[str, dict[str, list[str]]] = {}
+    for (task, _), several in by_responses.items():
+        for one in several:
+            for other in several:
+                if one.model != other.model:
+                    copies.setdefault(one.facts.key, {}).setdefault(other.facts.key, []).append(task)
+    return copies

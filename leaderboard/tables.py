@@ -14,8 +14,8 @@ from medtasks.spec import load_spec
 
 from .board import Apart, BoardColumn, BoardRow, BoardTable, Cell
 from .digest import Digest
-from .releases import unverified_note
-from .standings import Standings, coverage_notes, trust
+from .standings import Standings, coverage_notes, level
+from .verify import unverified_note
 
 _VARYING = re.compile(r"\b[0-9a-f]{8}…|[\d,]+ of [\d,]+(?= documents)|[\d,]+ samples? instead of [\d,]+")
 
@@ -136,11 +136,11 @@ class Tables:
         levels: dict[int, set[str]] = {1: set(), 2: set()}
         for column in columns:
             for digest in self._standings.of(column.task, column.metric).ranked.values():
-                levels.get(trust(digest, column.task), set()).add(column.task)
-        notes = [unverified_note(sorted(levels[2]))] if levels[2] else []
-        if levels[1]:
-            tasks = ", ".join(sorted(levels[1]))
-            notes.append(f"Runs of {tasks} have no prompts and responses, so their scores are taken as submitted.")
+                levels.get(level(digest, column.task), set()).add(column.task)
+        notes = [unverified_note(sorted(levels[1]))] if levels[1] else []
+        if levels[2]:
+            tasks = ", ".join(sorted(levels[2]))
+            notes.append(f"Scores of {tasks} are claimed: they cannot be computed from responses here.")
         return notes
 
     def _coverage(self, columns: Sequence[BoardColumn]) -> list[str]:

@@ -25,9 +25,9 @@ from medtasks.settings import using
 from medtasks.spec import load_spec
 
 from ..columns import unit_of
+from ..local_data import Release, local_documents
 from ..models import model_name
 from ..numbers import UNIT_LABELS, interval, number
-from ..releases import Release, Releases
 from .library import card_of
 from .sample_view import Score
 
@@ -93,7 +93,6 @@ class _Followed:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._releases = Releases()
         self._state: tuple[Any, ...] = ()
         self._run = LiveRun(folder.name)
         self._samples: dict[tuple[str, int], tuple[tuple[Reply, ...], Sample]] = {}
@@ -162,7 +161,7 @@ class _Followed:
     def _documents(self, task: str, manifest: RunManifest) -> list[Document]:
         facts = manifest.data[manifest.tasks[task].benchmark]
         cap = manifest.tasks[task].frames.get("cap")
-        return self._releases.documents(task, Release(facts.fingerprint, facts.mini), cap)
+        return local_documents(task, Release(facts.fingerprint, facts.mini, cap))
 
     def _task(
         self, task: str, plan: Plan, answers: Sequence[Answer], samples: Sequence[Sample], scores: Scores | None

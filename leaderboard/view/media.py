@@ -20,7 +20,7 @@ from medtasks.results.manifest import RunManifest
 from medtasks.results.samples import Sample
 from medtasks.spec import load_spec
 
-from ..releases import Release, Releases
+from ..local_data import Release, local_documents
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -42,7 +42,6 @@ class Media:
     """Pictures of samples, as models get them (RGB, upright)."""
 
     def __init__(self) -> None:
-        self._releases = Releases()
         self._lock = threading.Lock()
         self._documents = functools.lru_cache(maxsize=8)(self._read)
 
@@ -101,11 +100,11 @@ class Media:
             raise MediaError(f"the run's manifest names no data of {benchmark}.")
         cap = manifest.tasks[task].frames.get("cap")
         with self._lock:
-            documents = self._documents(task, Release(facts.fingerprint, facts.mini), cap)
+            documents = self._documents(task, Release(facts.fingerprint, facts.mini, cap))
         if sample_id not in documents:
             raise MediaError(f"{task}: the data prepared here have no sample {sample_id}.")
         return documents[sample_id]
 
-    def _read(self, task: str, release: Release, cap: int | None) -> dict[str, Document]:
-        found = self._releases.documents(task, release, cap)
+    def _read(self, task: str, release: Release) -> dict[str, Document]:
+        found = local_documents(task, release)
         return {document["sample_id"]: document for document in found}

@@ -13,7 +13,7 @@ from medtasks.results.samples import Sample
 from medtasks.spec import TaskSpec, load_spec
 
 from ..columns import unit_of
-from ..documents import document_of
+from ..local_data import document_of
 from ..numbers import UNIT_LABELS, number
 from .highlight import Segment, response_parts, segments
 from .index import SampleIndex

@@ -26,7 +26,6 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
     "prepare package": ("medtasks prepare package my_benchmark --source data/",),
     "leaderboard build": ("medtasks leaderboard build results --out page",),
     "leaderboard check": ("medtasks leaderboard check results",),
-    "leaderboard digest": ("medtasks leaderboard digest med_cmr --out documents.json",),
     "leaderboard strip": ("medtasks leaderboard strip results/MODEL/TIME_medtasks --out stripped",),
 }
 

@@ -17,13 +17,6 @@ if TYPE_CHECKING:
     from medtasks.leaderboard.board import Board
 
 app = typer.Typer(help="Leaderboard pages from result directories.", no_args_is_help=True)
-Documents = Annotated[
-    list[Path] | None,
-    typer.Option(
-        "--documents",
-        help="File of `medtasks leaderboard digest`, for data that are not prepared here; can be repeated.",
-    ),
-]
 
 _VARYING = re.compile(r"[0-9a-f]{8,}…?|[\d,]+ of [\d,]+(?= documents)")
 _OF_OTHERS = re.compile(r" \(and \d+ more of other tasks\)$")
@@ -44,7 +37,6 @@ def build(
         bool, typer.Option("--demonstration", help="Also rank results on miniature data, marked as such.")
     ] = False,
     prices: Prices = None,
-    documents: Documents = None,
     published: Annotated[
         bool, typer.Option("--published/--no-published", help="Show the figures of the papers, unranked.")
     ] = True,
@@ -68,7 +60,6 @@ def build(
             models=models,
             demonstration=demonstration,
             published=published,
-            documents=documents or (),
             prices=prices,
             figures=formats,
             cache=None if fresh else cache_root() / "leaderboard",
@@ -113,8 +104,7 @@ def check(
     ] = 0.95,
     demonstration: Annotated[bool, typer.Option("--demonstration", help="Allow miniature data.")] = False,
     private: Annotated[bool, typer.Option("--private", help="Only warn about rows that must not be public.")] = False,
-    documents: Documents = None,
-    quick: Annotated[bool, typer.Option("--quick", help="Do not score the responses again.")] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="Do not compute learned metrics again.")] = False,
     strict: Annotated[bool, typer.Option("--strict", help="Exit with 1 for warnings too.")] = False,
     layout: Format = Layout.table,
 ) -> None:
@@ -129,7 +119,6 @@ def check(
             demonstration=demonstration,
             public=not private,
             rescore=not quick,
-            documents=documents or (),
             progress=bar,
         )
     if not found.folders and not found.findings:
@@ -147,29 +136,6 @@ def check(
         raise typer.Exit(1)
 
 
-@app.command("digest")
-def digest(
-    sources: Annotated[
-        list[str],
-        typer.Argument(
-            metavar="BENCHMARK|RESULTS...",
-            help="Benchmarks whose data are prepared here, or result directories that you trust.",
-            show_default=False,
-        ),
-    ],
-    out: Annotated[Path, typer.Option("--out", help="File to write.")],
-) -> None:
-    """Write hashes of all documents, to check runs on machines where the data are not prepared."""
-    from medtasks.leaderboard.documents import LENGTH, write_document_file
-    from medtasks.leaderboard.trusted import trusted_documents
-
-    with progress("hashing documents"):
-        found = trusted_documents(sources)
-    write_document_file(out, found)
-    count = sum(len(hashes) // LENGTH for hashes in found.values())
-    write(f"{count:,} documents of {len(found)} tasks: {out} ({out.stat().st_size:,} bytes)")
-
-
 @app.command("strip")
 def strip(
     results: Annotated[
@@ -180,4 +146,4 @@ def strip(
     """Copy a result directory without the rows that must not be shared; the scores do not change."""
     from medtasks.leaderboard.strip import strip_run
 
-    write(f"written: {strip_run(results, out)} (ranked beside whole runs where the data are prepared)")
+    write(f"written: {strip_run(results, out)} (its scores are claimed: boards list them below those of responses)")

@@ -161,7 +161,7 @@ def rescore(manifest: RunManifest, samples: Mapping[str, Sequence[Sample]], *, w
                 lines.add(made)
         tables.of(name)
         again[name] = lines
-        facts[name] = _facts(spec, manifest.tasks[name], outcomes)
+        facts[name] = facts_today(spec, manifest.tasks[name], outcomes)
     tasks, groups = scores_of(tables, manifest.groups, threshold=judged_threshold(manifest.judge))
     by = {key: value for key, value in versions().items() if key in _SCORING}
     renewed = manifest.model_copy(update={"tasks": facts, "scored": by, "problems": tuple(problems)})
@@ -182,7 +182,7 @@ def _changes(task: str, before: Sample, after: Sample) -> list[Change]:
     return [Change(task, before.sample_id, what, old, new) for what, old, new in pairs if old != new]
 
 
-def _facts(spec: TaskSpec, facts: TaskFacts, outcomes: Sequence[Outcome]) -> TaskFacts:
+def facts_today(spec: TaskSpec, facts: TaskFacts, outcomes: Sequence[Outcome]) -> TaskFacts:
     """The task's facts under the current rules, with the prompt that was actually used."""
     return facts.model_copy(
         update={

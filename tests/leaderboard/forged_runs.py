@@ -7,12 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from invented_runs import edit_json
 from medtasks.leaderboard.board import Board
 from medtasks.leaderboard.build import build_board
 from medtasks.leaderboard.check import CheckReport, check_results
 from medtasks.leaderboard.collect import collect
-from medtasks.leaderboard.releases import Releases
 
 from medtasks.benchmarks.stages import asked_prompt
 from medtasks.cli.app import main
@@ -67,10 +65,10 @@ def codes(report: CheckReport, severity: str = "error") -> set[str]:
     return {one.code for one in report.findings if one.severity == severity}
 
 
-def board(*folders: Path, documents: tuple[Path, ...] = ()) -> Board:
+def board(*folders: Path) -> Board:
     digests, refused = collect(folders)
     assert not refused
-    return build_board(digests, title="x", demonstration=True, releases=Releases(documents), resamples=10)
+    return build_board(digests, title="x", demonstration=True, resamples=10)
 
 
 def places(found: Board) -> list[str]:
@@ -89,12 +87,6 @@ def command(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> None:
     with pytest.raises(SystemExit) as ended:
         main()
     assert not ended.value.code, arguments
-
-
-def of_a_release(hashes: Path) -> Path:
-    """The file with its hashes under the fingerprint of that release."""
-    edit_json(hashes, lambda it: it["documents"].update({RELEASE["fingerprint"]: it["documents"].popitem()[1]}))
-    return hashes
 
 
 RELEASE = {"fingerprint": "a" * 64, "mini": False, "records": 20654}

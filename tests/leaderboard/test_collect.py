@@ -224,32 +224,27 @@ def test_a_changed_sample_makes_another_digest(tree: Path, tmp_path: Path) -> No
     before, _ = collect([tree], tmp_path / "cache")
 
     def right(sample: dict[str, Any]) -> None:
-        sample["statistics"]["exact_match"], sample["scores"]["exact_match"] = [1.0, 1.0], 1.0
+        sample["responses"] = [sample["target"]]
 
     edit_json(run_of(tree, "Guess-1B") / "samples" / f"{TASK}.jsonl", right, line=0)
     after, _ = collect([tree], tmp_path / "cache")
     uncached, _ = collect([tree])
     assert [one.facts.digest for one in after] != [one.facts.digest for one in before]
     assert all(same(one, other) for one, other in zip(after, uncached, strict=True))
-    guess = next(one for one in after if one.facts.model_facts["name"] == GUESS.name)
-    assert any(note.startswith("scores.json disagrees") for note in guess.facts.notes)
 
 
-def test_scores_that_were_changed_are_compared_again(tree: Path, tmp_path: Path) -> None:
-    collect([tree], tmp_path / "cache")
-    (run_of(tree, "Guess-1B") / "scores.json").write_text("{", encoding="utf-8")
-    after, _ = collect([tree], tmp_path / "cache")
-    assert sum("scores.json cannot be read" in note for one in after for note in one.facts.notes) == 1
+def test_options_named_by_text_are_counted_beside_the_run(tmp_path: Path) -> None:
+    folder = write_run_of(tmp_path, GUESS, ["med_cmr_mcq_su"])
 
+    def by_text(sample: dict[str, Any]) -> None:
+        sample["responses"] = [sample["document"]["choices"][sample["target"]]]
 
-def test_options_named_by_text_are_counted_beside_the_run(tree: Path) -> None:
-    def read_by_text(manifest: dict[str, Any]) -> None:
-        manifest["tasks"][TASK]["readings"] = {"letter": 5, "text": 3}
-
-    edit_json(run_of(tree, "Guess-1B") / "manifest.json", read_by_text)
-    digests, _ = collect([tree])
-    guess = next(one for one in digests if one.facts.model_facts["name"] == GUESS.name)
-    assert f"{TASK}: 3 of 8 options were named by text, not by letter" in guess.facts.notes
+    path = folder / "samples" / "med_cmr_mcq_su.jsonl"
+    count = path.read_bytes().count(b"\n")
+    for line in range(count):
+        edit_json(path, by_text, line=line)
+    ((digest,), _) = collect([tmp_path])
+    assert f"med_cmr_mcq_su: {count} of {count} options were named by text, not by letter" in digest.facts.notes
 
 
 @pytest.mark.parametrize("damage", [b"", b"PK\x03\x04", b"\x80\x04]."])

@@ -18,9 +18,7 @@ from forged_runs import (
     board,
     check,
     codes,
-    command,
     counted,
-    of_a_release,
     on_a_release,
     places,
     prompted,
@@ -29,8 +27,7 @@ from forged_runs import (
 from invented_runs import MODELS, edit_json, write_run_of, write_runs
 from medtasks.leaderboard.collect import collect
 from medtasks.leaderboard.reading import digest_run
-from medtasks.leaderboard.releases import Releases, verified
-from medtasks.leaderboard.standings import DISPUTED, Standings
+from medtasks.leaderboard.standings import Standings
 from medtasks.leaderboard.strip import strip_run
 
 from medtasks.results.folder import RunRecord, read_run, write_run
@@ -89,27 +86,24 @@ def rename(name: str, manifest: Any) -> None:
 # ------------------------------------------------------------------------------------------------- claimed statistics
 
 
-def test_one_forged_score_among_many_is_found_by_a_build(guessed: Path, tmp_path: Path) -> None:
-    """All are scored again: a forger can try directories until a draw by their hash misses what is forged."""
+def test_one_forged_score_among_many_is_not_read(guessed: Path, tmp_path: Path) -> None:
     manifest, samples = read_run(guessed)
     wrong = next(one for one in samples[EASY] if one.scores["accuracy"] == 0.0)
     right = wrong.model_copy(update={"scores": {"accuracy": 1.0}, "statistics": {"accuracy": (1.0, 1.0)}})
     copies = [wrong.model_copy(update={"sample_id": f"{wrong.sample_id}-{number}"}) for number in range(1000)]
     forged = {**samples, EASY: [right, *copies]}
     run = RunRecord(counted(manifest, forged), forged, *pooled_scores(forged, manifest.groups))
-    doubts = digest_run(write_run(tmp_path / guessed.name, run)).doubts[EASY]
-    assert doubts == ("1 of 1,001 responses get different scores under today's rules (scores.accuracy)",)
+    digest = digest_run(write_run(tmp_path / guessed.name, run))
+    assert digest.entries[EASY].scores.metrics["accuracy"].value == 0.0
 
 
 @pytest.mark.parametrize("statistics", [(1e11, 1.0), (2.0, 1.0), (-1.0, 1.0), (50.0, 50.0)])
-def test_statistics_beyond_the_metric_s_bounds_are_refused(
+def test_statistics_beyond_the_metric_s_bounds_are_not_read(
     statistics: tuple[float, float], guessed: Path, tmp_path: Path
 ) -> None:
     folder = claiming(guessed, tmp_path, statistics)
-    assert codes(check(folder)) == {"LB102"}
-    digests, (refused,) = collect([folder])
-    assert digests == []
-    assert "accuracy" in refused.reason
+    scores, before = (digest_run(one).entries[EASY].scores for one in (folder, guessed))
+    assert scores == before
 
 
 def test_bounds_hold_where_nothing_can_be_scored_again(tmp_path: Path) -> None:
@@ -133,21 +127,21 @@ def test_bounds_hold_where_nothing_can_be_scored_again(tmp_path: Path) -> None:
     assert "bertscore are taken as submitted" in str(digest_run(claimed(0.9)).facts.notes)
 
 
-def test_scores_by_rules_that_are_not_installed_are_not_ranked(guessed: Path, tmp_path: Path) -> None:
-    """Otherwise an invented protocol hash would switch rescoring off, and a forger alone on it would be ranked."""
+def test_an_invented_protocol_hash_changes_nothing(guessed: Path, tmp_path: Path) -> None:
     manifest, samples = read_run(claiming(guessed, tmp_path / "a", (1.0, 1.0)))
     facts = {task: one.model_copy(update={"protocol_hash": "0" * 16}) for task, one in manifest.tasks.items()}
     record = RunRecord(manifest.model_copy(update={"tasks": facts}), samples, {}, {})
-    found = board(write_run(tmp_path / "b" / guessed.name, record))
-    assert places(found) == []
-    assert "scored by other rules than those installed here" in str(apart(found))
+    other = digest_run(write_run(tmp_path / "b" / guessed.name, record))
+    assert {name: (one.scores, one.signatures) for name, one in other.entries.items()} == {
+        name: (one.scores, one.signatures) for name, one in digest_run(guessed).entries.items()
+    }
 
 
 def test_what_cannot_be_scored_again_is_noted_and_looked_at_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = write_run_of(tmp_path / "run", CAREFUL, ["mi_cxr_report"])
-    edit_json(folder / "manifest.json", lambda it: it["data"]["mi_cxr"].update(mini=False))  # whose data would be found
+    edit_json(folder / "manifest.json", lambda it: it["data"]["mi_cxr"].update(mini=False, records=10**6))
     before = tmp_path / "no-data"
     with monkeypatch.context() as changed:
         changed.setenv("MEDTASKS_DATA", str(before))
@@ -198,34 +192,28 @@ def clusters_of_one(samples: Samples) -> Samples:
 PUSHING = [target_is_the_response, wrong_ones_left_out, clusters_of_one]
 
 
-@pytest.mark.parametrize(("forge", "forgers"), [(PUSHING[0], 1), *((forge, 3) for forge in PUSHING)])
-def test_a_reference_decides_and_not_the_majority(
-    forge: Forge, forgers: int, honest: Path, guessed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    hashes = tmp_path / "documents.json"
-    command(monkeypatch, "digest", "med_cmr", "--out", str(hashes))
-    of_a_release(hashes)
-    monkeypatch.setenv("MEDTASKS_DATA", str(tmp_path / "no-data"))
-    folders = beside_forgers(honest, guessed, tmp_path, forge, forgers)
-    found = board(*folders, documents=(hashes,))
-    assert places(found) == ["invented/Careful-7B"]
-    assert len(apart(found)) == forgers
-
-
-@pytest.mark.parametrize(("forge", "forgers"), [(target_is_the_response, 1), (clusters_of_one, 3)])
-def test_documents_that_contradict_each_other_are_ranked_nowhere_without_a_reference(
+@pytest.mark.parametrize(("forge", "forgers"), [(PUSHING[0], 1), (PUSHING[0], 3), (PUSHING[2], 3)])
+def test_without_data_no_forger_displaces_an_honest_run(
     forge: Forge, forgers: int, honest: Path, guessed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("MEDTASKS_DATA", str(tmp_path / "no-data"))
     folders = beside_forgers(honest, guessed, tmp_path, forge, forgers)
     found = board(*folders)
-    assert places(found) == []
-    assert {*apart(found).values()} == {DISPUTED}
-    report = check(*folders)
-    assert {one.file for one in report.findings if one.code == "LB401"} == {
-        str(folder / "manifest.json") for folder in folders
-    }
-    assert "LB401" not in codes(check(folders[0]))
+    assert len(places(found)) == 1 + forgers
+    assert "invented/Careful-7B" in places(found)
+    assert apart(found) == {}
+    assert "Documents not verified" in found.benchmarks[0].tables[0].note
+    assert {one.code for one in check(folders[0]).findings} == {"LB402"}
+
+
+def test_without_data_an_invented_fingerprint_displaces_nobody(
+    honest: Path, guessed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MEDTASKS_DATA", str(tmp_path / "no-data"))
+    folders = beside_forgers(honest, guessed, tmp_path, target_is_the_response, 3)
+    for folder in folders[1:]:
+        edit_json(folder / "manifest.json", lambda it: it["data"]["med_cmr"].update(fingerprint="b" * 64))
+    assert "invented/Careful-7B" in places(board(*folders))
 
 
 def test_published_counts_tell_who_left_samples_out(
@@ -246,8 +234,8 @@ def test_stripped_runs_of_other_tasks_agree_on_clusters(tmp_path: Path) -> None:
     more = strip_run(write_run_of(tmp_path / "b", GUESS, ["mi_cxr"]), tmp_path / "more_medtasks")
     clusters = [digest_run(folder).entries["mi_cxr_icr"].clusters for folder in (whole, some, more)]
     assert len(set(clusters)) == 3
-    digests = [verified(digest_run(folder), Releases(())) for folder in (whole, some, more)]
-    assert len(Standings(digests, demonstration=True).of("mi_cxr_icr", "accuracy").ranked) == 3
+    digests = [digest_run(folder) for folder in (some, more)]
+    assert len(Standings(digests, demonstration=True).of("mi_cxr_icr", "accuracy").ranked) == 2
 
 
 def test_the_larger_part_of_a_release_is_usual_and_not_what_most_have(
@@ -286,9 +274,8 @@ def test_another_judge_under_the_same_hash_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("edit", "told"),
     [(lambda it: it["tasks"][EASY].update(version=9.0), "task version 9.0 instead of 1.0"),
-     (lambda it: it["tasks"][EASY].update(filters={"OptionLetterFilter": "0"}), "filters {'OptionLetterFilter': '0'}"),
      (lambda it: it["settings"].update(system_instruction="Be right."), "--system_instruction 'Be right.'")],
-    ids=["version", "filter", "system"],
+    ids=["version", "system"],
 )  # fmt: skip
 def test_check_names_what_build_holds_against_a_run(
     edit: Callable[[Any], None], told: str, honest: Path, guessed: Path, tmp_path: Path

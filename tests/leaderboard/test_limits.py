@@ -37,6 +37,8 @@ def spoiled(results: Path, tmp_path: Path) -> Callable[[Spoil], Path]:
 
     def spoil(change: Spoil) -> Path:
         (path,) = (tree / "Guess-1B").rglob(f"{TASK}.jsonl")
+        for line in range(path.read_bytes().count(b"\n")):  # numbers count only where there are no responses
+            edit_json(path, lambda it: it.update(prompt="", responses=[]), line=line)
         edit_json(path, change, line=0)
         return tree
 

@@ -30,7 +30,6 @@ def output(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ["compare", "{}", "{}", "--task", TASK],
         ["leaderboard", "check", "{}", "--demonstration"],
         ["leaderboard", "build", "{}", "--demonstration", "--out", "page"],
-        ["leaderboard", "digest", "{}", "--out", "documents.json"],
         ["leaderboard", "strip", "{}", "--out", "stripped"],
     ],
     ids=" ".join,
