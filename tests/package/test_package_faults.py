@@ -76,7 +76,7 @@ def test_an_exit_with_0_in_its_functions_is_no_success(python: Any, tmp_path: Pa
 def test_an_exit_at_import_does_not_pass_a_broken_run(python: Any, tmp_path: Path) -> None:
     site = write_site(tmp_path / "site", PLUGIN, f"raise SystemExit(0)  {HERE}\n{PLUGIN}")
     folder = run_tasks("medtasks_baseline", "policy=oracle", ["mi_cxr_icr"], tmp_path / "runs")
-    (folder / "manifest.json").write_text("{}", encoding="utf-8")
+    (folder / "scores.json").unlink()
     done = python("-m", "medtasks", "leaderboard", "check", str(folder), PYTHONPATH=str(site))
     assert done.returncode == 1
     assert "LB102" in done.stdout
