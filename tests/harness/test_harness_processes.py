@@ -36,6 +36,7 @@ def run(python: Any, output: Path, processes: int, *arguments: str) -> Run:
     return finished
 
 
+@pytest.mark.slow
 def test_a_model_gives_the_same_bytes(python: Any, tmp_path: Path, one_process: Run) -> None:
     asked = ("--model", "medtasks_vlm", "--model_args", random_vlm(), "--gen_kwargs", "max_new_tokens=8")
     several = run(python, tmp_path / "several", 2, *asked, "--tasks", ",".join(TASKS))

@@ -226,7 +226,7 @@ NAMES = [
     _base("filter that does not exist", "MT120", "OptionLetterFilter", "OptionLettersFilter  # here"),
     _base("aggregation that does not exist", "MT120", "aggregations.accuracy", "aggregation.accuracy  # here"),
     _base("function that is a constant", "MT121", "mi_cxr.process_results", "mi_cxr.NULL_OPTION  # here"),
-    _base("aggregation that is a constant", "MT121", "aggregations.accuracy", "documents.os  # here"),
+    _base("aggregation that is a constant", "MT121", "aggregations.accuracy", "documents.TYPE_CHECKING  # here"),
     _base("filter with an argument", "MT107", "OptionLetterFilter", "OptionLetterFilter\n        letters: AB  # here"),
     _base("filter that is a function", "MT121", "OptionLetterFilter", "strip_thinking  # here"),
     _base(
