@@ -10,10 +10,12 @@ from typing import Any
 import architectures
 import pytest
 import torch
+import transformers
 from adapter_bench import Bench, questions, texts
 from medtasks.adapters._answering import Budget
 from medtasks.adapters._checkpoint import TINY
 from medtasks.adapters.vlm import MedtasksVLM
+from packaging.version import Version
 
 from medtasks.errors import MedtasksError
 
@@ -57,7 +59,11 @@ def test_sharing_changes_no_answer(name: str, bench: Bench, checkpoint: Callable
 
     assert texts(model.generate_until(requests)) == alone
     assert len(set(alone)) > len(alone) // 2
-    assert model.describe()["share_prefix"] is True
+    shares = model.describe()["share_prefix"]
+    if name == "gemma3" and Version(transformers.__version__) < Version("5.21"):
+        assert str(shares).startswith("scores differ")  # before 5.21 a cache changed them, and we noticed
+    else:
+        assert shares is True
 
 
 def test_sharing_changes_no_answer_of_a_model_without_deepstack_layers(bench: Bench) -> None:
