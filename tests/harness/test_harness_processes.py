@@ -52,8 +52,8 @@ def test_a_model_gives_the_same_bytes(python: Any, tmp_path: Path, one_process: 
 
 @pytest.mark.slow
 def test_fewer_documents_than_processes_give_the_same_bytes(python: Any, tmp_path: Path) -> None:
-    asked = (*GUESS, "--tasks", "kvasir_vqa_x1,mi_cxr_gts,med_cmr_open,medstreambench", "--limit", "3")
-    assert run(python, tmp_path / "four", 4, *asked).files() == run(python, tmp_path / "one", 1, *asked).files()
+    asked = (*GUESS, "--tasks", "kvasir_vqa_x1,mi_cxr_gts,med_cmr_open,medstreambench", "--limit", "1")
+    assert run(python, tmp_path / "two", 2, *asked).files() == run(python, tmp_path / "one", 1, *asked).files()
 
 
 def test_each_picture_is_decoded_once(one_process: Run) -> None:
