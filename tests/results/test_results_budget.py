@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from made_samples import made_sample
 
 from medtasks.harness import run_tasks
 from medtasks.metrics import get_metric
@@ -20,22 +21,8 @@ from medtasks.results.scoring import score_samples
 
 def sample(number: int, groups: int) -> Sample:
     """One of two samples of a group, each in a cluster of its own."""
-    right = float(number % 3 == 0)
-    return Sample(
-        sample_id=f"s{number:03d}",
-        task="mi_cxr_tel_single",
-        cluster=f"p{number}",
-        media=(),
-        prompt_hash="0",
-        prompt="When?",
-        target="A",
-        responses=("A",),
-        filtered="A" if right else "B",
-        status="ok",
-        scores={"accuracy": right},
-        statistics={"accuracy": (right, 1.0)},
-        document={"target": "A", "qtype": f"q{number % groups}", "group_type": "TEL"},
-    )
+    document = {"target": "A", "qtype": f"q{number % groups}", "group_type": "TEL"}
+    return made_sample("mi_cxr_tel_single", number, number % 3 == 0, document=document)
 
 
 def test_the_calls_of_a_metric_do_not_grow_with_the_number_of_groups(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from made_samples import made_sample
 
 from medtasks.benchmarks.base import Value
 from medtasks.errors import DataError, MedtasksError
@@ -33,21 +34,15 @@ VALUES = [
 
 
 def sample(task: str, number: int) -> Sample:
-    right = float(number % 3 > 0)
-    return Sample(
+    right, rouge = number % 3 > 0, task == TASKS[1]
+    return made_sample(
+        task,
+        number,
+        right,
         sample_id=f"s{number:02d}",
-        task=task,
         cluster=f"p{number % 4}",
-        media=(),
-        prompt_hash="0",
-        prompt="When?",
-        target="A",
-        responses=("A",),
-        filtered="A" if right else "B",
-        status="ok",
-        scores={"accuracy": right, **({"rougeL": 0.1 * number} if task == TASKS[1] else {})},
-        statistics={"accuracy": (right, 1.0), **({"rougeL": (0.1 * number, 1.0)} if task == TASKS[1] else {})},
-        document={"target": "A", "qtype": task, "group_type": "TEL"},
+        scores={"accuracy": float(right), **({"rougeL": 0.1 * number} if rouge else {})},
+        statistics={"accuracy": (float(right), 1.0), **({"rougeL": (0.1 * number, 1.0)} if rouge else {})},
     )
 
 
