@@ -195,7 +195,7 @@ def kill_at_random(case: Case, kills: int, draw: random.Random) -> None:
             ended, _ = forked(lambda to=output: case.run(to), case.work / "output", moment)
             fresh = case.asked()[before:]
             case.again += len(stored & set(fresh))
-            written = list(output.rglob("*_medtasks"))
+            written = _results(output)
             now = case.stored(output)
             case.lost += 0 if written else len(stored - now)
             if not ended:
@@ -211,9 +211,16 @@ def kill_at_random(case: Case, kills: int, draw: random.Random) -> None:
         case.differing += [name for name in {*expected, *found} if expected.get(name) != found.get(name)]
 
 
+def _results(output: Path) -> list[Path]:
+    """The result directories; not the hidden ones, in which a killed attempt was writing one."""
+    from medtasks.results.find import run_folders
+
+    return run_folders(output)
+
+
 def _files(output: Path) -> dict[str, Any]:
     """Content of the newest result directory; of the manifest, what does not depend on time and work."""
-    folder = max(output.rglob("*_medtasks"))
+    folder = max(_results(output))
     files: dict[str, Any] = {
         str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()
     }
