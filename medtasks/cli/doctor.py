@@ -33,7 +33,7 @@ def doctor(
 ) -> None:
     """Check the installation; exit code 1 if lmms-eval cannot run our tasks, or not with the given back-end."""
     with without_warnings():  # they are rows of the table
-        checks = [*_harness(), *_packages(), *_task_packages(), *_backends(model or ()), *_metrics(), *_data()]
+        checks = [*_harness(), *_packages(), *_task_packages(), *_backends(model or ()), *_metrics(), *data_checks()]
     if as_json:
         write(json.dumps([check._asdict() for check in checks], indent=1, ensure_ascii=False))
     else:
@@ -170,7 +170,9 @@ def _metrics() -> list[Check]:
     return [Check("METEOR", "ok", meteor.signature), splitter]
 
 
-def _data() -> list[Check]:
+def data_checks() -> list[Check]:
+    """Which benchmarks are prepared, and how many of their published rows."""
+    from medtasks.data.manifest import counted
     from medtasks.data.prepared import data_root, is_mini
     from medtasks.data.store import open_prepared
 
@@ -189,8 +191,11 @@ def _data() -> list[Check]:
             continue
         counts = prepared.manifest.counts
         found = f"{counts.rows:,} rows, {counts.media:,} media files, {prepared.manifest.fingerprint[:16]}"
+        rows, published = counted(benchmark, counts)["rows"], benchmark.published.get("rows", 0)
         if missing:
             checks.append(Check(name, "missing", f"{found}; {len(missing)} media files missing or changed", command))
+        elif rows < published and not prepared.manifest.mini:
+            checks.append(Check(name, "partly", f"{rows:,} of {published:,} published rows; {found}", command))
         else:
             checks.append(Check(name, "ok", found))
     return checks

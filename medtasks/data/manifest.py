@@ -77,13 +77,17 @@ def count(benchmark: Benchmark, records: Sequence[Record], media: int) -> Counts
     )
 
 
+def counted(benchmark: Benchmark, counts: Counts) -> dict[str, int]:
+    """The prepared rows under the names of the published counts; ``rows`` are those that are not `Benchmark.apart`."""
+    if benchmark.apart is None:
+        return {"rows": counts.rows, **counts.by_kind}
+    apart = sum(number for kind, number in counts.by_kind.items() if kind.startswith(benchmark.apart))
+    return {"rows": counts.rows - apart, benchmark.apart: apart, **counts.by_kind}
+
+
 def differences(benchmark: Benchmark, counts: Counts) -> tuple[str, ...]:
     """One sentence per published count that differs from the prepared rows."""
-    found = {"rows": counts.rows, **counts.by_kind}
-    if benchmark.apart is not None:
-        apart = sum(number for kind, number in counts.by_kind.items() if kind.startswith(benchmark.apart))
-        found = {**found, "rows": counts.rows - apart, benchmark.apart: apart, **counts.by_kind}
-    expected = benchmark.published
+    found, expected = counted(benchmark, counts), benchmark.published
     return tuple(
         f"{name}: {_number(found, name)} here, {_number(expected, name)} published"
         for name, published in expected.items()

@@ -14,8 +14,11 @@ from aligned import cells
 from release_rows import write_med_cmr_archive
 
 from medtasks.benchmarks.kvasir_vqa_x1.mini import write_kvasir_source
+from medtasks.benchmarks.kvasir_vqa_x1.prepare import prepare_kvasir
+from medtasks.benchmarks.kvasir_vqa_x1.transformed import prepare_transformed
 from medtasks.benchmarks.mi_cxr.mini import write_mi_cxr_source
 from medtasks.catalog import task_directory
+from medtasks.cli.doctor import data_checks
 from medtasks.registry import all_benchmarks
 from medtasks.spec import load_specs
 
@@ -192,7 +195,19 @@ def test_prepare_reports_counts_beside_the_papers(medtasks: Any, tmp_path: Path)
     assert done.returncode == 0, done.stderr
     assert "79 rows, 24 media files, 24 clusters" in done.stdout
     assert "differs: rows: 79 here, 16,022 published" in done.stdout
-    assert "79 rows" in medtasks("doctor", MEDTASKS_DATA=str(tmp_path / "data")).stdout
+    assert "partly" in medtasks("doctor", MEDTASKS_DATA=str(tmp_path / "data")).stdout
+
+
+def test_doctor_warns_of_data_prepared_in_part(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_kvasir_source(tmp_path / "source")
+    original = prepare_kvasir(str(tmp_path / "source"), tmp_path / "data/kvasir_vqa_x1")
+    prepare_transformed(tmp_path / "data/kvasir_vqa_x1_transformed", original=original)
+    monkeypatch.setenv("MEDTASKS_DATA", str(tmp_path / "data"))
+    checks = {check.what: check for check in data_checks()}
+    for name in ("kvasir_vqa_x1", "kvasir_vqa_x1_transformed"):
+        assert checks[name].state == "partly"
+        assert checks[name].found.startswith("79 of 16,022 published rows")
+        assert checks[name].fix.startswith("medtasks prepare kvasir_vqa_x1 ")
 
 
 BAD_ROWS = {
