@@ -13,7 +13,7 @@ from pathlib import Path
 from PIL import Image
 
 from medtasks.benchmarks.med_cmr import mini
-from medtasks.benchmarks.med_cmr.mini.drawing import Mark, Panel, Picture, draw_picture
+from medtasks.benchmarks.med_cmr.mini import Mark, Panel, Picture, draw_picture
 from medtasks.benchmarks.med_cmr.prepare import FILES
 
 from .lesson import Lesson, Shown

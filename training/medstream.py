@@ -11,14 +11,9 @@ from typing import Any
 
 from PIL import Image
 
-from medtasks.benchmarks.medstreambench.mini import RECORDS
-from medtasks.benchmarks.medstreambench.mini.footage import (
-    ABDOMEN,
-    CAPSULE,
-    COLON,
+from medtasks.benchmarks.medstreambench.mini import (
     LOOKS,
-    NOSE,
-    PAD,
+    RECORDS,
     VEILS,
     Footage,
     draw_moment,
@@ -75,6 +70,7 @@ _OUTCOMES: Mapping[str, Outcomes] = {
     "Watch for bleeding.": _if("bleeding", "alert: bleeding", "no_alert"),
     "Watch for a second instrument.": _if("grasper scissors", "alert: scissors have come in", "no_alert"),
 }
+_TISSUES = ("#bc684e", "#ce7a64", "#c48046", "#d6ba96", "#b05450")
 _SIZES = ((128, 96), (96, 96), (112, 84), (160, 120), (96, 72), (112, 112))
 
 
@@ -93,8 +89,8 @@ def lessons(seed: int) -> Iterator[Lesson]:
             there = _there(draw, looks, outcomes[:place])
             brief = record["temporal_mode"] == "retrospective"
             clip = Footage(
-                *("lesson", "lesson", "lesson.mp4", ()),
-                tissue=draw.choice((ABDOMEN, COLON, CAPSULE, PAD, NOSE)),
+                *("lesson", "lesson", "lesson.mp4", (), 0),
+                tissue=draw.choice(_TISSUES),
                 shows={look: _shown_from(draw, times, brief) for look in there},
                 size=draw.choice(_SIZES),
             )

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
-from medtasks.benchmarks.mi_cxr.mini.radiograph import FINDINGS, draw_radiograph
+from medtasks.benchmarks.mi_cxr.mini import FINDINGS, draw_radiograph
 
 from .lesson import Claim, Lesson, Shown
 

@@ -9,12 +9,16 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
+
+from pydantic import TypeAdapter
 
 from medtasks.data.records import Where
 from medtasks.errors import DataError, reading
 from medtasks.files import read_lines, read_regular
 from medtasks.schema import shown
+
+T = TypeVar("T")
 
 
 def _with_distinct_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -196,3 +200,8 @@ def _decoded(data: bytes, file: str) -> str:
         raise DataError(
             f"{file}, line {line}: byte 0x{data[error.start]:02x} is not UTF-8; save the file as UTF-8."
         ) from error
+
+
+def read_table(module: str, name: str, kind: type[T]) -> T:
+    """The JSON file ``name`` of ours, beside the code in the file ``module``, as a ``kind``; lists become tuples."""
+    return TypeAdapter(kind).validate_json(Path(module).with_name(name).read_bytes())

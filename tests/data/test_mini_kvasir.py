@@ -11,8 +11,15 @@ import pytest
 from PIL import Image
 from scipy import ndimage
 
-from medtasks.benchmarks.kvasir_vqa_x1.mini import ROW_FILE, write_kvasir_source
-from medtasks.benchmarks.kvasir_vqa_x1.mini.endoscopy import COLORS, SCENES, Lesion, Scene, cell_center
+from medtasks.benchmarks.kvasir_vqa_x1.mini import (
+    COLORS,
+    ROW_FILE,
+    SCENES,
+    Lesion,
+    Scene,
+    cell_center,
+    write_kvasir_source,
+)
 from medtasks.benchmarks.kvasir_vqa_x1.records import KvasirRecord
 from medtasks.benchmarks.kvasir_vqa_x1.vocabulary import ATOMIC_QUESTIONS, QUESTION_CLASSES
 from medtasks.data.store import open_prepared

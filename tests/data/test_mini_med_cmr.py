@@ -10,9 +10,7 @@ import numpy as np
 import pytest
 from release_rows import write_med_cmr_archive
 
-from medtasks.benchmarks.med_cmr.mini import write_med_cmr_source
-from medtasks.benchmarks.med_cmr.mini.drawing import Mark, Picture, draw_picture
-from medtasks.benchmarks.med_cmr.mini.pictures import PICTURES
+from medtasks.benchmarks.med_cmr.mini import PICTURES, Mark, Picture, draw_picture, write_med_cmr_source
 from medtasks.benchmarks.med_cmr.prepare import prepare_med_cmr
 from medtasks.benchmarks.med_cmr.records import MedCmrRecord
 from medtasks.benchmarks.med_cmr.vocabulary import DIMENSIONS
@@ -86,7 +84,7 @@ MARKS = [
 def test_every_mark_is_drawn_in_its_box_and_nowhere_else(name: str, panel: int, mark: Mark) -> None:
     picture = PICTURES[name]
     kept = [tuple(one for one in other.marks if one.name != mark.name) for other in picture.panels]
-    panels = tuple(replace(other, marks=marks) for other, marks in zip(picture.panels, kept, strict=True))
+    panels = tuple(other._replace(marks=marks) for other, marks in zip(picture.panels, kept, strict=True))
     whole, without = (np.asarray(draw_picture(one)).astype(int) for one in (picture, replace(picture, panels=panels)))
     changed = np.abs(whole - without).sum(axis=2) > 0
     left, top, right, bottom = picture.box(mark, panel)

@@ -15,8 +15,7 @@ from hypothesis import strategies as st
 from PIL import Image
 from time_coded import read_time_code
 
-from medtasks.benchmarks.medstreambench.mini import RECORDS, write_medstream_source
-from medtasks.benchmarks.medstreambench.mini.footage import FOOTAGE
+from medtasks.benchmarks.medstreambench.mini import FOOTAGE, RECORDS, write_medstream_source
 from medtasks.benchmarks.medstreambench.records import MedStreamRecord, parse_medstream_row
 from medtasks.data.media.images import load_image
 from medtasks.data.media.video import VideoReader, read_index

@@ -10,8 +10,18 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from medtasks.benchmarks.mi_cxr.mini import ROW_FILES, TIMELINES, image_path, write_mi_cxr_source
-from medtasks.benchmarks.mi_cxr.mini.radiograph import FINDINGS, HEART, LEFT, OPACITY, RIGHT, draw_radiograph
+from medtasks.benchmarks.mi_cxr.mini import (
+    FINDINGS,
+    HEART,
+    LEFT,
+    OPACITY,
+    RIGHT,
+    ROW_FILES,
+    TIMELINES,
+    draw_radiograph,
+    image_path,
+    write_mi_cxr_source,
+)
 from medtasks.benchmarks.mi_cxr.records import QTYPES, MiCxrRecord
 from medtasks.data.store import open_prepared
 

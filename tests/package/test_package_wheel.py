@@ -64,7 +64,7 @@ def test_everything_lives_under_one_import_name(wheel: Path) -> None:
         "medtasks/benchmarks/mi_cxr/board.py",
         "medtasks/benchmarks/med_cmr/published.yaml",
         "medtasks/judge/stub/__main__.py",
-        "medtasks/benchmarks/kvasir_vqa_x1/mini/endoscopy.py",
+        "medtasks/benchmarks/kvasir_vqa_x1/mini/scenes.json",
         "medtasks/benchmarks/kvasir_vqa_x1/rubrics/kvasir_aspects.yaml",
         "medtasks/scaffold/files/common/pyproject.toml.j2",
     ],

@@ -15,11 +15,24 @@ from medtasks.benchmarks.kvasir_vqa_x1.command import run
 from medtasks.benchmarks.kvasir_vqa_x1.documents import documents as documents_of
 from medtasks.benchmarks.kvasir_vqa_x1.documents import level_rows, medico2025, medico_subset, mixed
 from medtasks.benchmarks.kvasir_vqa_x1.errors import ERRORS
-from medtasks.benchmarks.kvasir_vqa_x1.mini import prepare_mini, prepare_mini_transformed, write_kvasir_source
+from medtasks.benchmarks.kvasir_vqa_x1.mini import write_kvasir_source
+from medtasks.benchmarks.kvasir_vqa_x1.prepare import prepare_kvasir
 from medtasks.benchmarks.kvasir_vqa_x1.records import KvasirRecord
 from medtasks.benchmarks.kvasir_vqa_x1.references import contradiction
 from medtasks.benchmarks.kvasir_vqa_x1.scoring import BREAKDOWNS, process_medico2025, process_results
+from medtasks.benchmarks.kvasir_vqa_x1.transformed import prepare_transformed
+from medtasks.data.prepared import Prepared
 from medtasks.registry import Plugin
+
+
+def _prepare_mini(source: Path, out: Path) -> Prepared:
+    return prepare_kvasir(str(source), out, mini=True)
+
+
+def _prepare_mini_transformed(source: Path, out: Path) -> Prepared:
+    original = _prepare_mini(source, out.with_name("original"))
+    return prepare_transformed(out, original=original, variants=2, mini=True)
+
 
 BENCHMARK = Benchmark(
     name="kvasir_vqa_x1",
@@ -37,7 +50,7 @@ BENCHMARK = Benchmark(
     record=KvasirRecord,
     doubt=contradiction,
     mini=write_kvasir_source,
-    prepare_mini=prepare_mini,
+    prepare_mini=_prepare_mini,
     command=PrepareCommand(
         run,
         examples=("medtasks prepare kvasir_vqa_x1 --source hub", "medtasks prepare kvasir_vqa_x1 --transformed"),
@@ -53,7 +66,7 @@ TRANSFORMED = replace(
     name="kvasir_vqa_x1_transformed",
     title="Kvasir-VQA-x1, transformed",
     prepare="medtasks prepare kvasir_vqa_x1 --transformed",
-    prepare_mini=prepare_mini_transformed,
+    prepare_mini=_prepare_mini_transformed,
     command=None,
     figures=None,
     levels=(),

@@ -12,7 +12,7 @@ from medtasks.benchmarks.med_cmr.board import MED_CMR
 from medtasks.benchmarks.med_cmr.documents import *
 from medtasks.benchmarks.med_cmr.documents import documents as documents_of
 from medtasks.benchmarks.med_cmr.errors import ERRORS
-from medtasks.benchmarks.med_cmr.mini import prepare_mini, write_med_cmr_source
+from medtasks.benchmarks.med_cmr.mini import write_med_cmr_source
 from medtasks.benchmarks.med_cmr.prepare import prepare_med_cmr
 from medtasks.benchmarks.med_cmr.records import OPTIONS, MedCmrRecord
 from medtasks.benchmarks.med_cmr.scoring import (
@@ -41,7 +41,7 @@ BENCHMARK = Benchmark(
     documents=documents_of,
     record=MedCmrRecord,
     mini=write_med_cmr_source,
-    prepare_mini=prepare_mini,
+    prepare_mini=lambda source, out: prepare_med_cmr(str(source), out, mini=True),
     command=prepare_command(prepare_med_cmr, "verifying pictures", "medtasks prepare med_cmr --source dataset.zip"),
     kinds=lambda record: (record.format, f"{record.format}_{record.dimension}"),
     published={  # rows of the release; the paper has one open row less

@@ -14,7 +14,7 @@ from medtasks.benchmarks.mi_cxr.documents import *
 from medtasks.benchmarks.mi_cxr.documents import NULL_OPTION
 from medtasks.benchmarks.mi_cxr.documents import documents as documents_of
 from medtasks.benchmarks.mi_cxr.errors import ERRORS
-from medtasks.benchmarks.mi_cxr.mini import prepare_mini, write_mi_cxr_source
+from medtasks.benchmarks.mi_cxr.mini import ROW_FILES, write_mi_cxr_source
 from medtasks.benchmarks.mi_cxr.prepare import prepare_mi_cxr
 from medtasks.benchmarks.mi_cxr.records import OPTIONS, MiCxrRecord
 from medtasks.benchmarks.mi_cxr.scoring import BREAKDOWNS, process_report, process_results
@@ -37,7 +37,7 @@ BENCHMARK = Benchmark(
     documents=documents_of,
     record=MiCxrRecord,
     mini=write_mi_cxr_source,
-    prepare_mini=prepare_mini,
+    prepare_mini=lambda source, out: prepare_mi_cxr([source / file.name for file in ROW_FILES], source, out, mini=True),
     command=prepare_command(
         prepare_mi_cxr,
         "verifying pictures",

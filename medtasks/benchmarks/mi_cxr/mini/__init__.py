@@ -1,4 +1,4 @@
-"""A miniature MI-CXR: 28 invented patients, and rows of every question type in the release's format.
+"""A miniature MI-CXR: 28 invented patients (``timelines.json``), and rows of every question type as released.
 
 Rows and pictures agree: `tests/data/test_mini_mi_cxr.py` derives every right option from `TIMELINES`.
 """
@@ -10,43 +10,22 @@ import shutil
 from collections.abc import Mapping
 from pathlib import Path
 
-from medtasks.benchmarks.mi_cxr.mini.radiograph import HEART, LEFT, OPACITY, RIGHT, draw_radiograph
-from medtasks.benchmarks.mi_cxr.prepare import prepare_mi_cxr
-from medtasks.data.prepared import Prepared
+from PIL import Image, ImageDraw
+
+from medtasks.data.sources import read_table
 
 ROW_FILES = tuple(Path(__file__).with_name(f"{name}.jsonl") for name in ("micxr_test", "micxr_icr_variant"))
 
-TIMELINES: Mapping[str, Mapping[str, tuple[int, ...]]] = {
-    "p00000001": {LEFT: (0, 1, 2, 1, 0, 0, 2), OPACITY: (0, 0, 2, 0, 3, 3, 0), HEART: (1, 1, 1, 2, 2, 2, 2)},
-    "p00000002": {LEFT: (0, 0, 2, 0, 3, 3, 0), RIGHT: (1, 1, 1, 2, 2, 2, 2), OPACITY: (0, 1, 2, 1, 0, 0, 2)},
-    "p00000003": {RIGHT: (0, 0, 2, 0, 3, 3, 0), OPACITY: (0, 1, 2, 1, 0, 0, 2), HEART: (1, 1, 1, 2, 2, 2, 2)},
-    "p00000004": {RIGHT: (0, 1, 2, 1, 0, 0, 2), OPACITY: (1, 1, 1, 2, 2, 2, 2), HEART: (0, 0, 2, 0, 3, 3, 0)},
-    "p00000005": {RIGHT: (0, 1, 2, 1, 0, 0, 2), OPACITY: (0, 0, 2, 0, 3, 3, 0), HEART: (1, 1, 1, 2, 2, 2, 2)},
-    "p00000006": {LEFT: (1, 1, 1, 2, 2, 2, 2), RIGHT: (0, 0, 2, 0, 3, 3, 0), HEART: (0, 1, 2, 1, 0, 0, 2)},
-    "p00000007": {LEFT: (0, 0, 0, 0, 0, 0), RIGHT: (2, 1, 0, 0, 1, 3), OPACITY: (1, 1, 2, 3, 2, 2)},
-    "p00000008": {LEFT: (2, 1, 0, 0, 1, 3), OPACITY: (1, 1, 2, 3, 2, 2), HEART: (0, 0, 0, 0, 0, 0)},
-    "p00000009": {LEFT: (1, 1, 2, 3, 2, 2), OPACITY: (2, 1, 0, 0, 1, 3), HEART: (0, 0, 0, 0, 0, 0)},
-    "p00000010": {LEFT: (0, 0, 0, 0, 0, 0), RIGHT: (1, 1, 2, 3, 2, 2), OPACITY: (2, 1, 0, 0, 1, 3)},
-    "p00000011": {RIGHT: (0, 0, 0, 0, 0, 0), OPACITY: (1, 1, 2, 3, 2, 2), HEART: (2, 1, 0, 0, 1, 3)},
-    "p00000012": {LEFT: (0, 0, 0, 0, 0, 0), OPACITY: (1, 1, 2, 3, 2, 2), HEART: (2, 1, 0, 0, 1, 3)},
-    "p00000013": {LEFT: (0, 0, 0, 0, 0, 0), RIGHT: (1, 1, 2, 3, 2, 2), HEART: (2, 1, 0, 0, 1, 3)},
-    "p00000014": {LEFT: (1, 1, 2, 3, 2, 2), RIGHT: (0, 0, 0, 0, 0, 0), OPACITY: (2, 1, 0, 0, 1, 3)},
-    "p00000015": {RIGHT: (1, 1, 2, 3, 2, 2), OPACITY: (0, 0, 0, 0, 0, 0), HEART: (2, 1, 0, 0, 1, 3)},
-    "p00000016": {RIGHT: (3, 2, 2, 1, 0), OPACITY: (0, 2, 0, 1, 0), HEART: (0, 0, 0, 0, 0)},
-    "p00000017": {LEFT: (3, 2, 2, 1, 0), RIGHT: (0, 0, 0, 0, 0), HEART: (0, 2, 0, 1, 0)},
-    "p00000018": {LEFT: (0, 0, 0, 0, 0), RIGHT: (3, 2, 2, 1, 0), OPACITY: (0, 2, 0, 1, 0)},
-    "p00000019": {LEFT: (0, 0, 0, 0, 0), RIGHT: (0, 2, 0, 1, 0), HEART: (3, 2, 2, 1, 0)},
-    "p00000020": {LEFT: (2, 0, 2, 0, 1), OPACITY: (2, 2, 2, 2, 2), HEART: (0, 0, 1, 2, 3)},
-    "p00000021": {RIGHT: (2, 0, 2, 0, 1), OPACITY: (0, 0, 1, 2, 3), HEART: (2, 2, 2, 2, 2)},
-    "p00000022": {LEFT: (0, 0, 1, 2, 3), RIGHT: (2, 2, 2, 2, 2), HEART: (2, 0, 2, 0, 1)},
-    "p00000023": {LEFT: (0, 0, 1, 2, 3), OPACITY: (2, 2, 2, 2, 2), HEART: (2, 0, 2, 0, 1)},
-    "p00000024": {LEFT: (1, 2, 3, 2, 1, 0), RIGHT: (0, 1, 0, 0, 2, 0), OPACITY: (3, 0, 0, 2, 0, 0)},
-    "p00000025": {LEFT: (3, 0, 0, 2, 0, 0), OPACITY: (1, 2, 3, 2, 1, 0), HEART: (0, 1, 0, 0, 2, 0)},
-    "p00000026": {RIGHT: (3, 0, 0, 2, 0, 0), OPACITY: (1, 2, 3, 2, 1, 0), HEART: (0, 1, 0, 0, 2, 0)},
-    "p00000027": {LEFT: (0, 1, 0, 0, 2, 0), RIGHT: (1, 2, 3, 2, 1, 0), HEART: (3, 0, 0, 2, 0, 0)},
-    "p00000028": {LEFT: (3, 3, 0, 2, 0), RIGHT: (0, 0, 0, 3, 3), HEART: (3, 2, 2, 1, 1)},
-}
+TIMELINES = read_table(__file__, "timelines.json", dict[str, dict[str, tuple[int, ...]]])
 """Severity (0 absent to 3) per visit; findings that are not listed are absent throughout."""
+
+SIDE = 320
+LEFT, RIGHT, OPACITY, HEART = FINDINGS = (
+    "left pleural effusion",
+    "right pleural effusion",
+    "right upper zone opacity",
+    "cardiomegaly",
+)
 
 
 def image_path(patient: str, visit: int) -> str:
@@ -69,6 +48,30 @@ def write_mi_cxr_source(directory: Path) -> None:
         shutil.copyfile(file, directory / file.name)
 
 
-def prepare_mini(source: Path, out: Path) -> Prepared:
-    """Prepare what :func:`write_mi_cxr_source` wrote."""
-    return prepare_mi_cxr([source / file.name for file in ROW_FILES], source, out, mini=True)
+def draw_radiograph(patient: str, visit: int, severities: Mapping[str, int]) -> Image.Image:
+    """One visit's picture: 8-bit grey, 320 by 320; the patient's left is on the right side.
+
+    Anatomy depends on the patient, the position of the body on the visit, and each finding shows with its severity
+    from 0 (absent) to 3: an effusion rises, an opacity and the heart grow.
+    """
+    picture = Image.new("L", (SIDE, SIDE), 40)
+    draw = ImageDraw.Draw(picture)
+    number, shift = int(patient[1:]), visit % 3
+    wide, tall = 44 + 5 * number % 21, 92 + 7 * number % 13  # 273 builds
+
+    def ellipse(x: int, y: int, half_width: int, half_height: int, grey: int) -> None:
+        draw.ellipse((x - half_width + shift, y - half_height, x + half_width + shift, y + half_height), fill=grey)
+
+    ellipse(160, 175, 155, 190, 168)
+    for x, effusion in ((98, RIGHT), (222, LEFT)):
+        ellipse(x, 150, wide, tall, 66)
+        half_angle = 32 + 9 * severities.get(effusion, 0)
+        if half_angle > 32:
+            lung = (x - wide + shift, 150 - tall, x + wide + shift, 150 + tall)
+            draw.chord(lung, 90 - half_angle, 90 + half_angle, fill=164)
+    draw.rectangle((146 + shift, 20, 174 + shift, 250), fill=152)
+    ellipse(172, 196, 44 + 11 * severities.get(HEART, 0), 54, 180)
+    opacity = severities.get(OPACITY, 0)
+    if opacity:
+        ellipse(100, 105, 13 + 6 * opacity, 13 + 6 * opacity, 92 + 26 * opacity)
+    return picture
