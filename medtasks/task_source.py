@@ -19,6 +19,7 @@ MOST_VALUES = 100_000
 
 _MERGE = "tag:yaml.org,2002:merge"
 _TEXT = "tag:yaml.org,2002:str"
+_LARGE = 2**14
 _PLAIN = {"tag:yaml.org,2002:map", "tag:yaml.org,2002:seq"}
 
 
@@ -144,7 +145,7 @@ def parse_yaml(text: str, path: Path) -> tuple[Any, dict[Keys, int], list[Defect
     """The values of ``text`` (None if unreadable), the lines of all keys and items, and the defects."""
     nodes, content = _Nodes(path), None
     try:
-        loader = _Loader(text)
+        loader = (_FastLoader if len(text) < _LARGE else _Loader)(text)
         node = loader.get_single_node()
         if node is not None:
             nodes.visit(node, ())
@@ -162,19 +163,28 @@ def parse_yaml(text: str, path: Path) -> tuple[Any, dict[Keys, int], list[Defect
     return content, nodes.lines, nodes.defects
 
 
-class _Loader(yaml.SafeLoader):
+class _OurLoader:
     """PyYAML's loader with ``!function``, whose errors all have a line."""
 
     def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
         try:
-            return super().construct_object(node, deep)
+            return super().construct_object(node, deep)  # type: ignore[misc]
         except (yaml.YAMLError, RecursionError):
             raise
         except Exception as error:  # PyYAML does not catch what int(), float() and its own indexing raise
             raise _unreadable(node, f"{str(node.value)[:80]!r} cannot be read ({error})") from error
 
 
-_Loader.add_constructor("!function", lambda loader, node: FunctionName(loader.construct_scalar(node)))  # type: ignore[arg-type]
+class _Loader(_OurLoader, yaml.SafeLoader):
+    pass
+
+
+class _FastLoader(_OurLoader, getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
+    """By libyaml, six times as fast; text of more than `_LARGE` characters could overflow its stack."""
+
+
+for _one in (_Loader, _FastLoader):
+    _one.add_constructor("!function", lambda loader, node: FunctionName(loader.construct_scalar(node)))  # type: ignore[arg-type]
 
 
 def _unreadable(node: yaml.Node, problem: str) -> yaml.MarkedYAMLError:

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
+import numpy.typing as npt
 
 from medtasks.errors import UsageError
 from medtasks.metrics.base import Array, sign
@@ -47,6 +48,14 @@ def cases(totals: Array) -> tuple[Array, Array]:
     return totals[..., :LEVELS], totals[..., LEVELS:]
 
 
+def _occurring(totals: Array) -> tuple[Array, Array, npt.NDArray[np.int64]]:
+    """As :func:`cases` for the percents that occur, which are few in a small set of answers, and these percents."""
+    counts, right = cases(totals)
+    occurs = counts.reshape(-1, LEVELS).any(axis=0)
+    occurs[0] |= not occurs.any()
+    return counts[..., occurs], right[..., occurs], PERCENT[occurs]
+
+
 class _OverCases(OverItems):
     """A score of totals ``(..., 202)``; NaN without an item."""
 
@@ -72,9 +81,9 @@ class CalibrationError(_OverCases):
 
     def score(self, totals: Array) -> Array:
         """Scores ``(...)``, 0..1."""
-        counts, right = cases(totals)
-        gaps = right - counts * PERCENT / 100
-        in_bins = [np.abs(sum_in_order(gaps[..., place == BIN_OF])) for place in range(BINS)]
+        counts, right, percents = _occurring(totals)
+        gaps, bin_of = right - counts * percents / 100, BIN_OF[percents]
+        in_bins = [np.abs(sum_in_order(gaps[..., place == bin_of])) for place in np.unique(bin_of)]
         return means(sum_in_order(np.stack(in_bins, axis=-1)), sum_in_order(counts))
 
 
@@ -93,7 +102,7 @@ class RiskCoverage(_OverCases):
 
     def score(self, totals: Array) -> Array:
         """Scores ``(...)``, 0..1."""
-        counts, right = (side[..., ::-1] for side in cases(totals))
+        counts, right = (side[..., ::-1] for side in _occurring(totals)[:2])
         answered = np.cumsum(counts, axis=-1)
         risks = np.divide(np.cumsum(counts - right, axis=-1), answered, out=np.zeros_like(counts), where=answered > 0)
         return means(sum_in_order(counts * risks), answered[..., -1])
@@ -101,7 +110,7 @@ class RiskCoverage(_OverCases):
 
 def accuracy_at(totals: Array, coverage: float) -> Array:
     """Accuracy ``(...)`` of the most confident answers, as many as the share ``coverage`` of all."""
-    counts, right = (side[..., ::-1] for side in cases(totals))
+    counts, right = (side[..., ::-1] for side in _occurring(totals)[:2])
     answered = np.cumsum(counts, axis=-1)
     wanted = coverage * answered[..., -1:]
     taken = np.clip(wanted - (answered - counts), 0, counts)
