@@ -51,7 +51,7 @@ def cases(totals: Array) -> tuple[Array, Array]:
 def _occurring(totals: Array) -> tuple[Array, Array, npt.NDArray[np.int64]]:
     """As :func:`cases` for the percents that occur, which are few in a small set of answers, and these percents."""
     counts, right = cases(totals)
-    occurs = counts.reshape(-1, LEVELS).any(axis=0)
+    occurs: npt.NDArray[np.bool_] = np.asarray(counts.reshape(-1, LEVELS).any(axis=0))
     occurs[0] |= not occurs.any()
     return counts[..., occurs], right[..., occurs], PERCENT[occurs]
 
