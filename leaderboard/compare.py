@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -38,12 +37,12 @@ class Line:
     task: str
     metric: str
     unit: Unit
-    first: float | None
-    second: float | None
-    pair: Pair | None
     unpaired: int
-    detectable: float | None
     unlike: tuple[str, ...]
+    first: float | None = None
+    second: float | None = None
+    pair: Pair | None = None
+    detectable: float | None = None
     reason: str | None = None
 
 
@@ -156,28 +155,18 @@ def _line(first: Entry, second: Entry, metric: str) -> Line:
     if clusters != [second.clusters[row] for row in rows[1]]:
         unlike.append("items are in different clusters")
     one, two = (entry.statistics[metric][chosen] for entry, chosen in zip((first, second), rows, strict=True))
-    both = np.flatnonzero(~(without_value(one) | without_value(two)))
     counted = [int(np.count_nonzero(~without_value(entry.statistics[metric]))) for entry in (first, second)]
-    line = Line(
-        task=first.name,
-        metric=metric,
-        unit=unit_of(metric),
-        first=None,
-        second=None,
-        pair=None,
-        unpaired=sum(counted) - 2 * len(both),
-        detectable=None,
-        unlike=tuple(unlike),
-    )
-    found = compare_statistics(metric, one[both], two[both], [clusters[row] for row in both.tolist()])
-    if not math.isfinite(found.difference):
+    in_both = int(np.count_nonzero(~(without_value(one) | without_value(two))))
+    line = Line(first.name, metric, unit_of(metric), sum(counted) - 2 * in_both, tuple(unlike))
+    found = compare_statistics(metric, one, two, clusters)
+    if found is None:
         return replace(line, reason=_why_not(first, second, metric, shared))
     error = found.standard_error
     return replace(
         line,
         first=found.first,
         second=found.second,
-        pair=pair_of(("first", "second"), metric, (one, two), both, found),
+        pair=pair_of("first", "second", metric, (one, two), found),
         detectable=detectable_difference(error, found.clusters) if error else None,
         reason=found.reason,
     )

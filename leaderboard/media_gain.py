@@ -5,7 +5,6 @@ Chen et al. 2024 (MMStar) call the difference multi-modal gain. Here it is paire
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 
@@ -162,12 +161,12 @@ class MediaGain:
                 return cell.model_copy(update={"reason": f"{which}{side.reason or 'no value'}"})
         entries = [digest.entries[column.task] for digest in (seeing, blind)]
         one, other = (self._statistics(entry, column) for entry in entries)
-        rows = np.flatnonzero(_members(entries[0], column) & ~without_value(one) & ~without_value(other))
+        rows = np.flatnonzero(_members(entries[0], column))
         clusters = [entries[0].clusters[row] for row in rows.tolist()]
-        found = compare_statistics(column.metric, one[rows], other[rows], clusters) if len(rows) else None
-        if found is None or not math.isfinite(found.difference):
+        found = compare_statistics(column.metric, one[rows], other[rows], clusters)
+        if found is None:
             return cell.model_copy(update={"reason": "no item has a value from both runs"})
-        update = {"value": found.difference, "low": found.low, "high": found.high, "items": len(rows)}
+        update = {"value": found.difference, "low": found.low, "high": found.high, "items": found.items}
         return cell.model_copy(update=update)
 
 

@@ -76,12 +76,10 @@ def pilot_spread(task: str, metric: str, first: Digest, second: Digest | None = 
     """
     if second is not None:
         (line,) = compare_runs(first, second, task=task, metric=metric).lines
-        if line.pair is None or not line.detectable:
+        if line.pair is None or not line.pair.standard_error or line.detectable is None:
             why = line.reason or "the two runs do not differ in any cluster"
             raise UsageError(f"{task} {metric}: the pilot runs show no spread ({why}); use other runs, or one alone.")
-        unit = detectable_difference(1.0, line.pair.clusters)
-        assert unit is not None
-        return Spread(line.detectable / unit, line.pair.clusters, "paired difference of the two pilot runs")
+        return Spread(line.pair.standard_error, line.pair.clusters, "paired difference of the two pilot runs")
     entry = first.entries.get(task)
     if entry is None or metric not in entry.statistics:
         known = ", ".join(sorted(first.entries)) if entry is None else ", ".join(entry.statistics)

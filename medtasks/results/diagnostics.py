@@ -9,12 +9,13 @@ import numpy as np
 from pydantic import BaseModel, Field
 
 from medtasks.benchmarks.base import ANSWERED, FAILED
-from medtasks.results.paired import Paired, compare_statistics, compare_tables
+from medtasks.metrics import get_metric
+from medtasks.results.paired import Paired, compare_tables
 from medtasks.results.run_tables import RunTables
 from medtasks.results.scores import Scores
 from medtasks.results.table import ItemTable
 from medtasks.spec import TaskSpec, leaf_tasks, load_spec, load_specs
-from medtasks.stats import few_clusters
+from medtasks.stats import clustered_score, paired_difference
 
 
 class Diagnostics(BaseModel, frozen=True):
@@ -81,11 +82,11 @@ def level_gap(lower: ItemTable, higher: ItemTable, metric: str) -> LevelGap | No
         return None
     above, below = (table.columns[metric].statistics for table in tables)
     clusters = [*higher.clusters, *lower.clusters]
-    found = compare_statistics(
-        metric, np.vstack([above, np.zeros_like(below)]), np.vstack([np.zeros_like(above), below]), clusters
-    )
-    ends = None if found.low is None or found.high is None else (found.low, found.high)
-    return LevelGap(metric=metric, difference=found.difference, interval=ends, warning=few_clusters(found.clusters))
+    sides = np.vstack([above, np.zeros_like(below)]), np.vstack([np.zeros_like(above), below])
+    score = get_metric(metric).score
+    one, other = (clustered_score(side, clusters, score) for side in sides)
+    found = paired_difference(one, other)
+    return LevelGap(metric=metric, difference=found.difference, interval=found.interval, warning=found.warning)
 
 
 def level_gaps(tables: RunTables) -> dict[str, LevelGap]:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from pydantic import BaseModel, Field
 
 from medtasks.errors import UsageError
 from medtasks.metrics.aggregate import totals
@@ -25,7 +27,7 @@ ENUMERATED = 12
 
 @dataclass(frozen=True)
 class ClusteredScore:
-    """A corpus score and its statistics: ``sums`` ``(clusters, width)``, clusters in the order of their names.
+    """A corpus score over some items: ``sums`` ``(clusters, width)``, clusters in the order of their names.
 
     ``without`` ``(clusters,)`` are the scores without each cluster; NaN if nothing is left to score. ``weights`` are
     the observations in each: the denominators of a mean, else items.
@@ -33,28 +35,37 @@ class ClusteredScore:
 
     score: Score
     value: float
+    items: int
     sums: Array
     without: Array
     weights: Array
 
 
-@dataclass(frozen=True)
-class PairedDifference:
-    """``difference`` = ``first`` - ``second``, in the unit of the score, over ``clusters`` clusters.
+class PairedDifference(BaseModel, frozen=True):
+    """``difference`` = ``first`` - ``second`` in one metric, in its unit, over items of so many clusters.
 
-    ``low`` and ``high`` are the ends of its confidence interval; None for a ``reason``. Without a test,
-    ``standard_error`` and ``p_value`` are None, too.
+    ``interval`` is its confidence interval, ``p_value`` that of the cluster sign-flip test, ``standard_error`` that of
+    the jackknife; if there are none, ``reason`` says why. ``warning`` is about too few clusters.
     """
 
     first: float
     second: float
     difference: float
-    clusters: int
-    low: float | None = None
-    high: float | None = None
-    standard_error: float | None = None
+    interval: tuple[float, float] | None = None
     p_value: float | None = None
+    items: int
+    clusters: int
     reason: str | None = None
+    warning: str | None = None
+    standard_error: float | None = Field(default=None, exclude=True)
+
+    @property
+    def low(self) -> float | None:
+        return self.interval and self.interval[0]
+
+    @property
+    def high(self) -> float | None:
+        return self.interval and self.interval[1]
 
 
 def clustered_score(statistics: Array, clusters: Clusters, score: Score) -> ClusteredScore:
@@ -74,7 +85,7 @@ def clustered_score(statistics: Array, clusters: Clusters, score: Score) -> Clus
     sums = np.ascontiguousarray(counted[:, :-1])
     value = float(score(totals(table))) if len(table) else math.nan
     weights = sums[:, 1] if sums.shape[1] == 2 else counted[:, -1]
-    return ClusteredScore(score, value, sums, score(sums.sum(axis=0) - sums), weights)
+    return ClusteredScore(score, value, len(table), sums, score(sums.sum(axis=0) - sums), weights)
 
 
 def paired_difference(first: ClusteredScore, second: ClusteredScore, confidence: float = 0.95) -> PairedDifference:
@@ -104,24 +115,36 @@ def paired_difference(first: ClusteredScore, second: ClusteredScore, confidence:
     if first.sums.shape != second.sums.shape:
         raise UsageError(f"the two have sums of shapes {first.sums.shape} and {second.sums.shape}, expected equal ones")
     count = len(first.sums)
-    found = PairedDifference(first.value, second.value, first.value - second.value, count)
+    difference = first.value - second.value
+
+    def made(**more: Any) -> PairedDifference:
+        return PairedDifference(
+            first=first.value,
+            second=second.value,
+            difference=difference,
+            items=first.items,
+            clusters=count,
+            warning=few_clusters(count),
+            **more,
+        )
+
     if count < 2:
-        return replace(found, reason=f"found {count} cluster{'s' * (count != 1)}, a comparison needs at least 2")
+        return made(reason=f"found {count} cluster{'s' * (count != 1)}, a comparison needs at least 2")
     middle, half = (first.sums + second.sums).sum(axis=0) / 2, (first.sums - second.sums) / 2
     added = first.score(middle + half) - first.score(middle - half)
     left_out = first.without - second.without
-    if not math.isfinite(found.difference):
-        return replace(found, reason="the score is undefined")
+    if not math.isfinite(difference):
+        return made(reason="the score is undefined")
     undefined = int(np.count_nonzero(~(np.isfinite(added) & np.isfinite(left_out))))
     if undefined:
-        return replace(found, reason=f"the score is undefined without {undefined} of {count} clusters")
-    error = math.sqrt((count - 1) / count * float(((left_out - found.difference) ** 2).sum()))
-    found = replace(found, standard_error=error, p_value=sign_flip_p(added))
+        return made(reason=f"the score is undefined without {undefined} of {count} clusters")
+    error = math.sqrt((count - 1) / count * float(((left_out - difference) ** 2).sum()))
+    p_value = sign_flip_p(added)
     weights = first.weights / first.weights.sum() + second.weights / second.weights.sum()
-    ends = _accepted(added, weights / 2, found, 1 - confidence)
-    if ends is None:
-        return replace(found, reason=f"an interval needs at least {_least_clusters(1 - confidence)} clusters")
-    return replace(found, low=ends[0], high=ends[1])
+    ends = _accepted(added, weights / 2, difference, p_value, 1 - confidence)
+    least = _least_clusters(1 - confidence)
+    reason = None if ends else f"an interval needs at least {least} clusters"
+    return made(interval=ends, p_value=p_value, standard_error=error, reason=reason)
 
 
 def _least_clusters(level: float) -> int:
@@ -129,7 +152,9 @@ def _least_clusters(level: float) -> int:
     return 1 + math.ceil(-math.log2(level))
 
 
-def _accepted(added: Array, weights: Array, found: PairedDifference, level: float) -> tuple[float, float] | None:
+def _accepted(
+    added: Array, weights: Array, difference: float, p_value: float, level: float
+) -> tuple[float, float] | None:
     """The smallest and the largest difference that the sign-flip test does not reject; None if it rejects none.
 
     If the true difference is d, a cluster with the share w of the items ``added`` d·w to the difference, and what
@@ -142,8 +167,8 @@ def _accepted(added: Array, weights: Array, found: PairedDifference, level: floa
     if clusters < _least_clusters(level):
         return None
     total = float(added.sum())
-    if total and 0.5 < found.difference / total < 2:  # a sum of effects is not exactly their joint effect
-        added = added * (found.difference / total)
+    if total and 0.5 < difference / total < 2:  # a sum of effects is not exactly their joint effect
+        added = added * (difference / total)
     means = np.round(added / weights, DIGITS)  # errors of rounding are not beyond 1
     if clusters <= ENUMERATED:
         subsets = _subsets(clusters)
@@ -153,12 +178,11 @@ def _accepted(added: Array, weights: Array, found: PairedDifference, level: floa
     else:
         low, high = (_end(added, weights, level, side) for side in (-1, 1))
         low, high = max(low, float(means.min())), min(high, float(means.max()))
-    low, high = min(low, found.difference), max(high, found.difference)
-    assert found.p_value is not None
-    if found.p_value > level:
+    low, high = min(low, difference), max(high, difference)
+    if p_value > level:
         return min(low, 0.0), max(high, 0.0)
-    least = 1e-9 * abs(found.difference)  # of a difference that is not 0
-    return (max(low, least), high) if found.difference > 0 else (low, min(high, -least))
+    least = 1e-9 * abs(difference)  # of a difference that is not 0
+    return (max(low, least), high) if difference > 0 else (low, min(high, -least))
 
 
 @functools.cache

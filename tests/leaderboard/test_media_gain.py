@@ -38,6 +38,7 @@ def cells(found: BenchmarkBoard) -> dict[str, Cell]:
 def test_the_gain_is_the_paired_difference_with_its_interval() -> None:
     found = cells(page(GOOD, POOR, BLIND))
     paired = compare_statistics("accuracy", SEEN, UNSEEN, CLUSTERS)
+    assert paired is not None
     assert list(found) == ["good"]
     assert found["good"].value == pytest.approx((SEEN - UNSEEN)[:, 0].mean())
     assert (found["good"].low, found["good"].high) == (paired.low, paired.high)

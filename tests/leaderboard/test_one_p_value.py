@@ -17,7 +17,8 @@ from medtasks.leaderboard.reading import digest_record
 from medtasks.metrics import get_metric
 from medtasks.results.diagnostics import same_tasks
 from medtasks.results.folder import RunRecord
-from medtasks.results.paired import Paired, PairedScore
+from medtasks.results.paired import Paired
+from medtasks.stats import PairedDifference
 
 TASKS = ("mi_cxr_icr", "kvasir_vqa_x1_level1", "medstreambench_proactive", "med_cmr_mcq_cr")
 
@@ -72,7 +73,7 @@ def test_one_question_has_one_number(task: str) -> None:
     assert seen
 
 
-def same(score: PairedScore, line: Line) -> bool:
+def same(score: PairedDifference, line: Line) -> bool:
     pair = line.pair
     assert pair is not None
     ends = None if pair.low is None or pair.high is None else (pair.low, pair.high)
