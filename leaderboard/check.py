@@ -10,16 +10,16 @@ from pathlib import Path
 
 from medtasks.errors import MedtasksError
 from medtasks.results.folder import read_run
+from medtasks.text import first_names
 from medtasks.validation.findings import Finding, failed
 
-from .check_files import check_beside, check_files, secret_values
-from .check_rules import Submission, problem
-from .check_run import Asked, check_run
-from .check_together import check_together
-from .check_verified import check_learned, check_verified
+from .check_files import Patterns, check_beside, check_files, secret_patterns
+from .check_rules import MOST, Asked, Submission, problem
+from .check_run import check_learned, check_run
 from .collect import find_everything, find_runs
 from .digest import Digest
 from .reading import digest_run
+from .standings import released_share, same_responses
 
 COVERAGE = 0.95
 """Share of a release's records that must be prepared, by default."""
@@ -67,7 +67,7 @@ def check_results(
         UsageError: a path is not a directory.
     """
     asked = Asked(coverage=coverage, demonstration=demonstration, public=public)
-    secrets = secret_values(os.environ if environment is None else environment)
+    secrets = secret_patterns(os.environ if environment is None else environment)
     folders = find_runs(paths)
     findings = list(_around(paths, folders, secrets, asked))
     runs: dict[Path, Digest] = {}
@@ -78,42 +78,82 @@ def check_results(
         findings += found
         if digest is not None:
             runs[folder] = digest
-    findings += check_together(runs)
+    findings += [*_other_data(runs), *_same_model(runs), *_same_responses(runs)]
     if progress is not None:
         progress(len(folders), len(folders))
     return CheckReport(tuple(str(folder) for folder in folders), tuple(findings))
 
 
-def _checked(
-    folder: Path, asked: Asked, rescore: bool, secrets: Mapping[str, str]
-) -> tuple[Digest | None, list[Finding]]:
+def _checked(folder: Path, asked: Asked, rescore: bool, secrets: Patterns) -> tuple[Digest | None, list[Finding]]:
     """The digest (None if the directory cannot be read) and all findings; never raises."""
     try:
         manifest, samples = read_run(folder)
         run = Submission(folder, manifest, samples, digest_run(folder))
-        found = [*check_run(run, asked), *check_verified(run)]
-        if rescore:
-            found += check_learned(run)
+        found = [*check_run(run, asked), *(check_learned(run) if rescore else ())]
     except Exception as error:
-        text = f"{type(error).__name__}: {error}".rstrip(".")
-        unreadable = problem("LB102", folder.name, text, "a run's directory", "restore it, or run again", file=folder)
+        unreadable = problem("LB102", folder.name, f"{type(error).__name__}: {error}".rstrip("."), file=folder)
         if isinstance(error, MedtasksError):  # the message has what was expected, and the fix
             unreadable = replace(unreadable, message=str(error))
-        tasks = frozenset(path.stem for path in (folder / "samples").glob("*.jsonl"))
-        return None, [unreadable, *check_files(folder, folder.name, tasks, secrets)]
-    return run.digest, [*found, *check_files(folder, folder.name, frozenset(manifest.tasks), secrets)]
+        tasks = [path.stem for path in (folder / "samples").glob("*.jsonl")]
+        return None, [unreadable, *check_files(folder, tasks, secrets)]
+    return run.digest, [*found, *check_files(folder, manifest.tasks, secrets)]
 
 
-def _around(
-    paths: Sequence[Path], folders: Sequence[Path], secrets: Mapping[str, str], asked: Asked
-) -> Iterator[Finding]:
+def _around(paths: Sequence[Path], folders: Sequence[Path], secrets: Patterns, asked: Asked) -> Iterator[Finding]:
     """Findings about paths without a run, unreadable directories, and files beside the runs."""
     for path in dict.fromkeys(paths):
         inside = [folder for folder in folders if folder.resolve().is_relative_to(path.resolve())]
         if not inside:
-            fix = "submit the directory …_medtasks that a run writes; `medtasks score --out` makes one of other logs"
-            yield problem("LB101", path.name, "it contains no result directory", "at least one", fix, file=path)
+            yield problem("LB101", path.name, "it contains no result directory", file=path)
         yield from check_beside(path, inside, secrets, asked)
     for one in find_everything(paths).unread:
-        code = "LB104" if one.link else "LB102"
-        yield problem(code, one.path.name, one.found, "a directory that can be read", one.fix, file=one.path)
+        yield problem("LB104" if one.link else "LB102", one.path.name, one.found, fix=one.fix, file=one.path)
+
+
+def _other_data(runs: Mapping[Path, Digest]) -> Iterator[Finding]:
+    """Runs on other data than those with most of the release, or that most runs have."""
+    by_data: dict[str, dict[str, list[Path]]] = {}
+    for folder, digest in runs.items():
+        for benchmark, fingerprint in digest.facts.data.items():
+            by_data.setdefault(benchmark, {}).setdefault(fingerprint, []).append(folder)
+
+    def share(benchmark: str, folders: Sequence[Path]) -> float:
+        entries = [entry for folder in folders for entry in runs[folder].entries.values()]
+        return max((released_share(entry) for entry in entries if entry.benchmark == benchmark), default=0.0)
+
+    for benchmark, found in sorted(by_data.items()):
+        usual = min(found, key=lambda one: (-share(benchmark, found[one]), -len(found[one]), one))
+        expected = f"{usual[:16]} as {len(found[usual])} of {sum(map(len, found.values()))} runs have"
+        for other in sorted(found.keys() - {usual}):
+            for folder in found[other]:
+                field, file = f"data.{benchmark}.fingerprint", folder / "manifest.json"
+                yield problem("LB209", benchmark, other[:16], expected=expected, file=file, field=field)
+
+
+def _same_responses(runs: Mapping[Path, Digest]) -> Iterator[Finding]:
+    """Runs whose responses are those of another model."""
+    folders = {digest.facts.key: folder for folder, digest in runs.items()}
+    for key, copies in same_responses(runs.values()).items():
+        for other, tasks in copies.items():
+            found = f"the responses of {first_names(tasks, MOST)} are those of {folders[other].name}, another model"
+            yield problem("LB212", folders[key].name, found, file=folders[key] / "manifest.json")
+
+
+def _same_model(runs: Mapping[Path, Digest]) -> Iterator[Finding]:
+    """Runs that would replace an older one of the same model: whoever submits a run chooses its model's name."""
+    for folder, digest in runs.items():
+        older = [
+            other.name
+            for other, one in runs.items()
+            if one.model == digest.model
+            and one.facts.digest != digest.facts.digest
+            and (one.facts.created, one.facts.key) < (digest.facts.created, digest.facts.key)
+            and _signatures(one) & _signatures(digest)  # they are comparable
+        ]
+        if older:
+            found = f"a newer run of the model of {first_names(sorted(older), MOST)}, which it would replace"
+            yield problem("LB211", folder.name, found, file=folder / "manifest.json")
+
+
+def _signatures(digest: Digest) -> set[str]:
+    return {signature for entry in digest.entries.values() for signature in entry.signatures.values()}

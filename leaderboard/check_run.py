@@ -1,12 +1,13 @@
-"""Whether a run can be ranked: complete, comparable, sufficiently covered, judged, no leaked answers."""
+"""Whether a run can be ranked: complete, comparable, sufficiently covered, judged, verified, no leaked answers."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 
+from medtasks.metrics.learned import LEARNED
 from medtasks.registry import get_benchmark
+from medtasks.results.learned import with_learned_metrics
 from medtasks.results.manifest import filter_versions
 from medtasks.results.scores import COVERAGE, coverage_text
 from medtasks.results.signature import changed_options
@@ -15,151 +16,120 @@ from medtasks.text import first_names
 from medtasks.validation.findings import Finding, Severity
 from medtasks.validation.rendered import leaks
 
-from .check_rules import MOST, Submission, problem
+from .check_rules import MOST, Asked, Submission, problem
 from .facts import release_coverage
 from .local_data import document_of, is_miniature
 from .standings import protocols_today, released_share
 from .strip import card_of, is_stripped, is_withheld
 from .tables import is_incomplete
+from .verify import other_prompts
 
-
-@dataclass(frozen=True)
-class Asked:
-    """A repository's requirements; see `medtasks.leaderboard.check.check_results`."""
-
-    coverage: float
-    demonstration: bool
-    public: bool
+_TOLERANCE = 1e-3
+"""A learned score depends a little on the others in its batch."""
 
 
 def check_run(run: Submission, asked: Asked) -> Iterator[Finding]:
     """Findings about the run as a whole, and about each of its installed tasks."""
     known = [name for name in run.manifest.tasks if name in run.digest.entries]
     for name in sorted(run.manifest.tasks.keys() - set(known)):
-        found, expected = "no installed package has this task", "one that has"
-        yield problem("LB207", name, found, expected, "install it to have the task shown")
+        yield problem("LB207", name, "no installed package has this task")
     yield from _complete(run, known)
     yield from _data(run, asked)
-    yield from _blind(run, known)
-    yield from _stripped(run, known)
+    yield from _whole_run(run, known)
     for name in known:
         yield from _comparable(run, name)
-        yield from _shareable(run, name, asked)
-        yield from _hidden(run, name)
+        yield from _prompts(run, name, asked)
     yield from _judged(run, known)
+    yield from _verified(run)
 
 
-def _complete(run: Submission, known: list[str]) -> Iterator[Finding]:
-    path = run.manifest_file
+def _complete(run: Submission, known: Sequence[str]) -> Iterator[Finding]:
     limited = {option: value for option in ("limit", "offset") if (value := run.manifest.settings.get(option))}
     for option, value in limited.items():
-        found, fix, field = (
-            f"--{option} {value}".removesuffix(".0"),
-            f"run again without --{option}",
-            f"settings.{option}",
+        found = f"--{option} {value}".removesuffix(".0")
+        yield run.in_manifest(
+            "LB201", run.folder.name, found, f"settings.{option}", fix=f"run again without --{option}"
         )
-        yield problem("LB201", run.folder.name, found, "all documents", fix, file=path, field=field)
-    of_subset: dict[str, list[str]] = {}
-    for name in known:
-        of_subset.setdefault(run.manifest.tasks[name].subset, []).append(name)
-    for subset in sorted(of_subset.keys() - {""}):
-        tasks = of_subset[subset]
+    for subset, tasks in _grouped({name: run.manifest.tasks[name].subset for name in known}).items():
         found, fix = _in_tasks(f"the subset {subset}", tasks), "run again without MEDTASKS_SUBSET"
-        yield problem("LB201", tasks[0], found, "all documents", fix, file=path, field=f"tasks.{tasks[0]}.subset")
+        yield run.in_manifest("LB201", tasks[0], found, f"tasks.{tasks[0]}.subset", fix=fix)
     for name in known:
-        yield from _failed(run, name)
+        facts = run.manifest.tasks[name]
+        if failed := sum(facts.failed.values()):
+            reasons = "; ".join(f"{count:,} × {reason}" for reason, count in list(facts.failed.items())[:MOST])
+            found = f"{failed:,} of {facts.attempted:,} requests have no response ({reasons})"
+            # an error if a score over the others would be incomplete
+            severity = "error" if facts.answered < COVERAGE * facts.attempted else "warning"
+            yield run.in_manifest("LB210", name, found, f"tasks.{name}.failed", severity=severity)
         if run.digest.complete[name] or limited:
             continue
-        attempted, asked = run.manifest.tasks[name].attempted, run.digest.facts.counts[name]["asked"]
-        found = f"{attempted:,} of {asked:,} documents were asked"
-        if attempted == asked:
+        total = run.digest.facts.counts[name]["asked"]
+        found = f"{facts.attempted:,} of {total:,} documents were asked"
+        if facts.attempted == total:
             found = f"{run.digest.entries[name].scores.incomplete:,} streaming items lack some of their rounds"
-        fix, field = "run the task to its end", f"tasks.{name}.answered"
-        yield problem("LB201", name, found, "all documents", fix, file=path, field=field)
+        yield run.in_manifest("LB201", name, found, f"tasks.{name}.answered")
     for name, members in run.manifest.groups.items():
         lacking = sorted(set(leaf_tasks(name)) - set(members)) if name in run.digest.entries else []
         if lacking:
-            found, fix = f"the group lacks {first_names(lacking, MOST)}", "run the whole group to have it ranked"
-            yield problem("LB208", name, found, "all of its tasks", fix, file=path, field=f"groups.{name}")
+            yield run.in_manifest("LB208", name, f"the group lacks {first_names(lacking, MOST)}", f"groups.{name}")
 
 
-def _in_tasks(found: str, tasks: list[str]) -> str:
+def _grouped(texts: Mapping[str, str]) -> dict[str, list[str]]:
+    """Tasks by the text that they have; those without one are left out."""
+    tasks: dict[str, list[str]] = {}
+    for task, text in texts.items():
+        tasks.setdefault(text, []).append(task)
+    return {text: tasks[text] for text in sorted(tasks.keys() - {""})}
+
+
+def _in_tasks(found: str, tasks: Sequence[str]) -> str:
     """What was found in ``tasks``, with their number."""
     return found + f" (in {len(tasks):,} tasks)" * (len(tasks) > 1)
 
 
-def _failed(run: Submission, name: str) -> Iterator[Finding]:
-    """Requests without a response: an error if a score over the others would be incomplete."""
-    facts, path = run.manifest.tasks[name], run.manifest_file
-    failed = sum(facts.failed.values())
-    if not failed:
-        return
-    reasons = "; ".join(f"{count:,} × {reason}" for reason, count in list(facts.failed.items())[:MOST])
-    found = f"{failed:,} of {facts.attempted:,} requests have no response ({reasons})"
-    fix = "repeat the command of the run: it sends only these again"
-    severity: Severity = "error" if facts.answered < COVERAGE * facts.attempted else "warning"
-    yield problem(
-        "LB210", name, found, "a response to each", fix, file=path, field=f"tasks.{name}.failed", severity=severity
-    )
-
-
 def _data(run: Submission, asked: Asked) -> Iterator[Finding]:
-    path = run.manifest_file
+    enough = f"{asked.coverage:.0%} or more"
     for name in run.digest.facts.data:  # not those of packages that are not installed
         facts = run.manifest.data[name]
         prepared, records = release_coverage(run.manifest, name)
         little = not facts.mini and prepared < asked.coverage * records
         if facts.mini or (little and is_miniature(name, facts)):
             if not asked.demonstration:
-                fix, field = "prepare the release and run on it", f"data.{name}.mini"
-                yield problem("LB202", name, "miniature data", "the release", fix, file=path, field=field)
-        elif little:
-            found = f"{prepared:,} of the release's {records:,} records ({prepared / records:.1%})"
-            expected, fix = f"{asked.coverage:.0%} or more", "obtain the missing media, prepare and run again"
-            yield problem("LB204", name, found, expected, fix, file=path, field=f"data.{name}.coverage")
-        else:
-            yield from _items(run, name, asked)
-
-
-def _items(run: Submission, benchmark: str, asked: Asked) -> Iterator[Finding]:
-    """Whole tasks and groups with fewer items than were published, although the data are said to have them."""
-    for name, entry in run.digest.entries.items():
-        share = released_share(entry)
-        whole = run.digest.complete[name] and not any(run.manifest.tasks[leaf].subset for leaf in leaf_tasks(name))
-        if entry.benchmark != benchmark or run.manifest.data[benchmark].mini or not whole:
+                yield run.in_manifest("LB202", name, "miniature data", f"data.{name}.mini")
             continue
-        if share < asked.coverage:
-            found = f"{len(entry.items):,} items, {share:.1%} of the published number"
-            expected, fix = f"{asked.coverage:.0%} or more", "submit the directory as the run wrote it"
-            yield problem("LB204", name, found, expected, fix, file=run.samples_file(name))
+        if little:
+            found = f"{prepared:,} of the release's {records:,} records ({prepared / records:.1%})"
+            yield run.in_manifest("LB204", name, found, f"data.{name}.coverage", expected=enough)
+            continue
+        for task, entry in run.digest.entries.items():
+            share, subset = released_share(entry), any(run.manifest.tasks[leaf].subset for leaf in leaf_tasks(task))
+            if entry.benchmark == name and run.digest.complete[task] and not subset and share < asked.coverage:
+                found = f"{len(entry.items):,} items, {share:.1%} of the published number"
+                fix, file = "submit the directory as the run wrote it", run.samples_file(task)
+                yield problem("LB204", task, found, expected=enough, fix=fix, file=file)
 
 
-def _blind(run: Submission, known: list[str]) -> Iterator[Finding]:
+def _whole_run(run: Submission, known: Sequence[str]) -> Iterator[Finding]:
+    """Blind tasks, and tasks without prompts and responses, which is an error where these may be shared."""
     blind = [name for name in known if run.manifest.tasks[name].blind]
     if blind:
-        found, fix = "prompts were sent without media", "nothing to fix; it is shown beside the model, unranked"
-        field = f"tasks.{blind[0]}.blind"
-        yield problem("LB206", blind[0], _in_tasks(found, blind), "media", fix, file=run.manifest_file, field=field)
-
-
-def _stripped(run: Submission, known: list[str]) -> Iterator[Finding]:
-    """Tasks without prompts and responses: an error where these may be shared."""
-    benchmarks = {name: run.manifest.tasks[name].benchmark for name in known if is_stripped(run.samples[name])}
+        found = _in_tasks("prompts were sent without media", blind)
+        yield run.in_manifest("LB206", blind[0], found, f"tasks.{blind[0]}.blind")
+    stripped = {
+        name: is_withheld(run.manifest.tasks[name].benchmark) for name in known if is_stripped(run.samples[name])
+    }
     for withheld in (False, True):
-        tasks = [name for name, benchmark in benchmarks.items() if is_withheld(benchmark) is withheld]
-        if tasks:
-            severity: Severity = "note" if withheld else "error"
-            fix = "submit the directory as the run wrote it"
+        if tasks := [name for name, one in stripped.items() if one is withheld]:
+            found, file = _in_tasks("neither prompts nor responses", tasks), run.samples_file(tasks[0])
             if withheld:
                 fix = "nothing to fix, but its statistics cannot be checked"
-            found, path = _in_tasks("neither prompts nor responses", tasks), run.samples_file(tasks[0])
-            yield problem("LB305", tasks[0], found, "both", fix, file=path, severity=severity)
+                yield problem("LB305", tasks[0], found, fix=fix, file=file, severity="note")
+            else:
+                yield problem("LB305", tasks[0], found, file=file)
 
 
 def _comparable(run: Submission, name: str) -> Iterator[Finding]:
-    path, facts = run.manifest_file, run.manifest.tasks[name]
-    if facts.blind:
-        return
+    facts = run.manifest.tasks[name]
     today, spec = protocols_today(name), load_spec(name)
     pairs = {
         "task file": (facts.yaml_hash, spec.yaml_hash),
@@ -172,53 +142,86 @@ def _comparable(run: Submission, name: str) -> Iterator[Finding]:
     others = [f"{what} {here!r} instead of {there!r}" for what, (here, there) in pairs.items() if here != there]
     others += [f"--{option} {value!r}" for option, value in changed_options(run.manifest.settings).items()]
     others += [f"back-end's {what}: {value}" for what, value in facts.presentation.items()]
-    if facts.protocol_hash in today and not others:
+    if facts.blind or (facts.protocol_hash in today and not others):
         return
     found = f"{facts.protocol_hash} ({'; '.join(others) or 'other filters, metrics or versions'})"
     expected = f"{' or '.join(sorted(today))}, from the task files installed here"
-    fix = "run with the unchanged task file, or score the directory again if only scoring changed"
-    yield problem("LB203", name, found, expected, fix, file=path, field=f"tasks.{name}.protocol_hash")
+    yield run.in_manifest("LB203", name, found, f"tasks.{name}.protocol_hash", expected=expected)
 
 
-def _shareable(run: Submission, name: str, asked: Asked) -> Iterator[Finding]:
-    """Samples that must not be shared; miniature data may be."""
-    path, samples, facts = run.samples_file(name), run.samples[name], run.manifest.tasks[name]
-    mini = run.manifest.data[facts.benchmark].mini
-    if is_withheld(facts.benchmark) and not mini and not is_stripped(samples):
-        card = card_of(facts.benchmark)
+def _prompts(run: Submission, name: str, asked: Asked) -> Iterator[Finding]:
+    """Samples that must not be shared, but for miniature data, and prompts that show what the benchmark hides."""
+    file, samples, benchmark = run.samples_file(name), run.samples[name], run.manifest.tasks[name].benchmark
+    if is_withheld(benchmark) and not run.manifest.data[benchmark].mini and not is_stripped(samples):
+        card = card_of(benchmark)
         why = card.why if card is not None and card.why else "its package has no board layout that allows more"
         found = f"{len(samples):,} samples with prompts, references and responses ({why.rstrip('.')})"
-        fix = "publish what `medtasks leaderboard strip` leaves, or keep the repository private"
-        expected = "only ids, extracted options and scores"
-        severity: Severity = "error" if asked.public else "warning"
-        yield problem("LB304", name, found, expected, fix, file=path, severity=severity)
-
-
-def _hidden(run: Submission, name: str) -> Iterator[Finding]:
-    """Prompts that show what the benchmark hides (the answer, the evidence, a description of the image)."""
-    path = run.samples_file(name)
-    visible = get_benchmark(run.manifest.tasks[name].benchmark).visible_fields
+        yield problem("LB304", name, found, file=file, severity=None if asked.public else "warning")
+    visible = get_benchmark(benchmark).visible_fields
     leaked = (
         (line, sample, field, text)
-        for line, sample in enumerate(run.samples[name], start=1)
+        for line, sample in enumerate(samples, start=1)
         for field, text in leaks(document_of(sample), visible, sample.prompt)
     )
     for line, sample, field, text in islice(leaked, MOST):
-        found, fix = f"the prompt has {text[:60]!r}", "run again with a template that does not show it"
         where = f"{name}: {sample.sample_id}"
-        yield problem("LB303", where, found, "nothing of it", fix, file=path, line=line, field=field)
+        yield problem("LB303", where, f"the prompt has {text[:60]!r}", file=file, line=line, field=field)
 
 
-def _judged(run: Submission, known: list[str]) -> Iterator[Finding]:
+def _judged(run: Submission, known: Sequence[str]) -> Iterator[Finding]:
     """Scores that are not judged or have too few verdicts; an error for headline scores."""
-    benchmarks = {run.manifest.tasks[name].benchmark for name in known}
-    cards = [card for name in benchmarks if (card := card_of(name)) is not None]
+    cards = filter(None, map(card_of, {run.manifest.tasks[name].benchmark for name in known}))
     headline = {(column.task, column.metric) for card in cards for column in card.headline}
     for name, entry in run.digest.entries.items():
         for metric, score in entry.scores.metrics.items():
             if score.judged is None or not score.samples or not (score.value is None or is_incomplete(score)):
                 continue
             found = coverage_text(score.samples, None, score.judged)
-            fix, path = f"run `medtasks judge {run.folder.name} --judge FILE`", run.folder / "scores.json"
-            severity: Severity = "error" if (name, metric) in headline else "warning"
-            yield problem("LB205", name, found, "all of them", fix, file=path, field=metric, severity=severity)
+            fix, file = f"run `medtasks judge {run.folder.name} --judge FILE`", run.folder / "scores.json"
+            severity: Severity | None = None if (name, metric) in headline else "warning"
+            yield problem("LB205", name, found, fix=fix, file=file, field=metric, severity=severity)
+
+
+def _verified(run: Submission) -> Iterator[Finding]:
+    """What `medtasks.leaderboard.verify` refused, and what it could not verify, other than stripped tasks."""
+    unverifiable: dict[str, str] = {}
+    for task, one in run.digest.verification.items():
+        if one.outcome == "unverifiable" and not is_stripped(run.samples[task]):
+            unverifiable[task] = one.reason
+        others = list(other_prompts(load_spec(task), run.manifest, run.samples[task]))
+        file = run.samples_file(task)
+        for line, sample in others[:MOST]:
+            where = f"{task}: {sample.sample_id}"
+            yield problem("LB403", where, "another prompt", file=file, line=line, field="prompt")
+        if one.outcome == "refused" and not others:
+            yield problem("LB401", task, one.reason, file=file)
+    for why, tasks in _grouped(unverifiable).items():
+        found = f"{first_names(tasks, MOST)} cannot be verified here ({why})"
+        yield run.in_manifest("LB402", run.folder.name, found)
+
+
+def check_learned(run: Submission) -> Iterator[Finding]:
+    """Compute the learned metrics of the run's responses again, and compare."""
+    for task in run.digest.verification:
+        spec, samples, file = load_spec(task), run.samples[task], run.samples_file(task)
+        if not spec.metadata.learned or is_stripped(samples):
+            continue
+        problems: list[str] = []
+        again = with_learned_metrics(spec, samples, problems)
+        for text in problems:
+            yield problem("LB107", task, text.rstrip("."))
+        for name in spec.metadata.learned:
+            claimed = [(line, sample, sample.scores.get(name)) for line, sample in enumerate(samples, start=1)]
+            given = [(line, sample, score) for line, sample, score in claimed if score is not None]
+            if LEARNED[name].unavailable() is not None:
+                if given:
+                    found = f"{len(given):,} samples have it, but it cannot be computed here"
+                    yield problem("LB107", task, found, expected="what it needs", file=file, field=f"scores.{name}")
+                continue
+            for line, sample, score in given:
+                computed = again[line - 1].scores.get(name)
+                if computed is not None and abs(score - computed) > _TOLERANCE:
+                    where, expected = f"{task}: {sample.sample_id}", f"{computed:g} as computed here"
+                    field = f"scores.{name}"
+                    yield problem("LB106", where, f"{score:g}", expected=expected, file=file, line=line, field=field)
+                    break
