@@ -12,7 +12,7 @@ from typer.core import TyperGroup
 
 from medtasks.cli.console import progress, write
 from medtasks.cli.help import plain_help
-from medtasks.data.prepare.options import Missing, Out, References, Workers
+from medtasks.data.prepare import Missing, Out, References, Workers, parameters_of
 from medtasks.registry import all_benchmarks, get_benchmark
 
 if TYPE_CHECKING:
@@ -48,9 +48,8 @@ def _built(name: str, command: PrepareCommand) -> Any:
         for prepared in command.run(progress, **options):
             report(prepared)
 
-    signature = inspect.signature(command.run, eval_str=True)
-    options = list(signature.parameters.values())[1:]
-    run.__signature__ = signature.replace(parameters=options)  # type: ignore[attr-defined]
+    _, *options = parameters_of(command.run)
+    run.__signature__ = inspect.Signature(options)  # type: ignore[attr-defined]
     run.__annotations__ = {option.name: option.annotation for option in options}
     alone = typer.Typer(add_completion=False, rich_markup_mode=None)
     alone.command(name)(run)
@@ -70,7 +69,7 @@ def package(
     workers: Workers = 0,
 ) -> None:
     """Prepare the data of a benchmark from another package."""
-    from medtasks.data.prepare.job import prepare_package
+    from medtasks.data.preparation import prepare_package
 
     with progress("verifying media") as bar:
         prepared = prepare_package(

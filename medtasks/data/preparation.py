@@ -1,50 +1,100 @@
-"""The hidden directory where data are prepared before it replaces the finished one."""
+"""``medtasks prepare``: from records to prepared data.
+
+The work is done in a hidden directory beside the finished one, which it replaces when it is complete; progress is
+logged, so that an interrupted command can be resumed.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import hashlib
 import json
+import os
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypedDict, TypeVar
 
 from pydantic import BaseModel, ValidationError
+from typing_extensions import Unpack
 
 import medtasks
 from medtasks.data.lock import held
 from medtasks.data.manifest import DataManifest, Source, count, covered, differences, fingerprint
 from medtasks.data.media.images import KnownMedia, MediaEntry, index_media
 from medtasks.data.prepared import Prepared, data_root, open_directory
-from medtasks.data.records import Record, is_file_name
-from medtasks.errors import DataError, MediaError, UsageError
+from medtasks.data.records import Record, repeated
+from medtasks.errors import DataError, MediaError, MedtasksError, UsageError
 from medtasks.files import recover_directory, replace_directory
 from medtasks.registry import get_benchmark
 from medtasks.schema import shown
 
+if TYPE_CHECKING:
+    from medtasks.benchmarks.base import Benchmark
+
+Progress = Callable[[int, int], None]
+"""Called with (files verified, files in all)."""
+
+NAMED = 10
 _SUFFIXES = {b"\xff\xd8\xff": ".jpg", b"\x89PNG": ".png"}
 
 T = TypeVar("T", bound=BaseModel)
 
 
+class Options(TypedDict, total=False):
+    """What every preparation can be told; :class:`Preparation` has the meaning and the defaults."""
+
+    references_only: bool
+    workers: int
+    progress: Progress | None
+    mini: bool
+
+
+class PictureOptions(Options, total=False):
+    """Those of a benchmark whose rows are refused unless they have all of their pictures."""
+
+    allow_missing_media: bool
+
+
 class Preparation:
     """A directory beside the finished data, as a context manager that locks these against other preparations.
 
-    The files of an interrupted preparation are reused. The finished data are in ``out``, by default below the data
-    root; with ``references_only`` they come without media.
+    The files of an interrupted preparation are reused.
+
+    Args:
+        benchmark: its name.
+        out: directory of the finished data, by default below the data root.
+        allow_missing_media: whether rows without media are excluded and counted, instead of refused.
+        references_only: whether the data come without media.
+        workers: threads that verify media; 0 chooses a number.
+        progress: told about every verified file.
+        mini: whether these are miniature data.
 
     Raises:
         UsageError: on entering: ``out`` is not prepared data, or has media that data without media would replace; the
             directory cannot be made; or another process prepares ``out``.
     """
 
-    def __init__(self, benchmark: str, out: Path | None, *, references_only: bool = False, mini: bool = False) -> None:
+    def __init__(
+        self,
+        benchmark: str,
+        out: Path | None,
+        *,
+        allow_missing_media: bool = False,
+        references_only: bool = False,
+        workers: int = 0,
+        progress: Progress | None = None,
+        mini: bool = False,
+    ) -> None:
         self.benchmark = get_benchmark(benchmark)
         self.target = (out or data_root() / benchmark).resolve()  # `.` has no name
         self.directory = self.target.with_name(f".{self.target.name}.partial")
+        self.allow_missing_media = allow_missing_media
         self.references_only = references_only
+        self.workers = workers
+        self.progress = progress
         self.mini = mini
         self._images: dict[str, str] = {}
         self._held = ExitStack()
@@ -86,10 +136,8 @@ class Preparation:
         """Store the original bytes of a picture that came with the rows; return its name.
 
         Raises:
-            DataError: the id is not a file name, or already belongs to another picture.
+            DataError: the id already belongs to another picture.
         """
-        if not is_file_name(img_id):
-            raise DataError(f"{where}: field `img_id` is {shown(img_id)}, expected a plain file name; fix the row.")
         suffix = next((suffix for magic, suffix in _SUFFIXES.items() if data.startswith(magic)), ".bin")
         name = f"{img_id}{suffix}"
         digest = hashlib.sha256(data).hexdigest()
@@ -123,7 +171,7 @@ class Preparation:
             yield write
 
     def index(
-        self, root: Path, names: set[str], workers: int, progress: Callable[[int, int], None] | None
+        self, root: Path, names: set[str], progress: Progress | None = None
     ) -> tuple[list[MediaEntry], dict[str, MediaError]]:
         """Verify ``names`` below ``root``, except those that an interrupted pass has verified."""
         known = {media.entry.path: media for media in self.logged("media", KnownMedia)}
@@ -138,7 +186,74 @@ class Preparation:
                 if progress is not None:
                     progress(verified, len(names))
 
-            return index_media(root, names, workers=workers, known=known, done=done)
+            return index_media(root, names, workers=self.workers, known=known, done=done)
+
+    def finish(
+        self,
+        source: Source,
+        records: Sequence[Record],
+        root: Path = Path("media"),
+        *,
+        details: Mapping[str, Mapping[str, int]] | None = None,
+        unavailable: Mapping[str, MediaError] | None = None,
+    ) -> Prepared:
+        """Verify the pictures of ``records`` below ``root`` (unless references only), and write the rows that are left.
+
+        ``unavailable`` are the media that could not be fetched, and why.
+
+        Raises:
+            DataError: there is no record, or none is left.
+            MediaError: pictures are missing or damaged; the first ten are named.
+        """
+        if not records:
+            raise DataError(f"{source.name}: has no row, expected at least one; fetch it again.")
+        root = self.media_root(root)
+        files = self.directory / root
+        names = set() if self.references_only else {name for record in records for name in record.media}
+        failed = {name: error for name, error in (unavailable or {}).items() if name in names}
+        entries, errors = self.index(files, names - failed.keys(), self.progress)
+        errors |= failed
+        if errors and not self.allow_missing_media:
+            raise _refusal(list(errors.values()))
+        left_out = {}
+        for record in records:
+            if bad := [name for name in record.media if name in errors]:
+                there = all((files / name).is_file() for name in bad)
+                left_out[record.sample_id] = "unreadable_image" if there else "missing_image"
+        if len(left_out) == len(records):
+            raise DataError(f"{source.name}: no row is left, because none has a picture; check --images.")
+        return self.without(left_out, source, records, root, entries, details or {})
+
+    def media_root(self, root: Path) -> Path:
+        """The media root for the manifest: relative for miniature data, whose pictures move with it."""
+        if root == Path("media"):
+            return root
+        return Path(os.path.relpath(root, self.directory)) if self.mini else root.resolve()
+
+    def without(
+        self,
+        left_out: Mapping[str, str],
+        source: Source,
+        records: Sequence[Record],
+        root: Path,
+        media: Sequence[MediaEntry],
+        details: Mapping[str, Mapping[str, int]],
+    ) -> Prepared:
+        """:meth:`complete` with the records that are not ``left_out``, a reason by sample id, and with their media."""
+        kept = [record for record in records if record.sample_id not in left_out]
+        used = {name for record in kept for name in record.media}
+        if twice := repeated(records):
+            details = {**details, "oddities": {**details.get("oddities", {}), **twice}}
+        return self.complete(
+            source=source,
+            root=root,
+            records=kept,
+            media=sorted((entry for entry in media if entry.path in used), key=lambda entry: entry.path),
+            excluded=Counter(left_out.values()),
+            excluded_samples=[record.sample_id for record in records if record.sample_id in left_out],
+            details=details,
+            everything=records,
+        )
 
     def complete(
         self,
@@ -149,7 +264,7 @@ class Preparation:
         media: Sequence[MediaEntry],
         excluded: Mapping[str, int],
         excluded_samples: Sequence[str],
-        details: dict[str, dict[str, int]] | None = None,
+        details: Mapping[str, Mapping[str, int]],
         everything: Sequence[Record] = (),
     ) -> Prepared:
         """Write records, media index and manifest, and replace ``target``.
@@ -171,7 +286,7 @@ class Preparation:
             differences=differences(self.benchmark, counts),
             excluded=dict(sorted(excluded.items())),
             excluded_samples=tuple(excluded_samples),
-            details=details or {},
+            details={topic: dict(counts) for topic, counts in details.items()},
             coverage=covered(self.benchmark, everything, records),
             references_only=self.references_only,
             mini=self.mini,
@@ -202,3 +317,54 @@ def _write_lines(path: Path, items: Sequence[Record] | Sequence[MediaEntry]) -> 
         raise DataError(
             f"a string of the records has {error.object[error.start]!r}, half a surrogate pair; fix it in the source."
         ) from error
+
+
+def _refusal(errors: Sequence[MediaError]) -> MediaError:
+    named = " ".join(str(error) for error in errors[:NAMED])
+    rest = f" And {len(errors) - NAMED} more." if len(errors) > NAMED else ""
+    return MediaError(
+        f"{len(errors)} of the pictures cannot be used: {named}{rest} Or leave out and count their rows "
+        "with --allow-missing-media."
+    )
+
+
+def prepare_package(
+    benchmark: Benchmark,
+    source: Path,
+    out: Path | None = None,
+    *,
+    media: Path | None = None,
+    **options: Unpack[PictureOptions],
+) -> Prepared:
+    """Prepare the records that ``benchmark.read(source)`` yields, with media below ``media`` (default: ``source``).
+
+    Raises:
+        UsageError: the source does not exist, or the benchmark cannot read one.
+        DataError: two records share an id, a record is of another type, or reading fails.
+    """
+    if benchmark.read is None:
+        raise UsageError(f"{benchmark.name} cannot read data; its package must set `read` of the Benchmark.")
+    if not source.exists():
+        raise UsageError(f"--source {source}: there is no such file or directory; check the path.")
+    records: list[Record] = []
+    try:
+        for record in benchmark.read(source):
+            if not isinstance(record, benchmark.record):
+                found = type(record).__name__
+                raise DataError(f"{benchmark.name}: read() returned a {found}, expected {benchmark.record.__name__}.")
+            records.append(record)
+    except MedtasksError:
+        raise
+    except Exception as error:
+        raise DataError(
+            f"{source}: the reader of {benchmark.name} failed after {len(records)} records "
+            f"({type(error).__name__}: {error}); check the source, or report it to the package's authors."
+        ) from error
+    twice = sorted(name for name, times in Counter(one.sample_id for one in records).items() if times > 1)
+    if twice:
+        raise DataError(
+            f"{source}: {len(twice)} sample ids are duplicated, such as {shown(twice[0])}; make them unique."
+        )
+    with Preparation(benchmark.name, out, **options) as place:
+        origin = Source(kind="package", name=source.name)
+        return place.finish(origin, records, media or (source if source.is_dir() else source.parent))

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any, TypeGuard, TypeVar
@@ -81,6 +82,7 @@ def with_keys(*keys: str) -> AfterValidator:
 
 
 R = TypeVar("R")
+K = TypeVar("K", bound=Record)
 M = TypeVar("M", bound=ReleaseRow)
 
 
@@ -142,3 +144,33 @@ def is_path_below(value: object) -> TypeGuard[str]:
 def is_file_name(img_id: str) -> bool:
     """Whether an image id can be part of a file name: it must not lead out of the image directory."""
     return re.fullmatch(r"[\w.-]{1,200}", img_id) is not None and not img_id.startswith(".")
+
+
+def distinct(records: Iterable[K]) -> list[K]:
+    """Records with unique ids: duplicates get ``#2``, ``#3``."""
+    times: Counter[str] = Counter()
+    found = []
+    for record in records:
+        times[record.sample_id] += 1
+        number = times[record.sample_id]
+        again = {"sample_id": f"{record.sample_id}#{number}"}
+        found.append(record.model_copy(update=again) if number > 1 else record)
+    return found
+
+
+def repeated(records: Sequence[Record]) -> dict[str, int]:
+    """How many records repeat an earlier one except for the number of `distinct`, as an oddity; empty if none does."""
+    several = {record.sample_id.partition("#")[0] for record in records if "#" in record.sample_id}
+    contents = Counter(
+        record.model_dump_json(exclude={"sample_id"})
+        for record in records
+        if record.sample_id.partition("#")[0] in several
+    )
+    number = contents.total() - len(contents)
+    return {"records that only repeat an earlier one": number} if number else {}
+
+
+def tallies(records: Iterable[Record], *fields: str) -> dict[str, dict[str, int]]:
+    """How often each value of ``fields`` occurs; an empty one is ``(none)``."""
+    rows = list(records)
+    return {field: dict(Counter(getattr(record, field) or "(none)" for record in rows)) for field in fields}

@@ -12,7 +12,7 @@ from typing import Any
 
 from medtasks.benchmarks.base import Benchmark
 from medtasks.benchmarks.documents import task_documents
-from medtasks.data.prepare.job import Progress
+from medtasks.data.preparation import Progress
 from medtasks.errors import MedtasksError, NoRowsError, NotPreparedError
 from medtasks.filters import filter_class
 from medtasks.metrics import Metric

@@ -12,7 +12,7 @@ from typing import Any
 from medtasks.benchmarks.documents import doc_to_messages, pictures, task_documents
 from medtasks.data.media.video import read_index
 from medtasks.data.media.windows import exact
-from medtasks.data.prepare.job import Progress
+from medtasks.data.preparation import Progress
 from medtasks.data.prepared import Prepared
 from medtasks.data.store import open_prepared
 from medtasks.errors import MediaError, MedtasksError

@@ -12,7 +12,7 @@ from medtasks.benchmarks.base import Benchmark
 from medtasks.benchmarks.declared_errors import gold_text
 from medtasks.benchmarks.stages import WITHHELD
 from medtasks.catalog import raised_at, task_files
-from medtasks.data.prepare.job import Progress
+from medtasks.data.preparation import Progress
 from medtasks.data.prepared import is_mini
 from medtasks.data.store import open_prepared
 from medtasks.errors import MedtasksError, NoRowsError, NotPreparedError, UsageError, first_line

@@ -14,8 +14,7 @@ from medtasks.benchmarks.kvasir_vqa_x1.source import KvasirSource, read_parquet,
 from medtasks.data.fetch import FetchSettings, fetch_pictures, is_url
 from medtasks.data.hub import hub_tree
 from medtasks.data.media.images import read_picture
-from medtasks.data.preparation import Preparation
-from medtasks.data.prepare.job import Progress
+from medtasks.data.preparation import Preparation, Progress
 from medtasks.data.records import Where, is_file_name, is_text, wrong
 from medtasks.data.sources import SourceRow
 from medtasks.errors import DataError, MediaError, UsageError

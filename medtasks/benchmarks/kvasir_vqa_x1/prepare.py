@@ -1,17 +1,25 @@
-"""Kvasir-VQA-x1: rows of the release, with or without their pictures, as prepared data."""
+"""Kvasir-VQA-x1: rows of the release, with or without their pictures, as prepared data; and the command."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Annotated
+
+import typer
+from typing_extensions import Unpack
 
 from medtasks.benchmarks.kvasir_vqa_x1.pictures import Given, find_pictures
 from medtasks.benchmarks.kvasir_vqa_x1.records import KvasirRecord, parse_kvasir_row
 from medtasks.benchmarks.kvasir_vqa_x1.source import open_kvasir
+from medtasks.benchmarks.kvasir_vqa_x1.transformed import prepare_transformed
 from medtasks.data.fetch import FetchSettings
-from medtasks.data.preparation import Preparation
-from medtasks.data.prepare.job import PrepareJob, Progress, distinct
+from medtasks.data.preparation import PictureOptions, Preparation, Progress
+from medtasks.data.prepare import Bars, Out
 from medtasks.data.prepared import Prepared
+from medtasks.data.records import distinct
 from medtasks.data.sources import SourceRow
+from medtasks.errors import UsageError
 
 
 def prepare_kvasir(
@@ -19,13 +27,9 @@ def prepare_kvasir(
     out: Path | None = None,
     *,
     images: Path | None = None,
-    allow_missing_media: bool = False,
-    references_only: bool = False,
-    workers: int = 0,
     settings: FetchSettings | None = None,
-    progress: Progress | None = None,
     fetching: Progress | None = None,
-    mini: bool = False,
+    **options: Unpack[PictureOptions],
 ) -> Prepared:
     """Prepare Kvasir-VQA-x1 from ``hub``, a directory, a file or a pattern of files, into ``out`` (default: below the
     data root).
@@ -39,19 +43,18 @@ def prepare_kvasir(
         MediaError: pictures are missing or not whole, and ``allow_missing_media`` is not set.
     """
     opened = open_kvasir(source)
-    with Preparation("kvasir_vqa_x1", out, references_only=references_only, mini=mini) as place:
+    with Preparation("kvasir_vqa_x1", out, **options) as place:
         given = Given(place)
-        records = distinct(_record(item, None if references_only else given) for item in opened.rows)
-        job = PrepareJob(place, opened.source, Path("media"), allow_missing_media, workers, progress)
-        if references_only or not records:
-            return job.finish(records)
+        records = distinct(_record(item, None if place.references_only else given) for item in opened.rows)
+        if place.references_only or not records:
+            return place.finish(opened.source, records)
         names = {record.img_id: record.media[0] for record in records}
         found = find_pictures(list(names), given, opened, images, settings=settings, progress=fetching)
         names |= found.names
-        job.root = found.root
-        job.unavailable = {names[img_id]: error for img_id, error in found.failed.items()}
-        job.source = opened.source.model_copy(update={"images": found.origin})
-        return job.finish([record.model_copy(update={"media": (names[record.img_id],)}) for record in records])
+        records = [record.model_copy(update={"media": (names[record.img_id],)}) for record in records]
+        origin = opened.source.model_copy(update={"images": found.origin})
+        unavailable = {names[img_id]: error for img_id, error in found.failed.items()}
+        return place.finish(origin, records, found.root, unavailable=unavailable)
 
 
 def _record(item: SourceRow, given: Given | None) -> KvasirRecord:
@@ -60,3 +63,46 @@ def _record(item: SourceRow, given: Given | None) -> KvasirRecord:
     if given is not None:
         given.add(record.img_id, item.row.get("image"), item.where)
     return record
+
+
+def run(
+    bars: Bars,
+    source: Annotated[
+        str | None,
+        typer.Option(
+            "--source", help="hub, a directory, a JSONL or Parquet file, or a quoted glob pattern.", show_default=False
+        ),
+    ] = None,
+    images: Annotated[
+        Path | None,
+        typer.Option(
+            "--images",
+            help="Directory of <img_id>.jpg or of the image dataset's Parquet files (default: images/ beside rows).",
+        ),
+    ] = None,
+    out: Out = None,
+    transformed: Annotated[
+        bool, typer.Option("--transformed", help="Create the transformed track of the prepared data, too.")
+    ] = False,
+    variants: Annotated[
+        int,
+        typer.Option("--variants", help="Perturbed copies of each image; only the first is evaluated.", min=1, max=10),
+    ] = 1,
+    **options: Unpack[PictureOptions],
+) -> Iterator[Prepared]:
+    """Prepare Kvasir-VQA-x1 and, with --transformed, its perturbed pictures (without --source: of prepared data)."""
+    if source is None and not transformed:
+        raise UsageError("--source is missing; give hub, a directory or a file (or --transformed for prepared data).")
+    original, beside = None, out
+    if source is not None:
+        with bars("verifying pictures") as bar:
+            options["progress"] = bar
+            original = prepare_kvasir(source, out, images=images, fetching=bar.stage("fetching pictures"), **options)
+        beside = None if out is None else out.with_name(f"{out.name}_transformed")
+        yield original
+    if transformed:
+        with bars("perturbing pictures") as bar:
+            made = prepare_transformed(
+                beside, original=original, variants=variants, workers=options.get("workers", 0), progress=bar
+            )
+        yield made

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from medtasks.benchmarks.kvasir_vqa_x1.perturb import SEED, VARIANTS, VERSION, perturbed_png
 from medtasks.benchmarks.kvasir_vqa_x1.records import KvasirRecord
 from medtasks.data.manifest import Source
 from medtasks.data.media.images import MediaEntry, decoding_threads, read_picture
-from medtasks.data.preparation import Preparation
-from medtasks.data.prepare.job import Progress
+from medtasks.data.preparation import Preparation, Progress
 from medtasks.data.prepared import Prepared
 from medtasks.data.store import open_prepared
 from medtasks.errors import UsageError
@@ -57,43 +56,53 @@ def prepare_transformed(
         raise UsageError(f"--variants is {variants}, expected 1 to {VARIANTS}.")
     source = original or open_prepared("kvasir_vqa_x1")
     records = [record for record in source.records() if isinstance(record, KvasirRecord)]
-    references_only = source.manifest.references_only
-    with Preparation("kvasir_vqa_x1_transformed", out, references_only=references_only, mini=mini) as place:
-        entries = [] if references_only else _variants(place, source, records, variants, workers, progress)
+    with Preparation(
+        "kvasir_vqa_x1_transformed",
+        out,
+        references_only=source.manifest.references_only,
+        workers=workers,
+        progress=progress,
+        mini=mini,
+    ) as place:
         return place.complete(
             source=Source(kind="prepared", name="kvasir_vqa_x1", revision=source.manifest.fingerprint),
             root=Path("media"),
             records=[record.model_copy(update={"media": (_name(record.img_id, 0),)}) for record in records],
-            media=entries,
+            media=[] if place.references_only else _variants(place, source, records, variants),
             excluded=source.manifest.excluded,
             excluded_samples=source.manifest.excluded_samples,
             details={"perturbation": {"seed": SEED, "variants": variants, "version": int(VERSION)}},
         )
 
 
-def _variants(
-    place: Preparation,
-    source: Prepared,
-    records: Sequence[KvasirRecord],
-    variants: int,
-    workers: int,
-    progress: Progress | None,
-) -> list[MediaEntry]:
-    """Make the variants that are missing, and verify all."""
-    files = {record.img_id: record.media[0] for record in records}
-    checksums = {entry.path: entry.sha256 for entry in source.media()}
+def _variants(place: Preparation, source: Prepared, records: Sequence[KvasirRecord], variants: int) -> list[MediaEntry]:
+    """Make the variants that are missing, copy the originals, and verify all."""
+    media = place.directory / "media"
+    originals = {record.img_id: source.media_path(record.media[0]) for record in records}
+    checksums = {source.media_path(entry.path): entry.sha256 for entry in source.media()}
     requested = [
-        _Variant(img_id=img_id, variant=number, original=checksums[name])
-        for img_id, name in sorted(files.items())
+        _Variant(img_id=img_id, variant=number, original=checksums[path])
+        for img_id, path in sorted(originals.items())
         for number in range(variants)
     ]
-    _make(place, source, files, requested, workers, progress)
-    kept = {original_name(img_id): source.media_path(name) for img_id, name in files.items()}
-    (place.directory / "media" / _ORIGINAL).mkdir(parents=True, exist_ok=True)
-    for name, path in kept.items():
-        shutil.copyfile(path, place.directory / "media" / name)
-    names = {*kept, *(one.name for one in requested)}
-    entries, errors = place.index(place.directory / "media", names, workers, None)
+    done = set(place.logged("perturbed", _Variant))
+    missing = [one for one in requested if one not in done or not (media / one.name).is_file()]
+
+    def make(one: _Variant) -> _Variant:
+        path, original = media / one.name, originals[one.img_id]
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(perturbed_png(read_picture(original), str(original), one.seed, one.img_id, one.variant))
+        return one
+
+    with decoding_threads(place.workers) as pool, place.log("perturbed") as log:
+        for number, one in enumerate(pool.map(make, missing), start=1):
+            log(one)
+            if place.progress is not None:
+                place.progress(number, len(missing))
+    (media / _ORIGINAL).mkdir(parents=True, exist_ok=True)
+    for img_id, path in originals.items():
+        shutil.copyfile(path, media / original_name(img_id))
+    entries, errors = place.index(media, {*map(original_name, originals), *(one.name for one in requested)})
     if errors:
         raise next(iter(errors.values()))
     return entries
@@ -109,29 +118,3 @@ def original_name(img_id: str) -> str:
 
 def _name(img_id: str, variant: int) -> str:
     return f"variant{variant}/{img_id}.png"
-
-
-def _make(
-    place: Preparation,
-    source: Prepared,
-    files: dict[str, str],
-    requested: Iterable[_Variant],
-    workers: int,
-    progress: Progress | None,
-) -> None:
-    folder = place.directory / "media"
-    done = set(place.logged("perturbed", _Variant))
-    missing = [one for one in requested if one not in done or not (folder / one.name).is_file()]
-
-    def make(one: _Variant) -> _Variant:
-        original = source.media_path(files[one.img_id])
-        path = folder / one.name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(perturbed_png(read_picture(original), str(original), one.seed, one.img_id, one.variant))
-        return one
-
-    with decoding_threads(workers) as pool, place.log("perturbed") as log:
-        for number, one in enumerate(pool.map(make, missing), start=1):
-            log(one)
-            if progress is not None:
-                progress(number, len(missing))

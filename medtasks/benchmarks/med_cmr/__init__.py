@@ -22,7 +22,7 @@ from medtasks.benchmarks.med_cmr.scoring import (
     process_mcq,
     process_open,
 )
-from medtasks.data.prepare.options import prepare_command
+from medtasks.data.prepare import prepare_command
 from medtasks.registry import Plugin
 
 BENCHMARK = Benchmark(

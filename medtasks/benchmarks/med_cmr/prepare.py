@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
+from typing_extensions import Unpack
 
 from medtasks.benchmarks.med_cmr.records import MedCmrRecord, parse_med_cmr_row
 from medtasks.benchmarks.med_cmr.vocabulary import DIMENSIONS, dimension_of
 from medtasks.data.archive import Published, check_published, extract, open_archive, read_member
 from medtasks.data.hub import hub_file
 from medtasks.data.manifest import Source
-from medtasks.data.preparation import Preparation
-from medtasks.data.prepare.job import PrepareJob, Progress, distinct
-from medtasks.data.prepare.options import Missing, Out, References, Workers
+from medtasks.data.preparation import PictureOptions, Preparation
+from medtasks.data.prepare import Out
 from medtasks.data.prepared import Prepared
-from medtasks.data.records import Where
+from medtasks.data.records import Where, distinct, tallies
 from medtasks.data.sources import read_json_list
 from medtasks.errors import DataError, UsageError, reading
 from medtasks.files import read_regular
@@ -49,11 +48,7 @@ def prepare_med_cmr(
     allow_other_archive: Annotated[
         bool, typer.Option("--allow-other-archive", help="Accept an archive that is not the published one.")
     ] = False,
-    allow_missing_media: Missing = False,
-    references_only: References = False,
-    workers: Workers = 0,
-    progress: Progress | None = None,
-    mini: bool = False,
+    **options: Unpack[PictureOptions],
 ) -> Prepared:
     """Prepare Med-CMR from ``hub``, the published ``dataset.zip``, or the directory it was unpacked into.
 
@@ -69,22 +64,20 @@ def prepare_med_cmr(
     else:
         path = Path(source)
         origin = Source(kind="directory" if path.is_dir() else "archive", name=path.resolve().name)
-    with Preparation("med_cmr", out, references_only=references_only, mini=mini) as place:
+    with Preparation("med_cmr", out, **options) as place:
         if path.is_dir():
             root = path.parent if path.name == "dataset" and not (path / "dataset").is_dir() else path
             records = _records(lambda name: _read(root / name))
         else:
-            digest = check_published(path, PUBLISHED_ARCHIVE, allow_other=allow_other_archive, progress=progress)
+            digest = check_published(path, PUBLISHED_ARCHIVE, allow_other=allow_other_archive, progress=place.progress)
             origin = origin.model_copy(update={"sha256": digest})
             root = Path("media")
             with open_archive(path) as archive:
                 records = _records(lambda name: read_member(archive, name))
-                if not references_only:  # missing pictures are reported when media are verified
+                if not place.references_only:  # missing pictures are reported when media are verified
                     names = {name for record in records for name in record.media}
-                    extract(archive, names, place.directory / "media", progress)
-        job = PrepareJob(place, origin, root, allow_missing_media, workers, progress)
-        job.details = _details(records)
-        return job.finish(records)
+                    extract(archive, names, place.directory / "media", place.progress)
+        return place.finish(origin, records, root, details=_details(records))
 
 
 def _read(path: Path) -> bytes:
@@ -114,18 +107,12 @@ def _records(read: Callable[[str], bytes]) -> list[MedCmrRecord]:
 
 def _details(records: Sequence[MedCmrRecord]) -> dict[str, dict[str, int]]:
     """The release's own vocabularies, and counts of oddities."""
-    fields = ("modality", "organ_system", "subtype", "question_type", "task")
-    topics = {
-        **{field: Counter(getattr(record, field) or "(none)" for record in records) for field in fields},
-        "oddities": Counter(
-            {
-                "rows whose options carry their own letter": sum(record.prefixed > 0 for record in records),
-                "rows that share their index with an earlier one": sum("#" in record.sample_id for record in records),
-                "rows without visual_description": sum(not record.visual_description for record in records),
-                "rows with equal options": sum(
-                    len(set(record.choices.values())) < len(record.choices) for record in records
-                ),
-            }
-        ),
+    equal = sum(len(set(record.choices.values())) < len(record.choices) for record in records)
+    oddities = {
+        "rows whose options carry their own letter": sum(record.prefixed > 0 for record in records),
+        "rows that share their index with an earlier one": sum("#" in record.sample_id for record in records),
+        "rows without visual_description": sum(not record.visual_description for record in records),
+        "rows with equal options": equal,
     }
-    return {topic: dict(sorted(counts.items())) for topic, counts in topics.items()}
+    topics = ("modality", "organ_system", "subtype", "question_type", "task")
+    return {**tallies(records, *topics), "oddities": oddities}

@@ -27,7 +27,7 @@ from medtasks.benchmarks.medstreambench.scoring import (
 )
 from medtasks.benchmarks.medstreambench.table4 import OverallTable4
 from medtasks.benchmarks.streams import of_item
-from medtasks.data.prepare.options import prepare_command
+from medtasks.data.prepare import prepare_command
 from medtasks.registry import Plugin
 
 

@@ -33,6 +33,10 @@ class ChosenFrames:
         """Files that the rounds show, in order, each once."""
         return tuple(dict.fromkeys(name for turn in self.rounds for name in turn.media))
 
+    def of(self, record: MedStreamRecord) -> MedStreamRecord:
+        """The record with these frames; unchanged if it is excluded."""
+        return record if self.excluded else record.model_copy(update={"rounds": self.rounds, "media": self.media})
+
 
 def find_medium(root: Path, path: str) -> str | None:
     """Name below ``root`` of the file or directory that a record calls ``path``; None if it does not exist."""

@@ -6,14 +6,14 @@ scored.
 
 from __future__ import annotations
 
-import os
 import sys
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Annotated
 
 import typer
+from typing_extensions import Unpack
 
 from medtasks.benchmarks.medstreambench.frames import ChosenFrames, choose_in_images, choose_in_video, find_medium
 from medtasks.benchmarks.medstreambench.records import MedStreamRecord, parse_medstream_row
@@ -22,10 +22,10 @@ from medtasks.data.manifest import Source
 from medtasks.data.media.child import Crashed, call_in_child
 from medtasks.data.media.images import MediaEntry, decoding_threads
 from medtasks.data.media.scan import KnownVideo
-from medtasks.data.preparation import Preparation
-from medtasks.data.prepare.job import Progress, distinct, repeated
-from medtasks.data.prepare.options import Out, References, Workers
+from medtasks.data.preparation import Options, Preparation
+from medtasks.data.prepare import Out
 from medtasks.data.prepared import Prepared
+from medtasks.data.records import distinct, tallies
 from medtasks.data.sources import SourceRow, read_json_stream
 from medtasks.errors import DataError, UsageError, reading
 from medtasks.files import read_regular
@@ -46,10 +46,7 @@ def prepare_medstream(
     keep_degenerate: Annotated[
         bool, typer.Option("--keep-degenerate", help="Keep records without a question, or with a placeholder answer.")
     ] = False,
-    references_only: References = False,
-    workers: Workers = 0,
-    progress: Progress | None = None,
-    mini: bool = False,
+    **options: Unpack[Options],
 ) -> Prepared:
     """Prepare MedStreamBench from ``hub`` or a directory of record files, and the directory of upstream media.
 
@@ -63,6 +60,7 @@ def prepare_medstream(
         DataError: a record breaks the format or the temporal contract (file, line, record and field are named), or
             no record is left.
     """
+    references_only = options.get("references_only")
     if not references_only and (media is None or not media.is_dir()):
         found = "is missing" if media is None else f"{media}: not a directory"
         raise UsageError(
@@ -70,49 +68,24 @@ def prepare_medstream(
         )
     files, origin = _files(source)
     records = distinct(_multi_select(record for path in files for record in _parsed(path)))
+    details, root = _details(records), Path("media")
+    left_out: dict[str, str] = {}
     entries: list[MediaEntry] = []
-    with Preparation("medstreambench", out, references_only=references_only, mini=mini) as place:
-        if references_only or media is None:
-            root = Path("media")
-            chosen = {record.sample_id: ChosenFrames(rounds=record.rounds) for record in records}
-        else:
-            media = media.resolve()
-            root = Path(os.path.relpath(media, place.directory)) if mini else media
-            chosen, entries = _frames(records, media, place, workers, progress)
-        kept, excluded, excluded_samples = _asked(records, chosen, keep_degenerate)
-        if not kept:
+    with Preparation("medstreambench", out, **options) as place:
+        if not references_only and media is not None:
+            root = media.resolve()
+            chosen, entries = _frames(records, root, place)
+            records = [chosen[record.sample_id].of(record) for record in records]
+            left_out = {name: one.excluded for name, one in chosen.items() if one.excluded}
+        for record in records:
+            if record.degenerate and not keep_degenerate:
+                left_out[record.sample_id] = "degenerate"
+        if len(left_out) == len(records):
             fix = "keep them with --keep-degenerate" if references_only else f"check --media {media}"
-            reasons = ", ".join(f"{number:,} {reason}" for reason, number in sorted(excluded.items()))
+            counts = sorted(Counter(left_out.values()).items())
+            reasons = ", ".join(f"{number:,} {reason}" for reason, number in counts)
             raise DataError(f"{origin.name}: no record is left: {reasons}; {fix}.")
-        used = {name for record in kept for name in record.media}
-        return place.complete(
-            source=origin,
-            root=root,
-            records=kept,
-            media=sorted((entry for entry in entries if entry.path in used), key=lambda entry: entry.path),
-            excluded=excluded,
-            excluded_samples=excluded_samples,
-            details=_details(records),
-            everything=records,
-        )
-
-
-def _asked(
-    records: Sequence[MedStreamRecord], chosen: Mapping[str, ChosenFrames], keep_degenerate: bool
-) -> tuple[list[MedStreamRecord], Counter[str], list[str]]:
-    """The records that can be asked, with their frames; the others by reason, and their ids."""
-    excluded: Counter[str] = Counter()
-    excluded_samples: list[str] = []
-    kept: list[MedStreamRecord] = []
-    for record in records:
-        result = chosen[record.sample_id]
-        reason = "degenerate" if record.degenerate and not keep_degenerate else result.excluded
-        if reason:
-            excluded[reason] += 1
-            excluded_samples.append(record.sample_id)
-        else:
-            kept.append(record.model_copy(update={"rounds": result.rounds, "media": result.media}))
-    return kept, excluded, excluded_samples
+        return place.without(left_out, origin, records, place.media_root(root), entries, details)
 
 
 def _files(source: str) -> tuple[list[Path], Source]:
@@ -151,9 +124,9 @@ def _multi_select(records: Iterable[MedStreamRecord]) -> list[MedStreamRecord]:
 
 
 def _frames(
-    records: Sequence[MedStreamRecord], media: Path, place: Preparation, workers: int, progress: Progress | None
+    records: Sequence[MedStreamRecord], media: Path, place: Preparation
 ) -> tuple[dict[str, ChosenFrames], list[MediaEntry]]:
-    """The frames of every record by its id, and the entries of their media; the same for any ``workers``."""
+    """The frames of every record by its id, and the entries of their media; the same for any number of workers."""
     by_path: dict[str, list[MedStreamRecord]] = {}
     for record in records:
         by_path.setdefault(record.media_path, []).append(record)
@@ -174,14 +147,14 @@ def _frames(
             crashed[name] = str(error)
             return {record.sample_id: ChosenFrames("unreadable_media") for record in by_path[path]}, [], None
 
-    with decoding_threads(workers) as pool, place.log("videos") as log:
+    with decoding_threads(place.workers) as pool, place.log("videos") as log:
         for number, (frames, found, video) in enumerate(pool.map(examine, sorted(by_path)), start=1):
             chosen.update(frames)
             entries += found
             if video is not None and known.get(video.entry.path) != video:
                 log(video)
-            if progress is not None:
-                progress(number, len(by_path))
+            if place.progress is not None:
+                place.progress(number, len(by_path))
     for name, ended in sorted(crashed.items()):
         print(
             f"medtasks: {media / name}: crashes the video decoder ({ended}); its records are left out.", file=sys.stderr
@@ -204,12 +177,6 @@ def _details(records: Sequence[MedStreamRecord]) -> dict[str, dict[str, int]]:
         record.question_type == "open" and record.task_mode == "single_turn" and not record.rounds[0].answerable
         for record in records
     )
-    oddities.update(repeated(records))
-    topics: dict[str, Counter[str]] = {
-        "dataset": Counter(record.dataset for record in records),
-        "task": Counter(record.source_task for record in records),
-        "label_source": Counter(record.label_source or "(none)" for record in records),
-        "question_type": Counter(record.question_type for record in records),
-        "oddities": oddities,
-    }
-    return {topic: dict(sorted(counts.items())) for topic, counts in topics.items()}
+    topics = tallies(records, "dataset", "source_task", "label_source", "question_type")
+    topics["task"] = topics.pop("source_task")
+    return {**topics, "oddities": dict(oddities)}

@@ -18,7 +18,7 @@ from medtasks.benchmarks.mi_cxr.mini import ROW_FILES, write_mi_cxr_source
 from medtasks.benchmarks.mi_cxr.prepare import prepare_mi_cxr
 from medtasks.benchmarks.mi_cxr.records import OPTIONS, MiCxrRecord
 from medtasks.benchmarks.mi_cxr.scoring import BREAKDOWNS, process_report, process_results
-from medtasks.data.prepare.options import prepare_command
+from medtasks.data.prepare import prepare_command
 from medtasks.registry import Plugin
 
 BENCHMARK = Benchmark(

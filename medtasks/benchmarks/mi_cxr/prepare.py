@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from typing_extensions import Unpack
 
 from medtasks.benchmarks.mi_cxr.records import parse_mi_cxr_row
 from medtasks.data.manifest import Source
-from medtasks.data.preparation import Preparation
-from medtasks.data.prepare.job import PrepareJob, Progress
-from medtasks.data.prepare.options import Missing, Out, References, Workers
+from medtasks.data.preparation import PictureOptions, Preparation
+from medtasks.data.prepare import Out
 from medtasks.data.prepared import Prepared
 from medtasks.data.records import Record
 from medtasks.data.sources import read_jsonl
@@ -24,12 +24,7 @@ def prepare_mi_cxr(
         Path | None, typer.Option("--images", help="Root of MIMIC-CXR-JPG, which holds files/.", show_default=False)
     ] = None,
     out: Out = None,
-    *,
-    allow_missing_media: Missing = False,
-    references_only: References = False,
-    workers: Workers = 0,
-    progress: Progress | None = None,
-    mini: bool = False,
+    **options: Unpack[PictureOptions],
 ) -> Prepared:
     """Prepare MI-CXR from its row files (the ICR variant's may be one of them) and the MIMIC-CXR-JPG root.
 
@@ -40,7 +35,7 @@ def prepare_mi_cxr(
     """
     if not rows:
         raise UsageError("--rows is missing; give micxr_test.jsonl.")
-    if images is None and not references_only:
+    if images is None and not options.get("references_only"):
         raise UsageError(
             "--images is missing; give the MIMIC-CXR-JPG root that holds files/ (or --references-only, which is "
             "enough for scoring)."
@@ -60,6 +55,5 @@ def prepare_mi_cxr(
             seen[record.sample_id] = str(item.where)
             records.append(record)
     source = Source(kind="file", name="+".join(path.name for path in rows))
-    root = Path("media") if images is None else images.resolve()
-    with Preparation("mi_cxr", out, references_only=references_only, mini=mini) as place:
-        return PrepareJob(place, source, root, allow_missing_media, workers, progress).finish(records)
+    with Preparation("mi_cxr", out, **options) as place:
+        return place.finish(source, records, images or Path("media"))

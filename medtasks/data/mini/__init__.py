@@ -10,7 +10,7 @@ from pathlib import Path
 
 from medtasks.cache import writable_cache
 from medtasks.catalog import raised_in
-from medtasks.data.prepare.job import prepare_package
+from medtasks.data.preparation import prepare_package
 from medtasks.errors import MedtasksError, UsageError, first_line
 from medtasks.files import temporary_beside
 from medtasks.registry import all_benchmarks, benchmark_owner, get_benchmark

@@ -6,15 +6,13 @@ import inspect
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Protocol, get_origin
+from typing import Annotated, Any, Protocol, get_args, get_origin, get_type_hints
 
 import typer
 
 from medtasks.benchmarks.base import PrepareCommand
-
-if TYPE_CHECKING:
-    from medtasks.data.prepare.job import Progress
-    from medtasks.data.prepared import Prepared
+from medtasks.data.preparation import Preparation, Progress
+from medtasks.data.prepared import Prepared
 
 
 class Bar(Protocol):
@@ -33,6 +31,8 @@ Out = Annotated[
     Path | None,
     typer.Option("--out", help="Directory to prepare into (default: below MEDTASKS_DATA).", show_default=False),
 ]
+
+
 Missing = Annotated[bool, typer.Option("--allow-missing-media", help="Leave out rows without pictures and count them.")]
 References = Annotated[
     bool,
@@ -41,6 +41,18 @@ References = Annotated[
     ),
 ]
 Workers = Annotated[int, typer.Option("--workers", help="Threads that verify pictures; 0 chooses a number.", min=0)]
+_SHARED = {"allow_missing_media": Missing, "references_only": References, "workers": Workers}
+
+
+def parameters_of(function: Callable[..., Any]) -> Iterator[inspect.Parameter]:
+    """The parameters of ``function``, with command options in place of ``**options: Unpack[Options]``."""
+    for parameter in inspect.signature(function, eval_str=True).parameters.values():
+        if parameter.kind is not parameter.VAR_KEYWORD:
+            yield parameter
+            continue
+        accepted = get_type_hints(get_args(parameter.annotation)[0])
+        defaults = inspect.signature(Preparation).parameters
+        yield from (defaults[name].replace(annotation=_SHARED[name]) for name in _SHARED if name in accepted)
 
 
 def prepare_command(prepare: Callable[..., Prepared], title: str, *examples: str) -> PrepareCommand:
@@ -54,9 +66,8 @@ def prepare_command(prepare: Callable[..., Prepared], title: str, *examples: str
             prepared = prepare(progress=bar, **options)
         yield prepared
 
-    signature = inspect.signature(prepare, eval_str=True)
     first = next(iter(inspect.signature(run).parameters.values()))
-    options = (one for one in signature.parameters.values() if get_origin(one.annotation) is Annotated)
-    run.__signature__ = signature.replace(parameters=[first, *options])  # type: ignore[attr-defined]
+    options = [one for one in parameters_of(prepare) if get_origin(one.annotation) is Annotated]
+    run.__signature__ = inspect.Signature([first, *options])  # type: ignore[attr-defined]
     run.__doc__ = (prepare.__doc__ or "").partition("\n\n")[0]
     return PrepareCommand(run, examples)
