@@ -39,7 +39,8 @@ from medtasks.benchmarks.kvasir_vqa_x1.documents import documents
 from medtasks.benchmarks.kvasir_vqa_x1.records import AtomicPair, KvasirRecord
 from medtasks.benchmarks.kvasir_vqa_x1.vocabulary import ATOMIC_QUESTIONS
 from medtasks.cache import cache_root
-from medtasks.metrics import LEXICAL, get_metric, wordnet
+from medtasks.metrics import wordnet
+from medtasks.metrics.registry import LEXICAL, get_metric
 from medtasks.results.folder import RunRecord, write_run
 from medtasks.results.manifest import DataFacts, RunManifest, task_facts, versions
 from medtasks.results.samples import Sample

@@ -17,9 +17,9 @@ from pathlib import Path
 
 import numpy as np
 
-from medtasks.metrics import get_metric
 from medtasks.metrics.base import Array
-from medtasks.stats import cluster_bootstrap
+from medtasks.metrics.registry import get_metric
+from medtasks.stats.bootstrap import cluster_bootstrap
 from medtasks.stats.flips import _exact, _saddlepoint
 from medtasks.stats.student import student_quantile
 

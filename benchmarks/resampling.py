@@ -20,9 +20,11 @@ from lexical_scoring import Row, generate
 from medtasks.leaderboard.board import BoardColumn
 from medtasks.leaderboard.rankings import rank_models
 
-from medtasks.metrics import LEXICAL, corpus_score, get_metric, lexical_statistics
+from medtasks.metrics.aggregate import corpus_score
 from medtasks.metrics.base import Array
-from medtasks.stats import cluster_bootstrap, joint_resamples
+from medtasks.metrics.batch import lexical_statistics
+from medtasks.metrics.registry import LEXICAL, get_metric
+from medtasks.stats.bootstrap import cluster_bootstrap, joint_resamples
 
 TOLERANCE = 1e-9
 SEED = 0

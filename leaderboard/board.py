@@ -105,7 +105,7 @@ class Ranked(_Frozen):
 
 class Pair(_Frozen):
     """``first`` - ``second`` on the items that both have, with its 95 % interval; ``p_value`` of the cluster sign-flip
-    test (`medtasks.stats.paired_difference`), ``p_holm`` after Holm's correction over all pairs of the ranking.
+    test (`medtasks.stats.paired.paired_difference`), ``p_holm`` after Holm's correction over all pairs of the ranking.
     ``wins`` and ``losses`` count items that only the first, or only the second, has right (for accuracies).
     ``reason`` says why there is no interval or test; ``warning`` is about too few ``clusters``. ``standard_error`` is
     not in the JSON."""

@@ -7,8 +7,8 @@ import re
 from collections.abc import Callable, Iterable
 
 from medtasks.benchmarks.card import ALL_GROUPS, Column
-from medtasks.metrics import get_metric
 from medtasks.metrics.item_metrics import SIGNED
+from medtasks.metrics.registry import get_metric
 
 from .board import BoardColumn, Unit
 

@@ -13,7 +13,7 @@ from medtasks.results.column import without_value
 from medtasks.results.folder import RunRecord, read_run
 from medtasks.results.paired import compare_statistics
 from medtasks.results.signature import differences
-from medtasks.stats import detectable_difference
+from medtasks.stats.student import detectable_difference
 from medtasks.text import first_names
 
 from .board import Pair, Unit
@@ -100,7 +100,7 @@ def compare_runs(
     metric: str | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Comparison:
-    """Compare two runs item by item in every score that both have, with `medtasks.stats.paired_difference`.
+    """Compare two runs item by item in every score that both have, with `medtasks.stats.paired.paired_difference`.
 
     Args:
         first: digest of a run.

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from scipy.stats import binomtest, wilcoxon
 
 from medtasks.errors import UsageError
-from medtasks.metrics import get_metric
+from medtasks.metrics.registry import get_metric
 from medtasks.spec import leaf_tasks, load_spec
 from medtasks.text import first_names
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from medtasks.benchmarks.card import Column
-from medtasks.metrics.confidence import BINS, CONFIDENCE_NAMES, CalibrationError
+from medtasks.metrics.confidence import BINS, CONFIDENCE_NAMES, ECE
 from medtasks.results.signature import format_signature, parse_signature
 from medtasks.spec import load_spec
 
@@ -17,7 +17,6 @@ from .standings import Standings
 from .tables import Tables
 
 NAME = "confidence"
-ECE = CalibrationError.name
 _LABELS = dict(
     zip(
         CONFIDENCE_NAMES,

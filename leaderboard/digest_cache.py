@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from medtasks.files import canonical_json
-from medtasks.metrics import get_metric
+from medtasks.metrics.registry import get_metric
 from medtasks.results.run_tables import RunTables
 from medtasks.results.scores import Scores
 from medtasks.results.table import ItemTable

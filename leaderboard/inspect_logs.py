@@ -10,7 +10,7 @@ from typing import Any
 from medtasks.benchmarks.all_cards import all_cards
 from medtasks.errors import MedtasksError, UsageError, first_line
 from medtasks.files import short_hash
-from medtasks.metrics import get_metric
+from medtasks.metrics.registry import get_metric
 from medtasks.results.folder import folder_digest, read_run
 from medtasks.results.manifest import RunManifest
 from medtasks.results.run import pooled_scores

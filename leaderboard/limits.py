@@ -12,10 +12,9 @@ import numpy as np
 from pydantic import BaseModel
 
 from medtasks.errors import DataError
-from medtasks.metrics import get_metric
 from medtasks.metrics.base import Array, MeanMetric
 from medtasks.metrics.learned import LEARNED
-from medtasks.metrics.registry import is_ours
+from medtasks.metrics.registry import get_metric, is_ours
 from medtasks.results.samples import Sample
 from medtasks.results.scores import Scores
 

@@ -8,8 +8,8 @@ import statistics
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from medtasks.metrics import get_metric
-from medtasks.metrics.error_rate import ErrorRate
+from medtasks.metrics.item_metrics import ErrorRate
+from medtasks.metrics.registry import get_metric
 from medtasks.spec import leaf_tasks
 
 from .board import BenchmarkBoard, BoardColumn, ModelFacts, SizeCorrelation, TypeMeans

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from medtasks.metrics.base import Array
 from medtasks.results.column import without_value
-from medtasks.stats import PairedDifference, few_clusters, holm
+from medtasks.stats.paired import PairedDifference, few_clusters, holm
 
 from .board import Pair
 

@@ -13,10 +13,11 @@ from medtasks.benchmarks.all_cards import all_cards
 from medtasks.benchmarks.base import Document
 from medtasks.benchmarks.subset import Subset
 from medtasks.errors import UsageError
-from medtasks.metrics import get_metric
+from medtasks.metrics.registry import get_metric
 from medtasks.results.column import without_value
 from medtasks.spec import leaf_tasks, load_spec
-from medtasks.stats import clustered_score, detectable_difference
+from medtasks.stats.paired import clustered_score
+from medtasks.stats.student import detectable_difference
 
 from .columns import unit_of
 from .compare import compare_runs

@@ -11,20 +11,14 @@ import numpy as np
 import numpy.typing as npt
 
 from medtasks.errors import UsageError
-from medtasks.metrics import get_metric, totals
+from medtasks.metrics.aggregate import totals
 from medtasks.metrics.base import Array
+from medtasks.metrics.registry import get_metric
 from medtasks.results.column import without_value
-from medtasks.stats import (
-    ClusteredScore,
-    PairedDifference,
-    clustered_score,
-    compact_letters,
-    detectable_difference,
-    few_clusters,
-    joint_resamples,
-    paired_difference,
-    rank_intervals,
-)
+from medtasks.stats.bootstrap import joint_resamples
+from medtasks.stats.paired import ClusteredScore, PairedDifference, clustered_score, few_clusters, paired_difference
+from medtasks.stats.ranks import compact_letters, rank_intervals
+from medtasks.stats.student import detectable_difference
 
 from .board import BoardColumn, Pair, Ranked, Ranking
 from .pairs import CONFIDENCE, LEVEL, SEED, pair_of, with_holm

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from medtasks.files import canonical_json
-from medtasks.metrics import get_metric
 from medtasks.metrics.base import Array
+from medtasks.metrics.registry import get_metric
 from medtasks.registry import get_benchmark
 from medtasks.results.manifest import frame_settings, protocol_hash
 from medtasks.results.scores import MetricScore

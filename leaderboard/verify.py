@@ -15,7 +15,7 @@ from medtasks.benchmarks.base import FAILED, Document
 from medtasks.benchmarks.stages import asked_prompt
 from medtasks.errors import DataError, MedtasksError, NotPreparedError, first_line
 from medtasks.files import canonical_json
-from medtasks.metrics import get_metric
+from medtasks.metrics.registry import get_metric
 from medtasks.results.manifest import RubricFacts, RunManifest, TaskFacts
 from medtasks.results.rescore import facts_today
 from medtasks.results.samples import Sample

@@ -32,7 +32,7 @@ from medtasks.filters.option_letter import option_status
 from medtasks.filters.presence import count_of, said_of
 from medtasks.filters.thinking import strip_thinking
 from medtasks.metrics.base import MeanMetric, Metric, MetricUnavailableError, sign
-from medtasks.metrics.error_rate import NO_OPTION, ErrorRate
+from medtasks.metrics.item_metrics import NO_OPTION, ErrorRate
 from medtasks.registry import FilterInfo, Plugin
 from medtasks.rubrics.scales import Aspect, Rubric
 

@@ -89,14 +89,14 @@ class _Keys(BaseModel):
 
 
 ORDER_METRICS = ("circular_accuracy", "rotation_consistency", "letter_preference")
-"""Scores that every task with ``metadata.options`` has (`medtasks.metrics.option_order`)."""
+"""Scores that every task with ``metadata.options`` has (`medtasks.metrics.variants`)."""
 
 ROTATED = "medtasks.benchmarks.rotations"
 """The module whose attribute ``TASK`` is the rows of such a task."""
 
 
 PROMPT_METRICS = ("worst_prompt", "best_prompt", "prompt_spread", "prompt_agreement")
-"""Scores that every task with ``metadata.prompts`` has (`medtasks.metrics.prompt_sensitivity`)."""
+"""Scores that every task with ``metadata.prompts`` has (`medtasks.metrics.variants`)."""
 
 MOST_PROMPTS = 10
 """The largest number of prompts."""

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from medtasks.stats import normalised_ranks
+from medtasks.stats.ranks import normalised_ranks
 
 from ..board import BenchmarkBoard, Board, BoardColumn, BoardPlot, ModelReliability
 from ..numbers import MINUS, difference

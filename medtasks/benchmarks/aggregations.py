@@ -14,8 +14,10 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from medtasks.metrics import LEXICAL, MetricUnavailableError, corpus_score, get_metric, lexical_statistics
-from medtasks.metrics.base import Array, Metric
+from medtasks.metrics.aggregate import corpus_score
+from medtasks.metrics.base import Array, Metric, MetricUnavailableError
+from medtasks.metrics.batch import lexical_statistics
+from medtasks.metrics.registry import LEXICAL, get_metric
 from medtasks.registry import wrong_return
 
 

@@ -12,7 +12,7 @@ from medtasks.benchmarks.card_check import HEADLINE, card_columns, card_left_out
 from medtasks.benchmarks.columns import error_columns, kinds_of_error
 from medtasks.benchmarks.declared_errors import declared_rates
 from medtasks.errors import MedtasksError
-from medtasks.metrics.error_rate import ErrorRate
+from medtasks.metrics.item_metrics import ErrorRate
 from medtasks.registry import all_benchmarks, benchmark_owner, get_benchmark, loaded_cards
 from medtasks.spec import TaskSpec, leaf_tasks, load_spec, load_specs
 

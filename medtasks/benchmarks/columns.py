@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from medtasks.benchmarks.card import ALL_GROUPS, CardTable, Column, Plot
-from medtasks.metrics.error_rate import ErrorRate
+from medtasks.metrics.item_metrics import ErrorRate
 from medtasks.task_model import prompt_metric
 
 

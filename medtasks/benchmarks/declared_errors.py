@@ -18,7 +18,7 @@ from medtasks.benchmarks.rotations import selected_option, unlettered
 from medtasks.catalog import owner_of
 from medtasks.errors import MedtasksError
 from medtasks.metrics.closed_answer import normalise
-from medtasks.metrics.error_rate import ErrorRate, declared_rate
+from medtasks.metrics.item_metrics import ErrorRate, declared_rate
 from medtasks.metrics.registry import registered_metric
 from medtasks.packages import TaskPackage
 from medtasks.spec import leaf_tasks, load_spec, load_specs

@@ -1,6 +1,6 @@
 """Kinds of error: what a benchmark's gold structure tells about wrong answers, counted in the items of a score.
 
-A benchmark declares the rates (`medtasks.metrics.error_rate.ErrorRate`) and one function that lists the cases of an
+A benchmark declares the rates (`medtasks.metrics.item_metrics.ErrorRate`) and one function that lists the cases of an
 item. Groups and tasks name the rates in ``metadata.pooled``, as any metric over whole items.
 """
 
@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from medtasks.benchmarks.base import FAILED, Benchmark, Derived, Item, Value
 from medtasks.errors import DataError
-from medtasks.metrics.error_rate import NO_OPTION, ErrorRate
+from medtasks.metrics.item_metrics import NO_OPTION, ErrorRate
 
 
 class Case(NamedTuple):

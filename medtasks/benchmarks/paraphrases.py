@@ -15,8 +15,8 @@ from medtasks.benchmarks.base import FAILED, Benchmark, Document, SampleView, Va
 from medtasks.benchmarks.documents import Rows, task_rows
 from medtasks.benchmarks.rotations import plain_task, selected_option, share
 from medtasks.errors import UsageError
-from medtasks.metrics import get_metric
-from medtasks.metrics.prompt_sensitivity import AGREEMENT, BEST, SPREAD, WORST, ChosenPrompt, half_of
+from medtasks.metrics.registry import get_metric
+from medtasks.metrics.variants import AGREEMENT, BEST, SPREAD, WORST, half_of, prompt_statistics
 from medtasks.spec import load_spec
 from medtasks.task_model import Metadata, prompt_metric
 
@@ -93,7 +93,7 @@ def prompt_scores(
     rows = [one.statistics for one in each if one.statistics is not None]
     over = Value(failed=failed)
     if len(rows) == len(each):
-        found = ChosenPrompt(BEST, best=True).item_statistics(rows, document["prompt_half"])
+        found = prompt_statistics(rows, document["prompt_half"])
         over = Value(statistics=tuple(found.tolist()))
     values = dict.fromkeys((WORST, BEST, SPREAD), over)
     if benchmark.options or document.get("options"):

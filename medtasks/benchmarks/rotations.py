@@ -20,11 +20,9 @@ from medtasks.benchmarks.base import FAILED, Benchmark, Document, SampleView, Va
 from medtasks.benchmarks.documents import Rows, task_rows
 from medtasks.errors import UsageError
 from medtasks.metrics.closed_answer import closed_answer_matches
-from medtasks.metrics.option_order import POSITIONS, LetterPreference
+from medtasks.metrics.variants import CIRCULAR, CONSISTENCY, POSITIONS, PREFERENCE, letter_statistics
 from medtasks.spec import TaskSpec, load_spec
-from medtasks.task_model import ORDER_METRICS, Metadata, OptionOrder
-
-CIRCULAR, CONSISTENCY, PREFERENCE = ORDER_METRICS
+from medtasks.task_model import Metadata, OptionOrder
 
 
 def __getattr__(name: str) -> Rows:
@@ -144,7 +142,7 @@ def _preference(benchmark: Benchmark, letters: Sequence[str], answers: Sequence[
     names = benchmark.options or letters
     places = [names.index(letter) for letter in letters]
     found = [(places[chosen], places[correct]) for chosen, correct in answers]
-    return Value(statistics=tuple(LetterPreference().item_statistics(found, places).tolist()))
+    return Value(statistics=tuple(letter_statistics(found, places).tolist()))
 
 
 def _answer(benchmark: Benchmark, view: SampleView) -> tuple[int, int] | None:

@@ -10,15 +10,11 @@ from typing import Any
 import numpy as np
 
 from medtasks.benchmarks.base import FAILED, Item, SampleView, Value
-from medtasks.metrics import (
-    ITEM_METRICS,
-    Stream,
-    StreamRound,
-    corpus_score,
-    get_metric,
-    streaming,
-)
-from medtasks.metrics.item_metrics import ItemMetric
+from medtasks.metrics import streaming
+from medtasks.metrics.aggregate import corpus_score
+from medtasks.metrics.item_metrics import ITEM_METRICS, ItemMetric
+from medtasks.metrics.registry import get_metric
+from medtasks.metrics.streaming import Stream, StreamRound
 from medtasks.spec import load_spec
 from medtasks.task_model import Timing
 

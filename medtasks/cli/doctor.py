@@ -156,8 +156,8 @@ def _backends(models: Sequence[str]) -> list[Check]:
 
 
 def _metrics() -> list[Check]:
-    from medtasks.metrics import get_metric
     from medtasks.metrics.meteor import NO_SPLITTER, sentence_splitter
+    from medtasks.metrics.registry import get_metric
 
     meteor = get_metric("meteor")
     reason = meteor.unavailable()

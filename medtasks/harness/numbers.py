@@ -25,7 +25,7 @@ def replace_numbers(results: dict[str, Any], run: CollectedRun) -> None:
 
     The harness sums floating-point numbers in the order in which processes deliver them, so its last digits vary.
     """
-    from medtasks.metrics import get_metric
+    from medtasks.metrics.registry import get_metric
 
     directions = results.setdefault("higher_is_better", {})
     for name, scores in {**run.tasks, **run.groups}.items():

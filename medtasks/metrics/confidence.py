@@ -6,16 +6,16 @@ is an exact function of how often each case occurs. Answers with the same percen
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Sequence
+from functools import cache, partial
 from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
 from medtasks.errors import UsageError
-from medtasks.metrics.base import Array, sign
-from medtasks.metrics.item_metrics import ItemMetric, OverItems, means, sum_in_order
+from medtasks.metrics.base import Array
+from medtasks.metrics.item_metrics import ItemMetric, ItemScore, means, sum_in_order
 
 LEVELS = 101
 """Confidences from 0 to 100 percent."""
@@ -28,7 +28,7 @@ REASONS = ("no_probabilities", "no_answer", "no_letter_token", "missing", "sever
 """Why an answer has no confidence that is compared with right and wrong (`medtasks.results.confidence`)."""
 
 
-@functools.cache
+@cache
 def case(percent: int, *, right: bool) -> tuple[float, ...]:
     """Statistics of one item: by percent, the number of items, then the number of right ones.
 
@@ -44,7 +44,6 @@ def case(percent: int, *, right: bool) -> tuple[float, ...]:
 
 def cases(totals: Array) -> tuple[Array, Array]:
     """Numbers of items and of right ones by percent, each ``(..., 101)``."""
-    totals = np.asarray(totals, dtype=np.float64)
     return totals[..., :LEVELS], totals[..., LEVELS:]
 
 
@@ -56,60 +55,43 @@ def _occurring(totals: Array) -> tuple[Array, Array, npt.NDArray[np.int64]]:
     return counts[..., occurs], right[..., occurs], PERCENT[occurs]
 
 
-class _OverCases(OverItems):
-    """A score of totals ``(..., 202)``; NaN without an item."""
-
-    width = 2 * LEVELS
-
-    def score(self, totals: Array) -> Array:
-        """Scores ``(...)`` of totals ``(..., 202)``."""
-        raise NotImplementedError
-
-
-class CalibrationError(_OverCases):
-    """Expected calibration error: over 15 bins of equal width, the mean of abs(accuracy - mean confidence), weighted by
-    the number of answers (Guo et al. 2017, arXiv 1706.04599, equation 3).
+def calibration_error(totals: Array) -> Array:
+    """Expected calibration error, 0..1: over 15 bins of equal width, the mean of abs(accuracy - mean confidence),
+    weighted by the number of answers (Guo et al. 2017, arXiv 1706.04599, equation 3).
 
     >>> rows = np.array([case(90, right=one < 6) for one in range(10)])
-    >>> round(float(CalibrationError().score(rows.sum(axis=0))), 6)
+    >>> round(float(calibration_error(rows.sum(axis=0))), 6)
     0.3
     """
-
-    name = "ece"
-    higher_is_better = False
-    signature = sign(name, bins=f"{BINS}-equal-width", confidence="whole-percents")
-
-    def score(self, totals: Array) -> Array:
-        """Scores ``(...)``, 0..1."""
-        counts, right, percents = _occurring(totals)
-        gaps, bin_of = right - counts * percents / 100, BIN_OF[percents]
-        in_bins = [np.abs(sum_in_order(gaps[..., place == bin_of])) for place in np.unique(bin_of)]
-        return means(sum_in_order(np.stack(in_bins, axis=-1)), sum_in_order(counts))
+    counts, right, percents = _occurring(totals)
+    gaps, bin_of = right - counts * percents / 100, BIN_OF[percents]
+    in_bins = [np.abs(sum_in_order(gaps[..., place == bin_of])) for place in np.unique(bin_of)]
+    return means(sum_in_order(np.stack(in_bins, axis=-1)), sum_in_order(counts))
 
 
-class RiskCoverage(_OverCases):
-    """Area under the risk-coverage curve (Geifman and El-Yaniv 2017, arXiv 1705.08500): the mean, over the answers, of
-    the error rate among all answers with at least that confidence. 0: no error; constant confidence: the error rate.
+def risk_coverage(totals: Array) -> Array:
+    """Area under the risk-coverage curve, 0..1 (Geifman and El-Yaniv 2017, arXiv 1705.08500): the mean, over the
+    answers, of the error rate among all answers with at least that confidence. 0: no error; constant confidence: the
+    error rate.
 
     >>> rows = np.array([case(90, right=True), case(60, right=False)])
-    >>> float(RiskCoverage().score(rows.sum(axis=0)))
+    >>> float(risk_coverage(rows.sum(axis=0)))
     0.25
     """
-
-    name = "aurc"
-    higher_is_better = False
-    signature = sign(name, ties="one-threshold", confidence="whole-percents")
-
-    def score(self, totals: Array) -> Array:
-        """Scores ``(...)``, 0..1."""
-        counts, right = (side[..., ::-1] for side in _occurring(totals)[:2])
-        answered = np.cumsum(counts, axis=-1)
-        risks = np.divide(np.cumsum(counts - right, axis=-1), answered, out=np.zeros_like(counts), where=answered > 0)
-        return means(sum_in_order(counts * risks), answered[..., -1])
+    counts, right = (side[..., ::-1] for side in _occurring(totals)[:2])
+    answered = np.cumsum(counts, axis=-1)
+    risks = np.divide(np.cumsum(counts - right, axis=-1), answered, out=np.zeros_like(counts), where=answered > 0)
+    return means(sum_in_order(counts * risks), answered[..., -1])
 
 
 def accuracy_at(totals: Array, coverage: float) -> Array:
-    """Accuracy ``(...)`` of the most confident answers, as many as the share ``coverage`` of all."""
+    """Accuracy ``(...)`` of the most confident answers, as many as the share ``coverage`` of all; of tied answers at
+    the limit, a share.
+
+    >>> rows = np.array([case(90, right=True)] * 8 + [case(50, right=False)] * 2)
+    >>> float(accuracy_at(rows.sum(axis=0), 0.8))
+    1.0
+    """
     counts, right = (side[..., ::-1] for side in _occurring(totals)[:2])
     answered = np.cumsum(counts, axis=-1)
     wanted = coverage * answered[..., -1:]
@@ -118,54 +100,32 @@ def accuracy_at(totals: Array, coverage: float) -> Array:
     return means(sum_in_order(share * right), wanted[..., 0])
 
 
-class AccuracyAtCoverage(_OverCases):
-    """Accuracy among the 80 % of the answers with the highest confidence; of tied answers at the limit, a share.
-
-    >>> rows = np.array([case(90, right=True)] * 8 + [case(50, right=False)] * 2)
-    >>> float(AccuracyAtCoverage().score(rows.sum(axis=0)))
-    1.0
-    """
-
-    name = "accuracy_at_80"
-    signature = sign(name, coverage=f"{COVERAGE:g}", ties="in-proportion", confidence="whole-percents")
-
-    def score(self, totals: Array) -> Array:
-        """Scores ``(...)``, 0..1."""
-        return accuracy_at(totals, COVERAGE)
-
-
-class ConfidenceGiven(OverItems):
-    """Share of the answers with a confidence. Statistics: those with one, all, and those without by `REASONS`."""
-
-    name = "confidence_given"
-    width = 2 + len(REASONS)
-    signature = sign(name)
-
-    def item_statistics(self, reason: str | None) -> tuple[float, ...]:
-        """Statistics of an answer with a confidence, or of one that has none for a ``reason``."""
-        return (float(reason is None), 1.0, *(float(one == reason) for one in REASONS))
-
-    def score(self, totals: Array) -> Array:
-        """Scores ``(...)`` of totals ``(..., width)``."""
-        totals = np.asarray(totals, dtype=np.float64)
-        return means(totals[..., 0], totals[..., 1])
+def given_statistics(reason: str | None) -> tuple[float, ...]:
+    """Statistics of an answer with a confidence, or of one that has none for a ``reason``: those with one, all, and
+    those without by `REASONS`."""
+    return (float(reason is None), 1.0, *(float(one == reason) for one in REASONS))
 
 
 def reasons(totals: Sequence[float]) -> dict[str, int]:
-    """How many answers have no confidence, by reason, from summed statistics of `ConfidenceGiven`."""
+    """How many answers have no confidence, by reason, from summed :func:`given_statistics`."""
     return {reason: int(count) for reason, count in zip(REASONS, totals[2:], strict=True) if count}
 
 
-BRIER = ItemMetric("brier", {"of": "chosen-answer", "confidence": "whole-percents"}, higher_is_better=False)
-"""Mean of (confidence - 1 if right else 0) squared, 0..1: the score of Brier 1950 for the event that the chosen answer
-is right."""
-
-CONFIDENCE_METRICS: tuple[ItemMetric | _OverCases | ConfidenceGiven, ...] = (
-    ConfidenceGiven(),
-    CalibrationError(),
-    BRIER,
-    RiskCoverage(),
-    AccuracyAtCoverage(),
+GIVEN, ECE, BRIER = "confidence_given", "ece", "brier"
+_PERCENTS = {"confidence": "whole-percents"}
+CONFIDENCE_METRICS: tuple[ItemMetric | ItemScore, ...] = (
+    ItemScore(GIVEN, 2 + len(REASONS), lambda totals: means(totals[..., 0], totals[..., 1])),
+    ItemScore(ECE, 2 * LEVELS, calibration_error, {"bins": f"{BINS}-equal-width", **_PERCENTS}, higher_is_better=False),
+    ItemMetric(BRIER, {"of": "chosen-answer", **_PERCENTS}, higher_is_better=False),
+    ItemScore("aurc", 2 * LEVELS, risk_coverage, {"ties": "one-threshold", **_PERCENTS}, higher_is_better=False),
+    ItemScore(
+        "accuracy_at_80",
+        2 * LEVELS,
+        partial(accuracy_at, coverage=COVERAGE),
+        {"coverage": f"{COVERAGE:g}", "ties": "in-proportion", **_PERCENTS},
+    ),
 )
-"""The scores of tasks with ``metadata.confidence``, for back-ends that give confidences."""
+"""The scores of tasks with ``metadata.confidence``, for back-ends that give confidences. ``confidence_given``: share of
+the answers with one; ``brier``: mean of (confidence - 1 if right else 0) squared, 0..1, the score of Brier 1950 for the
+event that the chosen answer is right."""
 CONFIDENCE_NAMES = tuple(metric.name for metric in CONFIDENCE_METRICS)

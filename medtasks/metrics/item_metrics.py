@@ -1,4 +1,4 @@
-"""Metrics of items whose values are computed elsewhere: means over items, and over dimensions.
+"""Metrics of items whose values are computed elsewhere: means over items, totals of judges, rates of errors.
 
 An item is what the benchmark counts, such as all rounds of a stream; its value does not follow from one prediction and
 one reference. ``item_statistics`` replaces ``statistics``; groups, intervals and paired tests start from summed
@@ -8,7 +8,7 @@ statistics, so they work as for any other metric.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import NoReturn
 
@@ -16,8 +16,10 @@ import numpy as np
 
 from medtasks.errors import UsageError
 from medtasks.metrics.base import Array, MeanMetric, sign
+from medtasks.metrics.closed_answer import NORMALISED, normalise
 from medtasks.metrics.closed_answer import VERSION as CLOSED_VERSION
 from medtasks.metrics.streaming import DUE, EXPECTED_TIME, LAW, TOLERANCE, WEIGHTS
+from medtasks.task_model import ErrorKind
 
 SIGNED = frozenset({"signed_delay", "alert_delay"})
 """Metrics that are best neither high nor low."""
@@ -26,7 +28,7 @@ CLOSED = {"closed": f"exact-match-v{CLOSED_VERSION}", "early": "no_alert-or-unce
 
 
 class OverItems:
-    """Mixin for metrics that are computed from whole items."""
+    """Mixin for metrics that are computed from whole items, or by a judge."""
 
     name: str
     signature: str
@@ -45,9 +47,40 @@ class OverItems:
             UsageError: always.
         """
         raise UsageError(
-            f"{self.name} cannot be computed from one prediction and one reference, expected a whole item; "
-            "use item_statistics"
+            f"{self.name} cannot be computed from one prediction and one reference, expected a whole item or a judge's "
+            "verdict"
         )
+
+
+class ItemScore(OverItems):
+    """A score of the summed statistics of items that is not simply their mean.
+
+    Args:
+        name: the column name.
+        width: length of an item's statistics.
+        score: ``(..., width) -> (...)``, float64; NaN if nothing was measured.
+        choices: other choices that can change the score, for the signature.
+        higher_is_better: whether a larger score is a better one.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        width: int,
+        score: Callable[[Array], Array],
+        choices: Mapping[str, str] = MappingProxyType({}),
+        *,
+        higher_is_better: bool = True,
+    ) -> None:
+        self.name = name
+        self.width = width
+        self.higher_is_better = higher_is_better
+        self.signature = sign(name, **choices)
+        self._score = score
+
+    def score(self, totals: Array) -> Array:
+        """Scores ``(...)`` of totals ``(..., width)``."""
+        return self._score(np.asarray(totals, dtype=np.float64))
 
 
 class ItemMetric(OverItems, MeanMetric):
@@ -85,7 +118,9 @@ class ItemMetric(OverItems, MeanMetric):
         """
         if value is None:
             return np.zeros(2)
-        return np.array([_finite(self.name, value), 1.0])
+        if not math.isfinite(value):
+            raise UsageError(f"{self.name}: an item's value is {value}, expected a finite number")
+        return np.array([value, 1.0])
 
 
 _LEFT_OUT = {"default_expected": EXPECTED_TIME, "never_answerable": "left-out"}
@@ -116,12 +151,8 @@ is worse than early. Items timed in frames have no seconds: their delay is None.
 """
 
 
-class JudgedMean(MeanMetric):
+class JudgedMean(OverItems, MeanMetric):
     """Mean, over the judged samples, of a judge's total on a scale from 0 to ``top``.
-
-    Args:
-        name: the column name.
-        top: the best total.
 
     ``limits`` are the statistics of a sample with the worst total, and of one with the best.
 
@@ -134,61 +165,73 @@ class JudgedMean(MeanMetric):
         self.signature = sign(name, scale=f"0-{top:g}", unjudged="left-out")
         self.limits = ((0.0, 1.0), (float(top), 1.0))
 
-    def statistics(self, prediction: str, reference: str) -> NoReturn:  # noqa: ARG002
-        """Not supported: only a judge gives this score.
 
-        Raises:
-            UsageError: always.
-        """
-        raise UsageError(f"{self.name} is given by a judge, not computed from a prediction; run the judge.")
+UNANSWERED = {"unanswered": "left-out"}
+"""Part of the signature of rates over the cases with an answer."""
 
 
-class DimensionMean(OverItems):
-    """Unweighted mean of the means of several dimensions: each has equal weight, however many items it has.
+class ErrorRate(ItemMetric):
+    """Occurrences divided by cases, 0..1. Statistics of an item: ``(occurrences, cases)``.
 
-    A dimension without items (possible in a run with a limit) is left out; NaN if none has any. Statistics, per
-    dimension in the order given: ``(sum of values, items)``.
+    Cases depend on the gold answers alone, so that all models have the same ones.
 
     Args:
         name: the column name.
-        keys: the dimensions.
-
-    Raises:
-        UsageError: there is no dimension, or one is named twice.
-
-    >>> metric = DimensionMean("by_dimension", ["CR", "LTG"])
-    >>> rows = [metric.item_statistics(key, value) for key, value in [("CR", 1), ("LTG", 0), ("LTG", 0), ("LTG", 1)]]
-    >>> round(float(metric.score(np.sum(rows, axis=0))), 4)  # (1 + 1/3) / 2
-    0.6667
+        label: the heading on a leaderboard.
+        cases: what is counted in the denominator, one hyphenated word; part of the signature.
+        harms: whether the error could harm a patient if nobody noticed it.
+        choices: other choices that can change the score, for the signature.
+        higher_is_better: True for the rate of a correct outcome, such as sensitivity.
+        timing: as `OverItems.timing`.
     """
 
-    def __init__(self, name: str, keys: Sequence[str]) -> None:
-        if not keys or len(set(keys)) < len(keys):
-            raise UsageError(f"{name}: the dimensions are {list(keys)}, expected at least one and each once")
-        self.name = name
-        self.keys = tuple(keys)
-        self.width = 2 * len(self.keys)
-        self.signature = sign(name, mean="dimensions-unweighted", dimensions=",".join(self.keys))
+    bounds = (0.0, 1.0)
 
-    def item_statistics(self, key: str, value: float) -> Array:
-        """Statistics ``(2 * len(keys),)`` of one item of a dimension.
+    def __init__(
+        self,
+        name: str,
+        label: str,
+        *,
+        cases: str,
+        harms: bool = False,
+        choices: Mapping[str, str] = MappingProxyType({}),
+        higher_is_better: bool = False,
+        timing: tuple[str, ...] = (),
+    ) -> None:
+        super().__init__(name, {"cases": cases, **choices}, higher_is_better=higher_is_better, timing=timing)
+        self.signature = self.signature.replace("mean:items", "ratio:of-sums", 1)
+        self.label = label
+        self.harms = harms
 
-        Raises:
-            UsageError: there is no such dimension, or the value is not finite.
-        """
-        if key not in self.keys:
-            raise UsageError(f"{self.name}: dimension {key!r} is unknown; choose from {', '.join(self.keys)}")
-        row = np.zeros((len(self.keys), 2))
-        row[self.keys.index(key)] = _finite(self.name, value), 1.0
-        return row.reshape(self.width)
 
-    def score(self, totals: Array) -> Array:
-        """Scores ``(...)`` of totals ``(..., width)``."""
-        totals = np.asarray(totals, dtype=np.float64)
-        sums = totals.reshape(*totals.shape[:-1], len(self.keys), 2)
-        by_dimension = means(sums[..., 0], sums[..., 1])
-        found = ~np.isnan(by_dimension)
-        return means(sum_in_order(np.where(found, by_dimension, 0.0)), sum_in_order(found.astype(np.float64)))
+NO_OPTION = ErrorRate("no_option_rate", "No single option", cases="questions")
+"""Responses to multiple-choice questions without exactly one selectable option."""
+
+
+def declared_rate(kind: ErrorKind) -> ErrorRate:
+    """The rate of a kind of error that a task file declares (`medtasks.benchmarks.declared_errors`).
+
+    >>> kind = ErrorKind(name="missed", label="Missed", gold=["Polyp"], answer_other_than=["polyp", "a lesion"])
+    >>> declared_rate(kind).signature.partition("|texts:")[0]
+    'missed|ratio:of-sums|cases:gold=polyp|errors:answer=not(polyp,lesion)'
+    """
+    unanswered = {} if kind.higher_is_better else UNANSWERED
+    return ErrorRate(
+        kind.name,
+        kind.label,
+        cases=_listed(kind, "gold"),
+        harms=kind.harms,
+        choices={"errors": _listed(kind, "answer"), "texts": NORMALISED, **unanswered},
+        higher_is_better=kind.higher_is_better,
+    )
+
+
+def _listed(kind: ErrorKind, key: str) -> str:
+    among, other_than = (
+        ",".join(normalise(text).replace(" ", "-") for text in getattr(kind, name))
+        for name in (key, f"{key}_other_than")
+    )
+    return f"{key}={among}" if among else f"{key}=not({other_than})"
 
 
 def means(sums: Array, counts: Array) -> Array:
@@ -203,9 +246,3 @@ def sum_in_order(columns: Array) -> Array:
     for column in np.moveaxis(columns, -1, 0):
         total = total + column
     return total
-
-
-def _finite(name: str, value: float) -> float:
-    if not math.isfinite(value):
-        raise UsageError(f"{name}: an item's value is {value}, expected a finite number")
-    return float(value)

@@ -9,14 +9,12 @@ from medtasks.metrics.base import Metric
 from medtasks.metrics.bleu import Bleu
 from medtasks.metrics.chrf import Chrf
 from medtasks.metrics.confidence import CONFIDENCE_METRICS
-from medtasks.metrics.error_rate import NO_OPTION, ErrorRate, declared_rate
-from medtasks.metrics.item_metrics import ITEM_METRICS, JudgedMean
+from medtasks.metrics.item_metrics import ITEM_METRICS, NO_OPTION, ErrorRate, JudgedMean, declared_rate
 from medtasks.metrics.learned import LEARNED
 from medtasks.metrics.matches import Accuracy, ExactMatch
 from medtasks.metrics.meteor import Meteor
-from medtasks.metrics.option_order import ORDER_METRICS
-from medtasks.metrics.prompt_sensitivity import PROMPT_SCORES
 from medtasks.metrics.rouge import Rouge
+from medtasks.metrics.variants import ORDER_SCORES, PROMPT_SCORES
 from medtasks.packages import OURS
 from medtasks.registry import Plugin, all_metrics, find_metric, metric_left_out
 from medtasks.rubrics.rubric import score_owners, usable_rubrics
@@ -37,7 +35,7 @@ _ALL: tuple[Metric, ...] = (
     Accuracy(),
     *LEARNED.values(),
     *ITEM_METRICS,
-    *ORDER_METRICS,
+    *ORDER_SCORES,
     *PROMPT_SCORES,
     NO_OPTION,
     *CONFIDENCE_METRICS,

@@ -13,8 +13,8 @@ import numpy.typing as npt
 
 from medtasks.benchmarks.base import Value
 from medtasks.errors import DataError
-from medtasks.metrics import get_metric
 from medtasks.metrics.base import Array
+from medtasks.metrics.registry import get_metric
 
 Rows = npt.NDArray[np.int64]
 """Row numbers of items."""

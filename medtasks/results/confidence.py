@@ -16,9 +16,10 @@ from medtasks.metrics.confidence import (
     BRIER,
     CONFIDENCE_METRICS,
     CONFIDENCE_NAMES,
+    GIVEN,
     LEVELS,
-    ConfidenceGiven,
     case,
+    given_statistics,
 )
 from medtasks.results.replies import Letter, Probabilities
 from medtasks.results.samples import Sample
@@ -27,7 +28,6 @@ from medtasks.task_model import Confidence
 
 Found = float | str
 """A confidence, 0..1, or the reason why there is none (`medtasks.metrics.confidence.REASONS`)."""
-GIVEN = ConfidenceGiven()
 
 
 def confidence_metrics(samples: Sequence[Sample]) -> Iterator[Derived]:
@@ -80,14 +80,14 @@ def _values(item: Item, sample: Sample, facts: Confidence) -> Mapping[str, Value
     right = item.values[facts.correct].statistics if facts.correct in item.values else None
     if not isinstance(found, str) and (right is None or right[1] != 1.0 or right[0] not in (0.0, 1.0)):
         found = "not_scored"  # awaits a judge, or is neither right nor wrong
-    given = {GIVEN.name: Value(GIVEN.item_statistics(found if isinstance(found, str) else None))}
+    given = {GIVEN: Value(given_statistics(found if isinstance(found, str) else None))}
     if isinstance(found, str) or right is None:
         return given
     percent = round(100 * found)
     gap = percent / 100 - right[0]
     counted = Value(case(percent, right=right[0] == 1.0))
     scores = {metric.name: counted for metric in CONFIDENCE_METRICS if metric.width == 2 * LEVELS}
-    return {**given, **scores, BRIER.name: Value((gap * gap, 1.0))}
+    return {**given, **scores, BRIER: Value((gap * gap, 1.0))}
 
 
 def confidence_of(sample: Sample, facts: Confidence) -> Found:

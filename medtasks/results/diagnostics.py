@@ -9,13 +9,13 @@ import numpy as np
 from pydantic import BaseModel, Field
 
 from medtasks.benchmarks.base import ANSWERED, FAILED
-from medtasks.metrics import get_metric
+from medtasks.metrics.registry import get_metric
 from medtasks.results.paired import Paired, compare_tables
 from medtasks.results.run_tables import RunTables
 from medtasks.results.scores import Scores
 from medtasks.results.table import ItemTable
 from medtasks.spec import TaskSpec, leaf_tasks, load_spec, load_specs
-from medtasks.stats import clustered_score, paired_difference
+from medtasks.stats.paired import clustered_score, paired_difference
 
 
 class Diagnostics(BaseModel, frozen=True):

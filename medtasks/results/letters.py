@@ -6,13 +6,13 @@ from collections import Counter
 from string import ascii_uppercase
 
 from medtasks.benchmarks.base import FAILED, Benchmark
-from medtasks.metrics import totals
+from medtasks.metrics.aggregate import totals
 from medtasks.metrics.base import Array, MeanMetric
-from medtasks.metrics.option_order import POSITIONS, LetterPreference
+from medtasks.metrics.variants import POSITIONS, preference_of_letter
 from medtasks.results.column import Column, Rows
 from medtasks.results.scores import Letters, RotatedLetters
 from medtasks.results.table import ItemTable
-from medtasks.stats import cluster_totals
+from medtasks.stats.bootstrap import cluster_totals
 
 
 def letter_counts(table: ItemTable, rows: Rows, benchmark: Benchmark, accuracy: Column | None) -> Letters | None:
@@ -58,7 +58,7 @@ def rotated_letter_counts(
     statistics, share = column.statistics[rows], MeanMetric().score
     chosen, shown, gold = totals(statistics).reshape(3, POSITIONS).tolist()
     names = {place: name for place, name in enumerate(benchmark.options or ascii_uppercase) if shown[place]}
-    letters = {name: LetterPreference().of_letter(statistics, place) for place, name in names.items()}
+    letters = {name: preference_of_letter(statistics, place) for place, name in names.items()}
     counts = RotatedLetters(
         gold={name: int(gold[place]) for place, name in names.items()},
         chosen={

@@ -19,7 +19,7 @@ from medtasks.data.media.windows import STEP
 from medtasks.files import canonical_json, short_hash
 from medtasks.filters import version_of
 from medtasks.judge.agreement import AgreementReport
-from medtasks.metrics import get_metric
+from medtasks.metrics.registry import get_metric
 from medtasks.results.replies import Reply
 from medtasks.results.samples import Outcome, Sample
 from medtasks.results.usage import RunUsage

@@ -10,12 +10,12 @@ import numpy as np
 from pydantic import BaseModel
 
 from medtasks.benchmarks.base import Benchmark
-from medtasks.metrics import get_metric
 from medtasks.metrics.base import Array
+from medtasks.metrics.registry import get_metric
 from medtasks.results.column import Rows, without_value
 from medtasks.results.table import ItemTable
-from medtasks.stats import PairedDifference, clustered_score, paired_difference
 from medtasks.stats.bootstrap import Clusters
+from medtasks.stats.paired import PairedDifference, clustered_score, paired_difference
 
 
 class Paired(BaseModel, frozen=True):

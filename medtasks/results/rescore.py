@@ -13,7 +13,7 @@ from medtasks.benchmarks.base import sample_items
 from medtasks.errors import MedtasksError
 from medtasks.files import canonical_json
 from medtasks.filters import version_of
-from medtasks.metrics import get_metric
+from medtasks.metrics.registry import get_metric
 from medtasks.results.diagnostics import LevelGap
 from medtasks.results.folder import RunRecord, SampleFiles, as_data_error, folder_digest, read_manifest
 from medtasks.results.learned import with_learned_metrics

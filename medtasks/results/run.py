@@ -26,7 +26,7 @@ from medtasks.results.usage import RunUsage
 from medtasks.results.verdict_scores import judged_threshold, with_judged_scores
 from medtasks.settings import current_settings
 from medtasks.spec import TaskSpec, load_spec
-from medtasks.stats import clustered_standard_error
+from medtasks.stats.bootstrap import clustered_standard_error
 
 JudgedSamples = tuple[dict[str, list[Sample]], dict[str, RubricFacts]]
 """Samples with their verdicts, and the facts for the manifest."""

@@ -86,7 +86,7 @@ class RotatedLetters(Letters):
     """The letters of questions asked in several rotations, over all answers with a selected option.
 
     ``preference`` is by letter the share of answers that chose it minus the share expected
-    (`medtasks.metrics.option_order`), with its 95 % interval.
+    (`medtasks.metrics.variants`), with its 95 % interval.
     """
 
     null_chosen_when_wrong: None = None

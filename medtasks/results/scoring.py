@@ -17,20 +17,20 @@ import numpy as np
 
 from medtasks.benchmarks.base import Benchmark
 from medtasks.errors import MedtasksError
-from medtasks.metrics import Metric, get_metric, totals
-from medtasks.metrics.aggregate import check_finite, segment_sums
-from medtasks.metrics.base import Array, MeanMetric
+from medtasks.metrics.aggregate import check_finite, segment_sums, totals
+from medtasks.metrics.base import Array, MeanMetric, Metric
 from medtasks.metrics.confidence import (
     BIN_OF,
     BINS,
+    ECE,
+    GIVEN,
     PERCENT,
-    CalibrationError,
-    ConfidenceGiven,
     accuracy_at,
     cases,
     reasons,
 )
-from medtasks.metrics.option_order import LetterPreference
+from medtasks.metrics.registry import get_metric
+from medtasks.metrics.variants import PREFERENCE
 from medtasks.results.column import Column, Mask, Rows, stacked
 from medtasks.results.letters import letter_counts, rotated_letter_counts
 from medtasks.results.samples import Sample
@@ -45,8 +45,8 @@ from medtasks.results.scores import (
     Scores,
 )
 from medtasks.results.table import ItemTable, item_table
-from medtasks.stats import Interval, cluster_totals, joint_intervals, student_interval
-from medtasks.stats.bootstrap import Score
+from medtasks.stats.bootstrap import Interval, Score, cluster_totals, joint_intervals
+from medtasks.stats.student import student_interval
 
 RESAMPLES = 1000
 CONFIDENCE = 0.95
@@ -262,16 +262,16 @@ class _Plan:
         self, table: ItemTable, rows: Rows, benchmark: Benchmark, columns: Mapping[str, Column]
     ) -> tuple[RotatedLetters | Letters | None, int]:
         first = len(self.sums)
-        if LetterPreference.name not in columns:
+        if PREFERENCE not in columns:
             return letter_counts(table, rows, benchmark, columns.get("accuracy")), first
-        counts, sums = rotated_letter_counts(table, rows, benchmark, columns[LetterPreference.name])
+        counts, sums = rotated_letter_counts(table, rows, benchmark, columns[PREFERENCE])
         self.sums += [(one, _MEAN.score) for one in sums]
         return counts, first
 
     def _reliability(self, table: ItemTable, columns: Mapping[str, Column]) -> tuple[Reliability | None, int]:
         """Accuracy by confidence; None without any confidence."""
         first = len(self.sums)
-        column, given = columns.get(CalibrationError.name), columns.get(ConfidenceGiven.name)
+        column, given = columns.get(ECE), columns.get(GIVEN)
         if column is None or given is None or not (column.known & table.complete).any():
             return None, first
         rows = np.flatnonzero(column.known & table.complete)

@@ -13,8 +13,8 @@ from urllib.parse import quote, unquote
 from medtasks.errors import UsageError
 from medtasks.files import HASH_LENGTH, canonical_json, short_hash
 from medtasks.filters import StatedConfidenceFilter
-from medtasks.metrics import get_metric
 from medtasks.metrics.confidence import CONFIDENCE_NAMES
+from medtasks.metrics.registry import get_metric
 from medtasks.results.manifest import UNKNOWN_PROMPT, RunManifest, filter_versions
 from medtasks.spec import load_spec
 

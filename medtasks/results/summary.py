@@ -7,12 +7,11 @@ from pathlib import Path
 
 from medtasks.benchmarks.base import FAILED
 from medtasks.data.manifest import Coverage, coverage_lines
-from medtasks.metrics import get_metric
-from medtasks.metrics.registry import is_ours
+from medtasks.metrics.registry import get_metric, is_ours
 from medtasks.results.folder import RunRecord
 from medtasks.results.judge_facts import judges_of
 from medtasks.results.scores import MetricScore, Scores, coverage_text
-from medtasks.stats import FEW_CLUSTERS
+from medtasks.stats.paired import FEW_CLUSTERS
 from medtasks.text import first_names
 
 _HEADLINE = (

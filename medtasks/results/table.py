@@ -21,8 +21,8 @@ from medtasks.benchmarks.declared_errors import declared_errors, declared_metric
 from medtasks.benchmarks.errors import pooled_metrics
 from medtasks.benchmarks.variants import joined_items
 from medtasks.errors import MedtasksError, UsageError
-from medtasks.metrics import get_metric
 from medtasks.metrics.base import Array
+from medtasks.metrics.registry import get_metric
 from medtasks.results.column import Column, Mask, Rows, blank, column_of, empty_column, stacked, statistics_alone
 from medtasks.results.confidence import confidence_metrics
 from medtasks.results.samples import Sample

@@ -94,7 +94,7 @@ def paired_difference(first: ClusteredScore, second: ClusteredScore, confidence:
     *Test.* If the models do not differ, their answers to a cluster are exchangeable. Swapping them flips the sign of
     the cluster's contribution: the score with the first model's statistics of this cluster minus the score with the
     second's, with all other clusters fixed at the average of the two models. Swaps leave that average unchanged, so the
-    sign-flip test of the sum (`medtasks.stats.sign_flip_p`) is exact for every score of summed statistics, BLEU and
+    sign-flip test of the sum (`sign_flip_p`) is exact for every score of summed statistics, BLEU and
     chrF as well as means, for any number of clusters of any size. For a mean over the same items, a cluster's
     contribution is its difference divided by the number of items; in general the sum is the difference up to terms of
     third order.

@@ -46,7 +46,7 @@ def detectable_difference(
     ``(t[1 - level/2] + t[power]) · standard_error`` with one fewer degrees of freedom than clusters (Bloom 1995), in
     the unit of the standard error: 3.26 standard errors with 8 clusters, 2.80 with very many. The actual power of the
     sign-flip test at that difference is 0.76 to 0.81 from 7 clusters on and 0.63 with 6 (docs/statistics.md). With the
-    standard error of a difference (`medtasks.stats.paired_difference`) it is valid for these two models, clusters and
+    standard error of a difference (`medtasks.stats.paired`) it is valid for these two models, clusters and
     samples. For the first step of Holm's correction, divide ``level`` by the number of comparisons.
 
     Returns:

@@ -15,7 +15,7 @@ from medtasks.benchmarks.documents import task_documents
 from medtasks.data.preparation import Progress
 from medtasks.errors import MedtasksError, NoRowsError, NotPreparedError
 from medtasks.filters import filter_class
-from medtasks.metrics import Metric
+from medtasks.metrics.base import Metric
 from medtasks.metrics.item_metrics import SIGNED
 from medtasks.schema import shown
 from medtasks.spec import TaskSpec, leaf_tasks, load_spec

@@ -15,7 +15,7 @@ from medtasks.benchmarks.variants import varied_rows
 from medtasks.catalog import once, owner_of, resolve, task_packages
 from medtasks.errors import MedtasksError
 from medtasks.filters import filter_class
-from medtasks.metrics import Metric
+from medtasks.metrics.base import Metric
 from medtasks.metrics.learned import LEARNED
 from medtasks.metrics.registry import get_metric
 from medtasks.packages import TaskPackage

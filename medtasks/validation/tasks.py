@@ -17,8 +17,8 @@ from medtasks.data.prepared import is_mini
 from medtasks.data.store import open_prepared
 from medtasks.errors import MedtasksError, NoRowsError, NotPreparedError, UsageError, first_line
 from medtasks.harness.installed import harness_names
-from medtasks.metrics import get_metric
 from medtasks.metrics.closed_answer import normalise
+from medtasks.metrics.registry import get_metric
 from medtasks.prompts import template_variables
 from medtasks.registry import all_benchmarks
 from medtasks.schema import shown, suggestion

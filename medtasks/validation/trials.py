@@ -17,7 +17,8 @@ from medtasks.catalog import raised_at
 from medtasks.errors import MedtasksError
 from medtasks.filters import filter_class
 from medtasks.filters.option_letter import join_stages
-from medtasks.metrics import Metric, get_metric
+from medtasks.metrics.base import Metric
+from medtasks.metrics.registry import get_metric
 from medtasks.registry import place_of
 from medtasks.results.replies import Reply
 from medtasks.results.samples import Sample

@@ -10,7 +10,8 @@ import numpy as np
 
 from medtasks.benchmarks.base import Value
 from medtasks.catalog import resolve
-from medtasks.metrics import Metric, corpus_score
+from medtasks.metrics.aggregate import corpus_score
+from medtasks.metrics.base import Metric
 from medtasks.metrics.item_metrics import JudgedMean
 from medtasks.results.scores import MetricScore, Scores
 from medtasks.validation.findings import Severity

@@ -12,7 +12,7 @@ from typer import Typer
 from typer.testing import CliRunner
 
 from medtasks.cli.validate import validate
-from medtasks.metrics import get_metric
+from medtasks.metrics.registry import get_metric
 from medtasks.spec import load_spec
 
 TASK = "mi_cxr_icr"

@@ -11,11 +11,12 @@ from medtasks.leaderboard.build import build_board
 from medtasks.leaderboard.digest import Digest, Entry
 from medtasks.leaderboard.standings import protocols_today
 
-from medtasks.metrics import corpus_score, get_metric
+from medtasks.metrics.aggregate import corpus_score
+from medtasks.metrics.registry import get_metric
 from medtasks.results.scores import Letters, MetricScore, Scores
 from medtasks.results.signature import format_signature, versions_today
 from medtasks.spec import leaf_tasks, load_spec
-from medtasks.stats import cluster_bootstrap
+from medtasks.stats.bootstrap import cluster_bootstrap
 
 __all__ = [
     "CLUSTERS",

@@ -16,7 +16,7 @@ from medtasks.leaderboard.local_data import once
 from medtasks.leaderboard.reading import digest_run
 
 from medtasks.errors import MedtasksError
-from medtasks.metrics import get_metric
+from medtasks.metrics.registry import get_metric
 from medtasks.results.folder import RunRecord, folder_digest, read_run, write_run
 from medtasks.results.rescore import rescore
 from medtasks.results.samples import write_samples

@@ -14,11 +14,11 @@ from medtasks.leaderboard.digest import Digest
 from medtasks.leaderboard.rankings import rank_models
 from medtasks.leaderboard.reading import digest_record
 
-from medtasks.metrics import get_metric
+from medtasks.metrics.registry import get_metric
 from medtasks.results.diagnostics import same_tasks
 from medtasks.results.folder import RunRecord
 from medtasks.results.paired import Paired
-from medtasks.stats import PairedDifference
+from medtasks.stats.paired import PairedDifference
 
 TASKS = ("mi_cxr_icr", "kvasir_vqa_x1_level1", "medstreambench_proactive", "med_cmr_mcq_cr")
 

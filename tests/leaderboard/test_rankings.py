@@ -14,8 +14,9 @@ from scipy.stats import binomtest
 from statsmodels.stats.multitest import multipletests
 
 from medtasks.errors import UsageError
-from medtasks.metrics import get_metric
-from medtasks.stats import clustered_score, detectable_difference, paired_difference
+from medtasks.metrics.registry import get_metric
+from medtasks.stats.paired import clustered_score, paired_difference
+from medtasks.stats.student import detectable_difference
 
 MODELS = {
     name: right(share, seed) for seed, (name, share) in enumerate([("a", 0.8), ("b", 0.72), ("c", 0.7), ("d", 0.4)])

@@ -14,7 +14,7 @@ from medtasks.leaderboard.reference import (
 from reference_figures import cells, printed
 
 from medtasks.errors import DataError, UsageError
-from medtasks.metrics import get_metric
+from medtasks.metrics.registry import get_metric
 from medtasks.registry import all_benchmarks
 from medtasks.spec import load_specs
 

@@ -12,8 +12,10 @@ from nltk.tokenize import word_tokenize
 from nltk.translate.meteor_score import single_meteor_score
 from rouge_score.rouge_scorer import RougeScorer
 
-from medtasks.metrics import corpus_score, get_metric, lexical_statistics
+from medtasks.metrics.aggregate import corpus_score
+from medtasks.metrics.batch import lexical_statistics
 from medtasks.metrics.meteor import sentence_splitter
+from medtasks.metrics.registry import get_metric
 
 PAIRS = 2000
 WORDS = [

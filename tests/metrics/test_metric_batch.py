@@ -13,8 +13,10 @@ from sacrebleu.metrics.chrf import CHRF
 from sacrebleu.tokenizers.tokenizer_13a import Tokenizer13a
 
 from medtasks.errors import UsageError
-from medtasks.metrics import LEXICAL, batch, get_metric, lexical_statistics
+from medtasks.metrics import batch
 from medtasks.metrics._ngrams import matched_ngrams
+from medtasks.metrics.batch import lexical_statistics
+from medtasks.metrics.registry import LEXICAL, get_metric
 from medtasks.metrics.rouge import lcs_length
 
 WITHOUT_DATA = tuple(name for name in LEXICAL if name != "meteor")

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from metric_texts import almost_plain, texts
 from sacrebleu.tokenizers.tokenizer_13a import Tokenizer13a
 
-from medtasks.metrics import Bleu
-from medtasks.metrics.bleu import tokenize_13a
+from medtasks.metrics.bleu import Bleu, tokenize_13a
 
 pairs = st.lists(st.tuples(texts, texts), min_size=1, max_size=5)
 

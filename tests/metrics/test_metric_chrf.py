@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from metric_texts import texts
 
-from medtasks.metrics import Chrf, get_metric
+from medtasks.metrics.chrf import Chrf
+from medtasks.metrics.registry import get_metric
 
 pairs = st.lists(st.tuples(texts, texts), min_size=1, max_size=5)
 BOTH = pytest.mark.parametrize(("name", "word_order"), [("chrf", 0), ("chrf++", 2)])

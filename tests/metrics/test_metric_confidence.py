@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from sklearn.metrics import brier_score_loss
 
 from medtasks.errors import UsageError
-from medtasks.metrics import get_metric
 from medtasks.metrics.confidence import BRIER, CONFIDENCE_METRICS, accuracy_at, case
-from medtasks.stats import cluster_bootstrap
+from medtasks.metrics.registry import get_metric
+from medtasks.stats.bootstrap import cluster_bootstrap
 
 ANSWERS = st.lists(st.tuples(st.integers(0, 100), st.booleans()), min_size=1, max_size=40)
 Answers = list[tuple[int, bool]]
@@ -27,7 +27,7 @@ def score(name: str, answers: Answers) -> float:
 
 def brier(answers: Answers) -> float:
     rows = [((percent / 100 - right) ** 2, 1.0) for percent, right in answers]
-    return float(BRIER.score(np.sum(rows, axis=0)))
+    return float(get_metric(BRIER).score(np.sum(rows, axis=0)))
 
 
 def plain_ece(answers: Answers) -> float:

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from medtasks.metrics import Accuracy, ExactMatch
+from medtasks.metrics.matches import Accuracy, ExactMatch
 
 
 @pytest.mark.parametrize(

@@ -15,8 +15,9 @@ from nltk.corpus import wordnet as nltk_wordnet
 from nltk.tokenize import word_tokenize
 from nltk.translate.meteor_score import single_meteor_score
 
-from medtasks.metrics import Meteor, lexical_statistics, wordnet
-from medtasks.metrics.meteor import sentence_splitter, word_tokens
+from medtasks.metrics import wordnet
+from medtasks.metrics.batch import lexical_statistics
+from medtasks.metrics.meteor import Meteor, sentence_splitter, word_tokens
 
 pytestmark = pytest.mark.usefixtures("real_wordnet")
 

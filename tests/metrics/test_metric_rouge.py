@@ -9,7 +9,9 @@ from hypothesis import given
 from metric_texts import texts
 from rouge_score.rouge_scorer import RougeScorer
 
-from medtasks.metrics import Rouge, get_metric, lexical_statistics
+from medtasks.metrics.batch import lexical_statistics
+from medtasks.metrics.registry import get_metric
+from medtasks.metrics.rouge import Rouge
 
 NAMES = ("rouge1", "rouge2", "rougeL")
 

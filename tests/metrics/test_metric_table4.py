@@ -15,10 +15,12 @@ from hypothesis import strategies as st
 from medtasks.leaderboard.reference import load_reference
 from table4 import table4_overall
 
+from medtasks.benchmarks.med_cmr.scoring import ACCURACY_DIMENSION_MEAN, dimension_statistics
 from medtasks.benchmarks.medstreambench.table4 import MODES, STREAMING_MODES, OverallTable4
 from medtasks.errors import UsageError
-from medtasks.metrics import Metric, corpus_score, totals
-from medtasks.metrics.item_metrics import ITEM_METRICS, DimensionMean, ItemMetric
+from medtasks.metrics.aggregate import corpus_score, totals
+from medtasks.metrics.base import Metric
+from medtasks.metrics.item_metrics import ITEM_METRICS, ItemMetric, ItemScore
 
 # Content of retrospective and present; content, responsiveness and stability of future and of proactive; overall.
 DOCS = Path(__file__).parents[2] / "docs"
@@ -137,7 +139,7 @@ def test_a_mode_without_items_drops_out() -> None:
 
 def test_a_score_of_no_items_is_undefined_not_zero() -> None:
     assert math.isnan(table4_overall({}, {}))
-    for metric in (OverallTable4(), DimensionMean("by_dimension", ["CR"]), ItemMetric("content")):
+    for metric in (OverallTable4(), ACCURACY_DIMENSION_MEAN, ItemMetric("content")):
         empty, none = metric.score(np.zeros((2, metric.width)))
         assert math.isnan(empty)
         assert math.isnan(none)
@@ -180,16 +182,14 @@ def test_many_totals_score_as_one_at_a_time(left: list[Item], right: list[Item])
 
 def statistics_of(values: list[float | None]) -> dict[str, np.ndarray]:
     """Rows of all three kinds of metric for the same items; an item without a value is a single-turn one."""
-    content, overall, dimensions = (
-        ItemMetric("content"),
-        OverallTable4(),
-        DimensionMean("by_dimension", STREAMING_MODES),
-    )
+    content, overall = ItemMetric("content"), OverallTable4()
     placed = [(STREAMING_MODES[n % 2], value) for n, value in enumerate(values)]
     return {
         "item": np.array([content.item_statistics(value) for value in values]),
         "table4": np.array([overall.item_statistics(mode, 0.3, value) for mode, value in placed]),
-        "dimensions": np.array([dimensions.item_statistics(mode, value or 0.0) for mode, value in placed]),
+        "dimensions": np.array(
+            [dimension_statistics("cr" if n % 2 else "tp", value or 0.0) for n, value in enumerate(values)]
+        ),
     }
 
 
@@ -214,12 +214,10 @@ def test_an_item_metric_is_the_mean_of_the_items_that_have_a_value(values: list[
 
 
 def test_dimension_mean_by_hand() -> None:
-    metric = DimensionMean("by_dimension", ["CR", "LTG", "TP", "MIR"])
-    # CR 3/4, LTG 0/1, TP 1/2, MIR without items: (0.75 + 0 + 0.5) / 3; pooled it would be 4/7.
-    values = {"CR": [1, 1, 1, 0], "LTG": [0], "TP": [1, 0]}
-    rows = [metric.item_statistics(key, value) for key, listed in values.items() for value in listed]
-    assert float(metric.score(totals(np.array(rows)))) == pytest.approx(1.25 / 3)
-    assert metric.item_statistics("LTG", 0.25).tolist() == [0, 0, 0.25, 1, 0, 0, 0, 0]
+    # cr 3/4, ltg 0/1, tp 1/2, the others without items: (0.75 + 0 + 0.5) / 3; pooled it would be 4/7.
+    values = {"cr": [1, 1, 1, 0], "ltg": [0], "tp": [1, 0]}
+    rows = [dimension_statistics(key, value) for key, listed in values.items() for value in listed]
+    assert float(ACCURACY_DIMENSION_MEAN.score(totals(np.array(rows)))) == pytest.approx(1.25 / 3)
 
 
 def test_columns() -> None:
@@ -232,12 +230,12 @@ def test_columns() -> None:
     assert len({metric.name for metric in ITEM_METRICS}) == len(ITEM_METRICS) == 14
 
 
-@pytest.mark.parametrize("metric", [*ITEM_METRICS, OverallTable4(), DimensionMean("by_dimension", ["CR", "LTG"])])
-def test_is_a_metric_with_its_own_door(metric: ItemMetric | OverallTable4 | DimensionMean) -> None:
+@pytest.mark.parametrize("metric", [*ITEM_METRICS, OverallTable4(), ACCURACY_DIMENSION_MEAN])
+def test_is_a_metric_with_its_own_door(metric: ItemMetric | OverallTable4 | ItemScore) -> None:
     assert isinstance(metric, Metric)
     assert metric.unavailable() is None
     assert metric.signature.split("|")[0] == metric.name
-    with pytest.raises(UsageError, match=f"{metric.name} cannot be computed from one prediction.*use item_statistics"):
+    with pytest.raises(UsageError, match=f"{metric.name} cannot be computed from one prediction"):
         metric.statistics("alert", "alert")
 
 
@@ -272,10 +270,6 @@ def test_signatures_tell_what_moves_a_score() -> None:
         (lambda: OverallTable4().item_statistics("future", 1.2, None), "content 1.2 and .*, expected 0 to 1"),
         (lambda: OverallTable4().item_statistics("future", math.nan, None), "content nan"),
         (lambda: OverallTable4().item_statistics("future", 1, -0.1), "responsiveness -0.1, expected 0 to 1"),
-        (lambda: DimensionMean("by_dimension", []), "expected at least one and each once"),
-        (lambda: DimensionMean("by_dimension", ["CR", "CR"]), "expected at least one and each once"),
-        (lambda: DimensionMean("by_dimension", ["CR"]).item_statistics("TP", 1), "'TP' is unknown; choose from CR"),
-        (lambda: DimensionMean("by_dimension", ["CR"]).item_statistics("CR", math.nan), "value is nan"),
     ],
 )
 def test_wrong_calls_are_refused(call: Callable[[], object], message: str) -> None:

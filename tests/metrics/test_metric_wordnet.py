@@ -12,7 +12,11 @@ import pytest
 from nltk.corpus import wordnet as nltk_wordnet
 from tiny_wordnet import write_tiny_wordnet
 
-from medtasks.metrics import LEXICAL, Meteor, MetricUnavailableError, lexical_statistics, wordnet
+from medtasks.metrics import wordnet
+from medtasks.metrics.base import MetricUnavailableError
+from medtasks.metrics.batch import lexical_statistics
+from medtasks.metrics.meteor import Meteor
+from medtasks.metrics.registry import LEXICAL
 
 
 @pytest.fixture(autouse=True)

@@ -9,8 +9,9 @@ import pytest
 from scipy import stats as scipy_stats
 
 from medtasks.errors import DataError, UsageError
-from medtasks.metrics import get_metric, lexical_statistics
-from medtasks.stats import cluster_bootstrap, clustered_standard_error
+from medtasks.metrics.batch import lexical_statistics
+from medtasks.metrics.registry import get_metric
+from medtasks.stats.bootstrap import cluster_bootstrap, clustered_standard_error
 
 MEAN = get_metric("accuracy").score
 

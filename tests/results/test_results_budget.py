@@ -13,7 +13,7 @@ import pytest
 from made_samples import made_sample
 
 from medtasks.harness import run_tasks
-from medtasks.metrics import get_metric
+from medtasks.metrics.registry import get_metric
 from medtasks.registry import get_benchmark
 from medtasks.results.samples import Sample
 from medtasks.results.scoring import score_samples

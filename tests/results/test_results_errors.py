@@ -18,7 +18,7 @@ from medtasks.benchmarks.med_cmr.errors import ranks_of
 from medtasks.benchmarks.mi_cxr.documents import interval_of
 from medtasks.benchmarks.mi_cxr.errors import FAILURES
 from medtasks.errors import DataError
-from medtasks.metrics.error_rate import ErrorRate
+from medtasks.metrics.item_metrics import ErrorRate
 from medtasks.registry import get_benchmark
 from medtasks.results.replies import Reply
 from medtasks.results.scored import Answered, scored_samples
@@ -26,7 +26,7 @@ from medtasks.results.scores import Scores
 from medtasks.results.scoring import score_samples
 from medtasks.results.summary import format_score
 from medtasks.spec import load_spec
-from medtasks.stats import cluster_bootstrap
+from medtasks.stats.bootstrap import cluster_bootstrap
 
 Document = dict[str, Any]
 TEL = "mi_cxr_tel_single"

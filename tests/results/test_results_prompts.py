@@ -21,9 +21,9 @@ from medtasks.benchmarks.paraphrases import paraphrased_rows
 from medtasks.benchmarks.variants import joined_items
 from medtasks.errors import UsageError
 from medtasks.importers.run import score_predictions
-from medtasks.metrics import get_metric
 from medtasks.metrics.base import Array
-from medtasks.metrics.prompt_sensitivity import half_of
+from medtasks.metrics.registry import get_metric
+from medtasks.metrics.variants import half_of, prompt_statistics
 from medtasks.prompts import template_path
 from medtasks.registry import get_benchmark
 from medtasks.results.folder import write_run
@@ -35,7 +35,7 @@ from medtasks.results.scored import Answered, scored_samples
 from medtasks.results.scores import Scores
 from medtasks.results.scoring import score_samples
 from medtasks.spec import leaf_tasks, load_spec
-from medtasks.stats import cluster_bootstrap
+from medtasks.stats.bootstrap import cluster_bootstrap
 from medtasks.task_model import MOST_PROMPTS, prompt_metrics
 
 Document = Mapping[str, Any]
@@ -269,9 +269,8 @@ def test_a_model_that_does_not_depend_on_the_prompt_has_one_score_whatever_the_h
 
 def halves_of(first: Sequence[float], second: Sequence[float]) -> Array:
     """Totals with these scores of the prompts in the two halves."""
-    metric: Any = get_metric("prompt_spread")
     sides = zip((first, second), HALVES, strict=True)
-    return np.sum([metric.item_statistics([(one, 1) for one in side], half) for side, half in sides], axis=0)
+    return np.sum([prompt_statistics([(one, 1) for one in side], half) for side, half in sides], axis=0)
 
 
 SCORES = st.lists(st.tuples(*[st.floats(0, 1, width=16)] * 2), min_size=2, max_size=MOST_PROMPTS)
@@ -298,13 +297,12 @@ def test_scores_agree_with_an_independent_computation(pairs: list[tuple[float, f
 
 def answers_of(draw: np.random.Generator, accuracies: Sequence[float], clusters: int) -> tuple[Array, list[str]]:
     """Statistics of two questions per cluster, whose answers have a difficulty in common; and the clusters."""
-    metric: Any = get_metric("prompt_spread")
     rows, names = [], []
     for cluster in range(clusters):
         shift = draw.uniform(-0.25, 0.25)
         for _ in range(2):
             right = draw.random(len(accuracies)) < np.array(accuracies) + shift
-            rows.append(metric.item_statistics([(float(one), 1) for one in right], half_of(f"patient {cluster}")))
+            rows.append(prompt_statistics([(float(one), 1) for one in right], half_of(f"patient {cluster}")))
             names.append(f"patient {cluster}")
     return np.array(rows), names
 

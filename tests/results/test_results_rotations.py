@@ -24,7 +24,7 @@ from medtasks.benchmarks.variants import joined_items
 from medtasks.errors import UsageError
 from medtasks.importers.run import score_predictions
 from medtasks.metrics.base import MeanMetric
-from medtasks.metrics.option_order import LetterPreference
+from medtasks.metrics.variants import letter_preference, letter_statistics, preference_of_letter
 from medtasks.registry import get_benchmark
 from medtasks.results.folder import write_run
 from medtasks.results.replies import Reply
@@ -35,7 +35,7 @@ from medtasks.results.scored import Answered, scored_samples
 from medtasks.results.scores import RotatedLetters, Scores
 from medtasks.results.scoring import score_samples
 from medtasks.spec import leaf_tasks, load_spec
-from medtasks.stats import cluster_bootstrap
+from medtasks.stats.bootstrap import cluster_bootstrap
 from medtasks.task_model import OptionOrder
 
 Document = Mapping[str, Any]
@@ -256,7 +256,7 @@ def test_uniform_guessing_over_all_possible_answers(count: int) -> None:
     assert mean(items, "circular_accuracy") == pytest.approx(count**-count)
     assert mean(items, "rotation_consistency") == pytest.approx(count ** (1 - count))
     statistics = np.sum([one["letter_preference"].statistics for one in items], axis=0)
-    assert float(LetterPreference().score(statistics)) == pytest.approx(0.0, abs=1e-12)
+    assert float(letter_preference(statistics)) == pytest.approx(0.0, abs=1e-12)
 
 
 @pytest.mark.parametrize("seen", range(1, 6))
@@ -286,7 +286,7 @@ def test_a_model_that_reads_options_is_consistent_and_prefers_no_letter(count: i
     assert item.values["circular_accuracy"].statistics == (float(believed == target), 1.0)
     assert item.values["accuracy"].statistics == (float(believed == target), 1.0)
     statistics = np.array(item.values["letter_preference"].statistics)
-    assert float(LetterPreference().score(statistics)) == pytest.approx(0.0, abs=1e-12)
+    assert float(letter_preference(statistics)) == pytest.approx(0.0, abs=1e-12)
     plainly = {(view.document["target"], view.filtered) for view in item.samples}
     assert plainly == {(target, believed)}  # as breakdowns see them, whichever rotation is the first
 
@@ -307,14 +307,14 @@ def test_a_seeded_subset_is_unbiased() -> None:
 def test_intervals_cover() -> None:
     """A model that answers A with probability 0.4, else at random: 60 clusters of 2 questions with 4 rotations."""
     draw = np.random.default_rng(0)
-    metric, truth = LetterPreference(), 0.4 - 0.4 / 4
+    truth = 0.4 - 0.4 / 4
     covered = 0
     for _ in range(200):
         rows = []
         for _ in range(120):
             answers = [0 if draw.random() < 0.4 else int(draw.integers(4)) for _ in range(4)]
-            rows.append(metric.item_statistics([(one, 0) for one in answers], range(4)))
-        letter = metric.of_letter(np.array(rows), 0)
+            rows.append(letter_statistics([(one, 0) for one in answers], range(4)))
+        letter = preference_of_letter(np.array(rows), 0)
         found = cluster_bootstrap(letter, [str(row // 2) for row in range(120)], MeanMetric().score, resamples=200)
         assert found.low is not None
         assert found.high is not None

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from medtasks.errors import DataError, MedtasksError, UsageError
-from medtasks.metrics import get_metric
+from medtasks.metrics.registry import get_metric
 from medtasks.registry import get_benchmark
 from medtasks.results.folder import RunRecord, write_run
 from medtasks.results.manifest import RunManifest
@@ -18,7 +18,7 @@ from medtasks.results.samples import JudgedScore, Repeat, Sample, duplicate_ids,
 from medtasks.results.scores import MetricScore, coverage_text, intervals
 from medtasks.results.scoring import Scored, score_samples, score_tables
 from medtasks.results.table import item_table
-from medtasks.stats import cluster_bootstrap
+from medtasks.stats.bootstrap import cluster_bootstrap
 
 MI_CXR = get_benchmark("mi_cxr")
 TASK = "mi_cxr_tel_single"

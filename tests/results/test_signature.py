@@ -17,7 +17,7 @@ from medtasks.files import canonical_json
 from medtasks.filters import FILTER_VERSIONS
 from medtasks.judge.settings import JudgeConfig, JudgeSettings
 from medtasks.judge.stub import StubJudge
-from medtasks.metrics import get_metric
+from medtasks.metrics.registry import get_metric
 from medtasks.prompts import template_path
 from medtasks.results.judge_run import judge_run
 from medtasks.results.manifest import RunManifest, protocol_hash, task_facts, versions

@@ -11,9 +11,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from medtasks.metrics import get_metric
 from medtasks.metrics.base import Array
-from medtasks.stats import PairedDifference, clustered_score, paired_difference
+from medtasks.metrics.registry import get_metric
+from medtasks.stats.paired import PairedDifference, clustered_score, paired_difference
 
 ICC = 0.3
 EVEN, UNEQUAL, HEAVY, SINGLE = "even", "unequal", "heavy", "single"

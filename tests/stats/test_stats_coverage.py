@@ -6,10 +6,9 @@ from functools import cache
 
 import numpy as np
 
-from medtasks.metrics import get_metric
 from medtasks.metrics.base import Array
-from medtasks.stats import joint_resamples
-from medtasks.stats.bootstrap import percentile_interval
+from medtasks.metrics.registry import get_metric
+from medtasks.stats.bootstrap import joint_resamples, percentile_interval
 
 MEAN = get_metric("accuracy").score
 STUDIES, CLUSTERS, RATE, ICC = 1000, 250, 0.6, 0.3

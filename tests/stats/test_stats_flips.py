@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from medtasks.errors import UsageError
-from medtasks.stats import sign_flip_p
+from medtasks.stats.flips import sign_flip_p
 
 
 def right_alone(first: int, second: int) -> np.ndarray:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from medtasks.errors import UsageError
-from medtasks.stats import holm
+from medtasks.stats.paired import holm
 
 
 def test_by_hand() -> None:

@@ -12,16 +12,11 @@ from sacrebleu.significance import PairedTest
 from scipy import stats as scipy_stats
 
 from medtasks.errors import UsageError
-from medtasks.metrics import corpus_score, get_metric, lexical_statistics
-from medtasks.stats import (
-    PairedDifference,
-    cluster_bootstrap,
-    clustered_score,
-    few_clusters,
-    joint_resamples,
-    paired_difference,
-)
-from medtasks.stats.bootstrap import cluster_totals, percentile_interval
+from medtasks.metrics.aggregate import corpus_score
+from medtasks.metrics.batch import lexical_statistics
+from medtasks.metrics.registry import get_metric
+from medtasks.stats.bootstrap import cluster_bootstrap, cluster_totals, joint_resamples, percentile_interval
+from medtasks.stats.paired import PairedDifference, clustered_score, few_clusters, paired_difference
 
 MEAN = get_metric("accuracy").score
 CLUSTERS = [f"image{i // 5:02d}" for i in range(200)]

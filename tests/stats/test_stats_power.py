@@ -7,7 +7,8 @@ import pytest
 from scipy.stats import t
 
 from medtasks.errors import UsageError
-from medtasks.stats import detectable_difference, sign_flip_p
+from medtasks.stats.flips import sign_flip_p
+from medtasks.stats.student import detectable_difference
 
 
 def detectable(error: float, clusters: int = 1_000_000, **more: float) -> float:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from medtasks.errors import UsageError
-from medtasks.stats import RankInterval, compact_letters, normalised_ranks, rank_intervals
+from medtasks.stats.ranks import RankInterval, compact_letters, normalised_ranks, rank_intervals
 
 
 def test_ranks_follow_the_resamples() -> None:

@@ -6,7 +6,7 @@ import pytest
 from scipy import stats
 
 from medtasks.errors import UsageError
-from medtasks.stats import student_interval
+from medtasks.stats.student import student_interval
 
 
 @pytest.mark.parametrize("values", [[0.3, 0.31, 0.35], [0.0, 1.0], [0.2] * 4, [0.25, 0.2, 0.3, 0.27, 0.21]])

@@ -14,7 +14,7 @@ from medtasks.benchmarks.base import Item
 from medtasks.benchmarks.errors import Case, Errors
 from medtasks.benchmarks.kvasir_vqa_x1.vocabulary import class_of
 from medtasks.filters.presence import VERSION, Said, bare_answer, count_of, said_of
-from medtasks.metrics.error_rate import ErrorRate
+from medtasks.metrics.item_metrics import ErrorRate
 
 _ABNORMALITIES: Mapping[str, str] = {
     "polyp": r"polyps?(?!\s+snare)|polypoid\s+(?:lesion|growth|mass)(?:e?s)?|polypoidal\s+lesions?",

@@ -7,7 +7,7 @@ from typing import Any
 
 from medtasks.benchmarks.aggregations import sample_value
 from medtasks.benchmarks.base import SampleView
-from medtasks.metrics import LEXICAL
+from medtasks.metrics.registry import LEXICAL
 
 MEDICO_METRICS = ("bleu", "rouge1", "rouge2", "rougeL", "meteor")
 

@@ -18,7 +18,7 @@ from functools import lru_cache
 
 from medtasks.benchmarks.base import Item, SampleView
 from medtasks.benchmarks.errors import Case, Errors
-from medtasks.metrics.error_rate import NO_OPTION, UNANSWERED, ErrorRate
+from medtasks.metrics.item_metrics import NO_OPTION, UNANSWERED, ErrorRate
 
 VERSION = "1"
 """Changes whenever the rule does."""

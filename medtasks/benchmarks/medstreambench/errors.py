@@ -10,8 +10,7 @@ from collections.abc import Iterator
 
 from medtasks.benchmarks.base import Item, Value
 from medtasks.benchmarks.errors import Case, Errors
-from medtasks.metrics.error_rate import ErrorRate
-from medtasks.metrics.item_metrics import ItemMetric
+from medtasks.metrics.item_metrics import ErrorRate, ItemMetric
 from medtasks.metrics.streaming import DUE, EXPECTED_TIME, TOLERANCE
 
 ALERT_DELAY = ItemMetric(

@@ -20,7 +20,7 @@ from medtasks.benchmarks.base import Item, SampleView
 from medtasks.benchmarks.errors import Case, Errors
 from medtasks.benchmarks.mi_cxr.documents import NULL_OPTION
 from medtasks.benchmarks.mi_cxr.records import OPTIONS
-from medtasks.metrics.error_rate import NO_OPTION, UNANSWERED, ErrorRate
+from medtasks.metrics.item_metrics import NO_OPTION, UNANSWERED, ErrorRate
 
 
 def cases(item: Item) -> Iterator[Case]:

@@ -1,0 +1,158 @@
+"""Scores of questions that are asked several times: with their options in several orders
+(`medtasks.benchmarks.rotations`), and with several paraphrased prompts (`medtasks.benchmarks.paraphrases`).
+
+Circular accuracy is CircularEval of MMBench (Liu et al. 2023, arXiv 2307.06281): a question counts as right
+only if every circular shift of its options is answered right. That models prefer letters whatever they stand for is
+from Zheng et al. 2023 (arXiv 2309.03882).
+
+That one prompt per task is not enough, and the scores of the mean and the best prompt, are from Mizrahi et al. 2024
+(arXiv 2401.00595). Sclar et al. 2024 (arXiv 2310.11324) report the spread over prompt formats. Sampling noise alone
+makes the best of several equal prompts look better than their mean, and their scores spread. Both biases go away if one
+half of the data measures what the other half has found, so the clusters are split in two halves, by a hash of their
+names. As each cluster stays in its half, this holds in every bootstrap resample as well.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from functools import partial
+
+import numpy as np
+
+from medtasks.metrics.base import Array
+from medtasks.metrics.item_metrics import ItemMetric, ItemScore, means, sum_in_order
+from medtasks.task_model import MOST_PROMPTS, ORDER_METRICS, PROMPT_METRICS, prompt_metric
+
+POSITIONS = 26
+"""The largest number of options."""
+CIRCULAR, CONSISTENCY, PREFERENCE = ORDER_METRICS
+WORST, BEST, SPREAD, AGREEMENT = PROMPT_METRICS
+_SCORE = {"score": "first-metric-of-the-task"}
+
+
+def letter_statistics(answers: Sequence[tuple[int, int]], shown: Sequence[int]) -> Array:
+    """Statistics of one question's letters: by position of the letter, how many answers chose it, how many were
+    expected to, and in how many it was correct.
+
+    Args:
+        answers: position of the chosen and of the correct letter, for each rotation with a selected option.
+        shown: positions of the question's letters.
+    """
+    rows = np.zeros((3, POSITIONS))
+    for chosen, correct in answers:
+        rows[0, chosen] += 1
+        rows[2, correct] += 1
+    rows[1, shown] = len(answers) / len(shown)
+    return rows.reshape(-1)
+
+
+def preference_of_letter(statistics: Array, position: int) -> Array:
+    """A mean's statistics ``(..., 2)``: how many more answers chose a letter than expected, and all answers.
+
+    >>> preference_of_letter(letter_statistics([(0, place) for place in range(4)], range(4)), 1).tolist()
+    [-1.0, 4.0]
+    """
+    rows = statistics.reshape(*statistics.shape[:-1], 3, POSITIONS)
+    return np.stack([rows[..., 0, position] - rows[..., 1, position], sum_in_order(rows[..., 0, :])], axis=-1)
+
+
+def letter_preference(totals: Array) -> Array:
+    """How far the letters chosen are from those of a model that prefers none: total variation distance, 0..1.
+
+    Over all rotations of a question each option is shown at each letter, and a seeded subset draws them at random. A
+    model that reads the options therefore chooses each of a question's k letters in 1/k of its answers, whatever it
+    believes. Responses without exactly one selectable option are left out.
+
+    >>> float(letter_preference(letter_statistics([(0, place) for place in range(4)], range(4))))
+    0.75
+    """
+    rows = totals.reshape(*totals.shape[:-1], 3, POSITIONS)
+    return means(sum_in_order(np.abs(rows[..., 0, :] - rows[..., 1, :])) / 2, sum_in_order(rows[..., 0, :]))
+
+
+ORDER_SCORES: tuple[ItemMetric | ItemScore, ...] = (
+    ItemMetric(CIRCULAR, {"right": "in-every-rotation", "unparsed": "wrong"}),
+    ItemMetric(CONSISTENCY, {"same": "original-option-in-every-rotation", "unparsed": "inconsistent"}),
+    ItemScore(
+        PREFERENCE,
+        3 * POSITIONS,
+        letter_preference,
+        {"distance": "total-variation", "expected": "uniform-over-options", "unparsed": "left-out"},
+        higher_is_better=False,
+    ),
+)
+"""The scores that `medtasks.task_model.ORDER_METRICS` names."""
+
+
+def half_of(cluster: str) -> int:
+    """The half that a cluster is in, 0 or 1."""
+    return hashlib.sha256(cluster.encode()).digest()[0] % 2
+
+
+def prompt_statistics(values: Sequence[Sequence[float]], half: int) -> Array:
+    """Statistics of one question by half and prompt: ``(value, 1)`` for each prompt, ``(0, 0)`` where none applies.
+
+    ``half`` is that of the question's cluster (:func:`half_of`).
+    """
+    rows = np.zeros((2, MOST_PROMPTS, 2))
+    rows[half, : len(values)] = values
+    return rows.reshape(-1)
+
+
+def _halves(totals: Array) -> tuple[Array, Array]:
+    """Sums and counts ``(..., 2, prompts)`` in both halves; counts are 0 for prompts not asked."""
+    halves = totals.reshape(*totals.shape[:-1], 2, MOST_PROMPTS, 2)
+    return halves[..., 0], halves[..., 1]
+
+
+def chosen_prompt(totals: Array, *, best: bool) -> Array:
+    """The score of the best (or worst) prompt: chosen on each half of the clusters, scored on the items of the other.
+
+    Prompts with the same score in a half are averaged; NaN if a half has no items, as with a single cluster.
+
+    >>> rows = [prompt_statistics([(1, 1), (0, 1)], half) for half in (0, 1)]
+    >>> float(chosen_prompt(np.sum(rows, axis=0), best=True))
+    1.0
+    """
+    sums, counts = _halves(totals)
+    scores = means(sums, counts)
+    ordered = np.where(np.isnan(scores), -np.inf, scores if best else -scores)
+    chosen = (ordered == ordered.max(axis=-1, keepdims=True)) & (counts > 0)
+    weights = (chosen / np.maximum(chosen.sum(axis=-1, keepdims=True), 1))[..., ::-1, :]
+    return means(*(sum_in_order(sum_in_order(weights * one)) for one in (sums, counts)))
+
+
+def prompt_spread(totals: Array) -> Array:
+    """Standard deviation of the prompts' scores, without the part that sampling noise adds.
+
+    The variance is estimated by the covariance, over the k prompts, of their scores in one half of the clusters with
+    those in the other (divided by k - 1). Its expectation is the variance of the prompts' true scores. A negative
+    estimate counts as 0.
+
+    >>> rows = [prompt_statistics([(1, 1), (0, 1)], half) for half in (0, 1)]
+    >>> round(float(prompt_spread(np.sum(rows, axis=0))), 4)  # the standard deviation of 1 and 0
+    0.7071
+    """
+    sums, counts = _halves(totals)
+    asked = (counts[..., 0, :] > 0) & (counts[..., 1, :] > 0)
+    prompts = asked.sum(axis=-1)
+    scores = np.where(asked[..., None, :], means(sums, counts), 0.0)
+    centres = sum_in_order(scores) / np.maximum(prompts, 1)[..., None]
+    deviations = np.where(asked[..., None, :], scores - centres[..., None], 0.0)
+    covered = sum_in_order(deviations[..., 0, :] * deviations[..., 1, :])
+    return np.sqrt(np.maximum(means(covered, np.maximum(prompts - 1.0, 0.0)), 0.0))
+
+
+_WIDTH = 2 * MOST_PROMPTS * 2
+_HALVES = {"halves": "sha256-of-cluster"}
+_CHOSEN = {**_SCORE, "rule": "chosen-on-one-half,scored-on-the-other", **_HALVES}
+_COVARIANCE = {**_SCORE, "rule": "standard-deviation,covariance-of-halves", **_HALVES}
+PROMPT_SCORES: tuple[ItemMetric | ItemScore, ...] = (
+    ItemScore(WORST, _WIDTH, partial(chosen_prompt, best=False), _CHOSEN),
+    ItemScore(BEST, _WIDTH, partial(chosen_prompt, best=True), _CHOSEN),
+    ItemScore(SPREAD, _WIDTH, prompt_spread, _COVARIANCE, higher_is_better=False),
+    ItemMetric(AGREEMENT, {"same": "option-under-every-prompt", "unparsed": "different"}),
+    *(ItemMetric(prompt_metric(number), _SCORE) for number in range(1, MOST_PROMPTS + 1)),
+)
+"""The scores that `medtasks.task_model.prompt_metrics` names."""
