@@ -36,8 +36,7 @@ import nltk
 
 from medtasks.benchmarks.documents import prompt_text
 from medtasks.benchmarks.kvasir_vqa_x1.documents import documents
-from medtasks.benchmarks.kvasir_vqa_x1.records import AtomicPair, KvasirRecord
-from medtasks.benchmarks.kvasir_vqa_x1.vocabulary import ATOMIC_QUESTIONS
+from medtasks.benchmarks.kvasir_vqa_x1.records import ATOMIC_QUESTIONS, AtomicPair, KvasirRecord
 from medtasks.cache import cache_root
 from medtasks.metrics import wordnet
 from medtasks.metrics.registry import LEXICAL, get_metric

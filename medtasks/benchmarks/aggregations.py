@@ -75,6 +75,18 @@ def sample_value(metric: str, results: Sequence[str | Sequence[str]], reference:
     return {"cluster": cluster, **together, "repeats": repeats}
 
 
+def scored_by(*metrics: str) -> Callable[[Mapping[str, Any], Sequence[str]], dict[str, dict[str, Any]]]:
+    """A ``process_results`` that compares a filtered response with the target; every sample has the same ``metrics``.
+
+    A status marker such as ``[none]`` is a wrong answer like any other.
+    """
+
+    def process_results(doc: Mapping[str, Any], results: Sequence[str]) -> dict[str, dict[str, Any]]:
+        return {metric: sample_value(metric, results, doc["target"], doc["cluster"]) for metric in metrics}
+
+    return process_results
+
+
 def _one(metric: Metric, prediction: str, reference: str) -> _Computed:
     found = _TOGETHER.get().get((metric.name, prediction, reference))
     return found or _computed(metric, _row(metric, prediction, reference)[None])[0]

@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import PurePosixPath
 from typing import Any, TypeGuard, TypeVar
 
@@ -139,6 +140,16 @@ def is_path_below(value: object) -> TypeGuard[str]:
         return False
     parts = PurePosixPath(value).parts
     return bool(parts) and ".." not in parts
+
+
+@lru_cache(maxsize=4096)
+def plain(name: str) -> str:
+    """A term of a release's vocabulary by its letters and digits alone: case, spacing and punctuation do not matter.
+
+    >>> plain("Small-object Detection")
+    'smallobjectdetection'
+    """
+    return re.sub(r"[^a-z0-9]+", "", name.casefold())
 
 
 def is_file_name(img_id: str) -> bool:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
+import yaml
 from pydantic import TypeAdapter
 
 from medtasks.data.records import Where
@@ -203,5 +204,8 @@ def _decoded(data: bytes, file: str) -> str:
 
 
 def read_table(module: str, name: str, kind: type[T]) -> T:
-    """The JSON file ``name`` of ours, beside the code in the file ``module``, as a ``kind``; lists become tuples."""
-    return TypeAdapter(kind).validate_json(Path(module).with_name(name).read_bytes())
+    """Our JSON or YAML file ``name``, which lies beside the code in the file ``module``, as a ``kind``."""
+    data, adapter = Path(module).with_name(name).read_bytes(), TypeAdapter(kind)
+    if not name.endswith(".yaml"):
+        return adapter.validate_json(data)
+    return adapter.validate_python(yaml.load(data, getattr(yaml, "CSafeLoader", yaml.SafeLoader)))  # 20 times as fast

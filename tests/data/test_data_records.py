@@ -10,8 +10,7 @@ from data_sources import POLYP, image_paths, kvasir_row, mi_cxr_row
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from medtasks.benchmarks.kvasir_vqa_x1.records import parse_kvasir_row
-from medtasks.benchmarks.kvasir_vqa_x1.vocabulary import ATOMIC_QUESTIONS
+from medtasks.benchmarks.kvasir_vqa_x1.records import ATOMIC_QUESTIONS, parse_kvasir_row
 from medtasks.benchmarks.mi_cxr.records import parse_mi_cxr_row
 from medtasks.data.records import Record, Where
 from medtasks.errors import DataError

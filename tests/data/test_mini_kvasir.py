@@ -20,8 +20,7 @@ from medtasks.benchmarks.kvasir_vqa_x1.mini import (
     cell_center,
     write_kvasir_source,
 )
-from medtasks.benchmarks.kvasir_vqa_x1.records import KvasirRecord
-from medtasks.benchmarks.kvasir_vqa_x1.vocabulary import ATOMIC_QUESTIONS, QUESTION_CLASSES
+from medtasks.benchmarks.kvasir_vqa_x1.records import ATOMIC_QUESTIONS, QUESTION_CLASSES, KvasirRecord
 from medtasks.data.store import open_prepared
 
 

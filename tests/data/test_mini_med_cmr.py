@@ -12,8 +12,7 @@ from release_rows import write_med_cmr_archive
 
 from medtasks.benchmarks.med_cmr.mini import PICTURES, Mark, Picture, draw_picture, write_med_cmr_source
 from medtasks.benchmarks.med_cmr.prepare import prepare_med_cmr
-from medtasks.benchmarks.med_cmr.records import MedCmrRecord
-from medtasks.benchmarks.med_cmr.vocabulary import DIMENSIONS
+from medtasks.benchmarks.med_cmr.records import DIMENSIONS, MedCmrRecord
 from medtasks.data.store import open_prepared
 
 

@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from release_rows import med_cmr_row
 
-from medtasks.benchmarks.med_cmr.records import MedCmrRecord, parse_med_cmr_row
-from medtasks.benchmarks.med_cmr.vocabulary import DIMENSIONS, dimension_of
+from medtasks.benchmarks.med_cmr.records import DIMENSIONS, MedCmrRecord, dimension_of, parse_med_cmr_row
 from medtasks.data.records import Where
 from medtasks.errors import DataError
 

@@ -11,14 +11,20 @@ from pathlib import Path
 
 from medtasks.benchmarks.base import Benchmark, PrepareCommand
 from medtasks.benchmarks.kvasir_vqa_x1.board import KVASIR_VQA_X1
+from medtasks.benchmarks.kvasir_vqa_x1.documents import (
+    BREAKDOWNS,
+    level_rows,
+    medico2025,
+    medico_subset,
+    mixed,
+    process_medico2025,
+    process_results,
+)
 from medtasks.benchmarks.kvasir_vqa_x1.documents import documents as documents_of
-from medtasks.benchmarks.kvasir_vqa_x1.documents import level_rows, medico2025, medico_subset, mixed
-from medtasks.benchmarks.kvasir_vqa_x1.errors import ERRORS
+from medtasks.benchmarks.kvasir_vqa_x1.errors import ERRORS, contradiction
 from medtasks.benchmarks.kvasir_vqa_x1.mini import write_kvasir_source
 from medtasks.benchmarks.kvasir_vqa_x1.prepare import prepare_kvasir, run
 from medtasks.benchmarks.kvasir_vqa_x1.records import KvasirRecord
-from medtasks.benchmarks.kvasir_vqa_x1.references import contradiction
-from medtasks.benchmarks.kvasir_vqa_x1.scoring import BREAKDOWNS, process_medico2025, process_results
 from medtasks.benchmarks.kvasir_vqa_x1.transformed import prepare_transformed
 from medtasks.data.prepared import Prepared
 from medtasks.registry import Plugin

@@ -1,4 +1,4 @@
-"""Kvasir-VQA-x1's records as documents, and the rows of each task."""
+"""Kvasir-VQA-x1's records as documents, the rows of each task, and text overlap with the reference (section 4)."""
 
 from __future__ import annotations
 
@@ -6,12 +6,14 @@ import hashlib
 
 import numpy as np
 
+from medtasks.benchmarks.aggregations import scored_by
 from medtasks.benchmarks.base import Document
 from medtasks.benchmarks.documents import Rows
 from medtasks.benchmarks.kvasir_vqa_x1.records import KvasirRecord
 from medtasks.benchmarks.kvasir_vqa_x1.transformed import original_name
 from medtasks.data.store import open_prepared
 from medtasks.errors import DataError
+from medtasks.metrics.registry import LEXICAL
 
 ABSTENTION = "This cannot be told from the image."
 
@@ -72,3 +74,11 @@ def medico_subset(documents: list[Document]) -> list[Document]:
 
 
 medico2025 = Rows("kvasir_vqa_x1", lambda row: True, medico_subset)  # noqa: ARG005
+
+process_results = scored_by(*LEXICAL)
+process_medico2025 = scored_by("bleu", "rouge1", "rouge2", "rougeL", "meteor")
+BREAKDOWNS = {
+    "complexity": lambda view: (f"level{view.document['complexity']}",),
+    # a class named twice in one row is one aspect
+    "question_class": lambda view: tuple(sorted(set(view.document["question_class"]))),
+}

@@ -1,5 +1,7 @@
 """Kvasir-VQA-x1: missed and invented findings, and counts that are too high or too low, from the atomic pairs.
 
+Also references that contradict the pairs (:func:`contradiction`).
+
 Each presence or count pair behind a question asks about one class of findings. Free answers are read by
 `medtasks.filters.presence`; one that says nothing clear about a class is counted as unread, never as a denial.
 """
@@ -9,68 +11,26 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from medtasks.benchmarks.base import Item
 from medtasks.benchmarks.errors import Case, Errors
-from medtasks.benchmarks.kvasir_vqa_x1.vocabulary import class_of
+from medtasks.benchmarks.kvasir_vqa_x1.records import VOCABULARY, class_of
 from medtasks.filters.presence import VERSION, Said, bare_answer, count_of, said_of
 from medtasks.metrics.item_metrics import ErrorRate
 
-_ABNORMALITIES: Mapping[str, str] = {
-    "polyp": r"polyps?(?!\s+snare)|polypoid\s+(?:lesion|growth|mass)(?:e?s)?|polypoidal\s+lesions?",
-    "oesophagitis": r"o?esophagitis",
-    "ulcerative colitis": r"ulcerative\s+colitis|colitis",
-    "barretts": r"barrett['’]?s?",  # short segments included
-    "hemorrhoids": r"ha?emorrhoids?",
-    "ulcer": r"ulcers?|ulcerations?",
-}
-_LANDMARKS: Mapping[str, str] = {
-    "z-line": r"z[- ]?line|squamocolumnar\s+junction",
-    "cecum": r"ca?ecum|ca?ecal",
-    "ileum": r"(?:terminal\s+)?ileum",
-    "pylorus": r"pylorus|pyloric",
-}
-_INSTRUMENTS: Mapping[str, str] = {
-    "biopsy forceps": r"forceps",
-    "metal clip": r"(?:metal(?:lic)?\s+|hemo|endo)?-?clips?",
-    "polyp snare": r"snares?",
-    "tube": r"tubes?",
-    "injection needle": r"needles?",
-}
-_LABELS: Mapping[str, Mapping[str, str]] = {
-    "landmark_presence": _LANDMARKS,
-    "instrument_presence": _INSTRUMENTS,
-    "abnormality_presence": _ABNORMALITIES,
-}
-"""Classes whose gold answers list what is present, and the names of what they list."""
+_LABELS = {name: VOCABULARY[name] for name in ("landmark_presence", "instrument_presence", "abnormality_presence")}
+"""Classes whose gold answers list what is present, and regular expressions of the names of what they list."""
 
-_LESIONS = (
-    r"abnormalit(?:y|ies)|abnormal(?:\s+(?:finding|area|tissue)s?)?|patholog(?:y|ies)"
-    r"|(?<!polypoid )(?<!polypoidal )lesions?"
-)
-_TOOLS = r"instruments?|tools?|devices?|instrumentation"
-_NORMAL = r"normal|unremarkable|healthy"
-_FINDINGS = (
-    r"(?<!\bnormal )findings?(?!(?:\s*:|\s+(?:is|are|appears?))?\s+(?:(?:all|entirely|within)\s+)?"
-    rf"(?:{_NORMAL})\b)|{_LESIONS}"
-)
-NAMES: Mapping[str, str] = {
-    "text_presence": r"texts?|textual|letter(?:ing|s)|writ(?:ing|ten)|annotations?|overlays?|captions?|characters",
-    "box_artifact_presence": r"box(?:es)?(?:\s+artefacts?|\s+artifacts?)?|artefacts?|artifacts?",
-    "finding_presence": _FINDINGS,
-    "landmark_presence": r"(?:anatomical\s+)?landmarks?",
-    "instrument_presence": _TOOLS,
-    "abnormality_presence": _FINDINGS,
-    "polyp_count": _ABNORMALITIES["polyp"],
-    "finding_count": _FINDINGS,
-    "instrument_count": _TOOLS,
-}
-"""What each class is called as a whole."""
+NAMES = VOCABULARY["names"]
+"""Regular expressions of what each class is called as a whole."""
 
+_ABNORMALITIES, _INSTRUMENTS = _LABELS["abnormality_presence"], _LABELS["instrument_presence"]
 _WITH_LABELS = {"finding_presence": _ABNORMALITIES, "finding_count": _ABNORMALITIES, "instrument_count": _INSTRUMENTS}
 """Classes that an answer may also name by what is present."""
 
 FINDINGS = tuple(NAMES)
+_NORMAL = r"normal|unremarkable|healthy"
 _IN_PART = re.compile(
     r"\b(?:surrounding|adjacent|background|remaining|rest\s+of|otherwise|elsewhere|apart\s+from|aside\s+from|except|besides"
     r"|other\s+than)\b",
@@ -154,7 +114,7 @@ def cases(item: Item) -> Iterator[Case]:
 def _of_pair(name: str, answer: str, text: str, only: bool) -> Iterator[Case]:
     gold = _named_in(answer)
     if name.endswith("_count"):
-        if gold and not answer.isdecimal():  # `references.contradiction` reports it
+        if gold and not answer.isdecimal():  # `contradiction` reports it
             return
         number = int(answer) if gold else 0
         found = read_answer(name, text, only=only)
@@ -216,3 +176,30 @@ ERRORS = Errors(
     ),
     cases,
 )
+
+
+def contradiction(document: Mapping[str, Any]) -> str | None:
+    """How the reference answer contradicts an atomic pair it was merged from; None if no rule finds a contradiction.
+
+    References were written by a language model, and judges follow them. Yes-or-no pairs (text, box artefact, findings) and
+    counts (polyps, findings, instruments), which must be numbers, are compared with what the reference says.
+
+    >>> pair = {"q": "Is there text?", "a": "Yes"}
+    >>> contradiction({"original": [pair], "target": "No text is visible in the image."})
+    "'Is there text?' is answered yes, but the reference denies it"
+    """
+    for pair in document["original"]:
+        name, answer = class_of(pair["q"]) or "", pair["a"].strip().casefold().rstrip(".")
+        if name.endswith("_count") and answer.isdecimal():
+            counted = count_of(document["target"], NAMES[name])
+            if counted not in (None, int(answer)):
+                return f"{pair['q']!r} is answered {answer}, but the reference counts {counted}"
+        elif name.endswith("_count"):
+            if answer not in ("none", "no"):
+                return f"{pair['q']!r} is answered {answer}, which is not a number"
+        elif name in NAMES and answer in ("yes", "no"):
+            said = said_of(document["target"], NAMES[name])
+            if said == ("absent" if answer == "yes" else "present"):
+                verb = "affirms" if said == "present" else "denies"
+                return f"{pair['q']!r} is answered {answer}, but the reference {verb} it"
+    return None

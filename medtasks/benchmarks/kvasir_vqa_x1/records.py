@@ -8,9 +8,20 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, Json, model_validator
 
-from medtasks.benchmarks.kvasir_vqa_x1.vocabulary import QUESTION_CLASSES, class_of
-from medtasks.data.records import Record, ReleaseRow, Where, build, is_file_name, parse_row
+from medtasks.data.records import Record, ReleaseRow, Where, build, is_file_name, parse_row, plain
+from medtasks.data.sources import read_table
 from medtasks.schema import Frozen, Text, expects
+
+VOCABULARY = read_table(__file__, "vocabulary.yaml", dict[str, dict[str, str]])
+ATOMIC_QUESTIONS = VOCABULARY["atomic_questions"]
+QUESTION_CLASSES = frozenset(ATOMIC_QUESTIONS.values())
+_CLASS_OF = {plain(question): name for question, name in ATOMIC_QUESTIONS.items()}
+_CLASS_OF[plain("How many instruments are in the image?")] = "instrument_count"  # should a release fix its spelling
+
+
+def class_of(question: str) -> str | None:
+    """The class of an atomic question, None where it is unknown; case, spacing and punctuation do not matter."""
+    return _CLASS_OF.get(plain(question))
 
 
 class AtomicPair(Frozen, strict=True):

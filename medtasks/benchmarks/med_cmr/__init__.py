@@ -10,18 +10,12 @@ from pathlib import Path
 from medtasks.benchmarks.base import Benchmark
 from medtasks.benchmarks.med_cmr.board import MED_CMR
 from medtasks.benchmarks.med_cmr.documents import *
+from medtasks.benchmarks.med_cmr.documents import ACCURACY_DIMENSION_MEAN, BREAKDOWNS, dimension_mean
 from medtasks.benchmarks.med_cmr.documents import documents as documents_of
 from medtasks.benchmarks.med_cmr.errors import ERRORS
 from medtasks.benchmarks.med_cmr.mini import write_med_cmr_source
 from medtasks.benchmarks.med_cmr.prepare import prepare_med_cmr
 from medtasks.benchmarks.med_cmr.records import OPTIONS, MedCmrRecord
-from medtasks.benchmarks.med_cmr.scoring import (
-    ACCURACY_DIMENSION_MEAN,
-    BREAKDOWNS,
-    dimension_mean,
-    process_mcq,
-    process_open,
-)
 from medtasks.data.prepare import prepare_command
 from medtasks.registry import Plugin
 

@@ -15,36 +15,17 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
+from typing import Any
 
 from medtasks.benchmarks.base import Item, SampleView
 from medtasks.benchmarks.errors import Case, Errors
+from medtasks.data.sources import read_table
 from medtasks.metrics.item_metrics import NO_OPTION, UNANSWERED, ErrorRate
 
 VERSION = "1"
 """Changes whenever the rule does."""
 
-_NUMBERED = r"\bhow many\b|\bnumber of\b|\b(?:grade|stage|class|score|mm|cm|ml)\b"
-_SCALES: tuple[tuple[Mapping[str, int], str], ...] = (
-    (
-        {
-            "no": 0,
-            "minimal": 1,
-            "trace": 1,
-            "mild": 2,
-            "slight": 2,
-            "moderate": 3,
-            "severe": 4,
-            "marked": 4,
-            "critical": 5,
-        },
-        "",
-    ),
-    ({word: rank for rank, word in enumerate(("0", "i", "ii", "iii", "iv", "v"))}, r"\b(?:grade|stage|class)\b"),
-    ({word: rank for rank, word in enumerate(("zero", "one", "two", "three", "four", "five", "six"))}, _NUMBERED),
-    ({str(rank): rank for rank in range(21)}, _NUMBERED),
-)
-"""Terms and their ranks, and what question or options must say for them to be a scale: positions are numbered, too."""
-
+_SCALES = [tuple(scale.values()) for scale in read_table(__file__, "vocabulary.yaml", dict[str, Any])["scales"]]
 _NORMAL = re.compile(
     r"(?:(?:an?|the|entirely|completely|within)\s+)*(?:normal(?!\s+(?:variant|pressure)|-)|unremarkable)(?:\s+[\w-]+){0,4}"
     r"|(?:there\s+(?:is|are)\s+)?no\s+(?:(?:evidence|signs?)\s+of\s+)?(?:(?:significant|acute|visible|detectable|obvious|focal"

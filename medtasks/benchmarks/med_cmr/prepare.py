@@ -9,8 +9,7 @@ from typing import Annotated, Literal
 import typer
 from typing_extensions import Unpack
 
-from medtasks.benchmarks.med_cmr.records import MedCmrRecord, parse_med_cmr_row
-from medtasks.benchmarks.med_cmr.vocabulary import DIMENSIONS, dimension_of
+from medtasks.benchmarks.med_cmr.records import DIMENSIONS, MedCmrRecord, dimension_of, parse_med_cmr_row
 from medtasks.data.archive import Published, check_published, extract, open_archive, read_member
 from medtasks.data.hub import hub_file
 from medtasks.data.manifest import Source

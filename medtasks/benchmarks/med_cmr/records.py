@@ -9,14 +9,31 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, StringConstraints
 
-from medtasks.benchmarks.med_cmr.vocabulary import DIMENSIONS, dimension_of
-from medtasks.data.records import Record, ReleaseRow, Where, build, is_path_below, is_text, parse_row
+from medtasks.data.records import Record, ReleaseRow, Where, build, is_path_below, is_text, parse_row, plain
+from medtasks.data.sources import read_table
 from medtasks.filters.cues import names
 from medtasks.schema import Text, expects
+
+_DIMENSIONS = read_table(__file__, "vocabulary.yaml", dict[str, Any])["dimensions"]
+DIMENSIONS: Mapping[str, str] = {abbreviation: names[0] for abbreviation, names in _DIMENSIONS.items()}
+"""Abbreviation and release spelling of the seven dimensions, in the paper's order."""
+
+_DIMENSION_OF = {
+    plain(name): abbreviation for abbreviation, names in _DIMENSIONS.items() for name in (abbreviation, *names)
+}
 
 OPTIONS = ("A", "B", "C", "D", "E")
 _EPITHET = rf"\.\s+(?i:{names()['species']})\b"
 _OWN_LETTER = re.compile(rf"\s*\(?(?P<letter>[A-E])(?!{_EPITHET})[).:]\s+(?=\S)")
+
+
+def dimension_of(task: str) -> str | None:
+    """The dimension that a ``task`` value names, None where it names none; case and signs do not matter.
+
+    >>> dimension_of("Small Object detection"), dimension_of("LTG"), dimension_of("counting")
+    ('sod', 'ltg', None)
+    """
+    return _DIMENSION_OF.get(plain(task))
 
 
 class MedCmrRecord(Record):

@@ -7,13 +7,31 @@ from dataclasses import replace
 
 from medtasks.benchmarks.base import Document
 from medtasks.benchmarks.documents import Rows
-from medtasks.benchmarks.medstreambench.organs import organ_group
 from medtasks.benchmarks.medstreambench.records import ABSTENTIONS, MedStreamRecord, MedStreamRound
 from medtasks.data.media.windows import thin
+from medtasks.data.records import plain
+from medtasks.data.sources import read_table
 from medtasks.filters.answerability import UNANSWERABLE
 from medtasks.settings import current_settings
 
 ALERT = "alert: "
+
+
+def _bare(name: str) -> str:
+    return plain(name).removesuffix("dataset")
+
+
+ORGAN_GROUPS = read_table(__file__, "organs.yaml", dict[str, tuple[str, ...]])
+_GROUP_OF = {_bare(dataset): group for group, datasets in ORGAN_GROUPS.items() for dataset in datasets}
+
+
+def organ_group(dataset: str) -> str:
+    """The organ or procedure group of a source dataset, so that none is left out of the breakdown.
+
+    >>> organ_group("Surgical-phase"), organ_group("cholec80"), organ_group("another")
+    ('unspecified surgery', 'gallbladder', 'unlisted dataset')
+    """
+    return _GROUP_OF.get(_bare(dataset), "unlisted dataset")
 
 
 def documents(record: MedStreamRecord) -> list[Document]:

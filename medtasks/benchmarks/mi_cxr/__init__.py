@@ -11,13 +11,12 @@ from medtasks.benchmarks.base import Benchmark
 from medtasks.benchmarks.mi_cxr.board import MI_CXR
 from medtasks.benchmarks.mi_cxr.cider import Cider
 from medtasks.benchmarks.mi_cxr.documents import *
-from medtasks.benchmarks.mi_cxr.documents import NULL_OPTION
+from medtasks.benchmarks.mi_cxr.documents import BREAKDOWNS, NULL_OPTION
 from medtasks.benchmarks.mi_cxr.documents import documents as documents_of
 from medtasks.benchmarks.mi_cxr.errors import ERRORS
 from medtasks.benchmarks.mi_cxr.mini import ROW_FILES, write_mi_cxr_source
 from medtasks.benchmarks.mi_cxr.prepare import prepare_mi_cxr
 from medtasks.benchmarks.mi_cxr.records import OPTIONS, MiCxrRecord
-from medtasks.benchmarks.mi_cxr.scoring import BREAKDOWNS, process_report, process_results
 from medtasks.data.prepare import prepare_command
 from medtasks.registry import Plugin
 

@@ -1,15 +1,21 @@
-"""MI-CXR's records as documents, and the rows of each task: plain, with a worked example, and as reports."""
+"""MI-CXR's records as documents, the rows of each task (plain, with a worked example, as reports), and their scores."""
 
 from __future__ import annotations
 
+import functools
 import hashlib
+import math
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
-from medtasks.benchmarks.base import Document
+from medtasks.benchmarks.aggregations import responses_of, sample_value, scored_by
+from medtasks.benchmarks.base import Document, by_field
 from medtasks.benchmarks.documents import Rows
-from medtasks.benchmarks.mi_cxr.records import MiCxrRecord
+from medtasks.benchmarks.mi_cxr.cider import CiderCorpus
+from medtasks.benchmarks.mi_cxr.records import VOCABULARY, MiCxrRecord
+from medtasks.data.store import open_prepared
 from medtasks.errors import DataError
 
 NULL_OPTION = "E"
@@ -27,19 +33,7 @@ def interval_of(option: str) -> tuple[int, int] | None:
     return None if found is None else (int(found["first"]), int(found["last"]))
 
 
-SUBTASKS: Mapping[str, tuple[str, ...]] = {
-    "tel_single": ("single_emergence", "single_resolution"),
-    "tel_multiple": (
-        "multiple_emergence_1",
-        "multiple_emergence_2",
-        "multiple_resolution_1",
-        "multiple_resolution_2",
-    ),
-    "tel_ordered": ("emergence_to_resolution", "resolution_to_emergence"),
-    "icr": ("icr_multi_abn",),
-    "gts_single": ("single_entity_interval_summary",),
-    "gts_multi": ("multi_entity_interval_summary",),
-}
+SUBTASKS = {name: qtypes for subtasks in VOCABULARY.values() for name, qtypes in subtasks.items()}
 """The ``qtype`` values of each subtask; those of the variant start with ``icr_variant``."""
 
 
@@ -124,3 +118,35 @@ tel_single_1shot, tel_multiple_1shot, tel_ordered_1shot, icr_1shot, gts_single_1
 icr_variant_1shot = replace(icr_variant, change=with_demonstrations)
 
 report = Rows("mi_cxr", lambda row: row["group_type"] == "GTS", _as_reports, _no_summary)
+
+BREAKDOWNS = {
+    "family": by_field("group_type"),
+    "qtype": by_field("qtype"),
+    "gold_option": by_field("target"),
+    "null_option": lambda view: (
+        "null option right" if view.document["target"] == NULL_OPTION else "another option right",
+    ),
+}
+process_results = scored_by("accuracy")
+
+
+def process_report(doc: Mapping[str, Any], results: Sequence[str]) -> dict[str, dict[str, Any]]:
+    """Text metrics of one summary; CIDEr weights words by how many references of the whole task have them."""
+    target, cluster = doc["target"], doc["cluster"]
+    values = {metric: sample_value(metric, results, target, cluster) for metric in ("rougeL", "meteor")}
+    corpus = _references(open_prepared("mi_cxr").manifest.fingerprint)
+    scores = [corpus.score(text, target) for text in responses_of(results)]
+    statistics = [[score, 1.0] for score in scores]
+    cider: dict[str, Any] = {
+        "cluster": cluster,
+        "statistics": [math.fsum(scores), float(len(scores))],
+        "score": math.fsum(scores) / len(scores),
+    }
+    return {**values, "cider": {**cider, "repeats": statistics} if len(scores) > 1 else cider}
+
+
+@functools.lru_cache(maxsize=2)
+def _references(fingerprint: str) -> CiderCorpus:
+    """Every reference summary of the task, even if only a part is run."""
+    del fingerprint  # only part of the cache key: other data have other references
+    return CiderCorpus([document["target"] for document in report.documents()])

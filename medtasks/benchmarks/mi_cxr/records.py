@@ -9,23 +9,13 @@ from typing import Annotated, Any, Literal
 from pydantic import AliasChoices, Field, model_validator
 
 from medtasks.data.records import Record, ReleaseRow, Where, build, parse_row, with_keys
+from medtasks.data.sources import read_table
 from medtasks.schema import Text, expects, mismatch
 
 OPTIONS = ("A", "B", "C", "D", "E")
 
-QTYPES: Mapping[str, str] = {
-    "single_emergence": "TEL",
-    "single_resolution": "TEL",
-    "multiple_emergence_1": "TEL",
-    "multiple_emergence_2": "TEL",
-    "multiple_resolution_1": "TEL",
-    "multiple_resolution_2": "TEL",
-    "emergence_to_resolution": "TEL",
-    "resolution_to_emergence": "TEL",
-    "icr_multi_abn": "ICR",
-    "single_entity_interval_summary": "GTS",
-    "multi_entity_interval_summary": "GTS",
-}
+VOCABULARY = read_table(__file__, "vocabulary.yaml", dict[str, dict[str, tuple[str, ...]]])
+QTYPES = {qtype: family for family, subtasks in VOCABULARY.items() for some in subtasks.values() for qtype in some}
 """Question types and their family; those of the ICR variant start with ``icr_variant``."""
 
 VISITS = ("T1", "T2", "T3", "T4", "T5")

@@ -68,6 +68,6 @@ def _code_hash(module: str) -> str:
     """Hash of a package's code and rows; data are regenerated after every change."""
     folder = Path(str(import_module(module).__file__)).parent
     digest = hashlib.sha256()
-    for path in sorted(path for path in folder.rglob("*") if path.suffix in (".py", ".json", ".jsonl")):
+    for path in sorted(path for path in folder.rglob("*") if path.suffix in (".py", ".json", ".jsonl", ".yaml")):
         digest.update(path.relative_to(folder).as_posix().encode() + b"\0" + path.read_bytes() + b"\0")
     return digest.hexdigest()[:16]
