@@ -181,8 +181,8 @@ ERRORS = Errors(
 def contradiction(document: Mapping[str, Any]) -> str | None:
     """How the reference answer contradicts an atomic pair it was merged from; None if no rule finds a contradiction.
 
-    References were written by a language model, and judges follow them. Yes-or-no pairs (text, box artefact, findings) and
-    counts (polyps, findings, instruments), which must be numbers, are compared with what the reference says.
+    References were written by a language model, and judges follow them. Yes-or-no pairs (text, box artefact, findings)
+    and counts (polyps, findings, instruments), which must be numbers, are compared with what the reference says.
 
     >>> pair = {"q": "Is there text?", "a": "Yes"}
     >>> contradiction({"original": [pair], "target": "No text is visible in the image."})
