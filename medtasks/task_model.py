@@ -91,18 +91,14 @@ class _Keys(BaseModel):
 ORDER_METRICS = ("circular_accuracy", "rotation_consistency", "letter_preference")
 """Scores that every task with ``metadata.options`` has (`medtasks.metrics.variants`)."""
 
-ROTATED = "medtasks.benchmarks.rotations"
-"""The module whose attribute ``TASK`` is the rows of such a task."""
-
-
 PROMPT_METRICS = ("worst_prompt", "best_prompt", "prompt_spread", "prompt_agreement")
 """Scores that every task with ``metadata.prompts`` has (`medtasks.metrics.variants`)."""
 
 MOST_PROMPTS = 10
 """The largest number of prompts."""
 
-PARAPHRASED = "medtasks.benchmarks.paraphrases"
-"""The module whose attribute ``TASK`` is the rows of such a task."""
+VARIANTS = "medtasks.benchmarks.variants"
+"""The module whose attribute ``TASK`` is the rows of a task that asks each question several times."""
 
 
 def prompt_metric(number: int) -> str:
@@ -214,11 +210,9 @@ class Metadata(_Keys):
     errors: Annotated[tuple[ErrorKind, ...], Field(strict=False), AfterValidator(_distinct)] = ()
 
     @property
-    def varied(self) -> tuple[str, str] | None:
-        """The key that asks each question several times, and the module with the rows; None if neither is set."""
-        if self.options is not None:
-            return "options", ROTATED
-        return ("prompts", PARAPHRASED) if self.prompts else None
+    def varied(self) -> str | None:
+        """The key that asks each question several times; None if neither is set."""
+        return "options" if self.options is not None else "prompts" if self.prompts else None
 
 
 class Generation(BaseModel):
@@ -346,10 +340,9 @@ class TaskFile(_Keys):
 
     @model_validator(mode="after")
     def _variants_have_rows(self) -> TaskFile:
-        if self.metadata.varied is None:
+        varied, rows = self.metadata.varied, f"{VARIANTS}.{self.task}"
+        if varied is None:
             return self
-        varied, module = self.metadata.varied
-        rows = f"{module}.{self.task}"
         if self.metadata.compare_with is None:
             message = "metadata.{varied} is set, but not the task whose questions are asked"
             raise _contradiction(message, "name it as metadata.compare_with", "metadata", varied=varied)
@@ -379,7 +372,7 @@ class TaskFile(_Keys):
     def _confidences_are_of_one_answer(self) -> TaskFile:
         if self.metadata.confidence is None:
             return self
-        varied = "" if self.metadata.varied is None else f"metadata.{self.metadata.varied[0]}"
+        varied = "" if self.metadata.varied is None else f"metadata.{self.metadata.varied}"
         for key in ("repeats" if self.repeats > 1 else "", varied):
             if key:
                 message = "{key} is set, but confidences are compared for questions that are asked once"

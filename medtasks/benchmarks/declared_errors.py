@@ -14,7 +14,7 @@ from typing import Any
 
 from medtasks.benchmarks.base import Benchmark, Derived, Item, SampleView, Value
 from medtasks.benchmarks.errors import Case, Errors
-from medtasks.benchmarks.rotations import selected_option, unlettered
+from medtasks.benchmarks.variants import selected_option, unlettered
 from medtasks.catalog import owner_of
 from medtasks.errors import MedtasksError
 from medtasks.metrics.closed_answer import normalise

@@ -170,7 +170,7 @@ def task_rows(task: str) -> Rows:
 def prompt_text(doc: Mapping[str, Any], template: str, **values: str) -> str:
     """The prompt's text: ``template`` rendered with the benchmark's visible fields and ``values``.
 
-    A document that asks its question with another template (`medtasks.benchmarks.paraphrases`) has that one's text.
+    A document that asks its question with another template (`medtasks.benchmarks.variants`) has that one's text.
 
     Raises:
         MedtasksError: as :func:`medtasks.prompts.render`.

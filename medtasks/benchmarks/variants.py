@@ -1,46 +1,113 @@
-"""Questions that are asked several times, with rotated options or paraphrased prompts: each is one item."""
+"""Questions that are asked several times, with rotated options or paraphrased prompts: documents, items and scores.
+
+In rotation r (``metadata.options``) the letter at position i shows the option that was at position i + r, modulo the
+number of options: the circular shifts of MMBench (arXiv 2307.06281). A paraphrase (``metadata.prompts``) carries the
+name of its template, which `medtasks.benchmarks.documents.prompt_text` renders. All variants of a question are one
+item.
+
+A task's rows are this module's attribute with the task's name, so task files write
+``process_docs: !function medtasks.benchmarks.variants.TASK``.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import math
+import re
+import string
+from collections import ChainMap
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple
+from dataclasses import replace
+from typing import Any, NamedTuple, cast
 
-from medtasks.benchmarks.base import Benchmark, Item, Joined, SampleView, Value
-from medtasks.benchmarks.documents import Rows
-from medtasks.benchmarks.paraphrases import paraphrased_rows, prompt_scores
-from medtasks.benchmarks.rotations import in_plain_order, order_scores, rotated_rows
-from medtasks.task_model import ORDER_METRICS, Metadata, prompt_metrics
+from medtasks.benchmarks.base import FAILED, Benchmark, Document, Item, Joined, SampleView, Value
+from medtasks.benchmarks.documents import Rows, task_rows
+from medtasks.errors import UsageError
+from medtasks.metrics.closed_answer import closed_answer_matches
+from medtasks.metrics.registry import get_metric
+from medtasks.metrics.variants import (
+    AGREEMENT,
+    BEST,
+    CIRCULAR,
+    CONSISTENCY,
+    POSITIONS,
+    PREFERENCE,
+    SPREAD,
+    WORST,
+    half_of,
+    letter_statistics,
+    prompt_statistics,
+)
+from medtasks.spec import TaskSpec, load_spec
+from medtasks.task_model import ORDER_METRICS, Metadata, prompt_metric, prompt_metrics
+
+Answered = Sequence[Mapping[str, Value]]
+"""The values of each variant, as if it had been asked alone."""
 
 
 class _Kind(NamedTuple):
-    """The document fields of the question, of the variant's number and of their count; the scores of the variants
-    together and their names by count; and the view that an item keeps of each."""
+    """One way to ask a question several times.
+
+    ``of``, ``number`` and ``total`` are the document fields of the question, of the variant's number and of their
+    count. ``unusable`` is the reason why a document cannot be asked this way; ``documents`` makes its variants for the
+    plain task; ``scores`` are those of the variants together, ``metrics`` their names by count; ``view`` is what an
+    item keeps of a variant.
+    """
 
     of: str
     number: str
     total: str
-    scores: Callable[[Benchmark, Sequence[SampleView], Sequence[Mapping[str, Value]]], dict[str, Value]]
+    unusable: Callable[[Document], str]
+    documents: Callable[[str, Metadata, TaskSpec, Document], list[Document]]
+    scores: Callable[[Benchmark, Sequence[SampleView], Answered], dict[str, Value]]
     metrics: Callable[[int], tuple[str, ...]]
     view: Callable[[Benchmark, SampleView], SampleView]
 
 
-_KINDS = (
-    _Kind("rotation_of", "rotation", "rotations", order_scores, lambda _: ORDER_METRICS, in_plain_order),
-    _Kind("prompt_of", "prompt", "prompts", prompt_scores, prompt_metrics, lambda _, view: view),
-)
+def __getattr__(name: str) -> Rows:
+    """The rows of the task called ``name``, for ``!function`` in its file."""
+    if name.startswith("_"):
+        raise AttributeError(name)
+    rows = varied_rows(name, load_spec(name).metadata)
+    if rows is None:
+        raise UsageError(f"{name}: asks each question once; set metadata.options or metadata.prompts.")
+    return rows
 
 
 def varied_rows(task: str, metadata: Metadata) -> Rows | None:
-    """The rows of a task that asks each question several times; None for another."""
-    if metadata.options is not None:
-        return rotated_rows(task, metadata)
-    return paraphrased_rows(task, metadata) if metadata.prompts else None
+    """The rows of ``compare_with``, each in several variants; None for a task that asks each question once.
+
+    Rows that cannot be asked this way are left out: those without options to rotate, with several rounds or answers.
+
+    Raises:
+        UsageError: ``compare_with`` is not a task that asks each question once; or, for prompts, not with the first
+            template, or its first metric is not a mean of fractions of which more is better.
+    """
+    if metadata.varied is None:
+        return None
+    kind = _KINDS[metadata.varied]
+    plain = load_spec(metadata.compare_with)
+    if plain.kind != "task" or plain.metadata.varied is not None:
+        raise UsageError(
+            f"{task}: metadata.compare_with is {metadata.compare_with!r}, expected a task that asks each question "
+            f"once, which metadata.{metadata.varied} asks several times; name one."
+        )
+    if metadata.prompts:
+        _check_prompts(task, metadata, plain)
+    rows = task_rows(plain.name)
+
+    def unusable(document: Document) -> str:
+        return (rows.unusable(document) if rows.unusable is not None else "") or kind.unusable(document)
+
+    def variants(document: Document) -> list[Document]:
+        return kind.documents(task, metadata, plain, document)
+
+    return replace(rows, unusable=unusable, variants=variants)
 
 
 def question_of(document: Mapping[str, object]) -> object:
     """The question that a document is a variant of; None if it is asked once."""
-    return next((document[kind.of] for kind in _KINDS if kind.of in document), None)
+    return next((document[kind.of] for kind in _KINDS.values() if kind.of in document), None)
 
 
 def joined_items(benchmark: Benchmark, samples: Sequence[SampleView]) -> Joined:
@@ -50,7 +117,7 @@ def joined_items(benchmark: Benchmark, samples: Sequence[SampleView]) -> Joined:
     item name targets and answers in the plain order. With a failed variant the item's values are unknown, without one
     that was asked it is incomplete.
     """
-    kind = next((one for one in _KINDS if any(one.of in sample.document for sample in samples)), None)
+    kind = next((one for one in _KINDS.values() if any(one.of in sample.document for sample in samples)), None)
     if kind is None:
         return benchmark.join(samples)
     questions: dict[str, list[SampleView]] = {}
@@ -83,3 +150,211 @@ def _mean(values: Sequence[Value]) -> Value:
         for side in zip(*rows, strict=True)
     ]
     return Value(low=ends[0], high=ends[1], failed=True) if failed else Value(statistics=ends[0])
+
+
+def _every_time(possible: bool, *, failed: bool) -> Value:
+    """1 if something holds for every variant, where ``possible`` is whether it does for those that did not fail."""
+    row = (float(possible), 1.0)
+    return Value(low=(0.0, 1.0), high=row, failed=True) if failed else Value(statistics=row)
+
+
+# --- the selected option, also of questions that are asked once ---
+
+
+def selected_option(benchmark: Benchmark, view: SampleView) -> str | None:
+    """The letter of the one option that was selected, or its position in a list without letters; None without one."""
+    if view.status != "ok":
+        return None
+    texts = unlettered(benchmark, view)
+    if texts is None:
+        return view.filtered
+    chosen = [place for place, text in enumerate(texts) if closed_answer_matches(view.filtered, [text], texts)]
+    return str(chosen[0]) if len(chosen) == 1 else None
+
+
+def unlettered(benchmark: Benchmark, view: SampleView) -> list[str] | None:
+    """The options as shown if they are a list, whose target is a text; None if they have letters of their own."""
+    return None if benchmark.options else view.document.get("options") or None
+
+
+# --- rotated options ---
+
+
+def _letters(document: Mapping[str, Any]) -> list[str]:
+    """The letters of a document's options in the order of the prompt, as for an unlettered list of options."""
+    choices = document.get("choices")
+    return sorted(choices) if choices else list(string.ascii_uppercase[: len(document.get("options") or ())])
+
+
+def _several_answers(document: Document) -> bool:
+    return (document.get("rounds") or 1) > 1 or bool(document.get("multi_select"))
+
+
+def _not_rotatable(document: Document) -> str:
+    letters, options = _letters(document), document.get("options") or ()
+    if len(letters) < 2:
+        return "no_options"
+    if len(options) > POSITIONS:
+        return "too_many_options"
+    if options and all(re.match(rf"\(?{letter}[.):]", text) for letter, text in zip(letters, options, strict=True)):
+        return "options_name_their_letters"
+    if _several_answers(document):
+        return "not_one_answer"
+    return "" if document["target"] in (letters if document.get("choices") else options) else "answer_not_an_option"
+
+
+def _rotations(task: str, metadata: Metadata, _: TaskSpec, document: Document) -> list[Document]:
+    letters, name, order = _letters(document), document["sample_id"], metadata.options
+    if order.rotations != "all" and order.rotations > len(letters):
+        raise UsageError(
+            f"{task}: metadata.options.rotations is {order.rotations}, but question {name} has {len(letters)} options; "
+            f"write at most {len(letters)}, or all."
+        )
+    shifts = list(range(len(letters)))
+    if order.rotations != "all":  # each rotation is equally likely, whatever the other questions are
+        shifts.sort(key=lambda shift: hashlib.sha256(f"{order.seed}\0{name}\0{shift}".encode()).digest())
+        shifts = sorted(shifts[: order.rotations])
+    return [_rotation(document, letters, shift, len(shifts)) for shift in shifts]
+
+
+def _rotation(document: Document, letters: Sequence[str], shift: int, rotations: int) -> Document:
+    shown = [*letters[shift:], *letters[:shift]]  # the original option behind each letter
+    facts = {"rotation_of": document["sample_id"], "rotation": shift, "rotations": rotations, "option_order": shown}
+    found = {**document, "sample_id": f"{document['sample_id']}~{shift}", **facts}
+    choices = document.get("choices")
+    if not choices:
+        texts = document["options"]
+        return {**found, "options": [*texts[shift:], *texts[:shift]]}
+    now = dict(zip(shown, letters, strict=True))
+    found.pop("ideal_response", None)  # it may name the letter of the plain order; baselines then answer the target
+    return {
+        **found,
+        "choices": {letter: choices[option] for letter, option in zip(letters, shown, strict=True)},
+        **{field: now.get(document[field], document[field]) for field in ("target", "abstention")},
+    }
+
+
+def _order_scores(benchmark: Benchmark, views: Sequence[SampleView], _: Answered) -> dict[str, Value]:
+    """The scores of `ORDER_METRICS` of one question from its rotations."""
+    answered = [view for view in views if view.status != FAILED]
+    answers = [_positions(benchmark, view) for view in answered]
+    pairs = zip(answers, answered, strict=True)
+    options = {None if one is None else view.document["option_order"][one[0]] for one, view in pairs}
+    failed = len(answered) < len(views)
+    right = all(one is not None and one[0] == one[1] for one in answers)
+    values = {
+        CIRCULAR: _every_time(right, failed=failed),
+        CONSISTENCY: _every_time(len(options) < 2 and None not in options, failed=failed),
+    }
+    selected = [one for one in answers if one is not None]
+    if failed:
+        values[PREFERENCE] = Value(failed=True)
+    elif selected:
+        letters = sorted(views[0].document["option_order"])
+        places = [(benchmark.options or letters).index(letter) for letter in letters]
+        found = [(places[chosen], places[correct]) for chosen, correct in selected]
+        values[PREFERENCE] = Value(statistics=tuple(letter_statistics(found, places).tolist()))
+    return values
+
+
+def _positions(benchmark: Benchmark, view: SampleView) -> tuple[int, int] | None:
+    """Positions of the selected and of the correct option as they were shown; None unless one option is selected."""
+    chosen, texts = selected_option(benchmark, view), unlettered(benchmark, view)
+    if chosen is None:
+        return None
+    if texts is not None:
+        return int(chosen), texts.index(view.document["target"])
+    letters = sorted(view.document["option_order"])
+    return (letters.index(chosen), letters.index(view.document["target"])) if chosen in letters else None
+
+
+def _in_plain_order(benchmark: Benchmark, view: SampleView) -> SampleView:
+    """The view with the letters of the plain order as target and answer."""
+    if unlettered(benchmark, view) is not None:
+        return view
+    order = view.document["option_order"]
+    was = dict(zip(sorted(order), order, strict=True))
+    # not a copy: `medtasks.leaderboard.strip` watches which fields of the document are read
+    document = cast("Mapping[str, Any]", ChainMap({"target": was[view.document["target"]]}, cast("Any", view.document)))
+    return replace(view, document=document, filtered=was.get(view.filtered, view.filtered))
+
+
+# --- paraphrased prompts ---
+
+
+def _check_prompts(task: str, metadata: Metadata, plain: TaskSpec) -> None:
+    if plain.template != metadata.prompts[0]:
+        raise UsageError(
+            f"{task}: metadata.prompts[0] is {metadata.prompts[0]!r}, expected {plain.template!r}, the template of "
+            f"{plain.name}; begin with it."
+        )
+    metric = get_metric(plain.metrics[0])
+    if metric.width != 2 or not metric.higher_is_better or "|scale:" in metric.signature:
+        raise UsageError(
+            f"{task}: the first metric is {metric.name}, expected a mean of values from 0 to 1, more being better, "
+            "whose spread over prompts can be measured; put one first in metric_list."
+        )
+
+
+def _not_paraphrasable(document: Document) -> str:
+    if _several_answers(document):
+        return "not_one_answer"
+    return "no_options" if "options" in document and not document["options"] else ""
+
+
+def _paraphrases(_: str, metadata: Metadata, plain: TaskSpec, document: Document) -> list[Document]:
+    name = document["sample_id"]
+    # of the cluster's own name, which stripped runs do not have
+    facts = {"prompt_metric": plain.metrics[0], "prompt_half": half_of(document["cluster"])}
+    return [
+        {
+            **document,
+            "sample_id": f"{name}~p{number}",
+            "prompt_of": name,
+            "prompt": number,
+            "prompt_template": template,
+            "prompts": len(metadata.prompts),
+            **facts,
+        }
+        for number, template in enumerate(metadata.prompts, start=1)
+    ]
+
+
+def _prompt_scores(benchmark: Benchmark, views: Sequence[SampleView], asked: Answered) -> dict[str, Value]:
+    """The scores of `prompt_metrics` of one question, from the answer under each prompt and the values of each."""
+    document = views[0].document
+    each = [one[document["prompt_metric"]] for one in asked]
+    answered = [view for view in views if view.status != FAILED]
+    failed = len(answered) < len(views)
+    rows = [one.statistics for one in each if one.statistics is not None]
+    over = Value(failed=failed)
+    if len(rows) == len(each):
+        found = prompt_statistics(rows, document["prompt_half"])
+        over = Value(statistics=tuple(found.tolist()))
+    values = dict.fromkeys((WORST, BEST, SPREAD), over)
+    if benchmark.options or document.get("options"):
+        options = {selected_option(benchmark, view) for view in answered}
+        values[AGREEMENT] = _every_time(len(options) < 2 and None not in options, failed=failed)
+    else:
+        values[AGREEMENT] = Value(statistics=(0.0, 0.0))
+    return {**values, **{prompt_metric(number): one for number, one in enumerate(each, start=1)}}
+
+
+_KINDS = {
+    "options": _Kind(
+        *("rotation_of", "rotation", "rotations"),
+        unusable=_not_rotatable,
+        documents=_rotations,
+        scores=_order_scores,
+        metrics=lambda _: ORDER_METRICS,
+        view=_in_plain_order,
+    ),
+    "prompts": _Kind(
+        *("prompt_of", "prompt", "prompts"),
+        unusable=_not_paraphrasable,
+        documents=_paraphrases,
+        scores=_prompt_scores,
+        metrics=prompt_metrics,
+        view=lambda _, view: view,
+    ),
+}

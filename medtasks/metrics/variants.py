@@ -1,5 +1,5 @@
-"""Scores of questions that are asked several times: with their options in several orders
-(`medtasks.benchmarks.rotations`), and with several paraphrased prompts (`medtasks.benchmarks.paraphrases`).
+"""Scores of questions that are asked several times, with their options in several orders or with several paraphrased
+prompts (`medtasks.benchmarks.variants`).
 
 Circular accuracy is CircularEval of MMBench (Liu et al. 2023, arXiv 2307.06281): a question counts as right
 only if every circular shift of its options is answered right. That models prefer letters whatever they stand for is

@@ -231,7 +231,7 @@ class TaskChecker:
             message = "`process_docs` is not a medtasks.api.Rows; make it one to have documents checked."
             return [], [in_task(task, "MT302", message, "process_docs")]
         place = task.place("process_docs")
-        varied = None if file.metadata.varied is None else file.metadata.varied[0]
+        varied = file.metadata.varied
         try:
             made = rows.documents()
             if not all(isinstance(document, dict) for document in made):

@@ -16,7 +16,7 @@ TASK = "otherlab_dots_prompts"
 FILE = """
     include: otherlab_dots.yaml
     task: otherlab_dots_prompts
-    process_docs: !function medtasks.benchmarks.paraphrases.otherlab_dots_prompts
+    process_docs: !function medtasks.benchmarks.variants.otherlab_dots_prompts
     metadata:
       version: 1.0
       benchmark: otherlab_dots

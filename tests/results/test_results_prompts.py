@@ -14,11 +14,10 @@ from hypothesis import strategies as st
 from medtasks.adapters.policies import Question, make_policy
 from medtasks.leaderboard.strip import strip_run
 
-from medtasks.benchmarks import paraphrases
+from medtasks.benchmarks import variants
 from medtasks.benchmarks.base import SampleView, Value
 from medtasks.benchmarks.documents import prompt_text, task_documents, task_rows
-from medtasks.benchmarks.paraphrases import paraphrased_rows
-from medtasks.benchmarks.variants import joined_items
+from medtasks.benchmarks.variants import joined_items, varied_rows
 from medtasks.errors import UsageError
 from medtasks.importers.run import score_predictions
 from medtasks.metrics.base import Array
@@ -158,12 +157,12 @@ def test_what_has_no_single_answer_is_left_out_with_its_reason(changed: dict[str
 )
 def test_what_cannot_be_paraphrased_is_refused_in_one_sentence(change: dict[str, Any], message: str) -> None:
     with pytest.raises(UsageError, match=message):
-        paraphrased_rows(ICR, load_spec(ICR).metadata.model_copy(update=change))
+        varied_rows(ICR, load_spec(ICR).metadata.model_copy(update=change))
 
 
-def test_rows_of_a_task_without_prompts_cannot_be_asked_for() -> None:
-    with pytest.raises(UsageError, match=r"expected a task that asks each question once"):
-        _ = paraphrases.mi_cxr_icr
+def test_rows_of_a_task_without_variants_cannot_be_asked_for() -> None:
+    with pytest.raises(UsageError, match=r"mi_cxr_icr: asks each question once"):
+        _ = variants.mi_cxr_icr
 
 
 # --- closed forms ---

@@ -16,11 +16,9 @@ from hypothesis import strategies as st
 from medtasks.adapters.policies import Question, make_policy
 from medtasks.leaderboard.strip import strip_run
 
-from medtasks.benchmarks import rotations
 from medtasks.benchmarks.base import SampleView, Value
 from medtasks.benchmarks.documents import task_documents, task_rows
-from medtasks.benchmarks.rotations import rotated_rows
-from medtasks.benchmarks.variants import joined_items
+from medtasks.benchmarks.variants import joined_items, varied_rows
 from medtasks.errors import UsageError
 from medtasks.importers.run import score_predictions
 from medtasks.metrics.base import MeanMetric
@@ -53,7 +51,7 @@ def plain(task: str) -> dict[str, dict[str, Any]]:
 
 def rotated(task: str, options: OptionOrder) -> list[dict[str, Any]]:
     """The documents of ``task`` with other ``metadata.options``."""
-    return rotated_rows(task, load_spec(task).metadata.model_copy(update={"options": options})).documents()
+    return varied_rows(task, load_spec(task).metadata.model_copy(update={"options": options})).documents()
 
 
 def samples_of(task: str, reply: Callable[[dict[str, Any]], str | Reply], documents: Any = None) -> list[Sample]:
@@ -178,13 +176,6 @@ def test_more_rotations_than_options_are_refused_in_one_sentence() -> None:
         UsageError, match=r"rotations is 6, but question icr-\d+ has 5 options; write at most 5, or all"
     ):
         rotated(ICR, OptionOrder(order="circular", rotations=6))
-
-
-def test_rows_of_a_task_without_rotations_cannot_be_asked_for() -> None:
-    with pytest.raises(
-        UsageError, match=r"metadata\.compare_with is None, expected a task that asks each question once"
-    ):
-        _ = rotations.mi_cxr_icr
 
 
 # --- closed forms ---

@@ -323,7 +323,7 @@ ORDERS = [
     _rotated("one rotation", "MT109", OPTIONS, "{order: circular, rotations: 1}  # here"),
     _rotated("a word for the rotations", "MT109", OPTIONS, "{order: circular, rotations: every}  # here"),
     _rotated("rotations as text", "MT109", OPTIONS, '{order: circular, rotations: "2"}  # here'),
-    _rotated("plain rows", "MT113", "benchmarks.rotations.mi_cxr_icr_circular", "benchmarks.mi_cxr.icr  # here"),
+    _rotated("plain rows", "MT113", "benchmarks.variants.mi_cxr_icr_circular", "benchmarks.mi_cxr.icr  # here"),
     _rotated(
         "rows of another rotated task", "MT113", "mi_cxr_icr_circular\nm", "mi_cxr_tel_single_circular  # here\nm"
     ),
@@ -342,7 +342,7 @@ PARAPHRASES = [
     _paraphrased("a prompt twice", "MT114", PROMPTS, "[mi_cxr/mcq.j2, mi_cxr/mcq.j2]  # here"),
     _paraphrased("another prompt first", "MT113", PROMPTS, "[mi_cxr/mcq_2.j2, mi_cxr/mcq.j2]"),
     _paraphrased("missing prompt", "MT201", PROMPTS, "[mi_cxr/mcq.j2, mi_cxr/mcq_99.j2]  # here"),
-    _paraphrased("plain rows with prompts", "MT113", "benchmarks.paraphrases.mi_cxr_icr_prompts", "mi_cxr.icr  # here"),
+    _paraphrased("plain rows with prompts", "MT113", "benchmarks.variants.mi_cxr_icr_prompts", "mi_cxr.icr  # here"),
     _paraphrased("prompts of nothing", "MT113", "  compare_with: mi_cxr_icr\n", ""),
     _paraphrased("prompts of a group", "MT143", "compare_with: mi_cxr_icr", "compare_with: mi_cxr  # here"),
     _paraphrased("prompts of prompts", "MT143", "compare_with: mi_cxr_icr", "compare_with: mi_cxr_gts_multi_prompts"),
