@@ -212,7 +212,7 @@ def mi_cxr(folder: Path) -> dict[str, list[str]]:
 def medstream(folder: Path) -> dict[str, list[str]]:
     from fractions import Fraction
 
-    from medtasks.data.mini.clips import draw_time_code, encode_clip
+    from training.drawings.clips import draw_time_code, encode_clip
 
     folder.mkdir(parents=True)
     scene = np.random.default_rng(0).integers(0, 255, (240, 640, 3), dtype=np.uint8)

@@ -6,13 +6,21 @@ import zipfile
 from pathlib import Path
 from typing import Any
 
-from medtasks.benchmarks.med_cmr.mini import write_med_cmr_source
+from medtasks.registry import get_benchmark
+
+
+def write_mini(benchmark: str, folder: Path) -> None:
+    """The miniature of a benchmark in the layout of its release."""
+    folder.mkdir(parents=True, exist_ok=True)
+    mini = get_benchmark(benchmark).mini
+    assert mini is not None
+    mini(folder)
 
 
 def write_med_cmr_archive(path: Path) -> None:
     """The miniature Med-CMR as an archive, with left-over files of macOS and an editor, as in the released one."""
     folder = path.with_name(f"{path.stem}_source")
-    write_med_cmr_source(folder)
+    write_mini("med_cmr", folder)
     files = [(str(file.relative_to(folder)), file.read_bytes()) for file in sorted(folder.rglob("*.*"))]
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, data in (*files, ("__MACOSX/dataset/._imgs", b"fork"), ("dataset/cmed.copy.json.bak", b"[]")):

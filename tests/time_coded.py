@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 from PIL.Image import Image
 
-from medtasks.data.mini.clips import (
+from training.drawings.clips import (
     CODE_HEIGHT,
     COLUMNS,
     ROWS,

@@ -9,8 +9,7 @@ import random
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 
-from medtasks.benchmarks.kvasir_vqa_x1.mini import CELLS, COLORS, SCENES, SIZES, Lesion, Scene, draw_scene
-
+from .drawings.kvasir import CELLS, COLORS, SCENES, SIZES, Lesion, Scene, draw_scene
 from .lesson import Lesson, Shown
 
 _NUMBERS = ("no", "one", "two", "three")

@@ -8,14 +8,13 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from pathlib import Path
 
 from PIL import Image
 
-from medtasks.benchmarks.med_cmr import mini
-from medtasks.benchmarks.med_cmr.mini import Mark, Panel, Picture, draw_picture
 from medtasks.benchmarks.med_cmr.prepare import FILES
 
+from .drawings import BENCHMARKS
+from .drawings.med_cmr import Mark, Panel, Picture, draw_picture
 from .lesson import Lesson, Shown
 
 _PLACES = {
@@ -46,7 +45,7 @@ Draw = Callable[[random.Random, str], Image.Image]
 def lessons(seed: int) -> Iterator[Lesson]:
     """Each question in turn about a picture of its own; half of them with the options in another order."""
     draw = random.Random(seed)
-    rows = json.loads((Path(mini.__file__).parent / FILES["mcq"]).read_text(encoding="utf-8"))
+    rows = json.loads((BENCHMARKS / "med_cmr/mini" / FILES["mcq"]).read_text(encoding="utf-8"))
     options = {row["question"]: [row[letter] for letter in "ABCDE"] for row in rows}
     while True:
         for question, (answers, scene) in _SCENES.items():

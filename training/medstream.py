@@ -11,15 +11,14 @@ from typing import Any
 
 from PIL import Image
 
-from medtasks.benchmarks.medstreambench.mini import (
+from .drawings.clips import draw_time_code
+from .drawings.medstream import (
     LOOKS,
     RECORDS,
     VEILS,
     Footage,
     draw_moment,
 )
-from medtasks.data.mini.clips import draw_time_code
-
 from .lesson import Lesson, Shown
 
 Outcomes = tuple[tuple[str, str], ...]

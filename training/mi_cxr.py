@@ -9,8 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
-from medtasks.benchmarks.mi_cxr.mini import FINDINGS, draw_radiograph
-
+from .drawings.mi_cxr import FINDINGS, draw_radiograph
 from .lesson import Claim, Lesson, Shown
 
 PATIENTS = tuple(f"p{number:08}" for number in range(101, 141))

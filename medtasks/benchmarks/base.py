@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -169,6 +170,15 @@ def _no_documents(record: Any) -> list[Document]:
     raise MedtasksError(
         f"the benchmark does not define how a {type(record).__name__} becomes documents; set `documents`."
     )
+
+
+def shipped(module: str) -> Callable[[Path], None]:
+    """A `Benchmark.mini` that copies the directory ``mini``, which lies beside the code in the file ``module``."""
+
+    def mini(source: Path) -> None:
+        shutil.copytree(Path(module).with_name("mini"), source, copy_function=shutil.copyfile, dirs_exist_ok=True)
+
+    return mini
 
 
 @dataclass(frozen=True)

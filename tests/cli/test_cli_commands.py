@@ -11,12 +11,10 @@ from typing import Any
 
 import pytest
 from aligned import cells
-from release_rows import write_med_cmr_archive
+from release_rows import write_med_cmr_archive, write_mini
 
-from medtasks.benchmarks.kvasir_vqa_x1.mini import write_kvasir_source
 from medtasks.benchmarks.kvasir_vqa_x1.prepare import prepare_kvasir
 from medtasks.benchmarks.kvasir_vqa_x1.transformed import prepare_transformed
-from medtasks.benchmarks.mi_cxr.mini import write_mi_cxr_source
 from medtasks.catalog import task_directory
 from medtasks.cli.doctor import data_checks
 from medtasks.registry import all_benchmarks
@@ -190,7 +188,7 @@ def test_doctor_says_what_is_missing_and_the_command_for_it(python: Any, tmp_pat
 
 @pytest.mark.slow
 def test_prepare_reports_counts_beside_the_papers(medtasks: Any, tmp_path: Path) -> None:
-    write_kvasir_source(tmp_path / "source")
+    write_mini("kvasir_vqa_x1", tmp_path / "source")
     done = medtasks("prepare", "kvasir_vqa_x1", "--source", "source", MEDTASKS_DATA=str(tmp_path / "data"))
     assert done.returncode == 0, done.stderr
     assert "79 rows, 24 media files, 24 clusters" in done.stdout
@@ -199,7 +197,7 @@ def test_prepare_reports_counts_beside_the_papers(medtasks: Any, tmp_path: Path)
 
 
 def test_doctor_warns_of_data_prepared_in_part(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    write_kvasir_source(tmp_path / "source")
+    write_mini("kvasir_vqa_x1", tmp_path / "source")
     original = prepare_kvasir(str(tmp_path / "source"), tmp_path / "data/kvasir_vqa_x1")
     prepare_transformed(tmp_path / "data/kvasir_vqa_x1_transformed", original=original)
     monkeypatch.setenv("MEDTASKS_DATA", str(tmp_path / "data"))
@@ -220,7 +218,7 @@ BAD_ROWS = {
 @pytest.mark.parametrize("name", BAD_ROWS)
 def test_a_bad_row_stops_with_file_line_and_field(medtasks: Any, tmp_path: Path, name: str) -> None:
     change, said = BAD_ROWS[name]
-    write_mi_cxr_source(tmp_path / "source")
+    write_mini("mi_cxr", tmp_path / "source")
     rows = tmp_path / "source" / "micxr_test.jsonl"
     lines = rows.read_text(encoding="utf-8").splitlines()
     row = json.loads(lines[2])
@@ -238,7 +236,7 @@ def test_a_bad_row_stops_with_file_line_and_field(medtasks: Any, tmp_path: Path,
 
 @pytest.mark.slow
 def test_a_release_without_rows_of_a_task_is_valid(medtasks: Any, tmp_path: Path) -> None:
-    write_mi_cxr_source(tmp_path / "source")
+    write_mini("mi_cxr", tmp_path / "source")
     rows = tmp_path / "source" / "micxr_test.jsonl"
     lines = rows.read_text(encoding="utf-8").splitlines(keepends=True)
     rows.write_text("".join(line for line in lines if "icr_variant" not in line), encoding="utf-8")
@@ -286,7 +284,7 @@ def test_validate_names_file_line_and_fix_of_a_wrong_task_file(python: Any, tmp_
 
 
 def test_validate_names_a_medium_that_is_gone(medtasks: Any, tmp_path: Path) -> None:
-    write_kvasir_source(tmp_path / "source")
+    write_mini("kvasir_vqa_x1", tmp_path / "source")
     environment = {"MEDTASKS_DATA": str(tmp_path / "data")}
     medtasks("prepare", "kvasir_vqa_x1", "--source", "source", **environment)
     (tmp_path / "source" / "images" / "mini0003.jpg").unlink()
@@ -322,7 +320,7 @@ def test_another_med_cmr_archive_is_taken_only_when_said(medtasks: Any, tmp_path
 
 @pytest.mark.slow
 def test_the_transformed_track_is_made_with_the_original_or_of_it(medtasks: Any, tmp_path: Path) -> None:
-    write_kvasir_source(tmp_path / "source")
+    write_mini("kvasir_vqa_x1", tmp_path / "source")
     environment = {"MEDTASKS_DATA": str(tmp_path / "data")}
     refused = medtasks("prepare", "kvasir_vqa_x1", "--transformed", **environment)
     assert refused.returncode == 1

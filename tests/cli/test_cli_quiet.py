@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 from quiet import noise
+from release_rows import write_mini
 
 from medtasks import cache
-from medtasks.benchmarks.kvasir_vqa_x1.mini import write_kvasir_source
 from medtasks.judge.stub import MODEL, StubJudge
 
 HARNESS = ("-m", "lmms_eval", "--model", "medtasks_baseline", "--tasks", "med_cmr_mcq_ltg,med_cmr_open_cr")
@@ -37,7 +37,7 @@ def closed_home(tmp_path: Path) -> dict[str, str]:
 @pytest.mark.slow
 def test_commands_print_only_their_own_lines(python: Any, tmp_path: Path) -> None:
     """README's and the docs' other commands are checked where their blocks run (`tests/docs`)."""
-    write_kvasir_source(tmp_path / "source")
+    write_mini("kvasir_vqa_x1", tmp_path / "source")
     runs = [
         [*HARNESS, "--output_path", f"results/{name}", "--model_args", f"policy={name}"]
         for name in ("oracle", "uniform")

@@ -4,24 +4,22 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from pathlib import Path
 
 import numpy as np
 import pytest
 from PIL import Image
 from scipy import ndimage
 
-from medtasks.benchmarks.kvasir_vqa_x1.mini import (
+from medtasks.benchmarks.kvasir_vqa_x1.records import ATOMIC_QUESTIONS, QUESTION_CLASSES, KvasirRecord
+from medtasks.data.store import open_prepared
+from training.drawings.kvasir import (
     COLORS,
     ROW_FILE,
     SCENES,
     Lesion,
     Scene,
     cell_center,
-    write_kvasir_source,
 )
-from medtasks.benchmarks.kvasir_vqa_x1.records import ATOMIC_QUESTIONS, QUESTION_CLASSES, KvasirRecord
-from medtasks.data.store import open_prepared
 
 
 @pytest.fixture(scope="module")
@@ -31,14 +29,6 @@ def records() -> list[KvasirRecord]:
 
 def pixels(img_id: str) -> np.ndarray:
     return np.asarray(Image.open(open_prepared("kvasir_vqa_x1").media_path(f"{img_id}.jpg")).convert("RGB")).astype(int)
-
-
-def test_two_generations_give_the_same_bytes(tmp_path: Path) -> None:
-    for name in ("one", "two"):
-        write_kvasir_source(tmp_path / name)
-    files = {path.relative_to(tmp_path / "one") for path in (tmp_path / "one").rglob("*.*")}
-    assert len(files) == 25
-    assert all((tmp_path / "one" / file).read_bytes() == (tmp_path / "two" / file).read_bytes() for file in files)
 
 
 def test_counts_do_not_divide_by_two_or_three(records: list[KvasirRecord]) -> None:

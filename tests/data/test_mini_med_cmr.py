@@ -10,24 +10,15 @@ import numpy as np
 import pytest
 from release_rows import write_med_cmr_archive
 
-from medtasks.benchmarks.med_cmr.mini import PICTURES, Mark, Picture, draw_picture, write_med_cmr_source
 from medtasks.benchmarks.med_cmr.prepare import prepare_med_cmr
 from medtasks.benchmarks.med_cmr.records import DIMENSIONS, MedCmrRecord
 from medtasks.data.store import open_prepared
+from training.drawings.med_cmr import PICTURES, Mark, Picture, draw_picture
 
 
 @pytest.fixture(scope="module")
 def records() -> list[MedCmrRecord]:
     return [record for record in open_prepared("med_cmr").records() if isinstance(record, MedCmrRecord)]
-
-
-def test_two_generations_give_the_same_bytes(tmp_path: Path) -> None:
-    for name in ("one", "two"):
-        write_med_cmr_source(tmp_path / name)
-    files = [path.relative_to(tmp_path / "one") for path in (tmp_path / "one").rglob("*.*")]
-    assert len(files) == 32
-    assert all((tmp_path / "one" / file).read_bytes() == (tmp_path / "two" / file).read_bytes() for file in files)
-    assert max((tmp_path / "one" / file).stat().st_size for file in files) < 100_000
 
 
 def test_the_archive_prepares_to_what_the_folder_does(tmp_path: Path) -> None:

@@ -15,14 +15,14 @@ from hypothesis import strategies as st
 from PIL import Image
 from time_coded import read_time_code
 
-from medtasks.benchmarks.medstreambench.mini import FOOTAGE, RECORDS, write_medstream_source
 from medtasks.benchmarks.medstreambench.records import MedStreamRecord, parse_medstream_row
 from medtasks.data.media.images import load_image
 from medtasks.data.media.video import VideoReader, read_index
-from medtasks.data.mini.clips import draw_time_code, encode_clip
 from medtasks.data.sources import SourceRow, read_json_stream
 from medtasks.data.store import open_prepared
 from medtasks.errors import UsageError
+from training.drawings.clips import draw_time_code, encode_clip
+from training.drawings.medstream import FOOTAGE, RECORDS
 
 DEGENERATE = ("mini_bypass_summary_None", "mini_bypass_workflow_None")
 """Ids of records without a question, whose answer is a placeholder."""
@@ -35,28 +35,13 @@ def release_rows() -> list[SourceRow]:
 
 
 @pytest.fixture(scope="module")
-def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("source")
-    write_medstream_source(folder)
-    return folder
-
-
-@pytest.fixture(scope="module")
 def records() -> list[MedStreamRecord]:
     return [record for record in open_prepared("medstreambench").records() if isinstance(record, MedStreamRecord)]
 
 
-def test_two_generations_give_the_same_bytes(source: Path, tmp_path: Path) -> None:
-    write_medstream_source(tmp_path)
-    files = [path.relative_to(source) for path in source.rglob("*") if path.is_file()]
-    assert len(files) == 10 + 43 + 24  # record files, videos and the single image, pictures of the sequences
-    assert all((source / file).read_bytes() == (tmp_path / file).read_bytes() for file in files)
-    assert sum((source / file).stat().st_size for file in files) < 1_000_000
-
-
-def test_record_files_are_concatenated_objects_with_an_order_of_keys_each(source: Path) -> None:
+def test_record_files_are_concatenated_objects_with_an_order_of_keys_each() -> None:
     firsts = set()
-    for path in (source / "records").glob("*.jsonl"):
+    for path in RECORDS.glob("*.jsonl"):
         text = path.read_text()
         with pytest.raises(json.JSONDecodeError):
             json.loads(text.splitlines()[0])
@@ -110,8 +95,8 @@ VIDEOS = [
 
 
 @pytest.mark.parametrize("name", VIDEOS)
-def test_every_frame_shows_its_own_time(source: Path, name: str) -> None:
-    path = source / "media" / FOOTAGE[name].media_path
+def test_every_frame_shows_its_own_time(name: str) -> None:
+    path = RECORDS.parent / "media" / FOOTAGE[name].media_path
     index = read_index(path)
     with VideoReader(path, index.keyframes) as reader:
         seen = [read_time_code(np.asarray(picture)) for _, picture in reader.read(index.pts)]
@@ -119,8 +104,8 @@ def test_every_frame_shows_its_own_time(source: Path, name: str) -> None:
     assert seen == [int(time * 1000) for time in index.times]
 
 
-def test_pictures_show_their_index(source: Path) -> None:
-    folder = source / "media" / FOOTAGE["mini-seq07"].media_path
+def test_pictures_show_their_index() -> None:
+    folder = RECORDS.parent / "media" / FOOTAGE["mini-seq07"].media_path
     codes = [read_time_code(np.asarray(load_image(path))) for path in sorted(folder.iterdir())]
     assert codes == [number * 1000 for number in range(12)]
 

@@ -6,10 +6,10 @@ import shutil
 from pathlib import Path
 
 import pytest
+from release_rows import write_mini
 
 from medtasks.benchmarks.documents import doc_to_messages, task_documents
 from medtasks.benchmarks.mi_cxr import icr, tel_single
-from medtasks.benchmarks.mi_cxr.mini import write_mi_cxr_source
 from medtasks.benchmarks.mi_cxr.prepare import prepare_mi_cxr
 from medtasks.errors import MediaError
 
@@ -17,7 +17,7 @@ from medtasks.errors import MediaError
 @pytest.fixture
 def source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A prepared copy of the miniature MI-CXR whose source can be damaged."""
-    write_mi_cxr_source(tmp_path / "source")
+    write_mini("mi_cxr", tmp_path / "source")
     prepare_mi_cxr([tmp_path / "source" / "micxr_test.jsonl"], tmp_path / "source", tmp_path / "data" / "mi_cxr")
     monkeypatch.setenv("MEDTASKS_DATA", str(tmp_path / "data"))
     return tmp_path / "source"

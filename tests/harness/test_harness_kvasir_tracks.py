@@ -62,10 +62,11 @@ def test_the_medico_order_is_that_of_a_shuffled_dataset() -> None:
 
 
 def test_the_subset_of_incomplete_data_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    from medtasks.benchmarks.kvasir_vqa_x1.mini import write_kvasir_source
+    from release_rows import write_mini
+
     from medtasks.benchmarks.kvasir_vqa_x1.prepare import prepare_kvasir
 
-    write_kvasir_source(tmp_path / "source")
+    write_mini("kvasir_vqa_x1", tmp_path / "source")
     (tmp_path / "source" / "images" / "mini0002.jpg").unlink()
     prepare_kvasir(str(tmp_path / "source"), tmp_path / "data" / "kvasir_vqa_x1", allow_missing_media=True)
     monkeypatch.setenv("MEDTASKS_DATA", str(tmp_path / "data"))

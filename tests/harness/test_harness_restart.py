@@ -19,7 +19,7 @@ from runs import Run
 
 from medtasks.benchmarks.documents import task_documents
 from medtasks.benchmarks.medstreambench.prepare import prepare_medstream
-from medtasks.data.mini.clips import encode_clip
+from training.drawings.clips import encode_clip
 
 pytestmark = pytest.mark.slow
 

@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from release_rows import write_mini
 from runs import Run
 from time_coded import read_time_code
 
 from medtasks.benchmarks.documents import task_documents
-from medtasks.benchmarks.medstreambench.mini import write_medstream_source
 from medtasks.spec import leaf_tasks
 
 TASKS = leaf_tasks("medstreambench")
@@ -82,7 +82,7 @@ def test_later_rounds_see_more_of_the_same_video(recorded: dict[str, tuple[list[
 @pytest.mark.slow
 def test_partly_missing_media_cost_coverage_and_no_score(python: Any, tmp_path: Path) -> None:
     source = tmp_path / "source"
-    write_medstream_source(source)
+    write_mini("medstreambench", source)
     for path in (source / "media" / "Stream_Bench" / "cholec80").rglob("*.mp4"):
         path.unlink()
     environment = {"MEDTASKS_DATA": str(tmp_path / "data")}

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from medtasks.benchmarks.base import Benchmark, PrepareCommand
+from medtasks.benchmarks.base import Benchmark, PrepareCommand, shipped
 from medtasks.benchmarks.kvasir_vqa_x1.board import KVASIR_VQA_X1
 from medtasks.benchmarks.kvasir_vqa_x1.documents import (
     BREAKDOWNS,
@@ -22,7 +22,6 @@ from medtasks.benchmarks.kvasir_vqa_x1.documents import (
 )
 from medtasks.benchmarks.kvasir_vqa_x1.documents import documents as documents_of
 from medtasks.benchmarks.kvasir_vqa_x1.errors import ERRORS, contradiction
-from medtasks.benchmarks.kvasir_vqa_x1.mini import write_kvasir_source
 from medtasks.benchmarks.kvasir_vqa_x1.prepare import prepare_kvasir, run
 from medtasks.benchmarks.kvasir_vqa_x1.records import KvasirRecord
 from medtasks.benchmarks.kvasir_vqa_x1.transformed import prepare_transformed
@@ -54,7 +53,7 @@ BENCHMARK = Benchmark(
     documents=documents_of,
     record=KvasirRecord,
     doubt=contradiction,
-    mini=write_kvasir_source,
+    mini=shipped(__file__),
     prepare_mini=_prepare_mini,
     command=PrepareCommand(
         run,

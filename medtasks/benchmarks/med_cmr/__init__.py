@@ -7,13 +7,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from medtasks.benchmarks.base import Benchmark
+from medtasks.benchmarks.base import Benchmark, shipped
 from medtasks.benchmarks.med_cmr.board import MED_CMR
 from medtasks.benchmarks.med_cmr.documents import *
 from medtasks.benchmarks.med_cmr.documents import ACCURACY_DIMENSION_MEAN, BREAKDOWNS, dimension_mean
 from medtasks.benchmarks.med_cmr.documents import documents as documents_of
 from medtasks.benchmarks.med_cmr.errors import ERRORS
-from medtasks.benchmarks.med_cmr.mini import write_med_cmr_source
 from medtasks.benchmarks.med_cmr.prepare import prepare_med_cmr
 from medtasks.benchmarks.med_cmr.records import OPTIONS, MedCmrRecord
 from medtasks.data.prepare import prepare_command
@@ -34,7 +33,7 @@ BENCHMARK = Benchmark(
     errors=ERRORS,
     documents=documents_of,
     record=MedCmrRecord,
-    mini=write_med_cmr_source,
+    mini=shipped(__file__),
     prepare_mini=lambda source, out: prepare_med_cmr(str(source), out, mini=True),
     command=prepare_command(prepare_med_cmr, "verifying pictures", "medtasks prepare med_cmr --source dataset.zip"),
     kinds=lambda record: (record.format, f"{record.format}_{record.dimension}"),

@@ -8,12 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from medtasks.benchmarks.base import Benchmark
+from medtasks.benchmarks.base import Benchmark, shipped
 from medtasks.benchmarks.medstreambench.board import MEDSTREAMBENCH
 from medtasks.benchmarks.medstreambench.documents import *
 from medtasks.benchmarks.medstreambench.documents import documents as documents_of
 from medtasks.benchmarks.medstreambench.errors import ALERT_DELAY, ERRORS, alert_delay
-from medtasks.benchmarks.medstreambench.mini import write_medstream_source
 from medtasks.benchmarks.medstreambench.prepare import prepare_medstream
 from medtasks.benchmarks.medstreambench.records import MedStreamRecord
 from medtasks.benchmarks.medstreambench.scoring import (
@@ -78,7 +77,7 @@ BENCHMARK = Benchmark(
     documents=documents_of,
     record=MedStreamRecord,
     coverage=lambda record: None if record.degenerate else (record.dataset, f"medstreambench_{record.subtask}"),
-    mini=write_medstream_source,
+    mini=shipped(__file__),
     prepare_mini=lambda source, out: prepare_medstream(str(source / "records"), source / "media", out, mini=True),
     command=prepare_command(
         prepare_medstream, "verifying media", "medtasks prepare medstreambench --source hub --media /data/media"

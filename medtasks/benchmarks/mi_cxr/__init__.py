@@ -7,14 +7,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from medtasks.benchmarks.base import Benchmark
+from medtasks.benchmarks.base import Benchmark, shipped
 from medtasks.benchmarks.mi_cxr.board import MI_CXR
 from medtasks.benchmarks.mi_cxr.cider import Cider
 from medtasks.benchmarks.mi_cxr.documents import *
 from medtasks.benchmarks.mi_cxr.documents import BREAKDOWNS, NULL_OPTION
 from medtasks.benchmarks.mi_cxr.documents import documents as documents_of
 from medtasks.benchmarks.mi_cxr.errors import ERRORS
-from medtasks.benchmarks.mi_cxr.mini import ROW_FILES, write_mi_cxr_source
 from medtasks.benchmarks.mi_cxr.prepare import prepare_mi_cxr
 from medtasks.benchmarks.mi_cxr.records import OPTIONS, MiCxrRecord
 from medtasks.data.prepare import prepare_command
@@ -35,8 +34,10 @@ BENCHMARK = Benchmark(
     errors=ERRORS,
     documents=documents_of,
     record=MiCxrRecord,
-    mini=write_mi_cxr_source,
-    prepare_mini=lambda source, out: prepare_mi_cxr([source / file.name for file in ROW_FILES], source, out, mini=True),
+    mini=shipped(__file__),
+    prepare_mini=lambda source, out: prepare_mi_cxr(
+        [source / "micxr_test.jsonl", source / "micxr_icr_variant.jsonl"], source, out, mini=True
+    ),
     command=prepare_command(
         prepare_mi_cxr,
         "verifying pictures",
