@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from medtasks.benchmarks.med_cmr.scoring import ACCURACY_DIMENSION_MEAN, dimension_statistics
+from medtasks.benchmarks.med_cmr.documents import ACCURACY_DIMENSION_MEAN, dimension_statistics
 from medtasks.leaderboard.reference import load_reference
 from table4 import table4_overall
 
