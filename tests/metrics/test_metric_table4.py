@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from medtasks.benchmarks.med_cmr.documents import ACCURACY_DIMENSION_MEAN, dimension_statistics
 from medtasks.leaderboard.reference import load_reference
 from table4 import table4_overall
 
+from medtasks.benchmarks.med_cmr.documents import ACCURACY_DIMENSION_MEAN, dimension_statistics
 from medtasks.benchmarks.medstreambench.table4 import MODES, STREAMING_MODES, OverallTable4
 from medtasks.errors import UsageError
 from medtasks.metrics.aggregate import corpus_score, totals
