@@ -25,38 +25,6 @@ HUB = "SimulaMet-HOST/Kvasir-VQA"
 _SUFFIXES = (".jpg", ".jpeg", ".png")
 
 
-@dataclass
-class Given:
-    """Pictures in the rows: names of those already stored, and addresses of the others, by image id."""
-
-    place: Preparation
-    kept: dict[str, str] = field(default_factory=dict)
-    addresses: dict[str, tuple[str, Where]] = field(default_factory=dict)
-
-    def add(self, img_id: str, cell: Any, where: Where) -> None:
-        """Store or note a row's ``image``: bytes, bytes and a path, a URL, a path, or nothing.
-
-        Raises:
-            DataError: it is something else, or differs from an earlier row of the same image.
-        """
-        if isinstance(cell, Mapping):  # an `Image` feature, not decoded
-            data = cell.get("bytes")
-            cell = data if isinstance(data, bytes) and data else cell.get("path", cell)
-        if cell is None or cell == "":
-            return
-        if isinstance(cell, bytes):
-            self.kept[img_id] = self.place.keep_image(img_id, cell, where)
-        elif is_text(cell):
-            earlier, place = self.addresses.setdefault(img_id, (cell, where))
-            if earlier != cell:
-                raise DataError(
-                    f"{where}: field `image` is {cell[:200]!r}, and {earlier[:200]!r} in {place}, although both rows "
-                    f"belong to {img_id}; fix the rows."
-                )
-        else:
-            raise wrong(where, "image", cell, "a picture's bytes, its URL, its path, or nothing")
-
-
 class _Fetched(Frozen):
     """A picture that was fetched and decoded: its image, address, name among the media, and size."""
 
@@ -72,98 +40,90 @@ class _Fetched(Frozen):
             return False
 
 
-def find_pictures(
-    ids: Sequence[str],
-    given: Given,
-    opened: KvasirSource,
-    images: Path | None,
-    *,
-    settings: FetchSettings | None = None,
-    progress: Progress | None = None,
-) -> FoundPictures:
-    """The picture of each of ``ids``, if there is one.
-
-    Searched in this order: the rows; the directory ``images`` or, by default, one beside the rows; the path or URL in
-    the row; for rows from the hub, the hub's image dataset. With ``images`` nothing is fetched. Pictures fetched before
-    an interruption are not fetched again.
-
-    Raises:
-        UsageError: there is no source of pictures, or ``images`` is not a directory.
-        DataError: a server requires a login, or cannot be reached; what was fetched is kept.
-    """
-    missing = [img_id for img_id in ids if img_id not in given.kept]
-    folder = _folder(opened, images)
-    search = FoundPictures(given.place, dict(given.kept))
-    if folder is not None:
-        found = _pictures_in(folder, missing)
-        tables = [] if len(found) == len(missing) else _tables(folder)
-        only_source = images is not None or not given.addresses
-        if not given.kept and (len(found) == len(missing) or (only_source and not tables)):
-            return FoundPictures(given.place, found, folder)  # the pictures stay where they are
-        search.copy({img_id: folder / name for img_id, name in found.items()})
-        search.from_dataset(tables, missing)
-    if images is not None:
-        return search
-    addresses = {img_id: found for img_id, (found, _) in given.addresses.items() if img_id not in search.names}
-    search.copy({one: path for one, found in addresses.items() if (path := _local(found, opened.base)) is not None})
-    urls = {one: found for one, found in addresses.items() if is_url(found)}
-    search.fetch(urls, settings, progress)
-    without = [img_id for img_id in ids if img_id not in search.names and img_id not in urls]
-    if without and opened.base is None:
-        search.from_hub(without)
-    elif not search.names and not urls:
-        raise UsageError(
-            f"{opened.source.name}: its rows have no pictures, and images/ beside them has none; give the "
-            "directory of <img_id>.jpg with --images DIR."
-        )
-    return search
-
-
-def _folder(opened: KvasirSource, images: Path | None) -> Path | None:
-    """The directory of the pictures, or of a dataset of them."""
-    if images is None:
-        return next((folder for folder in opened.folders if folder.is_dir()), None)
-    if not images.is_dir():
-        raise UsageError(f"--images {images}: not a directory; give the one with <img_id>.jpg.")
-    return images
-
-
-def _pictures_in(folder: Path, ids: Sequence[str]) -> dict[str, str]:
-    files = {path.name for path in folder.iterdir()}
-    names = {img_id: next((f"{img_id}{end}" for end in _SUFFIXES if f"{img_id}{end}" in files), None) for img_id in ids}
-    return {img_id: name for img_id, name in names.items() if name is not None}
-
-
-def _tables(folder: Path) -> list[Path]:
-    """The parquet files of an image dataset in ``folder``, or ``folder`` itself if it is a saved dataset."""
-    if (folder / "dataset_dict.json").is_file() or (folder / "state.json").is_file():
-        return [folder]
-    return sorted(folder.rglob("*.parquet"))
-
-
-def _local(address: str, base: Path | None) -> Path | None:
-    """The local file that a path in a row refers to, if there is one."""
-    if is_url(address) or "\0" in address:
-        return None
-    path = Path(address) if base is None else base / address
-    try:
-        return path if path.exists() else None
-    except OSError:  # not a valid file name
-        return None
-
-
 @dataclass
-class FoundPictures:
-    """The name of each image's picture below ``root``, errors of missing ones, and the pictures' own source.
+class Pictures:
+    """The name of each image's picture below ``root``, by image id, and the errors of missing ones.
 
-    Pictures that are copied or fetched go to the directory of the preparation.
+    ``addresses`` are those in the rows, ``origin`` is a source of the pictures' own. Pictures that come with the rows,
+    or are copied or fetched, go to the directory of the preparation.
     """
 
     place: Preparation
-    names: dict[str, str]
+    names: dict[str, str] = field(default_factory=dict)
+    addresses: dict[str, tuple[str, Where]] = field(default_factory=dict)
     root: Path = Path("media")
     failed: dict[str, MediaError] = field(default_factory=dict)
     origin: str | None = None
+
+    def add(self, img_id: str, cell: Any, where: Where) -> None:
+        """Store or note a row's ``image``: bytes, bytes and a path, a URL, a path, or nothing.
+
+        Raises:
+            DataError: it is something else, or differs from an earlier row of the same image.
+        """
+        content = _content(cell)
+        if isinstance(content, bytes):
+            self.names[img_id] = self.place.keep_image(img_id, content, where)
+        elif is_text(content):
+            earlier, place = self.addresses.setdefault(img_id, (content, where))
+            if earlier != content:
+                raise DataError(
+                    f"{where}: field `image` is {content[:200]!r}, and {earlier[:200]!r} in {place}, although both "
+                    f"rows belong to {img_id}; fix the rows."
+                )
+        elif content is not None:
+            raise wrong(where, "image", content, "a picture's bytes, its URL, its path, or nothing")
+
+    def find(
+        self,
+        ids: Sequence[str],
+        opened: KvasirSource,
+        images: Path | None,
+        settings: FetchSettings | None,
+        progress: Progress | None,
+    ) -> None:
+        """Find the pictures of ``ids`` that did not come with the rows.
+
+        Searched in this order: the directory ``images`` or, by default, one beside the rows; the path or URL in the
+        row; for rows from the hub, the hub's image dataset. With ``images`` nothing is fetched. Pictures fetched before
+        an interruption are not fetched again.
+
+        Raises:
+            UsageError: there is no source of pictures, or ``images`` is not a directory.
+            DataError: a server requires a login, or cannot be reached; what was fetched is kept.
+        """
+        if images is not None and not images.is_dir():
+            raise UsageError(f"--images {images}: not a directory; give the one with <img_id>.jpg.")
+        missing = [img_id for img_id in ids if img_id not in self.names]
+        folder = images or next((folder for folder in opened.folders if folder.is_dir()), None)
+        if folder is not None:
+            found = _pictures_in(folder, missing)
+            tables = [] if len(found) == len(missing) else _tables(folder)
+            only_source = images is not None or not self.addresses
+            if not self.names and (len(found) == len(missing) or (only_source and not tables)):
+                self.names, self.root = found, folder  # the pictures stay where they are
+                return
+            self.copy({img_id: folder / name for img_id, name in found.items()})
+            self.from_dataset(tables, missing)
+        if images is not None:
+            return
+        addresses = {img_id: one for img_id, (one, _) in self.addresses.items() if img_id not in self.names}
+        self.copy({img_id: path for img_id, one in addresses.items() if (path := _local(one, opened.base)) is not None})
+        urls = {img_id: one for img_id, one in addresses.items() if is_url(one)}
+        self.fetch(urls, settings, progress)
+        without = [img_id for img_id in ids if img_id not in self.names and img_id not in urls]
+        if without and opened.base is None:
+            folder, commit = hub_tree(HUB, "*.parquet")
+            tables = _tables(folder)
+            if not tables:
+                raise DataError(f"{HUB}: has no parquet file; give the directory of <img_id>.jpg with --images DIR.")
+            self.from_dataset(tables, without)
+            self.origin = f"{HUB}@{commit}"
+        elif not self.names and not urls:
+            raise UsageError(
+                f"{opened.source.name}: its rows have no pictures, and images/ beside them has none; give the "
+                "directory of <img_id>.jpg with --images DIR."
+            )
 
     def copy(self, files: Mapping[str, Path]) -> None:
         for img_id, path in files.items():
@@ -189,27 +149,49 @@ class FoundPictures:
 
             self.failed |= fetch_pictures(remaining, keep, settings=settings, progress=progress)
 
-    def from_hub(self, ids: Sequence[str]) -> None:
-        folder, commit = hub_tree(HUB, "*.parquet")
-        tables = _tables(folder)
-        if not tables:
-            raise DataError(f"{HUB}: has no parquet file; give the directory of <img_id>.jpg with --images DIR.")
-        self.from_dataset(tables, ids)
-        self.origin = f"{HUB}@{commit}"
-
     def from_dataset(self, tables: Sequence[Path], ids: Sequence[str]) -> None:
         """Take pictures from an image dataset with the columns `img_id` and `image`; the first of each id counts."""
         missing = {img_id for img_id in ids if img_id not in self.names}
         for table in tables:
-            for item in _image_rows(table):
-                img_id = item.row.get("img_id")
-                if not missing:
-                    return
-                if img_id in missing:
-                    one = Given(self.place)
-                    one.add(img_id, item.row.get("image"), item.where)
-                    self.names |= one.kept
-                    missing -= set(one.kept)
+            for item in _image_rows(table) if missing else ():
+                img_id, content = item.row.get("img_id"), _content(item.row.get("image"))
+                if img_id in missing and isinstance(content, bytes):
+                    self.names[img_id] = self.place.keep_image(img_id, content, item.where)
+                    missing.remove(img_id)
+                    if not missing:
+                        break
+
+
+def _content(cell: Any) -> Any:
+    """The bytes of a picture, or else its address, in a row's ``image``; None if it has neither."""
+    if isinstance(cell, Mapping):  # an `Image` feature, not decoded
+        data = cell.get("bytes")
+        cell = data if isinstance(data, bytes) and data else cell.get("path", cell)
+    return None if cell == "" else cell
+
+
+def _pictures_in(folder: Path, ids: Sequence[str]) -> dict[str, str]:
+    files = {path.name for path in folder.iterdir()}
+    names = {img_id: next((f"{img_id}{end}" for end in _SUFFIXES if f"{img_id}{end}" in files), None) for img_id in ids}
+    return {img_id: name for img_id, name in names.items() if name is not None}
+
+
+def _tables(folder: Path) -> list[Path]:
+    """The parquet files of an image dataset in ``folder``, or ``folder`` itself if it is a saved dataset."""
+    if (folder / "dataset_dict.json").is_file() or (folder / "state.json").is_file():
+        return [folder]
+    return sorted(folder.rglob("*.parquet"))
+
+
+def _local(address: str, base: Path | None) -> Path | None:
+    """The local file that a path in a row refers to, if there is one."""
+    if is_url(address) or "\0" in address:
+        return None
+    path = Path(address) if base is None else base / address
+    try:
+        return path if path.exists() else None
+    except OSError:  # not a valid file name
+        return None
 
 
 def _image_rows(table: Path) -> Iterator[SourceRow]:

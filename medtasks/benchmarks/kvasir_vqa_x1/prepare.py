@@ -9,8 +9,8 @@ from typing import Annotated
 import typer
 from typing_extensions import Unpack
 
-from medtasks.benchmarks.kvasir_vqa_x1.pictures import Given, find_pictures
-from medtasks.benchmarks.kvasir_vqa_x1.records import KvasirRecord, parse_kvasir_row
+from medtasks.benchmarks.kvasir_vqa_x1.pictures import Pictures
+from medtasks.benchmarks.kvasir_vqa_x1.records import parse_kvasir_row
 from medtasks.benchmarks.kvasir_vqa_x1.source import open_kvasir
 from medtasks.benchmarks.kvasir_vqa_x1.transformed import prepare_transformed
 from medtasks.data.fetch import FetchSettings
@@ -18,7 +18,6 @@ from medtasks.data.preparation import PictureOptions, Preparation, Progress
 from medtasks.data.prepare import Bars, Out
 from medtasks.data.prepared import Prepared
 from medtasks.data.records import distinct
-from medtasks.data.sources import SourceRow
 from medtasks.errors import UsageError
 
 
@@ -34,7 +33,7 @@ def prepare_kvasir(
     """Prepare Kvasir-VQA-x1 from ``hub``, a directory, a file or a pattern of files, into ``out`` (default: below the
     data root).
 
-    Pictures come with the rows, from a directory, by URL, or from the hub's image dataset (`find_pictures`);
+    Pictures come with the rows, from a directory, by URL, or from the hub's image dataset (`Pictures.find`);
     ``fetching`` reports those fetched by URL.
 
     Raises:
@@ -44,25 +43,22 @@ def prepare_kvasir(
     """
     opened = open_kvasir(source)
     with Preparation("kvasir_vqa_x1", out, **options) as place:
-        given = Given(place)
-        records = distinct(_record(item, None if place.references_only else given) for item in opened.rows)
+        pictures = Pictures(place)
+        records = []
+        for item in opened.rows:
+            records.append(parse_kvasir_row(item.row, item.where))
+            if not place.references_only:
+                pictures.add(records[-1].img_id, item.row.get("image"), item.where)
+        records = distinct(records)
         if place.references_only or not records:
             return place.finish(opened.source, records)
         names = {record.img_id: record.media[0] for record in records}
-        found = find_pictures(list(names), given, opened, images, settings=settings, progress=fetching)
-        names |= found.names
+        pictures.find(list(names), opened, images, settings, fetching)
+        names |= pictures.names
         records = [record.model_copy(update={"media": (names[record.img_id],)}) for record in records]
-        origin = opened.source.model_copy(update={"images": found.origin})
-        unavailable = {names[img_id]: error for img_id, error in found.failed.items()}
-        return place.finish(origin, records, found.root, unavailable=unavailable)
-
-
-def _record(item: SourceRow, given: Given | None) -> KvasirRecord:
-    """The record of a row, whose picture is added to ``given``."""
-    record = parse_kvasir_row(item.row, item.where)
-    if given is not None:
-        given.add(record.img_id, item.row.get("image"), item.where)
-    return record
+        origin = opened.source.model_copy(update={"images": pictures.origin})
+        unavailable = {names[img_id]: error for img_id, error in pictures.failed.items()}
+        return place.finish(origin, records, pictures.root, unavailable=unavailable)
 
 
 def run(
