@@ -471,7 +471,10 @@ def test_a_server_that_dies_ends_the_run_soon_and_the_same_command_continues(pyt
         url = f"http://127.0.0.1:{port}/v1"
         arguments = f"model_version=m,max_retries=2,retry_backoff_s=0,num_cpus={flying},base_url={url}"
         command = ("-m", "lmms_eval", "--model", "async_openai", "--model_args", arguments, "--tasks", task)
-        dead = python(*command, "--output_path", str(tmp_path), OPENAI_API_KEY="x")
+        try:
+            dead = python(*command, "--output_path", str(tmp_path), OPENAI_API_KEY="x")
+        finally:
+            server.kill()
     assert dead.returncode == 1
     (kept,) = unfinished(tmp_path)
     stored = len(read_answers(kept))
