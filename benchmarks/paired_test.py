@@ -19,7 +19,7 @@ import numpy as np
 
 from medtasks.metrics.base import Array
 from medtasks.metrics.registry import get_metric
-from medtasks.stats.bootstrap import cluster_bootstrap
+from medtasks.stats.bootstrap import joint_intervals
 from medtasks.stats.flips import _exact, _saddlepoint
 from medtasks.stats.student import student_quantile
 
@@ -57,15 +57,13 @@ def percentile_covers(study: Study, metric: str) -> bool:
     def difference(sums: Array) -> Array:
         return score(sums[..., :width]) - score(sums[..., width:])
 
-    names = [f"{number:03d}" for number in range(len(study.sums))]
-    found = cluster_bootstrap(study.sums, names, difference)
+    (found,) = joint_intervals([(study.sums, difference)])
     return found.low is not None and found.high is not None and found.low <= 0 <= found.high
 
 
 def single_covers(study: Study, rate: float) -> bool:
     """Whether the percentile interval of the first model's accuracy holds its true rate."""
-    names = [f"{number:03d}" for number in range(len(study.sums))]
-    found = cluster_bootstrap(study.sums[:, :2], names, get_metric("accuracy").score)
+    (found,) = joint_intervals([(study.sums[:, :2], get_metric("accuracy").score)])
     return found.low is not None and found.high is not None and found.low <= rate <= found.high
 
 

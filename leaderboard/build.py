@@ -6,13 +6,14 @@ from collections.abc import Iterable, Sequence
 
 import medtasks
 from medtasks.benchmarks.all_cards import all_cards
+from medtasks.stats.bootstrap import CONFIDENCE
 
 from .benchmark_board import benchmark_board, is_shown
 from .board import BenchmarkBoard, Board, ModelFacts, Refused, RunFacts
 from .digest import Digest
 from .models import Models, distinct_names, model_facts
 from .over_models import with_models
-from .pairs import CONFIDENCE, SEED
+from .pairs import SEED
 from .standings import Standings, same_responses
 from .usage import Prices, cost_of
 

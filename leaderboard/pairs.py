@@ -10,7 +10,6 @@ from medtasks.stats.paired import PairedDifference, few_clusters, holm
 
 from .board import Pair
 
-CONFIDENCE = 0.95
 SEED = 0
 LEVEL = 0.05
 """Two models differ significantly if Holm's p-value is at most this."""

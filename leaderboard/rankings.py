@@ -21,7 +21,7 @@ from medtasks.stats.ranks import compact_letters, rank_intervals
 from medtasks.stats.student import detectable_difference
 
 from .board import BoardColumn, Pair, Ranked, Ranking
-from .pairs import CONFIDENCE, LEVEL, SEED, pair_of, with_holm
+from .pairs import LEVEL, SEED, pair_of, with_holm
 
 
 def rank_models(
@@ -70,7 +70,7 @@ def rank_models(
     drawn = joint_resamples(
         [(zeroed[model][kept], metric.score) for model in order], inside, resamples=resamples, seed=SEED
     )
-    bounds = rank_intervals(drawn.scores, higher_is_better=column.higher_is_better, confidence=CONFIDENCE)
+    bounds = rank_intervals(drawn, higher_is_better=column.higher_is_better)
     number = {name: code for code, name in enumerate(sorted({*clusters}))}
     codes = np.array([number[name] for name in clusters], dtype=np.int64)
     pairs = _all_pairs(column.metric, {model: (tables[model], counted[model]) for model in order}, codes, values)
@@ -122,7 +122,7 @@ def _all_pairs(
         one, other = (
             own[name] if np.array_equal(both, models[name][1]) else side(name, both) for name in (first, second)
         )
-        found = paired_difference(one, other, CONFIDENCE)
+        found = paired_difference(one, other)
         if not (found.items and math.isfinite(found.difference)):
             found = PairedDifference(
                 first=values[first],

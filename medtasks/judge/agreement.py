@@ -11,21 +11,20 @@ from pydantic import BaseModel, ConfigDict
 
 from medtasks.rubrics.scales import Aspect, Rubric
 from medtasks.stats.agreement import (
-    Agreement,
-    Counts,
     Ratings,
     Statistic,
     agreement_interval,
     cohen_kappa,
     fleiss_kappa,
     krippendorff_alpha,
+    raw_agreement,
     spearman,
 )
+from medtasks.stats.bootstrap import CONFIDENCE
 
 Scores = Mapping[str, Mapping[str, float]]
 """Unit (a sample's id) to aspect to score."""
 
-CONFIDENCE = 0.95
 SEED = 0
 COLUMNS = ("aspect", "raters", "measure", "units", "value", "interval")
 """Headings of `rows`."""
@@ -180,23 +179,16 @@ def _coefficient(statistic: Statistic, items: Sequence[_Item], resamples: int, w
     if not items:
         return Coefficient(value=None, low=None, high=None, units=0, reason=f"no unit was rated by {who}")
     clusters = [cluster for cluster, _ in items]
-    ratings = list(zip(*(scores for _, scores in items), strict=True))
-    found = agreement_interval(ratings, statistic, clusters, resamples, CONFIDENCE, SEED)
+    ratings = Ratings.of(list(zip(*(scores for _, scores in items), strict=True)))
+    found = agreement_interval(ratings, statistic, clusters, resamples, SEED)
     return Coefficient(value=found.value, low=found.low, high=found.high, units=len(items), reason=found.reason)
 
 
-def _raw(ratings: Ratings, *, counts: Counts) -> Agreement:
-    """Share of items with the same score; every item is rated by both."""
-    items = int(sum(counts))
-    same = int(sum(times for one, other, times in zip(*ratings, counts, strict=True) if one == other))
-    return Agreement(same / items, None, None, items)
-
-
 _PAIR_STATISTICS: Mapping[str, Statistic] = {
-    "raw": _raw,
-    "kappa": lambda ratings, *, counts: cohen_kappa(*ratings, counts=counts),
-    "quadratic": lambda ratings, *, counts: cohen_kappa(*ratings, quadratic=True, counts=counts),
-    "spearman": lambda ratings, *, counts: spearman(*ratings, counts=counts),
+    "raw": raw_agreement,
+    "kappa": cohen_kappa,
+    "quadratic": functools.partial(cohen_kappa, quadratic=True),
+    "spearman": spearman,
 }
 
 

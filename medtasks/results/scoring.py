@@ -49,7 +49,6 @@ from medtasks.stats.bootstrap import Interval, Score, cluster_totals, joint_inte
 from medtasks.stats.student import student_interval
 
 RESAMPLES = 1000
-CONFIDENCE = 0.95
 SEED = 0
 
 
@@ -88,13 +87,13 @@ def score_tables(
     """Scores of each entry, overall and by breakdown.
 
     Intervals are 95 % percentile intervals of a cluster bootstrap over images, patients or videos
-    (:func:`medtasks.stats.joint_intervals`, seed 0); entries, metrics and groups with the same number of clusters share
+    (:func:`joint_intervals`, seed 0); entries, metrics and groups with the same number of clusters share
     one set of draws. A judged score is marked incomplete if the share of items with a verdict is below ``threshold``;
     one that still awaits its judge has no value.
     """
     plan = _Plan(threshold)
     opened = {name: plan.opened(one) for name, one in entries.items()}
-    drawn = joint_intervals(plan.sums, resamples=resamples, confidence=CONFIDENCE, seed=SEED)
+    drawn = joint_intervals(plan.sums, resamples=resamples, seed=SEED)
     return {name: one.scores(drawn) for name, one in opened.items()}
 
 
@@ -410,7 +409,7 @@ def _repeats(metric: Metric, column: Column, parts: _Parts, valued: Sequence[int
     check_finite(statistics)
     scores = _scores(metric, _part_totals(statistics, parts.part[rows]).reshape(len(valued), *runs.shape[1:])).tolist()
     return {
-        number: Repeats.model_validate({"values": values, **student_interval(values, CONFIDENCE)})
+        number: Repeats.model_validate({"values": values, **student_interval(values)})
         for number, values in zip(valued, scores, strict=True)
     }
 

@@ -28,39 +28,22 @@ Clusters: TypeAlias = Sequence[str] | Rows
 """For each sample its cluster: names, or numbers from 0 in the order of names."""
 
 
+CONFIDENCE = 0.95
+"""Two-sided level of all intervals."""
+TAILS = ((1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2)
+
+
 @dataclass(frozen=True)
 class Interval:
     """A percentile interval; ``low`` and ``high`` are None if there is none, for the given ``reason``."""
 
     low: float | None
     high: float | None
-    resamples: int
-    clusters: int
-    confidence: float
     reason: str | None = None
 
 
-@dataclass(frozen=True)
-class Resamples:
-    """Scores of several models or metrics on the same samples, in the same resamples of their clusters.
-
-    ``scores`` ``(entries, resamples)`` are NaN where undefined; with fewer than two clusters all are.
-    """
-
-    scores: Array
-    clusters: int
-
-
-def cluster_bootstrap(
-    statistics: Array,
-    clusters: Clusters,
-    score: Score,
-    *,
-    resamples: int = 1000,
-    confidence: float = 0.95,
-    seed: int = 0,
-) -> Interval:
-    """Percentile interval of a corpus score under resampling of whole clusters with replacement.
+def joint_intervals(entries: Sequence[tuple[Array, Score]], *, resamples: int = 1000, seed: int = 0) -> list[Interval]:
+    """Percentile intervals of corpus scores under resampling of whole clusters with replacement.
 
     Questions about one image (or visits of one patient) are not independent, so clusters are drawn, not samples. A
     resample is a multinomial count per cluster; its totals are those counts times the clusters' summed statistics, and
@@ -68,41 +51,21 @@ def cluster_bootstrap(
 
     The result does not depend on the order of the rows or the number of threads: clusters are sorted by name, their
     sums are correctly rounded, and only products of whole numbers, which are exact, use BLAS. The draws depend on the
-    number of clusters, resamples and seed alone, so scores of several models can be paired: `joint_resamples`.
+    number of clusters, resamples and seed alone, so those of many metrics and groups are made once.
 
     Args:
-        statistics: ``(n, width)``.
-        clusters: n cluster names, or numbers in the order of the names.
-        score: ``(..., width) -> (...)``, as `medtasks.metrics.base.Metric.score`.
+        entries: for each its totals ``(clusters, width)`` (`cluster_totals`), and its score ``(..., width) -> (...)``,
+            as `medtasks.metrics.base.Metric.score`.
         resamples: number of resamples, at least 1.
-        confidence: two-sided level, above 0 and below 1.
         seed: of numpy's PCG64.
 
     Returns:
-        The interval, in the unit of ``score``; without bounds for fewer than two clusters, or if the score of a
+        The intervals, in the units of the scores; without bounds for fewer than two clusters, or if the score of a
         resample is undefined.
-
-    Raises:
-        UsageError: shapes or arguments do not fit.
-        DataError: a statistic is not a finite number.
-    """
-    sums = cluster_totals(statistics, clusters)
-    return joint_intervals([(sums, score)], resamples=resamples, confidence=confidence, seed=seed)[0]
-
-
-def joint_intervals(
-    entries: Sequence[tuple[Array, Score]], *, resamples: int = 1000, confidence: float = 0.95, seed: int = 0
-) -> list[Interval]:
-    """The intervals of `cluster_bootstrap` for many metrics and groups, with one set of draws per number of clusters.
-
-    Args:
-        entries: for each its totals ``(clusters, width)`` (`cluster_totals`) and its score.
-        resamples, confidence, seed: as for `cluster_bootstrap`.
 
     Raises:
         UsageError: an argument does not fit.
     """
-    check_confidence(confidence)
     # a task's scores are often those of one of its groups
     distinct: dict[tuple[Score, tuple[int, ...], bytes], int] = {}
     places = [
@@ -114,8 +77,7 @@ def joint_intervals(
 
     def resampled(numbers: list[int]) -> list[Interval]:
         chosen = [entries[number] for number in numbers]
-        scores = _resampled_scores([sums for sums, _ in chosen], [score for _, score in chosen], resamples, seed)
-        return percentile_intervals(scores, len(chosen[0][0]), confidence)
+        return _percentiles(_resampled_scores(chosen, resamples, seed), len(chosen[0][0]))
 
     found: dict[int, Interval] = {}
     with ThreadPoolExecutor(THREADS) as pool:  # NumPy draws without Python's global lock
@@ -126,64 +88,43 @@ def joint_intervals(
 
 def joint_resamples(
     entries: Sequence[tuple[Array, Score]], clusters: Sequence[str], *, resamples: int = 1000, seed: int = 0
-) -> Resamples:
-    """Scores of several models or metrics in the same resamples of whole clusters, for paired comparisons and ranks.
+) -> Array:
+    """Scores ``(entries, resamples)`` of several models on the same samples, in the same resamples of whole clusters;
+    NaN where undefined, and with fewer than two clusters.
 
-    The draws are those of `cluster_bootstrap` (same clusters, resamples and seed), made once for all entries, so
-    an entry's scores depend neither on its neighbours nor on their order.
+    The draws are those of `joint_intervals` (same clusters, resamples and seed), so an entry's scores depend neither on
+    its neighbours nor on their order.
 
     Args:
-        entries: for each model or metric its statistics ``(n, width)``, rows in the same order of samples, and its
-            score; widths may differ.
+        entries: for each model its statistics ``(n, width)``, rows in the same order of samples, and its score; widths
+            may differ.
         clusters: n cluster names.
-        resamples: number of resamples, at least 1.
-        seed: of numpy's PCG64.
+        resamples, seed: as for `joint_intervals`.
 
     Raises:
         UsageError: shapes or arguments do not fit.
         DataError: a statistic is not a finite number.
     """
     members = _members(clusters)
-    tables = [np.asarray(statistics, dtype=np.float64) for statistics, _ in entries]
-    scores = [score for _, score in entries]
-    sums = [_summed(table, members) for table in tables]
-    return Resamples(_resampled_scores(sums, scores, resamples, seed), len(members[1]))
+    sums = [(_summed(np.asarray(statistics, dtype=np.float64), members), score) for statistics, score in entries]
+    return _resampled_scores(sums, resamples, seed)
 
 
-def percentile_interval(scores: Array, clusters: int, confidence: float = 0.95) -> Interval:
-    """The interval between the percentiles of resampled scores ``(resamples,)`` of so many clusters.
-
-    Without bounds for fewer than two clusters, or if a score is not finite.
-
-    Raises:
-        UsageError: the confidence is not between 0 and 1.
-    """
-    return percentile_intervals(scores[None], clusters, confidence)[0]
-
-
-def percentile_intervals(scores: Array, clusters: int, confidence: float = 0.95) -> list[Interval]:
-    """As `percentile_interval`, for each row of ``(entries, resamples)``."""
-    check_confidence(confidence)
-    resamples = scores.shape[1]
+def _percentiles(scores: Array, clusters: int) -> list[Interval]:
+    """The interval of each row of resampled scores ``(entries, resamples)``."""
+    if clusters < 2:
+        few = f"found {clusters} cluster{'s' * (clusters != 1)}, an interval needs at least 2"
+        return [Interval(None, None, few)] * len(scores)
     undefined = np.count_nonzero(~np.isfinite(scores), axis=1)
-    defined = (undefined == 0) & (clusters >= 2)
     ends = np.full((len(scores), 2), np.nan)
-    if defined.any():
-        ends[defined] = np.quantile(scores[defined], [(1 - confidence) / 2, (1 + confidence) / 2], axis=1).T
-    few = f"found {clusters} cluster{'s' * (clusters != 1)}, an interval needs at least 2" if clusters < 2 else None
-    reasons = [few or f"the score is undefined in {count} of {resamples} resamples" for count in undefined.tolist()]
+    if not undefined.all():
+        ends[undefined == 0] = np.quantile(scores[undefined == 0], TAILS, axis=1).T
     return [
-        Interval(low, high, resamples, clusters, confidence)
-        if whole
-        else Interval(None, None, resamples, clusters, confidence, reason)
-        for whole, (low, high), reason in zip(defined.tolist(), ends.tolist(), reasons, strict=True)
+        Interval(None, None, f"the score is undefined in {count} of {scores.shape[1]} resamples")
+        if count
+        else Interval(low, high)
+        for count, (low, high) in zip(undefined.tolist(), ends.tolist(), strict=True)
     ]
-
-
-def check_confidence(confidence: float) -> None:
-    """Raise UsageError unless the two-sided level is above 0 and below 1."""
-    if not 0 < confidence < 1:
-        raise UsageError(f"confidence is {confidence}, expected above 0 and below 1")
 
 
 def cluster_totals(statistics: Array, clusters: Clusters) -> Array:
@@ -237,13 +178,13 @@ def _summed(statistics: Array, members: tuple[Rows, Rows]) -> Array:
     return segment_sums(statistics[order], begins)
 
 
-def _resampled_scores(sums: Sequence[Array], scores: Sequence[Score], resamples: int, seed: int) -> Array:
-    """Scores ``(tables, resamples)`` of each table of cluster totals; NaN for fewer than two clusters."""
-    found = np.full((len(sums), resamples), np.nan)
-    count = len(sums[0]) if sums else 0
+def _resampled_scores(entries: Sequence[tuple[Array, Score]], resamples: int, seed: int) -> Array:
+    """Scores ``(entries, resamples)`` of tables of cluster totals; NaN for fewer than two clusters."""
+    found = np.full((len(entries), resamples), np.nan)
+    count = len(entries[0][0]) if entries else 0
     if count < 2:
         return found
-    stacks = list(_stacks(sums, scores))
+    stacks = list(_stacks(entries))
     begin = 0
     for drawn in cluster_draws(count, resamples, seed):
         end = begin + len(drawn)
@@ -256,16 +197,16 @@ def _resampled_scores(sums: Sequence[Array], scores: Sequence[Score], resamples:
     return found
 
 
-def _stacks(tables: Sequence[Array], scores: Sequence[Score]) -> Iterator[tuple[Array, list[int], Score]]:
+def _stacks(entries: Sequence[tuple[Array, Score]]) -> Iterator[tuple[Array, list[int], Score]]:
     """Tables of one score and width side by side, with their numbers: their resamples are scored in one call."""
     alike: dict[tuple[Score, int], list[int]] = {}
-    for number, (table, score) in enumerate(zip(tables, scores, strict=True)):
+    for number, (table, score) in enumerate(entries):
         alike.setdefault((score, table.shape[1]), []).append(number)
     for (score, width), numbers in alike.items():
         most = max(1, STACK // width)
         for begin in range(0, len(numbers), most):
             part = numbers[begin : begin + most]
-            yield np.hstack([tables[number] for number in part]), part, score
+            yield np.hstack([entries[number][0] for number in part]), part, score
 
 
 def _products(drawn: Array, table: Array) -> Array:

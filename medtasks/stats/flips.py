@@ -8,7 +8,6 @@ import sys
 import numpy as np
 import numpy.typing as npt
 
-from medtasks.errors import UsageError
 from medtasks.metrics.base import Array
 
 POINTS = 2**13
@@ -33,21 +32,15 @@ def sign_flip_p(differences: Array) -> float:
     correction of many comparisons requires.
 
     Args:
-        differences: ``(clusters,)``, in any unit and order.
-
-    Raises:
-        UsageError: they are not one row of finite numbers.
+        differences: ``(clusters,)``, finite, in any unit and order.
 
     >>> sign_flip_p(np.array([4.0, 4, 4, 3]))  # 2 of 16: the least with four clusters
     0.125
     """
-    given = np.asarray(differences, dtype=np.float64)
-    if given.ndim != 1 or not np.isfinite(given).all():
-        raise UsageError(f"differences have shape {given.shape}, expected one finite number for each cluster")
-    largest = float(np.abs(given).max(initial=0.0))
+    largest = float(np.abs(differences).max(initial=0.0))
     if not largest:
         return 1.0
-    scaled = np.round(given / largest, DIGITS)
+    scaled = np.round(differences / largest, DIGITS)
     sizes, times = np.unique(np.abs(scaled[scaled != 0]), return_counts=True)
     observed = abs(math.fsum(scaled))
     exact = _exact(sizes, times, observed)

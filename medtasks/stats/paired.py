@@ -14,12 +14,14 @@ from pydantic import BaseModel, Field
 from medtasks.errors import UsageError
 from medtasks.metrics.aggregate import totals
 from medtasks.metrics.base import Array
-from medtasks.stats.bootstrap import Clusters, Score, check_confidence, cluster_totals
+from medtasks.stats.bootstrap import CONFIDENCE, Clusters, Score, cluster_totals
 from medtasks.stats.flips import sign_flip_p
 
 FEW_CLUSTERS = 20
 """A comparison over fewer clusters carries a warning (``benchmarks/paired_test.py``, docs/statistics.md)."""
 LEVEL = 0.05
+LEAST_CLUSTERS = 6
+"""The smallest number of clusters with which a difference can be significant at that level."""
 DIGITS = 12
 ENUMERATED = 12
 """Every subset of so many clusters is counted for an interval."""
@@ -88,7 +90,7 @@ def clustered_score(statistics: Array, clusters: Clusters, score: Score) -> Clus
     return ClusteredScore(score, value, len(table), sums, score(sums.sum(axis=0) - sums), weights)
 
 
-def paired_difference(first: ClusteredScore, second: ClusteredScore, confidence: float = 0.95) -> PairedDifference:
+def paired_difference(first: ClusteredScore, second: ClusteredScore) -> PairedDifference:
     """Whether two models differ in a corpus score, on the same samples in the same clusters.
 
     *Test.* If the models do not differ, their answers to a cluster are exchangeable. Swapping them flips the sign of
@@ -103,15 +105,14 @@ def paired_difference(first: ClusteredScore, second: ClusteredScore, confidence:
     of 100 comparisons. In return, no difference is significant at the 5 % level with fewer than 6 clusters.
 
     *Interval.* The differences that the same test does not reject (`_accepted`): it contains 0 if and only if the
-    p-value is above ``1 - confidence``, and that of a mean never goes beyond the differences in single clusters. With
+    p-value is above 5 %, and that of a mean never goes beyond the differences in single clusters. With
     fewer than 6 clusters no difference can be rejected at the 5 % level, so there is no interval. ``standard_error`` is
     that of the jackknife over clusters (Efron and Tibshirani 1993, chapter 11). docs/statistics.md has size, power and
     coverage.
 
     Raises:
-        UsageError: the two do not have the same clusters and metric, or the confidence is not between 0 and 1.
+        UsageError: the two do not have the same clusters and metric.
     """
-    check_confidence(confidence)
     if first.sums.shape != second.sums.shape:
         raise UsageError(f"the two have sums of shapes {first.sums.shape} and {second.sums.shape}, expected equal ones")
     count = len(first.sums)
@@ -141,30 +142,23 @@ def paired_difference(first: ClusteredScore, second: ClusteredScore, confidence:
     error = math.sqrt((count - 1) / count * float(((left_out - difference) ** 2).sum()))
     p_value = sign_flip_p(added)
     weights = first.weights / first.weights.sum() + second.weights / second.weights.sum()
-    ends = _accepted(added, weights / 2, difference, p_value, 1 - confidence)
-    least = _least_clusters(1 - confidence)
-    reason = None if ends else f"an interval needs at least {least} clusters"
+    ends = _accepted(added, weights / 2, difference, p_value)
+    reason = None if ends else f"an interval needs at least {LEAST_CLUSTERS} clusters"
     return made(interval=ends, p_value=p_value, standard_error=error, reason=reason)
 
 
-def _least_clusters(level: float) -> int:
-    """The smallest number of clusters with which a difference can be significant."""
-    return 1 + math.ceil(-math.log2(level))
-
-
-def _accepted(
-    added: Array, weights: Array, difference: float, p_value: float, level: float
-) -> tuple[float, float] | None:
+def _accepted(added: Array, weights: Array, difference: float, p_value: float) -> tuple[float, float] | None:
     """The smallest and the largest difference that the sign-flip test does not reject; None if it rejects none.
 
     If the true difference is d, a cluster with the share w of the items ``added`` d·w to the difference, and what
     remains is as likely to have the other sign. Changing signs leaves a sum as far from 0 if and only if d lies beyond
-    the mean of the clusters that are changed, so d is rejected if it lies beyond all but the share ``level / 2`` of the
+    the mean of the clusters that are changed, so d is rejected if it lies beyond all but 2.5 % of the
     means of subsets of clusters. Many clusters have too many subsets: then the sum of random signs is taken to have its
     normal distribution, corrected for kurtosis (Cornish and Fisher 1938).
     """
     clusters = int(np.count_nonzero(weights))
-    if clusters < _least_clusters(level):
+    level = 1 - CONFIDENCE
+    if clusters < LEAST_CLUSTERS:
         return None
     total = float(added.sum())
     if total and 0.5 < difference / total < 2:  # a sum of effects is not exactly their joint effect
@@ -240,24 +234,13 @@ def holm(p_values: Sequence[float | None]) -> list[float | None]:
     and at most 1 (Holm 1979); tests may depend on each other. None and NaN are tests that could not be computed: they
     are kept and ignored.
 
-    Raises:
-        UsageError: a p-value is not between 0 and 1.
-
     >>> holm([0.01, None, 0.04, 0.03])
     [0.03, None, 0.06, 0.06]
     """
-    made = []
-    for place, value in enumerate(p_values):
-        if value is None or math.isnan(value):
-            continue
-        if not 0 <= value <= 1:
-            raise UsageError(f"p-value {place + 1} is {value}, expected 0 to 1, None or NaN")
-        made.append(place)
+    made = sorted((p, place) for place, p in enumerate(p_values) if p is not None and not math.isnan(p))
     adjusted = list(p_values)
     largest = 0.0
-    for rank, place in enumerate(sorted(made, key=lambda place: (p_values[place], place))):
-        value = p_values[place]
-        assert value is not None
-        largest = max(largest, min(1.0, (len(made) - rank) * value))
+    for rank, (p, place) in enumerate(made):
+        largest = max(largest, min(1.0, (len(made) - rank) * p))
         adjusted[place] = largest
     return adjusted

@@ -8,9 +8,8 @@ from string import ascii_lowercase
 
 import numpy as np
 
-from medtasks.errors import UsageError
 from medtasks.metrics.base import Array
-from medtasks.stats.bootstrap import check_confidence
+from medtasks.stats.bootstrap import TAILS
 
 
 @dataclass(frozen=True)
@@ -22,7 +21,7 @@ class RankInterval:
     reason: str | None = None
 
 
-def rank_intervals(scores: Array, *, higher_is_better: bool = True, confidence: float = 0.95) -> list[RankInterval]:
+def rank_intervals(scores: Array, *, higher_is_better: bool = True) -> list[RankInterval]:
     """The interval of each model's rank when all models are scored in the same resamples.
 
     In a resample, models of equal score share all of their places: the first counts for the best rank and the last for
@@ -31,27 +30,18 @@ def rank_intervals(scores: Array, *, higher_is_better: bool = True, confidence: 
     confidence set of the true rank (Xie, Singh and Zhang 2009); compare such models in pairs.
 
     Args:
-        scores: ``(models, resamples)``, as `medtasks.stats.bootstrap.Resamples.scores`. A model without a finite
-            score in every resample is not ranked and takes no place.
+        scores: ``(models, resamples)``, as `joint_resamples` has them. A model without a finite score in every resample
+            is not ranked and takes no place.
         higher_is_better: whether rank 1 is the largest score.
-        confidence: two-sided level, above 0 and below 1.
-
-    Raises:
-        UsageError: arguments do not fit.
     """
-    check_confidence(confidence)
-    scores = np.asarray(scores, dtype=np.float64)
-    if scores.ndim != 2 or not scores.shape[1]:
-        raise UsageError(f"scores have shape {scores.shape}, expected (models, resamples) with at least one resample")
     undefined = np.count_nonzero(~np.isfinite(scores), axis=1)
     ranked = scores[undefined == 0] if higher_is_better else -scores[undefined == 0]
-    tail = (1 - confidence) / 2
     bounds = []
     for own in ranked:
         first = 1 + np.count_nonzero(ranked > own, axis=0)
         last = np.count_nonzero(ranked >= own, axis=0)
-        best = np.quantile(first, tail, method="lower")
-        worst = np.quantile(last, 1 - tail, method="higher")
+        best = np.quantile(first, TAILS[0], method="lower")
+        worst = np.quantile(last, 1 - TAILS[0], method="higher")
         bounds.append((int(best), int(worst)))
     taken = iter(bounds)
     return [
@@ -77,17 +67,10 @@ def compact_letters(different: Iterable[tuple[str, str]], order: Sequence[str]) 
 
     Returns:
         For each model of ``order`` its letters, at least one.
-
-    Raises:
-        UsageError: a model is named twice, a pair names an unknown model, or a pair names one model twice.
     """
     place = {name: number for number, name in enumerate(order)}
-    if len(place) < len(order):
-        raise UsageError("order names a model twice, expected each model once")
     near = [set(range(len(order))) - {number} for number in range(len(order))]
     for one, two in different:
-        if one == two or one not in place or two not in place:
-            raise UsageError(f"the pair {one!r}, {two!r} is not of two models of the order")
         near[place[one]].discard(place[two])
         near[place[two]].discard(place[one])
     letters = _swept(_grown(near))

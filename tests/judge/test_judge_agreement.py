@@ -12,7 +12,7 @@ from sklearn.metrics import cohen_kappa_score
 
 from medtasks.judge.agreement import COLUMNS, AgreementReport, agreement_report, rows
 from medtasks.rubrics.rubric import load_rubric
-from medtasks.stats.agreement import agreement_interval, fleiss_kappa, krippendorff_alpha, spearman
+from medtasks.stats.agreement import Ratings, agreement_interval, fleiss_kappa, krippendorff_alpha, spearman
 
 KVASIR = load_rubric("kvasir_aspects")
 REASON = load_rubric("med_cmr_medreason")
@@ -100,7 +100,7 @@ def test_intervals_are_those_that_each_statistic_has_alone() -> None:
 
     def alone(statistic: Any, raters: list[int], places: list[int]) -> tuple[float | None, ...]:
         chosen = [[scores[rater][place] for place in places] for rater in raters]
-        found = agreement_interval(chosen, statistic, [clusters[units[place]] for place in places], FEW)
+        found = agreement_interval(Ratings.of(chosen), statistic, [clusters[units[place]] for place in places], FEW)
         return found.value, found.low, found.high
 
     def numbers(found: Any) -> tuple[float | None, ...]:
@@ -112,7 +112,7 @@ def test_intervals_are_those_that_each_statistic_has_alone() -> None:
     assert numbers(part.alpha) == alone(ordinal, [0, 1, 2], everything)
     assert numbers(part.fleiss) == alone(fleiss_kappa, [0, 1, 2], of_all)
     assert part.pairs[2].first == "judge-a"
-    rho = alone(lambda two, *, counts: spearman(*two, counts=counts), [1, 2], everything)
+    rho = alone(spearman, [1, 2], everything)
     assert numbers(part.pairs[2].spearman) == rho
 
 

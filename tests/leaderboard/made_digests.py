@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from intervals import cluster_bootstrap
 from medtasks.leaderboard.board import Apart, BenchmarkBoard, Board, RunFacts
 from medtasks.leaderboard.build import build_board
 from medtasks.leaderboard.digest import Digest, Entry
@@ -16,7 +17,6 @@ from medtasks.metrics.registry import get_metric
 from medtasks.results.scores import Letters, MetricScore, Scores
 from medtasks.results.signature import format_signature, versions_today
 from medtasks.spec import leaf_tasks, load_spec
-from medtasks.stats.bootstrap import cluster_bootstrap
 
 __all__ = [
     "CLUSTERS",

@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from intervals import cluster_bootstrap
 from sklearn.metrics import brier_score_loss
 
 from medtasks.errors import UsageError
 from medtasks.metrics.confidence import BRIER, CONFIDENCE_METRICS, accuracy_at, case
 from medtasks.metrics.registry import get_metric
-from medtasks.stats.bootstrap import cluster_bootstrap
 
 ANSWERS = st.lists(st.tuples(st.integers(0, 100), st.booleans()), min_size=1, max_size=40)
 Answers = list[tuple[int, bool]]

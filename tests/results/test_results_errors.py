@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from intervals import cluster_bootstrap
 from medtasks.adapters.policies import Question, make_policy
 
 from medtasks.benchmarks.base import Item, SampleView
@@ -26,7 +27,6 @@ from medtasks.results.scores import Scores
 from medtasks.results.scoring import score_samples
 from medtasks.results.summary import format_score
 from medtasks.spec import load_spec
-from medtasks.stats.bootstrap import cluster_bootstrap
 
 Document = dict[str, Any]
 TEL = "mi_cxr_tel_single"

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from intervals import cluster_bootstrap
 from medtasks.adapters.policies import Question, make_policy
 from medtasks.leaderboard.strip import strip_run
 
@@ -33,7 +34,6 @@ from medtasks.results.scored import Answered, scored_samples
 from medtasks.results.scores import RotatedLetters, Scores
 from medtasks.results.scoring import score_samples
 from medtasks.spec import leaf_tasks, load_spec
-from medtasks.stats.bootstrap import cluster_bootstrap
 from medtasks.task_model import OptionOrder
 
 Document = Mapping[str, Any]

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from intervals import cluster_bootstrap
 
 from medtasks.errors import DataError, MedtasksError, UsageError
 from medtasks.metrics.registry import get_metric
@@ -18,7 +19,6 @@ from medtasks.results.samples import JudgedScore, Repeat, Sample, duplicate_ids,
 from medtasks.results.scores import MetricScore, coverage_text, intervals
 from medtasks.results.scoring import Scored, score_samples, score_tables
 from medtasks.results.table import item_table
-from medtasks.stats.bootstrap import cluster_bootstrap
 
 MI_CXR = get_benchmark("mi_cxr")
 TASK = "mi_cxr_tel_single"

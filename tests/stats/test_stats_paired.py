@@ -7,6 +7,7 @@ from itertools import combinations, product
 
 import numpy as np
 import pytest
+from intervals import cluster_bootstrap
 from sacrebleu.metrics import BLEU
 from sacrebleu.significance import PairedTest
 from scipy import stats as scipy_stats
@@ -15,7 +16,7 @@ from medtasks.errors import UsageError
 from medtasks.metrics.aggregate import corpus_score
 from medtasks.metrics.batch import lexical_statistics
 from medtasks.metrics.registry import get_metric
-from medtasks.stats.bootstrap import cluster_bootstrap, cluster_totals, joint_resamples, percentile_interval
+from medtasks.stats.bootstrap import TAILS, cluster_totals, joint_resamples
 from medtasks.stats.paired import PairedDifference, clustered_score, few_clusters, paired_difference
 
 MEAN = get_metric("accuracy").score
@@ -23,8 +24,8 @@ CLUSTERS = [f"image{i // 5:02d}" for i in range(200)]
 WORDS = ["the", "polyp", "is", "seen", "in", "upper", "left", "right", "part", "of", "image", "and", "removed"]
 
 
-def compared(first, second, clusters, score=MEAN, confidence=0.95) -> PairedDifference:  # type: ignore[no-untyped-def]
-    return paired_difference(*(clustered_score(one, clusters, score) for one in (first, second)), confidence)
+def compared(first, second, clusters, score=MEAN) -> PairedDifference:  # type: ignore[no-untyped-def]
+    return paired_difference(*(clustered_score(one, clusters, score) for one in (first, second)))
 
 
 def answers(rate: float, seed: int) -> np.ndarray:
@@ -134,9 +135,9 @@ def test_interval_and_p_value_agree_and_no_accuracy_differs_by_more_than_1(
 def test_samples_that_are_their_own_clusters_have_nearly_the_t_interval_of_their_differences() -> None:
     draw = np.random.default_rng(7)
     first, second = (np.column_stack([draw.normal(mean, 1, 400), np.ones(400)]) for mean in (0.1, 0.0))
-    found = compared(first, second, [f"{i:03d}" for i in range(400)], confidence=0.9)
+    found = compared(first, second, [f"{i:03d}" for i in range(400)])
     reference = scipy_stats.ttest_1samp(first[:, 0] - second[:, 0], 0)
-    low, high = reference.confidence_interval(0.9)
+    low, high = reference.confidence_interval(0.95)
     assert (found.low, found.high) == pytest.approx((low, high), abs=1e-3)
     assert 0.02 < reference.pvalue < 0.5
     assert found.p_value == pytest.approx(reference.pvalue, rel=0.02)
@@ -159,7 +160,7 @@ def test_the_standard_error_is_the_jackknifes_and_near_the_bootstraps() -> None:
     assert found.difference == pytest.approx(whole)
     assert found.standard_error == pytest.approx(expected)
     drawn = joint_resamples([(table, metric.score) for table in tables], clusters, resamples=4000)
-    assert found.standard_error == pytest.approx(np.std(drawn.scores[0] - drawn.scores[1]), rel=0.1)
+    assert found.standard_error == pytest.approx(np.std(drawn[0] - drawn[1]), rel=0.1)
 
 
 def test_neither_order_nor_who_is_first_matters() -> None:
@@ -200,8 +201,6 @@ def test_what_is_not_of_the_same_samples_is_refused() -> None:
         clustered_score(rows, ["a", "b"], MEAN)
     with pytest.raises(UsageError, match=r"shapes \(2, 2\) and \(4, 2\)"):
         paired_difference(clustered_score(rows, list("aabb"), MEAN), clustered_score(rows, list("abcd"), MEAN))
-    with pytest.raises(UsageError, match="confidence is 2"):
-        compared(rows, rows, list("aabb"), confidence=2)
 
 
 def test_few_clusters_are_told_and_after_holms_correction_more_are_few() -> None:
@@ -224,7 +223,7 @@ def test_every_entry_is_what_it_is_alone() -> None:
         drawn = joint_resamples([(table, score) for table in tables], CLUSTERS, resamples=resamples, seed=3)
         for entry, table in enumerate(tables):
             alone = cluster_bootstrap(table, CLUSTERS, score, resamples=resamples, seed=3)
-            assert percentile_interval(drawn.scores[entry], drawn.clusters) == alone
+            assert np.quantile(drawn[entry], TAILS).tolist() == [alone.low, alone.high]
 
 
 def test_sums_of_clusters_are_correctly_rounded() -> None:
@@ -238,7 +237,7 @@ def test_pairs_of_joint_resamples_are_what_they_are_alone() -> None:
     drawn = joint_resamples([(table, MEAN) for table in tables], CLUSTERS, resamples=300)
     for one, two in combinations(range(4), 2):
         alone = joint_resamples([(tables[one], MEAN), (tables[two], MEAN)], CLUSTERS, resamples=300)
-        assert (alone.scores == drawn.scores[[one, two]]).all()
+        assert (alone == drawn[[one, two]]).all()
 
 
 def test_wrong_resamples_are_refused() -> None:
