@@ -33,7 +33,7 @@ def as_csv(board: Board, benchmark: BenchmarkBoard) -> str:
     writer.writeheader()
     shared: dict[str, _Field] = {"benchmark": benchmark.name, "demonstration": "yes" if board.demonstration else "no"}
     for line in (*_scores(board, benchmark), *_published(benchmark)):
-        writer.writerow({key: _field(value) for key, value in {**shared, **line}.items()})
+        writer.writerow({key: csv_field(value) for key, value in {**shared, **line}.items()})
     return stream.getvalue()
 
 
@@ -81,7 +81,8 @@ def _published(benchmark: BenchmarkBoard) -> Iterator[dict[str, _Field]]:
             }
 
 
-def _field(value: _Field) -> str:
+def csv_field(value: _Field) -> str:
+    """A value of a CSV file: numbers with all digits, and no text that a spreadsheet would read as a formula."""
     if value is None:
         return ""
     if not isinstance(value, str):

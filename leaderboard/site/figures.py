@@ -128,7 +128,7 @@ class Drawn:
 def drawn_figures(board: Board, benchmark: BenchmarkBoard) -> dict[str, Drawn]:
     """The figures by the name of their plot, without those that no model has a value for.
 
-    Letters and timelines are drawn into their own tables (:func:`share_bar`, :func:`lanes`).
+    Letters and timelines are drawn into their own tables (:func:`share_bar`, :func:`time_axis`).
     """
     found = {plot.name: _drawn(board, benchmark, plot) for plot in benchmark.plots}
     return {name: figure for name, figure in found.items() if figure is not None}
@@ -358,51 +358,26 @@ def _curve(
 
 
 @dataclass(frozen=True)
-class Lanes:
-    """The rounds of one streaming item on a time axis; places are percentages. ``due`` is start and width of t* with
-    its tolerance; ``lanes`` are rounds by model, as place, kind and title."""
+class TimeAxis:
+    """The time axis of a streaming item; places are percentages of its width."""
 
-    asked: str
-    expected: str
-    due: tuple[str, str] | None
     start: float
     end: float
-    lanes: tuple[tuple[str, tuple[tuple[str, str, str], ...]], ...]
+
+    def place(self, time: float) -> str:
+        return f"{2 + 96 * (time - self.start) / ((self.end - self.start) or 1):.2f}%"
+
+    def width(self, length: float) -> str:
+        return f"{max(0.4, 96 * length / ((self.end - self.start) or 1)):.2f}%"
 
 
-def lanes(lines: Sequence[Timeline]) -> Lanes:
-    """The models' rounds of one item."""
+def time_axis(lines: Sequence[Timeline], further: Iterable[float] = ()) -> TimeAxis:
+    """The axis of the models' rounds of one item, of its question and t*, and of ``further`` times."""
     first = lines[0]
-    due = first.expected_time
-    times = [first.query_time, *(one.time for line in lines for one in line.rounds)]
-    times += [] if due is None else [due - first.tolerance, due + first.tolerance]
-    start, end = min(times), max(times)
-
-    def place(time: float) -> float:
-        return 2 + 96 * (time - start) / ((end - start) or 1)
-
-    def kind(valid: bool, positive: bool) -> str:
-        return "invalid" if not valid else "positive" if positive else "negative"
-
-    return Lanes(
-        asked=f"{place(first.query_time):.2f}%",
-        expected="" if due is None else f"{place(due):.2f}%",
-        due=None
-        if due is None
-        else (
-            f"{place(due - first.tolerance):.2f}%",
-            f"{place(due + first.tolerance) - place(due - first.tolerance):.2f}%",
-        ),
-        start=start,
-        end=end,
-        lanes=tuple(
-            (
-                line.model,
-                tuple((f"{place(one.time):.2f}%", kind(one.valid, one.positive), one.said) for one in line.rounds),
-            )
-            for line in lines
-        ),
-    )
+    times = [first.query_time, *further, *(one.time for line in lines for one in line.rounds)]
+    if first.expected_time is not None:
+        times += [first.expected_time - first.tolerance, first.expected_time + first.tolerance]
+    return TimeAxis(min(times), max(times))
 
 
 def share_bar(count: int, total: int, right: int, right_total: int) -> tuple[str, str]:

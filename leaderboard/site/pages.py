@@ -27,7 +27,7 @@ from ..board import (
 from ..numbers import UNIT_LABELS, direction, number
 from .cells import cell_view
 from .charts import charts, overview_charts
-from .figures import drawn_figures, lanes, share_bar
+from .figures import drawn_figures, share_bar, time_axis
 from .model_page import model_parts
 from .overview import all_models, not_comparable
 from .published import published_tables
@@ -189,7 +189,6 @@ def page_environment(
         cell_view=cell_view,
         column_view=column_view,
         direction=direction,
-        lanes=lanes,
         day=lambda created: created[:10] if _DAY.match(created) else created,
         difference_unit=_DIFFERENCES.__getitem__,
         letters=_letters,
@@ -199,6 +198,7 @@ def page_environment(
         signature_parts=_signature_parts,
         size_class=size_class,
         size_order=size_order,
+        time_axis=time_axis,
         times=lambda lines: sorted({each.time for one in lines for each in one.rounds}),
         trained=lambda model, benchmark: model.trained.get(benchmark, "unknown"),
         trained_any=_trained_any,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import tempfile
 import threading
 from collections import Counter
@@ -20,7 +19,7 @@ from medtasks.results.find import run_folders
 from medtasks.results.folder import folder_digest, read_manifest
 from medtasks.results.manifest import RunManifest
 from medtasks.results.table_file import code_hash
-from medtasks.spec import load_spec, load_specs
+from medtasks.spec import leaf_tasks, load_spec, load_specs
 
 from ..board import FORMATS, Board
 from ..build import build_board
@@ -33,11 +32,9 @@ from ..site import samples_of
 from ..site.data import data_scripts
 from ..site.pages import pages_of
 from ..site.samples import runs_on_board
-from .index import SampleIndex, read_index
+from .tables import SampleTable, SampleTables
 
 TITLE = "medtasks results"
-_HELD = 48
-"""Indexes in memory: those of one task for more models than a page compares."""
 _DRAWING = threading.Lock()
 """matplotlib draws in one thread at a time."""
 
@@ -52,9 +49,6 @@ class Run:
     folder: Path
     manifest: RunManifest
 
-    def samples(self, task: str) -> Path:
-        return self.folder / "samples" / f"{task}.jsonl"
-
 
 @dataclass(frozen=True)
 class Library:
@@ -68,7 +62,7 @@ class Library:
     pages: dict[str, Callable[[], str]]
     scripts: dict[str, Callable[[], Any]]
     exports: dict[str, Callable[[], bytes]]
-    _indexes: Callable[[Path, str], SampleIndex] = field(repr=False)
+    _tables: SampleTables = field(repr=False)
 
     def figure(self, path: str) -> bytes | None:
         """The figure as a file, drawn now; None if there is no such figure."""
@@ -87,9 +81,31 @@ class Library:
     @cached_property
     def tasks(self) -> dict[str, tuple[Run, ...]]:
         """The runs with samples of each task, by task in the order of the installed tasks."""
-        specs = load_specs()
-        found = {task: tuple(run for run in self.runs if task in run.manifest.tasks) for task in specs}
-        return {task: runs for task, runs in found.items() if runs and specs[task].kind == "task"}
+        found = {
+            name: tuple(run for run in self.runs if name in run.manifest.tasks)
+            for name, spec in load_specs().items()
+            if spec.kind == "task"
+        }
+        return {task: runs for task, runs in found.items() if runs}
+
+    @cached_property
+    def groups(self) -> dict[str, tuple[str, ...]]:
+        """The tasks with samples here of each group that has several."""
+        found = {
+            name: tuple(task for task in leaf_tasks(name) if task in self.tasks)
+            for name, spec in load_specs().items()
+            if spec.kind == "group"
+        }
+        return {group: tasks for group, tasks in found.items() if len(tasks) > 1}
+
+    def leaves(self, task: str) -> tuple[str, ...]:
+        """The tasks of a group; a task itself."""
+        return self.groups.get(task, (task,))
+
+    def runs_of(self, task: str) -> list[Run]:
+        """The runs with samples of a task, or of any task of a group."""
+        having = {run.key for leaf in self.leaves(task) for run in self.tasks.get(leaf, ())}
+        return [run for run in self.runs if run.key in having]
 
     def run(self, key: str, task: str, model: str = "") -> Run:
         """The run ``key``, or by default the newest of ``model``, or the first with samples of ``task``.
@@ -97,13 +113,23 @@ class Library:
         Raises:
             UsageError: there is none.
         """
-        for run in self.tasks.get(task, ()):
+        for run in self.runs_of(task):
             if key in ("", run.key) and (key or model in ("", run.model)):
                 return run
         raise UsageError(f"{task or 'the address'}: no such task or run has samples here; choose another.")
 
-    def index(self, run: Run, task: str) -> SampleIndex:
-        return self._indexes(run.samples(task), task)
+    def tables(self, run: Run, task: str) -> list[SampleTable]:
+        """The tables of a run's samples of a task, or of all tasks of a group."""
+        leaves = [leaf for leaf in self.leaves(task) if run in self.tasks.get(leaf, ())]
+        return [self._tables.table(run.folder / "samples" / f"{leaf}.jsonl", leaf) for leaf in leaves]
+
+    def sql(self, query: str, **values: Any) -> list[tuple[Any, ...]]:
+        """The rows that answer a query of the tables."""
+        return self._tables.rows(query, **values)
+
+    def close(self) -> None:
+        """Remove temporary files."""
+        self._tables.close()
 
 
 def card_of(task: str) -> Card:
@@ -126,7 +152,6 @@ def read_library(paths: Sequence[Path], progress: Callable[[int, int], None] | N
     """
     board, _ = board_of(paths, title=TITLE, demonstration=None, cache=cache_root() / "leaderboard", progress=progress)
     rules = code_hash(Path(__file__).parent.parent)
-    read = functools.partial(read_index, cache=cache_root() / "view", rules=rules)
     exports = {f"exports/{name}": make for name, make in exports_of(board).items()}
     return Library(
         board,
@@ -134,7 +159,7 @@ def read_library(paths: Sequence[Path], progress: Callable[[int, int], None] | N
         pages_of(board, figure_files(board), sorted(exports), served=True),
         dict(data_scripts(board, samples_of(board, paths))),
         exports,
-        functools.lru_cache(_HELD)(read),
+        SampleTables(cache_root() / "view", rules),
     )
 
 

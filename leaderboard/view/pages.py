@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections import Counter
+import csv
+import io
+import random
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from itertools import groupby
 from pathlib import Path
 from urllib.parse import urlencode
 
@@ -16,12 +17,13 @@ from medtasks.files import canonical_json
 from medtasks.results.samples import Sample
 
 from ..board import Board
+from ..exports.tidy import csv_field
 from ..site.pages import page_environment
 from .library import Library, card_of, title_of
 from .live import LiveRun
 from .media import Media
-from .query import DISAGREEMENTS, NAMES, OUTCOMES, SORTS, Query, select
-from .sample_view import sample_parts
+from .query import DISAGREEMENTS, NAMES, OUTCOMES, PAGE, PARTLY, SORTS, WRONG, Query, Row, Selection, select
+from .sample_view import sample_parts, sample_scores
 
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; base-uri 'none'; "
@@ -36,78 +38,120 @@ def view_environment(board: Board) -> Environment:
     environment = page_environment(board, served=True, further=[Path(__file__).parent / "pages"])
     environment.globals.update(policy=POLICY)
     environment.filters.update(
-        as_json=canonical_json, ago=_ago, cut=_cut, outcome_name=NAMES.__getitem__, question=_question
+        as_json=canonical_json,
+        ago=_ago,
+        cut=_cut,
+        outcome_name=NAMES.__getitem__,
+        question=_question,
+        sample_scores=sample_scores,
     )
     return environment
 
 
+def _selected(library: Library, given: Mapping[str, str]) -> Selection:
+    return select(library, Query.parsed({"task": next(iter(library.tasks), ""), **given}))
+
+
 def list_page(library: Library, environment: Environment, given: Mapping[str, str], media: Media) -> str:
     """The list of samples that an address asks for, one page of it."""
-    query = Query.parsed({"task": next(iter(library.tasks), ""), **given})
-    selection = select(library, query)
+    selection = _selected(library, given)
     query = selection.query
     page = given.get("page", "1")
     shown = min(max(int(page), 1), selection.pages) if page.isdecimal() and len(page) < 9 else 1
-    index, runs = selection.index, library.tasks[query.task]
-    rows = selection.page(shown).tolist()
-    plain = Query(query.task, query.run)
-    entries = list(zip(rows, index.read(rows), strict=True))
+    entries = selection.samples(selection.rows[(shown - 1) * PAGE : shown * PAGE])
     shows_media = bool(entries) and media.shown(entries[0][1], selection.run.manifest).count > 0
-    place = urlencode({"task": query.task, "run": query.run, "n": 0, "small": 1}, errors="surrogatepass")
+    runs = library.runs_of(query.task)
     return environment.get_template("sample_list.html.j2").render(
         page="samples.html",
         query=query,
         selection=selection,
         card=card_of(query.task),
-        tasks=[(title, list(names)) for title, names in groupby(library.tasks, title_of)],
+        tasks=_tasks(library),
         runs=runs,
-        metrics=[(name, name) for name in index.metrics],
-        statuses=_labelled(index.statuses.tolist()),
+        metrics=[(name, name) for name in selection.metrics],
         outcomes=[(name, NAMES[value]) for name, value in OUTCOMES.items()],
         disagreements=[
             *(DISAGREEMENTS.items() if len(runs) > 1 else ()),
             *((run.key, f"differs from {run.label}") for run in runs if run.key != query.run),
         ],
-        verdicts=_labelled([one for told in index.lists("verdicts") for one in told]),
-        groups=[
-            (name, _labelled([key for keys in index.lists(f"group {name}") for key in keys]))
-            for name in index.breakdowns
-        ],
         sorts=list(SORTS.items()),
         entries=entries,
-        pictures=f"media?{place}" if shows_media else "",
+        pictures=f"media?{urlencode({'run': query.run, 'n': 0, 'small': 1})}" if shows_media else "",
         number=shown,
+        random=_random(selection),
         previous=query.address("samples.html", page=shown - 1),
         following=query.address("samples.html", page=shown + 1),
-        reset=plain.address("samples.html"),
+        reset=Query(query.task, query.run).address("samples.html"),
     )
+
+
+def _tasks(library: Library) -> list[tuple[str, list[tuple[str, str]]]]:
+    """The tasks by benchmark, each with its label; groups come first."""
+    names = [*((group, f"{group}, all {len(tasks)} tasks") for group, tasks in library.groups.items())]
+    names += [(task, task) for task in library.tasks]
+    found: dict[str, list[tuple[str, str]]] = {title_of(task): [] for task in library.tasks}
+    for name, label in names:
+        found[title_of(name)].append((name, label))
+    return list(found.items())
+
+
+def list_file(library: Library, given: Mapping[str, str], kind: str) -> bytes:
+    """All samples of a list, in its order: as CSV, or the lines of the run's files as they are."""
+    selection = _selected(library, given)
+    if kind == "jsonl":
+        return b"".join(line.rstrip(b"\n") + b"\n" for line in selection.lines(selection.rows))
+    stream = io.StringIO()
+    writer = csv.writer(stream, lineterminator="\r\n")
+    names = ("task", "sample", "result", selection.metric or "score", "question", "gold", "extracted", "extraction")
+    writer.writerow((*names, "response", "runs_right", "runs_scored"))
+    for row, sample in selection.samples(selection.rows):
+        texts = (_question(sample), sample.target, sample.filtered, sample.status, "\n\n".join(sample.responses))
+        fields = (row.task, row.id, NAMES[row.outcome], row.score, *texts, row.right, row.scored)
+        writer.writerow(map(csv_field, fields))
+    return stream.getvalue().encode("utf-8", "replace")
 
 
 def sample_page(library: Library, environment: Environment, given: Mapping[str, str], media: Media) -> str:
-    """The page of the sample ``id``; its neighbours are those of the list with the same filters."""
-    query = Query.parsed(given)
-    selection = select(library, query)
-    query = selection.query
-    name = given.get("id", "")
-    parts = sample_parts(library, selection, name, media)
-    previous, following, wrong = (
-        None if one is None else query.address("sample.html", id=one) for one in selection.neighbours(name)
-    )
+    """The page of the sample ``id``; its neighbours are those of the list with the same filters.
+
+    A sample that the filters leave out has the neighbours that it would have without filters.
+    """
+    selection = _selected(library, given)
+    query, name = selection.query, given.get("id", "")
+    task = given.get("of", query.task)
+    if task not in library.leaves(query.task):
+        raise UsageError(f"{task}: not a task of {query.task}; choose another.")
+    parts = sample_parts(selection, task, name, media)
+    here = [row for row in selection.rows if (row.task, row.id) == (task, name)]
+    rows = selection.rows if here else select(library, Query(query.task, query.run)).rows
+    place = next(number for number, row in enumerate(rows) if (row.task, row.id) == (task, name))
+    pictures = urlencode({"task": task, "run": query.run, "id": name}, errors="surrogatepass")
     return environment.get_template("sample.html.j2").render(
         page="samples.html",
         query=query,
         selection=selection,
         parts_of=parts,
-        card=card_of(query.task),
-        title=title_of(query.task),
-        previous=previous,
-        following=following,
-        wrong=wrong,
+        card=card_of(task),
+        title=title_of(task),
+        place=place + 1 if here else 0,
+        steps=[
+            ("Previous", "p ArrowLeft", rows[place - 1] if place else None),
+            ("Next", "n ArrowRight", next(iter(rows[place + 1 :]), None)),
+            ("Next wrong", "w", next((row for row in rows[place + 1 :] if row.outcome in (WRONG, PARTLY)), None)),
+            ("Random wrong", "r", _random(selection)),
+        ],
         up=query.address("samples.html"),
-        pictures=f"media?{urlencode({'task': query.task, 'run': query.run, 'id': name}, errors='surrogatepass')}",
-        round_address=lambda other: query.address("sample.html", id=other),
-        other_address=lambda run: replace(query, run=run).address("sample.html", id=name),
+        pictures=f"media?{pictures}",
+        address=lambda run, other: replace(query, run=run).address(
+            "sample.html", id=other, **({} if task == query.task else {"of": task})
+        ),
     )
+
+
+def _random(selection: Selection) -> Row | None:
+    """One of the samples that are not right, if there is any."""
+    wrong = [row for row in selection.rows if row.outcome in (WRONG, PARTLY)]
+    return random.choice(wrong) if wrong else None
 
 
 def live_page(environment: Environment, runs: Sequence[LiveRun], whole: bool) -> str:
@@ -139,10 +183,6 @@ def picture(library: Library, given: Mapping[str, str], media: Media) -> tuple[b
 def _question(sample: Sample) -> str:
     question = sample.document.get("question")
     return question if isinstance(question, str) and question else sample.prompt
-
-
-def _labelled(values: Sequence[str]) -> list[tuple[str, str]]:
-    return [(value, f"{value} ({count:,})") for value, count in sorted(Counter(values).items())]
 
 
 def _cut(text: str) -> str:

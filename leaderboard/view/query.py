@@ -1,26 +1,25 @@
-"""Which samples of a task are shown, and in which order, for the filters in an address."""
+"""Which samples of a task are shown, and in which order, for the filters in an address: one query in SQL."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
-import numpy as np
-import numpy.typing as npt
-
 from medtasks.errors import UsageError
+from medtasks.results.samples import Sample
 
 from ..columns import unit_of
 from ..numbers import UNIT_LABELS, number
-from .index import ABSENT, PARTLY, RIGHT, UNSCORED, WRONG, SampleIndex
 from .library import Library, Run, card_of
+from .tables import SampleTable, as_sample, quoted, read_at
 
-Rows = npt.NDArray[np.int64]
-Outcomes = npt.NDArray[np.int8]
-Mask = npt.NDArray[np.bool_]
-
+ABSENT, UNSCORED, WRONG, PARTLY, RIGHT = range(-1, 4)
+"""Outcomes of a sample by one metric: of another run that lacks it, without a value, below half of the full score, at
+least half of it, the full score."""
+_FULL = {"fraction": 1.0, "points": 100.0}
+"""The best value of a metric by its unit; other units have none."""
 PAGE = 50
 OUTCOMES = {"right": RIGHT, "partly": PARTLY, "wrong": WRONG, "none": UNSCORED}
 NAMES = {RIGHT: "right", PARTLY: "partly right", WRONG: "wrong", UNSCORED: "no score", ABSENT: "not asked"}
@@ -33,13 +32,42 @@ SORTS = {"id": "by id", "low": "lowest score first", "high": "highest score firs
 _FILTERS = ("task", "run", "metric", "status", "outcome", "disagree", "verdict", "words")
 _BREAKDOWN = "by."
 
+_SELECT = """
+with every as (select filename, task, id, choice, {outcome} as outcome
+               from read_parquet($every, filename = true, union_by_name = true)),
+     counted as (select task, id, count_if(outcome = 3) as "right", count_if(outcome > 0) as scored
+                 from every group by task, id),
+     other as (select task, id, choice, outcome from every where list_contains($other, filename)),
+     own as (select *, {outcome} as outcome, {score} as score
+             from read_parquet($own, filename = true, union_by_name = true))
+select own.filename, task, id, own.start, own.size, own.outcome, own.score, "right", scored
+from own join counted using (task, id) left join other using (task, id)
+where {where} order by {order}, id, task
+"""
+_WHERE = {
+    "status": "own.status = $status",
+    "outcome": "own.outcome = $wanted",
+    "verdict": "list_contains(own.verdicts, $verdict)",
+    "words": "contains(own.words, $words)",
+    "any": '"right" > 0 and "right" < scored',
+    "alone-wrong": 'own.outcome in (1, 2) and scored > 1 and "right" = scored - 1',
+    "alone-right": 'own.outcome = 3 and scored > 1 and "right" = 1',
+    "other": "(other.outcome != own.outcome or other.choice != own.choice)",
+}
+_ORDER = {
+    "low": "own.score asc nulls last",
+    "high": "own.score desc nulls last",
+    "split": 'least("right", scored - "right") desc',
+}
+
 
 @dataclass(frozen=True)
 class Query:
     """The filters in an address; empty ones select everything.
 
-    ``model`` is the slug of a model whose newest run is meant if there is no ``run``. ``disagree`` is one of
-    `DISAGREEMENTS`, or the key of a run whose outcome or option differs. ``groups`` are keys by breakdown.
+    ``task`` is a task, or a group for the samples of all its tasks. ``model`` is the slug of a model whose newest run
+    is meant if there is no ``run``. ``disagree`` is one of `DISAGREEMENTS`, or the key of a run whose outcome or option
+    differs. ``groups`` are keys by breakdown.
     """
 
     task: str
@@ -71,142 +99,131 @@ class Query:
         given = {name: value for name, value in {**own, **groups, **more}.items() if value != ""}
         return f"{page}?{urlencode(given, errors='surrogatepass')}"
 
+    def sample(self, row: Row) -> str:
+        """The address of a sample's page; only in a group it names the task, too."""
+        of = {} if row.task == self.task else {"of": row.task}
+        return self.address("sample.html", id=row.id, **of)
+
+
+class Row(NamedTuple):
+    """A sample of a list: the place of its line, its outcome and score; ``right`` of the ``scored`` runs are right."""
+
+    file: str
+    task: str
+    id: str
+    start: int
+    size: int
+    outcome: int
+    score: float | None
+    right: int
+    scored: int
+
 
 @dataclass(frozen=True)
 class Selection:
-    """The chosen rows of one run's samples of a task, in order, and the outcomes of all runs on each of its samples."""
+    """The chosen samples of one run's answers to a task or group, in order."""
 
+    library: Library
     query: Query
     run: Run
-    index: SampleIndex
+    tables: Mapping[str, SampleTable]
     metric: str
-    rows: Rows
-    outcomes: Mapping[str, Outcomes]
+    rows: Sequence[Row]
 
     @property
-    def own(self) -> Outcomes:
-        return self.outcomes[self.run.key]
+    def metrics(self) -> list[str]:
+        return _names(table.metrics for table in self.tables.values())
 
-    def right(self, row: int) -> tuple[int, int]:
-        """How many runs are right on the sample in ``row``, of those with a score."""
-        values = [int(outcomes[row]) for outcomes in self.outcomes.values()]
-        return sum(value == RIGHT for value in values), sum(value > UNSCORED for value in values)
+    @property
+    def breakdowns(self) -> list[str]:
+        return _names(table.breakdowns for table in self.tables.values())
 
-    def score(self, row: int) -> str:
+    def score(self, row: Row) -> str:
         """The sample's value with its unit; empty without one."""
-        value = self.index.scores(self.metric)[row] if self.metric else np.nan
-        unit = unit_of(self.metric)
-        return "" if np.isnan(value) else f"{number(value, unit)} {UNIT_LABELS[unit]}"
-
-    def page(self, number: int) -> Rows:
-        """The rows of one page, counted from 1."""
-        return self.rows[(number - 1) * PAGE : number * PAGE]
+        unit = unit_of(self.metric) if self.metric else "score"
+        return "" if row.score is None else f"{number(row.score, unit)} {UNIT_LABELS[unit]}"
 
     @property
     def pages(self) -> int:
         return max(1, -(-len(self.rows) // PAGE))
 
-    def neighbours(self, sample_id: str) -> tuple[str | None, str | None, str | None]:
-        """The ids of the previous, the next, and the next sample that is not right, in this order of samples.
+    def lines(self, rows: Iterable[Row]) -> list[bytes]:
+        """The lines of these samples, as they are in the run's files."""
+        return [line for row in rows for line in read_at(self.tables[row.file].samples, [(row.start, row.size)])]
 
-        A sample that the filters leave out has the neighbours that it would have without filters.
-        """
-        here = self.index.rows[sample_id]
-        rows = self.rows.tolist()
-        if here not in rows:
-            rows = list(range(len(self.index.ids)))
-        place = rows.index(here)
-        ids, own = self.index.ids, self.own
-        wrong = next((row for row in rows[place + 1 :] if own[row] in (WRONG, PARTLY)), None)
-        return (
-            ids[rows[place - 1]] if place else None,
-            ids[rows[place + 1]] if place + 1 < len(rows) else None,
-            None if wrong is None else ids[wrong],
-        )
+    def samples(self, rows: Sequence[Row]) -> list[tuple[Row, Sample]]:
+        lines = zip(rows, self.lines(rows), strict=True)
+        return [(row, as_sample(self.tables[row.file].samples, line)) for row, line in lines]
+
+    def counts(self, column: str) -> list[tuple[str, str]]:
+        """The values of a column among all samples of the run, labelled with their numbers."""
+        name = quoted(column)
+        value = name if column == "status" else f"unnest({name})"
+        keys = f"select {value} as key from read_parquet($own, union_by_name = true)"
+        query = f"select key, count(*) from ({keys}) group by key order by key"
+        return [(key, f"{key} ({count:,})") for key, count in self.library.sql(query, own=list(self.tables))]
+
+    @property
+    def total(self) -> int:
+        """Number of samples without filters."""
+        return int(self.library.sql("select count(*) from read_parquet($own)", own=list(self.tables))[0][0])
 
 
 def select(library: Library, query: Query) -> Selection:
     run = library.run(query.run, query.task, query.model)
+    tables = {table.file: table for table in library.tables(run, query.task)}
+    groups = {name: key for name, key in query.groups.items() if any(name in one.breakdowns for one in tables.values())}
     query = replace(query, run=run.key)
-    index = library.index(run, query.task)
-    metric = query.metric if query.metric in index.metrics else _main_metric(query.task, index)
-    outcomes = {run.key: index.outcomes(metric), **_aligned(library, query, run, index, metric)}
-    kept = np.ones(len(index.ids), dtype=bool)
-    if query.status:
-        kept &= index.statuses == query.status
-    if query.outcome in OUTCOMES:
-        kept &= outcomes[run.key] == OUTCOMES[query.outcome]
-    if query.verdict:
-        kept &= np.array([query.verdict in told for told in index.lists("verdicts")], dtype=bool)
-    for name, key in query.groups.items():
-        if name in index.breakdowns:
-            kept &= np.array([key in keys for keys in index.lists(f"group {name}")], dtype=bool)
+    runs = {one.key: library.tables(one, query.task) for one in library.runs_of(query.task)}
+    if query.disagree and query.disagree not in (*DISAGREEMENTS, *runs):
+        raise UsageError(f"{query.disagree}: no such run has samples of {query.task}; choose another.")
+    metrics = _names(table.metrics for table in tables.values())
+    metric = query.metric if query.metric in metrics else _main_metric(query.task, metrics)
+    asked = {
+        "status": query.status,
+        "outcome": query.outcome in OUTCOMES,
+        "verdict": query.verdict,
+        "words": query.words,
+    }
+    where = [_WHERE[name] for name, value in asked.items() if value]
     if query.disagree:
-        kept &= _disputed(library, query, index, outcomes)
-    if query.words:
-        kept &= index.containing(query.words)
-    rows = np.flatnonzero(kept)
-    return Selection(query, run, index, metric, _sorted(rows, query, index, metric, outcomes), outcomes)
+        where.append(_WHERE[query.disagree if query.disagree in DISAGREEMENTS else "other"])
+    values: dict[str, Any] = {f"group{place}": key for place, key in enumerate(groups.values())}
+    where += [f"list_contains(own.{quoted(f'group {name}')}, $group{place})" for place, name in enumerate(groups)]
+    found = library.sql(
+        _SELECT.format(
+            outcome=outcome(metric),
+            score=quoted(f"score {metric}") if metric else "null::double",
+            where=" and ".join(where) or "true",
+            order=_ORDER.get(query.sort, "id"),
+        ),
+        every=[table.file for several in runs.values() for table in several],
+        own=list(tables),
+        other=[table.file for table in runs.get(query.disagree, ())] or [""],
+        status=query.status,
+        wanted=OUTCOMES.get(query.outcome),
+        verdict=query.verdict,
+        words=query.words.casefold(),
+        **values,
+    )
+    return Selection(library, query, run, tables, metric, [Row(*row) for row in found])
 
 
-def _main_metric(task: str, index: SampleIndex) -> str:
+def outcome(metric: str) -> str:
+    """The outcome of a sample by ``metric`` in SQL."""
+    full = _FULL.get(unit_of(metric)) if metric else None
+    if full is None:
+        return str(UNSCORED)
+    score = quoted(f"score {metric}")
+    ends = f"when {score} >= {full * (1 - 1e-9)} then {RIGHT} when {score} >= {full / 2} then {PARTLY}"
+    return f"case when {score} is null then {UNSCORED} {ends} else {WRONG} end"
+
+
+def _names(names: Iterable[Sequence[str]]) -> list[str]:
+    return list(dict.fromkeys(name for several in names for name in several))
+
+
+def _main_metric(task: str, metrics: Sequence[str]) -> str:
     """The metric by which the board ranks, if samples have values of it; else the first that they have."""
     ranked = [column.metric for column in card_of(task).headline]
-    return next((name for name in (*ranked, *index.metrics) if name in index.metrics), "")
-
-
-def _aligned(library: Library, query: Query, run: Run, index: SampleIndex, metric: str) -> dict[str, Outcomes]:
-    """The outcomes of the other runs, in the order of ``index``."""
-    found: dict[str, Outcomes] = {}
-    for other in library.tasks[query.task]:
-        if other.key != run.key:
-            theirs = library.index(other, query.task)
-            found[other.key] = _in_order(theirs.outcomes(metric), theirs, index, np.int8(ABSENT))
-    return found
-
-
-def _in_order(values: npt.NDArray[Any], theirs: SampleIndex, ours: SampleIndex, absent: object) -> npt.NDArray[Any]:
-    if theirs.ids == ours.ids:
-        return values
-    rows = [theirs.rows.get(name) for name in ours.ids]
-    return np.array([absent if row is None else values[row] for row in rows], dtype=values.dtype)
-
-
-def _disputed(library: Library, query: Query, index: SampleIndex, outcomes: Mapping[str, Outcomes]) -> Mask:
-    own = outcomes[query.run]
-    others = [values for key, values in outcomes.items() if key != query.run]
-    if query.disagree in DISAGREEMENTS:
-        if not others:
-            return np.zeros(len(own), dtype=bool)
-        matrix = np.stack(others)
-        scored = matrix > UNSCORED
-        right = matrix == RIGHT
-        found: Mask
-        if query.disagree == "alone-wrong":
-            found = (own > UNSCORED) & (own != RIGHT) & scored.any(axis=0) & (right | ~scored).all(axis=0)
-        elif query.disagree == "alone-right":
-            found = (own == RIGHT) & scored.any(axis=0) & ~right.any(axis=0)
-        else:
-            anyone = right.any(axis=0) | (own == RIGHT)
-            found = anyone & ((scored & ~right).any(axis=0) | ((own > UNSCORED) & (own != RIGHT)))
-        return found
-    other = next((one for one in library.tasks[query.task] if one.key == query.disagree), None)
-    if other is None:
-        raise UsageError(f"{query.disagree}: no such run has samples of {query.task}; choose another.")
-    theirs = library.index(other, query.task)
-    there = outcomes.get(query.disagree, own)
-    chosen = _in_order(theirs.choices, theirs, index, "")
-    different: Mask = (there != ABSENT) & ((there != own) | (chosen != index.choices))
-    return different
-
-
-def _sorted(rows: Rows, query: Query, index: SampleIndex, metric: str, outcomes: Mapping[str, Outcomes]) -> Rows:
-    if query.sort in ("low", "high") and metric:
-        scores = index.scores(metric)[rows]
-        # samples without a score come last
-        return rows[np.argsort(scores if query.sort == "low" else -scores, kind="stable")]
-    if query.sort == "split":
-        right = sum((values[rows] == RIGHT).astype(np.int64) for values in outcomes.values())
-        scored = sum((values[rows] > UNSCORED).astype(np.int64) for values in outcomes.values())
-        return rows[np.argsort(-np.minimum(right, scored - right), kind="stable")]
-    return rows
+    return next((name for name in (*ranked, *metrics) if name in metrics), "")

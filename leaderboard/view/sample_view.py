@@ -1,30 +1,32 @@
-"""One sample as its page shows it: media, prompt, response, options, scores, verdicts, and the other runs' answers."""
+"""One sample as its page shows it: media, prompt, response, scores, the other runs' answers, and a stream's rounds."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import NamedTuple
 
 from medtasks.benchmarks.documents import prompt_text
+from medtasks.benchmarks.variants import joined_items
 from medtasks.errors import MedtasksError, UsageError, first_line
 from medtasks.filters.option_letter import read_stages
 from medtasks.results.samples import Sample
 from medtasks.spec import TaskSpec, load_spec
 
+from ..board import Timeline
 from ..columns import unit_of
 from ..local_data import document_of
 from ..numbers import UNIT_LABELS, number
+from ..site.figures import TimeAxis, time_axis
+from ..timelines import timelines
 from .highlight import Segment, response_parts, segments
-from .index import SampleIndex
-from .library import Library, Run
+from .library import Run
 from .media import Media, Shown
-from .query import Selection
-from .stream_view import StreamView, stream_view
+from .query import Selection, outcome
+from .tables import as_sample, read_at
 
 
-@dataclass(frozen=True)
-class Score:
+class Score(NamedTuple):
     """One metric of a sample, or of the answers of a run so far; ``note`` says why there is no value."""
 
     metric: str
@@ -34,43 +36,36 @@ class Score:
     note: str = ""
 
 
-@dataclass(frozen=True)
-class Verdict:
-    """One judge's verdict on one response: aspects with scores and reasons, or why there is none."""
-
-    rubric: str
-    judge: str
-    response: int
-    aspects: tuple[tuple[str, str, str], ...]
-    unjudged: str = ""
-
-
-@dataclass(frozen=True)
-class Reply:
+class Reply(NamedTuple):
     """One response: its parts by stage, the last with the extracted segment; or why it is missing."""
 
     parts: tuple[tuple[str, tuple[Segment, ...]], ...]
     failed: str = ""
 
 
-@dataclass(frozen=True)
-class Answered:
+class Answered(NamedTuple):
     """The answer of one run to the question."""
 
     run: Run
     outcome: int
     sample: Sample
     replies: tuple[Reply, ...]
-    scores: tuple[Score, ...]
-    verdicts: tuple[Verdict, ...]
+
+
+class StreamView(NamedTuple):
+    """The rounds of a streaming item: by run its timeline, with the ids of the first run's samples, on one axis."""
+
+    axis: TimeAxis
+    lines: tuple[tuple[str, Timeline], ...]
+    ids: tuple[str, ...]
+    here: int
 
 
 @dataclass(frozen=True)
 class SampleParts:
     """Everything that the page of one sample shows; ``prompt`` are the texts of the prompt, by stage.
 
-    ``text_first`` says that the back-end put the media behind the text, ``blind`` that it got none. ``facts`` are the
-    other fields of the document.
+    ``text_first`` says that the back-end put the media behind the text, ``blind`` that it got none.
     """
 
     own: Answered
@@ -81,41 +76,58 @@ class SampleParts:
     system: str
     text_first: bool
     blind: bool
-    options: tuple[tuple[str, Any], ...]
-    facts: Mapping[str, Any]
     stream: StreamView | None
 
 
-def sample_parts(library: Library, selection: Selection, sample_id: str, media: Media) -> SampleParts:
-    run, task = selection.run, selection.query.task
-    if sample_id not in selection.index.rows:
+def sample_parts(selection: Selection, task: str, sample_id: str, media: Media) -> SampleParts:
+    """The parts of a sample of ``task``, one of the selection's tasks.
+
+    Raises:
+        UsageError: the run has no such sample.
+    """
+    library, run = selection.library, selection.run
+    tables = {run.key: library.tables(run, task)}  # the own run comes first
+    tables |= {one.key: library.tables(one, task) for one in library.tasks[task] if one.key != run.key}
+    runs = {one.key: one for one in library.tasks[task]}
+    owners = {table.file: (runs[key], table) for key, several in tables.items() for table in several}
+    metric = selection.metric if any(selection.metric in table.metrics for _, table in owners.values()) else ""
+    columns = f"filename, start, size, {outcome(metric)}, round"
+
+    def read(where: str, value: str) -> dict[str, list[tuple[Sample, int]]]:
+        """The samples and their outcomes by run, the own run's first, in the order of rounds."""
+        query = f"select {columns} from read_parquet($every, filename = true, union_by_name = true) where {where}"
+        found: dict[str, list[tuple[Sample, int]]] = {key: [] for key in tables}
+        for file, start, size, reached, _ in sorted(library.sql(query, every=list(owners), value=value), key=_round):
+            of, table = owners[file]
+            (line,) = read_at(table.samples, [(start, size)])
+            found[of.key].append((as_sample(table.samples, line), reached))
+        return found
+
+    answers = {key: _answered(runs[key], *found[0]) for key, found in read("id = $value", sample_id).items() if found}
+    if run.key not in answers:
         raise UsageError(f"{task}: this run has no sample {sample_id}; choose one of its list.")
-    own = _answered(run, selection.index, sample_id, selection.metric)
-    indexes = {one: library.index(one, task) for one in library.tasks[task] if one.key != run.key}
-    others = [
-        _answered(one, index, sample_id, selection.metric) for one, index in indexes.items() if sample_id in index.rows
-    ]
+    own, *others = answers.values()
     sample, facts = own.sample, run.manifest.tasks[task]
-    choices = sample.document.get("choices")
-    presentation = facts.presentation
+    item = str(sample.document.get("item_id") or "")
+    rounds = read("item = $value", item) if item else {}
     return SampleParts(
         own=own,
         others=tuple(others),
-        unanswered=tuple(one for one, index in indexes.items() if sample_id not in index.rows),
+        unanswered=tuple(one for key, one in runs.items() if key not in answers),
         media=media.shown(sample, run.manifest),
         prompt=tuple(_prompt(load_spec(task), sample)),
-        system=presentation.get("system_prompt") or str(run.manifest.settings.get("system_instruction") or ""),
-        text_first=presentation.get("order", "").startswith("text"),
+        system=facts.presentation.get("system_prompt") or str(run.manifest.settings.get("system_instruction") or ""),
+        text_first=facts.presentation.get("order", "").startswith("text"),
         blind=facts.blind,
-        options=tuple(sorted(choices.items())) if isinstance(choices, Mapping) else (),
-        facts={name: value for name, value in sorted(sample.document.items()) if value not in (None, "", [], {})},
-        stream=_stream(sample, run, selection.index, indexes),
+        stream=_stream(sample, [(runs[key].label, [one for one, _ in found]) for key, found in rounds.items()]),
     )
 
 
-def _answered(run: Run, index: SampleIndex, sample_id: str, metric: str) -> Answered:
-    row = index.rows[sample_id]
-    (sample,) = index.read([row])
+def _round(row: Sequence[int]) -> int:
+    return row[-1]
+
+
+def _answered(run: Run, sample: Sample, reached: int) -> Answered:
     spec = load_spec(sample.task)
     document = document_of(sample)
     filtered = [one.filtered for one in sample.repeats] or [sample.filtered]
@@ -124,11 +136,10 @@ def _answered(run: Run, index: SampleIndex, sample_id: str, metric: str) -> Answ
         Reply((), reason) if reason is not None else _reply(spec, response, text, document)
         for response, reason, text in zip(sample.responses, failed, filtered * len(failed), strict=False)
     ]
-    outcome = int(index.outcomes(metric)[row])
-    return Answered(run, outcome, sample, tuple(replies), tuple(_scores(sample)), tuple(_verdicts(sample)))
+    return Answered(run, reached, sample, tuple(replies))
 
 
-def _reply(spec: TaskSpec, response: str, filtered: str, document: Mapping[str, Any]) -> Reply:
+def _reply(spec: TaskSpec, response: str, filtered: str, document: Mapping[str, object]) -> Reply:
     *earlier, (name, last) = response_parts(spec, response)
     marked = tuple(segments(spec, last, filtered, document))
     return Reply((*((stage, (Segment(text),)) for stage, text in earlier), (name, marked)))
@@ -149,7 +160,8 @@ def _prompt(spec: TaskSpec, sample: Sample) -> list[tuple[str, str]]:
     return [*first, ("Stage 2, without media", text)]
 
 
-def _scores(sample: Sample) -> list[Score]:
+def sample_scores(sample: Sample) -> list[Score]:
+    """The sample's own values, and why some are missing."""
     found = []
     for metric, value in sample.scores.items():
         unit = unit_of(metric)
@@ -162,23 +174,21 @@ def _scores(sample: Sample) -> list[Score]:
     return found
 
 
-def _verdicts(sample: Sample) -> list[Verdict]:
-    found = []
-    for rubric, responses in sample.verdicts.items():
-        for place, response in enumerate(responses, 1):
-            for judge, entry in response.judges.items():
-                scores, reasons = entry.scores or {}, entry.reasons
-                aspects = tuple((name, str(score), reasons.get(name, "")) for name, score in scores.items())
-                found.append(Verdict(rubric, judge, place, aspects, entry.unjudged or ""))
-            if response.open:
-                aspects = tuple((name, "undecided", why) for name, why in response.open.items())
-                found.append(Verdict(rubric, "all judges", place, aspects))
-    return found
-
-
-def _stream(sample: Sample, run: Run, index: SampleIndex, indexes: Mapping[Run, SampleIndex]) -> StreamView | None:
-    item = str(sample.document.get("item_id") or "")
-    if not item:
+def _stream(sample: Sample, rounds: Sequence[tuple[str, Sequence[Sample]]]) -> StreamView | None:
+    """The rounds of the sample's item by run, the own run first; None if the item is not a stream."""
+    lines = tuple((label, line) for label, samples in rounds if (line := _timeline(samples)) is not None)
+    if not lines or _timeline(rounds[0][1]) is None:
         return None
-    rounds = {(one.key, one.label): held.read(held.of_item(item)) for one, held in {run: index, **indexes}.items()}
-    return stream_view(sample, rounds)
+    document, ids = sample.document, tuple(one.sample_id for one in rounds[0][1])
+    window = [document.get("window_start"), document.get("window_end"), *(document.get("times") or ())]
+    axis = time_axis([line for _, line in lines], [float(time) for time in window if time is not None])
+    return StreamView(axis, lines, ids, ids.index(sample.sample_id))
+
+
+def _timeline(rounds: Sequence[Sample]) -> Timeline | None:
+    """The timeline of the samples of one item; None if a round is missing or the item is not a stream."""
+    benchmark = load_spec(rounds[0].task).benchmark if rounds else None
+    if benchmark is None or benchmark.timeline is None:
+        return None
+    items = joined_items(benchmark, [one.view() for one in rounds]).items
+    return next(iter(timelines("", rounds[0].task, items, benchmark.timeline)), None)

@@ -22,7 +22,17 @@ from ..site.text import data_script
 from .library import Library, empty_board, read_library, state
 from .live import Live
 from .media import Media
-from .pages import POLICY, list_page, live_page, message_page, picture, sample_page, view_environment, waiting_page
+from .pages import (
+    POLICY,
+    list_file,
+    list_page,
+    live_page,
+    message_page,
+    picture,
+    sample_page,
+    view_environment,
+    waiting_page,
+)
 
 HOST = "127.0.0.1"
 _HEADERS = {
@@ -123,11 +133,13 @@ class View:
                 for run in runs:
                     if library is not None and not self._ended.is_set():
                         with contextlib.suppress(MedtasksError):  # its page reports it
-                            library.index(run, task)
+                            library.tables(run, task)
 
     def close(self) -> None:
         """End reading and indexing."""
         self._ended.set()
+        if self._shown is not None:
+            self._shown.library.close()
 
     @property
     def is_due(self) -> bool:
@@ -164,6 +176,8 @@ class View:
         library, environment = shown.library, shown.environment
         if name == "samples.html" and "id" not in given:
             return _page(list_page(library, environment, given, self._media))
+        if name in ("samples.csv", "samples.jsonl"):
+            return list_file(library, given, name.rpartition(".")[2]), "application/octet-stream"
         if name in ("sample.html", "samples.html"):  # the static site has all on one page, and links to that
             return _page(sample_page(library, environment, given, self._media))
         if name in ("live.html", "live-part.html"):

@@ -8,7 +8,7 @@ import pytest
 from boards import board, hostile_board, large_board
 from medtasks.leaderboard.board import BenchmarkBoard, BoardPlot
 from medtasks.leaderboard.numbers import shown
-from medtasks.leaderboard.site.figures import COLOURS, Drawn, drawn_figures, lanes, share_bar
+from medtasks.leaderboard.site.figures import COLOURS, Drawn, drawn_figures, share_bar, time_axis
 from medtasks.leaderboard.site.pages import pages_of
 
 MADE = board()
@@ -94,15 +94,12 @@ def test_a_radar_has_an_axis_for_each_column() -> None:
 def test_rounds_lie_in_the_order_of_their_times() -> None:
     (lines,) = [[one for one in benchmark.timelines if one.item == benchmark.timelines[0].item]
                 for benchmark in MADE.benchmarks if benchmark.timelines]  # fmt: skip
-    found = lanes(lines)
-    for (model, marks), line in zip(found.lanes, lines, strict=True):
-        assert model == line.model
-        places = [percent(at) for at, _, _ in marks]
-        times = [one.time for one in line.rounds]
+    axis = time_axis(lines, [lines[0].query_time - 1])
+    assert axis.place(axis.start) == axis.place(lines[0].query_time - 1) == "2.00%"
+    assert axis.place(axis.end) == "98.00%"
+    for line in lines:
+        places, times = [percent(axis.place(one.time)) for one in line.rounds], [one.time for one in line.rounds]
         assert sorted(range(len(times)), key=places.__getitem__) == sorted(range(len(times)), key=times.__getitem__)
-        assert [kind for _, kind, _ in marks] == [
-            "invalid" if not one.valid else "positive" if one.positive else "negative" for one in line.rounds
-        ]
 
 
 def test_letters_have_their_share_and_the_one_that_is_right() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import io
 import json
 import os
@@ -15,7 +16,7 @@ import urllib.request
 from collections.abc import Callable, Iterator, Sequence
 from html import unescape
 from pathlib import Path
-from urllib.parse import quote, urlencode
+from urllib.parse import parse_qs, parse_qsl, quote, urlencode, urlsplit
 
 import numpy as np
 import pytest
@@ -27,13 +28,14 @@ from medtasks.leaderboard.view import server as server_module
 from medtasks.leaderboard.view.highlight import segments
 from medtasks.leaderboard.view.library import Library, read_library
 from medtasks.leaderboard.view.server import View
+from medtasks.leaderboard.view.tables import SampleTables
 from PIL import Image
 from view_server import RunUnderWay, Server, serving
 
 from medtasks.benchmarks.documents import all_pictures, task_documents
 from medtasks.results.samples import Sample, read_samples
 from medtasks.results.unfinished import score_unfinished
-from medtasks.spec import load_spec
+from medtasks.spec import leaf_tasks, load_spec
 
 pytestmark = pytest.mark.slow
 
@@ -333,6 +335,49 @@ def test_long_lists_have_pages(tmp_path: Path) -> None:
         for odd in ("0", "99", "-1", "x", "9" * 30):
             assert listed(server, task=CHOICE, page=odd)
         assert "page 2 of 3" in page(server, "samples.html", task=CHOICE, page="2")
+
+
+def test_a_group_lists_the_samples_of_its_tasks(server: Server, results: Path) -> None:
+    tasks = [task for task in leaf_tasks("mi_cxr") if list(results.glob(f"Guess-1B/*_medtasks/samples/{task}.jsonl"))]
+    run = key_of(server, "Guess-1B")
+    every = {(task, name) for task in tasks for name in samples_of(results, "Guess-1B", task)}
+    text = page(server, "samples.html", task="mi_cxr", run=run)
+    assert f"of {len(every)} samples" in text
+    assert f"mi_cxr, all {len(tasks)} tasks" in text
+    (last,) = (unescape(one) for one in re.findall(r'<th scope="row"><a href="([^"]*)">', text)[-1:])
+    shown = server.ask(last).text
+    assert parse_qs(urlsplit(last).query)["of"][0] in tasks
+    assert '<article class="other"' in shown
+    assert f"of {len(every)}</span>" in shown
+    assert server.ask(f"sample.html?{urlencode({'task': 'mi_cxr', 'of': OPEN, 'id': 'x'})}").status == 404
+
+
+def test_the_filtered_list_can_be_saved(server: Server, results: Path) -> None:
+    own = samples_of(results, "Guess-1B", CHOICE)
+    wrong = sorted(name for name, sample in own.items() if sample.scores["accuracy"] == 0)
+    query = urlencode({"task": CHOICE, "run": key_of(server, "Guess-1B"), "outcome": "wrong"})
+    rows = list(csv.DictReader(io.StringIO(server.ask(f"samples.csv?{query}").text)))
+    assert [row["sample"] for row in rows] == wrong
+    assert rows[0] | {"result": "wrong", "accuracy": "0.0", "gold": own[wrong[0]].target} == rows[0]
+    lines = server.ask(f"samples.jsonl?{query}").text.splitlines()
+    assert [Sample.model_validate_json(line) for line in lines] == [own[name] for name in wrong]
+    shown = unescape(page(server, "sample.html", **dict(parse_qsl(query)), id=wrong[1]))
+    assert f"2 of {len(wrong)}</span>" in shown
+    (drawn,) = re.findall(r'href="sample\.html\?[^"]*id=([^"&]*)" data-key="r"', shown)
+    assert drawn in wrong
+
+
+def test_without_a_cache_the_lists_are_the_same(results: Path, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("no directory")
+    tables = SampleTables(tmp_path / "file" / "view", "")
+    (path,) = results.glob(f"Guess-1B/*_medtasks/samples/{CHOICE}.jsonl")
+    table = tables.table(path, CHOICE)
+    assert tables.table(path, CHOICE) == table
+    assert len(tables.rows("select id from read_parquet($file)", file=table.file)) == len(
+        samples_of(results, "Guess-1B", CHOICE)
+    )
+    tables.close()
+    assert not Path(table.file).exists()
 
 
 # one sample

@@ -26,6 +26,7 @@
   });
   system.addEventListener("change", () => showTheme(null));
   showTheme(stored());
+  document.querySelector(".mast [aria-current]")?.scrollIntoView({ inline: "nearest", block: "nearest" });
 
   // tables
   const collator = new Intl.Collator(undefined, { numeric: true, sensitivity: "base" });
