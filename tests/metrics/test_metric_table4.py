@@ -265,11 +265,6 @@ def test_signatures_tell_what_moves_a_score() -> None:
     [
         (lambda: ItemMetric("content").item_statistics(math.nan), "content: an item's value is nan"),
         (lambda: ItemMetric("content").item_statistics(math.inf), "content: an item's value is inf"),
-        (lambda: OverallTable4().item_statistics("past", 1, None), "mode 'past' is unknown; choose from retrospective"),
-        (lambda: OverallTable4().item_statistics("present", 1, 0.5), "'present' has responsiveness 0.5, expected None"),
-        (lambda: OverallTable4().item_statistics("future", 1.2, None), "content 1.2 and .*, expected 0 to 1"),
-        (lambda: OverallTable4().item_statistics("future", math.nan, None), "content nan"),
-        (lambda: OverallTable4().item_statistics("future", 1, -0.1), "responsiveness -0.1, expected 0 to 1"),
     ],
 )
 def test_wrong_calls_are_refused(call: Callable[[], object], message: str) -> None:

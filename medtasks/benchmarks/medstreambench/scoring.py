@@ -16,25 +16,14 @@ from medtasks.filters.answerability import UNANSWERABLE, answerability_status
 from medtasks.metrics.closed_answer import closed_answer_matches
 
 BREAKDOWNS = {
-    "temporal_mode": by_field("temporal_mode"),
-    "dataset": by_field("dataset"),
-    "organ_group": by_field("organ_group"),
-    "question_type": by_field("question_type"),
+    **{name: by_field(name) for name in ("temporal_mode", "dataset", "organ_group", "question_type", "label_source")},
     "task": by_field("source_task"),
-    "label_source": by_field("label_source"),
 }
 
 SINGLE_TURN_METRICS = ("content", "content_closed", "overall")
 STREAMING_METRICS = (
-    "content",
-    "content_closed",
-    "responsiveness",
-    "stability",
-    "overall",
-    "false_alarm_rate",
-    "miss_rate",
-    "signed_delay",
-    "invalid_rate",
+    *("content", "content_closed", "responsiveness", "stability", "overall"),
+    *("false_alarm_rate", "miss_rate", "signed_delay", "invalid_rate"),
 )
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from medtasks.errors import UsageError
 from medtasks.metrics.base import Array, sign
 from medtasks.metrics.item_metrics import CLOSED, OverItems, means, sum_in_order
 from medtasks.metrics.streaming import DUE, LAW, WEIGHTS, overall
@@ -48,13 +47,7 @@ class OverallTable4(OverItems):
         self.signature = sign(self.name, single_turn=f"responsiveness-{'0' if zeros else 'left-out'}", **choices)
 
     def item_statistics(self, mode: str, content: float, responsiveness: float | None) -> Array:
-        """Statistics ``(16,)`` of one item; responsiveness is None for a single-turn item.
-
-        Raises:
-            UsageError: the mode is unknown, a score is not in 0..1, or a mode that has no streaming items has
-            responsiveness.
-        """
-        _check_mode(mode, content, responsiveness)
+        """Statistics ``(16,)`` of one item; responsiveness is None for a single-turn item."""
         row = np.zeros((len(MODES), 4))
         streaming = responsiveness is not None
         row[MODES.index(mode)] = content, 1.0, responsiveness if streaming else 0.0, float(streaming)
@@ -70,21 +63,7 @@ class OverallTable4(OverItems):
         sums = totals.reshape(*totals.shape[:-1], len(MODES), 4)
         items = sums[..., 1]
         timed = items if self._zeros else sums[..., 3]
-        return _combine(means(sums[..., 0], items), means(sums[..., 2], timed), items)
-
-
-def _combine(content: Array, responsiveness: Array, items: Array) -> Array:
-    """Table 4's overall ``(...)`` of mode means and counts ``(..., 4)``; a mean of nothing is NaN."""
-    weighed = _STREAMING & ~np.isnan(responsiveness)
-    scores = np.where(weighed, overall(content, responsiveness), content)
-    return means(sum_in_order(np.where(items > 0, items * scores, 0.0)), sum_in_order(items))
-
-
-def _check_mode(mode: str, content: float, responsiveness: float | None) -> None:
-    if mode not in MODES:
-        raise UsageError(f"mode {mode!r} is unknown; choose from {', '.join(MODES)}")
-    if responsiveness is not None and mode not in STREAMING_MODES:
-        raise UsageError(f"mode {mode!r} has responsiveness {responsiveness}, expected None: it has no streaming items")
-    scores = (content,) if responsiveness is None else (content, responsiveness)
-    if not all(0 <= score <= 1 for score in scores):
-        raise UsageError(f"mode {mode!r} has content {content} and responsiveness {responsiveness}, expected 0 to 1")
+        content, responsiveness = means(sums[..., 0], items), means(sums[..., 2], timed)
+        weighed = _STREAMING & ~np.isnan(responsiveness)
+        scores = np.where(weighed, overall(content, responsiveness), content)
+        return means(sum_in_order(np.where(items > 0, items * scores, 0.0)), sum_in_order(items))
