@@ -16,8 +16,7 @@ from medtasks.benchmarks.documents import task_documents
 from medtasks.benchmarks.kvasir_vqa_x1.prepare import prepare_kvasir
 from medtasks.benchmarks.mi_cxr.prepare import prepare_mi_cxr
 from medtasks.data.prepared import open_directory
-from medtasks.data.store import open_prepared
-from medtasks.errors import DataError, MediaError, MedtasksError, NotPreparedError
+from medtasks.errors import DataError, MediaError, MedtasksError
 from medtasks.validation.prepared import validate_prepared
 
 ROWS = [kvasir_row(img_id=f"img{number}", question=f"How many polyps in {number}?") for number in range(7)]
@@ -149,6 +148,15 @@ def test_an_exact_repeat_gets_a_number(tmp_path: Path) -> None:
     assert second == f"{first}#2"
 
 
+def test_rows_that_only_repeat_an_earlier_one_are_counted(tmp_path: Path) -> None:
+    row = kvasir_row()
+    source = tmp_path / "test.jsonl"
+    source.write_text("".join(json.dumps(one) + "\n" for one in (row, row, kvasir_row(answer="Two."), row)))
+    manifest = prepare_kvasir(str(source), tmp_path / "out", references_only=True).manifest
+    assert manifest.counts.rows == 4
+    assert manifest.details["oddities"] == {"records that only repeat an earlier one": 2}
+
+
 def test_two_questions_of_one_id_are_refused(tmp_path: Path) -> None:
     rows = write_mi_cxr(tmp_path / "source", [mi_cxr_row(), mi_cxr_row(question="Another?")])
     with pytest.raises(DataError, match=r"line 2: field `q_id` is 0, already used by rows.jsonl, line 1"):
@@ -207,12 +215,6 @@ def test_an_interrupted_preparation_of_another_source_does_not_vouch_for_this_on
     with pytest.raises(KeyboardInterrupt):
         prepare_kvasir(str(first), tmp_path / "out", progress=killed)
     assert prepare_kvasir(str(second), tmp_path / "out").manifest.fingerprint == expected
-
-
-def test_unprepared_data_name_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("MEDTASKS_DATA", str(tmp_path))
-    with pytest.raises(NotPreparedError, match="run: medtasks prepare kvasir_vqa_x1 --source hub"):
-        open_prepared("kvasir_vqa_x1")
 
 
 def embedded(img_id: str) -> dict[str, Any]:

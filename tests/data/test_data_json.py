@@ -1,8 +1,10 @@
-"""Concatenated JSON objects and JSON lists, as MedStreamBench and Med-CMR release them."""
+"""JSON as the four releases have it: lines, concatenated objects, lists."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,7 +13,7 @@ from hypothesis import strategies as st
 from release_rows import single_turn_row, streaming_row
 
 from medtasks.benchmarks.medstreambench.records import parse_medstream_row
-from medtasks.data.sources import read_json_list, read_json_stream
+from medtasks.data.sources import SourceRow, read_json_list, read_json_stream, read_jsonl
 from medtasks.errors import DataError
 
 ROWS: list[dict[str, Any]] = [single_turn_row(), streaming_row("proactive"), single_turn_row(sample_id="s2")]
@@ -122,3 +124,47 @@ def test_a_byte_order_mark_is_no_part_of_the_first_row() -> None:
 def test_what_is_no_list_of_objects_is_refused(data: bytes, said: str) -> None:
     with pytest.raises(DataError, match=said):
         list(read_json_list(data, "rows.json"))
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"[" * 100_000,
+        b'{"a": ' * 100_000,
+        b'{"a": ' + b"1" * 6000 + b"}",
+        b'{"a": "\xed\xa0\x80"}',
+        b"\0",
+        b"{} {}",
+        b"3",
+    ],
+    ids=["deep list", "deep object", "long number", "surrogate bytes", "null byte", "two objects", "number"],
+)
+def test_a_line_that_cannot_be_read_is_named(tmp_path: Path, line: bytes) -> None:
+    path = tmp_path / "rows.jsonl"
+    path.write_bytes(b"{}\n" + line)
+    with pytest.raises(DataError, match=r"^rows\.jsonl, line 2"):
+        list(read_jsonl(path))
+
+
+REPEATED = '{"answer": "B", "answer": "C"}'
+
+
+@pytest.mark.parametrize(
+    "read",
+    [
+        lambda path: read_jsonl(path),
+        lambda path: read_json_stream(path.read_bytes(), path.name),
+        lambda path: read_json_list(b"[" + path.read_bytes() + b"]", path.name),
+    ],
+)
+def test_a_repeated_key_is_named(tmp_path: Path, read: Callable[[Path], Iterator[SourceRow]]) -> None:
+    (tmp_path / "rows").write_text(REPEATED)
+    with pytest.raises(DataError, match=r"rows, (line|row) 1: not readable JSON .the key 'answer' is repeated"):
+        list(read(tmp_path / "rows"))
+
+
+def test_rows_of_a_list_are_parsed_one_at_a_time() -> None:
+    rows = read_json_list(b'[{"a": 1}, {"a": 2}, {"a": oops', "rows.json")
+    assert [next(rows).row["a"], next(rows).row["a"]] == [1, 2]
+    with pytest.raises(DataError, match=r"rows\.json, line 1, column 28: not valid JSON"):
+        next(rows)
