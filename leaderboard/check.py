@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from medtasks.errors import MedtasksError
@@ -35,11 +34,6 @@ class CheckReport:
     def failed(self, strict: bool = False) -> bool:
         """Whether there is an error or, if ``strict``, a warning."""
         return failed(self.findings, strict)
-
-    def as_json(self) -> str:
-        """Directories and findings as JSON."""
-        found = {"folders": list(self.folders), "findings": [asdict(one) for one in self.findings]}
-        return json.dumps(found, indent=1)
 
 
 def check_results(

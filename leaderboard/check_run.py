@@ -173,13 +173,14 @@ def _judged(run: Submission, known: Sequence[str]) -> Iterator[Finding]:
     cards = filter(None, map(card_of, {run.manifest.tasks[name].benchmark for name in known}))
     headline = {(column.task, column.metric) for card in cards for column in card.headline}
     for name, entry in run.digest.entries.items():
+        lacking: dict[tuple[str, Severity], list[str]] = {}
         for metric, score in entry.scores.metrics.items():
-            if score.judged is None or not score.samples or not (score.value is None or is_incomplete(score)):
-                continue
-            found = coverage_text(score.samples, None, score.judged)
+            if score.judged is not None and score.samples and (score.value is None or is_incomplete(score)):
+                severity: Severity = "error" if (name, metric) in headline else "warning"
+                lacking.setdefault((coverage_text(score.samples, None, score.judged), severity), []).append(metric)
+        for (found, severity), metrics in lacking.items():
             fix, file = f"run `medtasks judge {run.folder.name} --judge FILE`", run.folder / "scores.json"
-            severity: Severity | None = None if (name, metric) in headline else "warning"
-            yield problem("LB205", name, found, fix=fix, file=file, field=metric, severity=severity)
+            yield problem("LB205", name, found, fix=fix, file=file, field=", ".join(metrics), severity=severity)
 
 
 def _verified(run: Submission) -> Iterator[Finding]:

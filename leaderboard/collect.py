@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from medtasks.data.prepared import data_root, is_mini
-from medtasks.errors import MedtasksError, UsageError
+from medtasks.errors import MedtasksError
 from medtasks.files import canonical_json, recover_directory
-from medtasks.results.find import SUFFIX, run_folders
+from medtasks.results.find import SUFFIX, require_directory, run_folders
 from medtasks.results.folder import file_sha256, folder_digest, read_manifest
 from medtasks.results.run import data_facts
 from medtasks.spec import load_spec
@@ -247,8 +247,7 @@ def find_everything(paths: Sequence[Path]) -> Found:
             plain.setdefault((here.resolve(), run.stamp), run)
 
     for path in paths:
-        if not path.is_dir():
-            raise UsageError(f"{path}: no such directory; give result directories.")
+        require_directory(path)
         for folder in run_folders(path, other, closed):
             folders.setdefault(folder.resolve(), folder)
     return Found(

@@ -17,7 +17,7 @@ from medtasks.stats.student import detectable_difference
 from medtasks.text import first_names
 
 from .board import Pair, Unit
-from .collect import collect
+from .collect import NO_RUN, collect
 from .columns import unit_of
 from .digest import Digest, Entry
 from .pairs import pair_of, with_holm
@@ -61,8 +61,8 @@ def read_one(folder: Path, task: str | None = None, cache: Path | None = None) -
     ``cache`` is the directory of cached digests (`medtasks.leaderboard.collect`).
 
     Raises:
-        UsageError: ``folder`` is not a directory or contains several runs, or the run has no such task.
-        DataError: there is no run, or it cannot be read.
+        UsageError: ``folder`` is not a directory or does not contain one run, or the run has no such task.
+        DataError: the run cannot be read.
     """
     if task is not None and (folder / "manifest.json").is_file():
         return _read_task(folder, task)
@@ -72,8 +72,8 @@ def read_one(folder: Path, task: str | None = None, cache: Path | None = None) -
         raise UsageError(f"{folder}: contains {len(digests)} runs ({names}), expected one; give its path.")
     if digests:
         return digests[0]
-    reason = refused[0].reason if refused else "it contains no run"
-    raise DataError(f"{folder}: {reason.rstrip('.')}.")
+    reason = refused[0].reason
+    raise (UsageError if reason == NO_RUN else DataError)(f"{folder}: {reason.rstrip('.')}.")
 
 
 def _read_task(folder: Path, task: str) -> Digest:

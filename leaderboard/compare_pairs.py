@@ -41,7 +41,8 @@ class LeaningTest:
     """Whether the differences of all pairs in the tasks of a group, in one metric, lean to one side.
 
     ``better`` and ``worse`` count differences for and against the tuned models, in the metric's direction; equal scores
-    count in neither, and both tests leave them out. p-values are two-sided; None if no difference is left.
+    count in neither, and both tests leave them out. p-values are two-sided; None if no difference is left. ``least_p``
+    is the lowest that either test can reach with this number of differences.
     """
 
     group: str
@@ -52,11 +53,7 @@ class LeaningTest:
     worse: int
     sign_p: float | None
     wilcoxon_p: float | None
-
-    @property
-    def least_p(self) -> float:
-        """The lowest p-value that either test can reach with this number of differences."""
-        return min(1.0, float(2.0 ** (1 - self.better - self.worse)))
+    least_p: float
 
 
 def compare_pairs(
@@ -141,4 +138,5 @@ def _tested(group: str, metric: str, differences: Sequence[TaskDifference]) -> L
         worse=len(leaning) - better,
         sign_p=float(binomtest(better, len(leaning)).pvalue) if leaning else None,
         wilcoxon_p=float(wilcoxon(leaning).pvalue) if leaning else None,
+        least_p=min(1.0, 2.0 ** (1 - len(leaning))),
     )

@@ -147,7 +147,8 @@ def load_spec(name: str) -> TaskSpec:
     """
     path = task_path(name)
     if path is None:
-        raise UsageError(f"task {name!r} is unknown; `medtasks list` shows all tasks.")
+        near = suggestion(name, (found for found, _, _ in task_files()))
+        raise UsageError(f"task {name!r} is unknown{near}; `medtasks list --all` shows all tasks.")
     if left_out := code_left_out(owner_of(path)):
         raise MedtasksError(f"task {name!r} cannot be used, because {left_out}")
     return _load(path)

@@ -110,7 +110,8 @@ def _merged(source: TaskSource, path: Path, above: tuple[Path, ...]) -> dict[str
     source.defects += defects
     if not isinstance(content, dict):
         if not defects:
-            message = f"the file contains {shown(content)}, expected a mapping of task keys; write `key: value`."
+            found = "is empty" if content is None else f"contains {shown(content)}"
+            message = f"the file {found}, expected a mapping of task keys; write `key: value`."
             source.defects.append(Defect("MT102", message, Place(path, 1)))
         return {}
     include = content.pop("include", None)

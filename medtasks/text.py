@@ -32,6 +32,15 @@ def printable(text: str) -> str:
     return _COMMAND.sub(lambda found: f"{found[0]} ", one_line(text))
 
 
+def counted(count: int, noun: str, plural: str = "") -> str:
+    """The number with its noun.
+
+    >>> counted(1, "run"), counted(1200, "run"), counted(2, "directory", "directories")
+    ('1 run', '1,200 runs', '2 directories')
+    """
+    return f"{count:,} {noun if count == 1 else plural or noun + 's'}"
+
+
 def first_names(names: Iterable[str], most: int = 4, separator: str = ", ") -> str:
     """The first ``most`` names, and how many more there are.
 

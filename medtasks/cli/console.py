@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.box import SIMPLE_HEAD
@@ -16,26 +16,20 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from medtasks.text import printable
+from medtasks.text import first_names, printable
 
 if TYPE_CHECKING:
     from rich.progress import TaskID
 
 
-PROSE = 24
-"""Minimum width of a column of prose, in characters."""
-GAP = 3
+PROSE = (36, 28, 20)
+"""Minimum widths of a column of prose, in characters: the first with which a table fits is used."""
+SHORTEST = 14
+"""Width to which names may be shortened, except those in the first column."""
+GAP = 2
 """Characters between two columns."""
 
-
-class Layout(str, Enum):
-    """Format of findings."""
-
-    table = "table"
-    json = "json"
-
-
-Format = Annotated[Layout, typer.Option("--format", help="table or json.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Results = Annotated[
     list[Path],
     typer.Argument(help="Result directories (…_medtasks), or directories that contain some.", show_default=False),
@@ -53,16 +47,26 @@ def write(text: str) -> None:
     print(text, flush=True)
 
 
+def write_json(content: Any) -> None:
+    """Print the content of a command's ``--json``: records and models as objects, numbers that are none as null."""
+    from pydantic_core import to_jsonable_python
+
+    print(json.dumps(to_jsonable_python(content, inf_nan_mode="null"), indent=1, ensure_ascii=False), flush=True)
+
+
 def fail(error: object) -> None:
     """Print an error as one plain line to standard error."""
     print(f"medtasks: {printable(str(error))}", file=sys.stderr, flush=True)
 
 
-def table(columns: Sequence[str], rows: Sequence[Sequence[str]], title: str | None = None) -> None:
-    """Print a table that fits the terminal, or aligned columns when piped.
+def table(
+    columns: Sequence[str], rows: Sequence[Sequence[str]], title: str | None = None, *, wrap: bool = True
+) -> None:
+    """Print a table that fits the terminal, or whole aligned columns when piped.
 
-    Only prose wraps: a name or a number is never split. If the terminal is too narrow for that, each row is printed as
-    lines of ``column  value``. Cells may be untrusted: line breaks and control characters in them are replaced.
+    Prose wraps (or is cut, without ``wrap``); numbers, and names in the first column, are shown whole. On a narrow
+    terminal other names are shortened in the middle; then the last columns are left out and named below. Cells may be
+    untrusted: line breaks and control characters in them are replaced.
     """
     rows = [[printable(cell) for cell in row] for row in rows]
     if title:
@@ -72,20 +76,49 @@ def table(columns: Sequence[str], rows: Sequence[Sequence[str]], title: str | No
         return
     console = Console()
     cells = [(column, *(row[number] for row in rows)) for number, column in enumerate(columns)]
-    widths = [min(max(map(cell_len, column)), PROSE if _is_prose(column) else sys.maxsize) for column in cells]
-    if sum(widths) + GAP * len(widths) <= console.width:
-        drawn = Table(box=SIMPLE_HEAD, pad_edge=False)
-        for column, width in zip(cells, widths, strict=True):
-            drawn.add_column(column[0], overflow="fold", no_wrap=not _is_prose(column), min_width=width)
-        for row in rows:
-            drawn.add_row(*map(Text, row))  # as text: "[learned]" is not markup
-        console.print(drawn)
-        return
-    width = max(map(len, columns))
+    shown = len(columns)
+    while (widths := _fitting(cells[:shown], console.width)) is None:
+        shown -= 1
+    drawn = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, GAP - 1, 0, 0))
+    for column, width in zip(columns[:shown], widths, strict=True):
+        drawn.add_column(column, overflow="fold", width=width)
     for row in rows:
-        for heading, cell in zip(columns, row, strict=True):
-            console.print(Text(f"{heading:<{width}}  {cell}"))
-        print()
+        parts = zip(map(_is_prose, cells), row, widths, strict=False)
+        # as text: "[learned]" is not markup
+        drawn.add_row(
+            *(Text(cell if prose and wrap else _shortened(cell, width, prose)) for prose, cell, width in parts)
+        )
+    console.print(drawn)
+    if shown < len(columns):
+        print(f"  not shown for lack of width: {', '.join(columns[shown:])}")
+
+
+def _fitting(cells: Sequence[Sequence[str]], width: int) -> list[int] | None:
+    """The widths of columns on a terminal, the widest reduced first; None if they do not fit, unless there is one."""
+    natural = [max(*map(cell_len, column[1:]), *map(cell_len, column[0].split()), 1) for column in cells]
+    for prose in PROSE:
+        least = [min(one, _least(column[1:], prose)) for column, one in zip(cells, natural, strict=True)]
+        least[0] = natural[0]
+        widths = list(natural)
+        while sum(widths) + GAP * (len(widths) - 1) > width and widths != least:
+            widest = max((one, place) for place, one in enumerate(widths) if one > least[place])[1]
+            widths[widest] -= 1
+        if sum(widths) + GAP * (len(widths) - 1) <= width or len(widths) == 1:
+            return widths
+    return None
+
+
+def _least(cells: Sequence[str], prose: int) -> int:
+    """The width below which a column is useless: numbers are shown whole."""
+    if _is_prose(cells):
+        return prose
+    return SHORTEST if any(map(_letters, cells)) else sys.maxsize
+
+
+def _shortened(cell: str, width: int, prose: bool) -> str:
+    """The beginning of a text that is too long, or the beginning and the end of a name."""
+    end = 0 if prose else width // 2
+    return cell if cell_len(cell) <= width else f"{cell[: width - end - 1]}…{cell[len(cell) - end :]}"
 
 
 def _print_aligned(rows: Sequence[Sequence[str]]) -> None:
@@ -96,8 +129,20 @@ def _print_aligned(rows: Sequence[Sequence[str]]) -> None:
 
 
 def _is_prose(cells: Sequence[str]) -> bool:
-    """Whether a column has sentences or lists, which may wrap."""
-    return any(len(cell) > PROSE and cell.count(" ") > 2 for cell in cells)
+    """Whether a column has sentences, lists or commands, which may wrap."""
+    return any(len(cell) > SHORTEST and " " in cell and _letters(cell) for cell in cells)
+
+
+def _letters(cell: str) -> bool:
+    return any(map(str.isalpha, cell))
+
+
+def notes(texts: Iterable[tuple[str, str]]) -> list[str]:
+    """One line for each distinct text, indented, with the first of the places that it is about."""
+    places: dict[str, dict[str, None]] = {}
+    for text, place in texts:
+        places.setdefault(text, {})[place] = None
+    return [f"  {printable(f'{text} ({first_names(names)})')}" for text, names in places.items()]
 
 
 class _Bar:

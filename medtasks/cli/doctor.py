@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from importlib.metadata import PackageNotFoundError, entry_points, requires, version
 from typing import Annotated, NamedTuple
@@ -12,7 +11,7 @@ from packaging.requirements import Requirement
 from rich.console import Console
 
 from medtasks.catalog import task_packages
-from medtasks.cli.console import table, write
+from medtasks.cli.console import Json, table, write_json
 from medtasks.errors import HarnessError, MedtasksError, NotPreparedError
 from medtasks.packages import LeftOut, TaskPackage, without_warnings
 from medtasks.registry import all_benchmarks, code_left_out, everything_left_out, plugin_of
@@ -29,13 +28,13 @@ class Check(NamedTuple):
 
 def doctor(
     model: Annotated[list[str] | None, typer.Option("--model", help="Back-end to import; can be repeated.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: Json = False,
 ) -> None:
     """Check the installation; exit code 1 if lmms-eval cannot run our tasks, or not with the given back-end."""
     with without_warnings():  # they are rows of the table
         checks = [*_harness(), *_packages(), *_task_packages(), *_backends(model or ()), *_metrics(), *data_checks()]
     if as_json:
-        write(json.dumps([check._asdict() for check in checks], indent=1, ensure_ascii=False))
+        write_json([check._asdict() for check in checks])
     else:
         table(Check._fields, checks)
     if any(check.state == "broken" for check in checks):

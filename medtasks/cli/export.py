@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from medtasks.cli.console import Results, progress, write
+from medtasks.text import counted
 
 app = typer.Typer(help="Results in the formats of other tools.", no_args_is_help=True)
 
@@ -29,4 +30,4 @@ def inspect(
         written, notes = write_inspect_logs(results, out)
     for note in notes:
         write(note)
-    write(f"{len(written)} logs: {out} (inspect view --log-dir {out})")
+    write(f"{counted(len(written), 'log')}: {out} (inspect view --log-dir {out})")

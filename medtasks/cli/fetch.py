@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from enum import Enum
 from pathlib import Path
 from typing import Annotated
@@ -9,7 +10,8 @@ from typing import Annotated
 import typer
 
 from medtasks.cli.console import write
-from medtasks.errors import MedtasksError, first_line
+from medtasks.errors import MedtasksError
+from medtasks.text import one_line
 
 
 class Package(str, Enum):
@@ -39,10 +41,11 @@ def fetch(
     downloader = Downloader(index)
     for package in dict.fromkeys(packages or Package):
         try:
-            downloader.download(NLTK_NAMES[package], quiet=True, raise_on_error=True)
+            # it prints its errors, too
+            downloader.download(NLTK_NAMES[package], quiet=True, raise_on_error=True, print_error_to=io.StringIO())
         except (ValueError, OSError) as error:
             raise MedtasksError(
-                f"{package.value}: cannot be fetched ({first_line(error)}); check the network, or name a mirror with "
-                "--index."
+                f"{package.value}: cannot be fetched ({one_line(str(error))}); check the network, or name a mirror "
+                "with --index."
             ) from error
         write(f"{package.value}: in {Path(downloader.download_dir)}")

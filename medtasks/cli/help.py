@@ -7,7 +7,7 @@ from typing import Any
 
 EXAMPLES: Mapping[str, tuple[str, ...]] = {
     "path": ('lmms-eval --include_path "$(medtasks path)" --tasks mi_cxr …',),
-    "list": ("medtasks list", "medtasks list --json"),
+    "list": ("medtasks list", "medtasks list med_cmr", "medtasks list --all"),
     "show": ("medtasks show mi_cxr_icr --doc 3",),
     "score": (
         "medtasks score results/MODEL/TIME_medtasks",
@@ -25,7 +25,7 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
     "demo": ("medtasks demo --out medtasks-demo",),
     "prepare package": ("medtasks prepare package my_benchmark --source data/",),
     "leaderboard build": ("medtasks leaderboard build results --out page",),
-    "leaderboard check": ("medtasks leaderboard check results",),
+    "leaderboard check": ("medtasks leaderboard check results", "medtasks leaderboard check results --json"),
     "leaderboard strip": ("medtasks leaderboard strip results/MODEL/TIME_medtasks --out stripped",),
 }
 

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from medtasks.cache import cache_root
-from medtasks.cli.console import Format, Layout, Prices, Results, progress, table, write
+from medtasks.cli.console import Json, Prices, Results, notes, progress, table, write, write_json
 from medtasks.errors import UsageError
+from medtasks.text import counted
 
 if TYPE_CHECKING:
     from medtasks.leaderboard.board import Board
@@ -73,13 +74,13 @@ def report(board: Board, out: Path) -> None:
     from medtasks.leaderboard.site.charts import charts
     from medtasks.leaderboard.site.overview import is_beside_its_model
 
-    rows = [
-        [benchmark.title, one.ranking.column.label, one.finding]
-        for benchmark in board.benchmarks
-        for one in charts(board, benchmark)
-    ]
+    shown = [(benchmark.title, one) for benchmark in board.benchmarks for one in charts(board, benchmark)]
+    rows = [[title, one.ranking.column.label, one.finding] for title, one in shown if len(one.ranking.ranked) > 1]
     if rows:
         table(("benchmark", "score", "finding"), rows)
+    alone = [(title, one) for title, one in shown if len(one.ranking.ranked) < 2]
+    for line in notes((one.finding.rstrip("."), f"{title}: {one.ranking.column.label}") for title, one in alone):
+        write(line)
     not_comparable = Counter(
         (board.models[one.row.model].name, _VARYING.sub("…", _OF_OTHERS.sub("", reason)))
         for benchmark in board.benchmarks
@@ -93,7 +94,7 @@ def report(board: Board, out: Path) -> None:
         table(("not comparable", "reason", "rows"), rows)
     if board.refused:
         table(("refused", "reason"), [[one.folder, one.reason] for one in board.refused])
-    write(f"{len(board.runs)} runs of {len(board.models)} models: {out / 'index.html'}")
+    write(f"{counted(len(board.runs), 'run')} of {counted(len(board.models), 'model')}: {out / 'index.html'}")
 
 
 @app.command("check")
@@ -106,7 +107,7 @@ def check(
     private: Annotated[bool, typer.Option("--private", help="Only warn about rows that must not be public.")] = False,
     quick: Annotated[bool, typer.Option("--quick", help="Do not compute learned metrics again.")] = False,
     strict: Annotated[bool, typer.Option("--strict", help="Exit with 1 for warnings too.")] = False,
-    layout: Format = Layout.table,
+    as_json: Json = False,
 ) -> None:
     """Check that result directories can be submitted: complete, comparable, scored by today's rules, no secrets."""
     from medtasks.leaderboard.check import check_results
@@ -121,17 +122,17 @@ def check(
             rescore=not quick,
             progress=bar,
         )
-    if not found.folders and not found.findings:
+    if not found.folders and {one.code for one in found.findings} == {"LB101"}:
         raise UsageError(
             f"{results[0]}: contains no result directory (…_medtasks); name one, or a directory that contains some."
         )
-    if layout is Layout.json:
-        write(found.as_json())
+    if as_json:
+        write_json(found)
     else:
         if found.findings:
             table(COLUMNS, as_rows(found.findings))
-        folders = len(found.folders)
-        write(f"{folders} result {'directory' if folders == 1 else 'directories'}: {summary(found.findings)}")
+        folders = counted(len(found.folders), "result directory", "result directories")
+        write(f"{folders}: {summary(found.findings)}")
     if found.failed(strict):
         raise typer.Exit(1)
 

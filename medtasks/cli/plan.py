@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import json
-from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from medtasks.cache import cache_root
-from medtasks.cli.console import progress, table, write
+from medtasks.cli.console import Json, progress, table, write, write_json
 from medtasks.errors import NoRowsError, UsageError
 from medtasks.text import printable
 
@@ -38,7 +36,7 @@ def plan(
     share: Annotated[
         list[float] | None, typer.Option("--share", help="Share of the clusters; can be repeated.")
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: Json = False,
 ) -> None:
     """Show the minimum detectable differences of subsets, before inference is paid for."""
     from medtasks.benchmarks.documents import task_documents
@@ -76,16 +74,17 @@ def plan(
     if difference is not None:
         needed = spread.needed(difference / 100 if unit == "fraction" else difference)
     if as_json:
-        told = {"difference": difference, "clusters": needed} if difference is not None else None
-        found = {
-            "task": task,
-            "metric": metric,
-            "unit": unit,
-            "basis": spread.basis,
-            "needed": told,
-            "left_out": left_out,
-        }
-        write(json.dumps({**found, "subsets": [asdict(one) for one in made]}, indent=1))
+        write_json(
+            {
+                "task": task,
+                "metric": metric,
+                "unit": unit,
+                "basis": spread.basis,
+                "needed": None if difference is None else {"difference": difference, "clusters": needed},
+                "left_out": left_out,
+                "subsets": made,
+            }
+        )
         return
     rows = [
         (

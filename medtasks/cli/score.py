@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
 from medtasks.cache import cache_root
-from medtasks.cli.console import table, write
+from medtasks.cli.console import Json, notes, table, write, write_json
 from medtasks.errors import UsageError
-from medtasks.text import first_names
+from medtasks.text import counted, first_names
 
 if TYPE_CHECKING:
     from medtasks.importers.layouts import Layout
@@ -55,9 +54,12 @@ def score(
         Path | None, typer.Option("--against", help="Another run's directory, for a paired comparison.")
     ] = None,
     out: Annotated[Path | None, typer.Option("--out", help="Write the scored run into this new directory.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print scores.json, and what changed.")] = False,
+    as_json: Json = False,
 ) -> None:
-    """Score a result directory again, or predictions made elsewhere, without a model."""
+    """Score a result directory again, or predictions made elsewhere, without a model.
+
+    With --json, the content of scores.json, with the changes in a finished run, or the counts of predictions.
+    """
     from medtasks.results.samples import without_garbage_collection
 
     if layout is None and (results.is_dir() or not results.exists()):
@@ -92,7 +94,7 @@ def _rescore(folder: Path, against: Path | None, out: Path | None, as_json: bool
         if out is not None:
             write_run(out, run)
         if as_json:
-            _write_json(run.results)
+            write_json(run.results)
         else:
             write(summary(run, out, keep="--out"))
         return
@@ -107,7 +109,7 @@ def _rescore(folder: Path, against: Path | None, out: Path | None, as_json: bool
         paired = {**comparisons(run.tables, other), **same_tasks(run.tables, other)}
     if as_json:
         run = replace(run, kept=(paired, run.level_gaps))
-        _write_json({**run.results, "changes": [asdict(change) for change in again.changes]})
+        write_json({**run.results, "changes": again.changes})
         return
     write(summary(run, out, keep="--out"))
     _show_diagnostics(run)
@@ -115,39 +117,23 @@ def _rescore(folder: Path, against: Path | None, out: Path | None, as_json: bool
     _show_changes(again)
 
 
-def _write_json(content: dict[str, Any]) -> None:
-    """Print the content of ``scores.json`` with, of a finished run, ``changes`` or, of a file, ``predictions``."""
-    write(json.dumps(content, indent=1, ensure_ascii=False))
-
-
 def _show_diagnostics(run: RunRecord) -> None:
-    def share(value: float | None) -> str:
-        return "" if value is None else f"{value:.1%}"
-
+    shares = {
+        "not extracted": "extraction_failures",
+        "by text": "read_by_text",
+        "named in prose": "named_in_prose",
+        "letter bias": "letter_bias",
+        "null chosen wrongly": "false_abstention",
+        "null missed": "false_commitment",
+    }
+    found = list(run.diagnostics.values())
+    columns = [name for name, field in shares.items() if any(getattr(one, field) is not None for one in found)]
     rows = [
-        (
-            name,
-            f"{one.responses:,}",
-            share(one.extraction_failures),
-            share(one.read_by_text),
-            share(one.named_in_prose),
-            share(one.letter_bias),
-            share(one.false_abstention),
-            share(one.false_commitment),
-        )
+        (name, f"{one.responses:,}", *("" if value is None else f"{value:.1%}" for value in values))
         for name, one in run.diagnostics.items()
+        for values in [[getattr(one, shares[column]) for column in columns]]
     ]
-    columns = (
-        "task",
-        "responses",
-        "not extracted",
-        "by text",
-        "named in prose",
-        "letter bias",
-        "null chosen wrongly",
-        "null missed",
-    )
-    table(columns, rows, title="\nDiagnostics")
+    table(("task", "responses", *columns), rows, title="\nDiagnostics")
     if gaps := run.level_gaps:
         rows_ = [(name, f"{gap.difference:+.3f}", _interval(gap.interval)) for name, gap in gaps.items()]
         table(("levels", "difference", "95 % interval"), rows_, title="\nComplexity levels")
@@ -177,13 +163,15 @@ def _show_paired(paired: dict[str, Paired]) -> None:
     columns = ("run", "against", "items", "metric", "difference", "95 % interval", "p")
     table(columns, rows, title="\nThe same questions, answered in two ways")
     write("  p: cluster sign-flip test, uncorrected; `medtasks compare` corrects for the number of tests")
-    warnings: dict[str, list[str]] = {}
-    for name, one in paired.items():
-        for text in dict.fromkeys(text for score in one.metrics.values() for text in (score.warning, score.reason)):
-            if text is not None:
-                warnings.setdefault(text, []).append(name)
-    for text, names in warnings.items():
-        write(f"  warning: {text} ({first_names(names)})")
+    texts = {
+        (f"warning: {text}", name): None
+        for name, one in paired.items()
+        for score in one.metrics.values()
+        for text in (score.warning, score.reason)
+        if text is not None
+    }
+    for line in notes(texts):
+        write(line)
 
 
 def _interval(ends: tuple[float, float] | None) -> str:
@@ -196,7 +184,7 @@ def _show_changes(again: Rescored) -> None:
         write("  no score has changed")
         return
     for (task, what), count in sorted(counts.items()):
-        write(f"  {task}: {what} changed in {count:,} samples")
+        write(f"  {task}: {what} changed in {counted(count, 'sample')}")
     rows = [(one.task, one.sample_id, one.what, str(one.before), str(one.after)) for one in again.changes[:SHOWN]]
     table(("task", "sample", "what", "before", "now"), rows)
     if len(again.changes) > SHOWN:
@@ -256,19 +244,19 @@ def _elsewhere(
             "ambiguous": len(joined.ambiguous),
             "of_other_tasks": scored.others,
         }
-        _write_json({**scored.run.results, "predictions": counts})
+        write_json({**scored.run.results, "predictions": counts})
         return
     write(summary(scored.run, out, keep="--out"))
     _show_joined(scored.joined)
     if scored.others:
-        write(f"  {scored.others:,} predictions name another task and are left out")
+        write(f"  left out, because they name another task: {counted(scored.others, 'prediction')}")
     _show_verdicts(scored, verdicts_of)
 
 
 def _show_verdicts(scored: Imported, judge: str | None) -> None:
     with_verdict = sum(any(one.verdict for one in several) for several in scored.joined.given.values())
     if judge is None and with_verdict:
-        write(f"  {with_verdict:,} predictions have a judge's verdict; import them with --verdicts-of JUDGE")
+        write(f"  with a judge's verdict: {counted(with_verdict, 'prediction')}; import with --verdicts-of JUDGE")
     for facts in scored.run.manifest.judge.values():
         write(f"  {facts.judged:,} of {facts.asked:,} responses have a verdict of {judge}, imported from the file")
         for reason, count in facts.unjudged.items():
@@ -282,14 +270,16 @@ def _show_joined(joined: Joined) -> None:
     write(f"  {len(joined.responses):,} of {asked:,} documents have a prediction")
     if joined.missing:
         write(f"  unanswered (not scored): {first_names(joined.missing, 5)}")
-    problems = {
-        "match no document": joined.unmatched,
-        "have a different reference answer from their document": joined.strange,
-        "repeat an earlier one": joined.duplicates,
-    }
-    for what, members in problems.items():
+    problems = (
+        (("matches no document", "match no document"), joined.unmatched),
+        (("has another reference answer than its document", "have other reference answers than their documents"),
+         joined.strange),
+        (("repeats an earlier one", "repeat earlier ones"), joined.duplicates),
+    )  # fmt: skip
+    for what, members in problems:
         if members:
             places = first_names((str(one.where) for one in members), 5)
-            write(f"  {len(members):,} predictions {what}: {places}")
+            write(f"  {counted(len(members), 'prediction')} {what[len(members) > 1]}: {places}")
     if joined.ambiguous:
-        write(f"  {len(joined.ambiguous):,} documents share their key with others and were answered in order")
+        count = counted(len(joined.ambiguous), "document")
+        write(f"  {count} with the key of another, answered in order")

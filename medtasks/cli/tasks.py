@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-import json
+import fnmatch
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from medtasks.catalog import owner_of, task_directory
-from medtasks.cli.console import table, write
+from medtasks.cli.console import Json, table, write, write_json
 from medtasks.errors import UsageError
 from medtasks.registry import everything_left_out
+from medtasks.schema import suggestion
+from medtasks.spec import leaf_tasks
+from medtasks.text import counted
 
 if TYPE_CHECKING:
     from medtasks.spec import TaskSpec
@@ -21,23 +24,46 @@ def path() -> None:
     write(str(task_directory()))
 
 
-def list_tasks(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False) -> None:
-    """List every task and group with its package; what is left out, and why, is printed to standard error."""
+def list_tasks(
+    pattern: Annotated[
+        str | None, typer.Argument(help="Part of names, or a pattern such as 'mi_cxr*single'.", show_default=False)
+    ] = None,
+    everything: Annotated[bool, typer.Option("--all", help="All tasks and groups.")] = False,
+    as_json: Json = False,
+) -> None:
+    """List the groups of tasks, those that match PATTERN, or all; what is left out, and why, goes to standard error."""
     from medtasks.harness.installed import taken_names
     from medtasks.spec import load_specs
 
     everything_left_out()  # imports all packages and warns about what is not used
     for one in taken_names():
         one.warn()
-    specs = load_specs().values()
+    specs = load_specs()
+    chosen = [spec for spec in specs.values() if pattern is None or _matches(spec.name, pattern)]
+    if not chosen:
+        raise UsageError(
+            f"no task or group matches {pattern!r}{suggestion(pattern, specs)}; `medtasks list --all` shows all."
+        )
     if as_json:
-        write(json.dumps([_entry(spec) for spec in specs], indent=1, ensure_ascii=False))
+        write_json([_entry(spec) for spec in chosen])
         return
+    outermost = pattern is None and not everything
+    inner = {member for spec in chosen for member in spec.members}
+    shown = [spec for spec in chosen if not outermost or spec.name not in inner]
     rows = [
-        (spec.name, spec.kind, str(spec.metadata.version), spec.metadata.title, owner_of(spec.path).owner)
-        for spec in specs
+        (one.name, one.metadata.title, _size(one), str(one.metadata.version), owner_of(one.path).owner) for one in shown
     ]
-    table(("name", "kind", "version", "title", "package"), rows)
+    table(("name", "title", "kind", "version", "package"), rows, wrap=not outermost)
+    if len(shown) < len(chosen):
+        write(f"  {len(chosen) - len(shown)} tasks and groups are in these: medtasks list PATTERN, or --all")
+
+
+def _matches(name: str, pattern: str) -> bool:
+    return pattern in name or fnmatch.fnmatchcase(name, pattern)
+
+
+def _size(spec: TaskSpec) -> str:
+    return "task" if spec.kind == "task" else f"group: {counted(len(leaf_tasks(spec.name)), 'task')}"
 
 
 def _entry(spec: TaskSpec) -> dict[str, Any]:
@@ -62,7 +88,7 @@ def show(
     diff: Annotated[
         bool, typer.Option("--diff", help="Show only what MEDTASKS_TEMPLATES changes in the task's templates.")
     ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: Json = False,
 ) -> None:
     """Show a task: the rendered prompt with its media in place, the gold answer, the YAML and the template."""
     from medtasks.prompts import overlay_diff, template_path, template_source
@@ -81,7 +107,7 @@ def show(
             "templates": {template: template_source(template) for template in spec.templates},
             "document": document,
         }
-        write(json.dumps(entry, indent=1, ensure_ascii=False))
+        write_json(entry)
         return
     write(f"{spec.name} ({spec.kind}, version {spec.metadata.version}): {spec.metadata.title}")
     if spec.kind == "group":

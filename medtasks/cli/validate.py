@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from medtasks.catalog import owner_of, task_files, task_packages
-from medtasks.cli.console import Format, Layout, progress, table, write
-from medtasks.errors import MedtasksError, NotPreparedError
+from medtasks.cli.console import Json, progress, table, write, write_json
+from medtasks.errors import MedtasksError, NotPreparedError, UsageError
 from medtasks.packages import TaskPackage, without_warnings
 from medtasks.registry import all_benchmarks
+from medtasks.schema import suggestion
+from medtasks.text import counted
 
 if TYPE_CHECKING:
     from medtasks.validation.findings import Finding
@@ -31,8 +32,7 @@ def validate(
         bool, typer.Option("--quick", help="Do not decode pictures and frames, and do not check how scores behave.")
     ] = False,
     strict: Annotated[bool, typer.Option("--strict", help="Exit with 1 for warnings as well.")] = False,
-    layout: Format = Layout.table,
-    as_json: Annotated[bool, typer.Option("--json", help="Same as --format json.")] = False,
+    as_json: Json = False,
 ) -> None:
     """Check task files, templates, prepared data (hidden fields, media, answers, windows), and how scores behave."""
     from medtasks.validation.findings import failed
@@ -42,9 +42,8 @@ def validate(
         data = _data(chosen.benchmarks, quick)
         tasks = _tasks(chosen, quick)
     everything = [*(one for ones in data.values() for one in ones), *tasks]
-    if as_json or layout is Layout.json:
-        found = {name: [asdict(one) for one in ones] for name, ones in data.items()}
-        write(json.dumps({"data": found, "tasks": [asdict(one) for one in tasks]}, indent=1))
+    if as_json:
+        write_json({"data": data, "tasks": tasks})
     else:
         _report(data, tasks, bool(chosen.names or chosen.paths))
     if failed(everything, strict):
@@ -73,6 +72,10 @@ def _chosen(what: Sequence[str]) -> _Chosen:
     benchmarks = [name for name in what if name in {*all_benchmarks(), *of.values()}]
     named = [name for name in what if name in files]
     paths = [Path(name) for name in what if name not in benchmarks and name not in named]
+    for path in paths:
+        if not path.exists():
+            near = suggestion(path, [*files, *all_benchmarks()])
+            raise UsageError(f"{path}: no such file or directory{near}; name a task, a task file or their directory.")
     names = list(dict.fromkeys([*(name for name in files if of[name] in benchmarks), *named]))
     packages = dict.fromkeys(owner_of(files[name]) for name in [*names, *_installed_below(paths)])
     return _Chosen([name for name in benchmarks if name in all_benchmarks()], names, paths, list(packages))
@@ -177,7 +180,7 @@ def _report(data: dict[str, list[Finding]], tasks: list[Finding], asked: bool) -
 
     for name, findings in data.items():
         errors = sum(one.severity == "error" for one in findings)
-        write(f"{name}: {f'{errors} errors' if errors else 'no error'}")
+        write(f"{name}: {counted(errors, 'error') if errors else 'no error'}")
         if findings:
             rows = [(one.severity, one.check, one.where, one.message) for one in findings]
             table(("severity", "check", "where", "message"), rows)

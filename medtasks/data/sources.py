@@ -141,14 +141,21 @@ def read_json_stream(data: bytes, file: str) -> Iterator[SourceRow]:
         position = following
 
 
-def read_csv_rows(path: Path, delimiter: str = ",") -> list[tuple[Where, dict[str, str]]]:
+def separator_of(header: str) -> str:
+    """What separates the columns of a header: commas, or tabs or semicolons if there are more of these."""
+    return max(",\t;", key=header.count)
+
+
+def read_csv_rows(path: Path) -> list[tuple[Where, dict[str, str]]]:
     """The rows below the header by (stripped) column name, each with its first line; blank lines are skipped.
+
+    Columns are separated as :func:`separator_of` finds.
 
     Raises:
         DataError: the file cannot be read, is not UTF-8 or not CSV, has no header, no rows, a duplicate column, or a
             row with another number of cells; the message names file, line and fix.
     """
-    lines = _csv_cells(path, delimiter)
+    lines = _csv_cells(path)
     if not lines:
         raise DataError(f"{path}: the file is empty, expected a header and rows; write or fetch it again.")
     where, header = lines[0]
@@ -169,10 +176,11 @@ def read_csv_rows(path: Path, delimiter: str = ",") -> list[tuple[Where, dict[st
     return rows
 
 
-def _csv_cells(path: Path, delimiter: str) -> list[tuple[Where, list[str]]]:
+def _csv_cells(path: Path) -> list[tuple[Where, list[str]]]:
     with reading(path, "check the path"):
         text = _decoded(read_regular(path), path.name)
     before = csv.field_size_limit(max(len(text), 131072))  # a long response is no error
+    delimiter = separator_of(next(iter(text.lstrip().splitlines()), ""))
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
     rows, start = [], 1
     try:

@@ -12,6 +12,7 @@ import inspect
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -103,7 +104,7 @@ class Evaluation:
             if results is None:
                 return None
             run = self._collect(answers, model, store.folder)
-            folder = self._write(run, usage)
+            folder, text = self._write(run, usage)
         except Exception as error:
             if store.is_empty:
                 store.remove()
@@ -120,7 +121,7 @@ class Evaluation:
             raise stopped(f"run the same command again to continue{kept}") from error
         finally:
             store.close()
-        self._report(run, store.folder)
+        self._report(run, text, store.folder)
         if not run.unscored and not any(facts.failed for facts in run.facts.values()):
             store.remove()
         replace_numbers(results, run)
@@ -225,44 +226,66 @@ class Evaluation:
         generation, shown = dict(task.config.generation_kwargs or {}), task_presentation(self._lm, spec)
         return AskedTask(spec, generation, len(task.eval_docs), answered, shown)
 
-    def _write(self, run: CollectedRun, usage: RunUsage) -> Path | None:
-        """Write the result directory and print the scores."""
+    def _write(self, run: CollectedRun, usage: RunUsage) -> tuple[Path | None, str]:
+        """Write the result directory; return it, and the scores as text."""
         directory = self._directory()
         stamp = str(self._asked.get("datetime_str") or "").replace(":", "-")
         folder = None if directory is None else _unused(directory, local_stamp())
         finished = finish_run(run, self._settings, folder, created=now(), harness_stamp=stamp, usage=usage)
-        print(summary(finished, folder), flush=True)
-        return folder
+        return folder, summary(finished, folder)
 
-    def _report(self, run: CollectedRun, kept: Path) -> None:
-        """Report failed requests; beyond the limit the process ends with exit code 1."""
+    def _report(self, run: CollectedRun, text: str, kept: Path) -> None:
+        """Print the scores and the number of failed requests, after the harness's own tables in a command; beyond the
+        limit, the process ends with exit code 1."""
         asked = sum(facts.attempted for facts in run.facts.values())
         failed = sum(sum(facts.failed.values()) for facts in run.facts.values())
         own: float | None = getattr(self._lm, "max_failed", None)
         limit = current_settings().max_failed if own is None else own
         too_many = failed > limit * asked
-        if failed:
-            exceeded = f" More than {100 * limit:g} % failed (MEDTASKS_MAX_FAILED), so the run counts as failed."
-            print(
-                f"medtasks: {failed:,} of {asked:,} requests have no response and are not scored. Run the same command "
-                f"again to send only these ({kept}).{exceeded * too_many}",
-                file=sys.stderr,
-                flush=True,
-            )
-        if (run.problems or too_many) and self._asked.get("cli_args") is not None:
-            atexit.register(_exit_with_failure)  # the harness has its own files to write first
+        exceeded = f" More than {100 * limit:g} % failed (MEDTASKS_MAX_FAILED), so the run counts as failed."
+        problem = (
+            f"medtasks: {failed:,} of {asked:,} requests have no response and are not scored. Run the same command "
+            f"again to send only these ({kept}).{exceeded * too_many}"
+        )
+        ending = _Ending(text, problem if failed else "", bool(run.problems or too_many))
+        if self._asked.get("cli_args") is None:
+            ending.show()
+            return
+        if not _ENDINGS:
+            atexit.register(_end_command)
+        _ENDINGS.append(ending)
+
+
+@dataclass(frozen=True)
+class _Ending:
+    """What is printed of a run in the end, and whether the run counts as failed."""
+
+    text: str
+    problem: str
+    failed: bool
+
+    def show(self) -> None:
+        print(self.text, flush=True)
+        if self.problem:
+            print(self.problem, file=sys.stderr, flush=True)
+
+
+_ENDINGS: list[_Ending] = []
+"""Of the runs of this command: it may evaluate several models."""
+
+
+def _end_command() -> None:
+    """The harness has printed its tables and written its files."""
+    for ending in _ENDINGS:
+        ending.show()
+    if any(ending.failed for ending in _ENDINGS):
+        os._exit(1)
 
 
 def _unused(directory: Path, stamp: str) -> Path:
     """A new result directory; two runs may end within one second."""
     names = (f"{stamp}{suffix}_medtasks" for suffix in ("", *(f"-{number}" for number in range(2, 1000))))
     return next(directory / name for name in names if not (directory / name).exists())
-
-
-def _exit_with_failure() -> None:
-    sys.stdout.flush()
-    sys.stderr.flush()
-    os._exit(1)
 
 
 def _leave_scoring_to_us(task: Any) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Literal
 
 from medtasks.data.archive import open_archive
-from medtasks.data.sources import read_jsonl
+from medtasks.data.sources import read_jsonl, separator_of
 from medtasks.errors import DataError, UsageError, reading
 from medtasks.files import check_regular, read_lines
 from medtasks.importers.columns import read_columns
@@ -76,7 +76,7 @@ def recognise(path: Path) -> Layout:
         layout = _of_archive(path) if zipfile.is_zipfile(path) else _of_text(path)
     if layout is None:
         raise UsageError(
-            f"{path}: its layout is not recognised, expected JSON, JSONL, columns separated by commas, or a file of "
+            f"{path}: its layout is not recognised, expected JSON, JSONL, CSV, or a file of "
             f"VLMEvalKit or Inspect; convert it, or name its layout with --from ({', '.join(LAYOUTS)})."
         )
     return layout
@@ -110,11 +110,11 @@ def _of_text(path: Path) -> Layout | None:
         return "json"
     if first.startswith("{"):
         return _of_object(first, path)
-    separator = "\t" if "\t" in first else ","
+    separator = separator_of(first)
     names = {name.strip().strip('"') for name in first.split(separator)}
     if "prediction" in names and (separator == "\t" or "index" in names):
         return "vlmevalkit"
-    return "csv" if separator == "," and len(names) > 1 else None
+    return "csv" if separator != "\t" and len(names) > 1 else None
 
 
 def _of_object(first: str, path: Path) -> Layout:

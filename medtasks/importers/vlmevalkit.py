@@ -26,10 +26,7 @@ def read_vlmevalkit(path: Path) -> list[Prediction]:
         DataError: the file cannot be read, or a row lacks ``prediction`` or does not identify its sample.
     """
     data = content_of(path)
-    if data.startswith(b"PK"):
-        rows = list(_sheet(path, data))
-    else:
-        rows = read_csv_rows(path, "\t" if b"\t" in data.partition(b"\n")[0] else ",")
+    rows = list(_sheet(path, data)) if data.startswith(b"PK") else read_csv_rows(path)
     return [_parsed(row, where) for where, row in rows]
 
 

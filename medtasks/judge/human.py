@@ -124,7 +124,7 @@ def _labels(path: Path, rubric: Rubric) -> Iterator[_Label]:
     if missing or not columns:
         raise DataError(
             f"{Where(path.name, 1)}: the header has {_list(names)}, expected `sample_id` with `aspect` and `score`, or "
-            "`sample_id` with a column per aspect, separated by commas; rename or add the columns."
+            "`sample_id` with a column per aspect; rename or add the columns."
         )
     known = {aspect.name for aspect in rubric.aspects}
     for name in columns if known and not long else ():

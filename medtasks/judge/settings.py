@@ -267,5 +267,6 @@ def _file(path: Path) -> dict[str, Any]:
             f"{path}: the judge's settings cannot be read ({why}); give a YAML file, or model=NAME,base_url=ADDRESS."
         ) from None
     if not isinstance(content, Mapping):
-        raise UsageError(f"{path}: found {type(content).__name__}, expected a mapping with base_url and model.")
+        found = "is empty" if content is None else f"has a {type(content).__name__}"
+        raise UsageError(f"{path}: {found}, expected a mapping with base_url and model.")
     return dict(content)

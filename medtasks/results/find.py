@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from medtasks.errors import UsageError
+from medtasks.files import recover_directory
 from medtasks.results.answers import is_unfinished
 from medtasks.text import first_names
 
@@ -54,14 +55,34 @@ def unfinished_runs(path: Path) -> list[Path]:
     return found
 
 
-def one_run(path: Path) -> Path:
-    """The only result directory at or below ``path``, or ``path`` itself if it is an unfinished run or not a directory.
+def require_directory(path: Path) -> None:
+    """Refuse a path that is not a directory of results.
 
     Raises:
-        UsageError: the directory contains no run, or several; names them.
+        UsageError: it does not exist, is a file, or cannot be listed.
     """
-    if not path.is_dir() or is_unfinished(path):
-        return path  # a missing directory is reported when it is read
+    try:
+        os.scandir(path).close()
+    except FileNotFoundError:
+        raise UsageError(f"{path}: no such directory; give a result directory (…{SUFFIX}).") from None
+    except NotADirectoryError:
+        raise UsageError(f"{path}: is a file, expected a result directory (…{SUFFIX}); give one.") from None
+    except OSError as error:
+        raise UsageError(f"{path}: cannot be listed ({error.strerror}); give access to it.") from None
+
+
+def one_run(path: Path) -> Path:
+    """The only result directory at or below ``path``, or ``path`` itself if it is an unfinished run.
+
+    A run that a crash left aside while it was being replaced counts as there (`medtasks.files.recover_directory`).
+
+    Raises:
+        UsageError: it is not a directory, or contains no run, or several; names them.
+    """
+    recover_directory(path)
+    require_directory(path)
+    if is_unfinished(path):
+        return path
     found = run_folders(path)
     if len(found) == 1:
         return found[0]

@@ -11,6 +11,7 @@ from medtasks.metrics.registry import get_metric, is_ours
 from medtasks.results.folder import RunRecord
 from medtasks.results.judge_facts import judges_of
 from medtasks.results.scores import MetricScore, Scores, coverage_text
+from medtasks.spec import inner_groups, leaf_tasks, load_specs
 from medtasks.stats.paired import FEW_CLUSTERS
 from medtasks.text import first_names
 
@@ -81,10 +82,10 @@ def summary(run: RunRecord, directory: Path | None, keep: str = "--output_path")
     If the results are saved in ``directory``, this is one screen: groups go before their members, and what does not fit
     is counted. The path comes last.
     """
-    notes = _all_notes(run)
+    notes = [*_awaiting(run, directory), *_all_notes(run)]
     if directory is None:
         saved = f"  nothing was saved: give {keep} to keep samples, scores and manifest"
-        shown = list({**run.groups, **run.tasks})
+        shown = _in_order(run)
     else:
         saved = f"  samples, scores and manifest: {directory}"
         notes = _fitting(notes, LINES // 3)
@@ -94,6 +95,24 @@ def summary(run: RunRecord, directory: Path | None, keep: str = "--output_path")
     if hidden:
         lines.append(f"  and {hidden} more tasks and groups: scores.json in the directory below")
     return "\n".join([*lines, *notes, saved])
+
+
+def _in_order(run: RunRecord) -> list[str]:
+    """Groups before all tasks, both in the order of their groups' files."""
+    known = load_specs()
+    named = [name for name in known if name in run.groups or name in run.tasks]
+    groups = [inner for name in named for inner in inner_groups(name)]
+    tasks = [leaf for name in named for leaf in leaf_tasks(name)]
+    order = dict.fromkeys([*groups, *tasks, *run.groups, *run.tasks])
+    return [name for part in (run.groups, run.tasks) for name in order if name in part]
+
+
+def _awaiting(run: RunRecord, directory: Path | None) -> list[str]:
+    """The command that judges what awaits a judge."""
+    scores = [score for entry in run.tasks.values() for score in entry.metrics.values()]
+    if not any(score.value is None and score.bounds is not None and score.answered != 0 for score in scores):
+        return []
+    return [f"  to judge: medtasks judge {directory or 'DIRECTORY'} --judge model=NAME,base_url=ADDRESS"]
 
 
 def _score_lines(run: RunRecord, names: Sequence[str]) -> list[str]:
@@ -121,7 +140,7 @@ def _score_lines(run: RunRecord, names: Sequence[str]) -> list[str]:
 
 def _shown(run: RunRecord, room: int) -> list[str]:
     """All tasks and groups if they fit ``room`` lines; else the outermost ones, as many as fit."""
-    names = list({**run.groups, **run.tasks})
+    names = _in_order(run)
     inner = {
         name
         for group, leaves in run.manifest.groups.items()

@@ -53,10 +53,23 @@ def test_list_names_every_task(medtasks: Any) -> None:
 
 
 def test_list_is_aligned_where_piped(medtasks: Any) -> None:
-    header, *rows = medtasks("list").stdout.splitlines()
-    assert header.split() == ["name", "kind", "version", "title", "package"]
+    header, *rows = medtasks("list", "--all").stdout.splitlines()
+    assert header.split() == ["name", "title", "kind", "version", "package"]
     assert [cells(header, row)["name"] for row in rows] == list(load_specs())
-    assert {cells(header, row)["kind"] for row in rows} == {"task", "group"}
+    assert {cells(header, row)["kind"] for row in rows} >= {"task", "group: 6 tasks"}
+
+
+def test_list_has_a_line_for_each_group_and_filters_by_name(medtasks: Any) -> None:
+    header, *rows, rest = medtasks("list").stdout.splitlines()
+    names = [cells(header, row)["name"] for row in rows]
+    assert {"med_cmr", "mi_cxr", "mi_cxr_circular"} < {*names}
+    assert not {"mi_cxr_tel", "med_cmr_mcq"} & {*names}
+    assert f"{len(load_specs()) - len(names)} tasks and groups are in these" in rest
+    for pattern in ("cmr_open", "med_cmr_open*"):
+        matching = [line.split()[0] for line in medtasks("list", pattern).stdout.splitlines()[1:]]
+        assert matching == [name for name in load_specs() if "cmr_open" in name]
+    unknown = medtasks("list", "mi_cxr_rapport")
+    assert (unknown.returncode, "did you mean 'mi_cxr_report'?" in unknown.stderr) == (2, True)
 
 
 def test_a_narrow_terminal_splits_neither_names_nor_numbers(
@@ -70,6 +83,8 @@ def test_a_narrow_terminal_splits_neither_names_nor_numbers(
         monkeypatch.setenv("COLUMNS", str(width))
         table(("task", "value", "note"), rows)
         shown = re.sub("\x1b\\[[0-9;]*m", "", capsys.readouterr().out)
+        assert shown.splitlines()[0].split() == (["task", "value", "note"] if width > 60 else ["task", "value"])
+        assert ("not shown for lack of width: note" in shown) is (width == 60)
         assert all(len(line) <= width for line in shown.splitlines()), shown
         assert "kvasir_vqa_x1_transformed_level1" in shown
         assert "0.123 [0.100, 0.150]" in shown
@@ -276,7 +291,7 @@ def test_validate_names_file_line_and_fix_of_a_wrong_task_file(python: Any, tmp_
     assert f"mi_cxr_tel_single.yaml:{line}" in done.stdout
     assert "MT108" in done.stdout
     assert "Traceback" not in done.stderr
-    listed = json.loads(python(*CLI, "validate", str(path), "--format", "json").stdout)
+    listed = json.loads(python(*CLI, "validate", str(path), "--json").stdout)
     assert [(one["code"], one["line"]) for one in listed["tasks"]] == [("MT108", line)]
     missing = python(*CLI, "validate", "no/such/thing")
     assert missing.returncode == 2
@@ -290,7 +305,7 @@ def test_validate_names_a_medium_that_is_gone(medtasks: Any, tmp_path: Path) -> 
     (tmp_path / "source" / "images" / "mini0003.jpg").unlink()
     done = medtasks("validate", "kvasir_vqa_x1", **environment)
     assert done.returncode == 1
-    assert "kvasir_vqa_x1: 1 errors" in done.stdout
+    assert "kvasir_vqa_x1: 1 error\n" in done.stdout
     assert "mini0003.jpg" in done.stdout
     assert "missing or changed since the data were prepared" in done.stdout
     assert "Traceback" not in done.stderr
@@ -346,7 +361,7 @@ def test_score_reads_predictions_made_elsewhere_and_its_own_folders(medtasks: An
     assert done.returncode == 0, done.stderr
     assert "accuracy 1.000" in done.stdout
     assert f"{len(documents) - 1} of {len(documents)} documents have a prediction" in done.stdout
-    assert "1 predictions match no document: p.csv, line 7" in done.stdout
+    assert "1 prediction matches no document: p.csv, line 7" in done.stdout
     again = medtasks("score", "scored")
     assert "no score has changed" in again.stdout
     assert "letter bias" in again.stdout
@@ -370,7 +385,7 @@ def test_score_reads_predictions_made_elsewhere_and_its_own_folders(medtasks: An
     older = {**json.loads(first), "filtered": "[none]"}  # as if an older filter had not read it
     log.write_text(f"{json.dumps(older)}\n{rest}", encoding="utf-8")
     changed = medtasks("score", "scored")
-    assert "mi_cxr_icr: filtered changed in 1 samples" in changed.stdout
+    assert "mi_cxr_icr: filtered changed in 1 sample\n" in changed.stdout
     listed = json.loads(medtasks("score", "scored", "--json").stdout)["changes"]
     assert [(one["sample_id"], one["before"]) for one in listed] == [(older["sample_id"], "[none]")]
     both = medtasks("score", "scored", "--against", "scored")
@@ -397,8 +412,8 @@ def test_score_says_what_it_took_a_file_for_and_takes_over_its_verdicts(medtasks
     done = medtasks(*command)
     assert done.returncode == 0, done.stderr
     assert "pred_eval.json: read as a JSON array with columns (--from json)" in done.stdout
-    assert "37 predictions have a judge's verdict; import them with --verdicts-of JUDGE" in done.stdout
-    assert "1 predictions repeat an earlier one: pred_eval.json, row 38" in done.stdout
+    assert "with a judge's verdict: 37 predictions; import with --verdicts-of JUDGE" in done.stdout
+    assert "1 prediction repeats an earlier one: pred_eval.json, row 38" in done.stdout
     done = medtasks(*command, "--verdicts-of", "their judge")
     assert "37 of 37 responses have a verdict of their judge, imported from the file" in done.stdout
 

@@ -66,7 +66,6 @@ def test_a_whole_comparable_run_has_no_finding(written: dict[str, Path]) -> None
     assert report.findings == ()
     assert report.folders == (str(written["clean"]),)
     assert not report.failed(strict=True)
-    assert json.loads(report.as_json()) == {"folders": [str(written["clean"])], "findings": []}
 
 
 @pytest.mark.parametrize(

@@ -80,7 +80,7 @@ def test_half_written_folders_are_left_alone_and_one_left_aside_is_found(tree: P
 
 
 def test_a_path_that_is_no_folder_is_wrong_usage(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="no such directory; give result directories"):
+    with pytest.raises(UsageError, match="no such directory; give a result directory"):
         collect([tmp_path / "nothing"])
 
 

@@ -323,7 +323,7 @@ def test_csv_takes_very_long_responses(tmp_path: Path) -> None:
     [
         ("", "p.csv: the file is empty"),
         ("sample_id,response\n", "only a header"),
-        ("sample_id;response\ns;x\n", "`response` is missing, expected it among 'sample_id;response'"),
+        ("sample_id|response\ns|x\n", "`response` is missing, expected it among 'sample_id|response'"),
         ("response,response\n", "line 1: column 'response' is duplicated in the header"),
         ("sample_id,response\ns,x\ns,x,y\n", "line 3: found 3 cells, expected 2"),
         ('sample_id,response\ns,"x\ny', "line 2: not CSV"),
@@ -540,9 +540,9 @@ def test_a_file_without_verdicts_or_a_task_without_a_judge_is_wrong_usage(tmp_pa
 
 
 def test_a_file_of_no_layout_is_one_sentence(tmp_path: Path) -> None:
-    for name, data in {"a": b"hello", "b": b"\x89PNG", "c.xml": b"<a/>", "d.csv": b"sample_id;response"}.items():
+    for name, data in {"a": b"hello", "b": b"\x89PNG", "c.xml": b"<a/>", "d.csv": b"sample_id|response"}.items():
         (tmp_path / name).write_bytes(data)
-        with pytest.raises(UsageError, match=r"separated by commas, .* name its layout with --from \(ms-swift, "):
+        with pytest.raises(UsageError, match=r"JSONL, CSV, .* name its layout with --from \(ms-swift, "):
             recognise(tmp_path / name)
     (tmp_path / "empty").write_bytes(b"\n\n")
     with pytest.raises(DataError, match="the file is empty"):

@@ -11,6 +11,7 @@ from test_results_scoring import FOUR, MI_CXR
 
 from medtasks.results.folder import RunRecord
 from medtasks.results.manifest import RunManifest, task_facts
+from medtasks.results.scores import MetricScore
 from medtasks.results.scoring import score_samples
 from medtasks.results.summary import summary
 from medtasks.spec import leaf_tasks, load_specs
@@ -97,3 +98,15 @@ def test_answers_cut_off_at_the_token_limit(ends: dict[str, int], model: dict[st
     assert ("cut off" in text) == (said is not None)
     if ends.get("length") == 12:
         assert "cut off at the token limit: 12% of mi_cxr_icr" in text
+
+
+def test_tasks_are_in_the_order_of_their_group_and_the_command_that_judges_is_named(tmp_path: Path) -> None:
+    run = finished(["med_cmr"])
+    awaiting = MetricScore(value=None, interval=None, samples=7, judged=0, bounds=(0.0, 100.0), signature="s")
+    scores = SCORES.model_copy(update={"metrics": {"open_total": awaiting}})
+    shuffled = dict.fromkeys(sorted(run.tasks, reverse=True), scores)
+    text = summary(replace(run, tasks=shuffled), tmp_path)
+    named = [line.split()[0] for line in text.splitlines() if line.startswith("  med_cmr")]
+    assert named == ["med_cmr", *leaf_tasks("med_cmr")]
+    assert f"  to judge: medtasks judge {tmp_path} --judge model=NAME,base_url=ADDRESS" in text.splitlines()
+    assert "to judge" not in summary(run, tmp_path)

@@ -1,0 +1,115 @@
+"""What every command says of paths that are not what it expects, and that ``--json`` is one JSON document."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from medtasks.benchmarks.documents import task_documents
+
+JUDGE = ("--judge", "model=m,base_url=http://127.0.0.1:9/v1")
+OF_RESULTS = {
+    "score": (),
+    "judge": JUDGE,
+    "compare": ("{}",),
+    "plan": (),
+    "leaderboard build": ("--out", "page"),
+    "leaderboard check": (),
+    "leaderboard strip": ("--out", "stripped"),
+    "export inspect": ("--out", "logs"),
+}
+"""Commands that read results, and what they need beside the path."""
+
+
+def typed(command: str, path: str) -> list[str]:
+    first = ["mi_cxr", "--pilot", path] if command == "plan" else [path]
+    return [*command.split(), *first, *(one.format(path) for one in OF_RESULTS[command])]
+
+
+@pytest.mark.parametrize("command", OF_RESULTS)
+def test_a_path_without_results_is_wrong_usage(medtasks: Any, command: str, tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "file").write_text("{}")
+    said = {"empty": "contains no result directory", "file": "is a file", "nowhere": "no such directory"}
+    for name, why in said.items():
+        if (command, name) == ("score", "file"):  # a file of predictions
+            continue
+        done = medtasks(*typed(command, name))
+        assert (done.returncode, done.stdout) == (2, ""), name
+        assert name in done.stderr
+        assert why in done.stderr
+        assert len(done.stderr.splitlines()) == 1
+
+
+@pytest.mark.parametrize("command", ["score", "judge", "compare", "leaderboard build", "leaderboard check"])
+def test_a_directory_that_cannot_be_read_is_not_missing(
+    medtasks: Any, command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import os
+
+    listed = os.scandir
+
+    def scandir(path: Any = ".") -> Any:
+        if str(path) == "closed":
+            raise PermissionError(13, "Permission denied", str(path))
+        return listed(path)
+
+    (tmp_path / "closed").mkdir()
+    monkeypatch.setattr("os.scandir", scandir)
+    done = medtasks(*typed(command, "closed"))
+    assert done.returncode == 2
+    assert "closed: cannot be listed (Permission denied)" in done.stderr
+
+
+@pytest.mark.parametrize("arguments", [("show",), ("plan",), ("validate",), ("score", "p.csv", "--task")])
+def test_unknown_tasks_get_a_suggestion(medtasks: Any, arguments: tuple[str, ...], tmp_path: Path) -> None:
+    (tmp_path / "p.csv").write_text("sample_id,response\nx,A\n")
+    done = medtasks(*arguments, "mi_cxr_ic")
+    assert done.returncode == 2
+    assert "did you mean 'mi_cxr_icr'?" in done.stderr
+
+
+def test_an_empty_yaml_file_is_empty(medtasks: Any, tmp_path: Path) -> None:
+    (tmp_path / "empty.yaml").write_text("")
+    assert "empty.yaml: is empty, expected" in medtasks("judge", ".", "--judge", "empty.yaml").stderr
+    assert "the file is empty, expected" in medtasks("validate", "empty.yaml").stdout
+
+
+def test_a_csv_of_semicolons_is_read(medtasks: Any, tmp_path: Path) -> None:
+    documents = json.loads(medtasks("show", "mi_cxr_icr", "--json").stdout)["document"]
+    (tmp_path / "p.csv").write_text(f'sample_id;response\n{documents["sample_id"]};"A, or B; C"\n')
+    done = medtasks("score", "p.csv", "--task", "mi_cxr_icr")
+    assert done.returncode == 0
+    assert "p.csv: read as CSV with columns (--from csv)" in done.stdout
+    assert "1 of 6 documents have a prediction" in done.stdout
+
+
+def test_json_is_one_document_and_findings_have_one_form(medtasks: Any, tmp_path: Path) -> None:
+    lines = [json.dumps({"sample_id": one["sample_id"], "response": "A"}) for one in task_documents("mi_cxr_icr")]
+    (tmp_path / "p.jsonl").write_text("\n".join(lines))
+    run = "run_medtasks"
+    medtasks("score", "p.jsonl", "--task", "mi_cxr_icr", "--out", run)
+    (tmp_path / "wrong.yaml").write_text("tag: x\n")
+    commands = {
+        "list": ["list"],
+        "show": ["show", "mi_cxr_icr"],
+        "plan": ["plan", "mi_cxr_icr", "--pilot", run],
+        "score": ["score", run],
+        "compare": ["compare", run, run],
+        "validate": ["validate", "wrong.yaml"],
+        "check": ["leaderboard", "check", run],
+    }
+    printed = {}
+    for name, arguments in commands.items():
+        done = medtasks(*arguments, "--json")
+        printed[name] = json.loads(done.stdout)
+    assert printed["score"]["tasks"]["mi_cxr_icr"]["metrics"]["accuracy"]["value"] is not None
+    assert printed["compare"]["lines"][0]["pair"]["difference"] == 0
+    assert printed["check"]["folders"] == [run]
+    findings = [*printed["check"]["findings"], *printed["validate"]["tasks"]]
+    assert {one["code"][:2] for one in findings} == {"LB", "MT"}
+    fields = ["severity", "check", "where", "message", "code", "file", "line", "field"]
+    assert all([*one] == fields for one in findings)
