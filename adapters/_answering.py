@@ -197,7 +197,8 @@ class Answering:
     ) -> list[Answer]:
         sharing = settings.num_beams == 1 and self._may_share(chats, prompts)
         if sharing:
-            answers = self._decoded(self._shared.inputs(prompts, self._padding), chats, settings, seed)
+            inputs = self._shared.inputs(prompts, self._padding)
+            answers = self._decoder.decode(inputs, [chat.options for chat in chats], settings, seed)
             for answer, reused in zip(answers, self._shared.latest, strict=True):
                 answer.reused_tokens = reused
         else:
@@ -207,13 +208,6 @@ class Answering:
         for answer, prompt in zip(answers, prompts, strict=True):
             answer.vision_tokens = prompt.count(self._placeholders)
         return answers
-
-    def _decoded(
-        self, inputs: dict[str, Any], chats: Sequence[Conversation], settings: GenerationSettings, seed: int
-    ) -> list[Answer]:
-        exact = self._decoder.is_exact(settings)
-        answers = self._decoder.decode(inputs, settings, seed)
-        return [answer.with_options(chat.options, exact=exact) for answer, chat in zip(answers, chats, strict=True)]
 
     def _settled(self, answer: Answer, chat: Conversation, settings: GenerationSettings) -> Answer:
         """``answer``, or if rounding may have decided it, the answer to the prompt alone, computed from the start."""
@@ -233,8 +227,8 @@ class Answering:
         answers: dict[int, Answer] = {}
         for numbers in same_inputs(whole):
             inputs = self._padded([whole[number] for number in numbers])
-            asked = [chats[number] for number in numbers]
-            answers.update(zip(numbers, self._decoded(inputs, asked, settings, seed), strict=True))
+            options = [chats[number].options for number in numbers]
+            answers.update(zip(numbers, self._decoder.decode(inputs, options, settings, seed), strict=True))
         for answer in answers.values():
             answer.reused_tokens = 0
         return [answers[number] for number in range(len(prompts))]

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, TypeVar
@@ -13,16 +12,15 @@ import torch
 import transformers
 from transformers import AutoConfig, AutoModelForImageTextToText, AutoProcessor
 from transformers.models.auto.modeling_auto import MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING_NAMES
-from transformers.utils import logging
 
 from medtasks.errors import MedtasksError
 from medtasks.harness.model import fingerprint_of
+from medtasks.metrics.learned._checkpoint import HUB_ID, no_progress_bars
 
 from ._base import Arguments
 from ._decoding import forget_sampling
 from ._messages import PixelLimits
 
-_HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?")
 TINY = Path(__file__).with_name("tiny_vlm")
 """A checkpoint trained on drawn pictures for the demo; its README says how."""
 
@@ -58,19 +56,6 @@ class Checkpoint:
     facts: dict[str, Any]
 
 
-@contextmanager
-def progress_bars(shown: bool) -> Iterator[None]:
-    """Disable transformers' progress bars inside the block unless ``shown``; the setting is process-wide."""
-    were_on = logging.is_progress_bar_enabled()
-    if not shown:
-        logging.disable_progress_bar()
-    try:
-        yield
-    finally:
-        if were_on:
-            logging.enable_progress_bar()
-
-
 def load_checkpoint(
     given: CheckpointArguments, device: torch.device, limits: PixelLimits, progress: bool = True
 ) -> Checkpoint:
@@ -83,7 +68,7 @@ def load_checkpoint(
     common: dict[str, Any] = {"trust_remote_code": given.trust_remote_code}
     if given.revision:
         common["revision"] = given.revision
-    with progress_bars(progress):
+    with nullcontext() if progress else no_progress_bars():
         config = _attempt(given.pretrained, "configuration", lambda: AutoConfig.from_pretrained(source, **common))
         _check_kind(given, config)
         processor = _load_processor(given, source, common)
@@ -102,7 +87,7 @@ def _locate(pretrained: str) -> str:
         if not (directory / "config.json").is_file():
             raise MedtasksError(f"{directory}: no config.json, expected a transformers checkpoint directory.")
         return str(directory)
-    if not _HUB_ID.fullmatch(pretrained):
+    if not HUB_ID.fullmatch(pretrained):
         raise MedtasksError(f"{pretrained}: neither a checkpoint directory nor a hub id (owner/name).")
     return pretrained
 
@@ -170,7 +155,7 @@ def _with_adapter(given: CheckpointArguments, model: Any) -> Any:
     from peft import PeftModel
 
     path = str(given.peft)
-    if not _HUB_ID.fullmatch(path) and not Path(path).expanduser().is_dir():
+    if not HUB_ID.fullmatch(path) and not Path(path).expanduser().is_dir():
         raise MedtasksError(f"{path}: no such PEFT adapter directory, and not a hub id (owner/name).")
     adapted = _attempt(path, "PEFT adapter", lambda: PeftModel.from_pretrained(model, path))
     # Merged weights are as fast as the plain model; some adapter types cannot be merged.

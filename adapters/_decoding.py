@@ -6,15 +6,15 @@ import copy
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 from lmms_eval.api.instance import TokenCounts
-from transformers import LogitsProcessor, LogitsProcessorList, StoppingCriteria, StoppingCriteriaList
+from transformers import LogitsProcessorList, StoppingCriteria, StoppingCriteriaList
 
 from ._base import Count, Natural, NonNegative, Response, Settings, Share
-from ._likelihoods import Letters, Likelihoods, StepScores
+from ._likelihoods import Letters, StepScores
 
 DEFAULT_MAX_NEW_TOKENS = 512
 _SAMPLING_FIELDS = ("temperature", "top_p", "top_k", "min_p", "typical_p", "epsilon_cutoff", "eta_cutoff")
@@ -139,20 +139,9 @@ single precision the batch size changes scores by about 1e-6 of the largest."""
 @dataclass
 class Answer(Response):
     """One generated answer; ``tied`` if another summation order could have chosen the second best at some token, or
-    could have rounded a probability otherwise. ``likelihoods`` are those that ``probabilities`` are made of."""
+    could have rounded a probability otherwise."""
 
     tied: bool = False
-    likelihoods: Likelihoods | None = field(default=None, compare=False, repr=False)
-
-    def with_options(self, options: Sequence[str], *, exact: bool) -> Answer:
-        """The answer with the probabilities of a question with these options; ``exact`` if they must not depend on the
-        batch."""
-        if self.likelihoods is None:
-            return self
-        self.probabilities, close = self.likelihoods.rounded(options)
-        self.tied = self.tied or (exact and close)
-        self.likelihoods = None
-        return self
 
 
 class Decoder:
@@ -163,20 +152,19 @@ class Decoder:
         self._tokenizer = tokenizer
         self._letters = Letters(tokenizer)
 
-    def decode(self, inputs: Mapping[str, Any], settings: GenerationSettings, seed: int = 0) -> list[Answer]:
-        """One answer per row of ``inputs``; ``seed`` is used for sampling."""
+    def decode(
+        self, inputs: Mapping[str, Any], options: Sequence[Sequence[str]], settings: GenerationSettings, seed: int = 0
+    ) -> list[Answer]:
+        """One answer per row of ``inputs``, a question with so many ``options``; ``seed`` is used for sampling."""
         length = inputs["input_ids"].shape[1]
         extra: dict[str, Any] = {}
         if settings.until and settings.num_beams == 1:
             stop = StopAtText(self._tokenizer, length, settings.until)
             extra["stopping_criteria"] = StoppingCriteriaList([stop])
-        margins = _Margins()
-        scores = (
-            StepScores(self._letters.tokens) if settings.num_beams == 1 else None
-        )  # beams change rows between steps
-        if scores is not None:
-            settled = [margins] if self.is_exact(settings) else []
-            extra["logits_processor"] = LogitsProcessorList([scores, *settled])
+        exact = self._model.dtype == torch.float32 and not settings.sampling  # then ties are settled
+        scores = StepScores(self._letters.tokens, TIE if exact else None)
+        if settings.num_beams == 1:  # beams change rows between steps
+            extra["logits_processor"] = LogitsProcessorList([scores])
         device = self._model.device
         with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
             if settings.sampling:
@@ -184,16 +172,15 @@ class Decoder:
             output = self._model.generate(**inputs, generation_config=self._configure(settings), **extra)
         tokens = inputs["attention_mask"].sum(dim=1).tolist()
         rows = output[:, length:].tolist()
-        ties = margins.ties(len(rows))
-        answers = [self._answer(*row, settings) for row in zip(rows, tokens, ties, strict=True)]
-        if scores is not None:
-            for answer, row, found in zip(answers, rows, scores.rows(output[:, length:]), strict=True):
-                answer.likelihoods = self._letters.likelihoods(self._spoken(answer, row), answer.text, *found)
+        answers = [self._answer(row, count, settings) for row, count in zip(rows, tokens, strict=True)]
+        if settings.num_beams > 1:
+            return answers
+        recorded = zip(answers, rows, options, scores.rows(output[:, length:]), strict=True)
+        for answer, row, letters, (chosen, shares, ties) in recorded:
+            found = self._letters.likelihoods(self._spoken(answer, row), answer.text, chosen, shares)
+            answer.probabilities, close = found.rounded(letters)
+            answer.tied = exact and (close or any(ties[: answer.token_counts.output_tokens]))
         return answers
-
-    def is_exact(self, settings: GenerationSettings) -> bool:
-        """Whether only ties depend on the order of summation, so that they are settled."""
-        return self._model.dtype == torch.float32 and not settings.sampling and settings.num_beams == 1
 
     def scores(self, inputs: Mapping[str, Any], tokens: int) -> tuple[torch.Tensor, torch.Tensor]:
         """First greedy tokens of each row, (rows, tokens), and their scores, (rows, tokens, vocabulary)."""
@@ -219,7 +206,7 @@ class Decoder:
     def _ends(self) -> set[int]:
         return set(self._configure(GenerationSettings()).eos_token_id)
 
-    def _answer(self, row: list[int], prompt_tokens: int, ties: list[bool], settings: GenerationSettings) -> Answer:
+    def _answer(self, row: list[int], prompt_tokens: int, settings: GenerationSettings) -> Answer:
         ends = self._ends()
         end = next((i for i, token in enumerate(row) if token in ends), None)
         if end is None:
@@ -231,20 +218,4 @@ class Decoder:
         text = cut_at_stop(full, settings.until)
         finish = "stop" if end is not None or text != full else "length"
         counts = TokenCounts(input_tokens=int(prompt_tokens), output_tokens=len(row))
-        return Answer(text, counts, finish=finish, tied=any(ties[: len(row)]))
-
-
-class _Margins(LogitsProcessor):  # type: ignore[misc]
-    """Records the tokens at which the best two scores are tied; changes nothing."""
-
-    def __init__(self) -> None:
-        self._steps: list[torch.Tensor] = []
-
-    def __call__(self, input_ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:  # noqa: ARG002
-        first, second = scores.topk(2).values.unbind(dim=-1)
-        self._steps.append(first - second < TIE * first.abs().clamp(min=1.0))
-        return scores
-
-    def ties(self, rows: int) -> list[list[bool]]:
-        """Whether each token of each row was tied; empty if nothing was recorded."""
-        return torch.stack(self._steps, dim=1).tolist() if self._steps else [[]] * rows
+        return Answer(text, counts, finish=finish)

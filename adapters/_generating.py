@@ -11,7 +11,7 @@ from loguru import logger
 from tqdm import tqdm
 
 from ._base import Arguments, Count, MedtasksAdapter, Natural, Response, Share
-from ._messages import Conversation, PixelLimits, read_messages, without_media
+from ._messages import Conversation, PixelLimits, read_messages
 from ._requests import Batch, ChatRequest, plan_batches, read_requests
 
 
@@ -115,10 +115,8 @@ class GeneratingAdapter(MedtasksAdapter):
         raise NotImplementedError
 
     def _conversation(self, request: ChatRequest, *, native_video: bool = False) -> Conversation:
-        messages = request.messages(self.task_dict)
-        if self._given.blind:
-            messages = without_media(messages)
-        read = read_messages(messages, self._limits, self._given.system_prompt, native_video=native_video)
+        messages, given = request.messages(self.task_dict), self._given
+        read = read_messages(messages, self._limits, given.system_prompt, native_video=native_video, blind=given.blind)
         return replace(read, options=request.options)
 
     def _report_ignored(self, ignored: Iterable[str]) -> None:

@@ -124,16 +124,20 @@ class Letters:
 
 
 class StepScores(LogitsProcessor):  # type: ignore[misc]
-    """Records the log-probability of each generated token, and the probabilities of all letters; changes nothing.
+    """Records the log-probability of each generated token, the probabilities of all letters, and whether the best two
+    scores are tied; changes nothing.
 
     It sees the scores after the checkpoint's repetition penalty, and before temperature, top-p and top-k.
 
     Args:
         letters: of the tokens that are one.
+        tie: share of the score by which tied scores differ at most; None if ties do not matter.
     """
 
-    def __init__(self, letters: dict[int, str]) -> None:
+    def __init__(self, letters: dict[int, str], tie: float | None) -> None:
         self._letters = letters
+        self._tie = tie
+        self._ties: list[torch.Tensor] = []
         self._latest: torch.Tensor | None = None
         self._chosen: list[torch.Tensor] = []
         self._of_letters: list[torch.Tensor] = []
@@ -142,6 +146,9 @@ class StepScores(LogitsProcessor):  # type: ignore[misc]
         """``scores``, unchanged."""
         self._keep(input_ids[:, -1])
         self._latest = scores.float().log_softmax(dim=-1)
+        if self._tie is not None:
+            first, second = scores.topk(2).values.unbind(dim=-1)
+            self._ties.append(first - second < self._tie * first.abs().clamp(min=1.0))
         known = [token for token in self._letters if token < scores.shape[-1]]
         sums = torch.zeros(len(scores), len(LETTERS), device=scores.device)
         places = torch.tensor([LETTERS.index(self._letters[token]) for token in known], device=scores.device)
@@ -153,9 +160,10 @@ class StepScores(LogitsProcessor):  # type: ignore[misc]
         if self._latest is not None:
             self._chosen.append(self._latest.gather(1, tokens[:, None])[:, 0])
 
-    def rows(self, tokens: torch.Tensor) -> list[tuple[list[float], list[list[float]]]]:
-        """Log-probability of each generated token ``(rows, steps)``, and probabilities of the letters at its step."""
+    def rows(self, tokens: torch.Tensor) -> list[tuple[list[float], list[list[float]], list[bool]]]:
+        """Of each row of generated tokens ``(rows, steps)``: log-probabilities, the letters' probabilities, ties."""
         self._keep(tokens[:, -1])
         self._latest = None
-        chosen = torch.stack(self._chosen, dim=1).tolist()
-        return list(zip(chosen, torch.stack(self._of_letters, dim=1).tolist(), strict=True))
+        chosen, letters = (torch.stack(one, dim=1).tolist() for one in (self._chosen, self._of_letters))
+        ties = torch.stack(self._ties, dim=1).tolist() if self._ties else [[]] * len(chosen)
+        return list(zip(chosen, letters, ties, strict=True))

@@ -70,12 +70,13 @@ def read_messages(
     system_prompt: str | None = None,
     *,
     native_video: bool = False,
+    blind: bool = False,
 ) -> Conversation:
     """Read messages whose content is text or a list of ``{"type": "text"|"image", …}`` parts.
 
     An image part has a PIL image or a file path under ``url`` (or ``image``). ``system_prompt`` replaces the task's own
     system message. With ``native_video``, neighbouring image parts with a ``time`` become one video; a lone one stays
-    an image.
+    an image. ``blind`` leaves out all but texts.
 
     Raises:
         DataError: a part has another type; a video must be given as frames.
@@ -92,6 +93,8 @@ def read_messages(
         content = message["content"]
         parts: list[Any] = [{"type": "text", "text": content}] if isinstance(content, str) else content
         placed: list[dict[str, Any]] = []
+        if blind:
+            parts = [part for part in parts if part["type"] == "text"]
         if native_video:
             parts = _with_videos(parts)
         for part in parts:
@@ -111,16 +114,6 @@ def read_messages(
                 )
         messages.append({"role": message["role"], "content": placed})
     return Conversation(messages, images, videos)
-
-
-def without_media(given: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The messages with their text parts only."""
-    return [
-        {**message, "content": [part for part in message["content"] if part["type"] == "text"]}
-        if not isinstance(message["content"], str)
-        else message
-        for message in given
-    ]
 
 
 def video_inputs(videos: list[Video]) -> dict[str, Any]:

@@ -16,6 +16,8 @@ from typing import Any
 from medtasks.errors import DataError, UsageError
 from medtasks.results.replies import Letter, Probabilities
 
+from ._requests import option_letters
+
 DEFAULT_LETTER = "A"
 DEFAULT_SENTENCE = "There is no abnormality in the image."
 DEFAULT_ACCURACY = 0.7
@@ -43,14 +45,12 @@ class Question:
 
     @classmethod
     def of(cls, document: Mapping[str, Any], sample_id: str, answers: Sequence[str]) -> Question:
-        """The question of a task's document; a dataset pads missing options with None."""
-        choices = document.get("choices") or {}
-        letters = sorted(letter for letter, text in choices.items() if text is not None)
+        """The question of a task's document."""
         return cls(
             sample_id=sample_id,
             target=document["target"],
             abstention=document.get("abstention"),
-            choices=tuple(letters or document.get("guesses") or ()),
+            choices=tuple(option_letters(document) or document.get("guesses") or ()),
             answers=answers,
             ideal=document.get("ideal_response"),
             positive=document.get("positive_response") if document.get("task_mode") == "streaming" else None,

@@ -92,12 +92,15 @@ def _compiled(template: str) -> Template:
 
 def template_path(template: str) -> Path:
     """The file of ``template``, the first in :func:`template_folders`; raises :class:`UsageError` if there is none."""
-    environment = _templates()
     try:
-        assert environment.loader is not None
-        return Path(str(environment.loader.get_source(environment, template)[1]))
+        return Path(str(_source(_templates(), template)[1]))
     except (TemplateNotFound, OSError, ValueError) as error:
         raise _absent(template) from error
+
+
+def _source(environment: Environment, template: str) -> tuple[str, str | None, Callable[[], bool] | None]:
+    assert environment.loader is not None
+    return environment.loader.get_source(environment, template)
 
 
 def _absent(template: str) -> UsageError:
@@ -108,10 +111,8 @@ def _absent(template: str) -> UsageError:
 
 def template_source(template: str) -> str:
     """Source text of ``template``; raises :class:`UsageError` if there is none."""
-    environment = _templates()
     try:
-        assert environment.loader is not None
-        return environment.loader.get_source(environment, template)[0]
+        return _source(_templates(), template)[0]
     except TemplateNotFound as error:
         raise _absent(template) from error
 
@@ -122,8 +123,7 @@ def overlay_diff(template: str) -> str:
     lines: list[str] = []
     for name, changed in sorted(_with_includes(template).items()):
         try:
-            assert ours.loader is not None
-            shipped = ours.loader.get_source(ours, name)[0]
+            shipped = _source(ours, name)[0]
         except TemplateNotFound:
             shipped = ""
         before, after = (text.splitlines(keepends=True) for text in (shipped, changed))

@@ -13,11 +13,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from medtasks.adapters._checkpoint import progress_bars
-
 from medtasks.cache import cache_root
 from medtasks.errors import UsageError
 from medtasks.files import temporary_beside
+from medtasks.metrics.learned._checkpoint import no_progress_bars
 
 IMAGE_TOKEN = "<|image_pad|>"
 VIDEO_TOKEN = "<|video_pad|>"
@@ -162,7 +161,7 @@ def build_tiny_vlm(directory: str | os.PathLike[str], seed: int = 0, config: Tin
     model.generation_config = GenerationConfig(
         eos_token_id=[tokenizer.eos_token_id, tokenizer.pad_token_id], pad_token_id=tokenizer.pad_token_id
     )
-    with progress_bars(False):
+    with no_progress_bars():
         model.save_pretrained(target)
         _processor(shape, tokenizer).save_pretrained(target)
     return target

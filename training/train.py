@@ -22,8 +22,8 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from medtasks.adapters._checkpoint import progress_bars
 
+from medtasks.metrics.learned._checkpoint import no_progress_bars
 from medtasks.prompts import render
 
 from . import kvasir, med_cmr, medstream, mi_cxr
@@ -540,7 +540,7 @@ def main() -> None:
     for block in model.model.visual.blocks:
         del block.attn.forward
     model.eval()
-    with progress_bars(False):
+    with no_progress_bars():
         model.half().save_pretrained(given.out)
         processor.save_pretrained(given.out)
     for_transformers_4(given.out)

@@ -23,8 +23,13 @@ OPTIONS = ("A", "B", "C", "D")
 
 
 @pytest.mark.parametrize("temperature", [0.0, 1.7])
-def test_probabilities_are_those_of_a_forward_pass(tiny: Path, temperature: float) -> None:
+def test_probabilities_are_those_of_a_forward_pass(
+    tiny: Path, temperature: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Whatever the temperature: they are the model's own."""
+    unrounded: list[Likelihoods] = []
+    of_response = Letters.likelihoods
+    monkeypatch.setattr(Letters, "likelihoods", lambda *given: unrounded.append(of_response(*given)) or unrounded[-1])
     processor = AutoProcessor.from_pretrained(tiny)
     model = AutoModelForImageTextToText.from_pretrained(tiny).eval()
     tokenizer = processor.tokenizer
@@ -33,10 +38,10 @@ def test_probabilities_are_those_of_a_forward_pass(tiny: Path, temperature: floa
         tokenizer(["Which option?", "A much longer question: A, B, C or D"] * 4, return_tensors="pt", padding=True)
     )
     settings = GenerationSettings(max_new_tokens=40, temperature=temperature)
-    answers = Decoder(model, tokenizer).decode(inputs, settings, seed=3)
+    answers = Decoder(model, tokenizer).decode(inputs, [OPTIONS] * 8, settings, seed=3)
     letters = letter_tokens(tokenizer)
     checked = 0
-    for row, answer in enumerate(answers):
+    for row, (answer, found) in enumerate(zip(answers, unrounded, strict=True)):
         prompt = inputs["input_ids"][row][inputs["attention_mask"][row].bool()]
         tokens = _tokens_of(model, inputs, settings, 3)[row][: answer.token_counts.output_tokens]
         if tokens[-1] == tokenizer.eos_token_id:
@@ -44,8 +49,7 @@ def test_probabilities_are_those_of_a_forward_pass(tiny: Path, temperature: floa
         with torch.no_grad():
             logits = model(input_ids=torch.cat([prompt, torch.tensor(tokens)])[None]).logits[0, len(prompt) - 1 : -1]
         logs = logits.float().log_softmax(dim=-1)
-        found = answer.likelihoods
-        assert found is not None
+        assert answer.probabilities == found.rounded(OPTIONS)[0]
         assert found.mean == pytest.approx(float(logs[range(len(tokens)), tokens].mean()), abs=1e-4)
         generated = [(step, letters[token]) for step, token in enumerate(tokens) if token in letters]
         assert [one.letter for one in found.letters] == [letter for _, letter in generated]

@@ -74,7 +74,7 @@ def load_weights(auto_class: Any, config: Any, checkpoint: Checkpoint, optional:
     import torch
 
     try:
-        with _no_progress_bar():
+        with no_progress_bars():
             model, report = auto_class.from_pretrained(
                 str(checkpoint.directory),
                 config=config,
@@ -95,7 +95,8 @@ def load_weights(auto_class: Any, config: Any, checkpoint: Checkpoint, optional:
 
 
 @contextlib.contextmanager
-def _no_progress_bar() -> Iterator[None]:
+def no_progress_bars() -> Iterator[None]:
+    """Disable transformers' progress bars inside the block; the setting is process-wide."""
     from transformers.utils import logging
 
     was_on = logging.is_progress_bar_enabled()

@@ -68,22 +68,10 @@ class Bleurt(LearnedMetric):
         references = _token_ids(tokenizer, [reference for _, reference in pairs])
         rows = [_row(tokenizer, *sides) for sides in zip(references, predictions, strict=True)]
         scores = [0.0] * len(pairs)
-        for batch in batches_by_length([len(ids) for ids, _ in rows]):
-            width = max(len(rows[index][0]) for index in batch)
-            shape = (len(batch), width)
-            ids = torch.full(shape, tokenizer.pad_token_id)
-            segments, mask = torch.zeros(shape, dtype=torch.long), torch.zeros(shape, dtype=torch.long)
-            for line, index in enumerate(batch):
-                tokens, sides = rows[index]
-                ids[line, : len(tokens)] = torch.tensor(tokens)
-                segments[line, : len(tokens)] = torch.tensor(sides)
-                mask[line, : len(tokens)] = 1
+        for batch in batches_by_length([len(row["input_ids"]) for row in rows]):
+            inputs = tokenizer.pad([rows[index] for index in batch], padding_side="right", return_tensors="pt")
             with torch.no_grad():
-                output = model(
-                    input_ids=ids.to(model.device),
-                    token_type_ids=segments.to(model.device),
-                    attention_mask=mask.to(model.device),
-                )
+                output = model(**inputs.to(model.device))
             self.model_calls += 1
             for index, score in zip(batch, output.logits[:, 0].tolist(), strict=True):
                 scores[index] = score
@@ -104,12 +92,12 @@ def kept_tokens(reference: int, prediction: int, limit: int = TEXT_TOKENS) -> tu
     return (limit - prediction, prediction) if prediction <= half else (limit - half, half)
 
 
-def _row(tokenizer: Any, reference: list[int], prediction: list[int]) -> tuple[list[int], list[int]]:
-    """Token ids and segment numbers of one pair."""
+def _row(tokenizer: Any, reference: list[int], prediction: list[int]) -> dict[str, list[int]]:
+    """Model inputs of one pair."""
     of_reference, of_prediction = kept_tokens(len(reference), len(prediction))
     first = [tokenizer.cls_token_id, *reference[:of_reference], tokenizer.sep_token_id]
     second = [*prediction[:of_prediction], tokenizer.sep_token_id]
-    return first + second, [0] * len(first) + [1] * len(second)
+    return {"input_ids": first + second, "token_type_ids": [0] * len(first) + [1] * len(second)}
 
 
 def _token_ids(tokenizer: Any, texts: list[str]) -> list[list[int]]:
