@@ -22,8 +22,7 @@ from medtasks.leaderboard.rankings import rank_models
 
 from medtasks.metrics.aggregate import corpus_score
 from medtasks.metrics.base import Array
-from medtasks.metrics.batch import lexical_statistics
-from medtasks.metrics.registry import LEXICAL, get_metric
+from medtasks.metrics.registry import LEXICAL, get_metric, lexical_statistics
 from medtasks.stats.bootstrap import cluster_totals, joint_intervals, joint_resamples
 
 TOLERANCE = 1e-9

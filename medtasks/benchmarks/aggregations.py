@@ -16,8 +16,7 @@ import numpy as np
 
 from medtasks.metrics.aggregate import corpus_score
 from medtasks.metrics.base import Array, Metric, MetricUnavailableError
-from medtasks.metrics.batch import lexical_statistics
-from medtasks.metrics.registry import LEXICAL, get_metric
+from medtasks.metrics.registry import LEXICAL, get_metric, lexical_statistics
 from medtasks.registry import wrong_return
 
 
@@ -36,7 +35,7 @@ _TOGETHER: ContextVar[Mapping[tuple[str, str, str], _Computed]] = ContextVar("to
 def computed_together(metrics: Sequence[str], pairs: Sequence[tuple[str, str]]) -> Iterator[None]:
     """Compute the text metrics of these (prediction, reference) pairs in one batch for :func:`sample_value`.
 
-    The numbers equal those of each pair alone, bit for bit (`medtasks.metrics.batch`); other pairs are computed when
+    The numbers equal those of each pair alone, bit for bit (`medtasks.metrics.registry`); other pairs are computed when
     they are needed.
     """
     distinct = list(dict.fromkeys(pairs))

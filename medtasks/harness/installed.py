@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import functools
 import importlib.util
-import multiprocessing
 import os
 import re
 from collections.abc import Iterator, Sequence
-from concurrent.futures import BrokenExecutor, ProcessPoolExecutor
+from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
 from medtasks.catalog import task_packages
-from medtasks.errors import MedtasksError, UsageError, first_line
+from medtasks.errors import UsageError, first_line
 from medtasks.packages import LeftOut
 
 _KEY = re.compile(
@@ -117,31 +116,16 @@ def lack_of(model: str, *, force_simple: bool = False) -> Lack | None:
 
 
 def lacks(models: Sequence[str]) -> dict[str, Lack | None]:
-    """What each of ``models`` lacks, checked in a separate process: imports may print, or exit.
-
-    Raises:
-        MedtasksError: that process ended without an answer.
-    """
-    with ProcessPoolExecutor(1, multiprocessing.get_context("spawn"), _silence) as pool:
-        try:
-            return pool.submit(_all_lacks, models).result()
-        except (BrokenExecutor, SystemExit) as error:
-            raise MedtasksError(f"importing {', '.join(models)} ended the process; try them one by one.") from error
-
-
-def _silence() -> None:
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, 1)
-    os.dup2(nowhere, 2)
-
-
-def _all_lacks(models: Sequence[str]) -> dict[str, Lack | None]:
+    """What each of ``models`` lacks; what their imports print is not shown."""
     found: dict[str, Lack | None] = {}
-    for model in models:
-        try:
-            found[model] = lack_of(model)
-        except UsageError as error:
-            found[model] = Lack(str(error))
+    with Path(os.devnull).open("w") as nowhere, redirect_stdout(nowhere), redirect_stderr(nowhere):
+        for model in models:
+            try:
+                found[model] = lack_of(model)
+            except UsageError as error:
+                found[model] = Lack(str(error))
+            except SystemExit:
+                found[model] = Lack("its import ends the process")
     return found
 
 

@@ -3,9 +3,13 @@ task files declare."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+import numpy as np
+
 from medtasks.catalog import once
 from medtasks.errors import UsageError
-from medtasks.metrics.base import Metric
+from medtasks.metrics.base import Array, BatchMetric, Metric
 from medtasks.metrics.bleu import Bleu
 from medtasks.metrics.chrf import Chrf
 from medtasks.metrics.confidence import CONFIDENCE_METRICS
@@ -83,3 +87,35 @@ def _declared() -> dict[str, ErrorRate]:
     """The kinds of error that task files declare; of two with one name the first (`name_problem` reports the other)."""
     kinds = [kind for spec in load_specs().values() for kind in spec.metadata.errors]
     return {kind.name: declared_rate(kind) for kind in reversed(kinds)}
+
+
+CHUNK = 256  # pairs at a time: so few that the arrays of their n-grams stay in the processor's cache
+
+
+def lexical_statistics(
+    predictions: Sequence[str], references: Sequence[str], metrics: Sequence[str] = LEXICAL
+) -> tuple[dict[str, Array], dict[str, str]]:
+    """Sufficient statistics ``(n, width)`` of n pairs of texts under each of some `LEXICAL` metrics.
+
+    Each distinct pair is scored once.
+
+    Returns:
+        The statistics by metric and, for each metric that cannot be computed here, the reason.
+    """
+    computed: dict[str, BatchMetric] = {}
+    reasons = {}
+    for name in metrics:
+        metric = get_metric(name)
+        reason = metric.unavailable()
+        if reason is not None:
+            reasons[name] = reason
+        elif isinstance(metric, BatchMetric):
+            computed[name] = metric
+    distinct: dict[tuple[str, str], int] = {}
+    rows = [distinct.setdefault(pair, len(distinct)) for pair in zip(predictions, references, strict=True)]
+    pairs = tuple(distinct)
+    parts: dict[str, list[Array]] = {name: [np.zeros((0, get_metric(name).width))] for name in computed}
+    for begin in range(0, len(pairs), CHUNK):
+        for name, batched in computed.items():
+            parts[name].append(batched.table(pairs[begin : begin + CHUNK]))
+    return {name: np.concatenate(tables)[rows] for name, tables in parts.items()}, reasons

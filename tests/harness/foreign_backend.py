@@ -44,7 +44,7 @@ class Backend(lmms):  # type: ignore[misc]
 def evaluate(
     backend: lmms, tasks: list[str], output: Path, *, model_args: str = "pretrained=foreign/model", **settings: Any
 ) -> Run:
-    """A run of the harness in this process, with a back-end object."""
+    """A run of the harness in this process, with a back-end object; of several processes the first has the results."""
     from lmms_eval import evaluator
     from lmms_eval.loggers import EvaluationTracker
     from lmms_eval.tasks import TaskManager

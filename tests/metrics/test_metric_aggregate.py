@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from medtasks.errors import DataError, UsageError
 from medtasks.metrics.aggregate import corpus_score, totals
-from medtasks.metrics.batch import lexical_statistics
-from medtasks.metrics.registry import get_metric
+from medtasks.metrics.registry import get_metric, lexical_statistics
 
 PREDICTIONS = [f"the polyp {i % 5} is in the upper-{'left' if i % 3 else 'right'} part" for i in range(40)]
 REFERENCES = [f"the polyp {i % 4} lies in the upper-{'left' if i % 2 else 'right'} part" for i in range(40)]

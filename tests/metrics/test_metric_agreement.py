@@ -13,9 +13,8 @@ from nltk.translate.meteor_score import single_meteor_score
 from rouge_score.rouge_scorer import RougeScorer
 
 from medtasks.metrics.aggregate import corpus_score
-from medtasks.metrics.batch import lexical_statistics
 from medtasks.metrics.meteor import sentence_splitter
-from medtasks.metrics.registry import get_metric
+from medtasks.metrics.registry import get_metric, lexical_statistics
 
 PAIRS = 2000
 WORDS = [

@@ -16,8 +16,8 @@ from nltk.tokenize import word_tokenize
 from nltk.translate.meteor_score import single_meteor_score
 
 from medtasks.metrics import wordnet
-from medtasks.metrics.batch import lexical_statistics
 from medtasks.metrics.meteor import Meteor, sentence_splitter, word_tokens
+from medtasks.metrics.registry import lexical_statistics
 
 pytestmark = pytest.mark.usefixtures("real_wordnet")
 

@@ -9,8 +9,7 @@ from hypothesis import given
 from metric_texts import texts
 from rouge_score.rouge_scorer import RougeScorer
 
-from medtasks.metrics.batch import lexical_statistics
-from medtasks.metrics.registry import get_metric
+from medtasks.metrics.registry import get_metric, lexical_statistics
 from medtasks.metrics.rouge import Rouge
 
 NAMES = ("rouge1", "rouge2", "rougeL")

@@ -14,9 +14,8 @@ from tiny_wordnet import write_tiny_wordnet
 
 from medtasks.metrics import wordnet
 from medtasks.metrics.base import MetricUnavailableError
-from medtasks.metrics.batch import lexical_statistics
 from medtasks.metrics.meteor import Meteor
-from medtasks.metrics.registry import LEXICAL
+from medtasks.metrics.registry import LEXICAL, lexical_statistics
 
 
 @pytest.fixture(autouse=True)

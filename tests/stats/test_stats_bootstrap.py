@@ -10,8 +10,7 @@ from intervals import cluster_bootstrap
 from scipy import stats as scipy_stats
 
 from medtasks.errors import DataError, UsageError
-from medtasks.metrics.batch import lexical_statistics
-from medtasks.metrics.registry import get_metric
+from medtasks.metrics.registry import get_metric, lexical_statistics
 from medtasks.stats.bootstrap import clustered_standard_error
 
 MEAN = get_metric("accuracy").score

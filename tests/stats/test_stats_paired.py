@@ -14,8 +14,7 @@ from scipy import stats as scipy_stats
 
 from medtasks.errors import UsageError
 from medtasks.metrics.aggregate import corpus_score
-from medtasks.metrics.batch import lexical_statistics
-from medtasks.metrics.registry import get_metric
+from medtasks.metrics.registry import get_metric, lexical_statistics
 from medtasks.stats.bootstrap import TAILS, cluster_totals, joint_resamples
 from medtasks.stats.paired import PairedDifference, clustered_score, few_clusters, paired_difference
 
