@@ -67,6 +67,7 @@ def test_shards_and_document_order_do_not_matter(bench: Bench, policy: str) -> N
 
     assert [shards[i % 3][i // 3] for i in range(len(docs))] == whole
     assert turned[::-1] == whole
+    assert baseline(bench, policy=policy, seed=5).generate_until(bench.task("t", docs)) != whole
 
 
 def test_a_dataset_answers_as_a_list_does(bench: Bench) -> None:
@@ -84,13 +85,6 @@ def test_options_that_a_dataset_only_pads_are_not_chosen(bench: Bench) -> None:
     bench.task_dict["t"]["test"] = Dataset.from_list(bench.task_dict["t"]["test"])
 
     assert set(texts(baseline(bench, policy="uniform").generate_until(requests[:60]))) == {"A", "B"}
-
-
-def test_padding_is_answered_empty(bench: Bench) -> None:
-    [request] = bench.task("t", mcq(1))
-    request.metadata["__padding_only__"] = True
-
-    assert texts(baseline(bench).generate_until([request])) == [""]
 
 
 def test_the_harness_creates_it_from_a_string(bench: Bench) -> None:

@@ -90,15 +90,6 @@ def test_missing_samples_can_count_as_not_answered_while_a_blank_row_is_an_answe
     assert (model.describe()["answered"], model.describe()["missing"]) == (2, 2)
 
 
-def test_padding_needs_no_row(bench: Bench, tmp_path: Path) -> None:
-    [request] = bench.task("t", docs(1))
-    request.metadata["__padding_only__"] = True
-    model = replay(bench, write(tmp_path / "p.jsonl", [row("elsewhere", "x")]))
-
-    assert texts(model.generate_until([request])) == [""]
-    assert model.describe()["missing"] == 0
-
-
 def test_blank_lines_and_foreign_fields_are_left_alone(bench: Bench, tmp_path: Path) -> None:
     path = tmp_path / "p.jsonl"
     path.write_bytes(b'\n{"sample_id": "s0", "response": "x", "score": 3, "task": null}\r\n\n')

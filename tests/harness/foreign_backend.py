@@ -42,7 +42,12 @@ class Backend(lmms):  # type: ignore[misc]
 
 
 def evaluate(
-    backend: lmms, tasks: list[str], output: Path, *, model_args: str = "pretrained=foreign/model", **settings: Any
+    backend: lmms,
+    tasks: list[str],
+    output: Path,
+    *,
+    model_args: str | None = "pretrained=foreign/model",
+    **settings: Any,
 ) -> Run:
     """A run of the harness in this process, with a back-end object; of several processes the first has the results."""
     from lmms_eval import evaluator
@@ -63,4 +68,4 @@ def evaluate(
         datetime_str=stamp,
         **settings,
     )
-    return Run(Path(results["medtasks"]["folder"]))
+    return Run(Path(results["medtasks"]["folder"] if results else output))

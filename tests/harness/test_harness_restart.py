@@ -24,7 +24,7 @@ from training.drawings.clips import encode_clip
 pytestmark = pytest.mark.slow
 
 VIDEOS, ITEMS, ROUNDS = 12, 600, 5
-PROBE = str(Path(__file__).parent / "probe_run.py")
+SCRIPTED = str(Path(__file__).parent / "scripted_run.py")
 
 
 @pytest.fixture(scope="module")
@@ -77,7 +77,7 @@ def test_kills_at_random_moments_lose_nothing_and_ask_nothing_again(python: Any,
 
 def test_a_killed_run_goes_on_without_asking_anything_again(python: Any, tmp_path: Path, data: Path) -> None:
     def run(output: str, log: str, kill_at: int) -> Any:
-        return python(PROBE, str(tmp_path / output), str(tmp_path / log), str(kill_at), MEDTASKS_DATA=str(data))
+        return python(SCRIPTED, str(tmp_path / output), str(tmp_path / log), str(kill_at), MEDTASKS_DATA=str(data))
 
     killed = run("output", "killed", ITEMS * ROUNDS // 2)
     assert killed.returncode == -signal.SIGKILL, killed.stderr[-2000:]
@@ -115,9 +115,8 @@ def test_a_process_of_several_that_dies_costs_no_reply(tmp_path: Path) -> None:
 
     def launched(how: str) -> subprocess.CompletedProcess[str]:
         launcher = ["-m", "torch.distributed.run", "--standalone", "--nproc_per_node", "2"]
-        script = str(Path(__file__).parent / "dying_run.py")
         return subprocess.run(
-            [sys.executable, *launcher, script, str(output), str(log), how],
+            [sys.executable, *launcher, SCRIPTED, str(output), str(log), how],
             capture_output=True,
             text=True,
             env={**os.environ, "ACCELERATE_USE_CPU": "true"},

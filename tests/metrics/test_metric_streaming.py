@@ -276,12 +276,9 @@ def test_timing_does_not_wait_for_the_judge() -> None:
     ("make", "message"),
     [
         (lambda: StreamRound(math.nan, True, True, 1), "time is nan"),
-        (lambda: StreamRound(math.inf, True, True, 1), "time is inf"),
         (lambda: StreamRound(2, True, True, 1.5), "round at 2 has content 1.5, expected 0 to 1"),
-        (lambda: StreamRound(2, True, True, math.nan), "has content nan"),
         (lambda: StreamRound(2, True, True, 0, invalid=True), "invalid with positive True"),
         (lambda: StreamRound(2, True, False, 1, invalid=True), "content 1, expected False and 0"),
-        (lambda: StreamRound(2, True, False, None, invalid=True), "content None, expected False and 0"),
         (lambda: stream("", []), "no rounds"),
         (lambda: stream("..", [4, 4]), "round 2 ends at 4, after one at 4"),
         (lambda: stream("...", [2, 4, 3]), "round 3 ends at 3, after one at 4"),
@@ -289,7 +286,6 @@ def test_timing_does_not_wait_for_the_judge() -> None:
         (lambda: stream(".", [2], query_time=math.nan), "query_time of a streaming item is nan"),
         (lambda: stream(".", [2], expected_time=math.inf), "expected_time of a streaming item is inf"),
         (lambda: stream(".", [2], tolerance=-1), "tolerance of a streaming item is -1"),
-        (lambda: stream(".", [2], tolerance=math.nan), "tolerance of a streaming item is nan"),
     ],
 )
 def test_impossible_items_are_refused(make: Callable[[], object], message: str) -> None:

@@ -1,0 +1,96 @@
+"""Runs whose back-end writes down every question and can be killed, in processes of their own.
+
+Started by test_harness_restart.py: scripted_run.py OUTPUT LOG KILL_AT (the number of a question of the streaming task,
+-1 for none), or scripted_run.py OUTPUT LOG kill|live (the second of two processes dies at its second batch, or not).
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+import signal
+import sys
+import time
+import zlib
+from pathlib import Path
+from typing import Any
+
+import lmms_eval.models  # noqa: F401  (our hook comes with it)
+from foreign_backend import evaluate
+from medtasks.adapters._base import MedtasksAdapter, Response
+from medtasks.adapters._requests import plan_batches, read_requests
+
+from medtasks.data.media.frames import default_frames
+
+BATCH = 8
+
+
+class Scripted(MedtasksAdapter):
+    """Joins the processes of its run."""
+
+    def __init__(self, log: Path) -> None:
+        super().__init__()
+        self.join_replicas("cpu")
+        self._log = log
+        self._asked = 0
+
+    def describe(self) -> dict[str, Any]:
+        return {"model": type(self).__name__.lower()}
+
+    def write(self, lines: list[str]) -> None:
+        with self._log.open("a", encoding="utf-8") as stream:
+            stream.writelines(f"{line}\n" for line in lines)
+
+
+class Probe(Scripted):
+    """Kills the process at a given question."""
+
+    kill_at = -1
+
+    def plan_requests(self, requests: list[Any]) -> list[list[int]]:
+        batches = plan_batches(read_requests(requests, self.task_dict), BATCH)
+        return [[request.position for request in batch] for _, batch in batches]
+
+    def generate_until(self, requests: list[Any]) -> list[Any]:
+        if 0 <= self.kill_at <= self._asked:
+            os.kill(os.getpid(), signal.SIGKILL)
+        answers = []
+        for request in read_requests(requests, self.task_dict):
+            (turn,) = request.messages(self.task_dict)
+            shown = sum(part["type"] == "image" for part in turn["content"])
+            used = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+            frames = default_frames()
+            self.write([f"{request.sample_id}\t{shown}\t{used}\t{frames.held_bytes}\t{frames.decoded}"])
+            blank = zlib.crc32(request.sample_id.encode()) % 7 == 0  # which is a response, too
+            answers.append(Response("" if blank else "unanswerable"))
+        self._asked += len(requests)
+        return answers
+
+
+class Dying(Scripted):
+    """Its second process dies at its second batch, and the first one would never end."""
+
+    lives = False
+
+    def plan_requests(self, requests: list[Any]) -> list[list[int]]:
+        return [[number for number in batch if number < len(requests)] for batch in ([0], range(1, len(requests)))]
+
+    def generate_until(self, requests: list[Any]) -> list[Any]:
+        self._asked += 1
+        if self._asked == 2 and not self.lives:
+            if self.rank == 0:
+                time.sleep(3600)
+            time.sleep(1)  # the first process is in its second batch, too
+            os.kill(os.getpid(), signal.SIGKILL)
+        self.write([str(request.doc_id) for request in requests])
+        return [Response("none") for _ in requests]
+
+
+if __name__ == "__main__":
+    output, log, how = Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3]
+    if how in ("kill", "live"):
+        Dying.lives = how == "live"
+        evaluate(Dying(log), ["kvasir_vqa_x1_level1"], output, model_args=None)
+    else:
+        Probe.kill_at = int(how)
+        evaluate(Probe(log), ["medstreambench_future_streaming"], output, model_args=None)
