@@ -7,7 +7,6 @@ import re
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
 import matplotlib
@@ -55,15 +54,6 @@ _DOCTYPE = re.compile(r"<!DOCTYPE[^>]*>\s*")
 _FILL = re.compile(r' fill="(#[0-9a-f]{6})"')
 
 
-@dataclass(frozen=True)
-class Drawing:
-    """A figure, its title, and its alternative text."""
-
-    figure: Figure
-    title: str
-    alt: str
-
-
 @contextmanager
 def drawing() -> Iterator[None]:
     """Our settings on top of matplotlib's defaults; the user's own are restored afterwards."""
@@ -85,14 +75,14 @@ def new_figure(title: str, height: float, width: float = WIDTH, lines: Sequence[
     return figure
 
 
-def save(drawn: Drawing, directory: Path, stem: str, formats: Sequence[str]) -> dict[str, str]:
+def save(figure: Figure, title: str, directory: Path, stem: str, formats: Sequence[str]) -> dict[str, str]:
     """Write ``stem`` in each format below ``directory``; return the relative paths by format."""
     written = {}
-    _lay_out(drawn.figure)
+    _lay_out(figure)
     for kind in formats:
         path = directory / f"{stem}.{kind}"
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(_bytes(drawn, kind))
+        path.write_bytes(_bytes(figure, title, kind))
         written[kind] = f"{stem}.{kind}"
     return written
 
@@ -112,18 +102,18 @@ def _lay_out(figure: Figure) -> None:
         axes.set_position((left, bottom, width, height))
 
 
-def _bytes(drawn: Drawing, kind: str) -> bytes:
+def _bytes(figure: Figure, title: str, kind: str) -> bytes:
     stream = io.BytesIO()
     if kind == "svg":
-        known = {"Title": drawn.title, "Creator": "medtasks", "Date": None, "Format": None, "Type": None}
-        drawn.figure.savefig(stream, format="svg", metadata=known)
+        known = {"Title": title, "Creator": "medtasks", "Date": None, "Format": None, "Type": None}
+        figure.savefig(stream, format="svg", metadata=known)
         return _themed(stream.getvalue().decode("utf-8")).encode("utf-8")
     if kind == "pdf":
-        dates = {"Title": drawn.title, "CreationDate": None, "ModDate": None}
-        drawn.figure.savefig(stream, format="pdf", metadata=dates)
+        dates = {"Title": title, "CreationDate": None, "ModDate": None}
+        figure.savefig(stream, format="pdf", metadata=dates)
     else:
         # a PNG cannot adapt to a dark page: dark text needs a light background
-        drawn.figure.savefig(stream, format="png", dpi=_DPI, facecolor=PAPER, metadata={"Software": None})
+        figure.savefig(stream, format="png", dpi=_DPI, facecolor=PAPER, metadata={"Software": None})
     return stream.getvalue()
 
 

@@ -20,9 +20,6 @@ them by those of `DARK`."""
 
 DARK = {INK: "#e9edf1", MUTED: "#a7b0ba", GRID: "#3b434c", PAPER: "#14181d"}
 
-SPAN = "#56b4e9"
-
-
 _EDGE: Drawn = {"markeredgecolor": INK, "markeredgewidth": 0.5}
 
 

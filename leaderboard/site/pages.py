@@ -24,10 +24,11 @@ from ..board import (
     RunFacts,
     Timeline,
 )
+from ..figures.plots import figures_of
 from ..numbers import UNIT_LABELS, direction, number
 from .cells import cell_view
 from .charts import charts, overview_charts
-from .figures import drawn_figures, share_bar, time_axis
+from .figures import heat_colour, look_number, plane_scale, radar_axes, radar_curve, share_bar, time_axis
 from .model_page import model_parts
 from .overview import all_models, not_comparable
 from .published import published_tables
@@ -117,7 +118,7 @@ def _overview(board: Board, downloads: Sequence[str]) -> dict[str, object]:
 def _benchmark(board: Board, benchmark: BenchmarkBoard, files: Mapping[str, Mapping[str, str]]) -> dict[str, object]:
     order = model_order(benchmark)
     on_page = [board.models[slug] for slug in sorted(order)]
-    figures = drawn_figures(board, benchmark)
+    figures = figures_of(board, benchmark)
     return {
         "benchmark": benchmark,
         "tables": benchmark_tables(board, benchmark),
@@ -189,10 +190,15 @@ def page_environment(
         cell_view=cell_view,
         column_view=column_view,
         direction=direction,
+        heat_colour=heat_colour,
         day=lambda created: created[:10] if _DAY.match(created) else created,
         difference_unit=_DIFFERENCES.__getitem__,
         letters=_letters,
+        look=look_number,
         number=number,
+        plane_scale=plane_scale,
+        radar_axes=radar_axes,
+        radar_curve=radar_curve,
         paper_link=paper_link,
         safe_link=safe_link,
         signature_parts=_signature_parts,

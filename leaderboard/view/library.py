@@ -176,6 +176,7 @@ def figure_files(board: Board) -> dict[tuple[str, str], dict[str, str]]:
         }
         for benchmark in board.benchmarks
         for plot in benchmark.plots
+        if plot.kind not in ("letters", "timeline")
     }
 
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from invented_runs import Invented, write_runs
 from medtasks.leaderboard.board import BenchmarkBoard, Board
+from medtasks.leaderboard.figures.plots import Plane, figures_of
 from medtasks.leaderboard.publish import publish
-from medtasks.leaderboard.site.figures import drawn_figures
 
 from medtasks.metrics.confidence import CONFIDENCE_NAMES
 
@@ -82,16 +82,17 @@ def test_the_reliability_table_has_accuracy_minus_confidence(benchmark: Benchmar
 
 
 def test_the_page_draws_accuracy_by_confidence_and_by_coverage(made: Board) -> None:
-    figures = drawn_figures(made, made.benchmarks[0])
+    figures = figures_of(made, made.benchmarks[0])
     for kind in ("reliability", "coverage"):
-        plane = figures[kind].plane
-        assert plane is not None
+        plane = figures[kind].shape
+        assert isinstance(plane, Plane)
         assert len(plane.curves) == 2
-        assert all(0 <= x <= 320 and 0 <= y <= 220 for curve in plane.curves for x, y, _ in curve.dots)
-    (sure,) = (curve for curve in figures["reliability"].plane.curves if "Sure" in curve.label)  # type: ignore[union-attr]
-    ((x, y, _),) = sure.dots
-    assert x > 300  # it is always sure
-    assert y > 220 - x  # and right less often, so below the diagonal
+        assert all(0 <= point.x <= 100 and 0 <= point.y <= 100 for point in plane.points)
+    reliability = figures["reliability"].shape
+    assert isinstance(reliability, Plane)
+    ((point,),) = (points for label, _, points in reliability.curves if "Sure" in label)
+    assert point.x > 94  # it is always sure
+    assert point.y < point.x  # and right less often, so below the diagonal
 
 
 def test_figures_latex_and_json_come_with_it(made: Board, site: Path) -> None:

@@ -18,7 +18,7 @@ from boards import board, hostile_board, large_board
 from matplotlib.figure import Figure
 from medtasks.leaderboard.board import BenchmarkBoard, Board, BoardPlot
 from medtasks.leaderboard.exports import write_exports
-from medtasks.leaderboard.figures.canvas import Drawing, drawing, save
+from medtasks.leaderboard.figures.canvas import drawing, save
 from medtasks.leaderboard.figures.draw import FigureFiles, draw_all
 from medtasks.leaderboard.figures.looks import DARK, LOOKS, distinct, short
 
@@ -27,10 +27,8 @@ KINDS = {
     "bars": ("series_mcq", "families"),
     "cost": ("pond_vqa", "cost"),
     "heatmap": ("pond_vqa", "class-ranks"),
-    "letters": ("series_mcq", "letters"),
     "paired": ("pond_vqa", "transformed"),
     "radar": ("pond_vqa", "classes"),
-    "timeline": ("stream_qa", "timelines"),
 }
 
 
@@ -77,7 +75,8 @@ def one_plot(key: tuple[str, str], made: Board | None = None, change: Callable[[
 
 
 def test_every_plot_is_drawn_and_every_kind_is_there(plain: Drawn) -> None:
-    plots = {(one.name, plot.name): plot for one in board().benchmarks for plot in one.plots}
+    tables = ("letters", "timeline")  # drawn in tables of the pages
+    plots = {(one.name, it.name): it for one in board().benchmarks for it in one.plots if it.kind not in tables}
     assert set(plain.figures) == set(plots)
     assert {plots[key].kind for key in KINDS.values()} == set(KINDS) == {one.kind for one in plots.values()}
 
@@ -123,7 +122,7 @@ def test_numbers_of_bars_are_those_of_the_board(plain: Drawn) -> None:
 @pytest.mark.parametrize("key", KINDS.values(), ids=KINDS)
 def test_the_alternative_text_says_kind_and_numbers(plain: Drawn, key: tuple[str, str]) -> None:
     alt = plain.figures[key].alt
-    assert re.match(r"(Bar charts?|Scatter plot|Heat map|Dumbbell chart|Radar chart|Timelines)", alt)
+    assert re.match(r"(Bar charts?|Scatter plot|Heat map|Dumbbell chart|Radar chart)", alt)
     assert re.search(r"\d", alt)
     assert "Aurora-VL 72B" in alt
 
@@ -201,28 +200,6 @@ def test_a_dumbbell_sets_per_cent_against_points(tmp_path: Path) -> None:
     assert found.texts(key).count("+12.5") == 5
     pair = "Level 1 (pond_vqa_level1) minus Level 1 (pond_vqa_transformed_level1)"
     assert f"{pair}: Aurora-VL 72B +12.5" in found.figures[key].alt
-
-
-def test_a_timeline_says_when_each_model_answered(plain: Drawn) -> None:
-    timeline = board().benchmarks[2].timelines[0]
-    first = min(one.time for one in timeline.rounds if one.positive and one.valid)
-    assert "clip-07-q3 (t* = 15.5 ± 3)" in plain.texts(KINDS["timeline"])
-    assert (
-        f"Aurora-VL 72B first positive at {first:g} with 1 of 8 rounds invalid" in plain.figures[KINDS["timeline"]].alt
-    )
-
-
-def test_letters_say_where_choice_and_truth_part(tmp_path: Path) -> None:
-    def change(benchmark: dict[str, Any]) -> None:
-        counts = {"task": "series_mcq_tel", "model": "aurora-8b", "gold": {"A": 5, "B": 5}}
-        benchmark["letters"] = ({**counts, "chosen": {"A": 9, "B": 0, "[none]": 1}},)
-
-    found = drawn(one_plot(KINDS["letters"], change=change), tmp_path)
-    assert (
-        "Aurora-VL 8B (series_mcq_tel): widest gap at B, chosen 0.0 %, right 50.0 %"
-        in found.figures[KINDS["letters"]].alt
-    )
-    assert {"A", "B", "[none]", "is right", "was chosen"} <= set(found.texts(KINDS["letters"]))
 
 
 def without(model: str, key: str) -> Callable[[dict[str, Any]], None]:
@@ -362,7 +339,7 @@ def test_odd_names_are_shown_as_they_are(tmp_path: Path) -> None:
 
 
 def test_hostile_text_is_text(tmp_path: Path) -> None:
-    for kind in ("heatmap", "letters", "timeline"):
+    for kind in ("bars", "heatmap", "radar"):
         found, key = drawn(one_plot(KINDS[kind], hostile_board()), tmp_path), KINDS[kind]
         root = ElementTree.fromstring(found.svg(key))
         assert {one.tag.removeprefix(SVG) for one in root.iter()} & {"script", "img", "foreignObject", "a"} == set()
@@ -382,14 +359,14 @@ def test_series_differ_without_colour() -> None:
 
 
 def test_a_demonstration_says_so(tmp_path: Path) -> None:
-    key = KINDS["timeline"]
+    key = KINDS["radar"]
     found = drawn(one_plot(key).model_copy(update={"demonstration": True}), tmp_path)
     assert "Miniature data: a demonstration, not a benchmark result." in found.texts(key)
     assert found.figures[key].alt.startswith("Miniature data: a demonstration")
 
 
 def test_formats(tmp_path: Path) -> None:
-    found = draw_all(one_plot(KINDS["timeline"]), tmp_path)[KINDS["timeline"]]
+    found = draw_all(one_plot(KINDS["radar"]), tmp_path)[KINDS["radar"]]
     begins = {one: (tmp_path / path).read_bytes()[:5] for one, path in found.files.items()}
     assert begins == {"svg": b"<?xml", "png": b"\x89PNG\r", "pdf": b"%PDF-"}
 
@@ -397,9 +374,9 @@ def test_formats(tmp_path: Path) -> None:
 def test_drawing_leaves_the_callers_settings_alone(tmp_path: Path) -> None:
     with matplotlib.rc_context({"font.size": 31, "svg.fonttype": "path", "axes.facecolor": "red"}):
         before = dict(matplotlib.rcParams)
-        found = drawn(one_plot(KINDS["timeline"]), tmp_path)
+        found = drawn(one_plot(KINDS["radar"]), tmp_path)
         assert dict(matplotlib.rcParams) == before
-    assert found.texts(KINDS["timeline"])
+    assert found.texts(KINDS["radar"])
 
 
 SCRIPT = """
@@ -446,7 +423,7 @@ def test_the_last_bit_of_a_position_changes_no_byte(tmp_path: Path) -> None:
         with drawing():
             figure = Figure()
             figure.add_axes((0.1, 0.1, 0.8, math.nextafter(0.8, towards))).barh([0], [1])
-            save(Drawing(figure, "Title", "Text"), tmp_path, "figure", ("svg",))
+            save(figure, "Title", tmp_path, "figure", ("svg",))
         return (tmp_path / "figure.svg").read_bytes()
 
     assert saved(0) == saved(1)

@@ -7,17 +7,26 @@ from itertools import pairwise
 import pytest
 from boards import board, hostile_board, large_board
 from medtasks.leaderboard.board import BenchmarkBoard, BoardPlot
+from medtasks.leaderboard.figures.plots import Blocks, Figure, Heat, Plane, Radar, figures_of
 from medtasks.leaderboard.numbers import shown
-from medtasks.leaderboard.site.figures import COLOURS, Drawn, drawn_figures, share_bar, time_axis
+from medtasks.leaderboard.site.figures import (
+    COLOURS,
+    heat_colour,
+    plane_scale,
+    radar_axes,
+    radar_curve,
+    share_bar,
+    time_axis,
+)
 from medtasks.leaderboard.site.pages import pages_of
 
 MADE = board()
 
 
-def of_kind(kind: str, ranks: bool = False) -> tuple[BenchmarkBoard, BoardPlot, Drawn]:
+def of_kind(kind: str, ranks: bool = False) -> tuple[BenchmarkBoard, BoardPlot, Figure]:
     """The first plot of the board of this kind that has values."""
     for benchmark in MADE.benchmarks:
-        drawn = drawn_figures(MADE, benchmark)
+        drawn = figures_of(MADE, benchmark)
         for plot in benchmark.plots:
             if plot.kind == kind and plot.ranks == ranks and plot.name in drawn:
                 return benchmark, plot, drawn[plot.name]
@@ -33,42 +42,43 @@ def test_every_plot_with_values_is_on_its_page_and_no_file_is_needed(made: objec
     pages = pages_of(made, {}, [])  # type: ignore[arg-type]
     for benchmark in made.benchmarks:  # type: ignore[attr-defined]
         text = pages[f"benchmark-{benchmark.name}.html"]()
-        for name in drawn_figures(made, benchmark):  # type: ignore[arg-type]
+        for name in figures_of(made, benchmark):  # type: ignore[arg-type]
             assert f'<figure id="figure-{name}"' in text
         assert "<img" not in text
 
 
 def test_bars_are_as_long_as_their_values() -> None:
     benchmark, plot, figure = of_kind("bars")
+    assert isinstance(figure.shape, Blocks)
     table = next(one for one in benchmark.tables if one.name == plot.table)
     columns = {column.key: column for column in table.columns}
-    for key, block in zip(plot.columns, figure.blocks, strict=True):
+    for key, block in zip(plot.columns, figure.shape.blocks, strict=True):
         values = sorted(row.cells[key].value or 0.0 for row in table.rows if key in row.cells)
-        lines = sorted((line for line in block.lines if line.width), key=lambda line: percent(line.width))
+        lines = sorted((line for line in block.lines if not line.missing), key=lambda line: line.values[0] or 0.0)
         assert [line.text.rstrip("*") for line in lines] == [shown(one, columns[key].unit) for one in values]
-        ratios = [percent(line.width) / value for line, value in zip(lines, values, strict=True) if value]
+        widths = [percent(block.axis.width(line.values[0] or 0.0)) for line in lines]
+        ratios = [width / value for width, value in zip(widths, values, strict=True) if value]
         assert ratios == pytest.approx([ratios[0]] * len(ratios), rel=1e-3)
 
 
 def test_both_ends_of_a_dumbbell_are_on_one_axis() -> None:
     benchmark, plot, figure = of_kind("paired")
+    assert isinstance(figure.shape, Blocks)
     table = next(one for one in benchmark.tables if one.name == plot.table)
     row = table.rows[0]
-    for key, other, block in zip(plot.columns, plot.against, figure.blocks, strict=True):
+    for key, other, block in zip(plot.columns, plot.against, figure.shape.blocks, strict=True):
         values = [row.cells[one].value if one in row.cells else None for one in (key, other)]
-        marks = block.lines[0].marks
-        if None in values:
-            assert marks is None
-            continue
-        assert marks is not None
-        places = [percent(mark) - percent(block.zero) for mark in marks]
-        assert places[0] * values[1] == pytest.approx(places[1] * values[0], rel=1e-2)  # type: ignore[operator]
+        line = block.lines[0]
+        assert len(line.missing) == values.count(None)
+        if not line.missing:
+            places = [percent(block.axis.place(one or 0.0)) - percent(block.axis.place(0.0)) for one in line.values]
+            assert places[0] * values[1] == pytest.approx(places[1] * values[0], rel=1e-2)  # type: ignore[operator]
 
 
 def test_the_best_rank_has_the_lightest_colour() -> None:
     _, _, figure = of_kind("heatmap", ranks=True)
-    assert figure.heat is not None
-    cells = {(float(text), colour) for _, row in figure.heat.rows for text, colour in row if colour is not None}
+    assert isinstance(figure.shape, Heat)
+    cells = {(float(text), heat_colour(good)) for _, row in figure.shape.rows for text, good in row if good is not None}
     assert (0.0, COLOURS - 1) in cells
     assert (1.0, 0) in cells
     for (_, darker), (_, lighter) in pairwise(sorted(cells, reverse=True)):
@@ -77,18 +87,24 @@ def test_the_best_rank_has_the_lightest_colour() -> None:
 
 def test_points_are_within_the_plane() -> None:
     _, _, figure = of_kind("cost")
-    assert figure.plane is not None
-    dots = [dot for curve in figure.plane.curves for dot in curve.dots]
-    assert len(dots) == len(figure.plane.curves) > 0
-    assert all(0 <= x <= 320 and 0 <= y <= 220 and radius > 0 for x, y, radius in dots)
+    assert isinstance(figure.shape, Plane)
+    points, scale = figure.shape.points, plane_scale(figure.shape)
+    assert len(points) == len(figure.shape.curves) > 0
+    assert all(0 <= scale.x(one.x) <= 320 and 0 <= scale.y(one.y) <= 220 and one.radius > 0 for one in points)
+    assert all(0 <= scale.x(value) <= 320 for value, _ in scale.across_ticks)
 
 
 def test_a_radar_has_an_axis_for_each_column() -> None:
     _, plot, figure = of_kind("radar")
-    assert figure.radar is not None
-    assert len(figure.radar.axes) == len(plot.columns)
-    first = figure.radar.axes[0]
-    assert (first[0], first[1]) == (0.0, -140.0)  # upwards
+    assert isinstance(figure.shape, Radar)
+    axes = radar_axes(figure.shape)
+    assert len(axes) == len(plot.columns)
+    assert axes[0][:2] == (0.0, -140.0)  # upwards
+    full = tuple(figure.shape.rim for _ in axes)
+    path, dots = radar_curve(figure.shape, (None, *full[1:]))
+    assert dots == [(x, y) for x, y, *_ in axes[1:]]
+    assert path.count("M") == 1  # a missing value is a gap: neither the first nor the last point is joined across it
+    assert path.count("L") == len(axes) - 2
 
 
 def test_rounds_lie_in_the_order_of_their_times() -> None:

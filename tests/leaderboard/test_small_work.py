@@ -14,7 +14,7 @@ import pytest
 from invented_runs import MODELS, write_run_of
 from matplotlib.figure import Figure
 from medtasks.leaderboard import collect, publish
-from medtasks.leaderboard.site.figures import drawn_figures
+from medtasks.leaderboard.figures.plots import figures_of
 from medtasks.leaderboard.view.library import figure_files, read_library
 
 from medtasks.results import samples as sample_lines
@@ -167,7 +167,7 @@ def test_the_view_makes_a_page_when_it_is_asked_for(
         assert operations.counts["figures"] == 0
         assert "<h1>MI-CXR</h1>" in library.pages["benchmark-mi_cxr.html"]()
         assert operations.counts["figures"] == 0
-        drawn = drawn_figures(library.board, library.board.benchmarks[0])
+        drawn = figures_of(library.board, library.board.benchmarks[0])
         found = library.figure(figure_files(library.board)["mi_cxr", next(iter(drawn))]["svg"])
     assert found is not None
     assert found.startswith(b"<?xml")
