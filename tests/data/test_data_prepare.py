@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from PIL import Image
 
 from medtasks.benchmarks.documents import task_documents
 from medtasks.benchmarks.kvasir_vqa_x1.prepare import prepare_kvasir
+from medtasks.benchmarks.med_cmr.prepare import prepare_med_cmr
 from medtasks.benchmarks.mi_cxr.prepare import prepare_mi_cxr
 from medtasks.data.prepared import open_directory
 from medtasks.errors import DataError, MediaError, MedtasksError
@@ -241,6 +243,7 @@ def test_parquet_with_embedded_pictures(tmp_path: Path) -> None:
     assert prepared.media_path("img0.jpg").read_bytes() == embedded("img0")["bytes"]
 
 
-def test_without_the_hub_one_sentence_says_how_to_go_on(tmp_path: Path) -> None:
+@pytest.mark.parametrize("prepare", [prepare_kvasir, prepare_med_cmr])
+def test_without_the_hub_one_sentence_says_how_to_go_on(prepare: Callable[..., object], tmp_path: Path) -> None:
     with pytest.raises(DataError, match="copy the dataset here and give it with --source"):
-        prepare_kvasir("hub", tmp_path / "out")
+        prepare("hub", tmp_path / "out")

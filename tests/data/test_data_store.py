@@ -60,15 +60,6 @@ def test_a_broken_manifest_is_one_sentence(tmp_path: Path) -> None:
         open_directory(tmp_path / "out")
 
 
-def test_old_data_serve_when_their_successor_was_killed_at_the_last_step(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("MEDTASKS_DATA", str(tmp_path))
-    prepare_kvasir(str(write_kvasir(tmp_path / "source", ROWS)))
-    (tmp_path / "kvasir_vqa_x1").rename(tmp_path / ".kvasir_vqa_x1.aside")
-    assert len(open_prepared("kvasir_vqa_x1").records()) == 4
-
-
 def test_a_torn_progress_file_costs_a_second_look_and_nothing_else(tmp_path: Path) -> None:
     source = str(write_kvasir(tmp_path / "source", ROWS))
     expected = prepare_kvasir(source, tmp_path / "other").manifest.fingerprint

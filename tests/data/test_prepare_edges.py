@@ -103,11 +103,6 @@ def test_a_named_pipe_in_place_of_a_video_is_one_record_less(tmp_path: Path) -> 
     assert (manifest.counts.rows, manifest.excluded_samples) == (1, ("pipe",))
 
 
-def test_a_device_in_place_of_a_file_is_one_sentence(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=r"/dev/zero: cannot be read .a device, expected a regular file"):
-        prepare_mi_cxr([Path("/dev/zero")], tmp_path, tmp_path / "out")
-
-
 def test_metadata_that_are_not_utf8_do_not_hide_a_video(tmp_path: Path) -> None:
     path = write_video(tmp_path / "v.mkv", list(range(0, 5_000, 500)))
     whole = read_index(path)

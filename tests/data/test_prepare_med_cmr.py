@@ -98,11 +98,6 @@ def test_the_hub_gives_the_archive_at_its_revision(
     assert (prepared.manifest.source.kind, prepared.manifest.source.revision) == ("hub", asked[0][2])
 
 
-def test_without_the_hub_the_way_by_hand_is_said(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=r"Med-CMR: dataset\.zip cannot be fetched from the hub .* --source"):
-        prepare_med_cmr("hub", tmp_path / "out")
-
-
 def test_repeated_indices_and_odd_rows_are_reported(tmp_path: Path, folder: Path) -> None:
     prepared = prepare_med_cmr(str(folder), tmp_path / "out")
     manifest = prepared.manifest
@@ -144,13 +139,6 @@ def test_missing_images_are_listed_or_excluded_when_allowed(tmp_path: Path, fold
     assert prepared.manifest.excluded_samples == ("mcq-7#2", "mcq-8")
 
 
-def test_images_that_the_archive_lacks_are_listed(tmp_path: Path, folder: Path) -> None:
-    (folder / "dataset" / "imgs" / "two.png").unlink()
-    archive = zipped(folder, tmp_path / "dataset.zip")
-    with pytest.raises(MediaError, match=r"two\.png"):
-        prepare_med_cmr(str(archive), tmp_path / "out", allow_other_archive=True)
-
-
 @pytest.mark.parametrize(
     ("source", "error", "said"),
     [
@@ -162,13 +150,6 @@ def test_what_is_no_source_is_refused(tmp_path: Path, source: str, error: type[E
     (tmp_path / "empty").mkdir()
     with pytest.raises(error, match=said):
         prepare_med_cmr(str(tmp_path / source), tmp_path / "out")
-
-
-def test_a_broken_row_names_file_and_row(tmp_path: Path) -> None:
-    write(tmp_path / "source", [*MCQ, med_cmr_row(answer="F")])
-    with pytest.raises(DataError, match=r"cmed\.copy\.mcq_cate\.cleaned\.json, row 5: field `answer` is 'F'"):
-        prepare_med_cmr(str(tmp_path / "source"), tmp_path / "out")
-    assert not (tmp_path / "out").exists()
 
 
 def test_another_source_leaves_no_picture_of_the_first_behind(tmp_path: Path, folder: Path) -> None:

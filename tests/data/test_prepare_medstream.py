@@ -230,8 +230,3 @@ def test_data_without_any_medium_are_refused_with_the_counts(tmp_path: Path, med
     with pytest.raises(DataError, match=r"no record is left: 1 missing_media; check --media"):
         prepare(tmp_path, media, {"cholec80": [at("gone.mp4", "gone")]})
     assert not (tmp_path / "out").exists()
-
-
-def test_a_broken_record_names_file_line_and_record(tmp_path: Path, media: Path) -> None:
-    with pytest.raises(DataError, match=r"cholec80\.jsonl, line \d\d, record bad: field `query_time` is 'soon'"):
-        prepare(tmp_path, media, {"cholec80": [GOOD, at("v (1) [a].mp4", "bad", query_time="soon")]})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from intervals import cluster_bootstrap
-from medtasks.adapters.policies import Question, make_policy
 from medtasks.leaderboard.strip import strip_run
+from variant_runs import FAILURE, plain, policy, run_of, scores_of, values
 
 from medtasks.benchmarks import variants
 from medtasks.benchmarks.base import SampleView, Value
@@ -26,14 +26,7 @@ from medtasks.metrics.registry import get_metric
 from medtasks.metrics.variants import half_of, prompt_statistics
 from medtasks.prompts import template_path
 from medtasks.registry import get_benchmark
-from medtasks.results.folder import write_run
-from medtasks.results.replies import Reply
 from medtasks.results.rescore import rescore
-from medtasks.results.run import AskedTask, collect_run, finish_run
-from medtasks.results.samples import Sample
-from medtasks.results.scored import Answered, scored_samples
-from medtasks.results.scores import Scores
-from medtasks.results.scoring import score_samples
 from medtasks.spec import leaf_tasks, load_spec
 from medtasks.task_model import MOST_PROMPTS, prompt_metrics
 
@@ -45,34 +38,8 @@ FAMILIES = [
     "kvasir_vqa_x1_prompts",
 ]
 TASKS = [leaf for family in FAMILIES for leaf in leaf_tasks(family)]
-FAILURE = Reply.failure("the server is gone")
 OVER = ("worst_prompt", "best_prompt", "prompt_spread")
 HALVES = (0, 1)
-
-
-def plain(task: str) -> dict[str, dict[str, Any]]:
-    return {one["sample_id"]: one for one in task_documents(str(load_spec(task).metadata.compare_with))}
-
-
-def samples_of(task: str, reply: Callable[[dict[str, Any]], str | Reply], documents: Any = None) -> list[Sample]:
-    made = task_documents(task) if documents is None else documents
-    replies = [one if isinstance(one := reply(document), Reply) else Reply(one) for document in made]
-    pairs = zip(made, replies, strict=True)
-    return scored_samples(load_spec(task), [Answered(document, (one,)) for document, one in pairs])
-
-
-def scores_of(task: str, reply: Callable[[dict[str, Any]], str | Reply], documents: Any = None) -> Scores:
-    benchmark = get_benchmark(load_spec(task).metadata.benchmark)
-    return score_samples(samples_of(task, reply, documents), benchmark, resamples=50)
-
-
-def values(scores: Scores) -> dict[str, float | None]:
-    return {name: score.value for name, score in scores.metrics.items()}
-
-
-def policy(name: str, **options: Any) -> Callable[[dict[str, Any]], str]:
-    asked = make_policy(name, **options)
-    return lambda document: asked(Question.of(document, document["sample_id"], ("no", "yes")))
 
 
 # --- documents and hashes ---
@@ -404,18 +371,6 @@ def by_question(documents: Sequence[dict[str, Any]]) -> dict[str, list[dict[str,
     for one in documents:
         found.setdefault(one["prompt_of"], []).append(one)
     return found
-
-
-def run_of(folder: Path, reply: Callable[[dict[str, Any]], str], groups: Sequence[str]) -> Any:
-    members = {group: leaf_tasks(group) for group in groups}
-    tasks = []
-    for task in itertools.chain.from_iterable(members.values()):
-        documents = task_documents(task)
-        answered = [Answered(one, (Reply(reply(one)),), "?", "0") for one in documents]
-        tasks.append(AskedTask(load_spec(task), {}, len(documents), answered))
-    record = finish_run(collect_run(tasks, members, {"model": "m"}), {}, None, created="2026-11-22T00:00:00+00:00")
-    write_run(folder, record)
-    return record
 
 
 OPEN_ANSWERS = pytest.param(("kvasir_vqa_x1_prompts",), marks=pytest.mark.slow)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,8 +14,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from intervals import cluster_bootstrap
-from medtasks.adapters.policies import Question, make_policy
 from medtasks.leaderboard.strip import strip_run
+from variant_runs import FAILURE, plain, policy, run_of, samples_of, scores_of, values
 
 from medtasks.benchmarks.base import SampleView, Value
 from medtasks.benchmarks.documents import task_documents, task_rows
@@ -25,14 +25,9 @@ from medtasks.importers.run import score_predictions
 from medtasks.metrics.base import MeanMetric
 from medtasks.metrics.variants import letter_preference, letter_statistics, preference_of_letter
 from medtasks.registry import get_benchmark
-from medtasks.results.folder import write_run
-from medtasks.results.replies import Reply
 from medtasks.results.rescore import rescore
-from medtasks.results.run import AskedTask, collect_run, finish_run
 from medtasks.results.samples import Sample
-from medtasks.results.scored import Answered, scored_samples
-from medtasks.results.scores import RotatedLetters, Scores
-from medtasks.results.scoring import score_samples
+from medtasks.results.scores import RotatedLetters
 from medtasks.spec import leaf_tasks, load_spec
 from medtasks.task_model import OptionOrder
 
@@ -42,38 +37,11 @@ ICR = "mi_cxr_icr_circular"
 FAMILIES = ["mi_cxr_circular", "mi_cxr_icr_variant_circular", "med_cmr_mcq_circular", "medstreambench_circular"]
 TASKS = [leaf for family in FAMILIES for leaf in leaf_tasks(family)]
 MAIN = {"medstreambench": "content"}
-FAILURE = Reply.failure("the server is gone")
-
-
-def plain(task: str) -> dict[str, dict[str, Any]]:
-    return {one["sample_id"]: one for one in task_documents(str(load_spec(task).metadata.compare_with))}
 
 
 def rotated(task: str, options: OptionOrder) -> list[dict[str, Any]]:
     """The documents of ``task`` with other ``metadata.options``."""
     return varied_rows(task, load_spec(task).metadata.model_copy(update={"options": options})).documents()
-
-
-def samples_of(task: str, reply: Callable[[dict[str, Any]], str | Reply], documents: Any = None) -> list[Sample]:
-    made = task_documents(task) if documents is None else documents
-    replies = [one if isinstance(one := reply(document), Reply) else Reply(one) for document in made]
-    pairs = zip(made, replies, strict=True)
-    return scored_samples(load_spec(task), [Answered(document, (one,)) for document, one in pairs])
-
-
-def scores_of(task: str, reply: Callable[[dict[str, Any]], str | Reply], documents: Any = None) -> Scores:
-    return score_samples(
-        samples_of(task, reply, documents), get_benchmark(load_spec(task).metadata.benchmark), resamples=50
-    )
-
-
-def values(scores: Scores) -> dict[str, float | None]:
-    return {name: score.value for name, score in scores.metrics.items()}
-
-
-def policy(name: str, **options: Any) -> Callable[[dict[str, Any]], str]:
-    asked = make_policy(name, **options)
-    return lambda document: asked(Question.of(document, document["sample_id"], ()))
 
 
 # --- documents ---
@@ -387,22 +355,8 @@ def test_rotations_of_a_question_are_one_item_of_its_cluster() -> None:
 # --- a run: group, comparison with the plain task, rescoring, strip ---
 
 
-def run_of(
-    folder: Path, reply: Callable[[dict[str, Any]], str], groups: Sequence[str] = ("mi_cxr", "mi_cxr_circular")
-) -> Any:
-    members = {group: leaf_tasks(group) for group in groups}
-    tasks = []
-    for task in itertools.chain.from_iterable(members.values()):
-        documents = task_documents(task)
-        answered = [Answered(one, (Reply(reply(one)),), "?", "0") for one in documents]
-        tasks.append(AskedTask(load_spec(task), {}, len(documents), answered))
-    record = finish_run(collect_run(tasks, members, {"model": "m"}), {}, None, created="2026-11-22T00:00:00+00:00")
-    write_run(folder, record)
-    return record
-
-
 def test_a_run_is_pooled_compared_rescored_and_stripped(tmp_path: Path) -> None:
-    record = run_of(tmp_path / "run", policy("noisy_oracle", seed=3))
+    record = run_of(tmp_path / "run", policy("noisy_oracle", seed=3), ("mi_cxr", "mi_cxr_circular"))
     group = record.groups["mi_cxr_circular"]
     right = [
         all(one.filtered == one.target for one in rotations_)
