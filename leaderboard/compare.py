@@ -10,7 +10,6 @@ import numpy as np
 
 from medtasks.errors import DataError, UsageError
 from medtasks.results.column import without_value
-from medtasks.results.folder import RunRecord, read_run
 from medtasks.results.paired import compare_statistics
 from medtasks.results.signature import differences
 from medtasks.stats.student import detectable_difference
@@ -21,7 +20,6 @@ from .collect import NO_RUN, collect
 from .columns import unit_of
 from .digest import Digest, Entry
 from .pairs import pair_of, with_holm
-from .reading import digest_record
 
 
 @dataclass(frozen=True)
@@ -55,17 +53,15 @@ class Comparison:
     lines: tuple[Line, ...]
 
 
-def read_one(folder: Path, task: str | None = None, cache: Path | None = None) -> Digest:
-    """The single run in ``folder``, which is or contains a result directory; with ``task``, only that is scored.
+def read_one(folder: Path, cache: Path | None = None) -> Digest:
+    """The single run in ``folder``, which is or contains a result directory.
 
     ``cache`` is the directory of cached digests (`medtasks.leaderboard.collect`).
 
     Raises:
-        UsageError: ``folder`` is not a directory or does not contain one run, or the run has no such task.
+        UsageError: ``folder`` is not a directory or does not contain one run.
         DataError: the run cannot be read.
     """
-    if task is not None and (folder / "manifest.json").is_file():
-        return _read_task(folder, task)
     digests, refused = collect([folder], cache)
     if len(digests) > 1:
         names = first_names((digest.facts.folder for digest in digests), 5)
@@ -74,22 +70,6 @@ def read_one(folder: Path, task: str | None = None, cache: Path | None = None) -
         return digests[0]
     reason = refused[0].reason
     raise (UsageError if reason == NO_RUN else DataError)(f"{folder}: {reason.rstrip('.')}.")
-
-
-def _read_task(folder: Path, task: str) -> Digest:
-    manifest, samples = read_run(folder)
-    known = {**manifest.groups, **{name: (name,) for name in manifest.tasks}}
-    if task not in known:
-        raise UsageError(f"--task {task}: {folder} has no such task; it has {first_names(known, 12) or 'none'}.")
-    leaves = [leaf for leaf in manifest.tasks if leaf in known[task]]
-    part = manifest.model_copy(
-        update={
-            "tasks": {leaf: manifest.tasks[leaf] for leaf in leaves},
-            "groups": {name: members for name, members in manifest.groups.items() if name == task},
-        }
-    )
-    kept = {leaf: members for leaf, members in samples.items() if leaf in leaves}
-    return digest_record(RunRecord(part, kept, {}, {}), folder.resolve().name, "")
 
 
 def compare_runs(

@@ -7,9 +7,8 @@ import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict
-
 from medtasks.rubrics.scales import Aspect, Rubric
+from medtasks.schema import Frozen
 from medtasks.stats.agreement import (
     Ratings,
     Statistic,
@@ -30,11 +29,7 @@ COLUMNS = ("aspect", "raters", "measure", "units", "value", "interval")
 """Headings of `rows`."""
 
 
-class _Frozen(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class Coefficient(_Frozen):
+class Coefficient(Frozen):
     """One measure of agreement: ``value`` and its interval, or None and the ``reason``."""
 
     value: float | None
@@ -44,7 +39,7 @@ class Coefficient(_Frozen):
     reason: str | None = None
 
 
-class PairAgreement(_Frozen):
+class PairAgreement(Frozen):
     """Two raters on the ``units`` that both rated.
 
     ``raw`` is the share of units with the same score, ``kappa`` Cohen's. Only scales of more than two scores have
@@ -60,7 +55,7 @@ class PairAgreement(_Frozen):
     spearman: Coefficient | None = None
 
 
-class AspectAgreement(_Frozen):
+class AspectAgreement(Frozen):
     """All raters on one aspect; if ``aspect`` is None, every aspect of every sample is a separate item.
 
     ``fleiss`` is computed over the units that all rated, ``alpha`` (Krippendorff's, on ``level``) over those that at
@@ -74,7 +69,7 @@ class AspectAgreement(_Frozen):
     alpha: Coefficient
 
 
-class AgreementReport(_Frozen):
+class AgreementReport(Frozen):
     """Agreement per aspect, and ``pooled`` for a rubric whose aspects vary by sample; percentile intervals."""
 
     rubric: str

@@ -7,7 +7,7 @@ column per aspect. Both may have the columns ``rater`` and ``task``.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ from medtasks.data.sources import read_csv_rows
 from medtasks.errors import DataError
 from medtasks.rubrics.rubric import aspects_of
 from medtasks.rubrics.scales import Aspect, Rubric
+from medtasks.text import first_names
 
 HUMAN = "human"
 """The rater of rows without one."""
@@ -176,6 +177,5 @@ def _score(label: _Label, aspect: Aspect) -> int:
     return int(written[1])
 
 
-def _list(names: Sequence[str]) -> str:
-    shown = ", ".join(repr(name[:SHOWN]) for name in names[:12])
-    return shown + (f" and {len(names) - 12} more" if len(names) > 12 else "")
+def _list(names: Iterable[str]) -> str:
+    return first_names((repr(name[:SHOWN]) for name in names), 12)

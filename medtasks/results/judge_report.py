@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Iterator
-from typing import Any
 
 from medtasks.files import canonical_json
 from medtasks.judge.client import Spent
@@ -13,7 +12,6 @@ from medtasks.judge.pipeline import REPAIR
 from medtasks.judge.settings import STUB, JudgeConfig
 from medtasks.judge.store import VerdictStore
 from medtasks.results.judge_run import Judged, Outcome
-from medtasks.results.samples import Sample
 from medtasks.text import first_names, printable
 
 EVERY = 30.0  # seconds
@@ -88,27 +86,18 @@ def exported_lines(judged: Judged, store: VerdictStore) -> Iterator[str]:
     sources = {name: (facts, judged.samples) for name, facts in judged.facts.items()}
     sources |= {name: (outcome.facts, outcome.samples) for name, outcome in judged.outcomes.items()}
     for rubric, (facts, samples) in sorted(sources.items()):
-        for task in facts.tasks:
-            for sample in samples[task]:
-                yield from _sample_lines(rubric, task, sample, store)
-
-
-def _sample_lines(rubric: str, task: str, sample: Sample, store: VerdictStore) -> Iterator[str]:
-    for number, response in enumerate(sample.verdicts.get(rubric, ())):
-        for judge, entry in sorted(response.judges.items()):
-            line = {
-                "rubric": rubric,
-                "task": task,
-                "sample_id": sample.sample_id,
-                "repeat": number,
-                "judge": judge,
-                **entry.model_dump(mode="json"),
-                **_stored_texts(entry.key, store),
-            }
-            yield canonical_json(line)
-
-
-def _stored_texts(key: str | None, store: VerdictStore) -> dict[str, Any]:
-    """The stored prompt and raw answers for one question."""
-    stored = [] if key is None else [*store.get([key, key + REPAIR]).values()]
-    return {"prompt": stored[0].prompt if stored else None, "answers": [one.answer for one in stored]}
+        for task, sample in ((name, one) for name in facts.tasks for one in samples[name]):
+            for number, response in enumerate(sample.verdicts.get(rubric, ())):
+                for judge, entry in sorted(response.judges.items()):
+                    stored = [] if entry.key is None else [*store.get([entry.key, entry.key + REPAIR]).values()]
+                    line = {
+                        "rubric": rubric,
+                        "task": task,
+                        "sample_id": sample.sample_id,
+                        "repeat": number,
+                        "judge": judge,
+                        **entry.model_dump(mode="json"),
+                        "prompt": stored[0].prompt if stored else None,
+                        "answers": [one.answer for one in stored],
+                    }
+                    yield canonical_json(line)

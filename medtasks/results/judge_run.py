@@ -190,15 +190,28 @@ def judge_all(
                 with rare_garbage_collection():
                     verdicts = asyncio.run(_ask(questions, rubric, clients, store, progress))
                 with without_garbage_collection():
-                    outcome = _outcome(judged, questions, verdicts, rubric, tasks, config, warnings, labels, store)
+                    responses = combined_responses(rubric, config.combine, questions, verdicts)
+                    facts = rubric_facts(
+                        rubric,
+                        tasks,
+                        _identities(rubric, config),
+                        responses,
+                        verdicts,
+                        rule=config.combine,
+                        threshold=config.threshold,
+                        warnings=warnings,
+                        agreement=agreement_of(rubric, questions, verdicts, labels.ratings if labels else {}),
+                    )
+                    scored = with_verdicts(judged.samples, responses, judged.facts, facts)
+                    problems = _problems(verdicts, config.judges, store)
             except MedtasksError as error:
                 judged.failed[rubric.name] = error
                 continue
-            judged.outcomes[rubric.name] = outcome
-            if outcome.facts.asked and not any(given.valid for given in verdicts.values()):
-                judged.failed[rubric.name] = _nothing_judged(outcome)
+            judged.outcomes[rubric.name] = Outcome(scored, facts, verdicts, problems, labels)
+            if facts.asked and not any(given.valid for given in verdicts.values()):
+                judged.failed[rubric.name] = _nothing_judged(facts, problems)
             else:
-                judged.samples, judged.facts[rubric.name] = outcome.samples, outcome.facts
+                judged.samples, judged.facts[rubric.name] = scored, facts
     return judged
 
 
@@ -241,12 +254,11 @@ def _labels(path: Path, rubric: Rubric, samples: Samples) -> HumanLabels:
     return read_labels(path, rubric, documents)
 
 
-def _nothing_judged(outcome: Outcome) -> MedtasksError:
-    facts = outcome.facts
+def _nothing_judged(facts: RubricFacts, problems: Sequence[str]) -> MedtasksError:
     reasons = "; ".join(f"{count:,} × {reason}" for reason, count in Counter(facts.unjudged).most_common(3))
     sentences = [
         f"rubric {facts.rubric.name}: not one of {facts.asked:,} responses was judged ({reasons})",
-        *outcome.problems,
+        *problems,
         "Its scores were not changed, and the answers received are kept in the verdict store",
     ]
     return MedtasksError(". ".join(one.rstrip(".") for one in sentences) + ".")
@@ -295,34 +307,6 @@ async def _ask(
         for judge, client in clients.items()
     ]
     return dict(zip(clients, await all_or_none(asking), strict=True))
-
-
-def _outcome(
-    judged: Judged,
-    questions: Sequence[Question],
-    verdicts: dict[str, Verdicts],
-    rubric: Rubric,
-    tasks: tuple[str, ...],
-    config: JudgeConfig,
-    warnings: tuple[str, ...],
-    labels: HumanLabels | None,
-    store: VerdictStore,
-) -> Outcome:
-    """What the verdicts of all judges come to under one rubric."""
-    responses = combined_responses(rubric, config.combine, questions, verdicts)
-    facts = rubric_facts(
-        rubric,
-        tasks,
-        _identities(rubric, config),
-        responses,
-        verdicts,
-        rule=config.combine,
-        threshold=config.threshold,
-        warnings=warnings,
-        agreement=agreement_of(rubric, questions, verdicts, {} if labels is None else labels.ratings),
-    )
-    scored = with_verdicts(judged.samples, responses, judged.facts, facts)
-    return Outcome(scored, facts, verdicts, _problems(verdicts, config.judges, store), labels)
 
 
 def _problems(

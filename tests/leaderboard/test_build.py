@@ -225,3 +225,10 @@ def test_an_empty_board_is_a_board() -> None:
     made = board()
     assert (made.benchmarks, made.models, made.latest) == ((), {}, None)
     assert len(CLUSTERS) == 240
+
+
+def test_one_comparable_model_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    report(board(GOOD), tmp_path)
+    first, last = capsys.readouterr().out.splitlines()
+    assert first.startswith("  lab/good is the only model with a comparable result (MI-CXR: ")
+    assert last == f"1 run of 1 model: {tmp_path / 'index.html'}"
