@@ -25,17 +25,17 @@ from .board import (
 )
 from .columns import board_columns
 from .confidence import ConfidenceSection
-from .digest import Digest
 from .media_gain import MediaGain
 from .prompt_ranks import prompt_ranks
 from .rankings import rank_models
 from .reference import load_reference, place_of, published_rows
+from .scored_run import ScoredRun
 from .standings import Standing, Standings, on_common_items
 from .tables import Tables, held_chance, held_groups, is_incomplete, without_empty
 from .usage import SECONDS, Prices, plotted, used_by
 
 
-def is_shown(card: Card, digests: Iterable[Digest]) -> bool:
+def is_shown(card: Card, digests: Iterable[ScoredRun]) -> bool:
     """Whether any run has a score of the layout's benchmark, or of another track in its columns."""
     tasks = {column.task for column in card_columns(card)}
     entries = (entry for digest in digests for entry in digest.entries.values())
@@ -44,7 +44,7 @@ def is_shown(card: Card, digests: Iterable[Digest]) -> bool:
 
 def benchmark_board(
     card: Card,
-    digests: Sequence[Digest],
+    digests: Sequence[ScoredRun],
     standings: Standings,
     *,
     published: bool,
@@ -60,7 +60,7 @@ def benchmark_board(
 
 class _Filling:
     def __init__(
-        self, card: Card, digests: Sequence[Digest], standings: Standings, published: bool, prices: Prices
+        self, card: Card, digests: Sequence[ScoredRun], standings: Standings, published: bool, prices: Prices
     ) -> None:
         self._card = card
         self._digests = digests
@@ -267,7 +267,7 @@ def _order(rankings: Sequence[Ranking]) -> dict[str, tuple[float, ...]]:
     return {model: tuple(one.get(model, float("inf")) for one in ranks) for model in models}
 
 
-def _reasons(waiting: dict[str, Digest], column: BoardColumn) -> dict[str, str]:
+def _reasons(waiting: dict[str, ScoredRun], column: BoardColumn) -> dict[str, str]:
     return {model: _score(digest, column).reason or "no value" for model, digest in waiting.items()}
 
 
@@ -281,7 +281,7 @@ def _incomplete(standing: Standing, column: BoardColumn) -> dict[str, str]:
     return found
 
 
-def _score(digest: Digest, column: BoardColumn) -> MetricScore:
+def _score(digest: ScoredRun, column: BoardColumn) -> MetricScore:
     found: MetricScore = digest.entries[column.task].scores.metrics[column.metric]
     return found
 

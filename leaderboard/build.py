@@ -10,10 +10,10 @@ from medtasks.stats.bootstrap import CONFIDENCE
 
 from .benchmark_board import benchmark_board, is_shown
 from .board import BenchmarkBoard, Board, ModelFacts, Refused, RunFacts
-from .digest import Digest
 from .models import Models, distinct_names, model_facts
 from .over_models import with_models
 from .pairs import SEED
+from .scored_run import ScoredRun
 from .standings import Standings, same_responses
 from .usage import Prices, cost_of
 
@@ -21,7 +21,7 @@ RESAMPLES = 1000
 
 
 def build_board(
-    digests: Iterable[Digest],
+    digests: Iterable[ScoredRun],
     refused: Iterable[Refused] = (),
     *,
     title: str,
@@ -73,7 +73,7 @@ def build_board(
     )
 
 
-def _models(runs: Sequence[Digest], models: Models | None) -> dict[str, ModelFacts]:
+def _models(runs: Sequence[ScoredRun], models: Models | None) -> dict[str, ModelFacts]:
     """Models by slug, with distinct names; facts are from the newest run, training data from all."""
     found: dict[str, ModelFacts] = {}
     for digest in runs:
@@ -86,7 +86,7 @@ def _models(runs: Sequence[Digest], models: Models | None) -> dict[str, ModelFac
 
 
 def _runs(
-    runs: Sequence[Digest], standings: Standings, boards: Sequence[BenchmarkBoard], prices: Prices
+    runs: Sequence[ScoredRun], standings: Standings, boards: Sequence[BenchmarkBoard], prices: Prices
 ) -> list[RunFacts]:
     """Every run, sorted, with its cost and notes on what is not shown."""
     tables = [table for board in boards for table in board.tables]

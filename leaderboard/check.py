@@ -16,8 +16,7 @@ from .check_files import Patterns, check_beside, check_files, secret_patterns
 from .check_rules import MOST, Asked, Submission, problem
 from .check_run import check_learned, check_run
 from .collect import find_everything, find_runs
-from .digest import Digest
-from .reading import digest_run
+from .scored_run import ScoredRun, scored_run
 from .standings import released_share, same_responses
 
 COVERAGE = 0.95
@@ -64,7 +63,7 @@ def check_results(
     secrets = secret_patterns(os.environ if environment is None else environment)
     folders = find_runs(paths)
     findings = list(_around(paths, folders, secrets, asked))
-    runs: dict[Path, Digest] = {}
+    runs: dict[Path, ScoredRun] = {}
     for number, folder in enumerate(folders):
         if progress is not None:
             progress(number, len(folders))
@@ -78,11 +77,11 @@ def check_results(
     return CheckReport(tuple(str(folder) for folder in folders), tuple(findings))
 
 
-def _checked(folder: Path, asked: Asked, rescore: bool, secrets: Patterns) -> tuple[Digest | None, list[Finding]]:
+def _checked(folder: Path, asked: Asked, rescore: bool, secrets: Patterns) -> tuple[ScoredRun | None, list[Finding]]:
     """The digest (None if the directory cannot be read) and all findings; never raises."""
     try:
         manifest, samples = read_run(folder)
-        run = Submission(folder, manifest, samples, digest_run(folder))
+        run = Submission(folder, manifest, samples, scored_run(folder))
         found = [*check_run(run, asked), *(check_learned(run) if rescore else ())]
     except Exception as error:
         unreadable = problem("LB102", folder.name, f"{type(error).__name__}: {error}".rstrip("."), file=folder)
@@ -104,7 +103,7 @@ def _around(paths: Sequence[Path], folders: Sequence[Path], secrets: Patterns, a
         yield problem("LB104" if one.link else "LB102", one.path.name, one.found, fix=one.fix, file=one.path)
 
 
-def _other_data(runs: Mapping[Path, Digest]) -> Iterator[Finding]:
+def _other_data(runs: Mapping[Path, ScoredRun]) -> Iterator[Finding]:
     """Runs on other data than those with most of the release, or that most runs have."""
     by_data: dict[str, dict[str, list[Path]]] = {}
     for folder, digest in runs.items():
@@ -124,7 +123,7 @@ def _other_data(runs: Mapping[Path, Digest]) -> Iterator[Finding]:
                 yield problem("LB209", benchmark, other[:16], expected=expected, file=file, field=field)
 
 
-def _same_responses(runs: Mapping[Path, Digest]) -> Iterator[Finding]:
+def _same_responses(runs: Mapping[Path, ScoredRun]) -> Iterator[Finding]:
     """Runs whose responses are those of another model."""
     folders = {digest.facts.key: folder for folder, digest in runs.items()}
     for key, copies in same_responses(runs.values()).items():
@@ -133,7 +132,7 @@ def _same_responses(runs: Mapping[Path, Digest]) -> Iterator[Finding]:
             yield problem("LB212", folders[key].name, found, file=folders[key] / "manifest.json")
 
 
-def _same_model(runs: Mapping[Path, Digest]) -> Iterator[Finding]:
+def _same_model(runs: Mapping[Path, ScoredRun]) -> Iterator[Finding]:
     """Runs that would replace an older one of the same model: whoever submits a run chooses its model's name."""
     for folder, digest in runs.items():
         older = [
@@ -149,5 +148,5 @@ def _same_model(runs: Mapping[Path, Digest]) -> Iterator[Finding]:
             yield problem("LB211", folder.name, found, file=folder / "manifest.json")
 
 
-def _signatures(digest: Digest) -> set[str]:
+def _signatures(digest: ScoredRun) -> set[str]:
     return {signature for entry in digest.entries.values() for signature in entry.signatures.values()}

@@ -11,7 +11,7 @@ from medtasks.results.manifest import RunManifest
 from medtasks.results.samples import Sample
 from medtasks.validation.findings import Finding, Severity
 
-from .digest import Digest
+from .scored_run import ScoredRun
 
 MOST = 5
 """Maximum number of findings of one kind per task or file."""
@@ -111,7 +111,7 @@ class Submission:
     folder: Path
     manifest: RunManifest
     samples: Mapping[str, Sequence[Sample]]
-    digest: Digest
+    digest: ScoredRun
 
     def in_manifest(self, code: str, where: str, found: str, field: str = "", **more: str) -> Finding:
         """A finding of rule ``code`` about the manifest; ``more`` are texts of `problem`."""

@@ -1,4 +1,4 @@
-"""Find runs and digest them; what cannot be read is reported and does not stop the others."""
+"""Find runs and score them; what cannot be read is reported and does not stop the others."""
 
 from __future__ import annotations
 
@@ -13,21 +13,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from medtasks.data.prepared import data_root, is_mini
 from medtasks.errors import MedtasksError
 from medtasks.files import canonical_json, recover_directory
 from medtasks.results.find import SUFFIX, require_directory, run_folders
-from medtasks.results.folder import file_sha256, folder_digest, read_manifest
-from medtasks.results.run import data_facts
-from medtasks.spec import load_spec
 
 from .board import Refused
-from .digest import Digest
-from .digest_cache import DigestCache
-from .numbers import safe_name
-from .plain import PlainRun, converted, plain_digest, plain_runs
-from .reading import digest_record, digest_run
+from .plain import PlainRun, plain_runs
 from .redaction import shown
+from .scored_run import RunStore, ScoredRun, content_of, scored_run
 
 LARGE = 64 * 2**20
 """From this many bytes on, runs are read in several processes; with less, these would hardly have started."""
@@ -69,19 +62,19 @@ def find_runs(paths: Sequence[Path]) -> list[Path]:
 
 
 def collect(
-    paths: Sequence[Path], cache: Path | None = None, progress: Progress | None = None
-) -> tuple[list[Digest], list[Refused]]:
-    """Digest all runs in ``paths``; return the digests, sorted by content hash, and what was refused, with reasons.
+    paths: Sequence[Path], store: RunStore | None = None, progress: Progress | None = None
+) -> tuple[list[ScoredRun], list[Refused]]:
+    """All runs in ``paths``, sorted by content hash, and what was refused, with reasons.
 
-    Runs with the same content count once. With a ``cache``, unchanged directories are not scored again.
+    Runs with the same content count once. With a ``store``, unchanged directories are not scored again.
 
     Raises:
         UsageError: one of the paths is not a directory.
     """
     found = find_everything(paths)
     runs: list[Path | PlainRun] = [*found.folders, *found.plain]
-    kept = DigestCache(cache)
-    digests: dict[str, Digest] = {}
+    store = store or RunStore(None)
+    scored: dict[str, ScoredRun] = {}
     refused = [
         Refused(folder=shown(path.resolve().name), reason=NO_RUN)
         for path in dict.fromkeys(paths)
@@ -93,39 +86,39 @@ def collect(
         for one in found.unread
         if not one.link or one.path.resolve() not in read  # otherwise its target is shown
     ]
-    told = progress or (lambda *_: None)
-    told(0, len(runs))
-    ahead = _read_ahead(runs, kept, told)
+    report = progress or (lambda *_: None)
+    report(0, len(runs))
+    ahead = _score_ahead(runs, store, report)
     for number, run in enumerate(runs, start=1):
         try:
-            digest = _digest(run, kept)
+            one = scored_run(run, store)
         except MedtasksError as error:
             refused.append(Refused(folder=_name(run), reason=_reason(error, run)))
         except Exception as error:  # untrusted input: one bad run must not hide the others
             refused.append(Refused(folder=_name(run), reason=_reason(error, run, type(error).__name__)))
         else:
-            known = digests.setdefault(digest.facts.digest, digest)
-            if digest.facts.folder < known.facts.folder:  # the same copy for any order of paths
-                digests[digest.facts.digest] = digest
+            known = scored.setdefault(one.facts.digest, one)
+            if one.facts.folder < known.facts.folder:  # the same copy for any order of paths
+                scored[one.facts.digest] = one
         if not ahead:
-            told(number, len(runs))
-    return [digests[key] for key in sorted(digests)], sorted(refused, key=lambda one: (one.folder, one.reason))
+            report(number, len(runs))
+    return [scored[key] for key in sorted(scored)], sorted(refused, key=lambda one: (one.folder, one.reason))
 
 
-def _read_ahead(runs: Sequence[Path | PlainRun], cache: DigestCache, progress: Progress) -> bool:
-    """Digest runs into the cache in several processes, if there is much to read; return whether there was.
+def _score_ahead(runs: Sequence[Path | PlainRun], store: RunStore, progress: Progress) -> bool:
+    """Score runs into the store in several processes, if there is much to read; return whether there was.
 
-    Whatever cannot be read there, or not cached, is read in this process, which reports the reason. It loads digests
-    only after the others have ended, because those of many runs need as much memory.
+    Whatever cannot be read there, or not kept, is read in this process, which reports the reason. It loads runs only
+    after the others have ended, because those of many runs need as much memory.
     """
     processes = min(MOST_PROCESSES, os.cpu_count() or 1)
     served = threading.current_thread() is not threading.main_thread()  # a fork would copy the locks of other threads
-    if served or cache.folder is None or processes < 2 or sum(_unread_bytes(run, cache) for run in runs) < LARGE:
+    if served or not store.is_kept or processes < 2 or sum(_unread_bytes(run, store) for run in runs) < LARGE:
         return False
     context = multiprocessing.get_context("fork" if sys.platform == "linux" else "spawn")
     pool = ProcessPoolExecutor(processes, context, _end_with_parent)
     try:
-        reading = [pool.submit(_into_cache, run, cache) for run in runs]
+        reading = [pool.submit(_into_store, run, store) for run in runs]
         for number, one in enumerate(reading, start=1):
             wait([one])
             progress(number, len(runs))
@@ -134,10 +127,10 @@ def _read_ahead(runs: Sequence[Path | PlainRun], cache: DigestCache, progress: P
     return True
 
 
-def _unread_bytes(run: Path | PlainRun, cache: DigestCache) -> int:
-    """Size of the run's files; 0 if its digest is cached, or if they cannot be read."""
+def _unread_bytes(run: Path | PlainRun, store: RunStore) -> int:
+    """Size of the run's files; 0 if it is kept, or if they cannot be read."""
     with contextlib.suppress(Exception):  # reported when the run is read
-        return 0 if cache.knows(_key(run, _content(run))) else sum(path.stat().st_size for path in _files(run))
+        return 0 if store.knows(_key(run, store)) else sum(path.stat().st_size for path in _files(run))
     return 0
 
 
@@ -153,12 +146,12 @@ def _end_with_parent() -> None:
     threading.Thread(target=watch, daemon=True).start()
 
 
-def _into_cache(run: Path | PlainRun, cache: DigestCache) -> None:
+def _into_store(run: Path | PlainRun, store: RunStore) -> None:
     with contextlib.suppress(Exception):
-        _digest(run, cache)
+        scored_run(run, store)
 
 
-def state_of_results(paths: Sequence[Path]) -> str | None:
+def state_of_results(paths: Sequence[Path], store: RunStore) -> str | None:
     """All that a board takes from ``paths``: the runs, by content, and what is not read; as text.
 
     None if a run cannot be read; :func:`collect` says why.
@@ -169,57 +162,24 @@ def state_of_results(paths: Sequence[Path]) -> str | None:
     found = find_everything(paths)
     runs: list[Path | PlainRun] = [*found.folders, *found.plain]
     try:
-        keys = [_key(run, _content(run)) for run in runs]
+        keys = [[_name(run), _key(run, store)] for run in runs]
     except Exception:  # untrusted input
         return None
     unread = [[shown(one.path.name), one.found, one.link] for one in found.unread]
     return canonical_json([keys, [shown(path.resolve().name) for path in paths], unread])
 
 
-def _content(run: Path | PlainRun) -> str:
-    if isinstance(run, PlainRun):
-        return plain_digest(run)
-    recover_directory(run)
-    return folder_digest(run)
-
-
-def _key(run: Path | PlainRun, content: str) -> str:
-    return f"{_name(run)}\0{content}\0{_beside(run)}"
-
-
-def _digest(run: Path | PlainRun, cache: DigestCache) -> Digest:
-    content = _content(run)
-    key = _key(run, content)
-    digest = cache.read(key)
-    if digest is None or digest.facts.digest != content:
-        digest = (
-            digest_run(run) if isinstance(run, Path) else digest_record(converted(run), run.name, content, trusted=True)
-        )
-        cache.keep(digest, key)
-    return digest
+def _key(run: Path | PlainRun, store: RunStore) -> str:
+    if isinstance(run, Path):
+        recover_directory(run)
+    return store.key_of(run, content_of(run))
 
 
 def _files(run: Path | PlainRun) -> list[Path]:
-    """The files that a digest depends on."""
+    """The files that are scored."""
     if isinstance(run, PlainRun):
         return run.files
     return [run / "manifest.json", *sorted((run / "samples").glob("*.jsonl"))]
-
-
-def _beside(run: Path | PlainRun) -> str:
-    """What else a digest depends on: the data prepared here."""
-    if isinstance(run, Path):
-        return " ".join(map(_prepared, sorted(read_manifest(run).data)))
-    benchmarks = sorted({load_spec(task).metadata.benchmark for task in run.logs})
-    return " ".join(data_facts(name).fingerprint for name in benchmarks)
-
-
-def _prepared(benchmark: str) -> str:
-    """A hash of the manifest of the data prepared for a benchmark that a run names; ``mini`` for miniature data."""
-    if is_mini():
-        return "mini"
-    path = data_root() / benchmark / "manifest.json"
-    return file_sha256(path) if safe_name(benchmark) == benchmark and path.is_file() else ""
 
 
 def find_everything(paths: Sequence[Path]) -> Found:

@@ -18,8 +18,8 @@ from medtasks.text import first_names
 from .board import Pair, Unit
 from .collect import NO_RUN, collect
 from .columns import unit_of
-from .digest import Digest, Entry
 from .pairs import pair_of, with_holm
+from .scored_run import Entry, RunStore, ScoredRun
 
 
 @dataclass(frozen=True)
@@ -53,28 +53,28 @@ class Comparison:
     lines: tuple[Line, ...]
 
 
-def read_one(folder: Path, cache: Path | None = None) -> Digest:
-    """The single run in ``folder``, which is or contains a result directory.
+def read_one(folder: Path, cache: Path | None = None) -> ScoredRun:
+    """The single run in ``folder``, which is or contains a result directory or lmms-eval's logs of one.
 
-    ``cache`` is the directory of cached digests (`medtasks.leaderboard.collect`).
+    ``cache`` is the directory that keeps scored runs.
 
     Raises:
         UsageError: ``folder`` is not a directory or does not contain one run.
         DataError: the run cannot be read.
     """
-    digests, refused = collect([folder], cache)
-    if len(digests) > 1:
-        names = first_names((digest.facts.folder for digest in digests), 5)
-        raise UsageError(f"{folder}: contains {len(digests)} runs ({names}), expected one; give its path.")
-    if digests:
-        return digests[0]
+    runs, refused = collect([folder], RunStore(cache and cache / "scores"))
+    if len(runs) > 1:
+        names = first_names((run.facts.folder for run in runs), 5)
+        raise UsageError(f"{folder}: contains {len(runs)} runs ({names}), expected one; give its path.")
+    if runs:
+        return runs[0]
     reason = refused[0].reason
     raise (UsageError if reason == NO_RUN else DataError)(f"{folder}: {reason.rstrip('.')}.")
 
 
 def compare_runs(
-    first: Digest,
-    second: Digest,
+    first: ScoredRun,
+    second: ScoredRun,
     *,
     task: str | None = None,
     metric: str | None = None,
@@ -83,8 +83,8 @@ def compare_runs(
     """Compare two runs item by item in every score that both have, with `medtasks.stats.paired.paired_difference`.
 
     Args:
-        first: digest of a run.
-        second: digest of another run, or of the same.
+        first: a run.
+        second: another run, or the same.
         task: compare only this task or group.
         metric: compare only this metric.
         progress: called with (done, total).
@@ -103,7 +103,7 @@ def compare_runs(
     return Comparison(first=first.model, second=second.model, lines=tuple(lines))
 
 
-def _places(first: Digest, second: Digest, task: str | None, metric: str | None) -> list[tuple[str, str]]:
+def _places(first: ScoredRun, second: ScoredRun, task: str | None, metric: str | None) -> list[tuple[str, str]]:
     """Tasks and metrics to compare, tasks with most items first."""
     both = first.entries.keys() & second.entries.keys()
     shared = sorted(both, key=lambda name: (-len(first.entries[name].items), name))

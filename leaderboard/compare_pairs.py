@@ -20,7 +20,7 @@ from medtasks.text import first_names
 from .board import Unit
 from .columns import unit_of
 from .compare import compare_runs
-from .digest import Digest
+from .scored_run import ScoredRun
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ class LeaningTest:
 
 
 def compare_pairs(
-    pairs: Sequence[tuple[Digest, Digest]],
+    pairs: Sequence[tuple[ScoredRun, ScoredRun]],
     *,
     group: str | None = None,
     metric: str | None = None,
@@ -93,13 +93,13 @@ def compare_pairs(
     return tests
 
 
-def _shared(pairs: Sequence[tuple[Digest, Digest]]) -> set[str]:
+def _shared(pairs: Sequence[tuple[ScoredRun, ScoredRun]]) -> set[str]:
     runs = [run for pair in pairs for run in pair]
     return set.intersection(*({*run.entries} for run in runs))
 
 
 def _places(
-    pairs: Sequence[tuple[Digest, Digest]], group: str | None, metric: str | None
+    pairs: Sequence[tuple[ScoredRun, ScoredRun]], group: str | None, metric: str | None
 ) -> Iterator[tuple[str, str, list[str]]]:
     """Groups and metrics to test, with the group's tasks."""
     runs, shared = [run for pair in pairs for run in pair], _shared(pairs)
@@ -113,7 +113,7 @@ def _places(
                 yield name, one, tasks
 
 
-def _difference(base: Digest, tuned: Digest, task: str, metric: str) -> TaskDifference:
+def _difference(base: ScoredRun, tuned: ScoredRun, task: str, metric: str) -> TaskDifference:
     (line,) = compare_runs(tuned, base, task=task, metric=metric).lines
     return TaskDifference(
         base=base.model,

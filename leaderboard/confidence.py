@@ -12,7 +12,7 @@ from medtasks.spec import load_spec
 
 from .board import BoardColumn, BoardPlot, BoardRow, BoardTable, Cell, ModelReliability
 from .columns import board_columns
-from .digest import Digest, Entry
+from .scored_run import Entry, ScoredRun
 from .standings import Standings
 from .tables import Tables
 
@@ -50,7 +50,7 @@ class ConfidenceSection:
     """
 
     def __init__(
-        self, headline: Sequence[BoardColumn], digests: Sequence[Digest], standings: Standings, tables: Tables
+        self, headline: Sequence[BoardColumn], digests: Sequence[ScoredRun], standings: Standings, tables: Tables
     ) -> None:
         self._standings = standings
         self._titles = self._named(headline, digests)
@@ -66,7 +66,7 @@ class ConfidenceSection:
             self._add_scores(task, tables)
             self._add_figures(task)
 
-    def _named(self, headline: Sequence[BoardColumn], digests: Sequence[Digest]) -> dict[str, str]:
+    def _named(self, headline: Sequence[BoardColumn], digests: Sequence[ScoredRun]) -> dict[str, str]:
         """What distinguishes each task, empty for that of a headline column: the first with confidences."""
         held = {name for digest in digests for name, entry in digest.entries.items() if ECE in entry.scores.metrics}
         for column in headline:

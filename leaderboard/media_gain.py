@@ -17,7 +17,7 @@ from medtasks.results.paired import compare_statistics
 from medtasks.results.signature import format_signature, parse_signature
 
 from .board import BoardColumn, BoardPlot, BoardRow, BoardTable, Cell, TextOnly
-from .digest import Digest, Entry
+from .scored_run import Entry, ScoredRun
 from .standings import Standings
 from .tables import cell_of
 
@@ -51,7 +51,7 @@ class MediaGain:
         self._headline = [one for one in headline if not one.signed and self._twins(one)]
         self._columns = [*self._headline, *self._further(columns)]
 
-    def _twins(self, column: BoardColumn) -> dict[str, tuple[Digest, Digest]]:
+    def _twins(self, column: BoardColumn) -> dict[str, tuple[ScoredRun, ScoredRun]]:
         """By model, its run and its blind run."""
         blind = self._standings.blind_twins(column.task, column.metric)
         ranked = self._standings.of(column.task, column.metric).ranked
@@ -143,10 +143,10 @@ class MediaGain:
     def _statistics(self, entry: Entry, column: BoardColumn) -> Array:
         """The column's statistics by item; in a group of `Benchmark.parts`, those of that part."""
         if column.group is not None and column.breakdown == self._benchmark.parts:
-            return entry.parts[column.group][column.metric]
-        return entry.statistics[column.metric]
+            return entry.part(column.metric, column.group)
+        return entry.part(column.metric)
 
-    def _cell(self, seeing: Digest, blind: Digest, column: BoardColumn) -> Cell | None:
+    def _cell(self, seeing: ScoredRun, blind: ScoredRun, column: BoardColumn) -> Cell | None:
         first, second = cell_of(seeing, column), cell_of(blind, column)
         if first is None or second is None:
             return None

@@ -14,7 +14,6 @@ from medtasks.errors import DataError
 from medtasks.importers.run import score_predictions
 from medtasks.results.folder import RunRecord, file_sha256
 from medtasks.results.manifest import DataFacts, TaskFacts
-from medtasks.results.run import pooled_scores
 from medtasks.results.samples import Sample
 from medtasks.spec import leaf_tasks, load_specs
 
@@ -114,8 +113,6 @@ def converted(run: PlainRun) -> RunRecord:
         samples |= record.samples
         facts |= record.manifest.tasks
         data |= record.manifest.data
-    groups = _groups(set(samples))
-    tasks, pooled = pooled_scores(samples, groups)
     manifest = record.manifest.model_copy(
         update={
             "model": {
@@ -126,11 +123,11 @@ def converted(run: PlainRun) -> RunRecord:
             },
             "settings": settings,
             "tasks": facts,
-            "groups": groups,
+            "groups": _groups(set(samples)),
             "data": data,
         }
     )
-    return RunRecord(manifest=manifest, samples=samples, tasks=tasks, groups=pooled)
+    return RunRecord(manifest=manifest, samples=samples, tasks={}, groups={})
 
 
 def _groups(tasks: set[str]) -> dict[str, tuple[str, ...]]:

@@ -21,8 +21,8 @@ from medtasks.stats.student import detectable_difference
 
 from .columns import unit_of
 from .compare import compare_runs
-from .digest import Digest
 from .reference import load_reference, place_of
+from .scored_run import ScoredRun
 
 MOST_CLUSTERS = 10**6
 ICC = 0.1
@@ -66,7 +66,7 @@ def default_metric(task: str) -> str:
     return next(iter((*(column.metric for column in columns if column.task == task), *metrics)))
 
 
-def pilot_spread(task: str, metric: str, first: Digest, second: Digest | None = None) -> Spread:
+def pilot_spread(task: str, metric: str, first: ScoredRun, second: ScoredRun | None = None) -> Spread:
     """The spread in one or two pilot runs.
 
     With two, it is that of their paired difference. With one, that of its score times ``sqrt(2)``: the other model is

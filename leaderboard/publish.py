@@ -9,18 +9,21 @@ from pathlib import Path
 
 from medtasks.errors import UsageError, reading
 from medtasks.files import canonical_json, file_sha256
+from medtasks.results.table_file import TableStore
 
 from .board import Board
 from .build import RESAMPLES, build_board
 from .collect import NO_RUN, collect, state_of_results
-from .digest_cache import DigestCache
 from .exports import write_exports
 from .models import Described, read_by_model
+from .scored_run import RunStore
 from .site import samples_of
 from .site.write import is_current, write_site
 from .usage import Price
 
 Progress = Callable[[int, int], None]
+_BOARDS = 8
+"""Boards that are kept; those used last."""
 
 
 def board_of(
@@ -43,20 +46,21 @@ def board_of(
         UsageError: a path is not a directory.
         DataError: the file of models or prices cannot be read.
     """
-    kept = DigestCache(cache)
-    state = None if cache is None else state_of_results(results)
-    files = [[_hash(path) for path in several] for several in ((models,), (prices,))]
-    key = "" if state is None else kept.key(canonical_json([title, demonstration, published, RESAMPLES, files]), state)
-    board = kept.read_board(key) if key else None
-    if board is not None:
-        return board, key
+    store = RunStore(None if cache is None else cache / "scores")
+    state = state_of_results(results, store) if store.is_kept else None
+    options = [title, demonstration, published, RESAMPLES, _hash(models), _hash(prices)]
+    key = "" if state is None else store.key(canonical_json(options), state)
+    boards = TableStore(None if cache is None else cache / "boards")
+    kept = boards.read(key) if key else None
+    if kept is not None:
+        return Board.model_validate(kept[0]), key
     described = read_by_model(models, Described) if models is not None else None
-    digests, refused = collect(results, cache, progress)
+    runs, refused = collect(results, store, progress)
     if demonstration is None:
-        demonstration = any(digest.facts.mini for digest in digests)
-        refused = [one for one in refused if digests or one.reason != NO_RUN]
+        demonstration = any(run.facts.mini for run in runs)
+        refused = [one for one in refused if runs or one.reason != NO_RUN]
     board = build_board(
-        digests,
+        runs,
         refused,
         title=title,
         models=described,
@@ -65,7 +69,8 @@ def board_of(
         prices=read_by_model(prices, Price) if prices is not None else None,
     )
     if key:
-        kept.keep_board(board, digests, key)
+        boards.write(key, board.model_dump(mode="json"), {})
+        boards.keep_newest(_BOARDS)
     return board, key
 
 
@@ -102,7 +107,7 @@ def publish(
         published: show the papers' figures.
         prices: the file of prices.
         figures: formats of figures for download; none draws none.
-        cache: keeps the digests of directories and the board; None reads every directory again.
+        cache: directory that keeps scored runs and the board; None reads every directory again.
         progress: called with the number of directories read, and of all.
 
     Raises:

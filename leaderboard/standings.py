@@ -18,7 +18,7 @@ from medtasks.results.scores import MetricScore
 from medtasks.results.signature import differences, format_signature, parse_signature, versions_today
 from medtasks.spec import leaf_tasks, load_spec
 
-from .digest import Digest, Entry
+from .scored_run import Entry, ScoredRun
 from .verify import Verification
 
 BLIND = "blind: prompts without media"
@@ -45,8 +45,8 @@ class Standing:
     """
 
     signature: str = ""
-    ranked: dict[str, Digest] = field(default_factory=dict)
-    waiting: dict[str, Digest] = field(default_factory=dict)
+    ranked: dict[str, ScoredRun] = field(default_factory=dict)
+    waiting: dict[str, ScoredRun] = field(default_factory=dict)
     apart: dict[str, tuple[str, ...]] = field(default_factory=dict)
     replaced: dict[str, str] = field(default_factory=dict)
     usual: bool = True
@@ -59,7 +59,7 @@ class _Run:
     ``level`` is that of :func:`level`.
     """
 
-    digest: Digest
+    digest: ScoredRun
     score: MetricScore
     signature: str
     group_key: tuple[str, str]
@@ -80,7 +80,7 @@ class _Run:
 class Standings:
     """The comparability groups of several runs; ``demonstration`` allows miniature data."""
 
-    def __init__(self, digests: Iterable[Digest], *, demonstration: bool) -> None:
+    def __init__(self, digests: Iterable[ScoredRun], *, demonstration: bool) -> None:
         self._digests = sorted(digests, key=lambda one: (one.facts.created, one.facts.key))
         self._demonstration = demonstration
         self._items: dict[tuple[str, str], str] = {}
@@ -127,7 +127,7 @@ class Standings:
             usual=not main or _is_usual(main[0], task),
         )
 
-    def blind_twins(self, task: str, metric: str) -> dict[str, Digest]:
+    def blind_twins(self, task: str, metric: str) -> dict[str, ScoredRun]:
         """By ranked model, its newest run on the same items without media that was otherwise asked the same.
 
         Such a run has another protocol hash, which covers both `blind` and the generation settings; those are compared
@@ -146,7 +146,7 @@ class Standings:
                 found[model] = run.digest
         return found
 
-    def _counts(self, digest: Digest, task: str) -> bool:
+    def _counts(self, digest: ScoredRun, task: str) -> bool:
         """Whether the run is complete, not refused and, unless in a demonstration, not on miniature data."""
         mini = digest.facts.mini and not self._demonstration
         return not (mini or refusals(digest, task)) and digest.complete.get(task, False)
@@ -169,7 +169,7 @@ class Standings:
             found.append(_Run(digest, score, line, key, eligible, released_share(entry), own))
         return found
 
-    def _items_of(self, digest: Digest, task: str) -> str:
+    def _items_of(self, digest: ScoredRun, task: str) -> str:
         """A hash of items, and of how clusters divide them (stripped runs rename clusters)."""
         key = (digest.facts.key, task)
         if key not in self._items:
@@ -207,32 +207,32 @@ def _with_items_of(other: str, signature: str) -> str:
     return format_signature({**parse_signature(signature), "items": parse_signature(other).get("items", "none")})
 
 
-def coverage_notes(digest: Digest, task: str) -> list[str]:
+def coverage_notes(digest: ScoredRun, task: str) -> list[str]:
     """The run's notes about media that were missing when the task's data were prepared."""
     benchmark = load_spec(task).metadata.benchmark
     return [note for note in digest.facts.notes if note.startswith(f"{benchmark}: coverage ")]
 
 
-def refusals(digest: Digest, task: str) -> list[str]:
+def refusals(digest: ScoredRun, task: str) -> list[str]:
     """The reasons not to rank the run in a task or group, a sentence each."""
     found = _outcomes(digest, task)
     return [_of_task(task, leaf, one.reason) for leaf, one in found.items() if one.outcome == "refused"]
 
 
-def claims(digest: Digest, task: str) -> list[str]:
+def claims(digest: ScoredRun, task: str) -> list[str]:
     """Why scores of the run in a task or group are those that were submitted, a sentence each."""
     found = _outcomes(digest, task)
     return list(dict.fromkeys(one.reason for one in found.values() if one.claimed))
 
 
-def level(digest: Digest, task: str) -> int:
+def level(digest: ScoredRun, task: str) -> int:
     """How far a task or group is verified: 0 in full, 1 scored from the responses, but with the documents that were
     submitted, 2 with scores that were submitted."""
     found = _outcomes(digest, task).values()
     return max((2 if one.claimed else int(one.outcome == "unverifiable") for one in found), default=0)
 
 
-def _outcomes(digest: Digest, task: str) -> dict[str, Verification]:
+def _outcomes(digest: ScoredRun, task: str) -> dict[str, Verification]:
     return {leaf: digest.verification[leaf] for leaf in leaf_tasks(task) if leaf in digest.verification}
 
 
@@ -299,7 +299,7 @@ def _newest(runs: Sequence[_Run]) -> tuple[dict[str, _Run], dict[str, str]]:
     return newest, {run.key: newest[run.digest.model].key for run in runs if run is not newest[run.digest.model]}
 
 
-def _asked_blindly(blind: Digest, seeing: Digest, task: str, metric: str) -> bool:
+def _asked_blindly(blind: ScoredRun, seeing: ScoredRun, task: str, metric: str) -> bool:
     """Whether the two runs differ only in that the first had no media."""
     here, there = (parse_signature(one.entries[task].signatures[metric]) for one in (blind, seeing))
     differing = {key for key in {*here, *there} if here.get(key) != there.get(key)}
@@ -307,7 +307,7 @@ def _asked_blindly(blind: Digest, seeing: Digest, task: str, metric: str) -> boo
     return differing <= {"blind", "protocol"} and settings[0] == settings[1]
 
 
-def _unasked(digest: Digest, task: str) -> str:
+def _unasked(digest: ScoredRun, task: str) -> str:
     """Why the run of a task or group is incomplete."""
     counts = digest.facts.counts
     leaves = leaf_tasks(task)
@@ -340,9 +340,9 @@ def protocols_today(task: str) -> frozenset[str]:
     return frozenset(protocol_hash(spec, one, frames=whole) for one in (settings, floats))
 
 
-def same_responses(digests: Iterable[Digest]) -> dict[str, dict[str, list[str]]]:
+def same_responses(digests: Iterable[ScoredRun]) -> dict[str, dict[str, list[str]]]:
     """By run, the runs of other models with the same responses, with the tasks: a copy, or a coincidence."""
-    by_responses: dict[tuple[str, str], list[Digest]] = {}
+    by_responses: dict[tuple[str, str], list[ScoredRun]] = {}
     for digest in digests:
         for task, found in digest.responses.items():
             if found:

@@ -13,14 +13,14 @@ from medtasks.results.signature import format_signature, parse_signature
 from medtasks.spec import load_spec
 
 from .board import Apart, BoardColumn, BoardRow, BoardTable, Cell
-from .digest import Digest
+from .scored_run import ScoredRun
 from .standings import Standings, coverage_notes, level
 from .verify import unverified_note
 
 _VARYING = re.compile(r"\b[0-9a-f]{8}…|[\d,]+ of [\d,]+(?= documents)|[\d,]+ samples? instead of [\d,]+")
 
 
-def held_groups(digests: Iterable[Digest], task: str, breakdown: str) -> set[str]:
+def held_groups(digests: Iterable[ScoredRun], task: str, breakdown: str) -> set[str]:
     """The groups of a task's breakdown in any run."""
     return {
         group
@@ -30,7 +30,7 @@ def held_groups(digests: Iterable[Digest], task: str, breakdown: str) -> set[str
     }
 
 
-def held_chance(digests: Iterable[Digest], column: Column) -> float | None:
+def held_chance(digests: Iterable[ScoredRun], column: Column) -> float | None:
     """The accuracy of uniform guessing at the items of a column: that of the run that has the most of them, else by the
     benchmark's options."""
     scores = [_score_of(digest, replace(column, metric="accuracy")) for digest in digests]
@@ -46,7 +46,7 @@ def is_incomplete(score: MetricScore) -> bool:
     return score.incomplete or (score.value is not None and score.known < COVERAGE * score.samples)
 
 
-def cell_of(digest: Digest, column: BoardColumn) -> Cell | None:
+def cell_of(digest: ScoredRun, column: BoardColumn) -> Cell | None:
     """A run's score in a column; None without one, or if the metric applies to none of its items."""
     score = _score_of(digest, column)
     if score is None or not score.samples:
@@ -69,7 +69,7 @@ def cell_of(digest: Digest, column: BoardColumn) -> Cell | None:
     )
 
 
-def _score_of(digest: Digest, column: Column | BoardColumn) -> MetricScore | None:
+def _score_of(digest: ScoredRun, column: Column | BoardColumn) -> MetricScore | None:
     entry = digest.entries.get(column.task)
     scores: Scores | None = None if entry is None else entry.scores
     if scores is not None and column.breakdown is not None:
@@ -94,7 +94,9 @@ class _Row:
 class Tables:
     """Tables of one benchmark from several runs; ``order`` gives the order of models."""
 
-    def __init__(self, digests: Sequence[Digest], standings: Standings, order: Mapping[str, tuple[float, ...]]) -> None:
+    def __init__(
+        self, digests: Sequence[ScoredRun], standings: Standings, order: Mapping[str, tuple[float, ...]]
+    ) -> None:
         self._digests = {digest.facts.key: digest for digest in digests}
         self._standings = standings
         self._order = order
@@ -183,7 +185,7 @@ def _shortened(reasons: Iterable[str]) -> tuple[str, ...]:
     )
 
 
-def _enter(row: _Row, digest: Digest, column: BoardColumn, reasons: Iterable[str]) -> None:
+def _enter(row: _Row, digest: ScoredRun, column: BoardColumn, reasons: Iterable[str]) -> None:
     cell = cell_of(digest, column)
     if cell is None:
         return

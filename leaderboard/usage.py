@@ -13,8 +13,8 @@ from medtasks.schema import Frozen
 from medtasks.spec import leaf_tasks
 
 from .board import RunFacts
-from .digest import Digest
 from .models import find
+from .scored_run import ScoredRun
 
 Amount = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
@@ -61,7 +61,7 @@ def cost_of(prices: Prices, run: RunFacts, usage: Usage) -> float | None:
     return None if price is None else price.cost(usage)
 
 
-def used_by(digest: Digest, prices: Prices, task: str | None = None) -> tuple[Usage, float | None]:
+def used_by(digest: ScoredRun, prices: Prices, task: str | None = None) -> tuple[Usage, float | None]:
     """What a run used, in all or for a task or group, and what that cost."""
     wanted = None if task is None else leaf_tasks(task)
     usage = digest.facts.usage.of([one for one in digest.facts.protocols if wanted is None or one in wanted])

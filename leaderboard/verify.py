@@ -16,9 +16,10 @@ from medtasks.benchmarks.stages import asked_prompt
 from medtasks.errors import DataError, MedtasksError, NotPreparedError, first_line
 from medtasks.files import canonical_json
 from medtasks.metrics.registry import get_metric
-from medtasks.results.manifest import RubricFacts, RunManifest, TaskFacts
-from medtasks.results.rescore import facts_today
-from medtasks.results.samples import Sample
+from medtasks.results.learned import has_models, with_learned_metrics
+from medtasks.results.manifest import RubricFacts, RunManifest, TaskFacts, facts_today
+from medtasks.results.run_tables import in_parts
+from medtasks.results.samples import Outcome, Sample
 from medtasks.results.scored import scored_again
 from medtasks.results.signature import changed_options
 from medtasks.results.verdict_scores import with_judged_scores
@@ -49,67 +50,174 @@ class Verification:
     claimed: bool = False
 
 
-@dataclass(frozen=True)
-class Verified:
-    """A run as it is scored here; ``responses`` is a hash of each task's responses, ``notes`` are for readers.
-
-    ``submitted`` names by task the metrics whose values are the submitter's, because they cannot be computed here.
-    """
-
-    manifest: RunManifest
-    samples: dict[str, Sequence[Sample]]
-    outcomes: dict[str, Verification]
-    responses: dict[str, str]
-    submitted: dict[str, frozenset[str]]
-    notes: tuple[str, ...]
-
-    @classmethod
-    def of(cls, manifest: RunManifest, samples: Mapping[str, Sequence[Sample]]) -> Verified:
-        """A run that was scored in this process."""
-        outcomes = dict.fromkeys(samples, Verification())
-        responses = {task: _responses_hash(found) for task, found in samples.items()}
-        return cls(manifest, dict(samples), outcomes, responses, dict.fromkeys(samples, frozenset()), ())
-
-    def signed(self, name: str, metric: str) -> RunManifest:
-        """The manifest to sign a score with: without the versions of the packages that computed it there, unless its
-        values are those that were submitted."""
-        members = self.manifest.groups.get(name, (name,))
-        if any(metric in self.submitted[task] for task in members):
-            return self.manifest
-        return self.manifest.model_copy(update={"versions": {}, "scored": None})
-
-
-def verify(manifest: RunManifest, samples: Mapping[str, Sequence[Sample]]) -> Verified:
-    """Score a run's responses and verdicts again, without loading models.
+class SubmittedTask:
+    """One task of a run, as it is scored here.
 
     Args:
-        manifest: of the run, with installed tasks only.
-        samples: by task.
+        task: an installed task.
+        manifest: of the run.
+        samples: those of the task.
+        own: compute learned metrics with their models, and use nothing that was submitted; otherwise the submitted
+            values of learned metrics, and of those that this machine cannot compute, are kept.
+        trusted: the samples were scored in this process.
+
+    Attributes:
+        spec: the task's.
+        outcome: what was verified.
+        responses: a hash of all responses, to find copies.
+        submitted: the metrics whose values are the submitter's.
+        either: whether ``own`` makes no difference.
+        notes: for readers.
+        problems: learned metrics that could not be computed.
 
     Raises:
-        DataError: a sample cannot be scored; names file, sample and field.
+        DataError: the samples do not have the task's number of responses.
     """
-    rubrics, notes = _installed_rubrics(manifest.judge)
-    manifest = manifest.model_copy(update={"judge": rubrics})
-    facts: dict[str, TaskFacts] = {}
-    scored: dict[str, Sequence[Sample]] = {}
-    outcomes: dict[str, Verification] = {}
-    submitted: dict[str, frozenset[str]] = {}
-    for task in manifest.tasks:
-        own = _Task(task, manifest, samples[task], notes)
-        scored[task], facts[task], outcomes[task] = own.verified()
-        submitted[task] = own.submitted
-    return Verified(
-        manifest=manifest.model_copy(update={"tasks": facts}),
-        samples=scored,
-        outcomes=outcomes,
-        responses={task: _responses_hash(samples[task]) for task in manifest.tasks if not outcomes[task].claimed},
-        submitted=submitted,
-        notes=tuple(notes),
-    )
+
+    def __init__(
+        self, task: str, manifest: RunManifest, samples: Sequence[Sample], *, own: bool, trusted: bool = False
+    ) -> None:
+        self.spec = load_spec(task)
+        self._manifest, self._own, self._trusted = manifest, own, trusted
+        self._place = f"samples/{task}.jsonl"
+        self._samples = samples
+        self._facts = manifest.tasks[task]
+        self._outcomes: list[Outcome] = []
+        self.outcome = Verification()
+        self.submitted: frozenset[str] = frozenset()
+        self.notes: list[str] = []
+        self.problems: list[str] = []
+        self.responses = _responses_hash(samples)
+        self.either = not has_models(self.spec)
+        if trusted:
+            return
+        if is_stripped(samples):
+            self._claim(STRIPPED)
+            return
+        require_responses(self._place, samples, responses_of(self.spec, manifest))
+        self._use_local_documents()
+        if others := sum(1 for _ in other_prompts(self.spec, manifest, self._samples)):
+            self.outcome = Verification("refused", f"{others:,} of {len(samples):,} prompts differ from the template")
+        self._keep_submitted()
+
+    def parts(self) -> Iterator[tuple[Sequence[Sample], list[Sample]]]:
+        """The samples in parts, each with the documents of the data and as scored now; few are in memory at a time.
+
+        Raises:
+            DataError: a sample cannot be scored; names file, sample and field.
+        """
+        parts = [*in_parts(self.spec, self._samples)]
+        self._samples = ()
+        while parts:
+            part = parts.pop(0)
+            try:
+                made = self._scored(part)
+            except NotPreparedError as error:  # a metric needs data that are not here
+                why = first_line(error).rstrip(".")
+                self.notes.append(f"{self.spec.name}: {UNSCORED} ({why})")
+                self._claim(f"claimed: its scores cannot be computed here ({why})")
+                made = self._scored(part)
+            self._outcomes += [sample.outcome for sample in made]
+            yield part, made
+
+    @property
+    def facts_now(self) -> TaskFacts:
+        """The task's facts under the current rules, once all parts are scored."""
+        known = self.outcome.claimed or self._trusted
+        return self._facts if known else facts_today(self.spec, self._facts, self._outcomes)
+
+    def _claim(self, reason: str) -> None:
+        """Take the scores as submitted."""
+        self.outcome, self.responses = Verification("unverifiable", reason, claimed=True), ""
+
+    def _scored(self, samples: Sequence[Sample]) -> list[Sample]:
+        """Some of the samples, scored again.
+
+        Raises:
+            NotPreparedError: a metric needs data that are not prepared here.
+        """
+        if self._trusted:
+            return list(samples)
+        if self.outcome.claimed:
+            require_samples(self._place, samples)
+            self.submitted |= {name for sample in samples for name in sample.statistics}
+            return list(samples)
+        try:
+            with using(miniature=self._manifest.miniature):
+                again = scored_again(self.spec, samples)
+                if self._own:
+                    again = with_learned_metrics(self.spec, again, self.problems)
+            if not self._own and (self.spec.metadata.learned or self.submitted):
+                names = (*self.spec.metadata.learned, *sorted(self.submitted - {*self.spec.metadata.learned}))
+                again = [_with_values(one, other, names) for one, other in zip(again, samples, strict=True)]
+            return with_judged_scores(self.spec, again, self._manifest.judge)
+        except NotPreparedError:
+            raise
+        except Exception as error:  # untrusted input, and code of other packages
+            raise self._unscorable(samples, error) from error
+
+    def _unscorable(self, samples: Sequence[Sample], error: Exception) -> DataError:
+        """The error that names the first sample that cannot be scored."""
+        text = first_line(error).rstrip(".")
+        text = text if isinstance(error, MedtasksError) else f"{type(error).__name__}: {text}"
+        if len(samples) == 1:
+            return DataError(
+                f"{self._place}: sample {samples[0].sample_id}: fields `responses`, `verdicts` and `document` "
+                f"cannot be scored ({text}); restore the file."
+            )
+        for sample in samples:
+            try:
+                self._scored([sample])
+            except DataError as found:
+                return found
+        return DataError(f"{self._place}: its samples cannot be scored ({text}); restore it.")
+
+    def _use_local_documents(self) -> None:
+        """Replace changed documents by those of the data."""
+        facts, samples, name = self._facts, self._samples, self.spec.name
+        data = self._manifest.data[facts.benchmark]
+        release = Release(data.fingerprint, data.mini, facts.frames.get("cap"), facts.subset)
+        try:
+            known = local_hashes(name, release)
+        except MedtasksError as error:
+            self.outcome = Verification("unverifiable", first_line(error).rstrip("."))
+            return
+        if unknown := sum(sample.sample_id not in known for sample in samples):
+            text = f"{unknown:,} of {len(samples):,} samples are of no document of the task"
+            self.outcome = Verification("refused", text)
+            self._facts = facts.model_copy(update={"asked": max(facts.asked, len(known))})
+            return
+        self._facts = facts.model_copy(update={"asked": len(known)})
+        changed = {sample.sample_id for sample in samples if document_hash(sample) != known[sample.sample_id]}
+        if changed:
+            documents = {one["sample_id"]: one for one in local_documents(name, release)}
+            self._samples = [
+                with_document(sample, documents[sample.sample_id]) if sample.sample_id in changed else sample
+                for sample in samples
+            ]
+            self.notes.append(
+                f"{name}: {len(changed):,} of {len(samples):,} documents differ from the data (question, options, "
+                "gold answer, media or cluster); those of the data are used"
+            )
+
+    def _keep_submitted(self) -> None:
+        """Find the metrics whose submitted values are used."""
+        name, learned = self.spec.name, {*self.spec.metadata.learned}
+        absent = {one for one in self.spec.metrics if one not in learned and get_metric(one).unavailable() is not None}
+        claimed = {one for sample in self._samples for one in sample.statistics} & (learned | absent)
+        self.either = self.either and not claimed
+        if self._own or not claimed:
+            return
+        require_samples(self._place, self._samples)
+        self.submitted = frozenset(claimed)
+        if names := sorted(claimed & learned):
+            text = f"{', '.join(names)} are taken as submitted, because building loads no models"
+            self.notes.append(f"{name}: {text}")
+        if names := sorted(claimed & absent):
+            self.notes.append(f"{name}: {UNSCORED} ({', '.join(names)})")
 
 
-def _installed_rubrics(judge: Mapping[str, RubricFacts]) -> tuple[dict[str, RubricFacts], list[str]]:
+def installed_rubrics(judge: Mapping[str, RubricFacts]) -> tuple[dict[str, RubricFacts], list[str]]:
     """The facts on judging with the rubrics installed here; verdicts under other versions of them do not count."""
     found: dict[str, RubricFacts] = {}
     notes = []
@@ -122,107 +230,6 @@ def _installed_rubrics(judge: Mapping[str, RubricFacts]) -> tuple[dict[str, Rubr
                 f"judged under another rubric {name} than the one installed here, so its verdicts do not count"
             )
     return found, notes
-
-
-class _Task:
-    """One task of a run."""
-
-    def __init__(self, task: str, manifest: RunManifest, samples: Sequence[Sample], notes: list[str]) -> None:
-        self._spec = load_spec(task)
-        self._manifest, self._facts = manifest, manifest.tasks[task]
-        self._samples = samples
-        self._place = f"samples/{task}.jsonl"
-        self._notes = notes
-        self.submitted: frozenset[str] = frozenset()
-
-    def verified(self) -> tuple[Sequence[Sample], TaskFacts, Verification]:
-        if is_stripped(self._samples):
-            return self._claimed(STRIPPED)
-        require_responses(self._place, self._samples, responses_of(self._spec, self._manifest))
-        outcome, asked = self._with_local_documents()
-        others = sum(1 for _ in other_prompts(self._spec, self._manifest, self._samples))
-        if others:
-            outcome = Verification("refused", f"{others:,} of {len(self._samples):,} prompts differ from the template")
-        try:
-            again = self._scored(self._samples)
-        except NotPreparedError as error:  # a metric needs data that are not here
-            self._notes.append(f"{self._spec.name}: {UNSCORED} ({first_line(error).rstrip('.')})")
-            return self._claimed(f"claimed: its scores cannot be computed here ({first_line(error).rstrip('.')})")
-        again = self._with_submitted(again)
-        facts = facts_today(self._spec, self._facts, [sample.outcome for sample in again])
-        return again, facts.model_copy(update={"asked": asked}), outcome
-
-    def _claimed(self, reason: str) -> tuple[Sequence[Sample], TaskFacts, Verification]:
-        require_samples(self._place, self._samples)
-        self.submitted = frozenset(name for sample in self._samples for name in sample.statistics)
-        return self._samples, self._facts, Verification("unverifiable", reason, claimed=True)
-
-    def _with_local_documents(self) -> tuple[Verification, int]:
-        """Replace changed documents by those of the data; the outcome, and the number of documents that were asked."""
-        facts = self._facts
-        data = self._manifest.data[facts.benchmark]
-        release = Release(data.fingerprint, data.mini, facts.frames.get("cap"), facts.subset)
-        try:
-            known = local_hashes(self._spec.name, release)
-        except MedtasksError as error:
-            return Verification("unverifiable", first_line(error).rstrip(".")), facts.asked
-        unknown = sum(sample.sample_id not in known for sample in self._samples)
-        if unknown:
-            found = f"{unknown:,} of {len(self._samples):,} samples are of no document of the task"
-            return Verification("refused", found), max(facts.asked, len(known))
-        changed = {sample.sample_id for sample in self._samples if document_hash(sample) != known[sample.sample_id]}
-        if changed:
-            documents = {one["sample_id"]: one for one in local_documents(self._spec.name, release)}
-            self._samples = [
-                with_document(sample, documents[sample.sample_id]) if sample.sample_id in changed else sample
-                for sample in self._samples
-            ]
-            self._notes.append(
-                f"{self._spec.name}: {len(changed):,} of {len(self._samples):,} documents differ from the data "
-                "(question, options, gold answer, media or cluster); those of the data are used"
-            )
-        return Verification(), len(known)
-
-    def _scored(self, samples: Sequence[Sample]) -> list[Sample]:
-        try:
-            with using(miniature=self._manifest.miniature):
-                again = scored_again(self._spec, samples)
-            return with_judged_scores(self._spec, again, self._manifest.judge)
-        except NotPreparedError:
-            raise
-        except Exception as error:  # untrusted input, and code of other packages
-            if len(samples) == 1:
-                raise DataError(
-                    f"{self._place}: sample {samples[0].sample_id}: fields `responses`, `verdicts` and `document` "
-                    f"cannot be scored ({_named(error)}); restore the file."
-                ) from error
-            for sample in samples:
-                self._scored([sample])
-            raise DataError(f"{self._place}: its samples cannot be scored ({_named(error)}); restore it.") from error
-
-    def _with_submitted(self, again: Sequence[Sample]) -> list[Sample]:
-        """The samples with the submitted values of learned metrics, and of those that this machine cannot compute."""
-        spec = self._spec
-        learned = {*spec.metadata.learned}
-        absent = {name for name in spec.metrics if name not in learned and get_metric(name).unavailable() is not None}
-        claimed = {name for sample in self._samples for name in sample.statistics} & (learned | absent)
-        self.submitted = frozenset(claimed)
-        if found := sorted(claimed & learned):
-            text = f"{', '.join(found)} are taken as submitted, because building loads no models"
-            self._notes.append(f"{spec.name}: {text}")
-        if found := sorted(claimed & absent):
-            self._notes.append(f"{spec.name}: {UNSCORED} ({', '.join(found)})")
-        if claimed:
-            require_samples(self._place, self._samples)
-        if not (claimed or learned):
-            return list(again)
-        names = (*spec.metadata.learned, *sorted(claimed & absent))
-        return [_with_values(one, other, names) for one, other in zip(again, self._samples, strict=True)]
-
-
-def _named(error: Exception) -> str:
-    text = first_line(error).rstrip(".")
-    return text if isinstance(error, MedtasksError) else f"{type(error).__name__}: {text}"
 
 
 def _with_values(sample: Sample, submitted: Sample, names: Collection[str]) -> Sample:

@@ -24,7 +24,6 @@ from medtasks.spec import leaf_tasks, load_spec, load_specs
 from ..board import FORMATS, Board
 from ..build import build_board
 from ..collect import find_runs
-from ..digest_cache import state_of
 from ..exports import exports_of
 from ..numbers import safe_name, shown_name
 from ..publish import board_of
@@ -32,7 +31,7 @@ from ..site import samples_of
 from ..site.data import data_scripts
 from ..site.pages import pages_of
 from ..site.samples import runs_on_board
-from .tables import SampleTable, SampleTables
+from .tables import SampleTable, SampleTables, state_of
 
 TITLE = "medtasks results"
 _DRAWING = threading.Lock()
@@ -150,7 +149,7 @@ def read_library(paths: Sequence[Path], progress: Callable[[int, int], None] | N
     Raises:
         UsageError: one of the paths is not a directory.
     """
-    board, _ = board_of(paths, title=TITLE, demonstration=None, cache=cache_root() / "leaderboard", progress=progress)
+    board, _ = board_of(paths, title=TITLE, demonstration=None, cache=cache_root(), progress=progress)
     rules = code_hash(Path(__file__).parent.parent)
     exports = {f"exports/{name}": make for name, make in exports_of(board).items()}
     return Library(

@@ -22,12 +22,10 @@ from pydantic import ValidationError
 
 from medtasks.benchmarks.base import Benchmark, SampleView
 from medtasks.errors import DataError, first_line, reading
-from medtasks.files import read_lines, replaced
+from medtasks.files import canonical_json, read_lines, replaced
 from medtasks.results.samples import Sample
 from medtasks.schema import first_problem
 from medtasks.spec import load_spec
-
-from ..digest_cache import state_of
 
 UNDECIDED = "undecided"
 NOT_ASKED = "no judge asked"
@@ -93,6 +91,16 @@ class SampleTables:
         """The rows that answer a query in SQL with named parameters."""
         used = {name: value for name, value in values.items() if f"${name}" in query}
         return self._database.cursor().execute(query, used).fetchall()  # a cursor for each thread
+
+
+def state_of(paths: Iterable[Path]) -> str:
+    """Paths, sizes, modification times and inodes of the files, as text.
+
+    Raises:
+        OSError: a file is gone.
+    """
+    found = [(str(path.resolve()), path.stat()) for path in paths]
+    return canonical_json([[name, one.st_size, one.st_mtime_ns, one.st_ino] for name, one in found])
 
 
 def quoted(column: str) -> str:

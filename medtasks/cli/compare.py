@@ -53,7 +53,7 @@ def compare(
     known = {} if prices is None else read_by_model(prices, Price)
 
     with progress("reading results"):
-        runs = [read_one(folder, cache_root() / "leaderboard") for folder in (first, second)]
+        runs = [read_one(folder, cache_root()) for folder in (first, second)]
     with progress("comparing") as bar:
         found = compare_runs(*runs, task=task, metric=metric, progress=bar)
     used = [used_by(one, known, task) for one in runs]
@@ -86,7 +86,7 @@ def _compare_pairs(pairs: Sequence[str], group: str | None, metric: str | None, 
             raise UsageError(f"--pairs {given}: expected BASE:TUNED, two directories of runs without a colon; fix it.")
     with progress("reading results"):
         read = {
-            folder: read_one(Path(folder), cache_root() / "leaderboard")
+            folder: read_one(Path(folder), cache_root())
             for folder in dict.fromkeys(folder for parts in folders for folder in parts)
         }
     with progress("comparing") as bar:

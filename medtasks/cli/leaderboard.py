@@ -63,7 +63,7 @@ def build(
             published=published,
             prices=prices,
             figures=formats,
-            cache=None if fresh else cache_root() / "leaderboard",
+            cache=None if fresh else cache_root(),
             progress=bar,
         )
     report(board, out)

@@ -64,7 +64,7 @@ def plan(
         raise UsageError(f"{task}: the prepared data have no documents of its tasks.")
     if pilot:
         with progress("reading results"):
-            runs = [read_one(folder, cache_root() / "leaderboard") for folder in pilot]
+            runs = [read_one(folder, cache_root()) for folder in pilot]
         spread = pilot_spread(task, metric, *runs)
     else:
         spread = assumed_spread(task, metric, documents, score, icc)

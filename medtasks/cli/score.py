@@ -11,16 +11,16 @@ import typer
 
 from medtasks.cache import cache_root
 from medtasks.cli.console import Json, notes, table, write, write_json
-from medtasks.errors import UsageError
-from medtasks.text import counted, first_names
+from medtasks.errors import MedtasksError, UsageError
+from medtasks.text import counted, first_names, printable
 
 if TYPE_CHECKING:
     from medtasks.importers.layouts import Layout
     from medtasks.importers.matching import Joined
     from medtasks.importers.run import Imported
+    from medtasks.leaderboard.scored_run import ScoredRun
     from medtasks.results.folder import RunRecord
     from medtasks.results.paired import Paired
-    from medtasks.results.rescore import Rescored
 
 SHOWN = 20
 
@@ -76,14 +76,13 @@ def score(
 
 
 def _rescore(folder: Path, against: Path | None, out: Path | None, as_json: bool) -> None:
+    from medtasks.leaderboard.scored_run import RunStore, keep_written, scored_run
     from medtasks.results.answers import is_unfinished
     from medtasks.results.diagnostics import comparisons, same_tasks
     from medtasks.results.find import one_run
-    from medtasks.results.folder import write_run
+    from medtasks.results.folder import read_manifest, write_run
     from medtasks.results.manifest import now
-    from medtasks.results.rescore import rescore_folder
     from medtasks.results.summary import summary
-    from medtasks.results.table_file import TableStore
     from medtasks.results.unfinished import score_unfinished
 
     folder = one_run(folder)
@@ -98,20 +97,30 @@ def _rescore(folder: Path, against: Path | None, out: Path | None, as_json: bool
         else:
             write(summary(run, out, keep="--out"))
         return
-    store = TableStore(cache_root() / "scores")
-    again = rescore_folder(folder, store, whole=out is not None)
-    run = again.run
+    store = RunStore(cache_root() / "scores")
+    again = scored_run(folder, store, own=True, whole=out is not None)
+    for name, one in again.verification.items():
+        if one.claimed:
+            raise MedtasksError(f"{folder}: {name}: {one.reason}.")
+    run = again.rescored
     if out is not None:
+        if lacking := sorted(read_manifest(folder).tasks.keys() - run.manifest.tasks.keys()):
+            raise UsageError(
+                f"{folder}: no installed package has {first_names(lacking)}, which --out would leave out; install it."
+            )
         write_run(out, run)
+        keep_written(out, again, store)
     paired = run.comparisons
     if against is not None:
-        other = rescore_folder(one_run(against), store).tables
+        other = scored_run(one_run(against), store, own=True).record.tables
         paired = {**comparisons(run.tables, other), **same_tasks(run.tables, other)}
     if as_json:
         run = replace(run, kept=(paired, run.level_gaps))
-        write_json({**run.results, "changes": again.changes})
+        write_json({**run.results, "changes": again.changes, "notes": again.notes})
         return
     write(summary(run, out, keep="--out"))
+    for note in again.notes:
+        write(f"  {printable(note)}")
     _show_diagnostics(run)
     _show_paired(paired)
     _show_changes(again)
@@ -178,7 +187,7 @@ def _interval(ends: tuple[float, float] | None) -> str:
     return "none" if ends is None else f"[{ends[0]:+.3f}, {ends[1]:+.3f}]"
 
 
-def _show_changes(again: Rescored) -> None:
+def _show_changes(again: ScoredRun) -> None:
     counts = Counter((change.task, change.what) for change in again.changes)
     if not counts:
         write("  no score has changed")

@@ -156,6 +156,12 @@ def local_stamp() -> str:
     return datetime.now().astimezone().strftime("%Y%m%d_%H%M%S%z")
 
 
+def scoring_versions() -> dict[str, str]:
+    """Versions of what can affect the scores of existing responses."""
+    scoring = ("medtasks", "sacrebleu", "nltk", "numpy", "transformers", "torch")
+    return {name: version for name, version in versions().items() if name in scoring}
+
+
 def versions() -> dict[str, str]:
     """Versions of medtasks and of the packages that can affect a score; ``absent`` if not installed."""
     found = {"medtasks": medtasks.__version__}
@@ -195,18 +201,6 @@ def protocol_hash(
         **({"frames": {"step": frames["step"], "cap": frames["cap"]}} if frames else {}),
     }
     return short_hash(canonical_json(parts))
-
-
-def protocol_today(spec: TaskSpec, facts: TaskFacts) -> str:
-    """The protocol hash under today's rules of a task that was run as ``facts`` say."""
-    return protocol_hash(
-        spec,
-        facts.generation,
-        prompt_hash=facts.prompt_hash,
-        frames=facts.frames,
-        blind=facts.blind,
-        presentation=facts.presentation,
-    )
 
 
 def filter_versions(spec: TaskSpec) -> dict[str, str]:
@@ -254,6 +248,25 @@ def task_facts(
         asked=asked,
         finish=dict(sorted(ends.items())),
         **outcome_counts([sample.outcome for sample in samples]),
+    )
+
+
+def facts_today(spec: TaskSpec, facts: TaskFacts, outcomes: Sequence[Outcome]) -> TaskFacts:
+    """The facts under the current rules of a task that was run as ``facts`` say, with its ``outcomes``."""
+    return facts.model_copy(
+        update={
+            "filters": filter_versions(spec),
+            "protocol_hash": protocol_hash(
+                spec,
+                facts.generation,
+                prompt_hash=facts.prompt_hash,
+                frames=facts.frames,
+                blind=facts.blind,
+                presentation=facts.presentation,
+            ),
+            "yaml_hash": spec.yaml_hash,
+            **outcome_counts(outcomes),
+        }
     )
 
 

@@ -11,7 +11,7 @@ from medtasks.registry import get_benchmark
 from medtasks.results.confidence import gives_confidence
 from medtasks.results.learned import has_models
 from medtasks.results.samples import Sample
-from medtasks.results.table import ItemTable, PooledColumns, item_table, joined_parts, pooled_table
+from medtasks.results.table import ItemTable, item_table, joined_parts, pooled_table
 from medtasks.spec import TaskSpec, leaf_tasks, load_spec, load_specs
 
 PART = 4096
@@ -30,8 +30,9 @@ class RunTables:
         self, samples: Mapping[str, Sequence[Sample]], made: Mapping[str, ItemTable] = MappingProxyType({})
     ) -> None:
         self._samples = samples
-        self._made_before = made
-        self._tables: dict[tuple[str, tuple[str, ...]], ItemTable] = {}
+        self.made = dict(made)
+        """The tables made of samples so far, by task or group; all others are pooled from them."""
+        self._pooled: dict[tuple[str, tuple[str, ...]], ItemTable] = {}
         self._parts: dict[str, list[ItemTable]] = {}
 
     def add(self, task: str, samples: Sequence[Sample]) -> None:
@@ -39,24 +40,9 @@ class RunTables:
         self._parts.setdefault(task, []).append(self._part(task, samples))
 
     @property
-    def made(self) -> dict[str, ItemTable]:
-        """The tables built from samples so far, by task or group; all others are pooled from them."""
-        made = {name: one for (name, _), one in self._tables.items() if not isinstance(one.columns, PooledColumns)}
-        return {**self._made_before, **made}
-
-    def compact(self) -> RunTables:
-        """The tables built so far, compact and without the samples, which take twenty times as much memory."""
-        return RunTables({}, {name: table.compact() for name, table in self.made.items()})
-
-    @property
-    def groups(self) -> list[tuple[str, tuple[str, ...]]]:
-        """The groups used so far, with their members."""
-        return [key for key in self._tables if key[1] != (key[0],)]
-
-    @property
     def tasks(self) -> tuple[str, ...]:
         """The tasks that have samples."""
-        return tuple(self._samples) or tuple(name for name in self._made_before if load_spec(name).kind == "task")
+        return tuple(self._samples) or tuple(name for name in self.made if load_spec(name).kind == "task")
 
     def of(self, name: str, members: Sequence[str] = ()) -> ItemTable:
         """The table of a task, or of a group over its ``members``.
@@ -64,25 +50,24 @@ class RunTables:
         A task's table also has what its groups need, so that their tables are pooled, not built from samples. This does
         not apply to benchmarks with their own ``join``, which may join samples of several tasks.
         """
-        key = (name, tuple(members) or (name,))
-        if key not in self._tables:
-            self._tables[key] = self._table(*key)
-        return self._tables[key]
-
-    def _table(self, name: str, members: tuple[str, ...]) -> ItemTable:
-        if name in self._made_before:
-            return self._made_before[name]
+        members = tuple(members) or (name,)
+        if name in self.made:
+            return self.made[name]
         facts = load_spec(name).metadata
         benchmark = get_benchmark(facts.benchmark)
-        if benchmark.join is sample_items and members != (name,):
-            return pooled_table([self.of(member) for member in members], facts.pooled)
         if members == (name,):
             if name not in self._parts:
                 for part in in_parts(load_spec(name), self._samples[name]):
                     self.add(name, part)
-            return joined_parts(self._parts.pop(name))
-        samples = [sample for member in members for sample in self._samples[member]]
-        return item_table(samples, benchmark, facts.breakdowns, facts.pooled)
+            self.made[name] = joined_parts(self._parts.pop(name))
+        elif benchmark.join is sample_items:
+            if (name, members) not in self._pooled:
+                self._pooled[name, members] = pooled_table([self.of(member) for member in members], facts.pooled)
+            return self._pooled[name, members]
+        else:
+            samples = [sample for member in members for sample in self._samples[member]]
+            self.made[name] = item_table(samples, benchmark, facts.breakdowns, facts.pooled)
+        return self.made[name]
 
     def _part(self, task: str, samples: Sequence[Sample]) -> ItemTable:
         facts = load_spec(task).metadata

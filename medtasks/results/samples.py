@@ -176,9 +176,9 @@ class SampleLines(Sequence[Sample]):
     def __init__(self, samples: Iterable[Sample], directory: Path | None = None) -> None:
         self._file: IO[bytes] = TemporaryFile(dir=directory)  # noqa: SIM115 - kept
         self._begins = array("q")
-        self.add(samples)
+        self.extend(samples)
 
-    def add(self, samples: Iterable[Sample]) -> None:
+    def extend(self, samples: Iterable[Sample]) -> None:
         """Append samples that come after all others."""
         self._file.seek(0, os.SEEK_END)
         for sample in sorted(samples, key=lambda sample: sample.sample_id):

@@ -306,7 +306,7 @@ def _unscored(metric: Metric, column: Column, parts: _Parts, threshold: float) -
     masks = (column.pending, column.awaiting, column.known, column.failed)
     counts = [parts.counts(applies), *(parts.counts(applies & mask) for mask in masks)]
     judges: list[list[str]] = [[] for _ in range(parts.count)]
-    if column.judges:
+    if column.judge is not None:
         judges = [column.judges_of(np.flatnonzero(applies & (parts.part == number))) for number in range(parts.count)]
     scores = []
     unavailable = functools.cache(metric.unavailable)  # looks for files

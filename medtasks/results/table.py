@@ -7,29 +7,24 @@ its samples once; a group's table pools those of its tasks.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from itertools import chain
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from medtasks.benchmarks.base import Benchmark, SampleView, Value, with_derived
 from medtasks.benchmarks.declared_errors import declared_errors, declared_metrics
 from medtasks.benchmarks.errors import pooled_metrics
 from medtasks.benchmarks.variants import joined_items
 from medtasks.errors import MedtasksError, UsageError
-from medtasks.metrics.base import Array
 from medtasks.metrics.registry import get_metric
-from medtasks.results.column import Column, Mask, Rows, blank, column_of, empty_column, stacked, statistics_alone
+from medtasks.results.column import Column, Lazy, Mask, Rows, column_of, empty_column, stacked
 from medtasks.results.confidence import confidence_metrics
 from medtasks.results.samples import Sample
 from medtasks.spec import TaskSpec
-
-TEXTS = ("items", "tasks", "clusters", "samples", "statuses", "target", "chosen")
-"""The fields of a table with one text, or tuple of texts, per row."""
 
 
 @lru_cache(maxsize=1024)
@@ -42,13 +37,14 @@ def shared(texts: tuple[Any, ...]) -> tuple[Any, ...]:
 class ItemTable:
     """The items of a task or group, sorted by id, incomplete ones last.
 
-    All fields but ``metrics``, ``columns`` and ``groups`` have one entry per row. ``samples`` are an item's sample ids,
-    several for a streaming item; ``statuses`` are those of its responses, repeats included. ``target`` and ``chosen``
-    are the correct and the selected option, empty if the benchmark has no options; ``options`` is how many a guess has
-    (`Benchmark.option_count`). ``complete`` is False for a
-    streaming item with rounds that were not asked: it is not scored. ``metrics`` are those of the samples and the
-    requested pooled ones, in display order; ``columns`` may have more, for groups. ``groups`` has each item's keys by
-    breakdown: none, one or several.
+    All fields but ``metrics``, ``columns`` and ``groups`` have one entry per row. ``complete`` is False for a streaming
+    item with rounds that were not asked: it is not scored. ``metrics`` are those of the samples and the requested
+    pooled ones, in display order; ``columns`` may have more, for groups. ``groups`` has each item's keys by breakdown:
+    none, one or several. ``samples`` are an item's sample ids, several for a streaming item.
+
+    What follows is only there until the items are scored: ``statuses`` are those of an item's responses, repeats
+    included; ``target`` and ``chosen`` are the correct and the selected option, empty if the benchmark has no options;
+    ``options`` is how many a guess has (`Benchmark.option_count`).
     """
 
     metrics: tuple[str, ...]
@@ -56,13 +52,13 @@ class ItemTable:
     tasks: tuple[str, ...]
     clusters: tuple[str, ...]
     samples: tuple[tuple[str, ...], ...]
-    statuses: tuple[tuple[str, ...], ...]
-    target: tuple[str, ...]
-    chosen: tuple[str, ...]
-    options: Rows
     complete: Mask
     groups: Mapping[str, tuple[tuple[str, ...], ...]]
     columns: Mapping[str, Column]
+    statuses: tuple[tuple[str, ...], ...] = ()
+    target: tuple[str, ...] = ()
+    chosen: tuple[str, ...] = ()
+    options: Rows = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
 
     @cached_property
     def codes(self) -> Rows:
@@ -85,21 +81,6 @@ class ItemTable:
             found.append(item if seen[item] == 1 else f"{item}#{seen[item]}")
         return tuple(found)
 
-    def compact(self) -> ItemTable:
-        """The table without what only scoring needs: statuses, and everything in columns but statistics.
-
-        Statistics that are exact in single precision are stored so.
-        """
-        rest = empty_column(len(self.items), 1)
-        texts: dict[str, Any] = {name: shared(getattr(self, name)) for name in TEXTS if name != "statuses"}
-        return replace(
-            self,
-            groups={name: shared(keys) for name, keys in self.groups.items()},
-            statuses=((),) * len(self.items),
-            columns=PackedColumns({name: statistics_alone(column, rest) for name, column in self.columns.items()}),
-            **texts,
-        )
-
     def rows_by_group(self, benchmark: Benchmark, breakdown: str) -> dict[str, Rows]:
         """The rows of each group of a breakdown by sorted key, including incomplete items.
 
@@ -120,49 +101,6 @@ class ItemTable:
         """The metric's column as it counts in one group; in a group of `Benchmark.parts`, that part alone."""
         column = self.columns[metric]
         return column.part(key) if breakdown == benchmark.parts else column
-
-
-class PackedColumns(Mapping[str, Column]):
-    """``columns`` with the statistics of those that are mostly 0, such as histograms, kept without zeros, and unpacked
-    on each access."""
-
-    def __init__(self, columns: Mapping[str, Column]) -> None:
-        self._packed = {
-            name: _without_zeros(one.statistics) for name, one in columns.items() if _mostly_zero(one.statistics)
-        }
-        self._columns = {
-            name: replace(one, statistics=blank(*one.statistics.shape)) if name in self._packed else one
-            for name, one in columns.items()
-        }
-
-    def __getitem__(self, metric: str) -> Column:
-        column = self._columns[metric]
-        if metric not in self._packed:
-            return column
-        places, numbers = self._packed[metric]
-        statistics = np.zeros(column.statistics.shape, numbers.dtype)
-        statistics.flat[places] = numbers
-        return replace(column, statistics=statistics)
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._columns)
-
-    def __len__(self) -> int:
-        return len(self._columns)
-
-
-WIDE = 16
-"""Columns with fewer statistics per item are not worth packing."""
-
-
-def _without_zeros(statistics: Array) -> tuple[npt.NDArray[np.unsignedinteger], Array]:
-    """The places of the other numbers in the flattened table, and the numbers."""
-    places = np.flatnonzero(statistics)
-    return places.astype(np.min_scalar_type(statistics.size)), statistics.ravel()[places]
-
-
-def _mostly_zero(statistics: Array) -> bool:
-    return bool(statistics.shape[1] > WIDE and 2 * np.count_nonzero(statistics) < statistics.size)
 
 
 def refuse_unknown_names(spec: TaskSpec, benchmark: Benchmark) -> None:
@@ -248,7 +186,7 @@ def _check_names(sample_id: str, task: str, found: Iterable[str], expected: Iter
 def pooled_table(tables: Sequence[ItemTable], pooled: Sequence[str] = ()) -> ItemTable:
     """The table of a group, from those of its tasks, with the ``pooled`` metrics that their columns have.
 
-    Its columns are built on access.
+    Its columns are put together on each access: a leaderboard has many tables and ranks by few metrics.
     """
     tables = sorted(tables, key=lambda one: (one.samples[0][0], one.tasks[0]))  # by their first sample
     items = list(chain.from_iterable(table.items for table in tables))
@@ -256,20 +194,26 @@ def pooled_table(tables: Sequence[ItemTable], pooled: Sequence[str] = ()) -> Ite
     complete = np.concatenate([table.complete for table in tables])
     order = np.array(sorted(range(len(items)), key=lambda row: (not complete[row], items[row], tasks[row])))
 
-    def in_order(name: str) -> tuple[Any, ...]:
-        whole = list(chain.from_iterable(getattr(table, name) for table in tables))
-        return shared(tuple(whole[row] for row in order.tolist()))
+    def in_order(rows: Iterable[Sequence[Any]]) -> tuple[Any, ...]:
+        whole = list(chain.from_iterable(rows))
+        return shared(tuple(whole[row] for row in order.tolist())) if whole else ()
+
+    def column(metric: str) -> Column:
+        width = get_metric(metric).width
+        parts = [table.columns.get(metric) or empty_column(len(table.items), width) for table in tables]
+        return stacked(parts).take(order)
 
     breakdowns = [name for name in tables[0].groups if all(name in table.groups for table in tables)]
-    keys = {name: list(chain.from_iterable(table.groups[name] for table in tables)) for name in breakdowns}
     metrics = tuple(dict.fromkeys([*chain.from_iterable(table.metrics for table in tables), *pooled]))
+    texts = ("items", "tasks", "clusters", "samples", "statuses", "target", "chosen")
+    options = np.concatenate([table.options for table in tables])
     return ItemTable(
         metrics=metrics,
-        **{name: in_order(name) for name in TEXTS},
-        options=np.concatenate([table.options for table in tables])[order],
+        **{name: in_order(getattr(table, name) for table in tables) for name in texts},
+        options=options[order] if len(options) else options,
         complete=complete[order],
-        groups={name: shared(tuple(rows[row] for row in order.tolist())) for name, rows in keys.items()},
-        columns=PooledColumns(tables, order, metrics),
+        groups={name: in_order(table.groups[name] for table in tables) for name in breakdowns},
+        columns=Lazy(metrics, column),
     )
 
 
@@ -284,32 +228,5 @@ def joined_parts(parts: Sequence[ItemTable]) -> ItemTable:
         _check_names(part.samples[0][0], part.tasks[0], part.metrics, first.metrics)
     if len(parts) == 1:
         return first
-    names = tuple(first.columns)
-    table = pooled_table(parts, names)
-    return replace(table, metrics=first.metrics, columns={name: table.columns[name] for name in names})
-
-
-class PooledColumns(Mapping[str, Column]):
-    """The columns of several tables as one; not cached, since a leaderboard has many tables and ranks by few."""
-
-    def __init__(self, tables: Sequence[ItemTable], order: Rows, metrics: Sequence[str]) -> None:
-        self._tables = tables
-        self._order = order
-        self._metrics = metrics
-
-    def __getitem__(self, metric: str) -> Column:
-        if metric not in self._metrics:
-            raise KeyError(metric)
-        width = get_metric(metric).width
-        return stacked(
-            [
-                table.columns[metric] if metric in table.columns else empty_column(len(table.items), width)
-                for table in self._tables
-            ]
-        ).take(self._order)
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._metrics)
-
-    def __len__(self) -> int:
-        return len(self._metrics)
+    table = pooled_table(parts, tuple(first.columns))
+    return replace(table, metrics=first.metrics, columns={name: table.columns[name] for name in first.columns})

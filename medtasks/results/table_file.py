@@ -1,4 +1,4 @@
-"""Cached tables: Parquet files in the user's cache, under a hash of everything that they depend on.
+"""Cached tables: Arrow files in the user's cache, under a hash of everything that they depend on.
 
 They are not kept in result directories, because a recipient could not tell whether a table was really computed from
 the samples. A damaged entry counts as absent, and is built again.
@@ -9,9 +9,8 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
-import math
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,18 +18,16 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa  # type: ignore[import-untyped]
-import pyarrow.parquet as pq  # type: ignore[import-untyped]
 
 import medtasks
 from medtasks.catalog import task_packages
 from medtasks.files import canonical_json, temporary_beside
 from medtasks.prompts import template_folders
-from medtasks.results.column import Column, Part
+from medtasks.results.column import Column, Lazy
 from medtasks.results.manifest import versions
-from medtasks.results.table import TEXTS, ItemTable, PackedColumns, shared
+from medtasks.results.table import ItemTable, shared
 
-_PARTS = ("*.py", "*.j2", "*.js", "*.css", "*.svg")
-_STORED = ("statistics", "low", "high", "present", "failed", "pending", "awaiting", "judge", "repeats")
+_ASSETS = ("*.py", "*.j2", "*.js", "*.css", "*.svg")
 
 
 @dataclass(frozen=True)
@@ -40,7 +37,7 @@ class TableStore:
     folder: Path | None
 
     def read(self, key: str) -> tuple[Any, Mapping[str, ItemTable]] | None:
-        """The entry for ``key``, whose tables are decoded on access; None if it is absent or damaged."""
+        """The entry for ``key``, whose columns are decoded on access; None if it is absent or damaged."""
         if self.folder is None:
             return None
         try:
@@ -48,21 +45,21 @@ class TableStore:
             if _sha256(text.encode()) != digest:
                 return None
             kept = json.loads(text)
-            files = {}
+            tables = {}
             for number, (name, expected) in enumerate(kept["tables"].items()):
-                content = (self.folder / key / f"{number}.parquet").read_bytes()
+                content = (self.folder / key / f"{number}.arrow").read_bytes()
                 if _sha256(content) != expected:
                     return None
-                files[name] = content
+                tables[name] = _table(content)
         except Exception:  # absent, or damaged in any way
             return None
-        return kept["content"], _KeptTables(files)
+        return kept["content"], tables
 
     def write(self, key: str, content: Any, tables: Mapping[str, ItemTable]) -> None:
         """Cache ``tables`` and ``content``, which is plain JSON; does nothing if the directory cannot be written."""
         if self.folder is None:
             return
-        files = {name: _parquet(table) for name, table in tables.items()}
+        files = {name: _file(table) for name, table in tables.items()}
         # keys are not sorted: metrics are shown in this order
         made = {"tables": {name: _sha256(data) for name, data in files.items()}, "content": content}
         text = json.dumps(made).encode()
@@ -72,39 +69,20 @@ class TableStore:
                 with (partial / "content.json").open("wb") as stream:
                     stream.writelines([_sha256(text).encode(), b"\n", text])
                 for number, data in enumerate(files.values()):
-                    (partial / f"{number}.parquet").write_bytes(data)
+                    (partial / f"{number}.arrow").write_bytes(data)
                 shutil.rmtree(self.folder / key, ignore_errors=True)  # damaged, or another process was first
                 partial.rename(self.folder / key)
 
-
-class _KeptTables(Mapping[str, ItemTable]):
-    """Tables by name, each decoded when it is first needed: most commands show scores only."""
-
-    def __init__(self, files: Mapping[str, bytes]) -> None:
-        self._files = files
-        self._decoded: dict[str, ItemTable] = {}
-
-    def __getitem__(self, name: str) -> ItemTable:
-        if name not in self._decoded:
-            self._decoded[name] = _table(pq.ParquetFile(pa.BufferReader(self._files[name])).read())
-        return self._decoded[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._files)
-
-    def __len__(self) -> int:
-        return len(self._files)
+    def keep_newest(self, count: int) -> None:
+        """Remove all but the newest ``count`` entries."""
+        if self.folder is not None and self.folder.is_dir():
+            newest_last = sorted(self.folder.glob("[!.]*"), key=lambda path: path.stat().st_mtime_ns)
+            for path in newest_last[:-count]:
+                shutil.rmtree(path, ignore_errors=True)
 
 
 def _sha256(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
-
-
-def _parquet(table: ItemTable) -> bytes:
-    stream = pa.BufferOutputStream()
-    pq.write_table(_arrow(table), stream, compression="zstd")
-    content: bytes = stream.getvalue().to_pybytes()
-    return content
 
 
 def code_hash(*further: Path) -> str:
@@ -119,7 +97,7 @@ def code_hash(*further: Path) -> str:
         (Path(medtasks.__file__).parent, "*.py"),
         *((folder, "*.yaml") for package in packages for folder in (package.tasks.parent, package.rubrics)),
         *((folder, "*.j2") for folder in template_folders()),
-        *((folder, pattern) for folder in further for pattern in _PARTS),
+        *((folder, pattern) for folder in further for pattern in _ASSETS),
     ]
     for folder, pattern in folders:
         for path in sorted(folder.rglob(pattern)):
@@ -127,92 +105,76 @@ def code_hash(*further: Path) -> str:
     return digest.hexdigest()
 
 
-def _arrow(table: ItemTable) -> pa.Table:
-    arrays: dict[str, Any] = {name: pa.array(getattr(table, name)) for name in TEXTS}
+def _file(table: ItemTable) -> bytes:
+    """The table as an Arrow IPC file, without what is only needed for scoring; columns have statistics and states."""
+    arrays: dict[str, Any] = {name: pa.array(getattr(table, name)) for name in _TEXTS}
     arrays["complete"] = pa.array(table.complete)
-    arrays["options"] = pa.array(table.options)
     arrays |= {f"group {name}": pa.array(keys, pa.list_(pa.string())) for name, keys in table.groups.items()}
-    facts = {}
-    for number, (metric, column) in enumerate(table.columns.items()):
-        facts[metric] = _packed(f"{number}", column, arrays)
-    header = {"metrics": table.metrics, "groups": list(table.groups), "columns": facts}
-    return pa.table(arrays).replace_schema_metadata({"table": json.dumps(header)})
+    columns: dict[str, list[str]] = {}
+    for metric, column in table.columns.items():
+        columns[metric] = [*column.parts]
+        for key, part in ((None, column), *column.parts.items()):
+            name = _name(metric, key)
+            flat = pa.array(np.ascontiguousarray(part.statistics).ravel())
+            arrays[f"statistics {name}"] = pa.FixedSizeListArray.from_arrays(flat, part.statistics.shape[1])
+            arrays[f"state {name}"] = pa.array(part.state)
+    header = {"metrics": table.metrics, "groups": list(table.groups), "columns": columns}
+    found = pa.table(arrays).replace_schema_metadata({"table": json.dumps(header)})
+    stream = pa.BufferOutputStream()
+    with pa.ipc.new_file(stream, found.schema, options=pa.ipc.IpcWriteOptions(compression="zstd")) as writer:
+        writer.write_table(found)
+    content: bytes = stream.getvalue().to_pybytes()
+    return content
 
 
-def _table(found: pa.Table) -> ItemTable:
-    header = json.loads(found.schema.metadata[b"table"])
-    texts = {name: _tuples(found[name].to_pylist()) for name in TEXTS}
+def _name(metric: str, part: str | None) -> str:
+    return json.dumps([metric, part])
+
+
+def _table(content: bytes) -> ItemTable:
+    """The table in an Arrow IPC file, whose compressed columns are decoded on each access."""
+    schema = pa.ipc.open_file(content).schema
+    header = json.loads(schema.metadata[b"table"])
+    groups = {f"group {name}": name for name in header["groups"]}
+    found = _decoded(content, schema, [*_TEXTS, "complete", *groups])
+
+    def column(metric: str, part: str | None = None) -> Column:
+        name = _name(metric, part)
+        arrays = _decoded(content, schema, [f"statistics {name}", f"state {name}"])
+        statistics, state = (arrays[what].combine_chunks() for what in arrays.column_names)
+        rows = _numbers(statistics.flatten()).reshape(len(state), statistics.type.list_size)
+        keys = header["columns"][metric] if part is None else ()
+        return Column(rows, _numbers(state), parts=Lazy(keys, lambda key: column(metric, key)))
+
+    items, tasks, clusters, samples = (_tuples(found[name]) for name in _TEXTS)
     return ItemTable(
         metrics=tuple(header["metrics"]),
-        **texts,
-        complete=_array(found["complete"].combine_chunks()),
-        options=_array(found["options"].combine_chunks()),
-        groups={name: _tuples(found[f"group {name}"].to_pylist()) for name in header["groups"]},
-        columns=PackedColumns(
-            {
-                metric: _column(found, f"{number}", facts)
-                for number, (metric, facts) in enumerate(header["columns"].items())
-            }
-        ),
+        items=items,
+        tasks=tasks,
+        clusters=clusters,
+        samples=samples,
+        complete=np.array(found["complete"].to_pylist(), dtype=np.bool_),
+        groups={name: _tuples(found[key]) for key, name in groups.items()},
+        columns=Lazy(header["columns"], column),
     )
 
 
-def _tuples(rows: list[Any]) -> tuple[Any, ...]:
-    """Lists as tuples; equal ones are the same object, to save memory."""
+_TEXTS = ("items", "tasks", "clusters", "samples")
+
+
+def _decoded(content: bytes, schema: pa.Schema, names: Sequence[str]) -> pa.Table:
+    """These columns of an Arrow IPC file, decompressed."""
+    options = pa.ipc.IpcReadOptions(included_fields=[schema.get_field_index(name) for name in names])
+    return pa.ipc.open_file(content, options=options).read_all()
+
+
+def _numbers(array: pa.Array) -> npt.NDArray[Any]:
+    """The numbers of an array without nulls. `to_numpy` would import pandas: a tenth of the time."""
+    return np.frombuffer(array.buffers()[1], array.type.to_pandas_dtype(), len(array), array.offset)
+
+
+def _tuples(texts: pa.ChunkedArray) -> tuple[Any, ...]:
+    """Texts or lists of texts; equal ones are the same object, to save memory."""
     seen: dict[Any, Any] = {}
-    found = (tuple(row) if isinstance(row, list) else row for row in rows)
-    return shared(tuple(seen.setdefault(row, row) for row in found))
-
-
-def _packed(name: str, column: Column, arrays: dict[str, Any]) -> dict[str, Any]:
-    """What the header says of a column; its arrays are added to ``arrays``, unless all items have the same row."""
-    facts: dict[str, Any] = {"judges": column.judges, "arrays": {}, "parts": {}}
-    for what in _STORED:
-        array = getattr(column, what)
-        if array is None:
-            continue
-        rows = array.reshape(len(array), math.prod(array.shape[1:]))
-        constant = bool(len(rows)) and np.array_equal(rows, np.broadcast_to(rows[0], rows.shape), equal_nan=True)
-        if not constant:
-            flat = pa.array(np.ascontiguousarray(rows).ravel())
-            listed = rows.shape[1] > 1
-            arrays[f"{name} {what}"] = pa.FixedSizeListArray.from_arrays(flat, rows.shape[1]) if listed else flat
-        row = rows[0].tolist() if constant else None
-        facts["arrays"][what] = {"shape": array.shape[1:], "type": array.dtype.str, "row": row}
-    for number, (key, part) in enumerate(column.parts.items()):
-        facts["parts"][key] = _packed(f"{name}.{number}", part.spread(len(column.present)), arrays)
-    return facts
-
-
-def _array(array: pa.Array) -> npt.NDArray[Any]:
-    """The numbers or truth values of an array without nulls. `to_numpy` would import pandas: a tenth of the time."""
-    _, data = array.buffers()
-    if array.type == pa.bool_():
-        return np.unpackbits(np.frombuffer(data, np.uint8), count=len(array), bitorder="little").astype(bool)
-    return np.frombuffer(data, array.type.to_pandas_dtype(), len(array))
-
-
-def _column(found: pa.Table, name: str, facts: Mapping[str, Any]) -> Column:
-    def stored(what: str) -> Any:
-        if what not in facts["arrays"]:
-            return None
-        fact = facts["arrays"][what]
-        shape = (found.num_rows, *fact["shape"])
-        if fact["row"] is not None:
-            return np.broadcast_to(np.array(fact["row"], fact["type"]).reshape(fact["shape"]), shape)
-        array = found[f"{name} {what}"].combine_chunks()
-        return _array(array.flatten() if pa.types.is_fixed_size_list(array.type) else array).reshape(shape)
-
-    return Column(
-        **{what: stored(what) for what in _STORED},
-        judges=tuple(facts["judges"]),
-        parts={
-            key: _part(_column(found, f"{name}.{number}", part))
-            for number, (key, part) in enumerate(facts["parts"].items())
-        },
-    )
-
-
-def _part(column: Column) -> Part:
-    rows = np.flatnonzero(column.present)
-    return Part(rows, column.take(rows))
+    rows = (tuple(row) if isinstance(row, list) else row for row in texts.to_pylist())
+    return shared(tuple(seen.setdefault(row, row) for row in rows))

@@ -12,13 +12,13 @@ from typing import Any
 
 import pytest
 from judged_run import content, judged, manifest_of, samples_of, scores_of, settings_of
+from medtasks.leaderboard.scored_run import scored_record
 
 from medtasks.errors import MedtasksError, UsageError
 from medtasks.judge.store import StoredVerdict, VerdictStore
 from medtasks.judge.stub import StubJudge, rule_based
-from medtasks.results.folder import RunRecord, read_run, write_run
+from medtasks.results.folder import read_run, write_run
 from medtasks.results.judge_facts import judge_names
-from medtasks.results.rescore import rescore
 
 
 def sometimes(share: float) -> Any:
@@ -363,9 +363,9 @@ def test_a_directory_that_has_all_verdicts_is_left_as_it_is(
 def test_scoring_again_keeps_the_verdicts(folder: Path, tmp_path: Path) -> None:
     with StubJudge() as stub:
         judged(folder, settings_of(stub), store=tmp_path / "v")
-    again = rescore(*read_run(folder))
+    again = scored_record(*read_run(folder), own=True, whole=True)
     assert again.changes == ()
-    out = write_run(tmp_path / "again", RunRecord(again.manifest, again.samples, again.tasks, again.groups))
+    out = write_run(tmp_path / "again", again.rescored)
     assert scores_of(out) == scores_of(folder)
 
 
@@ -377,11 +377,11 @@ def test_a_verdict_on_another_text_is_left_out(folder: Path, tmp_path: Path) -> 
     lines = [json.loads(line) for line in path.read_text().splitlines()]
     lines[0]["responses"] = ["Something else. Final answer: none."]
     path.write_text("".join(json.dumps(line) + "\n" for line in lines))
-    again = rescore(*read_run(folder))
-    changed = next(one for one in again.samples["med_cmr_open_ltg"] if one.sample_id == lines[0]["sample_id"])
+    again = scored_record(*read_run(folder), own=True, whole=True)
+    changed = next(one for one in again.record.samples["med_cmr_open_ltg"] if one.sample_id == lines[0]["sample_id"])
     assert changed.verdicts == {}
     assert "open_total" in changed.pending
-    score = again.tasks["med_cmr_open_ltg"].metrics["open_total"]
+    score = again.record.tasks["med_cmr_open_ltg"].metrics["open_total"]
     assert (score.value, score.judged) == (None, score.samples - 1)
     assert score.reason == f"1 of {score.samples} items await a judge"
 

@@ -9,14 +9,18 @@ import numpy as np
 from intervals import cluster_bootstrap
 from medtasks.leaderboard.board import Apart, BenchmarkBoard, Board, RunFacts
 from medtasks.leaderboard.build import build_board
-from medtasks.leaderboard.digest import Digest, Entry
+from medtasks.leaderboard.scored_run import Entry, ScoredRun
 from medtasks.leaderboard.standings import protocols_today
 
 from medtasks.metrics.aggregate import corpus_score
 from medtasks.metrics.registry import get_metric
+from medtasks.results.column import PRESENT, Column
+from medtasks.results.folder import RunRecord
+from medtasks.results.manifest import RunManifest
 from medtasks.results.scores import Letters, MetricScore, Scores
 from medtasks.results.signature import format_signature, versions_today
-from medtasks.spec import leaf_tasks, load_spec
+from medtasks.results.table import ItemTable
+from medtasks.spec import leaf_tasks
 
 __all__ = [
     "CLUSTERS",
@@ -102,20 +106,22 @@ def entry(
         )
 
     parts = {name: {key: scores(rows, {}) for key, rows in one.items()} for name, one in (breakdowns or {}).items()}
-    return Entry(
-        name=task,
-        benchmark=load_spec(task).metadata.benchmark,
-        scores=scores(range(len(clusters)), parts),
-        items=ITEMS[: len(clusters)],
+    rows, items = range(len(clusters)), ITEMS[: len(clusters)]
+    table = ItemTable(
+        metrics=tuple(tables),
+        items=items,
+        tasks=(task,) * len(items),
         clusters=tuple(clusters),
-        statistics=tables,
-        signatures={name: signed(name, task, **changes) for name in tables},
-        timelines=timelines,
+        samples=tuple((item,) for item in items),
+        complete=np.ones(len(items), dtype=bool),
         groups={
-            name: tuple(tuple(key for key, rows in one.items() if row in rows) for row in range(len(clusters)))
+            name: tuple(tuple(key for key, members in one.items() if row in members) for row in rows)
             for name, one in (breakdowns or {}).items()
         },
+        columns={name: Column(one, np.full(len(items), PRESENT, dtype=np.int8)) for name, one in tables.items()},
     )
+    signatures = {name: signed(name, task, **changes) for name in tables}
+    return Entry(task, scores(rows, parts), table, signatures, timelines)
 
 
 def facts(model: str, key: str | None = None, **changes: Any) -> RunFacts:
@@ -149,15 +155,20 @@ def run(
     blind: bool = False,
     complete: bool = True,
     **more: Any,
-) -> Digest:
+) -> ScoredRun:
     """A run, by today's task files where ``protocols`` does not say another."""
     tasks = [leaf for one in entries for leaf in leaf_tasks(one.name)]
     protocols = {task: sorted(protocols_today(task))[0] for task in tasks}
-    return Digest(
+    return ScoredRun(
         facts=facts(model, key, **{"protocols": protocols, **more}),
-        model=model,
         blind=blind,
         entries={one.name: one for one in entries},
+        record=RunRecord(
+            RunManifest(created="", processes=1, versions={}, model={}, settings={}, tasks={}, groups={}, data={}),
+            {},
+            {},
+            {},
+        ),
         complete={one.name: complete for one in entries},
     )
 
@@ -169,11 +180,11 @@ def cxr(share: float, seed: int, **changes: Any) -> Any:
     return entry("mi_cxr", {"accuracy": right(share, seed)}, **changes)
 
 
-def board(*runs: Digest, **options: Any) -> Board:
+def board(*runs: ScoredRun, **options: Any) -> Board:
     return build_board(runs, title="Made by hand", **{"resamples": 100, "published": False, **options})
 
 
-def page(*runs: Digest, **options: Any) -> BenchmarkBoard:
+def page(*runs: ScoredRun, **options: Any) -> BenchmarkBoard:
     (found,) = board(*runs, **options).benchmarks
     return found
 

@@ -19,7 +19,7 @@ from medtasks.leaderboard.check import CheckReport, check_results
 from medtasks.leaderboard.check_rules import RULES, Submission
 from medtasks.leaderboard.check_run import Asked, check_run
 from medtasks.leaderboard.collect import collect
-from medtasks.leaderboard.reading import digest_run
+from medtasks.leaderboard.scored_run import scored_run
 from medtasks.leaderboard.standings import MINIATURE
 from medtasks.leaderboard.strip import strip_run
 
@@ -171,7 +171,7 @@ def test_a_benchmark_that_rests_on_a_judge_must_be_judged(written: dict[str, Pat
 def test_too_few_verdicts_are_named_whatever_threshold_the_run_was_judged_with(written: dict[str, Path]) -> None:
     folder = written["unjudged"]
     manifest, samples = read_run(folder)
-    digest = digest_run(folder)
+    digest = scored_run(folder)
     entry = digest.entries["med_cmr_open"]
     for judged, said in ((entry.scores.items * 2 // 3, True), (entry.scores.items, False)):
         told = {"value": 1.0, "judged": judged, "bounds": (0.66, 1.0), "incomplete": False}
@@ -310,7 +310,7 @@ def test_stripped_runs_keep_their_scores_and_nothing_else(written: dict[str, Pat
     report = check(folder)
     assert codes(report) == ["LB305"]
     assert not report.failed(strict=True)
-    one, other = digest_run(written["withheld"]), digest_run(folder)
+    one, other = scored_run(written["withheld"]), scored_run(folder)
     assert {name: entry.signatures for name, entry in one.entries.items()} == {
         name: entry.signatures for name, entry in other.entries.items()
     }

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from invented_runs import MODELS, write_run_of, write_runs
 from medtasks.leaderboard.check import CheckReport, check_results
-from medtasks.leaderboard.reading import digest_run
+from medtasks.leaderboard.scored_run import scored_run
 from medtasks.leaderboard.strip import strip_run
 
 from medtasks.results.folder import RunRecord, read_run, write_run
@@ -73,7 +73,7 @@ def other_score(sample: Sample) -> Sample:
 
 
 def scores(folder: Path) -> dict[str, Any]:
-    return {name: entry.scores for name, entry in digest_run(folder).entries.items()}
+    return {name: entry.scores for name, entry in scored_run(folder).entries.items()}
 
 
 @pytest.mark.parametrize("forge", [other_score, verdicts_of_nobody, repeats_of_nobody, pending])

@@ -14,9 +14,9 @@ import numpy as np
 import pytest
 from invented_runs import MODELS, edit_json, write_run_of
 from medtasks.leaderboard import collect as module
+from medtasks.leaderboard import scored_run as scoring
 from medtasks.leaderboard.collect import collect, find_everything, find_runs
-from medtasks.leaderboard.digest import Digest
-from medtasks.leaderboard.digest_cache import pack, unpack
+from medtasks.leaderboard.scored_run import RunStore, ScoredRun, packed
 
 from medtasks.benchmarks.documents import task_documents
 from medtasks.catalog import task_packages
@@ -43,9 +43,9 @@ def tree(results: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(results, tmp_path / "tree"))
 
 
-def same(one: Digest, other: Digest) -> bool:
+def same(one: ScoredRun, other: ScoredRun) -> bool:
     """Equal to the last bit."""
-    return pack(one) == pack(other) and one.facts == other.facts
+    return packed(one) == packed(other) and one.facts == other.facts
 
 
 def run_of(tree: Path, name: str) -> Path:
@@ -171,30 +171,30 @@ def reads(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     called: list[str] = []
 
     def watched(name: str) -> None:
-        original = getattr(module, name)
-        monkeypatch.setattr(module, name, lambda *given: (called.append(name), original(*given))[1])
+        original = getattr(scoring, name)
+        monkeypatch.setattr(scoring, name, lambda *given, **named: (called.append(name), original(*given, **named))[1])
 
     watched("folder_digest")
-    watched("digest_run")
+    watched("scored_record")
     return called
 
 
 def test_unchanged_folders_are_not_scored_again(tree: Path, tmp_path: Path, reads: list[str]) -> None:
-    fresh, _ = collect([tree], tmp_path / "cache")
-    assert reads.count("digest_run") == 2
+    fresh, _ = collect([tree], RunStore(tmp_path / "cache"))
+    assert reads.count("scored_record") == 2
     reads.clear()
-    again, _ = collect([tree], tmp_path / "cache")
+    again, _ = collect([tree], RunStore(tmp_path / "cache"))
     assert set(reads) == {"folder_digest"}
     assert all(same(one, other) for one, other in zip(fresh, again, strict=True))
 
 
 def test_touched_files_and_moved_folders_are_not_scored_again(tree: Path, tmp_path: Path, reads: list[str]) -> None:
-    collect([tree], tmp_path / "cache")
+    collect([tree], RunStore(tmp_path / "cache"))
     reads.clear()
     for path in tree.rglob("*.json*"):
         os.utime(path, (1, 1))
-    collect([tree], tmp_path / "cache")
-    collect([tree.rename(tmp_path / "elsewhere")], tmp_path / "cache")
+    collect([tree], RunStore(tmp_path / "cache"))
+    collect([tree.rename(tmp_path / "elsewhere")], RunStore(tmp_path / "cache"))
     assert set(reads) == {"folder_digest"}
 
 
@@ -208,26 +208,26 @@ def test_another_package_of_tasks_makes_digests_anew(
     theirs = TaskPackage("acme-tasks", "1.0", "acme", tmp_path / "tasks", tmp_path / "templates", rubrics)
     ours = task_packages()
     monkeypatch.setattr(table_file, "task_packages", lambda: (*ours, theirs))
-    collect([tree], tmp_path / "cache")
+    collect([tree], RunStore(tmp_path / "cache"))
     reads.clear()
-    collect([tree], tmp_path / "cache")
-    assert "digest_run" not in reads
+    collect([tree], RunStore(tmp_path / "cache"))
+    assert "scored_record" not in reads
     if change == "version":
         theirs = replace(theirs, version="1.1")
     else:
         (rubrics / "dots.yaml").write_text("name: dots\nbest: 2\n", encoding="utf-8")
-    collect([tree], tmp_path / "cache")
-    assert reads.count("digest_run") == 2
+    collect([tree], RunStore(tmp_path / "cache"))
+    assert reads.count("scored_record") == 2
 
 
 def test_a_changed_sample_makes_another_digest(tree: Path, tmp_path: Path) -> None:
-    before, _ = collect([tree], tmp_path / "cache")
+    before, _ = collect([tree], RunStore(tmp_path / "cache"))
 
     def right(sample: dict[str, Any]) -> None:
         sample["responses"] = [sample["target"]]
 
     edit_json(run_of(tree, "Guess-1B") / "samples" / f"{TASK}.jsonl", right, line=0)
-    after, _ = collect([tree], tmp_path / "cache")
+    after, _ = collect([tree], RunStore(tmp_path / "cache"))
     uncached, _ = collect([tree])
     assert [one.facts.digest for one in after] != [one.facts.digest for one in before]
     assert all(same(one, other) for one, other in zip(after, uncached, strict=True))
@@ -249,12 +249,12 @@ def test_options_named_by_text_are_counted_beside_the_run(tmp_path: Path) -> Non
 
 @pytest.mark.parametrize("damage", [b"", b"PK\x03\x04", b"\x80\x04]."])
 def test_a_damaged_cache_is_made_again(tree: Path, tmp_path: Path, reads: list[str], damage: bytes) -> None:
-    fresh, _ = collect([tree], tmp_path / "cache")
+    fresh, _ = collect([tree], RunStore(tmp_path / "cache"))
     entry = {
-        json.loads(path.read_bytes().split(b"\n", 1)[1])["content"]["facts"]["model_facts"]["name"]: path.parent
+        json.loads(path.read_bytes().split(b"\n", 1)[1])["content"]["manifest"]["model"]["pretrained"]: path.parent
         for path in (tmp_path / "cache").glob("*/content.json")
     }
-    told, table = entry[GUESS.name] / "content.json", entry[ORACLE.name] / "0.parquet"
+    told, table = entry[GUESS.name] / "content.json", entry[ORACLE.name] / "0.arrow"
     for path, content in (
         (told, damage),
         (told, told.read_bytes().replace(b'"value": 0.', b'"value": 1.', 1)),
@@ -264,23 +264,22 @@ def test_a_damaged_cache_is_made_again(tree: Path, tmp_path: Path, reads: list[s
         assert path.read_bytes() != content
         path.write_bytes(content)
         reads.clear()
-        again, _ = collect([tree], tmp_path / "cache")
-        assert reads.count("digest_run") == 1
+        again, _ = collect([tree], RunStore(tmp_path / "cache"))
+        assert reads.count("scored_record") == 1
         assert all(same(one, other) for one, other in zip(fresh, again, strict=True))
 
 
 def test_a_cache_that_cannot_be_written_stops_nothing(tree: Path, tmp_path: Path) -> None:
     (tmp_path / "cache").write_text("a file", encoding="utf-8")
-    assert len(collect([tree], tmp_path / "cache")[0]) == 2
+    assert len(collect([tree], RunStore(tmp_path / "cache"))[0]) == 2
 
 
-def test_a_digest_survives_packing(tree: Path) -> None:
-    for digest in collect([tree])[0]:
-        found = unpack(json.loads(json.dumps(pack(digest))), digest.tables.made)
-        assert found.facts == digest.facts
-        assert (found.model, found.blind, found.complete) == (digest.model, digest.blind, digest.complete)
-        for name, entry in digest.entries.items():
-            other = found.entries[name]
+def test_a_kept_run_is_the_one_that_was_scored(tree: Path, tmp_path: Path) -> None:
+    for scored, kept in zip(*(collect([tree], RunStore(tmp_path / "cache"))[0] for _ in range(2)), strict=True):
+        assert same(kept, scored)
+        assert (kept.model, kept.blind, kept.complete) == (scored.model, scored.blind, scored.complete)
+        for name, entry in scored.entries.items():
+            other = kept.entries[name]
             assert (other.scores, other.items, other.clusters) == (entry.scores, entry.items, entry.clusters)
             assert other.signatures == entry.signatures
             assert list(other.statistics) == list(entry.statistics)
@@ -299,13 +298,13 @@ def test_large_runs_are_read_by_other_processes(
 ) -> None:
     shutil.copytree(run_of(tree, "Guess-1B"), tree / "broken_medtasks")
     (tree / "broken_medtasks" / "manifest.json").write_text("{", encoding="utf-8")
-    alone, refused = collect([tree], tmp_path / "first")
-    assert reads.count("digest_run") == 2
+    alone, refused = collect([tree], RunStore(tmp_path / "first"))
+    assert reads.count("scored_record") == 2
     reads.clear()
     monkeypatch.setattr(module, "LARGE", 1)
     monkeypatch.setattr(os, "cpu_count", lambda: 2)
-    together = collect([tree], tmp_path / "second")
-    assert reads.count("digest_run") == 0
+    together = collect([tree], RunStore(tmp_path / "second"))
+    assert reads.count("scored_record") == 0
     assert together[1] == refused
     assert len(refused) == 1
     assert all(same(one, other) for one, other in zip(alone, together[0], strict=True))
@@ -316,10 +315,10 @@ def test_a_thread_of_a_server_reads_alone(
 ) -> None:
     monkeypatch.setattr(module, "LARGE", 1)
     monkeypatch.setattr(os, "cpu_count", lambda: 2)
-    thread = threading.Thread(target=collect, args=([tree], tmp_path / "cache"))
+    thread = threading.Thread(target=collect, args=([tree], RunStore(tmp_path / "cache")))
     thread.start()
     thread.join()
-    assert reads.count("digest_run") == 2
+    assert reads.count("scored_record") == 2
 
 
 # ------------------------------------------------------------------------------------------- lmms-eval's own folders
@@ -367,11 +366,11 @@ def test_a_plain_folder_becomes_a_run_that_is_comparable_with_no_other(plain: Pa
 
 
 def test_a_plain_folder_is_kept_too_and_refused_in_one_sentence(plain: Path, tmp_path: Path) -> None:
-    fresh, _ = collect([plain], tmp_path / "cache")
-    again, _ = collect([plain], tmp_path / "cache")
+    fresh, _ = collect([plain], RunStore(tmp_path / "cache"))
+    again, _ = collect([plain], RunStore(tmp_path / "cache"))
     assert same(fresh[0], again[0])
     (plain / f"20261102_101500_samples_{TASK}.jsonl").write_text("{}\n", encoding="utf-8")
-    digests, (refused,) = collect([plain], tmp_path / "cache")
+    digests, (refused,) = collect([plain], RunStore(tmp_path / "cache"))
     assert digests == []
     assert "line 1: field " in refused.reason
     assert str(plain) not in refused.reason

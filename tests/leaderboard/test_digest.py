@@ -11,14 +11,12 @@ from typing import Any
 import numpy as np
 import pytest
 from invented_runs import MODELS, Invented, edit_json, make_run, shared_runs, write_run_of
-from medtasks.leaderboard.digest import Digest
 from medtasks.leaderboard.local_data import once
-from medtasks.leaderboard.reading import digest_run
+from medtasks.leaderboard.scored_run import ScoredRun, scored_record, scored_run
 
 from medtasks.errors import MedtasksError
 from medtasks.metrics.registry import get_metric
 from medtasks.results.folder import RunRecord, folder_digest, read_run, write_run
-from medtasks.results.rescore import rescore
 from medtasks.results.samples import write_samples
 from medtasks.results.signature import differences, parse_signature
 from medtasks.spec import load_spec
@@ -28,9 +26,9 @@ GUESS = MODELS[3]
 
 
 @pytest.fixture(scope="module")
-def judged() -> Digest:
+def judged() -> ScoredRun:
     """Of a run over all four benchmarks."""
-    return digest_run(shared_runs()["Careful-7B"])
+    return scored_run(shared_runs()["Careful-7B"])
 
 
 @pytest.fixture(scope="module")
@@ -50,11 +48,11 @@ def copy(small: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(small, tmp_path / small.name))
 
 
-def test_the_scores_are_the_runs_own(judged: Digest, written: dict[str, Any]) -> None:
+def test_the_scores_are_the_runs_own(judged: ScoredRun, written: dict[str, Any]) -> None:
     assert {name: entry.scores.model_dump(mode="json") for name, entry in judged.entries.items()} == written
 
 
-def test_statistics_of_the_items_add_up_to_every_score(judged: Digest) -> None:
+def test_statistics_of_the_items_add_up_to_every_score(judged: ScoredRun) -> None:
     for entry in judged.entries.values():
         assert len(entry.items) == len(set(entry.items)) == len(entry.clusters)
         assert list(entry.items) == sorted(entry.items)
@@ -68,7 +66,7 @@ def test_statistics_of_the_items_add_up_to_every_score(judged: Digest) -> None:
                     assert (len(known) == len(rows)) == (score.judged == score.samples)
 
 
-def test_a_pooled_metric_and_one_that_does_not_apply(judged: Digest) -> None:
+def test_a_pooled_metric_and_one_that_does_not_apply(judged: ScoredRun) -> None:
     stream = judged.entries["medstreambench"]
     assert stream.statistics["overall_table4"].shape[1] == 16
     mixed = judged.entries["med_cmr"].statistics["accuracy"]  # open questions have none
@@ -76,13 +74,13 @@ def test_a_pooled_metric_and_one_that_does_not_apply(judged: Digest) -> None:
 
 
 def test_items_without_a_verdict_have_no_statistics(small: Path) -> None:
-    entry = digest_run(small).entries[SMALL]
+    entry = scored_run(small).entries[SMALL]
     assert np.isnan(entry.statistics["judged_accuracy"]).all()
     assert not np.isnan(entry.statistics["rougeL"]).any()
 
 
-def test_signatures_of_equal_runs_are_equal_and_tell_the_judge(judged: Digest) -> None:
-    other = digest_run(shared_runs()["Careful-twin-7B"])
+def test_signatures_of_equal_runs_are_equal_and_tell_the_judge(judged: ScoredRun) -> None:
+    other = scored_run(shared_runs()["Careful-twin-7B"])
     for name, entry in judged.entries.items():
         assert other.entries[name].signatures == entry.signatures
     total = parse_signature(judged.entries["med_cmr"].signatures["open_total"])
@@ -92,8 +90,8 @@ def test_signatures_of_equal_runs_are_equal_and_tell_the_judge(judged: Digest) -
     assert "judge" not in parse_signature(judged.entries["med_cmr"].signatures["accuracy"])
 
 
-def test_a_run_that_is_not_judged_is_told_apart_where_a_judge_counts(judged: Digest, small: Path) -> None:
-    mine, theirs = digest_run(small).entries[SMALL].signatures, judged.entries[SMALL].signatures
+def test_a_run_that_is_not_judged_is_told_apart_where_a_judge_counts(judged: ScoredRun, small: Path) -> None:
+    mine, theirs = scored_run(small).entries[SMALL].signatures, judged.entries[SMALL].signatures
     assert mine["rougeL"] == theirs["rougeL"]
     assert differences(mine["judged_accuracy"], theirs["judged_accuracy"])[0].startswith("no judge instead of ")
 
@@ -101,7 +99,7 @@ def test_a_run_that_is_not_judged_is_told_apart_where_a_judge_counts(judged: Dig
 # ----------------------------------------------------------------------------------------------------- timelines
 
 
-def test_timelines_show_what_was_scored(judged: Digest) -> None:
+def test_timelines_show_what_was_scored(judged: ScoredRun) -> None:
     _, samples = read_run(shared_runs()["Careful-7B"])
     for task in ("medstreambench_future_streaming", "medstreambench_proactive"):
         entry = judged.entries[task]
@@ -124,7 +122,7 @@ def test_times_of_a_timeline_by_hand() -> None:
     """The miniature stream of one operation: query at 6 s, bleeding at 13.5 s, rounds every 2 s from 10 s on."""
     (found,) = (
         one
-        for one in digest_run(shared_runs()["Oracle-72B"]).entries["medstreambench_future_streaming"].timelines
+        for one in scored_run(shared_runs()["Oracle-72B"]).entries["medstreambench_future_streaming"].timelines
         if one.item == "mini_chole04_stream"
     )
     assert (found.query_time, found.expected_time, found.tolerance) == (6.0, 13.5, 1.0)
@@ -141,7 +139,7 @@ def test_times_of_a_timeline_by_hand() -> None:
 
 
 def test_what_is_usual_has_one_note(small: Path) -> None:
-    digest = digest_run(small)
+    digest = scored_run(small)
     assert digest.facts.notes == (
         "miniature data (kvasir_vqa_x1): a demonstration, not a benchmark result",
         f"not judged: {SMALL}",
@@ -150,8 +148,8 @@ def test_what_is_usual_has_one_note(small: Path) -> None:
     assert (digest.blind, digest.facts.mini) == (False, True)
 
 
-def noted(tmp_path: Path, tasks: list[str], **options: Any) -> Digest:
-    return digest_run(write_run_of(tmp_path, GUESS, tasks, **options))
+def noted(tmp_path: Path, tasks: list[str], **options: Any) -> ScoredRun:
+    return scored_run(write_run_of(tmp_path, GUESS, tasks, **options))
 
 
 def test_a_limit_is_noted(tmp_path: Path) -> None:
@@ -174,26 +172,26 @@ def test_a_blind_run_is_the_same_model(tmp_path: Path, small: Path) -> None:
     digest = noted(tmp_path, [SMALL], blind=True)
     assert "blind: prompts without media" in digest.facts.notes
     assert digest.blind
-    assert digest.model == digest_run(small).model
+    assert digest.model == scored_run(small).model
 
 
 def test_a_run_on_a_release_has_no_note_of_miniature_data(tmp_path: Path) -> None:
     folder = write_run_of(tmp_path, GUESS, ["mi_cxr_icr"], mini=False)
     release = {"fingerprint": "a" * 64, "records": 5711}
     edit_json(folder / "manifest.json", lambda it: it["data"]["mi_cxr"].update(release))
-    digest = digest_run(folder)
+    digest = scored_run(folder)
     assert [note[:23] for note in digest.facts.notes] == ["Documents not verified:"]
     assert digest.facts.commands[0].startswith("medtasks prepare mi_cxr ")
     assert digest.facts.commands[1].startswith("lmms-eval --model medtasks_vlm ")
 
 
 def test_a_rescored_run_says_so(small: Path, tmp_path: Path) -> None:
-    again = rescore(*read_run(small))
-    folder = write_run(tmp_path / "x_medtasks", RunRecord(again.manifest, again.samples, again.tasks, again.groups))
-    digest = digest_run(folder)
+    again = scored_record(*read_run(small), own=True, whole=True)
+    folder = write_run(tmp_path / "x_medtasks", again.rescored)
+    digest = scored_run(folder)
     assert any(note.startswith("rescored: run with medtasks ") for note in digest.facts.notes)
     assert digest.facts.commands[-1] == "medtasks score x_medtasks --out NEW_DIR"
-    assert digest.entries[SMALL].signatures == digest_run(small).entries[SMALL].signatures
+    assert digest.entries[SMALL].signatures == scored_run(small).entries[SMALL].signatures
 
 
 def test_unjudged_responses_are_counted(tmp_path: Path) -> None:
@@ -202,7 +200,7 @@ def test_unjudged_responses_are_counted(tmp_path: Path) -> None:
     manifest = json.loads(path.read_text(encoding="utf-8"))
     manifest["judge"]["med_cmr_open"]["unjudged"] = {"timeout at /srv/judge": 2}
     path.write_text(json.dumps(manifest), encoding="utf-8")
-    facts = digest_run(folder).facts
+    facts = scored_run(folder).facts
     assert any(
         note.startswith("med_cmr_open: 2 of ") and note.endswith("(timeout at judge: 2)") for note in facts.notes
     )
@@ -210,11 +208,11 @@ def test_unjudged_responses_are_counted(tmp_path: Path) -> None:
 
 
 def test_claimed_scores_are_not_read(copy: Path) -> None:
-    right = digest_run(copy)
+    right = scored_run(copy)
     (copy / "scores.json").write_text("{", encoding="utf-8")
     edit_json(copy / "samples" / f"{SMALL}.jsonl", lambda it: it["statistics"].update(rougeL=[1e300, 1.0]), line=0)
     edit_json(copy / "manifest.json", lambda it: it["tasks"][SMALL].update(status={"empty": 37}))
-    digest = digest_run(copy)
+    digest = scored_run(copy)
     assert digest.entries[SMALL].scores == right.entries[SMALL].scores
     assert digest.facts.notes == right.facts.notes
     assert digest.facts.counts == right.facts.counts
@@ -251,7 +249,7 @@ def test_facts_hold_no_path_of_a_machine_and_no_key(tmp_path: Path) -> None:
             },
         }
     )
-    digest = digest_run(write_run(tmp_path / "r_medtasks", RunRecord(manifest, run.samples, run.tasks, run.groups)))
+    digest = scored_run(write_run(tmp_path / "r_medtasks", RunRecord(manifest, run.samples, run.tasks, run.groups)))
     told = digest.facts.model_dump_json()
     assert "/srv" not in told
     assert str(tmp_path) not in told
@@ -262,7 +260,7 @@ def test_facts_hold_no_path_of_a_machine_and_no_key(tmp_path: Path) -> None:
 
 def test_facts_are_those_of_the_manifest(small: Path) -> None:
     manifest, _ = read_run(small)
-    facts = digest_run(small).facts
+    facts = scored_run(small).facts
     task = manifest.tasks[SMALL]
     assert facts.protocols == {SMALL: task.protocol_hash}
     assert facts.prompts == {SMALL: load_spec(SMALL).prompt_hash}
@@ -277,7 +275,7 @@ def test_facts_are_those_of_the_manifest(small: Path) -> None:
     )
 
 
-def test_the_command_names_the_widest_groups(judged: Digest) -> None:
+def test_the_command_names_the_widest_groups(judged: ScoredRun) -> None:
     assert " --tasks kvasir_vqa_x1,med_cmr,medstreambench,mi_cxr " in judged.facts.commands[0]
 
 
@@ -325,7 +323,7 @@ def a_group_of_strangers(folder: Path) -> None:
 def test_a_folder_whose_parts_do_not_fit_is_refused(copy: Path, break_it: Callable[[Path], None], message: str) -> None:
     break_it(copy)
     with pytest.raises(MedtasksError, match=message):
-        digest_run(copy)
+        scored_run(copy)
 
 
 def test_tasks_of_packages_that_are_not_there_are_left_out_and_named(tmp_path: Path) -> None:
@@ -339,7 +337,7 @@ def test_tasks_of_packages_that_are_not_there_are_left_out_and_named(tmp_path: P
     )
     folder = write_run(tmp_path / "r_medtasks", RunRecord(manifest, run.samples, run.tasks, {}))
     write_samples(folder / "samples" / "acme_dots.jsonl", theirs)
-    digest = digest_run(folder)
+    digest = scored_run(folder)
     assert list(digest.entries) == [SMALL]
     assert [note for note in digest.facts.notes if "no installed package" in note] == [
         "left out, because no installed package has the task: acme",
@@ -358,7 +356,7 @@ def test_data_and_scores_of_tasks_that_are_not_there_are_left_out_too(tmp_path: 
     text = (folder / "samples" / f"{SMALL}.jsonl").read_text(encoding="utf-8")
     (folder / "samples" / "acme_dots.jsonl").write_text(text.replace(SMALL, "acme_dots"), encoding="utf-8")
     edit_json(folder / "scores.json", lambda scores: scores["tasks"].update(acme_dots=scores["tasks"][SMALL]))
-    digest = digest_run(folder)
+    digest = scored_run(folder)
     assert list(digest.entries) == [SMALL]
     assert list(digest.facts.data) == ["kvasir_vqa_x1"]
 
@@ -366,6 +364,6 @@ def test_data_and_scores_of_tasks_that_are_not_there_are_left_out_too(tmp_path: 
 def test_arguments_may_be_a_mapping(copy: Path) -> None:
     arguments = {"pretrained": "/srv/weights/mine", "api_key": "abc"}
     edit_json(copy / "manifest.json", lambda held: held["settings"].update(model_args=arguments))
-    digest = digest_run(copy)
+    digest = scored_run(copy)
     assert digest.facts.settings["model_args"] == '{"api_key": "…", "pretrained": "mine"}'
     assert "--model_args pretrained=mine,api_key=…" in digest.facts.commands[-1].replace("'", "")

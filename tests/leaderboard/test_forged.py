@@ -25,7 +25,7 @@ from invented_runs import MODELS, edit_json, write_run_of, write_runs
 from medtasks.leaderboard.board import Board
 from medtasks.leaderboard.collect import collect
 from medtasks.leaderboard.publish import publish
-from medtasks.leaderboard.reading import digest_run
+from medtasks.leaderboard.scored_run import scored_run
 from medtasks.leaderboard.strip import strip_run
 
 from medtasks.harness import run_tasks
@@ -276,7 +276,7 @@ def test_other_kinds_of_benchmarks_are_compared_too(group: str, tmp_path: Path) 
 
     manifest, samples = read_run(folder)
     forged = write_run(tmp_path / "b" / folder.name, RunRecord(manifest, forge(samples), {}, {}))
-    one, other = digest_run(forged), digest_run(folder)
+    one, other = scored_run(forged), scored_run(folder)
     assert {name: entry.scores for name, entry in one.entries.items()} == {
         name: entry.scores for name, entry in other.entries.items()
     }
@@ -389,14 +389,14 @@ def test_a_malformed_verdict_refuses_the_directory(tmp_path: Path) -> None:
 
 def test_the_metrics_of_a_rubric_are_those_installed(tmp_path: Path) -> None:
     (folder,) = write_runs(tmp_path, [CAREFUL], ["med_cmr_open"]).values()
-    before = digest_run(folder).entries["med_cmr_open"].scores
+    before = scored_run(folder).entries["med_cmr_open"].scores
 
     def remapped(manifest: Any) -> None:
         metrics = manifest["judge"]["med_cmr_open"]["rubric"]["metrics"]
         metrics |= dict(zip(metrics, reversed([*metrics.values()]), strict=True))
 
     edit_json(folder / "manifest.json", remapped)
-    assert digest_run(folder).entries["med_cmr_open"].scores == before
+    assert scored_run(folder).entries["med_cmr_open"].scores == before
 
 
 def test_a_copy_under_another_name_is_reported(tmp_path: Path) -> None:

@@ -26,7 +26,7 @@ from forged_runs import (
 )
 from invented_runs import MODELS, edit_json, write_run_of, write_runs
 from medtasks.leaderboard.collect import collect
-from medtasks.leaderboard.reading import digest_run
+from medtasks.leaderboard.scored_run import RunStore, scored_run
 from medtasks.leaderboard.standings import Standings
 from medtasks.leaderboard.strip import strip_run
 
@@ -93,7 +93,7 @@ def test_one_forged_score_among_many_is_not_read(guessed: Path, tmp_path: Path) 
     copies = [wrong.model_copy(update={"sample_id": f"{wrong.sample_id}-{number}"}) for number in range(1000)]
     forged = {**samples, EASY: [right, *copies]}
     run = RunRecord(counted(manifest, forged), forged, *pooled_scores(forged, manifest.groups))
-    digest = digest_run(write_run(tmp_path / guessed.name, run))
+    digest = scored_run(write_run(tmp_path / guessed.name, run))
     assert digest.entries[EASY].scores.metrics["accuracy"].value == 0.0
 
 
@@ -102,7 +102,7 @@ def test_statistics_beyond_the_metric_s_bounds_are_not_read(
     statistics: tuple[float, float], guessed: Path, tmp_path: Path
 ) -> None:
     folder = claiming(guessed, tmp_path, statistics)
-    scores, before = (digest_run(one).entries[EASY].scores for one in (folder, guessed))
+    scores, before = (scored_run(one).entries[EASY].scores for one in (folder, guessed))
     assert scores == before
 
 
@@ -124,16 +124,16 @@ def test_bounds_hold_where_nothing_can_be_scored_again(tmp_path: Path) -> None:
         return write_run(tmp_path / str(number) / folder.name, record)
 
     assert collect([claimed(100.0)])[0] == []
-    assert "bertscore are taken as submitted" in str(digest_run(claimed(0.9)).facts.notes)
+    assert "bertscore are taken as submitted" in str(scored_run(claimed(0.9)).facts.notes)
 
 
 def test_an_invented_protocol_hash_changes_nothing(guessed: Path, tmp_path: Path) -> None:
     manifest, samples = read_run(claiming(guessed, tmp_path / "a", (1.0, 1.0)))
     facts = {task: one.model_copy(update={"protocol_hash": "0" * 16}) for task, one in manifest.tasks.items()}
     record = RunRecord(manifest.model_copy(update={"tasks": facts}), samples, {}, {})
-    other = digest_run(write_run(tmp_path / "b" / guessed.name, record))
+    other = scored_run(write_run(tmp_path / "b" / guessed.name, record))
     assert {name: (one.scores, one.signatures) for name, one in other.entries.items()} == {
-        name: (one.scores, one.signatures) for name, one in digest_run(guessed).entries.items()
+        name: (one.scores, one.signatures) for name, one in scored_run(guessed).entries.items()
     }
 
 
@@ -145,9 +145,9 @@ def test_what_cannot_be_scored_again_is_noted_and_looked_at_again(
     before = tmp_path / "no-data"
     with monkeypatch.context() as changed:
         changed.setenv("MEDTASKS_DATA", str(before))
-        (digest,), _ = collect([folder], tmp_path / "cache")
+        (digest,), _ = collect([folder], RunStore(tmp_path / "cache"))
     assert "mi_cxr_report: scores are taken as submitted" in str(digest.facts.notes)
-    (digest,), _ = collect([folder], tmp_path / "cache")
+    (digest,), _ = collect([folder], RunStore(tmp_path / "cache"))
     assert "taken as submitted" not in str(digest.facts.notes)
 
 
@@ -232,9 +232,9 @@ def test_stripped_runs_of_other_tasks_agree_on_clusters(tmp_path: Path) -> None:
     whole = write_run_of(tmp_path / "whole", MODELS[2], ["mi_cxr_icr"])
     some = strip_run(write_run_of(tmp_path / "a", CAREFUL, ["mi_cxr_icr"]), tmp_path / "some_medtasks")
     more = strip_run(write_run_of(tmp_path / "b", GUESS, ["mi_cxr"]), tmp_path / "more_medtasks")
-    clusters = [digest_run(folder).entries["mi_cxr_icr"].clusters for folder in (whole, some, more)]
+    clusters = [scored_run(folder).entries["mi_cxr_icr"].clusters for folder in (whole, some, more)]
     assert len(set(clusters)) == 3
-    digests = [digest_run(folder) for folder in (some, more)]
+    digests = [scored_run(folder) for folder in (some, more)]
     assert len(Standings(digests, demonstration=True).of("mi_cxr_icr", "accuracy").ranked) == 2
 
 
@@ -285,7 +285,7 @@ def test_check_names_what_build_holds_against_a_run(
     assert len(found) == 1
     assert told in found[0]
     table = board(honest, other).benchmarks[0].tables
-    assert {one.row.runs for some in table for one in some.apart} == {(digest_run(other).facts.key,)}
+    assert {one.row.runs for some in table for one in some.apart} == {(scored_run(other).facts.key,)}
 
 
 @pytest.mark.parametrize(
@@ -306,13 +306,13 @@ def test_a_run_was_made_at_a_time_in_the_past(created: str, told: str, guessed: 
 
 def test_times_of_different_offsets_are_ordered_as_times(guessed: Path, tmp_path: Path) -> None:
     later = edited(guessed, tmp_path, lambda it: it.update(created="2025-11-01T09:00:00-05:00"))
-    assert digest_run(later).facts.created == "2025-11-01T14:00:00+00:00"
+    assert scored_run(later).facts.created == "2025-11-01T14:00:00+00:00"
 
 
 def test_a_newer_run_under_another_s_name_is_pointed_out(honest: Path, guessed: Path, tmp_path: Path) -> None:
     model = json.loads((honest / "manifest.json").read_text(encoding="utf-8"))["model"]
     forged = edited(guessed, tmp_path, lambda it: it.update(model=model, created="2026-11-02T00:00:00+00:00"))
-    assert digest_run(forged).model == digest_run(honest).model
+    assert scored_run(forged).model == scored_run(honest).model
     (found,) = [one for one in check(honest, forged).findings if one.code == "LB211"]
     assert (found.severity, Path(found.file).parent) == ("warning", forged)
     assert f"the model of {honest.name}, which it would replace" in found.message

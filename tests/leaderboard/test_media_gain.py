@@ -15,6 +15,7 @@ from medtasks.leaderboard.build import build_board
 from medtasks.leaderboard.collect import collect
 from medtasks.leaderboard.exports.tidy import as_csv
 from medtasks.leaderboard.figures.draw import draw_all
+from medtasks.leaderboard.scored_run import RunStore
 from medtasks.leaderboard.site.pages import pages_of
 
 from medtasks.judge.stub import StubJudge
@@ -132,8 +133,8 @@ def test_the_gain_of_a_judged_class_is_that_of_its_own_part_of_each_answer(tmp_p
             made = judged_by_stub(*answered(model, groups, blind=blind), stub.url, tmp_path / "verdicts.sqlite")
             by_run[name] = {one.sample_id: one for samples in made.samples.values() for one in samples}
             write_run(tmp_path / "runs" / name, made)
-    digests, _ = collect([tmp_path / "runs"], tmp_path / "cache")
-    again, _ = collect([tmp_path / "runs"], tmp_path / "cache")
+    digests, _ = collect([tmp_path / "runs"], RunStore(tmp_path / "cache"))
+    again, _ = collect([tmp_path / "runs"], RunStore(tmp_path / "cache"))
     made_of, again_of = (
         build_board(one, title="Gains", demonstration=True, published=False, resamples=50) for one in (digests, again)
     )
@@ -178,8 +179,8 @@ def test_real_runs_of_four_benchmarks_with_and_without_media(tmp_path: Path) -> 
     write_run(tmp_path / "runs" / "seeing", make_run(seeing, groups))
     write_run(tmp_path / "runs" / "blind", make_run(unseeing, groups, blind=True))
     cache = tmp_path / "cache"
-    digests, refused = collect([tmp_path / "runs"], cache)
-    again, _ = collect([tmp_path / "runs"], cache)
+    digests, refused = collect([tmp_path / "runs"], RunStore(cache))
+    again, _ = collect([tmp_path / "runs"], RunStore(cache))
     assert not refused
     made = build_board(digests, title="Gains", demonstration=True, published=False, resamples=50)
     assert made == build_board(again, title="Gains", demonstration=True, published=False, resamples=50)

@@ -10,9 +10,8 @@ from invented_runs import Invented, make_run
 from medtasks.leaderboard.board import BoardColumn, Pair
 from medtasks.leaderboard.columns import unit_of
 from medtasks.leaderboard.compare import Line, compare_runs
-from medtasks.leaderboard.digest import Digest
 from medtasks.leaderboard.rankings import rank_models
-from medtasks.leaderboard.reading import digest_record
+from medtasks.leaderboard.scored_run import ScoredRun, scored_record
 
 from medtasks.metrics.registry import get_metric
 from medtasks.results.diagnostics import same_tasks
@@ -31,8 +30,10 @@ def records() -> tuple[RunRecord, RunRecord]:
 
 
 @cache
-def digests() -> tuple[Digest, Digest]:
-    first, second = (digest_record(record, f"run{number}", "") for number, record in enumerate(records()))
+def digests() -> tuple[ScoredRun, ScoredRun]:
+    first, second = (
+        scored_record(record.manifest, record.samples, f"run{number}") for number, record in enumerate(records())
+    )
     return first, second
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from invented_runs import MODELS, write_run_of
 from matplotlib.figure import Figure
-from medtasks.leaderboard import collect, publish
+from medtasks.leaderboard import publish, scored_run
 from medtasks.leaderboard.figures.plots import figures_of
 from medtasks.leaderboard.view.library import figure_files, read_library
 
@@ -32,7 +32,7 @@ class Operations:
         self.written: list[str] = []
         for owner, name, what in (
             (Figure, "savefig", "figures"),
-            (collect, "digest_run", "runs read"),
+            (scored_run, "scored_record", "runs read"),
             (publish, "build_board", "boards"),
             (sample_lines.Sample, "model_validate_json", "samples"),
         ):

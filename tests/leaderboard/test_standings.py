@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from made_digests import FAIR, GOOD, apart, board, cxr, entry, page, ranked, right, run, signed
-from medtasks.leaderboard.digest import Digest
+from medtasks.leaderboard.scored_run import ScoredRun
 from medtasks.leaderboard.standings import BLIND, MINIATURE
 
 
@@ -33,7 +33,7 @@ from medtasks.leaderboard.standings import BLIND, MINIATURE
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )  # fmt: skip
-def test_what_is_not_comparable_stands_apart_with_the_reason(odd: Digest, reason: str) -> None:
+def test_what_is_not_comparable_stands_apart_with_the_reason(odd: ScoredRun, reason: str) -> None:
     found = page(GOOD, FAIR, odd)
     assert "odd" not in ranked(found)
     assert "odd" not in {row.model for table in found.tables for row in table.rows}

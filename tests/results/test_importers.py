@@ -15,6 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from medtasks.leaderboard.commands import commands
+from medtasks.leaderboard.scored_run import scored_record
 
 from medtasks.benchmarks.documents import task_documents
 from medtasks.data.records import Where
@@ -23,7 +24,6 @@ from medtasks.importers.layouts import LAYOUTS, read_predictions, recognise
 from medtasks.importers.matching import Joined, join
 from medtasks.importers.prediction import Prediction
 from medtasks.importers.run import score_predictions
-from medtasks.results.rescore import rescore
 from medtasks.spec import leaf_tasks
 
 TASK = "kvasir_vqa_x1_level1"
@@ -508,7 +508,7 @@ def test_verdicts_are_taken_over_under_the_judges_own_identity(tmp_path: Path) -
     assert run.tasks[TASK].metrics[metric].value == pytest.approx(right / len(documents))
     (other,) = imported(tmp_path, [judged(one) for one in documents], "Another judge").manifest.judge.values()
     assert other.judge_hash != facts.judge_hash
-    assert rescore(run.manifest, run.samples).changes == ()
+    assert scored_record(run.manifest, run.samples, own=True, whole=True).changes == ()
     lines = commands(run.manifest, "folder")
     assert any("--verdicts-of Qwen3-30B-A3B" in line for line in lines)
     assert not any(line.startswith("medtasks judge") for line in lines)

@@ -7,7 +7,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 from medtasks.adapters.policies import Question, make_policy, with_confidence
 
@@ -233,17 +232,6 @@ def test_open_answers_are_right_by_the_declared_metric() -> None:
     assert scores.metrics["ece"].value == pytest.approx((0.1 + 0.2 * (count - 1)) / count)
     expected = [1 - 1 / rank for rank in (1, *([count] * (count - 1)))]
     assert scores.metrics["aurc"].value == pytest.approx(sum(expected) / count)
-
-
-def test_packed_columns_are_the_same_numbers() -> None:
-    lost = task_documents(TASK)[0]["sample_id"]
-    rest = by_policy("calibrated")
-    samples = samples_of(lambda one: Reply.failure("gone") if one["sample_id"] == lost else rest(one))
-    table = item_table(samples, get_benchmark("mi_cxr"))
-    packed = table.compact().columns
-    assert list(packed) == list(table.columns)
-    for name, column in table.columns.items():
-        np.testing.assert_array_equal(packed[name].statistics, column.statistics)
 
 
 def test_a_run_without_confidences_is_compared_by_its_other_scores() -> None:

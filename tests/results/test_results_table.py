@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +12,7 @@ from made_samples import made_sample
 from medtasks.benchmarks.base import Value
 from medtasks.errors import DataError, MedtasksError
 from medtasks.registry import get_benchmark
-from medtasks.results.column import Column, column_of, empty_column, stacked, statistics_alone
+from medtasks.results.column import Column, column_of, stacked
 from medtasks.results.paired import compare_tables
 from medtasks.results.replies import Probabilities
 from medtasks.results.run_tables import RunTables, in_parts
@@ -72,6 +72,8 @@ def test_a_part_takes_the_place_of_the_whole_where_there_is_one() -> None:
     np.testing.assert_array_equal(cut.statistics, [[0.3, 1.0], [np.nan] * 2, [1.0, 2.0], [np.nan] * 2])
     assert column.part("y").judges_of(np.array([1])) == ["a"]
     assert column.part("z") is column
+    for other in (stacked([column, column]).take(np.arange(4, 8)), column.take(np.arange(4))):
+        np.testing.assert_array_equal(other.part("x").statistics, cut.statistics)
 
 
 def test_the_limits_of_open_items_go_into_the_bounds() -> None:
@@ -185,48 +187,13 @@ def test_samples_are_scored_in_parts_unless_their_items_need_all_of_them(samples
     assert sizes(TASKS[0], []) == [0]
 
 
-def test_a_compact_table_keeps_what_ranks_and_comparisons_read(samples: dict[str, list[Sample]]) -> None:
-    table = item_table(samples[TASKS[1]], MI_CXR, ["family"])
-    small = table.compact()
-    assert (small.items, small.clusters, small.groups) == (table.items, table.clusters, table.groups)
-    assert small.statuses == ((),) * 19
-    for name, column in table.columns.items():
-        np.testing.assert_array_equal(small.columns[name].statistics, column.statistics)
-        np.testing.assert_array_equal(small.columns[name].present, column.present)
-    assert compare_tables(("a", small), ("b", small), MI_CXR) == compare_tables(("a", table), ("b", table), MI_CXR)
-
-
-def test_a_compact_column_keeps_the_statistics_of_parts_that_differ_from_the_whole() -> None:
-    one = Value(statistics=(0.1, 1.0))
-    whole = Value(statistics=(1.5, 2.0), parts={"x": Value(statistics=(0.5, 1.0)), "y": Value(statistics=(1.0, 1.0))})
-    rows = [one._replace(parts={"x": one}), whole, Value(failed=True, parts={"x": Value(failed=True)}), None, one]
-    column = column_of("accuracy", rows)
-    small = statistics_alone(column, empty_column(5, 1))
-    assert {key: part.rows.tolist() for key, part in small.parts.items()} == {"x": [1], "y": [1]}
-    for cut in (
-        small,
-        stacked([small, small]).take(np.arange(5, 10)),
-        small.take(np.array([4, 1, 0])).take(np.array([2, 1])),
-    ):
-        for key in ("x", "y", "z"):
-            expected = column.part(key).statistics[: len(cut.statistics)]
-            np.testing.assert_array_equal(cut.part(key).statistics, expected.astype(cut.statistics.dtype))
-
-
-def test_a_compact_part_is_as_precise_as_before() -> None:
-    parts = {"x": Value(statistics=(0.3, 1.0)), "y": Value(statistics=(0.7, 1.0))}
-    small = statistics_alone(column_of("accuracy", [Value(statistics=(1.0, 2.0), parts=parts)]), empty_column(1, 1))
-    assert (small.statistics.dtype, small.part("x").statistics[0, 0]) == (np.float32, 0.3)
-
-
 def test_a_run_without_its_samples_has_the_tables_that_were_made(samples: dict[str, list[Sample]]) -> None:
     tables = RunTables(samples)
     first = tables.of(TASKS[0])
     assert tables.of(TASKS[0]) is first
     tables.of("mi_cxr", TASKS)
-    assert tables.groups == [("mi_cxr", TASKS)]
     assert set(tables.made) == set(tables.tasks) == set(TASKS)
-    left = tables.compact()
+    left = RunTables({}, tables.made)
     assert set(left.tasks) == set(TASKS)
     assert left.of(TASKS[0]).items == first.items
     assert left.of("mi_cxr", TASKS).unique == tables.of("mi_cxr", TASKS).unique
@@ -238,26 +205,27 @@ def test_statistics_of_another_width_are_refused() -> None:
 
 
 def test_what_is_written_is_read(samples: dict[str, list[Sample]], tmp_path: Path) -> None:
-    repeated = [Value(statistics=(1.0, 2.0), repeats=((1.0, 1.0), (0.0, 1.0)))] * 19
     made = item_table(samples[TASKS[1]], MI_CXR, ["family"])
     odd = column_of("accuracy", [*VALUES, *[None] * 15])
-    table = ItemTable(
-        **{**_fields(made), "columns": {**made.columns, "odd": odd, "r": column_of("accuracy", repeated)}}
-    )
+    table = replace(made, columns={**made.columns, "odd": odd})
     store = TableStore(tmp_path / "kept")
     store.write("key", {"some": [1.5, None]}, {"t": table})
     found = store.read("key")
     assert found is not None
     told, tables = found
     assert told == {"some": [1.5, None]}
-    for name, one in _fields(tables["t"]).items():
-        if name == "columns":
-            assert list(one) == list(table.columns)
-            assert all(_same(one[metric], column) for metric, column in table.columns.items())
-        elif name in ("complete", "options"):
-            np.testing.assert_array_equal(one, getattr(table, name))
-        else:
-            assert one == getattr(table, name)
+    kept = tables["t"]
+    for name in ("metrics", "items", "tasks", "clusters", "samples", "groups"):
+        assert getattr(kept, name) == getattr(table, name)
+    np.testing.assert_array_equal(kept.complete, table.complete)
+    assert list(kept.columns) == list(table.columns)
+    for metric, column in table.columns.items():
+        assert list(kept.columns[metric].parts) == list(column.parts)
+        for key in ("", *column.parts):
+            one, other = kept.columns[metric].part(key), column.part(key)
+            np.testing.assert_array_equal(one.statistics, other.statistics)
+            np.testing.assert_array_equal(one.present, other.present)
+    assert compare_tables(("a", kept), ("b", kept), MI_CXR) == compare_tables(("a", table), ("b", table), MI_CXR)
     assert store.read("other") is None
     assert TableStore(None).read("key") is None
 
@@ -267,17 +235,10 @@ def _fields(table: ItemTable) -> dict[str, object]:
 
 
 def _same(one: Column, other: Column) -> bool:
-    arrays = ("statistics", "low", "high", "present", "failed", "pending", "awaiting", "judge")
-    for name in arrays:
+    for name in ("statistics", "state", "ranges", "judge", "repeats"):
         np.testing.assert_array_equal(getattr(one, name), getattr(other, name))
-    assert one.judges == other.judges
-    assert (one.repeats is None) == (other.repeats is None)
-    if one.repeats is not None:
-        np.testing.assert_array_equal(one.repeats, other.repeats)
     assert list(one.parts) == list(other.parts)
-    for key, part in one.parts.items():
-        np.testing.assert_array_equal(part.rows, other.parts[key].rows)
-    return all(_same(part.column, other.parts[key].column) for key, part in one.parts.items())
+    return all(_same(part, other.parts[key]) for key, part in one.parts.items())
 
 
 def test_other_code_is_another_key(tmp_path: Path) -> None:

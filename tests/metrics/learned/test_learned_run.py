@@ -7,12 +7,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from medtasks.leaderboard.scored_run import scored_record
 from tiny_checkpoints import tiny_bleurt
 
 from medtasks.harness import run_tasks
 from medtasks.metrics.learned import Bleurt
 from medtasks.results.folder import read_run
-from medtasks.results.rescore import rescore
 
 TASK = "kvasir_vqa_x1_level1"
 
@@ -30,7 +30,7 @@ def test_a_checkpoint_that_is_named_scores_the_run(tmp_path: Path, monkeypatch: 
     assert metric["value"] == pytest.approx(float(np.mean(expected)), abs=1e-6)
     assert metric["interval"][0] <= metric["value"] <= metric["interval"][1]
     assert metric["signature"].startswith("bleurt|model:")
-    assert rescore(*read_run(folder)).changes == ()
+    assert scored_record(*read_run(folder), own=True, whole=True).changes == ()
 
 
 def test_absent_weights_are_named_and_nothing_is_put_in_their_place(
