@@ -6,7 +6,7 @@ import contextlib
 import json
 import os
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,7 @@ from medtasks.registry import all_benchmarks
 from medtasks.results.diagnostics import comparisons, level_gaps
 from medtasks.results.folder import read_run, write_run
 from medtasks.results.manifest import now
+from medtasks.results.paired import Paired
 
 TASKS = [*all_benchmarks(), "mi_cxr_stagewise", "mi_cxr_sampled", "mi_cxr_report"]
 
@@ -68,11 +69,12 @@ def test_a_folder_is_scored_once_until_it_changes(folder: Path, tmp_path: Path) 
     assert not cold.record.samples
     assert same(warm, cold)
     assert same(shown, cold)
-    assert warm.record.comparisons == comparisons(warm.record.tables, warm.record.tables) != {}
+    again = comparisons(warm.record.tables, warm.record.tables)
+    assert dumped(warm.record.comparisons) == dumped(again) != {}
     assert warm.record.level_gaps == level_gaps(warm.record.tables) != {}
-    again = scored_run(folder, store, own=True, whole=True)
-    assert {name: len(found) for name, found in again.record.samples.items()} == {
-        name: facts.attempted for name, facts in again.record.manifest.tasks.items()
+    whole = scored_run(folder, store, own=True, whole=True)
+    assert {name: len(found) for name, found in whole.record.samples.items()} == {
+        name: facts.attempted for name, facts in whole.record.manifest.tasks.items()
     }
 
     copy = Path(shutil.copytree(folder, tmp_path / "copy_medtasks"))
@@ -83,6 +85,10 @@ def test_a_folder_is_scored_once_until_it_changes(folder: Path, tmp_path: Path) 
     path.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
     changed = scored_run(copy, store, own=True)
     assert {change.what for change in changed.changes} == {"filtered", "status", "accuracy"}
+
+
+def dumped(found: Mapping[str, Paired]) -> dict[str, Any]:
+    return {name: one.model_dump(mode="json") for name, one in found.items()}
 
 
 def test_what_score_writes_needs_no_scoring_either(folder: Path, tmp_path: Path) -> None:
