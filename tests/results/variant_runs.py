@@ -55,7 +55,8 @@ def run_of(folder: Path, reply: Callable[[dict[str, Any]], str], groups: Sequenc
     tasks = []
     for task in itertools.chain.from_iterable(members.values()):
         documents = task_documents(task)
-        answered = [Answered(one, (Reply(reply(one)),), "?", "0") for one in documents]
+        prompt_hash = load_spec(task).prompt_hash or ""
+        answered = [Answered(one, (Reply(reply(one)),), "?", prompt_hash) for one in documents]
         tasks.append(AskedTask(load_spec(task), {}, len(documents), answered))
     record = finish_run(collect_run(tasks, members, {"model": "m"}), {}, None, created="2026-11-22T00:00:00+00:00")
     write_run(folder, record)
