@@ -122,6 +122,28 @@ def test_pictures_and_frames_load(reader: Reader) -> None:
         page.wait_for_function(loaded)
 
 
+def test_pictures_are_enlarged_in_place_and_the_question_is_on_a_phones_screen(reader: Reader) -> None:
+    page = reader.open(address("samples.html", task=CHOICE))
+    page.locator(".list tbody th a").first.click()
+    page.locator(".shots img").nth(1).wait_for()
+    assert page.locator(".shots img").first.bounding_box()["width"] > 200
+    before, image = page.url, page.locator("dialog.zoom img")
+    page.locator(".shots img").first.click()
+    shown = image.get_attribute("src")
+    page.keyboard.press("ArrowRight")  # the next picture, not the next sample
+    assert image.get_attribute("src") not in (None, shown)
+    image.click()
+    assert "whole" in page.locator("dialog.zoom").get_attribute("class")
+    page.keyboard.press("Escape")
+    assert not image.is_visible()
+    assert page.url == before
+    page.set_viewport_size({"width": 390, "height": 844})
+    question = page.locator(".question").bounding_box()
+    assert question["y"] + question["height"] < 844
+    items = page.locator("nav[aria-label=Pages] li").all()
+    assert len({item.bounding_box()["y"] for item in items}) == 1  # one line, however many benchmarks
+
+
 def test_the_samples_are_linked_from_every_page(reader: Reader) -> None:
     page = reader.open("index.html")
     page.get_by_role("link", name="Samples").click()

@@ -26,7 +26,8 @@
   });
   system.addEventListener("change", () => showTheme(null));
   showTheme(stored());
-  document.querySelector(".mast [aria-current]")?.scrollIntoView({ inline: "nearest", block: "nearest" });
+  const here = document.querySelector(".mast [aria-current]");
+  if (here) here.closest("nav").scrollLeft = here.offsetLeft - here.closest("nav").offsetLeft - 40; // keeps the focus
 
   // tables
   const collator = new Intl.Collator(undefined, { numeric: true, sensitivity: "base" });
