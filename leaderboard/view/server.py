@@ -110,30 +110,32 @@ class View:
         return "index.html" if self._shown is None or self._shown.library.board.runs else "live.html"
 
     def read(self) -> None:
-        """Read the results, then index their samples."""
-        with self._reading:
-            try:
-                self._shown = self._read()
-            except Exception as error:  # shown on the page, since there is nobody else to tell
-                self._failed = first_line(error)
+        """Read the results, unless none came or went since the last time; then make the tables of their samples."""
+        if not self._reading.acquire(blocking=False):
+            return  # they are being read
+        try:
+            self._next = time.monotonic() + _PAUSE
+            before, old = state(self._paths), self._shown
+            if self._ended.is_set() or (old is not None and before == old.state):
                 return
-            finally:
-                self._read_once.set()
-        self.finish()
+            library = read_library(self._paths, self._report)
+            self._shown = _Shown(library, view_environment(library.board), before)
+            self._read_once.set()
+            if old is not None:
+                old.library.close()
+            for task, run in ((task, run) for task, runs in library.tasks.items() for run in runs):
+                with contextlib.suppress(MedtasksError):  # its page reports it
+                    if not self._ended.is_set():
+                        library.tables(run, task)
+        except Exception as error:  # shown on the page, since there is nobody else to tell
+            self._failed = first_line(error)
+        finally:
+            self._read_once.set()
+            self._reading.release()
 
     def wait(self) -> None:
         """Wait until the results have been read once."""
         self._read_once.wait()
-
-    def finish(self) -> None:
-        """Index the samples, which pages can do without for a while."""
-        with self._reading:
-            library = None if self._shown is None else self._shown.library
-            for task, runs in {} if library is None else library.tasks.items():
-                for run in runs:
-                    if library is not None and not self._ended.is_set():
-                        with contextlib.suppress(MedtasksError):  # its page reports it
-                            library.tables(run, task)
 
     def close(self) -> None:
         """End reading and indexing."""
@@ -145,19 +147,6 @@ class View:
     def is_due(self) -> bool:
         """Whether it is time to look for results that came or went."""
         return time.monotonic() >= self._next
-
-    def refresh(self) -> None:
-        """Read the results again if some came or went."""
-        if not self._reading.acquire(blocking=False):
-            return  # they are being read
-        try:
-            self._next = time.monotonic() + _PAUSE
-            if self._ended.is_set() or self._shown is None or state(self._paths) == self._shown.state:
-                return
-            self._shown = self._read()
-        finally:
-            self._reading.release()
-        self.finish()
 
     def answer(self, name: str, given: Mapping[str, str]) -> Answer | None:
         """The page or file called ``name``; None if there is none.
@@ -197,11 +186,6 @@ class View:
         environment = self._waiting if self._shown is None else self._shown.environment
         return _page(message_page(environment, title, text))
 
-    def _read(self) -> _Shown:
-        before = state(self._paths)
-        library = read_library(self._paths, self._report)
-        return _Shown(library, view_environment(library.board), before)
-
     def _report(self, done: int, total: int) -> None:
         self._progress = f"reading {min(done + 1, total)} of {total}" if total else "reading results"
 
@@ -239,7 +223,7 @@ def application(view: View, token: str, port: int) -> web.Application:
         if not name:
             return web.Response(status=302, headers={"Location": f"/{token}/{view.first_page}"})
         if view.is_due:
-            in_background(view.refresh)
+            in_background(view.read)
         status = 200
         try:
             found = await asyncio.to_thread(view.answer, name, request.query)
