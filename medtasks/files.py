@@ -32,8 +32,6 @@ MAX_JSON_BYTES = 2**30
 """Maximum bytes of a file that is read as a whole: JSON, CSV, spreadsheets, records."""
 MAX_LINE_BYTES = 256 * 2**20
 """Maximum bytes of one line of a JSONL file."""
-MAX_UNPACKED_BYTES = 100 * 2**30
-"""Maximum total bytes of an archive's members once unpacked."""
 
 _KINDS = {
     stat.S_IFDIR: "a directory",

@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING
 from medtasks.benchmarks.base import Document
 from medtasks.data.media.frames import default_frames
 from medtasks.data.media.images import default_cache
-from medtasks.data.mini import prepare_mini
 from medtasks.data.prepared import open_directory
-from medtasks.data.store import open_prepared
+from medtasks.data.store import open_prepared, prepare_mini
 from medtasks.errors import MediaError, MedtasksError, first_line
 from medtasks.registry import get_benchmark
 from medtasks.results.manifest import RunManifest

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from medtasks.errors import DataError, UsageError, reading
-from medtasks.files import MAX_JSON_BYTES, MAX_PICTURE_BYTES, MAX_UNPACKED_BYTES, check_regular, file_sha256
+from medtasks.files import MAX_JSON_BYTES, MAX_PICTURE_BYTES, check_regular, file_sha256
 from medtasks.schema import shown
 
 Progress = Callable[[int, int], None]
@@ -116,16 +116,9 @@ def extract(archive: zipfile.ZipFile, names: set[str], folder: Path, progress: P
     Existing files with the member's size and checksum are kept, so that an interrupted call can be resumed.
 
     Raises:
-        DataError: a member is damaged or has more than `MAX_PICTURE_BYTES`, all together have more than
-            `MAX_UNPACKED_BYTES`, or there is too little disk space.
+        DataError: a member is damaged or has more than `MAX_PICTURE_BYTES`, or there is too little disk space.
     """
     members = {member.filename: member for member in archive.infolist() if member.filename in names}
-    whole = sum(member.file_size for member in members.values())
-    if whole > MAX_UNPACKED_BYTES:
-        raise DataError(
-            f"{archive.filename}: its pictures have {whole:,} bytes, more than the limit of "
-            f"{MAX_UNPACKED_BYTES:,}; unpack it yourself and give the directory."
-        )
     try:
         left = {name: member for name, member in members.items() if not _is_there(folder / name, member)}
         needed = sum(member.file_size for member in left.values())

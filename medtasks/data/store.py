@@ -1,12 +1,23 @@
-"""Opens the prepared data of a benchmark."""
+"""Opens the prepared data of a benchmark, or its miniature: drawn pictures and rows, prepared on first use."""
 
 from __future__ import annotations
 
-from medtasks.data.mini import prepare_mini
+import functools
+import hashlib
+import os
+from importlib import import_module
+from pathlib import Path
+
+from medtasks.cache import writable_cache
+from medtasks.catalog import raised_in
+from medtasks.data.preparation import prepare_package
 from medtasks.data.prepared import Prepared, data_root, is_mini, open_directory
-from medtasks.errors import NotPreparedError
-from medtasks.files import recover_directory
-from medtasks.registry import get_benchmark
+from medtasks.errors import MedtasksError, NotPreparedError, UsageError, first_line
+from medtasks.files import recover_directory, temporary_beside
+from medtasks.registry import all_benchmarks, benchmark_owner, get_benchmark
+
+MINI_VERSION = "6"
+"""Bumped when the shared preparation code changes."""
 
 
 def open_prepared(benchmark: str) -> Prepared:
@@ -27,3 +38,57 @@ def open_prepared(benchmark: str) -> Prepared:
             "(or set MEDTASKS_DATA=mini to try the miniature data)"
         )
     return open_directory(directory)
+
+
+def prepare_mini(benchmark: str) -> Path:
+    """Directory of the prepared miniature data of ``benchmark``, made on first use.
+
+    Safe for several processes: each works in its own directory, and the first to finish wins.
+
+    Raises:
+        UsageError: there is no miniature of that name.
+        MedtasksError: the benchmark's `mini` fails; names file and line.
+    """
+    # the hash separates data made by different versions of the package
+    target = writable_cache() / f"mini-{MINI_VERSION}" / f"{benchmark}-{_code_hash(benchmark_owner(benchmark).module)}"
+    prepared = target / "prepared"
+    if (prepared / "manifest.json").is_file():
+        return prepared
+    target.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        with temporary_beside(target) as work:
+            _make(benchmark, work / "source", work / "prepared")
+            os.rename(work, target)  # noqa: PTH104 - fails on a directory that is not empty, where Path.replace may not
+    except OSError:
+        if not (prepared / "manifest.json").is_file():
+            raise
+    return prepared
+
+
+def _make(name: str, source: Path, out: Path) -> None:
+    benchmark = get_benchmark(name)
+    if benchmark.mini is None:
+        known = ", ".join(one.name for one in all_benchmarks().values() if one.mini is not None)
+        raise UsageError(f"there are no miniature data for {name!r}; choose from {known}.")
+    source.mkdir(parents=True)
+    try:
+        benchmark.mini(source)
+    except Exception as error:
+        where = raised_in(error)
+        raise MedtasksError(f"`mini` of benchmark {name} fails {where}: {first_line(error)}.") from error
+    if benchmark.prepare_mini is None:
+        prepare_package(benchmark, source, out, mini=True)
+    else:
+        benchmark.prepare_mini(source, out)
+
+
+@functools.cache
+def _code_hash(module: str) -> str:
+    """Hash of a package's code and data; miniature data are prepared again after every change."""
+    folder = Path(str(import_module(module).__file__)).parent
+    digest = hashlib.sha256()
+    for path in sorted(path for path in folder.rglob("*") if path.is_file() and path.suffix != ".pyc"):
+        text = path.suffix in (".py", ".json", ".jsonl", ".yaml")
+        content = path.read_bytes() if text else str(path.stat().st_size).encode()
+        digest.update(path.relative_to(folder).as_posix().encode() + b"\0" + content + b"\0")
+    return digest.hexdigest()[:16]

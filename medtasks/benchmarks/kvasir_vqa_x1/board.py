@@ -27,6 +27,7 @@ _LEVELS = {f"{_KVASIR}_level{level}": f"level {level}" for level in (1, 2, 3)}
 _PARAPHRASED, _PARAPHRASED_PLOTS = prompt_sensitivity(f"{_KVASIR}_prompts", 4, "rouge1")
 _BY_CLASS = {"judged_accuracy": ("judged", "Judged accuracy"), "rougeL": ("rouge-l", "ROUGE-L")}
 _ASPECTS = "An answer to a question with several classes counts for each of them; judges score each class separately."
+_SEVERAL = "A question with several classes counts fully for each."
 _REPEATED = "judged_accuracy_repeated"
 _AS_PUBLISHED = "A class that a question names twice counts twice, as in the paper's Table 7; elsewhere it counts once."
 
@@ -38,30 +39,15 @@ _ERRORS, _ERROR_PLOT = kinds_of_error(
 _PER_FINDING = ("missed_finding_rate", "hallucination_rate", "sensitivity", "specificity")
 
 
-def _class_tables() -> tuple[CardTable, ...]:
+def _class_tables(metric: str, name: str, title: str, note: str) -> tuple[CardTable, ...]:
     """Class × level, as Table 7 has it; all levels first."""
     tasks = {_KVASIR: "all levels", **_LEVELS}
     return tuple(
         CardTable(
             f"classes-{name}{label.removeprefix('all levels').replace('level ', '-level-')}",
-            f"{title} by question class, {label}",
+            f"{title}, {label}",
             (*groups(task, metric, "question_class"), Column(task, metric, "All classes")),
-            note=_ASPECTS if metric == "judged_accuracy" else "A question with several classes counts fully for each.",
-        )
-        for metric, (name, title) in _BY_CLASS.items()
-        for task, label in tasks.items()
-    )
-
-
-def _repeated_tables() -> tuple[CardTable, ...]:
-    """Class × level with the counting of the authors' figures."""
-    tasks = {_KVASIR: "all levels", **_LEVELS}
-    return tuple(
-        CardTable(
-            f"classes-repeated{label.removeprefix('all levels').replace('level ', '-level-')}",
-            f"Judged accuracy by question class, counted as published, {label}",
-            (*groups(task, _REPEATED, "question_class"), Column(task, _REPEATED, "All classes")),
-            note=_AS_PUBLISHED,
+            note=note,
         )
         for task, label in tasks.items()
     )
@@ -114,8 +100,9 @@ KVASIR_VQA_X1 = Card(
                 for task, level in _LEVELS.items()
             ),
         ),
-        *_class_tables(),
-        *_repeated_tables(),
+        *_class_tables("judged_accuracy", "judged", "Judged accuracy by question class", _ASPECTS),
+        *_class_tables("rougeL", "rouge-l", "ROUGE-L by question class", _SEVERAL),
+        *_class_tables(_REPEATED, "repeated", "Judged accuracy by question class, counted as published", _AS_PUBLISHED),
         _ERRORS,
         CardTable(
             "errors-by-finding",

@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from medtasks.benchmarks.kvasir_vqa_x1.source import KvasirSource, read_parquet, saved_rows
-from medtasks.data.fetch import FetchSettings, fetch_pictures, is_url
-from medtasks.data.hub import hub_tree
+from medtasks.data.fetch import FetchSettings, fetch_pictures, hub_tree, is_url
 from medtasks.data.media.images import read_picture
 from medtasks.data.preparation import Preparation, Progress
 from medtasks.data.records import Where, is_file_name, is_text, wrong

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from medtasks.data.hub import hub_tree
+from medtasks.data.fetch import hub_tree
 from medtasks.data.manifest import Source
 from medtasks.data.records import Where
 from medtasks.data.sources import SourceRow, read_jsonl

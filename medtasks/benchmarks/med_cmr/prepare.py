@@ -11,7 +11,7 @@ from typing_extensions import Unpack
 
 from medtasks.benchmarks.med_cmr.records import DIMENSIONS, MedCmrRecord, dimension_of, parse_med_cmr_row
 from medtasks.data.archive import Published, check_published, extract, open_archive, read_member
-from medtasks.data.hub import hub_file
+from medtasks.data.fetch import hub_file
 from medtasks.data.manifest import Source
 from medtasks.data.preparation import PictureOptions, Preparation
 from medtasks.data.prepare import Out

@@ -17,7 +17,7 @@ from typing_extensions import Unpack
 
 from medtasks.benchmarks.medstreambench.frames import ChosenFrames, choose_in_images, choose_in_video, find_medium
 from medtasks.benchmarks.medstreambench.records import MedStreamRecord, parse_medstream_row
-from medtasks.data.hub import hub_tree
+from medtasks.data.fetch import hub_tree
 from medtasks.data.manifest import Source
 from medtasks.data.media.child import Crashed, call_in_child
 from medtasks.data.media.images import MediaEntry, decoding_threads
