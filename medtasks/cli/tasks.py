@@ -26,7 +26,7 @@ def path() -> None:
 
 def list_tasks(
     pattern: Annotated[
-        str | None, typer.Argument(help="Part of names, or a pattern such as 'mi_cxr*single'.", show_default=False)
+        str | None, typer.Argument(help="Part of names, or a pattern such as '*_single'.", show_default=False)
     ] = None,
     everything: Annotated[bool, typer.Option("--all", help="All tasks and groups.")] = False,
     as_json: Json = False,
