@@ -3,36 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from ..board import BenchmarkBoard, Board, ModelFacts, Ranking
+from ..board import BenchmarkBoard, Board, Ranking
 from ..findings import finding
-from .cells import CellView, cell_view, scale_of, shared_judge
-from .tables import rank_cells
+from .cells import cell_view, scale_of, shared_judge
+from .tables import RowView, letters_of
 
 MOST_ROWS = 12
 """Models in a chart; the table below has all."""
 
 
 @dataclass(frozen=True)
-class ChartRow:
-    """A model with its score, which has an interval bar on the scale of the chart, and its letters; or, below it, its
-    blind run, which is not ranked."""
-
-    model: ModelFacts
-    cell: CellView
-    letters: str
-    blind: bool = False
-
-
-@dataclass(frozen=True)
 class Chart:
-    """The models of a ranking, best first; ``more`` counts those left out. ``finding`` says what the chart shows,
-    ``judge`` who judged all its scores."""
+    """The models of a ranking, best first, each with its score and, below it, its blind run, which is not ranked.
+
+    All intervals are drawn on one scale. ``more`` counts the models left out, ``finding`` says what the chart shows,
+    ``judge`` who judged all its scores.
+    """
 
     benchmark: BenchmarkBoard
     ranking: Ranking
-    rows: tuple[ChartRow, ...]
+    rows: tuple[RowView, ...]
     more: int
     finding: str
     judge: str = ""
@@ -67,10 +59,10 @@ def _chart(board: Board, benchmark: BenchmarkBoard, ranking: Ranking) -> Chart:
     rows = []
     for model in shown:
         cell = cell_view(column, every[model], scale, judge=judge)
-        rows.append(ChartRow(board.models[model], cell, rank_cells(ranking, model)[1].text))
+        rows.append(RowView(board.models[model], (replace(cell, letters=letters_of(ranking, model)),)))
         if model in blind:
             rows.append(
-                ChartRow(board.models[model], cell_view(column, blind[model], scale, judge=judge), "", blind=True)
+                RowView(board.models[model], (cell_view(column, blind[model], scale, judge=judge),), blind=True)
             )
     more = len(ranking.ranked) - len(shown)
     return Chart(benchmark, ranking, tuple(rows), more, finding(ranking, board.models, every), judge)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from ..board import Apart, BenchmarkBoard, Board, BoardRow, BoardTable, ModelFacts
 from .cells import CellView, best_values, cell_view, scale_of, shared_judge
-from .tables import RowView, TableView, column_view, rank_cells
+from .tables import RowView, TableView, column_view, letters_of
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ def all_models(board: Board) -> TableView:
             ranks = {one.model: one.rank for one in ranking.ranked}
             for model in rows:
                 cell = cell_view(column, found.get(model), scale, best, judge)
-                cells[model].append(replace(cell, letters=rank_cells(ranking, model)[1].text))
+                cells[model].append(replace(cell, letters=letters_of(ranking, model)))
                 places[model].append(ranks.get(model, len(board.models) + 1))
     ordered = sorted(rows, key=lambda model: (places[model], board.models[model].name, model))
     views = tuple(RowView(board.models[model], tuple(cells[model])) for model in ordered)

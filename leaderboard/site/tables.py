@@ -154,6 +154,11 @@ def rank_cells(ranking: Ranking, model: str) -> tuple[CellView, CellView]:
     return empty, empty
 
 
+def letters_of(ranking: Ranking, model: str) -> str:
+    """The letters of the model's groups; empty if it is not ranked."""
+    return rank_cells(ranking, model)[1].text
+
+
 def benchmark_tables(board: Board, benchmark: BenchmarkBoard) -> list[TableView]:
     """The first table of ``benchmark``, with ranks and letters beside its scores, and all others with results.
 

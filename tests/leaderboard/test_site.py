@@ -270,8 +270,8 @@ def test_a_chart_shows_a_blind_run_below_its_model() -> None:
         assert {shown[place].model.slug for place in at} == {blind.row.model} == {model}
         assert all(shown[place - 1].model.slug == model and not shown[place - 1].blind for place in at)
         key = benchmark.rankings[0].column.key
-        assert shown[at[0]].cell.text == number(blind.row.cells[key].value, benchmark.rankings[0].column.unit)
-        assert not any(shown[place].letters for place in at)
+        assert shown[at[0]].cells[0].text == number(blind.row.cells[key].value, benchmark.rankings[0].column.unit)
+        assert not any(shown[place].cells[0].letters for place in at)
 
 
 def test_only_a_demonstration_says_that_it_is_one(site: Path, tmp_path: Path) -> None:
