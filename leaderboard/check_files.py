@@ -11,6 +11,7 @@ from typing import Any
 
 from medtasks.results.answers import SUFFIX as UNFINISHED
 from medtasks.spec import load_specs
+from medtasks.text import counted
 from medtasks.validation.findings import Finding, Severity
 
 from .check_rules import MOST, Asked, problem
@@ -152,11 +153,11 @@ def check_beside(path: Path, folders: Collection[Path], secrets: Patterns, asked
             yield from _texts_in(file, path.name, secrets)
     for folder, files in passed.items():
         kind = "of a run that was not finished" if folder.name.endswith(UNFINISHED) else "of lmms-eval itself"
-        text, fix = f"{len(files):,} files {kind} are beside the results", "they may stay: they are not read"
+        text, fix = f"beside the results: {counted(len(files), 'file')} {kind}", "this may stay: it is not read"
         yield problem("LB103", path.name, text, expected="only results", fix=fix, file=folder, severity="note")
     for (_, benchmark), files in held.items():
-        text = f"{len(files):,} files beside the results have prompts of {benchmark} ({files[0].name})"
-        expected, fix = "nothing that must not be shared", "remove them, or keep the repository private"
+        text = f"beside the results: {counted(len(files), 'file')} with prompts of {benchmark} ({files[0].name})"
+        expected, fix = "nothing that must not be shared", "remove this, or keep the repository private"
         severity: Severity | None = None if asked.public else "warning"
         yield problem("LB304", path.name, text, expected=expected, fix=fix, file=files[0], severity=severity)
 

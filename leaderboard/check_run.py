@@ -12,7 +12,7 @@ from medtasks.results.manifest import filter_versions
 from medtasks.results.scores import COVERAGE, coverage_text
 from medtasks.results.signature import changed_options
 from medtasks.spec import leaf_tasks, load_spec
-from medtasks.text import first_names
+from medtasks.text import counted, first_names
 from medtasks.validation.findings import Finding, Severity
 from medtasks.validation.rendered import leaks
 
@@ -104,7 +104,7 @@ def _data(run: Submission, asked: Asked) -> Iterator[Finding]:
         for task, entry in run.digest.entries.items():
             share, subset = released_share(entry), any(run.manifest.tasks[leaf].subset for leaf in leaf_tasks(task))
             if entry.benchmark == name and run.digest.complete[task] and not subset and share < asked.coverage:
-                found = f"{len(entry.items):,} items, {share:.1%} of the published number"
+                found = f"{counted(len(entry.items), 'item')}, {share:.1%} of the published number"
                 fix, file = "submit the directory as the run wrote it", run.samples_file(task)
                 yield problem("LB204", task, found, expected=enough, fix=fix, file=file)
 
@@ -155,7 +155,7 @@ def _prompts(run: Submission, name: str, asked: Asked) -> Iterator[Finding]:
     if is_withheld(benchmark) and not run.manifest.data[benchmark].mini and not is_stripped(samples):
         card = card_of(benchmark)
         why = card.why if card is not None and card.why else "its package has no board layout that allows more"
-        found = f"{len(samples):,} samples with prompts, references and responses ({why.rstrip('.')})"
+        found = f"{counted(len(samples), 'sample')} with prompts, references and responses ({why.rstrip('.')})"
         yield problem("LB304", name, found, file=file, severity=None if asked.public else "warning")
     visible = get_benchmark(benchmark).visible_fields
     leaked = (
@@ -216,7 +216,7 @@ def check_learned(run: Submission) -> Iterator[Finding]:
             given = [(line, sample, score) for line, sample, score in claimed if score is not None]
             if LEARNED[name].unavailable() is not None:
                 if given:
-                    found = f"{len(given):,} samples have it, but it cannot be computed here"
+                    found = f"{counted(len(given), 'sample')} with a score that cannot be computed here"
                     yield problem("LB107", task, found, expected="what it needs", file=file, field=f"scores.{name}")
                 continue
             for line, sample, score in given:

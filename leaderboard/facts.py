@@ -13,6 +13,7 @@ from medtasks.results.manifest import RunManifest
 from medtasks.results.scores import Scores
 from medtasks.results.signature import changed_options
 from medtasks.spec import load_spec
+from medtasks.text import counted
 
 from .board import RunFacts
 from .commands import commands
@@ -150,7 +151,7 @@ def _asked(manifest: RunManifest, scores: Mapping[str, Scores]) -> Iterator[str]
         yield f"{answered:,} of {asked:,} documents were answered"
     for task, one in sorted(manifest.tasks.items()):
         for why, count in sorted(one.failed.items()):
-            yield f"{task}: {count:,} requests without a response ({why})"
+            yield f"{task}: {counted(count, 'request')} without a response ({why})"
         if share := one.cut_off:
             yield f"{task}: {share:.0%} of the responses were cut off at the token limit"
         if texts := one.readings.get("text"):

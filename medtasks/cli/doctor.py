@@ -16,6 +16,7 @@ from medtasks.cli.console import Json, table, write_json
 from medtasks.errors import HarnessError, MedtasksError, NotPreparedError
 from medtasks.packages import LeftOut, TaskPackage, without_warnings
 from medtasks.registry import all_benchmarks, code_left_out, everything_left_out, plugin_of
+from medtasks.text import counted as number_of
 
 
 class Check(NamedTuple):
@@ -110,7 +111,7 @@ def _brings(package: TaskPackage) -> str:
         "rubric": len(list(package.rubric_files())),
         "board layout": len(plugin.cards),
     }
-    return ", ".join(f"{count} {word}{'' if count == 1 else 's'}" for word, count in counts.items() if count)
+    return ", ".join(number_of(count, word) for word, count in counts.items() if count)
 
 
 def _broken_files(package: TaskPackage) -> Iterator[LeftOut]:
@@ -187,7 +188,8 @@ def data_checks() -> list[Check]:
             checks.append(Check(name, "missing", str(error), command))
             continue
         counts = prepared.manifest.counts
-        found = f"{counts.rows:,} rows, {counts.media:,} media files, {prepared.manifest.fingerprint[:16]}"
+        files = number_of(counts.media, "media file")
+        found = f"{number_of(counts.rows, 'row')}, {files}, {prepared.manifest.fingerprint[:16]}"
         rows, published = counted(benchmark, counts)["rows"], benchmark.published.get("rows", 0)
         if missing:
             checks.append(Check(name, "missing", f"{found}; {len(missing)} media files missing or changed", command))

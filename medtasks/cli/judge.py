@@ -14,6 +14,7 @@ from rich.console import Console
 
 from medtasks.cli.console import table, write
 from medtasks.errors import UsageError
+from medtasks.text import counted
 
 if TYPE_CHECKING:
     from medtasks.judge.client import Spent
@@ -148,7 +149,7 @@ def _export(judged: Judged, config: JudgeConfig, path: Path) -> None:
         partial.open("w", encoding="utf-8") as stream,
     ):
         lines = sum(stream.write(line + "\n") > 0 for line in exported_lines(judged, store))
-    write(f"  {lines:,} responses exported, judged and unjudged: {path}")
+    write(f"  {counted(lines, 'response')} exported, judged and unjudged: {path}")
 
 
 def _is_export(path: Path) -> bool:

@@ -14,6 +14,7 @@ from medtasks.cli.console import progress, write
 from medtasks.cli.help import plain_help
 from medtasks.data.prepare import Missing, Out, References, Workers, parameters_of
 from medtasks.registry import all_benchmarks, get_benchmark
+from medtasks.text import counted
 
 if TYPE_CHECKING:
     from medtasks.benchmarks.base import PrepareCommand
@@ -92,15 +93,15 @@ def report(prepared: Prepared) -> None:
     manifest = prepared.manifest
     counts = manifest.counts
     write(
-        f"prepared {manifest.benchmark}: {counts.rows:,} rows, {counts.media:,} media files, {counts.clusters:,} "
-        f"clusters, fingerprint {manifest.fingerprint[:16]}"
+        f"prepared {manifest.benchmark}: {counted(counts.rows, 'row')}, {counted(counts.media, 'media file')}, "
+        f"{counted(counts.clusters, 'cluster')}, fingerprint {manifest.fingerprint[:16]}"
     )
     for kind, number in counts.by_kind.items():
         write(f"  {kind}: {number:,}")
     for difference in manifest.differences:
         write(f"  differs: {difference}")
     for reason, number in manifest.excluded.items():
-        write(f"  excluded: {number:,} rows ({reason})")
+        write(f"  excluded: {counted(number, 'row')} ({reason})")
     if manifest.references_only:
         write("  references only: enough to score predictions, not to run models")
     for line in coverage_lines(manifest.coverage):

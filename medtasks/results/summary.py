@@ -13,7 +13,7 @@ from medtasks.results.judge_facts import judges_of
 from medtasks.results.scores import MetricScore, Scores, coverage_text
 from medtasks.spec import inner_groups, leaf_tasks, load_specs
 from medtasks.stats.paired import FEW_CLUSTERS
-from medtasks.text import first_names
+from medtasks.text import counted, first_names
 
 _HEADLINE = (
     "accuracy",
@@ -196,7 +196,9 @@ def _all_notes(run: RunRecord) -> list[str]:
     lines += [f"  {line}" for line in _left_out(run)]
     for facts in run.manifest.data.values():
         lines += [f"  {line}" for line in coverage_lines(_coverage(facts.coverage, run.tasks))]
-        lines += [f"  excluded when prepared: {count:,} records ({why})" for why, count in facts.excluded.items()]
+        lines += [
+            f"  excluded when prepared: {counted(count, 'record')} ({why})" for why, count in facts.excluded.items()
+        ]
     return lines
 
 
