@@ -30,7 +30,7 @@ from medtasks.leaderboard.view.library import Library, read_library
 from medtasks.leaderboard.view.server import View
 from medtasks.leaderboard.view.tables import SampleTables
 from PIL import Image
-from view_server import RunUnderWay, Server, serving
+from view_server import RunUnderWay, Server, serving, write_hostile_run
 
 from medtasks.benchmarks.documents import all_pictures, task_documents
 from medtasks.results.samples import Sample, read_samples
@@ -507,17 +507,7 @@ def test_without_the_runs_data_the_page_names_the_command(tmp_path: Path) -> Non
 
 
 def test_hostile_text_is_escaped_everywhere(tmp_path: Path) -> None:
-    folder = write_run_of(tmp_path, GUESS, [CHOICE, OPEN])
-
-    def hostile(sample: dict[str, object]) -> None:
-        sample.update(sample_id=f"{HOSTILE}/../x?&#%", responses=[HOSTILE], filtered=HOSTILE, cluster=HOSTILE)
-        sample.update(prompt=HOSTILE, target=HOSTILE)
-        document = sample["document"]
-        assert isinstance(document, dict)
-        document.update(question=HOSTILE, choices={"A": HOSTILE}, more=[HOSTILE])
-
-    edit_json(folder / "samples" / f"{OPEN}.jsonl", hostile, line=0)
-    edit_json(folder / "manifest.json", lambda told: told["model"].update(pretrained=HOSTILE))
+    write_hostile_run(tmp_path, GUESS, [OPEN, CHOICE])
     with serving([tmp_path]) as server:
         lists = page(server, "samples.html", task=OPEN)
         (address,) = re.findall(r'<th scope="row"><a href="([^"]*)">[^<]*&lt;img', lists)

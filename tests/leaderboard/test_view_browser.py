@@ -10,9 +10,9 @@ from urllib.parse import urlencode
 import pytest
 from boards import HOSTILE
 from browser import Reader, chromium
-from invented_runs import MODELS, edit_json, write_run_of
+from invented_runs import MODELS, write_run_of
 from test_site_browser import AXE, LOOKS
-from view_server import RunUnderWay, Server, serving
+from view_server import RunUnderWay, Server, serving, write_hostile_run
 
 pytestmark = pytest.mark.slow
 
@@ -185,16 +185,7 @@ def test_a_run_under_way_updates_by_itself(browser: Any, tmp_path: Path) -> None
 
 
 def test_text_of_others_is_text(browser: Any, tmp_path: Path) -> None:
-    folder = write_run_of(tmp_path, GUESS, [CHOICE, OPEN])
-
-    def hostile(sample: dict[str, Any]) -> None:
-        sample.update(sample_id=f"{HOSTILE}/../x?&#%", responses=[HOSTILE], filtered=HOSTILE, cluster=HOSTILE)
-        sample.update(prompt=HOSTILE, target=HOSTILE)
-        sample["document"].update(question=HOSTILE, choices={"A": HOSTILE}, more=[HOSTILE])
-
-    edit_json(folder / "samples" / f"{OPEN}.jsonl", hostile, line=0)
-    edit_json(folder / "manifest.json", lambda told: told["model"].update(pretrained=HOSTILE))
-    (folder.parent / f"{HOSTILE[:30].replace('/', '')}_medtasks").mkdir()
+    write_hostile_run(tmp_path, GUESS, [OPEN, CHOICE])
     with serving([tmp_path]) as started:
         reader = Reader(browser, started.address)
         page = reader.open(address("samples.html", task=OPEN))

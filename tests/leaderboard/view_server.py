@@ -9,9 +9,11 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
-from invented_runs import Invented, answered
+from boards import HOSTILE
+from invented_runs import Invented, answered, edit_json, write_run_of
 from medtasks.leaderboard.view.server import View, serve
 
 from medtasks.benchmarks.documents import task_documents
@@ -98,6 +100,20 @@ def serving(paths: Sequence[Path]) -> Iterator[Server]:
         loop.call_soon_threadsafe(task.cancel)
         thread.join()
         view.close()
+
+
+def write_hostile_run(root: Path, model: Invented, tasks: Sequence[str]) -> None:
+    """A run whose model, and whose first sample of the first task, are hostile text wherever text of others can be."""
+    folder = write_run_of(root, model, list(tasks))
+
+    def hostile(sample: dict[str, Any]) -> None:
+        sample.update(sample_id=f"{HOSTILE}/../x?&#%", responses=[HOSTILE], filtered=HOSTILE, cluster=HOSTILE)
+        sample.update(prompt=HOSTILE, target=HOSTILE)
+        sample["document"].update(question=HOSTILE, choices={"A": HOSTILE}, more=[HOSTILE])
+
+    edit_json(folder / "samples" / f"{tasks[0]}.jsonl", hostile, line=0)
+    edit_json(folder / "manifest.json", lambda told: told["model"].update(pretrained=HOSTILE))
+    (folder.parent / f"{HOSTILE[:30].replace('/', '')}_medtasks").mkdir()
 
 
 class RunUnderWay:
