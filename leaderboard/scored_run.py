@@ -35,7 +35,7 @@ from medtasks.results.samples import Sample, SampleLines, duplicate_ids, without
 from medtasks.results.scores import Scores
 from medtasks.results.signature import signature
 from medtasks.results.table import ItemTable, shared
-from medtasks.results.table_file import TableStore, code_hash
+from medtasks.results.table_file import TableStore, code_hash, compressed
 from medtasks.results.verdict_scores import judged_threshold
 from medtasks.spec import leaf_tasks, load_spec, load_specs
 
@@ -255,7 +255,9 @@ def scored_run(
     if found is None and isinstance(run, Path):
         with as_data_error(run):
             name, samples = run.resolve().name, SampleFiles(run)
-            found = scored_record(read_manifest(run), samples, name, content, own=own, whole=whole)
+            found = scored_record(
+                read_manifest(run), samples, name, content, own=own, whole=whole, small=not (whole or store.is_kept)
+            )
     elif found is None:
         assert isinstance(run, PlainRun)
         record = converted(run)
@@ -288,6 +290,7 @@ def scored_record(
     own: bool = False,
     whole: bool = False,
     trusted: bool = False,
+    small: bool = False,
 ) -> ScoredRun:
     """The run with this manifest and these samples, scored as by :func:`scored_run`.
 
@@ -299,6 +302,7 @@ def scored_record(
         own: as in :func:`scored_run`.
         whole: as in :func:`scored_run`.
         trusted: the samples were scored in this process, and are not scored again.
+        small: compress the tables, because they stay in memory.
 
     Raises:
         MedtasksError: as :func:`scored_run`.
@@ -351,7 +355,8 @@ def scored_record(
         name: _signatures(name, scores, tables, manifest, submitted)
         for name, scores in {**task_scores, **group_scores}.items()
     }
-    record = RunRecord(manifest, kept if whole else {}, task_scores, group_scores, RunTables({}, tables.made))
+    done = {name: compressed(table) for name, table in tables.made.items()} if small else tables.made
+    record = RunRecord(manifest, kept if whole else {}, task_scores, group_scores, RunTables({}, done))
     found = _run(
         record,
         folder,

@@ -105,6 +105,11 @@ def code_hash(*further: Path) -> str:
     return digest.hexdigest()
 
 
+def compressed(table: ItemTable) -> ItemTable:
+    """The table as it is read from the cache: without what is only needed for scoring, its columns compressed."""
+    return _table(_file(table))
+
+
 def _file(table: ItemTable) -> bytes:
     """The table as an Arrow IPC file, without what is only needed for scoring; columns have statistics and states."""
     arrays: dict[str, Any] = {name: pa.array(getattr(table, name)) for name in _TEXTS}
