@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from medtasks.errors import MedtasksError
+from medtasks.findings import Finding, failed
 from medtasks.results.folder import read_run
 from medtasks.text import first_names
-from medtasks.validation.findings import Finding, failed
 
 from .check_files import Patterns, check_beside, check_files, secret_patterns
 from .check_rules import MOST, Asked, Submission, problem
@@ -25,7 +25,7 @@ COVERAGE = 0.95
 
 @dataclass(frozen=True)
 class CheckReport:
-    """The directories that were checked, and the findings (`medtasks.validation.findings` formats them)."""
+    """The directories that were checked, and the findings (`medtasks.findings` formats them)."""
 
     folders: tuple[str, ...]
     findings: tuple[Finding, ...]

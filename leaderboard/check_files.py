@@ -9,10 +9,10 @@ from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from medtasks.findings import Finding, Severity
 from medtasks.results.answers import SUFFIX as UNFINISHED
 from medtasks.spec import load_specs
 from medtasks.text import counted
-from medtasks.validation.findings import Finding, Severity
 
 from .check_rules import MOST, Asked, problem
 from .redaction import SECRETS

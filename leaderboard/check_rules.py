@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
+from medtasks.findings import Finding, Severity
 from medtasks.results.manifest import RunManifest
 from medtasks.results.samples import Sample
-from medtasks.validation.findings import Finding, Severity
 
 from .scored_run import ScoredRun
 

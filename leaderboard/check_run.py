@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 
+from medtasks.findings import Finding, Severity
 from medtasks.metrics.learned import LEARNED
 from medtasks.registry import get_benchmark
 from medtasks.results.learned import with_learned_metrics
@@ -13,7 +14,6 @@ from medtasks.results.scores import COVERAGE, coverage_text
 from medtasks.results.signature import changed_options
 from medtasks.spec import leaf_tasks, load_spec
 from medtasks.text import counted, first_names
-from medtasks.validation.findings import Finding, Severity
 from medtasks.validation.rendered import leaks
 
 from .check_rules import MOST, Asked, Submission, problem

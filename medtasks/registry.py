@@ -21,7 +21,7 @@ from medtasks.benchmarks.card import Card
 from medtasks.catalog import files_left_out, once, raised_at, raised_in, task_packages
 from medtasks.errors import GuestCodeError, MedtasksError, UsageError, first_line
 from medtasks.packages import OURS, LeftOut, TaskPackage
-from medtasks.schema import shown
+from medtasks.schema import shown, unknown
 
 if TYPE_CHECKING:
     from medtasks.metrics.base import Metric
@@ -93,7 +93,8 @@ def _read(package: TaskPackage) -> Plugin:
     if plugin is None:
         named = [name for name, value in vars(module).items() if isinstance(value, Plugin)]
         if named:
-            raise MedtasksError(f"{package.module} has a Plugin named {named[0]}; rename it to PLUGIN.")
+            message = f"{package.module} has a Plugin named {named[0]}; rename it to PLUGIN."
+            raise GuestCodeError(message, (str(module.__file__), 1))
         return Plugin()
     if not isinstance(plugin, Plugin):
         raise MedtasksError(f"{package.module}.PLUGIN is a {type(plugin).__name__}, expected medtasks.api.Plugin.")
@@ -181,7 +182,7 @@ def get_filter(name: str) -> FilterInfo:
     """The filter with this name (:func:`filter_name`) or dotted name; raises :class:`MedtasksError` without one."""
     known = _all_filters()
     if filter_name(name) not in known:
-        raise MedtasksError(f"filter {name!r} is unknown; choose from {', '.join(known)}.")
+        raise MedtasksError(f"{unknown('filter', name, known)}.")
     return known[filter_name(name)]
 
 

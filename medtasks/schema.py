@@ -10,7 +10,7 @@ from typing import Annotated, Any, NamedTuple, get_args
 from pydantic import BaseModel, ConfigDict, PlainValidator, StringConstraints, ValidationError
 from pydantic_core import ErrorDetails, PydanticCustomError
 
-from medtasks.text import first_names
+from medtasks.text import first_names, shortened
 
 Keys = tuple[str | int, ...]
 """The path to a value: keys of mappings and positions in lists, from the top."""
@@ -164,8 +164,7 @@ _SHORT.maxstring, _SHORT.maxother, _SHORT.maxlist, _SHORT.maxdict, _SHORT.maxlon
 
 def shown(value: object) -> str:
     """``value`` for a message: short, on one line, without control characters."""
-    text = _SHORT.repr(value)
-    return text if len(text) <= 120 else text[:117] + "…"
+    return repr(shortened(value, 80)) if type(value) is str and len(value) > 80 else shortened(_SHORT.repr(value), 120)
 
 
 def suggestion(name: object, known: Iterable[str]) -> str:

@@ -14,8 +14,9 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PlainValidato
 from pydantic_core import PydanticCustomError
 
 from medtasks.errors import MedtasksError
+from medtasks.findings import Finding
 from medtasks.schema import expects, problems, shown, suggestion
-from medtasks.task_source import Defect, FunctionName, TaskSource, read_task
+from medtasks.task_source import FunctionName, TaskSource, read_task
 from medtasks.text import first_names
 
 AGGREGATIONS = frozenset({"mean", "median", "bypass"})
@@ -402,27 +403,27 @@ def _contradiction(message: str, fix: str, at: str, **values: object) -> Pydanti
     return PydanticCustomError("MT113", f"{message}; {fix}", {**values, "at": at})
 
 
-UNKNOWN_SETTING = "MT117"
-"""The only code that is a warning."""
-
 _CODES = {"extra_forbidden": "MT107", "missing": "MT110", "literal_error": "MT112"}
 _METADATA_CODES = {"extra_forbidden": "MT108", "missing": "MT111"}
-_FIXES = {"MT107": "correct or remove it", "MT108": "correct or remove it", "MT110": "add it", "MT111": "add it"}
+_UNREADABLE = {"MT101", "MT102", "MT104", "MT105"}
 
 
-def check_task(source: TaskSource) -> tuple[TaskFile | GroupFile | None, list[Defect]]:
-    """The typed content of a file (None if it does not match the schema), and all its defects."""
+def check_task(source: TaskSource) -> tuple[TaskFile | GroupFile | None, list[Finding]]:
+    """The typed content of a file (None if it does not match the schema), and all its defects.
+
+    Nothing is said about the keys of a file if a part of it cannot be read.
+    """
     defects = list(source.defects)
-    if not source.content and defects:
+    if any(one.code in _UNREADABLE or one.field == "include" for one in defects):
         return None, defects
     if ("group" in source.content) != (source.kind == "group"):
-        found, folder = ("a task", "the benchmark's directory") if source.kind == "group" else ("a group", "groups/")
-        message = f"this is {found}, expected a {source.kind} because of its directory; move the file to {folder}."
-        return None, [*defects, Defect("MT115", message, source.place("group"), ("group",))]
+        content, folder = ("a task", "the benchmark's directory") if source.kind == "group" else ("a group", "groups/")
+        message = f"this is {content}, expected a {source.kind} because of its directory"
+        return None, [*defects, source.finding("MT115", message, "group", fix=f"move the file to {folder}")]
     name = source.content.get(source.kind)
     if isinstance(name, str) and name != source.name:
-        message = f"field `{source.kind}` is {shown(name)}, expected {source.name!r}, the name of the file; rename one."
-        defects.append(Defect("MT106", message, source.place(source.kind), (source.kind,)))
+        message = f"field `{source.kind}` is {shown(name)}, expected {source.name!r}, the name of the file"
+        defects.append(source.finding("MT106", message, source.kind))
     model: type[TaskFile | GroupFile] = GroupFile if source.kind == "group" else TaskFile
     try:
         file = model.model_validate(source.content)
@@ -431,22 +432,20 @@ def check_task(source: TaskSource) -> tuple[TaskFile | GroupFile | None, list[De
     return file, [*defects, *_unknown_settings(source)]
 
 
-def _refused(source: TaskSource, error: ValidationError, model: type[BaseModel]) -> Iterator[Defect]:
+def _refused(source: TaskSource, error: ValidationError, model: type[BaseModel]) -> Iterator[Finding]:
     for one in problems(error, model):
         codes = _METADATA_CODES if one.keys[0] == "metadata" and len(one.keys) > 1 else _CODES
         code = one.kind if one.kind.startswith("MT") else codes.get(one.kind, "MT109")
-        message = one.message if code == "MT113" else f"{one.message}; {_FIXES.get(code, 'correct the value')}"
-        yield Defect(code, f"{message}.", source.place(*one.keys), one.keys)
+        yield source.finding(code, one.message, *one.keys)
 
 
-def _unknown_settings(source: TaskSource) -> Iterator[Defect]:
+def _unknown_settings(source: TaskSource) -> Iterator[Finding]:
     known = Generation.model_fields
     for key in source.block("generation_kwargs"):
         if key not in known:
             message = f"field `generation_kwargs.{key[:80]}` is not a setting that back-ends share"
-            message += f"{suggestion(key, known)}, expected one of {first_names(known, 8)}; check it."
-            keys = ("generation_kwargs", key)
-            yield Defect(UNKNOWN_SETTING, message, source.place(*keys), keys)
+            message += f"{suggestion(key, known)}, expected one of {first_names(known, 8)}"
+            yield source.finding("MT117", message, "generation_kwargs", key)
 
 
 def load_task(path: Path) -> tuple[TaskFile | GroupFile, TaskSource]:
@@ -457,9 +456,9 @@ def load_task(path: Path) -> tuple[TaskFile | GroupFile, TaskSource]:
     """
     source = read_task(path)
     file, found = check_task(source)
-    defects = [one for one in found if one.code != UNKNOWN_SETTING]
-    if file is None or defects:
-        first = defects[0]
-        more = f" ({len(defects) - 1} more: medtasks validate {path})" if len(defects) > 1 else ""
-        raise MedtasksError(f"{first.place.file}, line {first.place.line}: {first.message}{more}")
+    errors = [one for one in found if one.severity == "error"]
+    if file is None or errors:
+        first = errors[0]
+        more = f" ({len(errors) - 1} more: medtasks validate {path})" if len(errors) > 1 else ""
+        raise MedtasksError(f"{first.file}, line {first.line}: {first.message}{more}")
     return file, source

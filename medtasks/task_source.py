@@ -6,11 +6,13 @@ from copy import deepcopy
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import yaml
 
-from medtasks.schema import Keys, shown
+from medtasks.findings import Finding, Place, Severity, finding
+from medtasks.schema import Keys, field_name, shown
+from medtasks.text import shortened
 
 Kind = Literal["task", "group"]
 
@@ -23,27 +25,10 @@ _LARGE = 2**14
 _PLAIN = {"tag:yaml.org,2002:map", "tag:yaml.org,2002:seq"}
 
 
-class Place(NamedTuple):
-    """A line of a file, counted from 1."""
-
-    file: Path
-    line: int
-
-
 class FunctionName(str):
     """The dotted name after ``!function``."""
 
     __slots__ = ()
-
-
-@dataclass(frozen=True)
-class Defect:
-    """A defect in a task file itself; ``code`` is that of the finding (:mod:`medtasks.validation`)."""
-
-    code: str
-    message: str
-    place: Place
-    keys: Keys = ()
 
 
 @dataclass
@@ -53,7 +38,7 @@ class TaskSource:
     path: Path
     content: dict[str, Any] = field(default_factory=dict)
     places: dict[Keys, Place] = field(default_factory=dict)
-    defects: list[Defect] = field(default_factory=list)
+    defects: list[Finding] = field(default_factory=list)
     files: list[Path] = field(default_factory=list)
 
     @property
@@ -72,6 +57,12 @@ class TaskSource:
             if keys[:length] in self.places:
                 return self.places[keys[:length]]
         return Place(self.path, 1)
+
+    def finding(
+        self, code: str, message: str, *keys: str | int, fix: str | None = None, severity: Severity | None = None
+    ) -> Finding:
+        """The finding of rule ``code`` about the value at ``keys``."""
+        return finding(code, self.name, message, self.place(*keys), field_name(keys), fix=fix, severity=severity)
 
     def block(self, key: str) -> dict[str, Any]:
         """The mapping under ``key``; empty if there is none."""
@@ -101,9 +92,8 @@ def _merged(source: TaskSource, path: Path, above: tuple[Path, ...]) -> dict[str
     try:
         text = path.read_bytes().decode("utf-8")
     except (OSError, ValueError) as error:  # UnicodeDecodeError and embedded null bytes are ValueErrors
-        source.defects.append(
-            Defect("MT101", f"not a readable UTF-8 file ({error}); fix or restore it.", Place(path, 1))
-        )
+        message = f"not a readable UTF-8 file ({error})"
+        source.defects.append(finding("MT101", source.name, message, Place(path, 1), fix="fix or restore it"))
         return {}
     content, lines, defects = parse_yaml(text, path)
     content = deepcopy(content)
@@ -111,8 +101,8 @@ def _merged(source: TaskSource, path: Path, above: tuple[Path, ...]) -> dict[str
     if not isinstance(content, dict):
         if not defects:
             found = "is empty" if content is None else f"contains {shown(content)}"
-            message = f"the file {found}, expected a mapping of task keys; write `key: value`."
-            source.defects.append(Defect("MT102", message, Place(path, 1)))
+            message = f"the file {found}, expected a mapping of task keys"
+            source.defects.append(finding("MT102", path.stem, message, Place(path, 1)))
         return {}
     include = content.pop("include", None)
     base = _included(source, path, include, Place(path, lines["include",]), above) if include is not None else {}
@@ -124,25 +114,25 @@ def _merged(source: TaskSource, path: Path, above: tuple[Path, ...]) -> dict[str
 
 def _included(source: TaskSource, path: Path, include: Any, place: Place, above: tuple[Path, ...]) -> dict[str, Any]:
     def refused(code: str, message: str) -> dict[str, Any]:
-        source.defects.append(Defect(code, f"field `include` {message}", place, ("include",)))
+        source.defects.append(finding(code, path.stem, f"field `include` {message}", place, "include"))
         return {}
 
     if not isinstance(include, str) or not include.strip():
-        return refused("MT109", f"is {shown(include)}, expected the name of one file; name it relative to this one.")
+        return refused("MT109", f"is {shown(include)}, expected the name of one file, relative to this one")
     target = path.parent / include
     try:
         resolved, is_file = target.resolve(), target.is_file()
     except (OSError, ValueError, RuntimeError):
         resolved, is_file = target, False
     if not is_file:
-        return refused("MT104", f"is {shown(include)}, expected a file; correct the path, relative to this file.")
+        return refused("MT104", f"is {shown(include)}, expected a file")
     if resolved in (*above, path.resolve()):
-        return refused("MT105", f"is {shown(include)}, which includes this file; break the cycle.")
+        return refused("MT105", f"is {shown(include)}, which includes this file")
     return _merged(source, target, (*above, path.resolve()))
 
 
 @lru_cache(maxsize=256)  # many tasks include the same file
-def parse_yaml(text: str, path: Path) -> tuple[Any, dict[Keys, int], list[Defect]]:
+def parse_yaml(text: str, path: Path) -> tuple[Any, dict[Keys, int], list[Finding]]:
     """The values of ``text`` (None if unreadable), the lines of all keys and items, and the defects."""
     nodes, content = _Nodes(path), None
     try:
@@ -153,14 +143,12 @@ def parse_yaml(text: str, path: Path) -> tuple[Any, dict[Keys, int], list[Defect
             content = loader.construct_document(node)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
-        nodes.refuse(
-            "MT101", f"not valid YAML: {_one_line(error.problem)}; fix the line.", mark.line + 1 if mark else 1
-        )
+        nodes.refuse("MT101", f"not valid YAML: {shortened(str(error.problem), 200)}", mark.line + 1 if mark else 1)
     except yaml.reader.ReaderError as error:
         line = text.count("\n", 0, error.position) + 1
-        nodes.refuse("MT101", f"not valid YAML: {_one_line(error.reason)}; remove the character.", line)
+        nodes.refuse("MT101", f"not valid YAML: {error.reason}", line, fix="remove the character")
     except RecursionError:
-        nodes.refuse("MT101", "not a task file: nested too deeply; write it flat.", 1)
+        nodes.refuse("MT101", "not a task file: nested too deeply", 1, fix="write it flat")
     return content, nodes.lines, nodes.defects
 
 
@@ -173,7 +161,7 @@ class _OurLoader:
         except (yaml.YAMLError, RecursionError):
             raise
         except Exception as error:  # PyYAML does not catch what int(), float() and its own indexing raise
-            raise _unreadable(node, f"{str(node.value)[:80]!r} cannot be read ({error})") from error
+            raise _unreadable(node, f"{shown(node.value)} cannot be read ({error})") from error
 
 
 class _Loader(_OurLoader, yaml.SafeLoader):
@@ -197,13 +185,14 @@ class _Nodes:
 
     def __init__(self, path: Path) -> None:
         self.lines: dict[Keys, int] = {}
-        self.defects: list[Defect] = []
+        self.defects: list[Finding] = []
         self._path = path
         self._open: set[int] = set()
         self._count = 0
 
-    def refuse(self, code: str, message: str, line: int, keys: Keys = ()) -> None:
-        self.defects.append(Defect(code, message, Place(self._path, line), keys))
+    def refuse(self, code: str, message: str, line: int, keys: Keys = (), fix: str | None = None) -> None:
+        place = Place(self._path, line)
+        self.defects.append(finding(code, self._path.stem, message, place, field_name(keys), fix=fix))
 
     def visit(self, node: yaml.Node, keys: Keys) -> None:
         """Record the lines of a value and everything in it, and remove keys that are not strings."""
@@ -234,16 +223,11 @@ class _Nodes:
             key, line = pair[0].value, pair[0].start_mark.line + 1
             here: Keys = (*keys, str(key))
             if pair[0].tag != _TEXT:
-                self.refuse("MT109", f"the key {str(key)[:80]!r} is not a string; quote it.", line)
+                self.refuse("MT109", f"the key {shown(str(key))} is not a string", line, fix="quote it")
                 node.value.remove(pair)
                 continue
             if key in own:
-                message = f"the key {key!r} is duplicated (lines {self.lines[here]} and {line}); remove one."
-                self.refuse("MT103", message, line, here)
+                self.refuse("MT103", f"the key {key!r} is duplicated (lines {self.lines[here]} and {line})", line, here)
             own.add(key)
             self.lines[here] = line
             self.visit(pair[1], here)
-
-
-def _one_line(text: object) -> str:
-    return " ".join(str(text).split())[:200]

@@ -50,3 +50,16 @@ def first_names(names: Iterable[str], most: int = 4, separator: str = ", ") -> s
     known = list(names)
     rest = f" and {len(known) - most:,} more" if len(known) > most else ""
     return separator.join(known[:most]) + rest
+
+
+def shortened(text: str, most: int) -> str:
+    """``text`` on one line of at most ``most`` characters, cut between words.
+
+    >>> shortened("The polyp is  pedunculated", 20), shortened("pedunculated", 8)
+    ('The polyp is …', 'peduncu…')
+    """
+    text = " ".join(text.split())
+    if len(text) <= most:
+        return text
+    head, space, _ = text[: most - 1].rpartition(" ")
+    return f"{head}{space}…" if head else f"{text[: most - 1]}…"

@@ -110,8 +110,8 @@ def check(
     as_json: Json = False,
 ) -> None:
     """Check that result directories can be submitted: complete, comparable, scored by today's rules, no secrets."""
+    from medtasks.findings import COLUMNS, as_rows, summary
     from medtasks.leaderboard.check import check_results
-    from medtasks.validation.findings import COLUMNS, as_rows, summary
 
     with progress("checking results") as bar:
         found = check_results(

@@ -10,7 +10,7 @@ import contextlib
 import hashlib
 import json
 import os
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from datetime import datetime, timezone
@@ -30,6 +30,7 @@ from medtasks.errors import DataError, MediaError, MedtasksError, UsageError
 from medtasks.files import recover_directory, replace_directory
 from medtasks.registry import get_benchmark
 from medtasks.schema import shown
+from medtasks.text import first_names
 
 if TYPE_CHECKING:
     from medtasks.benchmarks.base import Benchmark
@@ -214,7 +215,8 @@ class Preparation:
         entries, errors = self.index(files, names - failed.keys(), self.progress)
         errors |= failed
         if errors and not self.allow_missing_media:
-            raise _refusal(list(errors.values()))
+            rows = (str(row) for row, one in enumerate(records, start=1) if errors.keys() & set(one.media))
+            raise _refusal(list(errors.values()), first_names(rows))
         left_out = {}
         for record in records:
             if bad := [name for name in record.media if name in errors]:
@@ -319,11 +321,11 @@ def _write_lines(path: Path, items: Sequence[Record] | Sequence[MediaEntry]) -> 
         ) from error
 
 
-def _refusal(errors: Sequence[MediaError]) -> MediaError:
+def _refusal(errors: Sequence[MediaError], rows: str) -> MediaError:
     named = " ".join(str(error) for error in errors[:NAMED])
     rest = f" And {len(errors) - NAMED} more." if len(errors) > NAMED else ""
     return MediaError(
-        f"{len(errors)} of the pictures cannot be used: {named}{rest} Or leave out and count their rows "
+        f"{len(errors)} of the pictures cannot be used (rows {rows}): {named}{rest} Or leave out and count their rows "
         "with --allow-missing-media."
     )
 
@@ -360,11 +362,12 @@ def prepare_package(
             f"{source}: the reader of {benchmark.name} failed after {len(records)} records "
             f"({type(error).__name__}: {error}); check the source, or report it to the package's authors."
         ) from error
-    twice = sorted(name for name, times in Counter(one.sample_id for one in records).items() if times > 1)
-    if twice:
-        raise DataError(
-            f"{source}: {len(twice)} sample ids are duplicated, such as {shown(twice[0])}; make them unique."
-        )
+    rows = defaultdict[str, list[str]](list)
+    for number, record in enumerate(records, start=1):
+        rows[record.sample_id].append(str(number))
+    if twice := [name for name in sorted(rows) if len(rows[name]) > 1]:
+        where = f"{shown(twice[0])} (rows {first_names(rows[twice[0]])})"
+        raise DataError(f"{source}: {len(twice)} sample ids are duplicated, such as {where}; make them unique.")
     with Preparation(benchmark.name, out, **options) as place:
         origin = Source(kind="package", name=source.name)
         return place.finish(origin, records, media or (source if source.is_dir() else source.parent))

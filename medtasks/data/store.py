@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import os
+import re
 from importlib import import_module
 from pathlib import Path
 
@@ -76,10 +77,14 @@ def _make(name: str, source: Path, out: Path) -> None:
     except Exception as error:
         where = raised_in(error)
         raise MedtasksError(f"`mini` of benchmark {name} fails {where}: {first_line(error)}.") from error
-    if benchmark.prepare_mini is None:
-        prepare_package(benchmark, source, out, mini=True)
-    else:
-        benchmark.prepare_mini(source, out)
+    try:
+        if benchmark.prepare_mini is None:
+            prepare_package(benchmark, source, out, mini=True)
+        else:
+            benchmark.prepare_mini(source, out)
+    except MedtasksError as error:  # the directory that its message names is deleted now
+        text = re.sub(rf"{re.escape(str(source.parent))}/(\.\w+\.partial/\.\./)?source(/|: )", "", str(error))
+        raise MedtasksError(f"miniature data of {name}: {text}") from error
 
 
 @functools.cache

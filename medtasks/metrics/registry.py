@@ -22,6 +22,7 @@ from medtasks.metrics.variants import ORDER_SCORES, PROMPT_SCORES
 from medtasks.packages import OURS
 from medtasks.registry import Plugin, all_metrics, find_metric, metric_left_out
 from medtasks.rubrics.rubric import score_owners, usable_rubrics
+from medtasks.schema import unknown
 from medtasks.spec import load_specs
 
 LEXICAL: tuple[str, ...] = ("rouge1", "rouge2", "rougeL", "meteor", "chrf", "chrf++", "bleu", "exact_match")
@@ -61,7 +62,7 @@ def get_metric(name: str) -> Metric:
     if why is not None:
         raise UsageError(f"metric {name!r} is unknown: {why}")
     known = {**all_metrics(), **_judged(), **_declared()}
-    raise UsageError(f"metric {name!r} is unknown; choose from {', '.join(known)}")
+    raise UsageError(unknown("metric", name, known))
 
 
 def registered_metric(name: str) -> Metric | None:

@@ -1,8 +1,8 @@
-"""Do the functions, filters, metrics, rubrics and tasks that a task file names exist, and do they fit?"""
+"""Rules for the names in a task file: functions, filters, metrics, rubrics, tasks and benchmarks exist, and fit."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping
 from importlib.metadata import packages_distributions
 from pathlib import Path
 from typing import Any
@@ -15,41 +15,41 @@ from medtasks.benchmarks.variants import varied_rows
 from medtasks.catalog import once, owner_of, resolve, task_packages
 from medtasks.errors import MedtasksError
 from medtasks.filters import filter_class
+from medtasks.findings import Finding, Place, failed, finding
 from medtasks.metrics.base import Metric
 from medtasks.metrics.learned import LEARNED
 from medtasks.metrics.registry import get_metric
-from medtasks.packages import TaskPackage
+from medtasks.packages import LeftOut, TaskPackage
 from medtasks.registry import all_benchmarks, everything_left_out, filter_name
 from medtasks.rubrics.rubric import load_rubric, rubric_names
 from medtasks.schema import Keys, shown, unknown
 from medtasks.spec import of_broken_package
-from medtasks.task_model import AGGREGATIONS, GroupFile, MetricEntry, TaskFile
-from medtasks.task_source import FunctionName, Place, TaskSource, kind_of, read_task
-from medtasks.validation.findings import Finding, found, in_task
+from medtasks.task_model import AGGREGATIONS, GroupFile, Metadata, MetricEntry, TaskFile
+from medtasks.task_source import FunctionName
+from medtasks.validation.report import TaskReport
 
 
-def validate_packages(packages: Collection[TaskPackage]) -> list[Finding]:
-    """Findings about ``packages``, or parts of them, that are left out."""
+def check_packages(packages: Collection[TaskPackage], faulty: Collection[TaskPackage]) -> list[Finding]:
+    """Findings about ``packages``, or parts of them, that are left out.
+
+    The board layouts of those with ``faulty`` files are not checked: they may show what is missing only for that.
+    """
     owners = {package.owner for package in packages}
     left_out = [part for part in everything_left_out() if part.owner in owners]
-    causes = {part.owner for part in left_out}  # a layout may show a metric that is left out
+    causes = {part.owner for part in left_out} | {package.owner for package in faulty}
     left_out += [part for package in packages if package.owner not in causes for part in cards_left_out(package)]
-    return [
-        found(
-            "MT150",
-            part.owner,
-            f"{part.part or 'the package'} is left out: {part.why}",
-            Place(Path(part.file), part.line or 1) if part.file else None,
-        )
-        for part in left_out
-    ]
+    return [_left_out(part) for part in left_out]
 
 
-def is_reported(task: Path, part: str) -> bool:
-    """Whether :func:`validate_packages` reports why ``part`` of a task file's package is missing."""
+def _left_out(part: LeftOut) -> Finding:
+    place = Place(Path(part.file), part.line or 1) if part.file else None
+    return finding("MT150", part.owner, f"{part.part or 'the package'} is left out: {part.why}", place)
+
+
+def _is_reported(task: Path, part: str) -> bool:
+    """Whether :func:`check_packages` reports why ``part`` of a task file's package is missing."""
     package = owner_of(task)
-    reported = any(one.owner == package.owner and one.part == part for one in everything_left_out())
-    return not package.ours and reported
+    return not package.ours and any((one.owner, one.part) == (package.owner, part) for one in everything_left_out())
 
 
 OWN_AGGREGATIONS = "medtasks.benchmarks.aggregations."
@@ -62,48 +62,40 @@ _CALLED = (
     "doc_to_choice",
     "process_results",
 )
-GOLD_FIELDS = frozenset(
-    {
-        "abstention",
-        "answer",
-        "answers",
-        "evidence",
-        "expected",
-        "expected_output",
-        "explanation",
-        "gold",
-        "guesses",
-        "ideal_response",
-        "judge_rubric",
-        "positive_response",
-        "rationale",
-        "reference",
-        "reference_answer",
-        "solution",
-        "target",
-        "visual_description",
-    }
-)
+_GOLD_FIELDS = """
+    abstention answer answers evidence expected expected_output explanation gold guesses ideal_response judge_rubric
+    positive_response rationale reference reference_answer solution target visual_description
+"""
+GOLD_FIELDS = frozenset(_GOLD_FIELDS.split())
 """Document fields that contain or give away the expected answer."""
 
 
-def check_metadata(task: TaskSource, file: TaskFile | GroupFile, known: Mapping[str, Path]) -> Iterator[Finding]:
-    """Findings about the names in ``metadata``; ``known`` are all tasks and groups with their files."""
-    metadata, benchmark = file.metadata, all_benchmarks().get(file.metadata.benchmark)
-    if benchmark is None and not of_broken_package(task.path):
-        message = f"{unknown('benchmark', metadata.benchmark, sorted(all_benchmarks()))}; correct the name"
-        yield in_task(task, "MT130", f"{message}, or install its package.", "metadata", "benchmark")
-    partner = metadata.compare_with
-    if partner is not None and partner not in known:
-        message = f"{unknown('task or group', partner, sorted(known))}; correct the name."
-        yield in_task(task, "MT131", message, "metadata", "compare_with")
-    elif partner == task.name:
-        message = f"`metadata.compare_with` is {shown(partner)}, this {task.kind} itself; name the plain one."
-        yield in_task(task, "MT131", message, "metadata", "compare_with")
-    for number, kind in enumerate(metadata.errors):
-        if problem := name_problem(task.name, kind, owner_of(task.path)):
-            message = f"error {shown(kind.name)} cannot be counted: {problem}."
-            yield in_task(task, "MT145", message, "metadata", "errors", number, "name")
+def check_metadata(file: TaskFile | GroupFile, known: Mapping[str, Path], report: TaskReport) -> None:
+    """Report the names in ``metadata`` that are unknown or cannot be used; ``known`` are all tasks and groups."""
+    metadata, task = file.metadata, report.source
+    for code, kind, name, names, keys in _names(metadata, known):
+        if name not in names and not (code == "MT130" and of_broken_package(task.path)):
+            report.key(code, unknown(kind, name, sorted(names)), "metadata", *keys)
+        elif code == "MT126":
+            try:
+                load_rubric(name)
+            except MedtasksError as error:
+                report.key(code, str(error), "metadata", *keys, fix="")
+    if metadata.compare_with == task.name:
+        message = f"`metadata.compare_with` is {shown(task.name)}, this {task.kind} itself"
+        report.key("MT131", message, "metadata", "compare_with", fix="name the plain one")
+    for number, error_kind in enumerate(metadata.errors):
+        if problem := name_problem(task.name, error_kind, owner_of(task.path)):
+            message = f"error {shown(error_kind.name)} cannot be counted: {problem}"
+            report.key("MT145", message, "metadata", "errors", number, "name")
+
+
+def _names(metadata: Metadata, known: Collection[str]) -> Iterator[tuple[str, str, str, Collection[str], Keys]]:
+    """Every name in ``metadata``: the code if it is unknown, what it names, itself, the known ones, and its keys."""
+    benchmark = all_benchmarks().get(metadata.benchmark)
+    yield "MT130", "benchmark", metadata.benchmark, all_benchmarks(), ("benchmark",)
+    if metadata.compare_with is not None:
+        yield "MT131", "task or group", metadata.compare_with, known, ("compare_with",)
     lists: list[tuple[str, str, Collection[str]]] = [
         ("MT126", "rubrics", rubric_names()),
         ("MT129", "learned", LEARNED),
@@ -114,14 +106,7 @@ def check_metadata(task: TaskSource, file: TaskFile | GroupFile, known: Mapping[
         lists += [("MT127", "breakdowns", benchmark.breakdowns), ("MT128", "pooled", pooled)]
     for code, key, names in lists:
         for number, name in enumerate(getattr(metadata, key)):
-            if name not in names:
-                message = f"{unknown(key.removesuffix('s'), name, sorted(names))}; correct the name."
-                yield in_task(task, code, message, "metadata", key, number)
-            elif key == "rubrics":
-                try:
-                    load_rubric(name)
-                except MedtasksError as error:
-                    yield in_task(task, code, str(error), "metadata", key, number)
+            yield code, key.removesuffix("s"), name, names, (key, number)
 
 
 def _metric(name: str) -> Metric | None:
@@ -131,47 +116,19 @@ def _metric(name: str) -> Metric | None:
         return None
 
 
-def check_members(group: TaskSource, file: GroupFile, known: Mapping[str, Path]) -> Iterator[Finding]:
-    """Findings about the members of a group: unknown, of another benchmark, or a group that contains this one."""
-    for number, member in enumerate(file.task):
-        if member not in known:
-            message = f"{unknown('member', member, sorted(known))}; correct the name."
-            yield in_task(group, "MT132", message, "task", number)
-            continue
-        theirs = read_task(known[member]).block("metadata").get("benchmark")
-        if isinstance(theirs, str) and theirs != file.metadata.benchmark:
-            message = f"member {shown(member)} belongs to {shown(theirs)}, expected {shown(file.metadata.benchmark)} "
-            message += "like the group, since scores are pooled; move it to another."
-            yield in_task(group, "MT136", message, "task", number)
-        if group.name in everything_in([member], known):
-            message = f"member {shown(member)} contains {group.name!r}, expected groups that end in tasks; remove one."
-            yield in_task(group, "MT133", message, "task", number)
-
-
-def everything_in(names: Sequence[str], known: Mapping[str, Path]) -> list[str]:
-    """The tasks and groups ``names``, and those in the groups, at any depth; files may be faulty."""
-    found = list(names)
-    for name in found:
-        if name in known and kind_of(known[name]) == "group":
-            members = [one for one in read_task(known[name]).entries("task") if isinstance(one, str)]
-            found += [member for member in dict.fromkeys(members) if member not in found]
-    return found
-
-
-def check_description(task: TaskSource, benchmark: Benchmark) -> Iterator[Finding]:
-    """Findings about a benchmark's description: what is needed to cite, use and trust it."""
-    keys = ("metadata", "benchmark")
+def check_description(benchmark: Benchmark, report: TaskReport) -> None:
+    """Report what a benchmark's description lacks: what is needed to cite, use and trust it."""
     for code, fields in (
         ("MT140", ("title", "version", "licence", "source", "paper", "prepare", "cluster")),
         ("MT141", ("language", "intended_use")),
     ):
         for field in fields:
             if not str(getattr(benchmark, field)).strip():
-                message = f"benchmark {benchmark.name} does not state `{field}`, expected text; add it to Benchmark."
-                yield in_task(task, code, message, *keys)
+                message = f"benchmark {benchmark.name} does not state `{field}`, expected text"
+                report.key(code, message, "metadata", "benchmark")
     for field in sorted(benchmark.visible_fields & GOLD_FIELDS):
         message = f"`visible_fields` of benchmark {benchmark.name} has {field!r}, expected no field that gives the "
-        yield in_task(task, "MT215", f"{message}answer away; remove it.", *keys)
+        report.key("MT215", f"{message}answer away", "metadata", "benchmark")
 
 
 def imported(name: str) -> Any:
@@ -186,102 +143,100 @@ def imported(name: str) -> Any:
     if not module or not attribute or name.startswith("."):
         raise LookupError("it is not a dotted name such as package.module.function")
     package = name.partition(".")[0]
-    if not _is_installed(package):
+    if package not in _installed():
         raise LookupError(f"no installed package has a module {shown(package)}")
     return resolve(name)
 
 
 @once
-def _is_installed(module: str) -> bool:
-    tasks = (package.module.partition(".")[0] for package in task_packages())
-    return module in ("lmms_eval", *tasks) or module in packages_distributions()
+def _installed() -> Collection[str]:
+    return {"lmms_eval", *(one.module.partition(".")[0] for one in task_packages()), *packages_distributions()}
 
 
-def check_functions(task: TaskSource, file: TaskFile) -> Iterator[Finding]:
-    """Findings about every ``!function`` of a task file, its filters and its metrics.
+def check_functions(file: TaskFile, report: TaskReport) -> None:
+    """Report every ``!function`` of a task file, its filters and its metrics that cannot be used.
 
-    None if no code of its package can be used, which :func:`validate_packages` reports once.
+    None if no code of its package can be used, which :func:`check_packages` reports once.
     """
-    if of_broken_package(task.path):
+    if of_broken_package(report.source.path):
         return
     for key in _CALLED:
         name = getattr(file, key)
-        if isinstance(name, FunctionName) and (unresolved := _unresolved(task, name, (key,), "a callable", callable)):
-            yield unresolved
-    try:
-        varied_rows(file.task, file.metadata)
-    except MedtasksError as error:
-        yield in_task(task, "MT143", str(error), "metadata", "compare_with")
+        if isinstance(name, FunctionName) and (key != "process_docs" or file.metadata.varied is None):
+            _resolved(report, name, (key,), "a callable", callable)
     rows = task_rows(file)
-    if rows is not None and rows.benchmark != file.metadata.benchmark:
+    if rows is not None and rows.benchmark != file.metadata.benchmark in all_benchmarks():
         message = f"`process_docs` takes rows of {shown(rows.benchmark)}, expected {shown(file.metadata.benchmark)}"
-        yield in_task(task, "MT137", f"{message}, the task's benchmark; correct one of them.", "process_docs")
+        report.key("MT137", f"{message}, the task's benchmark", "process_docs")
     for number, pipeline in enumerate(file.filter_list):
         for position, step in enumerate(pipeline.filter):
-            yield from _filter(task, step.function, ("filter_list", number, "filter", position, "function"))
+            _check_filter(step.function, ("filter_list", number, "filter", position, "function"), report)
     for number, entry in enumerate(file.metric_list):
-        yield from _metric_entry(task, entry, ("metric_list", number))
+        _check_metric(entry, ("metric_list", number), report)
+    if not failed(report.findings()):  # else an error that this file shares with the task may be the cause
+        try:
+            varied_rows(file.task, file.metadata)
+        except MedtasksError as error:
+            report.key("MT143", str(error), "metadata", "compare_with")
 
 
 def task_rows(file: TaskFile) -> Rows | None:
     """The rows that ``process_docs`` names; None if it cannot be imported, or is a plain function."""
     try:
         rows = imported(file.process_docs)
-        if varied := varied_rows(file.task, file.metadata):  # as this file says, not the installed one of this name
-            return varied
+        rows = varied_rows(file.task, file.metadata) or rows  # as this file says, not the installed one of this name
     except (LookupError, MedtasksError):
         return None
     return rows if isinstance(rows, Rows) else None
 
 
-def _unresolved(task: TaskSource, name: str, keys: Keys, expected: str, fits: Callable[[Any], bool]) -> Finding | None:
+def _resolved(report: TaskReport, name: str, keys: Keys, expected: str, fits: Callable[[Any], bool]) -> Any:
+    """The object called ``name``; None if it is not what is ``expected``, which is reported."""
     try:
-        if fits(imported(name)):
-            return None
-        return in_task(task, "MT121", f"{shown(str(name))} is not {expected}; name one.", *keys)
+        found = imported(name)
     except LookupError as error:
-        message = f"{shown(str(name))} cannot be imported ({error}); correct the name, or install its package."
-        return in_task(task, "MT120", message, *keys)
+        report.key("MT120", f"{shown(str(name))} cannot be imported ({error})", *keys)
+        return None
+    if fits(found):
+        return found
+    report.key("MT121", f"{shown(str(name))} is not {expected}", *keys)
+    return None
 
 
-def _filter(task: TaskSource, name: str, keys: Keys) -> Iterator[Finding]:
-    if isinstance(name, FunctionName):
-        expected = "a filter class with the method apply(responses, documents)"
-        if one := _unresolved(task, name, keys, expected, lambda found: callable(getattr(found, "apply", None))):
-            yield one
-            return
+def _check_filter(name: str, keys: Keys, report: TaskReport) -> None:
+    expected = "a filter class with the method apply(responses, documents)"
+    if isinstance(name, FunctionName) and not _resolved(report, name, keys, expected, _can_filter):
+        return
     try:
         filter_class(filter_name(name))
     except MedtasksError as error:
-        if not is_reported(task.path, f"filter {name.rpartition('.')[2]}"):
-            message = f"{error} Register it in the package's PLUGIN, or name a known one."
-            yield in_task(task, "MT123", message, *keys)
+        if not _is_reported(report.source.path, f"filter {name.rpartition('.')[2]}"):
+            report.key("MT123", str(error), *keys)
 
 
-def _metric_entry(task: TaskSource, entry: MetricEntry, keys: Keys) -> Iterator[Finding]:
-    metric, name = _metric(entry.metric), entry.metric
-    if metric is None and not is_reported(task.path, f"metric {name}"):
-        message = f"metric {shown(name)} is unknown; register it in the package's PLUGIN, or name a known one."
-        yield in_task(task, "MT124", message, *keys, "metric")
+def _can_filter(kind: Any) -> bool:
+    return callable(getattr(kind, "apply", None))
+
+
+def _check_metric(entry: MetricEntry, keys: Keys, report: TaskReport) -> None:
+    metric, name, path = _metric(entry.metric), entry.metric, report.source.path
+    if metric is None and not _is_reported(path, f"metric {name}"):
+        report.key("MT124", f"metric {shown(name)} is unknown", *keys, "metric")
     if metric is not None and entry.higher_is_better != metric.higher_is_better:
         message = f"`higher_is_better` of {name} is {entry.higher_is_better}, expected {metric.higher_is_better}"
-        yield in_task(task, "MT135", f"{message}; correct it.", *keys, "higher_is_better")
-    keys = (*keys, "aggregation")
-    if not isinstance(entry.aggregation, FunctionName):
-        if entry.aggregation not in AGGREGATIONS:
-            message = f"aggregation {shown(entry.aggregation)} is unknown, expected one of "
-            yield in_task(task, "MT125", f"{message}{', '.join(sorted(AGGREGATIONS))}, or `!function`.", *keys)
+        report.key("MT135", message, *keys, "higher_is_better")
+    aggregation, keys = entry.aggregation, (*keys, "aggregation")
+    if not isinstance(aggregation, FunctionName):
+        if aggregation not in AGGREGATIONS:
+            message = f"{unknown('aggregation', aggregation, sorted(AGGREGATIONS))}, or `!function`"
+            report.key("MT125", message, *keys)
         return
-    if unresolved := _unresolved(task, entry.aggregation, keys, "a callable", callable):
-        yield unresolved
+    function = _resolved(report, aggregation, keys, "a callable", callable)
+    called = str(getattr(function, "__name__", ""))
+    if function is None or called == name or _is_reported(path, f"metric {called}"):
         return
-    called = str(getattr(imported(entry.aggregation), "__name__", ""))
-    known = _metric(called) is not None
-    if is_reported(task.path, f"metric {called}"):
-        return
-    if not known and entry.aggregation.startswith(OWN_AGGREGATIONS):
-        message = f"aggregation {shown(str(entry.aggregation))} belongs to no known metric; register it, or correct it."
-        yield in_task(task, "MT125", message, *keys)
-    elif known and called != name:
-        message = f"metric {shown(name)} is aggregated as {called!r}, expected its own aggregation; correct the name."
-        yield in_task(task, "MT134", message, *keys)
+    if metric is not None and _metric(called) is not None:
+        message = f"metric {shown(name)} is aggregated as {called!r}, expected its own aggregation"
+        report.key("MT134", message, *keys)
+    elif _metric(called) is None and aggregation.startswith(OWN_AGGREGATIONS):
+        report.key("MT125", f"aggregation {shown(str(aggregation))} belongs to no known metric", *keys)

@@ -1,4 +1,4 @@
-"""Checks of rendered prompts, including judges': nothing hidden in them, nothing missing, no gold answer."""
+"""Rules for rendered prompts, including judges': nothing hidden in them, nothing missing, no gold answer."""
 
 from __future__ import annotations
 
@@ -10,14 +10,15 @@ from medtasks.benchmarks.base import Benchmark
 from medtasks.benchmarks.documents import prompt_text
 from medtasks.benchmarks.stages import WITHHELD, first_prompt
 from medtasks.errors import MedtasksError, first_line
+from medtasks.findings import Place
 from medtasks.prompts import template_path
 from medtasks.rubrics.rubric import judge_prompt, load_rubric, rubric_names
 from medtasks.rubrics.scales import Rubric
 from medtasks.schema import shown, suggestion
 from medtasks.task_model import TaskFile
-from medtasks.task_source import Place, TaskSource
-from medtasks.validation.documents import LONG, folded, options_of
-from medtasks.validation.findings import Finding, Tally
+from medtasks.text import shortened
+from medtasks.validation.documents import LONG, Documents, folded, options_of
+from medtasks.validation.report import TaskReport
 from medtasks.validation.templates import read_template
 
 GIVEN_BY_STAGE_1 = {"observations": "what stage 1 said"}
@@ -42,56 +43,51 @@ _HARMLESS = frozenset({"abstention", "benchmark", "cluster", "item_id", "media",
 
 
 def check_prompts(
-    documents: Sequence[Mapping[str, Any]], template: str, stage1: str | None, visible: frozenset[str], tally: Tally
+    documents: Documents, template: str, stage1: str | None, visible: frozenset[str], report: TaskReport
 ) -> None:
-    """Render the prompt of every document, and count its defects in ``tally``."""
+    """Render the prompt of every document, and count its defects."""
     values, prompts = (GIVEN_BY_STAGE_1 if stage1 else {}), dict[object, set[str]]()
     for document in documents:
-        if stage1:
-            _check_first(document, stage1, visible - WITHHELD, tally)
-        place = Place(template_path(document.get("prompt_template", template)), 1)
+        name = stage1 or template
         try:
+            if stage1:
+                place = Place(template_path(stage1), 1)
+                _count_leaks(document, first_prompt(document, stage1), visible - WITHHELD, place, report)
+            name = document.get("prompt_template", template)
             prompt = prompt_text(document, template, **values)
         except Exception as error:  # a template may divide by zero, or call a field as a function
-            tally.add("MT208", document, " ".join(str(error).split())[:300], "fix template or document", place=place)
+            report.count("MT208", document, shortened(str(error), 300), place=Place(template_path(name), 1))
             continue
+        place = Place(template_path(name), 1)
         if not prompt.strip():
-            tally.add("MT212", document, "the prompt is empty", "show the question", place=place)
+            report.count("MT212", document, "the prompt is empty", place=place)
             continue
         if "prompt_of" in document:
             others = prompts.setdefault(document["prompt_of"], set())
             if prompt in others:
-                tally.add("MT220", document, "the prompt is that of another template", "rephrase it", place=place)
+                report.count("MT220", document, "the prompt is that of another template", place=place)
             others.add(prompt)
-        _check_complete(document, prompt, visible, tally)
-        _check_leaks(document, prompt, visible, tally)
+        _count_missing(document, prompt, visible, place, report)
+        _count_leaks(document, prompt, visible, place, report)
 
 
-def _check_first(document: Mapping[str, Any], template: str, visible: frozenset[str], tally: Tally) -> None:
-    try:
-        prompt = first_prompt(document, template)
-    except Exception as error:
-        fix, place = "fix the template of stage 1", Place(template_path(template), 1)
-        tally.add("MT208", document, " ".join(str(error).split())[:300], fix, place=place)
-        return
-    _check_leaks(document, prompt, visible, tally)
-
-
-def _check_leaks(document: Mapping[str, Any], prompt: str, visible: frozenset[str], tally: Tally) -> None:
+def _count_leaks(
+    document: Mapping[str, Any], prompt: str, visible: frozenset[str], place: Place, report: TaskReport
+) -> None:
     for field, text in leaks(document, visible, prompt):
-        message = f"the prompt contains {text[:60]!r} of the hidden field `{field}`"
-        tally.add("MT209", document, message, "remove it", field)
+        message = f"the prompt contains {shown(text)} of the hidden field `{field}`"
+        report.count("MT209", document, message, field, place)
 
 
-def _check_complete(document: Mapping[str, Any], prompt: str, visible: frozenset[str], tally: Tally) -> None:
-    plain = folded(prompt)
-    question = document.get("question")
+def _count_missing(
+    document: Mapping[str, Any], prompt: str, visible: frozenset[str], place: Place, report: TaskReport
+) -> None:
+    plain, question = folded(prompt), document.get("question")
     if "question" in visible and isinstance(question, str) and folded(question) not in plain:
-        tally.add("MT216", document, "the prompt does not contain the question", "show `question` as it is")
+        report.count("MT216", document, "the prompt does not contain the question", place=place)
     for name, text in options_of(document) if visible & _OPTIONS else ():
         if folded(text) not in plain:
-            message = f"option {name} ({text[:60]!r}) is not in the prompt"
-            tally.add("MT214", document, message, "show every option as it is")
+            report.count("MT214", document, f"option {name} ({shown(text)}) is not in the prompt", place=place)
             return
 
 
@@ -129,8 +125,8 @@ def _pieces(text: str) -> Iterator[str]:
         yield from (one for one in sentences if len(one) >= 2 * LONG)
 
 
-def check_giveaways(documents: Sequence[Mapping[str, Any]], fields: Set[str], tally: Tally) -> None:
-    """Count in ``tally`` the documents whose gold answer is in one of ``fields``, which their prompt shows.
+def check_giveaways(documents: Documents, fields: Set[str], report: TaskReport) -> None:
+    """Count the documents whose gold answer is in one of ``fields``, which their prompt shows.
 
     A field is reported if it contains the document's own answer in most documents, and another answer in few: as text,
     or as a letter. The list of options contains all answers and is left out.
@@ -140,27 +136,21 @@ def check_giveaways(documents: Sequence[Mapping[str, Any]], fields: Set[str], ta
         texts = [_field_words(document.get(field)) for document in documents]
         for kind in ("text", "letter"):
             rows = [
-                (document, own in text, other in text)
+                (document, pair[kind][0] in text, pair[kind][1] in text)
                 for document, text, pair in zip(documents, texts, answers, strict=True)
-                for own, other in pair.get(kind, ())
+                if kind in pair
             ]
-            _count_giveaways(field, kind, rows, tally)
+            leaking = [document for document, own, _ in rows if own]
+            other = sum(has_other for _, _, has_other in rows)
+            if len(rows) < FEW or len(leaking) < MOST * len(rows) or other > OTHERS * len(rows):
+                continue
+            report.withdraw("MT323", field)
+            for document in leaking:
+                message = f"`{field}` contains the {kind} of the gold answer ({shown(document['target'])})"
+                report.count("MT219", document, f"{message}, which the prompt shows", field)
 
 
-def _count_giveaways(field: str, kind: str, rows: Sequence[tuple[Mapping[str, Any], bool, bool]], tally: Tally) -> None:
-    leaking = [document for document, own, _ in rows if own]
-    other = sum(has_other for _, _, has_other in rows)
-    if len(rows) < FEW or len(leaking) < MOST * len(rows) or other > OTHERS * len(rows):
-        return
-    tally.withdraw("MT323", field)
-    for document in leaking:
-        message = (
-            f"`{field}` contains the {kind} of the gold answer ({shown(document['target'])}), which the prompt shows"
-        )
-        tally.add("MT219", document, message, "remove the answer from it", field)
-
-
-def _answers(documents: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, list[tuple[str, str]]]]:
+def _answers(documents: Documents) -> Iterator[dict[str, tuple[str, str]]]:
     """For each document the words of its own answer and of a wrong one, by text and, with options, by letter."""
     distinct = sorted({str(document.get("target")) for document in documents})
     following = dict(zip(distinct, (*distinct[1:], *distinct[:1]), strict=True))
@@ -173,7 +163,7 @@ def _answers(documents: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, list[
             wrong = next((one for one in (*options.values(), following[target]) if one != target), None)
             pairs = {} if wrong is None else {"text": (target, wrong)}
         words = {kind: (_words(own), _words(other)) for kind, (own, other) in pairs.items()}
-        yield {kind: [pair] for kind, pair in words.items() if all(map(str.strip, pair)) and pair[0] != pair[1]}
+        yield {kind: pair for kind, pair in words.items() if all(map(str.strip, pair)) and pair[0] != pair[1]}
 
 
 def _field_words(value: Any) -> str:
@@ -191,24 +181,19 @@ _NOT_SHOWN = frozenset({"cluster", "media"})
 _RESPONSE = "There is nothing of note."
 
 
-def check_judged(
-    task: TaskSource, file: TaskFile, documents: Sequence[Mapping[str, Any]], benchmark: Benchmark
-) -> Iterator[Finding]:
-    """Findings about a task's rubrics, and the prompts that they produce for ``documents``."""
+def check_judged(file: TaskFile, documents: Sequence[Mapping[str, Any]], benchmark: Benchmark, to: TaskReport) -> None:
+    """Report the defects of a task's rubrics, and of the prompts that they produce for ``documents``."""
     for number, name in enumerate(file.metadata.rubrics):
         try:
             rubric = load_rubric(name) if name in rubric_names() else None
         except MedtasksError:  # the check of the names reports it
             continue
         if rubric is not None:
-            at = task.place("metadata", "rubrics", number)
-            tally = Tally(task.name, len(documents), at)
-            _of_rubric(rubric, documents, benchmark, tally, at)
-            yield from tally.findings()
+            _check_rubric(rubric, documents, benchmark, to.source.place("metadata", "rubrics", number), to)
 
 
-def _of_rubric(
-    rubric: Rubric, documents: Sequence[Mapping[str, Any]], benchmark: Benchmark, tally: Tally, at: Place
+def _check_rubric(
+    rubric: Rubric, documents: Sequence[Mapping[str, Any]], benchmark: Benchmark, at: Place, report: TaskReport
 ) -> None:
     places = read_template(rubric.template, at).variables
     asks = benchmark.to_judge.get(rubric.name)
@@ -219,10 +204,9 @@ def _of_rubric(
             lacking = [field for field in rubric.sees if field not in fields]
             for field in lacking:
                 message = f"there is no {shown(field)}{suggestion(field, fields)}, which rubric {rubric.name} shows"
-                fix = "add it in `documents`, or remove it from the rubric"
-                tally.add("MT217", document, message, fix, field, places.get(field))
+                report.count("MT217", document, message, field, places.get(field, at))
             if asked and not lacking:
                 judge_prompt(rubric, fields, _RESPONSE)
         except Exception as error:  # `to_judge` and template may be another package's
-            message = f"rubric {rubric.name}: {first_line(error)[:300]}"
-            tally.add("MT218", document, message, "fix rubric, template or document", rubric.name)
+            message = f"rubric {rubric.name}: {shortened(first_line(error), 300)}"
+            report.count("MT218", document, message, rubric.name, at)

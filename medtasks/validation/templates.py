@@ -1,4 +1,4 @@
-"""Checks of prompt templates without rendering them: do they parse, and which fields of a document do they use?"""
+"""Rules for prompt templates before they are rendered: do they parse, and which fields of a document do they use?"""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from jinja2 import StrictUndefined, TemplateSyntaxError, nodes
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from medtasks.errors import MedtasksError
+from medtasks.findings import Finding, Place, failed, finding
 from medtasks.prompts import template_path, template_source
 from medtasks.rendering import undeclared_variables
 from medtasks.schema import shown, suggestion
-from medtasks.task_source import Place
-from medtasks.validation.findings import Finding, found
+from medtasks.text import first_names
 
 # only parses; medtasks.prompts renders
 _PARSER = ImmutableSandboxedEnvironment(undefined=StrictUndefined, trim_blocks=True)
@@ -34,12 +34,11 @@ class Template:
     @property
     def sound(self) -> bool:
         """Whether it can be rendered at all."""
-        return not any(one.severity == "error" for one in self.findings)
+        return not failed(self.findings)
 
-    @property
-    def place(self) -> Place:
-        """The first line of its file."""
-        return Place(_file(self.name), 1)
+    def refuse(self, code: str, message: str, place: Place, fix: str | None = None) -> None:
+        """Add a finding about the text."""
+        self.findings.append(finding(code, self.name, message, place, fix=fix))
 
 
 def read_template(name: str, named_at: Place) -> Template:
@@ -49,8 +48,11 @@ def read_template(name: str, named_at: Place) -> Template:
     """
     template = Template(name)
     _read(template, name, named_at, ())
-    for one, tree in template.trees.items():
-        _collect(template, one, tree)
+    for included, tree in template.trees.items():
+        undeclared = undeclared_variables(tree) - set(_PARSER.globals)
+        for node in tree.find_all(nodes.Name):
+            if node.name in undeclared and node.ctx == "load":
+                template.variables.setdefault(node.name, Place(_file(included), node.lineno))
     return template
 
 
@@ -62,35 +64,32 @@ def _file(name: str) -> Path:
 
 
 def _read(template: Template, name: str, named_at: Place, above: tuple[str, ...]) -> None:
-    def refuse(code: str, message: str, place: Place) -> None:
-        template.findings.append(found(code, template.name, f"template {shown(name)} {message}", place))
-
+    what = f"template {shown(name)}"
     if name in template.trees:
         if name in above:
-            refuse("MT210", "includes itself, directly or through others; break the cycle.", named_at)
+            template.refuse("MT210", f"{what} includes itself, directly or through others", named_at)
         return
     try:
-        source = template_source(name)
-        tree = _PARSER.parse(source)
+        tree = _PARSER.parse(template_source(name))
         undeclared_variables(tree)  # compiles the template, which finds errors that the parser misses
         _refuse_unknown(tree)
     except TemplateSyntaxError as error:
-        problem = " ".join(str(error.message).split())[:200]
-        refuse("MT202", f"is malformed ({problem}); fix the line.", Place(_file(name), error.lineno))
+        template.refuse("MT202", f"{what} is malformed ({error.message})", Place(_file(name), error.lineno))
     except UnicodeDecodeError:
-        refuse("MT202", "is not UTF-8; save it as UTF-8.", Place(_file(name), 1))
+        template.refuse("MT202", f"{what} is not UTF-8", Place(_file(name), 1), "save it as UTF-8")
     except (MedtasksError, OSError) as error:
-        code = "MT205" if above else "MT201"
-        refuse(code, f"cannot be read ({error}) Fix the name, or add the file.", named_at)
+        why = str(error).partition(";")[0]
+        template.refuse("MT205" if above else "MT201", f"{what} cannot be read ({why})", named_at)
     except Exception as error:  # for example nested too deeply, or a number too long to read
-        refuse("MT202", f"cannot be parsed ({type(error).__name__}); simplify it.", Place(_file(name), 1))
+        message = f"{what} cannot be parsed ({type(error).__name__})"
+        template.refuse("MT202", message, Place(_file(name), 1), "simplify it")
     else:
         template.trees[name] = tree
         for reference, line in _references(tree):
             place = Place(_file(name), line)
             if reference is None:
-                message = "includes by a computed name, which the prompt hash cannot cover; write the name out."
-                refuse("MT211", message, place)
+                message = f"{what} includes by a computed name, which the prompt hash cannot cover"
+                template.refuse("MT211", message, place)
             else:
                 _read(template, reference, place, (*above, name))
 
@@ -105,24 +104,14 @@ def _refuse_unknown(tree: nodes.Template) -> None:
 
 
 def _references(tree: nodes.Template) -> Iterator[tuple[str | None, int]]:
+    """The names of included templates, each with its line; None for a computed name."""
     for node in tree.find_all(_REFERENCES):
         named = getattr(node, "template", None)
-        if isinstance(named, nodes.Const) and isinstance(named.value, str):
-            yield named.value, node.lineno
-        elif isinstance(named, (nodes.Tuple, nodes.List)):
-            for item in named.items:
-                yield (item.value if isinstance(item, nodes.Const) else None), node.lineno
-        elif isinstance(named, nodes.Const) and isinstance(named.value, (tuple, list)):
-            yield from ((str(item), node.lineno) for item in named.value)
-        else:
-            yield None, node.lineno
-
-
-def _collect(template: Template, name: str, tree: nodes.Template) -> None:
-    undeclared = undeclared_variables(tree) - set(_PARSER.globals)
-    for node in tree.find_all(nodes.Name):
-        if node.name in undeclared and node.ctx == "load":
-            template.variables.setdefault(node.name, Place(_file(name), node.lineno))
+        items = named.items if isinstance(named, (nodes.Tuple, nodes.List)) else [named]
+        for item in items:
+            value = item.value if isinstance(item, nodes.Const) else None
+            for name in value if isinstance(value, (tuple, list)) else [value]:
+                yield (name if isinstance(name, str) else None), node.lineno
 
 
 def check_variables(
@@ -134,22 +123,15 @@ def check_variables(
     no documents), ``given`` other variables, ``hidden`` fields that it must not show.
     """
     allowed = visible | given
+    names = f"expected one of {first_names(sorted(allowed), 8) or 'nothing at all'}"
     for name, place in sorted(template.variables.items()):
+        used = f"template {template.name!r} uses {shown(name)}"
         if name not in allowed and name in (fields | hidden):
-            message = f"template {template.name!r} uses {shown(name)}, which prompts must not show, expected one of "
-            yield found("MT204", template.name, f"{message}{_names_text(allowed)}; remove it.", place, name)
+            yield finding("MT204", template.name, f"{used}, which prompts must not show, {names}", place, name)
         elif name not in allowed:
-            message = f"template {template.name!r} uses {shown(name)}{suggestion(name, allowed)}, expected one of "
-            yield found("MT203", template.name, f"{message}{_names_text(allowed)}; correct the name.", place, name)
+            yield finding("MT203", template.name, f"{used}{suggestion(name, allowed)}, {names}", place, name)
         elif fields and name not in (fields | given):
-            message = f"template {template.name!r} uses {shown(name)}, which no document of the task has"
-            yield found("MT213", template.name, f"{message}; remove it, or add the field.", place, name)
+            yield finding("MT213", template.name, f"{used}, which no document of the task has", place, name)
     if template.trees and not template.variables and visible:
-        message = (
-            f"template {template.name!r} uses no field, expected one of {_names_text(allowed)}; show the question."
-        )
-        yield found("MT206", template.name, message, template.place)
-
-
-def _names_text(names: Set[str]) -> str:
-    return ", ".join(sorted(names)) or "nothing at all"
+        message = f"template {template.name!r} uses no field, {names}"
+        yield finding("MT206", template.name, message, Place(_file(template.name), 1))

@@ -19,7 +19,7 @@ from medtasks.benchmarks.med_cmr.prepare import prepare_med_cmr
 from medtasks.benchmarks.mi_cxr.prepare import prepare_mi_cxr
 from medtasks.data.prepared import open_directory
 from medtasks.errors import DataError, MediaError, MedtasksError
-from medtasks.validation.prepared import validate_prepared
+from medtasks.validation.prepared import check_data
 
 ROWS = [kvasir_row(img_id=f"img{number}", question=f"How many polyps in {number}?") for number in range(7)]
 
@@ -130,7 +130,7 @@ def test_blank_lines_and_a_byte_order_mark_are_fine(tmp_path: Path) -> None:
 def test_missing_pictures_are_refused_by_name(tmp_path: Path) -> None:
     source = write_kvasir(tmp_path / "source", ROWS)
     (source / "images" / "img2.jpg").unlink()
-    with pytest.raises(MediaError, match=r"1 of the pictures cannot be used: .*img2\.jpg"):
+    with pytest.raises(MediaError, match=r"1 of the pictures cannot be used \(rows .*\): .*img2\.jpg"):
         prepare_kvasir(str(source), tmp_path / "out")
 
 
@@ -192,7 +192,7 @@ def test_another_picture_of_the_same_size_is_noticed(tmp_path: Path, monkeypatch
     picture.write_bytes(data)
     assert prepared.missing_media() == []
     assert prepared.changed_media() == ["img0.jpg"]
-    (found,) = validate_prepared("kvasir_vqa_x1")
+    (found,) = check_data(prepared, decode=True)
     assert (found.code, found.where) == ("MT402", str(picture))
     with pytest.raises(MediaError, match=r"img0\.jpg: missing or changed since the data were prepared"):
         task_documents("kvasir_vqa_x1_level1")

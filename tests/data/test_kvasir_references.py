@@ -86,11 +86,12 @@ def test_the_miniature_references_agree_with_their_pairs() -> None:
 
 def test_validate_names_them() -> None:
     from medtasks.registry import get_benchmark
+    from medtasks.task_source import TaskSource
     from medtasks.validation.documents import check_documents
-    from medtasks.validation.findings import Tally
+    from medtasks.validation.report import TaskReport
 
     (one, *_) = task_documents("kvasir_vqa_x1_level1")
-    tally = Tally("kvasir_vqa_x1_level1", 1)
+    report = TaskReport(TaskSource(Path("kvasir_vqa_x1_level1.yaml")), 1)
     wrong = {**one, **document("No text is visible.", (TEXT, "Yes"))}
-    check_documents([wrong], get_benchmark(one["benchmark"]), tally)
-    assert [finding.code for finding in tally.findings()].count("MT325") == 1
+    check_documents([wrong], get_benchmark(one["benchmark"]), report)
+    assert [finding.code for finding in report.findings()].count("MT325") == 1

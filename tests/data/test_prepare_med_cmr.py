@@ -132,7 +132,7 @@ def test_all_unmapped_dimensions_are_listed_at_once(tmp_path: Path) -> None:
 
 def test_missing_images_are_listed_or_excluded_when_allowed(tmp_path: Path, folder: Path) -> None:
     (folder / "dataset" / "imgs" / "two.png").unlink()
-    with pytest.raises(MediaError, match=r"1 of the pictures cannot be used: .*two\.png.*--allow-missing-media"):
+    with pytest.raises(MediaError, match=r"cannot be used \(rows 2, 4\): .*two\.png.*--allow-missing-media"):
         prepare_med_cmr(str(folder), tmp_path / "out")
     prepared = prepare_med_cmr(str(folder), tmp_path / "out", allow_missing_media=True)
     assert prepared.manifest.excluded == {"missing_image": 2}

@@ -25,9 +25,9 @@ from medtasks.leaderboard.strip import strip_run
 
 from medtasks.cli.app import main
 from medtasks.errors import MedtasksError
+from medtasks.findings import as_rows
 from medtasks.results.folder import read_run, write_run
 from medtasks.results.run import pooled_scores
-from medtasks.validation.findings import as_rows
 
 NOISY = MODELS[1]
 

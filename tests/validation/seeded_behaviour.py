@@ -8,10 +8,10 @@ from typing import Any
 
 from medtasks.api import Benchmark, sample_value
 from medtasks.benchmarks.documents import task_documents
+from medtasks.findings import Finding
 from medtasks.registry import get_benchmark
 from medtasks.spec import load_spec
-from medtasks.validation.behaviour import behaviour_findings
-from medtasks.validation.findings import Finding
+from medtasks.validation.behaviour import check_behaviour
 
 MCQ, TEXT, STREAM = "mi_cxr_tel_single", "kvasir_vqa_x1_level1", "medstreambench_proactive"
 Documents = list[dict[str, Any]]
@@ -33,9 +33,7 @@ def checked(
     update |= {"metrics": metrics} if metrics else {}
     documents = copy.deepcopy(task_documents(task))
     change(documents)
-    return behaviour_findings(
-        spec.model_copy(update=update), benchmark(get_benchmark(spec.metadata.benchmark)), documents
-    )
+    return check_behaviour(spec.model_copy(update=update), benchmark(get_benchmark(spec.metadata.benchmark)), documents)
 
 
 def said(findings: Sequence[Finding]) -> set[tuple[str, str]]:

@@ -17,10 +17,13 @@ from medtasks.benchmarks.documents import task_documents
 from medtasks.catalog import task_directory
 from medtasks.data.manifest import fingerprint
 from medtasks.data.store import open_prepared
+from medtasks.findings import Finding
 from medtasks.registry import get_benchmark
 from medtasks.spec import load_spec
-from medtasks.validation.findings import Finding, Tally
-from medtasks.validation.tasks import document_findings, validate_tasks
+from medtasks.task_source import TaskSource
+from medtasks.validation.prepared import MediaCheck
+from medtasks.validation.report import TaskReport
+from medtasks.validation.run import check_rows, validate
 
 HERE = "# here"
 """Marks in a planted text the line that the finding must name."""
@@ -86,7 +89,7 @@ class InYaml:
         bench.copy_tasks()
         path = bench.tasks / self.file
         _edit(path, self.old, self.new)
-        return validate_tasks(None, [bench.tasks / (self.checked or self.file)], documents=False)
+        return validate([str(bench.tasks / (self.checked or self.file))], documents=False).tasks
 
     def line(self, bench: Bench) -> tuple[str, int] | None:
         return _line(bench.tasks / self.file)
@@ -105,7 +108,7 @@ class InTemplate:
 
     def findings(self, bench: Bench) -> list[Finding]:
         _edit(bench.copy_template(self.file), self.old, self.new)
-        return validate_tasks([self.task])
+        return validate([self.task], scores=False).tasks
 
     def line(self, bench: Bench) -> tuple[str, int] | None:
         return _line(bench.templates / self.file)
@@ -125,7 +128,7 @@ class InRecords:
         bench.copy_records(self.benchmark, self.change)
         with pytest.MonkeyPatch.context() as patch:
             patch.setenv("MEDTASKS_DATA", str(bench.data))
-            return validate_tasks([self.task])
+            return validate([self.task], scores=False).tasks
 
     def line(self, bench: Bench) -> tuple[str, int] | None:
         del bench
@@ -147,8 +150,10 @@ class InDocuments:
         documents = copy.deepcopy(task_documents(self.task))
         documents = self.change(documents) or documents
         benchmark = get_benchmark(load_spec(self.task).metadata.benchmark)
-        tally = Tally(self.task, len(documents))
-        return list(document_findings(documents, benchmark, {"template": self.template}, tally))
+        report = TaskReport(TaskSource(Path(self.task)), len(documents))
+        media = MediaCheck(open_prepared(benchmark.name), decode=False)
+        check_rows(documents, benchmark, {"template": self.template}, report, media)
+        return report.findings()
 
     def line(self, bench: Bench) -> tuple[str, int] | None:
         del bench

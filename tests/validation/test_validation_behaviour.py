@@ -16,9 +16,9 @@ from medtasks.api import NO_OPTION, Case, Errors, Item, Rows, sample_items
 from medtasks.benchmarks.base import Joined
 from medtasks.benchmarks.documents import task_documents
 from medtasks.catalog import task_files
-from medtasks.errors import UsageError
+from medtasks.registry import all_benchmarks
 from medtasks.spec import load_spec
-from medtasks.validation.behaviour import validate_behaviour
+from medtasks.validation.run import validate
 from medtasks.validation.trials import shuffled
 
 # --- what a package's process_results may do wrong ---
@@ -221,28 +221,28 @@ def first_value(values: Sequence[Mapping[str, Any]]) -> float:
 OURS = ["kvasir_vqa_x1", "mi_cxr", "med_cmr_mcq", "med_cmr_open", "medstreambench"]
 
 
-@pytest.mark.parametrize("names", [OURS, pytest.param(None, marks=pytest.mark.slow)])
-def test_nothing_is_found_in_our_own_tasks(names: list[str] | None) -> None:
+@pytest.mark.slow
+def test_nothing_is_found_in_our_own_tasks() -> None:
     seen: list[tuple[int, int]] = []
-    tasks = names or [name for name, kind, _ in task_files() if kind == "task"]
-    assert validate_behaviour(tasks, progress=lambda done, of: seen.append((done, of))) == []
+    everything = [name for name, _, _ in task_files() if name not in all_benchmarks()] + list(all_benchmarks())
+    found = validate(everything, progress=lambda done, of: seen.append((done, of)))
+    assert {one.severity for one in found.all} == {"note"}
+    assert found.tasks == []
     assert seen[-1][0] == seen[-1][1] == len(seen)
 
 
-def test_tasks_without_data_are_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tasks_without_data_are_one_note(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MEDTASKS_DATA", str(tmp_path))
-    assert validate_behaviour(["mi_cxr"]) == []
+    (note,) = validate(["mi_cxr_icr", "mi_cxr_tel"]).tasks
+    assert (note.code, note.severity) == ("MT300", "note")
+    assert "medtasks prepare mi_cxr" in note.message
 
 
-def test_an_unknown_task_is_an_error() -> None:
-    with pytest.raises(UsageError, match="mi_cxr_none"):
-        validate_behaviour(["mi_cxr_none"])
-
-
-def test_a_loader_that_fails_is_a_note(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_loader_that_fails_is_one_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("medtasks.benchmarks.mi_cxr.icr", Rows("mi_cxr", lambda row: row["no such field"]))
-    (note,) = validate_behaviour(["mi_cxr_icr"])
-    assert (note.code, note.severity) == ("MT500", "note")
+    (found,) = validate(["mi_cxr_icr"]).tasks
+    assert found.code == "MT301"
+    assert "`keep` of rows of mi_cxr fails" in found.message
 
 
 @pytest.mark.parametrize("answers", ["ABCDE", "AAABBB", "ABABABCC", "AB"])

@@ -12,7 +12,7 @@ from seeded_behaviour import TEXT, Documents, checked, every, here, said, with_i
 
 from medtasks.api import FilterInfo, MeanMetric, Plugin, sign
 from medtasks.catalog import fresh
-from medtasks.validation.findings import Finding
+from medtasks.findings import Finding
 
 
 class Exact(MeanMetric):

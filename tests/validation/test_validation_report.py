@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from medtasks.task_source import Place
-from medtasks.validation.findings import COLUMNS, RULES, Finding, as_rows, failed, found, summary
+from medtasks.findings import COLUMNS, RULES, Finding, Place, as_rows, failed, finding, summary
 
 TEXTS = st.text(max_size=30)
 FINDINGS = st.builds(
@@ -26,11 +25,14 @@ FINDINGS = st.builds(
 )
 
 
+UNKNOWN = "the key 'tsak' is unknown; correct or remove it."
+
+
 def _some(root: Path) -> list[Finding]:
     return [
-        found("MT313", "my_task", "options A and B are nearly equal", None, "choices"),
-        found("MT107", "my_task", "the key 'tsak' is unknown", Place(root / "tasks" / "a b.yaml", 7), "tsak"),
-        found("MT404", "my_task", "12 rows, published are 13", Place(Path("/elsewhere/x.yaml"), 1)),
+        finding("MT313", "my_task", "options A and B are nearly equal", None, "choices"),
+        finding("MT107", "my_task", "the key 'tsak' is unknown", Place(root / "tasks" / "a b.yaml", 7), "tsak"),
+        finding("MT404", "my_task", "12 rows, published are 13", Place(Path("/elsewhere/x.yaml"), 1)),
     ]
 
 
@@ -38,7 +40,13 @@ def test_rows_name_the_worst_first_and_files_from_here(tmp_path: Path, monkeypat
     monkeypatch.chdir(tmp_path)
     rows = as_rows(_some(tmp_path))
     assert [row[0] for row in rows] == ["error", "warning", "note"]
-    assert rows[0] == ("error", "MT107", "my_task", "tasks/a b.yaml:7", "the key 'tsak' is unknown")
+    assert rows[0] == (
+        "error",
+        "MT107",
+        "my_task",
+        "tasks/a b.yaml:7",
+        "the key 'tsak' is unknown; correct or remove it.",
+    )
     assert all(len(row) == len(COLUMNS) for row in rows)
 
 
@@ -61,7 +69,7 @@ def test_a_finding_has_a_code_and_a_place(tmp_path: Path) -> None:
         "severity": "error",
         "check": RULES["MT107"].title,
         "where": "my_task",
-        "message": "the key 'tsak' is unknown",
+        "message": UNKNOWN,
         "code": "MT107",
         "file": str(tmp_path / "tasks" / "a b.yaml"),
         "line": 7,

@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 from seeded_bench import Bench, codes
 
 from medtasks.errors import UsageError
-from medtasks.task_source import Place, parse_yaml
-from medtasks.validation.tasks import validate_tasks
+from medtasks.findings import Place
+from medtasks.task_source import parse_yaml
+from medtasks.validation.run import validate
 from medtasks.validation.templates import read_template
 
 TASK = Path("task.yaml")
@@ -77,14 +78,14 @@ TEMPLATE_LIKE = st.lists(
 def test_random_bytes_as_a_task_file(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "random.yaml"
     path.write_bytes(content)
-    assert any(one.severity == "error" for one in validate_tasks(None, [path], documents=False))
+    assert any(one.severity == "error" for one in validate([str(path)], documents=False).tasks)
 
 
 @given(YAML_LIKE)
 @RELAXED
 def test_yaml_like_text(text: str) -> None:
     _, _, defects = parse_yaml(text, TASK)
-    assert all(1 <= one.place.line <= text.count("\n") + 2 for one in defects)
+    assert all(1 <= (one.line or 0) <= text.count("\n") + 2 for one in defects)
 
 
 @given(st.dictionaries(st.sampled_from(KEYS), VALUES))
@@ -94,7 +95,7 @@ def test_any_values_under_known_keys(tmp_path: Path, content: dict[str, object])
 
     path = tmp_path / "odd.yaml"
     path.write_text(yaml.safe_dump(content, allow_unicode=True), encoding="utf-8", errors="replace")
-    assert any(one.severity == "error" for one in validate_tasks(None, [path], documents=False))
+    assert any(one.severity == "error" for one in validate([str(path)], documents=False).tasks)
 
 
 @given(st.binary(max_size=200) | TEMPLATE_LIKE.map(str.encode))
@@ -136,16 +137,16 @@ def test_merge_keys_are_read_as_the_harness_reads_them() -> None:
 def test_a_file_that_cannot_be_read_is_a_finding(tmp_path: Path) -> None:
     (tmp_path / "gone.yaml").symlink_to(tmp_path / "nowhere")
     (tmp_path / "latin.yaml").write_bytes("task: caf\xe9".encode("latin-1"))
-    assert codes(validate_tasks(None, [tmp_path / "latin.yaml"])) == {"MT101"}
+    assert codes(validate([str(tmp_path / "latin.yaml")]).tasks) == {"MT101"}
 
 
 def test_what_is_not_there_is_wrong_usage(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="no such file"):
-        validate_tasks(None, [tmp_path / "nowhere"])
+        validate([str(tmp_path / "nowhere")])
     with pytest.raises(UsageError, match="contains no task file"):
-        validate_tasks(None, [tmp_path])
+        validate([str(tmp_path)])
     with pytest.raises(UsageError, match="did you mean 'mi_cxr'"):
-        validate_tasks(["mi_crx"])
+        validate(["mi_crx"])
 
 
 def test_an_imported_module_may_do_anything(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -155,4 +156,4 @@ def test_an_imported_module_may_do_anything(tmp_path: Path, monkeypatch: pytest.
     path = bench.tasks / "mi_cxr/mi_cxr_icr.yaml"
     path.write_text(path.read_text().replace("medtasks.benchmarks.mi_cxr.icr\n", "leaves.rows\n"))
     monkeypatch.syspath_prepend(str(tmp_path))
-    assert "MT120" in codes(validate_tasks(None, [path]))
+    assert "MT120" in codes(validate([str(path)]).tasks)

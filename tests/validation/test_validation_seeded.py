@@ -11,8 +11,8 @@ from seeded_records import DOCUMENT_DEFECTS, RECORD_DEFECTS
 from seeded_templates import TEMPLATE_DEFECTS
 from seeded_yaml import YAML_DEFECTS
 
-from medtasks.validation.findings import RULES
-from medtasks.validation.tasks import validate_tasks
+from medtasks.findings import RULES
+from medtasks.validation.run import validate
 
 DEFECTS: list[Defect] = [*YAML_DEFECTS, *TEMPLATE_DEFECTS, *RECORD_DEFECTS, *DOCUMENT_DEFECTS]
 
@@ -56,18 +56,18 @@ def test_there_are_more_than_a_hundred_defects_and_one_of_every_code() -> None:
 
 
 def test_nothing_is_found_in_our_own_tasks() -> None:
-    assert validate_tasks() == []
+    assert validate(["mi_cxr", "med_cmr", "kvasir_vqa_x1", "medstreambench"], scores=False, decode=False).tasks == []
 
 
 def test_nothing_is_found_in_a_copy_of_our_task_files(bench: Bench) -> None:
     bench.copy_tasks()
-    assert validate_tasks(None, [bench.tasks / "mi_cxr"]) == []
+    assert validate([str(bench.tasks / "mi_cxr")], scores=False).tasks == []
 
 
 def test_nothing_is_found_in_copied_records(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     bench.copy_records("mi_cxr", lambda rows: rows)
     monkeypatch.setenv("MEDTASKS_DATA", str(bench.data))
-    assert validate_tasks(["mi_cxr"]) == []
+    assert validate(["mi_cxr"], scores=False, decode=False).tasks == []
 
 
 @pytest.mark.parametrize(
@@ -89,7 +89,7 @@ def test_options_that_cannot_be_rotated_are_one_finding(bench: Bench, old: str, 
     bench.copy_tasks()
     path = bench.tasks / "mi_cxr" / "mi_cxr_icr_circular.yaml"
     path.write_text(path.read_text(encoding="utf-8").replace(old, new), encoding="utf-8")
-    (found,) = validate_tasks(None, [path])
+    (found,) = validate([str(path)], scores=False).tasks
     assert (found.code, found.field, found.line) == ("MT143", "metadata.options", 10)
     assert message in found.message
 
@@ -114,7 +114,7 @@ def test_errors_name_answers_that_documents_have(bench: Bench, field: str, error
     path = bench.tasks / "mi_cxr" / "mi_cxr_tel_single.yaml"
     text = path.read_text(encoding="utf-8").rstrip() + f"\n  errors: [{{name: missed, label: Missed, {errors}}}]\n"
     path.write_text(text, encoding="utf-8")
-    (found,) = validate_tasks(None, [path])
+    (found,) = validate([str(path)], scores=False).tasks
     assert (found.code, found.severity, found.field) == ("MT146", "warning", f"metadata.errors[0].{field}")
     assert message in found.message
 
@@ -123,6 +123,6 @@ def test_confidences_of_options_need_options(bench: Bench) -> None:
     bench.copy_tasks()
     path = bench.tasks / "kvasir_vqa_x1" / "kvasir_vqa_x1_level1.yaml"
     path.write_text(path.read_text(encoding="utf-8").replace("of: answer", "of: option"), encoding="utf-8")
-    (found,) = validate_tasks(None, [path])
+    (found,) = validate([str(path)], scores=False).tasks
     assert (found.code, found.field) == ("MT144", "metadata.confidence")
     assert "no document has `choices`" in found.message

@@ -4,18 +4,22 @@ from __future__ import annotations
 
 from dataclasses import fields, replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from seeded_bench import Bench, codes
 
 from medtasks.benchmarks.documents import task_documents
+from medtasks.data.store import open_prepared
+from medtasks.findings import Finding
 from medtasks.registry import get_benchmark
 from medtasks.task_model import GroupFile, TaskFile
-from medtasks.task_source import read_task
+from medtasks.task_source import TaskSource
 from medtasks.validation.documents import options_of
-from medtasks.validation.findings import Finding, Tally
 from medtasks.validation.names import check_description
-from medtasks.validation.tasks import document_findings, validate_tasks
+from medtasks.validation.prepared import MediaCheck
+from medtasks.validation.report import TaskReport
+from medtasks.validation.run import check_rows, validate
 
 
 @pytest.fixture
@@ -28,7 +32,7 @@ def bench(tmp_path: Path) -> Bench:
 def test_a_defect_of_a_shared_part_is_said_once(bench: Bench) -> None:
     base = bench.tasks / "mi_cxr/_base.yaml"
     base.write_text(base.read_text().replace("metric: accuracy", "metric: acuracy"))
-    found = [one for one in validate_tasks(None, [bench.tasks / "mi_cxr"], documents=False) if one.code == "MT124"]
+    found = [one for one in validate([str(bench.tasks / "mi_cxr")], documents=False).tasks if one.code == "MT124"]
     assert [one.file for one in found] == [str(base)]
     assert found[0].field == "metric_list[0].metric"
 
@@ -36,14 +40,14 @@ def test_a_defect_of_a_shared_part_is_said_once(bench: Bench) -> None:
 def test_a_key_that_a_file_replaces_is_looked_for_in_that_file(bench: Bench) -> None:
     path = bench.tasks / "mi_cxr/mi_cxr_report.yaml"
     path.write_text(path.read_text().replace("metric: cider", "metric: cidre"))
-    (found,) = (one for one in validate_tasks(None, [path], documents=False) if one.code == "MT124")
+    (found,) = (one for one in validate([str(path)], documents=False).tasks if one.code == "MT124")
     line = next(number for number, text in enumerate(path.read_text().splitlines(), 1) if "cidre" in text)
     assert (found.file, found.line) == (str(path), line)
 
 
 def test_a_group_stands_for_all_it_holds() -> None:
     seen: list[tuple[int, int]] = []
-    validate_tasks(["mi_cxr_tel"], documents=False, progress=lambda done, of: seen.append((done, of)))
+    validate(["mi_cxr_tel"], documents=False, progress=lambda done, of: seen.append((done, of)))
     assert seen == [(1, 4), (2, 4), (3, 4), (4, 4)]
 
 
@@ -51,51 +55,46 @@ def test_of_a_package_only_the_tasks_folders_are_read(bench: Bench) -> None:
     (bench.folder / "compose.yaml").write_text("services: {}\n")
     (bench.folder / ".github").mkdir()
     (bench.folder / ".github/tasks.yaml").write_text("task: 7\n")
-    assert validate_tasks(None, [bench.folder], documents=False) == []
-
-
-def test_data_that_are_not_prepared_are_a_note(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("MEDTASKS_DATA", str(tmp_path))
-    (note,) = validate_tasks(["mi_cxr_icr"])
-    assert (note.code, note.severity) == ("MT300", "note")
-    assert "medtasks prepare mi_cxr" in note.message
+    assert validate([str(bench.folder)], documents=False).tasks == []
 
 
 def test_rows_of_another_make_are_a_note(bench: Bench) -> None:
     path = bench.tasks / "mi_cxr/mi_cxr_icr.yaml"
     path.write_text(path.read_text().replace("mi_cxr.icr\n", "mi_cxr.process_results\n"))
-    assert codes(validate_tasks(None, [path])) == {"MT302"}
+    assert codes(validate([str(path)]).tasks) == {"MT302"}
 
 
 @pytest.mark.parametrize("field", ["title", "version", "licence", "source", "paper", "cluster", "prepare"])
 def test_a_benchmark_must_describe_itself(field: str) -> None:
-    (found,) = check_description(_some_task(), replace(get_benchmark("mi_cxr"), **{field: " "}))
+    (found,) = described(**{field: " "})
     assert found.code == "MT140"
     assert f"`{field}`" in found.message
 
 
 @pytest.mark.parametrize("field", ["language", "intended_use"])
 def test_language_and_intended_use_are_asked_for(field: str) -> None:
-    (found,) = check_description(_some_task(), replace(get_benchmark("mi_cxr"), **{field: ""}))
+    (found,) = described(**{field: ""})
     assert (found.code, found.severity) == ("MT141", "note")
 
 
 @pytest.mark.parametrize("field", ["target", "answer", "evidence", "visual_description", "ideal_response"])
 def test_no_benchmark_may_show_the_answer(field: str) -> None:
-    benchmark = get_benchmark("mi_cxr")
-    changed = replace(benchmark, visible_fields=benchmark.visible_fields | {field})
-    assert codes(list(check_description(_some_task(), changed))) == {"MT215"}
+    visible = get_benchmark("mi_cxr").visible_fields | {field}
+    assert codes(described(visible_fields=visible)) == {"MT215"}
 
 
-def _some_task() -> object:
-    from medtasks.catalog import task_directory
+def described(**changed: Any) -> list[Finding]:
+    """Findings about mi_cxr with another description."""
+    report = TaskReport(TaskSource(Path("task.yaml")))
+    check_description(replace(get_benchmark("mi_cxr"), **changed), report)
+    return report.findings()
 
-    return read_task(task_directory() / "mi_cxr/tasks/mi_cxr/mi_cxr_icr.yaml")
 
-
-def _checked(documents: list[dict[str, object]]) -> list[Finding]:
-    tally = Tally("mi_cxr_icr", len(documents))
-    return list(document_findings(documents, get_benchmark("mi_cxr"), {"template": "mi_cxr/mcq.j2"}, tally))
+def _checked(documents: list[dict[str, Any]]) -> list[Finding]:
+    report = TaskReport(TaskSource(Path("mi_cxr_icr.yaml")), len(documents))
+    media = MediaCheck(open_prepared("mi_cxr"), decode=False)
+    check_rows(documents, get_benchmark("mi_cxr"), {"template": "mi_cxr/mcq.j2"}, report, media)
+    return report.findings()
 
 
 def test_many_documents_with_one_defect_are_one_finding() -> None:
@@ -137,7 +136,7 @@ def test_a_broken_rubric_is_a_finding(tmp_path: Path, monkeypatch: pytest.Monkey
     (tmp_path / "judge").mkdir()
     (tmp_path / "judge/med_cmr_open.j2").write_text("Well?")
     monkeypatch.setenv("MEDTASKS_TEMPLATES", str(tmp_path))
-    found = validate_tasks(["med_cmr_open_su"], documents=False)
+    found = validate(["med_cmr_open_su"], documents=False).tasks
     assert codes(found) >= {"MT126"}
     assert "does not show the response" in str(found)
 
