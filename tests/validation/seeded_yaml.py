@@ -38,14 +38,9 @@ def _kvasir(name: str, code: str, old: str, new: str) -> InYaml:
 
 TEXT = [
     _leaf("unclosed quote", "MT101", 'resolution"', "resolution"),
-    _leaf("tab for indentation", "MT101", "  version: 1.0", "\tversion: 1.0  # here"),
-    _leaf("unclosed bracket", "MT101", "null_option]", "null_option"),
-    _leaf("colon in plain text", "MT101", "version: 1.0", "version: 1: 0  # here"),
     _leaf("unknown tag", "MT101", "version: 1.0", "version: !money 1.0  # here"),
     _leaf("python object", "MT101", "version: 1.0", "version: !!python/name:os.system 1  # here"),
-    _leaf("alias of nothing", "MT101", "version: 1.0", "version: *nothing  # here"),
     _leaf("alias in itself", "MT101", "metadata:", "tag: &own [*own]  # here\nmetadata:"),
-    _leaf("two documents", "MT101", "metadata:", "---  # here\nmetadata:"),
     _leaf("date that is none", "MT101", "version: 1.0", "version: 2025-13-45  # here"),
     _leaf("control character", "MT101", "metadata:", "metadata: \x01  # here"),
     InYaml("list of tasks", "MT102", "mi_cxr/new.yaml", "", "- task: new\n"),
@@ -53,7 +48,6 @@ TEXT = [
     _leaf("key twice", "MT103", "metadata:", "task: mi_cxr_tel_single  # here\nmetadata:"),
     _leaf("metadata key twice", "MT103", "  version: 1.0", "  version: 1.0\n  version: 2.0  # here"),
     _base("key twice in a shared part", "MT103", "cluster_key: cluster", "repeats: 1\nrepeats: 1  # here"),
-    _leaf("missing include", "MT104", "_base.yaml", "_bass.yaml  # here"),
     _leaf("include leads to a folder", "MT104", "_base.yaml", "../mi_cxr  # here"),
     _leaf("include of itself", "MT105", "_base.yaml", "mi_cxr_tel_single.yaml  # here"),
     _base("circle of includes", "MT105", "dataset_path: json", "include: mi_cxr_tel_single.yaml  # here"),
@@ -61,15 +55,12 @@ TEXT = [
 
 KEYS = [
     InYaml("name of a task of the harness", "MT138", "mi_cxr/mme.yaml", "", "task: mme  # here\ninclude: _base.yaml\n"),
-    _leaf("name of another file", "MT106", "task: mi_cxr_tel_single", "task: mi_cxr_tel_singel  # here"),
     _group("group of another name", "MT106", "group: mi_cxr_tel", "group: mi_cxr_tell  # here"),
-    _leaf("misspelt key", "MT107", "output_type:", "ouput_type: generate_until  # here\noutput_type:"),
     _leaf("key of another harness", "MT107", "output_type:", "should_shuffle: true  # here\noutput_type:"),
     _base("misspelt key in a shared part", "MT107", "cluster_key:", "clusterkey: cluster  # here\ncluster_key:"),
     _base("misspelt metric key", "MT107", "higher_is_better: true", "higher_is_bettr: true  # here"),
     _base("unknown filter key", "MT107", "  - name: medtasks", "  - name: medtasks\n    filters: []  # here"),
     _group("unknown group key", "MT107", "metadata:", "weight_by_size: true  # here\nmetadata:"),
-    _leaf("misspelt metadata key", "MT108", "  title:", '  titel: "a"  # here\n  title:'),
     _leaf("metadata of another kind", "MT108", "  title:", "  author: me  # here\n  title:"),
     _group("unknown group metadata", "MT108", "  version:", "  versions: 1.0  # here\n  version:"),
     _base("dataset_path is a list", "MT109", "dataset_path: json", "dataset_path: [json]  # here"),
@@ -79,16 +70,10 @@ KEYS = [
         "cluster_key:",
         "model_specific_generation_kwargs: hot  # here\ncluster_key:",
     ),
-    _base("max_new_tokens is a text", "MT109", "max_new_tokens: 4096", "max_new_tokens: many  # here"),
-    _base("max_new_tokens is zero", "MT109", "max_new_tokens: 4096", "max_new_tokens: 0  # here"),
-    _base("max_new_tokens is a fraction", "MT109", "max_new_tokens: 4096", "max_new_tokens: 64.5  # here"),
     _base("max_new_tokens is true", "MT109", "max_new_tokens: 4096", "max_new_tokens: true  # here"),
-    _base("temperature below zero", "MT109", "temperature: 0", "temperature: -1  # here"),
     _base("temperature is infinite", "MT109", "temperature: 0", "temperature: .inf  # here"),
-    _base("temperature is a text", "MT109", "temperature: 0", 'temperature: "0"  # here'),
     _base("until is a text", "MT109", "until: []", 'until: "\\n"  # here'),
     _base("top_p above one", "MT109", "until: []", "until: []\n  top_p: 1.5  # here"),
-    _base("do_sample is a text", "MT109", "until: []", 'until: []\n  do_sample: "no"  # here'),
     _base("repeats is zero", "MT109", "cluster_key:", "repeats: 0  # here\ncluster_key:"),
     _base("cluster_key is a list", "MT109", "cluster_key: cluster", "cluster_key: [cluster]  # here"),
     _base(
@@ -108,11 +93,8 @@ KEYS = [
     _base("metric is a text", "MT109", "metric_list:", "metric_list:\n  - bleu  # here"),
     _base("higher_is_better is a text", "MT109", "higher_is_better: true", 'higher_is_better: "yes"  # here'),
     _base("template is a list", "MT109", "template: mi_cxr/mcq.j2", "template: [mi_cxr/mcq.j2]  # here"),
-    _leaf("title is a number", "MT109", '"Temporal event localization: one emergence or resolution"', "7  # here"),
     _leaf("breakdowns is a text", "MT109", "[qtype, gold_option, null_option]", "qtype  # here"),
-    _leaf("breakdown is a number", "MT109", "[qtype, gold", "[7, gold"),
     _leaf("metadata is a list", "MT109", "metadata:", "metadata: [1.0]  # here\nlmms_eval_specific_kwargs:"),
-    _leaf("version is a text", "MT109", "version: 1.0", "version: first  # here"),
     _leaf("version is zero", "MT109", "version: 1.0", "version: 0  # here"),
     _leaf("include is a list", "MT109", "include: _base.yaml", "include: [_base.yaml]  # here"),
     _leaf("key is a truth value", "MT109", "output_type:", "on: 1  # here\noutput_type:"),
@@ -124,15 +106,8 @@ KEYS = [
     ),
     _group("member is a mapping", "MT109", "  - mi_cxr_tel_single", "  - task: mi_cxr_tel_single"),
     _leaf("no task", "MT110", "task: mi_cxr_tel_single\n", ""),
-    _leaf("no process_docs", "MT110", "process_docs: !function medtasks.benchmarks.mi_cxr.tel_single\n", ""),
     _leaf("no output_type", "MT110", "output_type: generate_until\n", ""),
     _leaf("no include, so nothing shared", "MT110", "include: _base.yaml\n", ""),
-    _base("no doc_to_text", "MT110", "doc_to_text: !function medtasks.benchmarks.documents.doc_to_text\n", ""),
-    _base("no doc_to_visual", "MT110", "doc_to_visual: !function medtasks.benchmarks.documents.doc_to_visual\n", ""),
-    _base(
-        "no doc_to_messages", "MT110", "doc_to_messages: !function medtasks.benchmarks.documents.doc_to_messages\n", ""
-    ),
-    _base("no doc_to_target", "MT110", "doc_to_target: target\n", ""),
     _base("no process_results", "MT110", "process_results: !function medtasks.benchmarks.mi_cxr.process_results\n", ""),
     _base("no template", "MT110", "  template: mi_cxr/mcq.j2", "  other: 1"),
     _base("no aggregation", "MT110", "    aggregation: !function medtasks.benchmarks.aggregations.accuracy\n", ""),
@@ -160,7 +135,6 @@ KEYS = [
         "tag:",
         "medstreambench/medstreambench_present.yaml",
     ),
-    _leaf("no metadata version", "MT111", "  version: 1.0\n", ""),
     _leaf("no metadata benchmark", "MT111", "  benchmark: mi_cxr\n", ""),
     _group("no metadata title", "MT111", '  title: "Temporal event localization, pooled"\n', ""),
     _leaf("unknown output type", "MT112", "output_type: generate_until", "output_type: generate  # here"),
@@ -178,7 +152,6 @@ KEYS = [
 ]
 
 SETTINGS = [
-    _base("temperature without sampling", "MT113", "temperature: 0", "temperature: 0.7  # here"),
     InYaml(
         "repeats without sampling",
         "MT113",
@@ -217,13 +190,10 @@ SETTINGS = [
 ]
 
 NAMES = [
-    _base("function that does not exist", "MT120", "mi_cxr.process_results", "mi_cxr.process_result  # here"),
-    _leaf("rows that do not exist", "MT120", "mi_cxr.tel_single", "mi_cxr.tel_singles  # here"),
     _base(
         "module that does not exist", "MT120", "medtasks.benchmarks.documents.doc_to_text", "no_such_lab.prompt  # here"
     ),
     _base("function without a module", "MT120", "medtasks.benchmarks.documents.doc_to_text", "doc_to_text  # here"),
-    _base("filter that does not exist", "MT120", "OptionLetterFilter", "OptionLettersFilter  # here"),
     _base("aggregation that does not exist", "MT120", "aggregations.accuracy", "aggregation.accuracy  # here"),
     _base("function that is a constant", "MT121", "mi_cxr.process_results", "mi_cxr.NULL_OPTION  # here"),
     _base("aggregation that is a constant", "MT121", "aggregations.accuracy", "documents.TYPE_CHECKING  # here"),
@@ -236,7 +206,6 @@ NAMES = [
         "!function lmms_eval.filters.extraction.RegexFilter  # here",
     ),
     _base("filter by an unknown name", "MT123", "!function medtasks.filters.OptionLetterFilter", "take_first  # here"),
-    _base("unknown metric", "MT124", "metric: accuracy", "metric: acuracy  # here"),
     _kvasir("metric of another library", "MT124", "metric: bleu\n", "metric: bleu_4  # here\n"),
     _base(
         "aggregation by an unknown name",
@@ -246,9 +215,7 @@ NAMES = [
     ),
     _base("aggregation of no metric", "MT125", "aggregations.accuracy", "aggregations.acuracy  # here"),
     InYaml("unknown rubric", "MT126", "med_cmr/med_cmr_open_su.yaml", "[med_cmr_open,", "[med_cmr_opens,"),
-    _leaf("unknown breakdown", "MT127", "[qtype,", "[question_type,"),
     _leaf("breakdown of another benchmark", "MT127", "[qtype,", "[dimension,"),
-    _group("unknown pooled metric", "MT128", "  version: 1.0", "  version: 1.0\n  pooled: [macro_accuracy]  # here"),
     _group(
         "pooled metric of another benchmark",
         "MT128",
@@ -263,7 +230,6 @@ NAMES = [
     ),
     InYaml("unknown learned metric", "MT129", KVASIR_LEAF, "[bertscore,", "[bert_score,"),
     _leaf("unknown benchmark", "MT130", "benchmark: mi_cxr", "benchmark: mi_crx  # here"),
-    _group("unknown benchmark of a group", "MT130", "benchmark: mi_cxr", "benchmark: mi_crx  # here"),
     InYaml(
         "unknown partner",
         "MT131",
@@ -322,12 +288,10 @@ ORDERS = [
     _rotated("order that is missing", "MT111", OPTIONS, "{seed: 1}  # here"),
     _rotated("one rotation", "MT109", OPTIONS, "{order: circular, rotations: 1}  # here"),
     _rotated("a word for the rotations", "MT109", OPTIONS, "{order: circular, rotations: every}  # here"),
-    _rotated("rotations as text", "MT109", OPTIONS, '{order: circular, rotations: "2"}  # here'),
     _rotated("plain rows", "MT113", "benchmarks.variants.mi_cxr_icr_circular", "benchmarks.mi_cxr.icr  # here"),
     _rotated(
         "rows of another rotated task", "MT113", "mi_cxr_icr_circular\nm", "mi_cxr_tel_single_circular  # here\nm"
     ),
-    _rotated("rotations of nothing", "MT113", "  compare_with: mi_cxr_icr\n", ""),
     _rotated("rotations of a group", "MT143", "compare_with: mi_cxr_icr", "compare_with: mi_cxr  # here"),
     _rotated("rotations of rotations", "MT143", "compare_with: mi_cxr_icr", "compare_with: mi_cxr_gts_multi_circular"),
     _rotated("repeated rotations", "MT113", "metadata:", "repeats: 2  # here\nmetadata:"),
@@ -337,13 +301,10 @@ ORDERS = [
 PROMPTS = "[mi_cxr/mcq.j2, mi_cxr/mcq_2.j2, mi_cxr/mcq_3.j2, mi_cxr/mcq_4.j2]"
 PARAPHRASES = [
     _paraphrased("one prompt", "MT109", PROMPTS, "[mi_cxr/mcq.j2]  # here"),
-    _paraphrased("a prompt as text", "MT109", PROMPTS, "mi_cxr/mcq.j2  # here"),
     _paraphrased("too many prompts", "MT109", PROMPTS, f"[{', '.join(f'mi_cxr/{n}.j2' for n in range(11))}]  # here"),
-    _paraphrased("a prompt twice", "MT114", PROMPTS, "[mi_cxr/mcq.j2, mi_cxr/mcq.j2]  # here"),
     _paraphrased("another prompt first", "MT113", PROMPTS, "[mi_cxr/mcq_2.j2, mi_cxr/mcq.j2]"),
     _paraphrased("missing prompt", "MT201", PROMPTS, "[mi_cxr/mcq.j2, mi_cxr/mcq_99.j2]  # here"),
     _paraphrased("plain rows with prompts", "MT113", "benchmarks.variants.mi_cxr_icr_prompts", "mi_cxr.icr  # here"),
-    _paraphrased("prompts of nothing", "MT113", "  compare_with: mi_cxr_icr\n", ""),
     _paraphrased("prompts of a group", "MT143", "compare_with: mi_cxr_icr", "compare_with: mi_cxr  # here"),
     _paraphrased("prompts of prompts", "MT143", "compare_with: mi_cxr_icr", "compare_with: mi_cxr_gts_multi_prompts"),
     _paraphrased("prompts of another template", "MT143", "compare_with: mi_cxr_icr", "compare_with: mi_cxr_icr_cot"),
@@ -354,7 +315,6 @@ PARAPHRASES = [
 
 CONFIDENCE = "{of: option}"
 CONFIDENCES = [
-    _leaf("misspelt confidence key", "MT108", CONFIDENCE, "{of: option, corect: accuracy}  # here"),
     _leaf("unknown confidence", "MT109", CONFIDENCE, "{of: letters}  # here"),
     _leaf("confidence of nothing", "MT111", CONFIDENCE, "{correct: accuracy}  # here"),
     _leaf("confidence by a metric of another task", "MT144", CONFIDENCE, "{of: option, correct: rougeL}"),
@@ -366,7 +326,6 @@ CONFIDENCES = [
 TIMING = "{law: tolerance, scale: 1, default_tolerance: half-smallest-gap}"
 TIMINGS = [
     InYaml("unknown law of timing", "MT109", STREAM, TIMING, "{law: linear}  # here"),
-    InYaml("misspelt timing key", "MT108", STREAM, TIMING, "{laws: tolerance}  # here"),
     InYaml("scale of timing is zero", "MT109", STREAM, TIMING, "{scale: 0}  # here"),
     InYaml("default tolerance is negative", "MT109", STREAM, TIMING, "{default_tolerance: -1}  # here"),
     InYaml("default tolerance is another text", "MT109", STREAM, TIMING, "{default_tolerance: half}  # here"),
@@ -384,7 +343,6 @@ ERRORS = [
     _error("misspelt key of an error", "MT108", f"{{{MISSED}, gold: T1-T2, anser: T2-T3}}"),
     _error("error without a label", "MT111", "{name: missed, gold: T1-T2, answer: T2-T3}"),
     _error("answer without quotes", "MT109", f"{{{MISSED}, gold: T1-T2, answer: no}}"),
-    _error("error without an answer", "MT113", f"{{{MISSED}, gold: T1-T2}}"),
     _error("error with two answers", "MT113", f"{{{MISSED}, gold: T1-T2, answer: T2-T3, answer_other_than: T1-T2}}"),
     _error("harmful correct answer", "MT113", f"{{{MISSED}, gold: a, answer: a, harms: true, higher_is_better: true}}"),
     _error("error twice", "MT114", ", ".join([f"{{{MISSED}, gold: T1-T2, answer: T2-T3}}"] * 2)),
