@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import functools
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from medtasks.benchmarks.all_cards import all_cards
-from medtasks.benchmarks.base import Benchmark, with_derived
+from medtasks.benchmarks.base import with_derived
 from medtasks.benchmarks.card import Card
 from medtasks.benchmarks.card_check import card_columns
 from medtasks.benchmarks.declared_errors import declared_metrics
@@ -19,8 +20,10 @@ from medtasks.registry import get_benchmark
 from medtasks.results.confidence import kept_confidences
 from medtasks.results.find import one_run
 from medtasks.results.folder import RunRecord, as_data_error, read_run, write_run
+from medtasks.results.manifest import RunManifest
 from medtasks.results.run import pooled_scores
-from medtasks.results.samples import Repeat, Sample
+from medtasks.results.samples import Sample
+from medtasks.results.scores import Scores
 from medtasks.results.verdict_scores import judged_threshold
 from medtasks.spec import load_spec, load_specs
 from medtasks.validation.rendered import texts_in
@@ -47,36 +50,84 @@ def is_stripped(samples: Sequence[Sample]) -> bool:
     return bool(samples) and all(not sample.prompt and not sample.responses for sample in samples)
 
 
-def strip_run(folder: Path, out: Path) -> Path:
+def strip_run(folder: Path, out: Path, report: Callable[[str], object] = lambda _: None) -> Path:
     """Write the run in ``folder`` to the new directory ``out``, without what its board layouts withhold.
 
     Samples of such a benchmark keep their ids, the correct and the chosen options, the groups of its breakdowns, scores
     and statistics. Prompts, responses, references, verdicts and media names are removed, and clusters (patients) get
     new numbers over all such tasks of the run, so only stripped runs of the same tasks are comparable. The scores do
-    not change, but can no longer be recomputed from responses.
+    not change, but can no longer be recomputed from responses. If a score over several samples needs the answers, those
+    among the document's ``guesses`` are kept, which are single words. A task or group whose scores would change even
+    so is left out; ``report`` is called with a sentence on each.
 
     Raises:
         UsageError: ``folder`` is not, and does not contain, one run, or ``out`` exists.
         DataError: the run cannot be read.
-        MedtasksError: a breakdown uses a field that is text, or the scores would change.
+        MedtasksError: all of its tasks would have to be left out.
     """
     folder = one_run(folder)
     with as_data_error(folder):
-        return _strip(folder, out)
+        return _strip(folder, out, report)
 
 
-def _strip(folder: Path, out: Path) -> Path:
+def _strip(folder: Path, out: Path, report: Callable[[str], object]) -> Path:
     manifest, samples = read_run(folder)
-    threshold = judged_threshold(manifest.judge)
+    record, left_out = _without_rows(manifest, samples, words=False)
+    if left_out:
+        record, left_out = _without_rows(manifest, samples, words=True)
+    if not record.samples:
+        raise MedtasksError(f"{folder}: every task needs the texts of its rows; keep the directory private instead.")
+    for reason in left_out:
+        report(f"left out: {reason}")
+    return write_run(out, record)
+
+
+def _without_rows(
+    manifest: RunManifest, samples: Mapping[str, Sequence[Sample]], *, words: bool
+) -> tuple[RunRecord, list[str]]:
+    """The run without what is withheld, but with answers that are ``words``, and what was left out and why."""
+    scores = functools.partial(pooled_scores, threshold=judged_threshold(manifest.judge))
+    before, before_groups = scores(samples, manifest.groups)
     withheld = {task for task, facts in manifest.tasks.items() if is_withheld(facts.benchmark)}
     names = _numbered({sample.cluster for task in withheld for sample in samples[task]})
-    kept = {
-        task: _stripped_task(task, members, names) if task in withheld else members for task, members in samples.items()
-    }
-    tasks, groups = pooled_scores(kept, manifest.groups, threshold=threshold)
-    if (tasks, groups) != pooled_scores(samples, manifest.groups, threshold=threshold):
-        raise MedtasksError(f"{folder}: its scores would change without the rows; keep the directory private instead.")
-    return write_run(out, RunRecord(manifest=manifest, samples=kept, tasks=tasks, groups=groups))
+    kept: dict[str, Sequence[Sample]] = {}
+    left_out = []
+    for task, members in samples.items():
+        try:
+            stripped = _stripped_task(task, members, names, words=words) if task in withheld else members
+        except _NeedsRows as error:
+            left_out.append(str(error))
+            continue
+        if changed := _first_change(before[task], scores({task: stripped}, {})[0][task]):
+            left_out.append(f"{task}, because its {changed} would change without the texts of its rows")
+        else:
+            kept[task] = stripped
+    groups = {name: leaves for name, leaves in manifest.groups.items() if kept.keys() >= {*leaves}}
+    tasks, after_groups = scores(kept, groups) if kept else ({}, {})
+    for name in manifest.groups:
+        if name not in groups:
+            left_out.append(f"{name}, because one of its tasks is")
+        elif changed := _first_change(before_groups[name], after_groups[name]):
+            left_out.append(f"{name}, because its {changed} would change without the texts of its rows")
+            del groups[name]
+    facts = {task: one for task, one in manifest.tasks.items() if task in kept}
+    record = RunRecord(
+        manifest=manifest.model_copy(update={"tasks": facts, "groups": groups}),
+        samples=kept,
+        tasks=tasks,
+        groups={name: after_groups[name] for name in groups},
+    )
+    return record, left_out
+
+
+class _NeedsRows(MedtasksError):
+    """A task whose scores need the text of its rows."""
+
+
+def _first_change(before: Scores, after: Scores) -> str:
+    """The first metric that differs, if the scores do."""
+    changed = (name for name, score in before.metrics.items() if score != after.metrics.get(name))
+    return "" if before == after else next(changed, "breakdowns")
 
 
 def _numbered(clusters: set[str]) -> dict[str, str]:
@@ -122,21 +173,27 @@ def _fields(task: str, samples: Sequence[Sample]) -> frozenset[str]:
 def _refuse_text(task: str, field: str, value: Any) -> None:
     for text in texts_in(value):
         if len(text) > _LONGEST or " " in text.strip():
-            raise MedtasksError(
-                f"{task}: its scores depend on the field `{field}`, which is text ({text[:40]!r}); keep the "
-                "directory private instead."
-            )
+            raise _NeedsRows(f"{task}, because its scores depend on the field `{field}`, which is text ({text[:40]!r})")
 
 
-def _stripped_task(task: str, samples: Sequence[Sample], names: Mapping[str, str]) -> list[Sample]:
-    fields = _fields(task, samples)
+def _stripped_task(task: str, samples: Sequence[Sample], names: Mapping[str, str], *, words: bool) -> list[Sample]:
+    fields, options = _fields(task, samples), load_spec(task).benchmark.options
     confidences = kept_confidences(samples)
-    return [_stripped(sample, fields, names, one) for sample, one in zip(samples, confidences, strict=True)]
+    return [
+        _stripped(sample, fields, names, one, {*options, *(_words(sample) if words else ())})
+        for sample, one in zip(samples, confidences, strict=True)
+    ]
+
+
+def _words(sample: Sample) -> list[str]:
+    """The possible answers that the document names, if they are words and not sentences."""
+    return [one for one in sample.document.get("guesses", ()) if len(one) <= _LONGEST and " " not in one]
 
 
 def _stripped(
-    sample: Sample, fields: frozenset[str], names: Mapping[str, str], confidence: float | str | None
+    sample: Sample, fields: frozenset[str], names: Mapping[str, str], confidence: float | str | None, shown: set[str]
 ) -> Sample:
+    """The sample without its rows; of the gold answer and the extracted ones, those in ``shown`` are kept."""
     benchmark = load_spec(sample.task).benchmark
     own = sample.document.get("choices") or benchmark.options  # their number is the chance level
     return sample.model_copy(
@@ -144,12 +201,14 @@ def _stripped(
             "cluster": names[sample.cluster],
             "media": (),
             "prompt": "",
-            "target": sample.target if sample.target in benchmark.options else "",
+            "target": sample.target if sample.target in shown else "",
             "responses": (),
             "probabilities": (),
             "confidence": confidence,
-            "filtered": _option(sample.filtered, sample.status, benchmark),
-            "repeats": tuple(_repeat(one, benchmark) for one in sample.repeats),
+            "filtered": _option(sample.filtered, sample.status, shown),
+            "repeats": tuple(
+                one.model_copy(update={"filtered": _option(one.filtered, one.status, shown)}) for one in sample.repeats
+            ),
             "verdicts": {},
             "document": {
                 **({"choices": dict.fromkeys(own, "")} if len(own) != len(benchmark.options) else {}),
@@ -159,10 +218,6 @@ def _stripped(
     )
 
 
-def _repeat(repeat: Repeat, benchmark: Benchmark) -> Repeat:
-    return repeat.model_copy(update={"filtered": _option(repeat.filtered, repeat.status, benchmark)})
-
-
-def _option(filtered: str, status: str, benchmark: Benchmark) -> str:
+def _option(filtered: str, status: str, shown: set[str]) -> str:
     """An option's letter, or why there is none; open answers are removed."""
-    return filtered if filtered in benchmark.options or filtered == f"[{status}]" else ""
+    return filtered if filtered in shown or filtered == f"[{status}]" else ""

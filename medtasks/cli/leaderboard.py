@@ -147,4 +147,5 @@ def strip(
     """Copy a result directory without the rows that must not be shared; the scores do not change."""
     from medtasks.leaderboard.strip import strip_run
 
-    write(f"written: {strip_run(results, out)} (its scores are claimed: boards list them below those of responses)")
+    written = strip_run(results, out, write)
+    write(f"written: {written} (its scores are claimed: boards list them below those of responses)")

@@ -339,6 +339,22 @@ def test_a_run_of_one_rotation_can_be_stripped(tmp_path: Path) -> None:
     assert (folder / "scores.json").read_bytes() == (whole / "scores.json").read_bytes()
 
 
+def test_a_task_whose_scores_need_texts_is_left_out_and_named(tmp_path: Path) -> None:
+    run = make_run(NOISY, ["mi_cxr"])
+    told: list[str] = []
+    run.samples["mi_cxr_icr"][0].document["qtype"] = "a type in words"
+    tasks, groups = pooled_scores(run.samples, run.manifest.groups)
+    whole = write_run(tmp_path / "whole_medtasks", replace(run, tasks=tasks, groups=groups))
+    folder = strip_run(whole, tmp_path / "stripped_medtasks", told.append)
+    assert told[0] == (
+        "left out: mi_cxr_icr, because its scores depend on the field `qtype`, which is text ('a type in words')"
+    )
+    assert "left out: mi_cxr, because one of its tasks is" in told
+    kept = json.loads((folder / "scores.json").read_text(encoding="utf-8"))
+    assert {*kept["tasks"]} == {*run.manifest.tasks} - {"mi_cxr_icr"}
+    assert kept["tasks"] == {name: one.model_dump(mode="json") for name, one in tasks.items() if name in kept["tasks"]}
+
+
 def test_a_place_that_cannot_be_written_is_one_sentence(
     written: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

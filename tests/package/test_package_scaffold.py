@@ -122,6 +122,22 @@ def test_two_packages_work_as_generated_side_by_side(python: Any, tmp_path: Path
     assert built.returncode == 0, built.stderr
     assert all((tmp_path / "page" / f"benchmark-{name}.html").is_file() for name in TOP)
 
+    guess = ["policy=uniform,seed=1", "--tasks", "beta_streaming"]  # whose own score is made of the answers of rounds
+    done = python(*run[:5], *guess, "--output_path", str(tmp_path / "guessed"), **site)
+    assert done.returncode == 0, done.stderr[-2000:]
+    strip = [
+        "leaderboard",
+        "strip",
+        str(tmp_path / "guessed"),
+        "--out",
+        str(tmp_path / "stripped" / "20261124_medtasks"),
+    ]
+    stripped = python("-m", "medtasks", *strip, **site)
+    assert stripped.stdout.startswith("written:"), stripped.stdout + stripped.stderr
+    guessed = group_scores(tmp_path / "guessed", "beta_streaming")
+    assert guessed == group_scores(tmp_path / "stripped", "beta_streaming")
+    assert guessed["beta_streaming_on_time"] != 1.0
+
 
 HASHES = """
 import json
