@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from medtasks.filters import filter_class
 from medtasks.filters.option_letter import read_stages
+from medtasks.registry import get_filter
 from medtasks.spec import TaskSpec
 
 _MOST = 40
@@ -33,7 +33,7 @@ def segments(spec: TaskSpec, response: str, filtered: str, document: Mapping[str
     """``response``, with the part marked that became ``filtered``; unmarked if that cannot be told."""
 
     def read(text: str) -> str:
-        (found,) = filter_class(spec.filters[-1])().apply([[text]], [document])
+        (found,) = get_filter(spec.filters[-1]).kind().apply([[text]], [document])
         return found.strip() if isinstance(found, str) else ""
 
     try:

@@ -11,7 +11,7 @@ from typing import Any
 
 from medtasks.benchmarks.base import FAILED, Document
 from medtasks.errors import MedtasksError, first_line
-from medtasks.filters import filter_class
+from medtasks.registry import get_filter
 from medtasks.results.answers import PLAN, Answer, Plan, by_document, read_answers, read_plan
 from medtasks.results.find import unfinished_runs
 from medtasks.results.manifest import RunManifest, outcome_counts
@@ -187,7 +187,7 @@ class _Followed:
         text = str(sample.document.get("abstention", ""))
         key = (sample.task, text)
         if key not in self._abstentions:
-            kind = filter_class(load_spec(sample.task).filters[-1])
+            kind = get_filter(load_spec(sample.task).filters[-1]).kind
             (found,) = kind().apply([[text]], [sample.document])
             self._abstentions[key] = str(found)
         return self._abstentions[key]

@@ -26,15 +26,15 @@ arXiv 2607.01751 (equation 5) allows these three replies. The rules, the same fo
 
 from __future__ import annotations
 
-import json
 import re
 import unicodedata
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Literal, cast
 
 from medtasks.filters.base import ResponseFilter
-from medtasks.filters.plain_text import bounded, plain_text
-from medtasks.filters.reasoned_answer import reply_text
+from medtasks.filters.cues import Cues, Rank
+from medtasks.filters.plain_text import bounded, labelled, plain_text, reply_text
 
 State = Literal["no_alert", "uncertain", "alert"]
 AlertStatus = Literal["ok", "invalid", "empty"]
@@ -56,109 +56,18 @@ class AlertResponse:
         return f"{self.state}: {self.reason}" if self.reason else self.state
 
 
-_STATE = r"(?P<state>no[\s_‐–-]{0,3}alerts?|uncertain|alert)(?![^\W_]|_)"
-_TAIL_WORDS = (
-    r"(?:\s{1,3}(?:is|are|be|should|needs?|needed|required|necessary|warranted|indicated|triggered|raised|issued|yet"
-    r"|now|currently|at\s{1,3}(?:this|the)(?:\s{1,3}(?:current|present))?\s{1,3}(?:time|moment|point|stage)|so\s{1,3}far"
-    r"|for\s{1,3}(?:now|this\s{1,3}(?:round|window|clip))|to\s{1,3}be)(?![^\W_])){0,6}"
-)
-_STANDS = re.compile(
-    rf"{_STATE}[\"'”’)\]}}>]{{0,4}}{_TAIL_WORDS}[\"'”’)\]}}>]{{0,4}}(?:(?P<end>[^\w?/|]*$)"
-    r"|\s{0,4}(?P<sign>(?=(?P=state)(?![^\W_]))|[:=]|[.,;!|/–—→]|->|=>|-\s|(?<=\s)-|(?=[(\[]|(?:because|since|due\s{1,3}to)\b)))",
-    re.IGNORECASE,
-)
-_DECORATION = (
-    r"[^\w\n]{0,16}(?:(?:round|frame|time|step|t|at)?[ \t#=:]{0,3}\d[\d.:]{0,11}[ \t]?(?:s|sec|seconds)?[ \t]{0,2}"
-    r"[.:)\]–—-][^\w\n]{0,8})?"
-)
-_FINAL = r"(?P<final>final[ \t_-]{1,3})?"
-_SURE = (
-    r"(?:answer|response|reply|output|decision|verdict|correction|alert[ _-](?:state|status|decision|level)"
-    r"|回答|答案|输出)"
-)
-_LOOSE = r"(?:state|status|conclusion|assessment|prediction|result|classification|judge?ment|action)"
-_CLOSE = r"[\"')\]]{0,3}[ \t]{0,4}"
-_SAYS = (
-    rf"(?:(?:{_SURE}|state){_CLOSE}(?:is|should be|would be|remains)\b[ \t]{{0,4}}[:=]?"
-    rf"|(?:{_SURE}|{_LOOSE}){_CLOSE}(?:[:=|]|->|→|[-–—][ \t]))"
-)
-_LABEL = re.compile(
-    rf"(?:(?:so|thus|therefore|hence|the|my|our|current|correct|proactive|overall|monitoring)[ \t,]{{1,3}}){{0,4}}"
-    rf"(?:{_FINAL}(?:(?:current|corrected|revised|updated)[ \t]{{1,3}})?{_SAYS}|(?:wait|actually|sorry|no)[ \t]?,"
-    r"|(?P<finally>final(?:ly)?)[ \t]{0,3}[:,])[^\w\n]{0,12}",
-    re.IGNORECASE,
-)
-_LABEL_ALONE = re.compile(
-    rf"[^\w\n]{{0,12}}(?:(?:the|my|current)[ \t]{{1,3}})?{_FINAL}(?:{_SURE}|{_LOOSE})[^\w\n]{{0,8}}", re.IGNORECASE
-)
-_LABEL_WITHIN = re.compile(  # fewer words than at the start of a line: a reason may describe a patient's state
-    rf"(?<![^\W_])(?:(?P<final>final[ \t_-]{{1,3}})(?:{_SURE}|{_LOOSE}){_CLOSE}(?:[:=]|->|→|is\b:?)"
-    rf"|answer{_CLOSE}(?:[:=]|is\b:?)|(?:my|the)[ \t]{{1,3}}response{_CLOSE}is\b:?"
-    rf"|(?:response|output|decision|respond(?:[ \t]{{1,3}}with)?){_CLOSE}[:=]"
-    r"|(?:so|thus|therefore|hence|因此|所以|故)[ \t]{0,2}[:,]"
-    r"|I(?:['’](?:d|ll)|[ \t]{1,3}(?:would|will|must|should|can))?[ \t]{1,3}"
-    r"(?:respond|reply|answer|report|say|output|choose|select|go)(?:[ \t]{1,3}with)?(?=[ \t])"
-    r"|I(?:['’]m|[ \t]{1,3}am)(?=[ \t]{1,3}uncertain))"
-    rf"[^\w\n]{{0,12}}(?={_STATE})",
-    re.IGNORECASE,
-)
-_DECORATED = re.compile(_DECORATION, re.IGNORECASE)
-_SENTENCE_ENDS = re.compile(r"(?<=[.!?。！？])\s+|\n")
-
-_FENCE = re.compile(r"^[ \t]{0,4}(?:```|~~~)[a-z]{0,12}[ \t]{0,4}$", re.IGNORECASE | re.MULTILINE)
-_OBJECT = re.compile(r"\{[^{}]{1,8000}\}")
-_TAG = re.compile(r"<(?P<close>/)?(?P<name>state|status|decision|response|output|alert|reason)>", re.IGNORECASE)
-_STATE_KEYS = ("final_answer", "answer", "response", "state", "status", "alert_state", "decision", "output", "alert")
-_REASON_KEYS = ("reason", "alert_reason", "explanation", "rationale", "justification", "message")
-
-_REASON_LABEL = re.compile(
-    r"(?:[\W_]{0,8}(?:(?:reason(?:ing)?|explanation|rationale)\b[\"']?\s{0,3}[:=–—-]"
-    r"|(?:because(?:\s{1,3}of)?|due\s{1,3}to|since)\b))+",
-    re.IGNORECASE,
-)
-_REASON_LINE = re.compile(
-    r"^[^\w\n]{0,12}(?:reason|explanation|rationale)[\"']?[ \t]{0,3}[:=](?P<reason>[^\n]*)",
-    re.IGNORECASE | re.MULTILINE,
-)
-_NOTHING = re.compile(
-    r"(?:no|none|false|n/a|nil|null|nothing|off|not\s{1,3}(?:needed|required|warranted))"
-    r"(?:[\"'”]?$|[.,;:!(–—]|\s-|\s{1,3}(?:reason|explanation|rationale)\b)",
-    re.IGNORECASE,
-)
-_YES = re.compile(r"(?:yes|true|on)[.!]?", re.IGNORECASE)
+_CUES = Cues("alerts")
 _EDGES = " \t\"'“”‘’`{}:;,=–—-|>→#!"
-_SKIPPED = (_REASON_LABEL, _LABEL_WITHIN, re.compile(rf"[{re.escape(_EDGES)}]+"))
 _MARKUP = str.maketrans("", "", "<>|_#◁▷*`$\\~")
 
-_PLACEHOLDER = re.compile(
-    r"alert[\"'`*]{0,3}[ ]?:[ ]?[\"'`*]{0,3}[<\[{](?:(?:your|the|a|brief|short)[ _])*"
-    r"(?:answer|reason|description|explanation|text|finding)s?[>\]}]",
-    re.IGNORECASE,
-)
-_LISTED = re.compile(  # the three states offered side by side, as in the instruction
-    r"(?:(?:no[ _-]?alert|uncertain|alert(?:[ ]?:[^/|,\n]{0,40})?)[\s\"'`*.]{0,4}(?:[/|,]|\bor\b)"
-    r"[\s\"'`*]{0,4}(?:or\s)?){2}(?:no[ _-]?alert|uncertain|alert)(?![^\W_])",
-    re.IGNORECASE,
-)
-_RETRACTS = re.compile(
-    r"(?<!\w)(?:correction|wait|actually|scratch that|on (?:second thoughts?|reflection)|my mistake"
-    r"|let me (?:correct|revise)|I (?:was wrong|misread)|sorry)(?!\w)|更正|不对",
-    re.IGNORECASE,
-)
-_CHINESE = (
-    (re.compile("(?:无需?|没有|不需要?)(?:发出)?(?:警报|警示|告警|报警)"), "no_alert"),
-    (re.compile("不确定"), "uncertain"),
-    (re.compile("警报|告警"), "alert"),
-)
 
-_BARE, _LABELLED, _SAID_FINAL = 0, 1, 2
+@dataclass
+class _Statement:
+    """A line that states something, with the text behind it up to the next such line."""
 
-
-@dataclass(frozen=True)
-class _Selection:
     states: frozenset[State]
-    rank: int
-    tail: str
+    rank: Rank
+    tail: list[str] = field(default_factory=list)
     label: bool = False  # "Alert:" with nothing after it: a state on the next line replaces it
 
 
@@ -175,27 +84,17 @@ def parse_alert(text: str) -> AlertResponse:
         return AlertResponse(None, "", cast("AlertStatus", reply[1:-1]))
     if reply.startswith("alert: ") and _reason(reply[7:]) == reply[7:]:
         return _settled(reply[7:])
-    plain = plain_text(_FENCE.sub("", _TAG.sub(_as_label, _OBJECT.sub(_as_lines, reply))))
+    plain = plain_text(_CUES["other_field"].sub("", _CUES["fence"].sub("", labelled(reply))))
     if not plain:
         return AlertResponse(None, "", "empty")
-    selections = _selections(plain.split("\n")) or _selections(_SENTENCE_ENDS.split(plain))
-    states = _deciding(selections)
+    found = _statements(plain.split("\n")) or _statements(_CUES["sentence_ends"].split(plain))
+    states = _deciding(found)
     if states != {"alert"}:
         return _only(states)
-    tails = [_reason(selection.tail) for selection in selections if selection.states == states]
-    stated = [_reason(match["reason"]) for match in _REASON_LINE.finditer(plain)]
-    reasons = [reason for reason in [*stated, *tails] if reason]
-    return _settled(tails[-1] or (reasons[-1] if reasons else ""))
-
-
-def _without_instruction(reply: str) -> str:
-    """``reply`` without the lines that repeat the instruction's format; *[invalid]* if nothing else is left."""
-    for pattern, state in _CHINESE:
-        reply = pattern.sub(state, reply)
-    if not (_PLACEHOLDER.search(reply) or _LISTED.search(reply)):
-        return reply
-    lines = [line for line in reply.split("\n") if not (_PLACEHOLDER.search(line) or _LISTED.search(line))]
-    return "\n".join(lines).strip() or "[invalid]"
+    stated = [_reason(line["reason"]) for line in _CUES["reason_line"].finditer(plain)]
+    tails = [_reason("\n".join(statement.tail)) for statement in found if statement.states == states]
+    reasons = [reason for reason in [*stated, *tails] if reason and not _CUES["only_yes"].fullmatch(reason)]
+    return _settled(reasons[-1] if reasons else "")
 
 
 def alert_status(filtered: str) -> AlertStatus:
@@ -206,96 +105,76 @@ def alert_status(filtered: str) -> AlertStatus:
 class AlertStateFilter(ResponseFilter):
     """Raw responses become states or ``[status]`` markers."""
 
-    version = "4"
+    version = "5"
     status = staticmethod(alert_status)
     read = staticmethod(lambda text: parse_alert(text).filtered)
 
 
-def _as_lines(match: re.Match[str]) -> str:
-    """A JSON object as lines, its state first; any other object as it is."""
-    try:
-        loaded = json.loads(match[0], strict=False)
-    except (ValueError, RecursionError):
-        return match[0]
-    fields = {str(key).strip().casefold().replace(" ", "_"): value for key, value in loaded.items()}
-    states = [line for key in _STATE_KEYS for line in _state_lines(key, fields.get(key))]
-    reasons = [f"reason: {fields[key]}" for key in _REASON_KEYS if isinstance(fields.get(key), str)]
-    return "\n" + "\n".join(states + reasons) + "\n" if states else match[0]
+def _without_instruction(reply: str) -> str:
+    """``reply`` without the lines that repeat the instruction's format; *[invalid]* if nothing else is left."""
+    for state in ("no_alert", "uncertain", "alert"):  # in Chinese
+        reply = _CUES[state].sub(state, reply)
+    if not _CUES["echo"].search(reply):
+        return reply
+    return "\n".join(line for line in reply.split("\n") if not _CUES["echo"].search(line)).strip() or "[invalid]"
 
 
-def _state_lines(key: str, value: object) -> list[str]:
-    if key == "alert" and isinstance(value, bool):
-        return ["state: alert" if value else "state: no_alert"]
-    if isinstance(value, str) and (key == "alert" or _STANDS.match(value.strip())):
-        return [f"{key}: {value}"]
-    return []
-
-
-def _as_label(match: re.Match[str]) -> str:
-    return "\n" if match["close"] else f"\n{match['name']}: "
-
-
-def _selections(lines: list[str]) -> list[_Selection]:
-    """The states that stand, in order; lines without one belong to the tail of the state before them."""
-    selections: list[_Selection] = []
-    tails: list[list[str]] = []
-    above: int | None = None
+def _statements(lines: Sequence[str]) -> list[_Statement]:
+    """The statements of the lines, in order; a line without one belongs to the tail of the statement before it."""
+    found: list[_Statement] = []
+    above = Rank.LABEL
     for line in lines:
-        found = _in_line(line, above)
-        if found is not None:
-            if selections and selections[-1].label and not "".join(tails[-1]).strip():
-                selections.pop()
-                tails.pop()
-            selections.append(found)
-            tails.append([found.tail])
-        elif tails:
-            tails[-1].append(line)
+        statement = _in_line(line, above)
+        if statement is None:
+            if found:
+                found[-1].tail.append(line)
+        else:
+            if found and found[-1].label and not "".join(found[-1].tail).strip():
+                found.pop()
+            found.append(statement)
         if line.strip():
-            alone = _LABEL_ALONE.fullmatch(line)
-            above = None if alone is None else _SAID_FINAL if alone["final"] else _LABELLED
-    return [
-        _Selection(selection.states, selection.rank, "\n".join(tail))
-        for selection, tail in zip(selections, tails, strict=True)
-    ]
+            label = _CUES["label_alone"].fullmatch(line)
+            above = _rank(label) if label else Rank.LABEL
+    return found
 
 
-def _in_line(line: str, above: int | None) -> _Selection | None:
-    decorated = _DECORATED.match(line)
-    start = decorated.end() if decorated else 0
-    label = _LABEL.match(line, start)
-    if label:
-        stands = _standing(line, label.end(), _SAID_FINAL if label["final"] or label["finally"] else _LABELLED)
-    else:
-        stands = _standing(line, start, _BARE if above is None else above)
+def _in_line(line: str, above: Rank) -> _Statement | None:
+    """What a line states: at its start, below a label (of the rank ``above``), or after one within the line."""
+    bullet = _CUES["bullet"].match(line)
+    start = bullet.end() if bullet else 0
+    label = _CUES["label"].match(line, start)
+    first = _standing(line, label.end(), _rank(label)) if label else _standing(line, start, above)
     within = _within(line)
-    if stands is None or (within is not None and within.states != stands.states):
-        return within
-    return stands
+    return within if first is None or (within is not None and within.states != first.states) else first
 
 
-def _within(line: str) -> _Selection | None:
+def _within(line: str) -> _Statement | None:
     """The last state on the line after a label."""
     last = None
-    for label in _LABEL_WITHIN.finditer(line):
-        last = _standing(line, label.end(), _SAID_FINAL if label["final"] else _LABELLED) or last
+    for label in _CUES["label_within"].finditer(line):
+        last = _standing(line, label.end(), _rank(label)) or last
     return last
 
 
-def _standing(line: str, start: int, rank: int) -> _Selection | None:
+def _rank(label: re.Match[str]) -> Rank:
+    groups = label.groupdict()
+    return Rank.FINAL if groups["final"] or groups.get("finally") else Rank.ANSWER
+
+
+def _standing(line: str, start: int, rank: Rank) -> _Statement | None:
     """The state that begins at ``start``, with a second one that follows it at once (a hedge)."""
-    match = _STANDS.match(line, start)
+    match = _CUES["stands"].match(line, start)
     if match is None:
         return None
     state, tail = _state_named(match["state"]), line[match.end() :]
-    if state == "alert" and match["sign"] in (":", "=") and _NOTHING.match(tail.strip(_EDGES)):
-        return _Selection(frozenset(("no_alert",)), rank, tail)
-    after = _STANDS.match(tail, len(tail) - len(tail.lstrip(" \t\"'([|/:;,–—->")))
+    is_label = state == "alert" and match["sign"] in (":", "=")  # rule 10
+    if is_label and _CUES["nothing"].match(tail.strip(_EDGES)):
+        return _Statement(frozenset(("no_alert",)), rank, [tail])
+    after = _CUES["stands"].match(tail, len(tail) - len(tail.lstrip(" \t\"'([|/:;,–—->")))
     if after is None:
-        return _Selection(frozenset((state,)), rank, tail, label=state == "alert" and ":" in match[0])
+        return _Statement(frozenset((state,)), rank, [tail], label=state == "alert" and ":" in match[0])
     second = _state_named(after["state"])
-    if state == second or (state == "alert" and match["sign"] in (":", "=")):  # rule 9
-        return _Selection(frozenset((second,)), rank, tail[after.end() :])
-    return _Selection(frozenset((state, second)), rank, tail)
+    return _Statement(frozenset((second,) if is_label else (state, second)), rank, [tail[after.end() :]])
 
 
 def _state_named(written: str) -> State:
@@ -303,36 +182,34 @@ def _state_named(written: str) -> State:
     return "no_alert" if lowered.startswith("no") else "uncertain" if lowered == "uncertain" else "alert"
 
 
-def _deciding(selections: list[_Selection]) -> frozenset[State]:
-    if not selections:
-        return frozenset()
-    last = selections[-1]
-    if any(_RETRACTS.search(selection.tail) for selection in selections[:-1]):
-        return last.states
-    if all(selection.rank < last.rank for selection in selections if selection.states != last.states):
-        return last.states
-    return frozenset[State]().union(*(selection.states for selection in selections))
+def _deciding(found: Sequence[_Statement]) -> frozenset[State]:
+    """The states of the last statement, if earlier ones are taken back or of lower rank; else those of all."""
+    last = found[-1:]
+    outranked = all(one.rank < last[0].rank for one in found if one.states != last[0].states)
+    taken_back = any(_CUES["taken_back"].search("\n".join(one.tail)) for one in found[:-1])
+    return frozenset[State]().union(*(one.states for one in (last if outranked or taken_back else found)))
 
 
 def _settled(reason: str) -> AlertResponse:
-    """An alert with this tidied reason, unless the reason itself states another state (rules 4 and 9)."""
+    """An alert with this tidied reason, unless the reason itself states another state (rules 4 and 10)."""
     within = _within(reason)
     if within is not None and within.states != {"alert"}:
         return _only(within.states)
     position = 0
     while True:
-        stands = _STANDS.match(reason, position)
+        stands = _CUES["stands"].match(reason, position)
         if stands and _state_named(stands["state"]) != "alert":
             return _only(frozenset((_state_named(stands["state"]),)))
-        step = stands or next(filter(None, (skip.match(reason, position) for skip in _SKIPPED)), None)
+        skipped = (_CUES[name].match(reason, position) for name in ("reason", "label_within", "edges"))
+        step = stands or next(filter(None, skipped), None)
         if step is None or step.end() == position:
             break
         position = step.end()
-    if _NOTHING.match(reason, position):
+    if _CUES["nothing"].match(reason, position):
         return _only(frozenset(("no_alert",)))
-    again = _LABEL_WITHIN.search(reason, position) if within else None
+    again = _CUES["label_within"].search(reason, position) if within else None
     reason = _reason(reason[position : again.start() if again else len(reason)])
-    return AlertResponse("alert", "" if _YES.fullmatch(reason) else reason, "ok")
+    return AlertResponse("alert", "" if _CUES["only_yes"].fullmatch(reason) else reason, "ok")
 
 
 def _only(states: frozenset[State]) -> AlertResponse:
@@ -354,6 +231,6 @@ def _reason(tail: str) -> str:
 
 def _tidied(text: str) -> str:
     line = " ".join(unicodedata.normalize("NFKC", plain_text(text)).split()).strip(_EDGES)
-    label = _REASON_LABEL.match(line)
+    label = _CUES["reason"].match(line)
     line = (line[label.end() :] if label else line).strip(_EDGES)
     return line[1:-1].strip(_EDGES) if line.startswith("(") and line.find(")") == len(line) - 1 else line

@@ -19,14 +19,12 @@ still an abstention if that is its answer. The rules:
 
 from __future__ import annotations
 
-import re
 from typing import Literal
 
 from medtasks.filters.answer_text import answer_text
 from medtasks.filters.base import ResponseFilter
-from medtasks.filters.cues import abstentions
-from medtasks.filters.plain_text import bounded, plain_text
-from medtasks.filters.reasoned_answer import reply_text
+from medtasks.filters.cues import Cues
+from medtasks.filters.plain_text import bounded, plain_text, reply_text
 
 UNANSWERABLE = "unanswerable"
 """How every abstention is written after filtering."""
@@ -34,41 +32,7 @@ UNANSWERABLE = "unanswerable"
 AnswerabilityStatus = Literal["ok", "unanswerable", "empty"]
 
 _EMPTY = "[empty]"
-_LABELS_AGAIN = re.compile(r"(?:(?:\*\*)?(?:final\s{1,20})?answer\s{0,20}[:：](?:\*\*)?\s*)+", re.IGNORECASE)
-_LABEL = re.compile(
-    r"^[^\w\n]{0,12}(?:(?:so|thus|therefore|hence|the|my|correct|final)[ ,_]{1,3}){0,4}"
-    r"(?:answer|response|respond|reply|output|status|assistant)[\"')\]]{0,3}[ \t]{0,4}(?:[:=]|[-–—][ \t]|is\b:?|$)",
-    re.IGNORECASE | re.MULTILINE,
-)
-_WORD = (
-    r"un[ ‐‑-]?answerable(?![^\W_])[\"')\]}>]{0,4}[ \t]{0,4}(?![ \t,;.]{0,3}(?:but|however|although|though|or|yet)\b)"
-    r"(?:[^\w?|/]*$|[.,:;!(\n–—。，；]|->|→|-[ \t]|\b(?:because|since|as|due\s+to|for\s+now|at\s+(?:this|the)|given"
-    r"|based|until|unless|without|with|(?:from|in|within|by|using)\s{1,3}(?:the|this|these))\b)"
-)
-_OPEN = r"[\"'(\[{]{0,3}"
-_ABSTAINS = re.compile(
-    r"[\W_]{0,20}(?:(?:based\s+on|from|given|according\s+to)\s[^,.\n]{2,60},\s{0,3})?"
-    rf"(?:option\s{{1,3}})?(?:[A-Z\d]{{1,2}}[)\].:]{{1,2}}\s{{0,3}})?{_OPEN}{_WORD}",
-    re.IGNORECASE,
-)
-_SAYS = re.compile(
-    r"(?:\b(?:question|query|answer|response|reply|output|status|it|this|that)\s{1,3}"
-    r"(?:is|remains|stays|(?:must|should|has\s{1,3}to|is\s{1,3}to|(?<=answer\s)would|(?<=response\s)would)\s{1,3}be)"
-    r"(?:\s{1,3}(?:therefore|thus|then|currently|simply|still|considered|deemed|marked\s{1,3}as|regarded\s{1,3}as)){0,2}"
-    r"|\bI(?:['’](?:d|ll)|\s{1,3}(?:would|will|must|should|have\s{1,3}to)){0,2}\s{1,3}"
-    r"(?:answer|respond|reply|say|conclude|go|choose|select)(?:\s{1,3}(?:with|that\s{1,3}it\s{1,3}is))?"
-    r"|\b(?:therefore|thus|hence|so|response|answer|output|reply)|(?:因此|所以|故)?(?:回答|答案|输出)(?:是|为)?)"
-    rf"\s{{0,3}}[:=,]?\s{{0,3}}{_OPEN}(?P<word>{_WORD})",
-    re.IGNORECASE,
-)
-_SENTENCE_ENDS = re.compile(r"(?<=[.!?])\s+|(?<=[。！？；;])|\n")
-_DOUBTED = re.compile(
-    r"\b(?:if|whether|where|when|unless|not|never|neither|hardly|previous|earlier|first|initially)\b|n['’]t\b",
-    re.IGNORECASE,
-)
-_SORRY = re.compile(r"\A[^\w\n]{0,8}(?:I['’]m |I am )?sorry,? but\b", re.IGNORECASE)
-_CONDITION = re.compile(r"\bif\b", re.IGNORECASE)
-_CLAUSE_ENDS = re.compile(r"[,:]|\b(?:so|therefore|thus|hence|and)\b|，")
+_CUES = Cues("abstentions")
 
 
 def answer_or_unanswerable(text: str) -> str:
@@ -95,47 +59,47 @@ def answerability_status(filtered: str) -> AnswerabilityStatus:
 class AnswerabilityFilter(ResponseFilter):
     """Raw responses become answers, ``unanswerable`` or ``[empty]``."""
 
-    version = "5"
+    version = "6"
     status = staticmethod(answerability_status)
     read = staticmethod(answer_or_unanswerable)
 
 
 def _answer(text: str) -> str:
     """``text`` without thinking and leading labels; removing a label may uncover either again."""
-    while (answer := _without_label(text)) != text:
+    while True:
+        answer = answer_text(reply_text(text))
+        again = _CUES["labels_again"].match(answer)
+        answer = answer[again.end() :].strip() if again else answer
+        if answer == text:
+            return answer
         text = answer
-    return answer
-
-
-def _without_label(text: str) -> str:
-    answer = answer_text(reply_text(text))
-    again = _LABELS_AGAIN.match(answer)
-    return answer[again.end() :].strip() if again else answer
 
 
 def _abstains(plain: str) -> bool:
-    start = 0
-    for label in _LABEL.finditer(plain):
-        if any(character.isalnum() for character in plain[label.end() : label.end() + 40]):
-            start = label.end()
-    if _ABSTAINS.match(plain, start):
+    labels = [label.end() for label in _CUES["label"].finditer(plain)]
+    stated = [end for end in labels if any(map(str.isalnum, plain[end : end + 40]))]
+    start = stated[-1] if stated else 0
+    if _CUES["abstains"].match(plain, start):
         return True
-    return _declines(plain[start:].strip()) or any(map(_concludes, _SENTENCE_ENDS.split(plain[start:])))
+    answer = plain[start:].strip()
+    return declines(answer) or any(map(_concludes, _CUES["sentence_ends"].split(answer)))
 
 
-def _declines(reply: str) -> bool:
+def declines(reply: str) -> bool:
     """Whether a short reply says only that the question cannot be answered."""
-    if len(reply) > 400 or "?" in reply:
+    if len(reply) > 400 or "?" in reply or not _CUES["declines"].match(reply):
         return False
-    says, answers = abstentions()
-    declined = says.match(reply)
-    return declined is not None and answers.search(_SORRY.sub("", reply)) is None
+    return _CUES["answers"].search(_CUES["sorry"].sub("", reply)) is None
 
 
 def _concludes(sentence: str) -> bool:
-    if _ABSTAINS.fullmatch(sentence.strip()):
+    """Whether the sentence calls the question or the answer unanswerable, neither asked nor doubted."""
+    if _CUES["abstains"].fullmatch(sentence.strip()):
         return True
-    statement = _SAYS.search(sentence)
-    if statement is None or "?" in sentence[statement.end() :] or _CONDITION.search(sentence[: statement.start()]):
+    statement = _CUES["concludes"].search(sentence)
+    if statement is None or "?" in sentence[statement.end() :]:
         return False
-    return _DOUBTED.search(_CLAUSE_ENDS.split(sentence[: statement.start("word")])[-1]) is None
+    before = sentence[: statement.start("word")]
+    if _CUES["condition"].search(before, 0, statement.start()):
+        return False
+    return _CUES["doubts"].search(_CUES["clause_ends"].split(before)[-1]) is None

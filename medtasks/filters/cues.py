@@ -1,10 +1,10 @@
-r"""Words and patterns of claims, denials and corrections, in the languages that a response is written in.
+r"""Words and patterns of claims, denials, corrections and other cues: data in ``words/``, compiled when first used.
 
-Both are data: a table of words for each language in ``words/``, and the patterns of all languages in
-``words/patterns.yaml``, where each claim has its rank. A pattern is compiled with the words of English and of each
-language whose ``signs`` the response contains. Abbreviations: ``{name}`` is a part or a list of words, a blank is white
-space, ``~`` optional white space, ``§`` the letter, ``¶`` any letter, ``¬`` a denied one, ``°`` the option's text
-behind its letter. All repetitions are bounded: reading takes linear time.
+A file with a two-letter name is a table of words of one language; any other has patterns for one kind of answer. A
+pattern of ``letters`` is compiled with the words of English and of each language whose ``signs`` the response contains.
+Abbreviations: ``{name}`` is a part, another pattern or a list of words, a blank is white space, ``~`` optional white
+space, ``§`` the letter, ``¶`` any letter, ``¬`` a denied one, ``°`` the option's text behind its letter. A list is an
+alternative. All repetitions are bounded: reading takes linear time.
 """
 
 from __future__ import annotations
@@ -62,73 +62,67 @@ class Cue:
     loose: bool
 
 
-class Vocabulary:
-    """The words of some languages, and every pattern with these words."""
+class Cues:
+    """The patterns of a file in ``words/`` with the words of some languages, each compiled when first used."""
 
-    def __init__(self, languages: tuple[str, ...]) -> None:
-        self.languages = languages
-        self._made: dict[str, re.Pattern[str]] = {}
-
-    def words(self, name: str) -> str:
-        """A regular expression of the words called ``name``; it matches nothing if no language has any."""
-        entries = []
-        for language in self.languages:
-            table = _tables()[language]
-            if found := table["words"].get(name):
-                edge = table["boundary"]
-                before, after = (f"(?<!{edge})", f"(?!{edge})") if edge else ("", "")
-                entries.append(f"{before}(?:{'|'.join(found)}){after}")
-        return f"(?:{'|'.join(entries)})" if entries else "(?!)"
-
-    def compiled(self, pattern: str) -> re.Pattern[str]:
-        """The regular expression that ``pattern`` abbreviates."""
-        while (
-            spelt := _NAME.sub(lambda part: _grammar()["parts"].get(part[1]) or self.words(part[1]), pattern)
-        ) != pattern:
-            pattern = spelt
-        for sign, meaning in (
-            (" ", r"\s{1,4}"),
-            ("~", r"\s{0,4}"),
-            ("§", f"(?P<letter>{MARK})"),
-            ("¶", MARK),
-            ("¬", DENIED),
-            ("°", OWN),
-        ):
-            pattern = pattern.replace(sign, meaning)
-        return re.compile(pattern, re.IGNORECASE | re.MULTILINE)
+    def __init__(self, name: str, languages: tuple[str, ...] = ()) -> None:
+        self._name, self._languages = name, languages
+        self._compiled: dict[str, re.Pattern[str]] = {}
 
     def __getitem__(self, name: str) -> re.Pattern[str]:
-        if name not in self._made:
-            self._made[name] = self.compiled(_grammar()["patterns"][name])
-        return self._made[name]
+        if name not in self._compiled:
+            self._compiled[name] = self._compile(_table(self._name)["patterns"][name])
+        return self._compiled[name]
 
     @cached_property
     def claims(self) -> tuple[Cue, ...]:
         """Every pattern of a claim."""
-        claims: list[tuple[str, str]] = _grammar()["claims"]
-        return tuple(Cue(self.compiled(cue), Rank[rank.upper()], cue.endswith("{end}")) for rank, cue in claims)
+        claims: list[tuple[str, str]] = _table(self._name)["claims"]
+        return tuple(Cue(self._compile(cue), Rank[rank.upper()], cue.endswith("{end}")) for rank, cue in claims)
+
+    def _compile(self, pattern: str | list[str]) -> re.Pattern[str]:
+        """The regular expression that ``pattern`` abbreviates."""
+        spelt = _alternatives(pattern)
+        while (longer := _NAME.sub(lambda part: self.part(part[1]), spelt)) != spelt:
+            spelt = longer
+        for sign, meaning in _SIGNS.items():
+            spelt = spelt.replace(sign, meaning)
+        return re.compile(spelt, re.IGNORECASE | re.MULTILINE)
+
+    def part(self, name: str) -> str:
+        """A part of patterns, or the words called ``name``; it matches nothing if no language has any."""
+        if part := _table(self._name).get("parts", {}).get(name):
+            return _alternatives(part)
+        entries = []
+        for language in self._languages:
+            table = _table(language)
+            if words := table["words"].get(name):
+                edge = table["boundary"]
+                before, after = (f"(?<!{edge})", f"(?!{edge})") if edge else ("", "")
+                entries.append(before + _alternatives(words) + after)
+        return _alternatives(entries or ["(?!)"])
 
 
-_FOLDER = files(__package__) / "words"
+_SIGNS = {" ": r"\s{1,4}", "~": r"\s{0,4}", "§": f"(?P<letter>{MARK})", "¶": MARK, "¬": DENIED, "°": OWN}
 _NAME = re.compile(r"\{([A-Za-z]\w*)\}")
 
 
+def _alternatives(pattern: str | list[str]) -> str:
+    return pattern if isinstance(pattern, str) else f"(?:{'|'.join(pattern)})"
+
+
+@cache
 def _table(name: str) -> dict[str, Any]:
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # 20 times as fast
-    table: dict[str, Any] = yaml.load((_FOLDER / f"{name}.yaml").read_text(encoding="utf-8"), loader)
+    text = files(__package__).joinpath(f"words/{name}.yaml").read_text(encoding="utf-8")
+    table: dict[str, Any] = yaml.load(text, loader)
     return table
 
 
 @cache
-def _tables() -> dict[str, dict[str, Any]]:
-    languages = sorted(one.name.removesuffix(".yaml") for one in _FOLDER.iterdir() if one.name.endswith(".yaml"))
-    return {name: _table(name) for name in languages if name not in ("names", "abstentions", "patterns")}
-
-
-@cache
-def _grammar() -> dict[str, Any]:
-    """Parts, claims and other patterns (``words/patterns.yaml``)."""
-    return _table("patterns")
+def _languages() -> dict[str, dict[str, Any]]:
+    tables = [file.name.removesuffix(".yaml") for file in files(__package__).joinpath("words").iterdir()]
+    return {name: _table(name) for name in sorted(tables) if len(name) == 2}
 
 
 @cache
@@ -138,27 +132,17 @@ def names() -> dict[str, str]:
 
 
 @cache
-def abstentions() -> tuple[re.Pattern[str], re.Pattern[str]]:
-    """How replies begin that say a question cannot be answered, and the words by which they answer it nevertheless."""
-    says, answers = ("|".join(_table("abstentions")[name]).replace(" ", r"\s{1,4}") for name in ("says", "answers"))
-    says, answers = says.replace(r"\s{1,4}?", r"\s{0,4}"), rf"(?<!\w)(?:{answers})(?!\w)"
-    return re.compile(rf"[^\w\n]{{0,8}}(?:(?:I['’]m |I am )?sorry,?(?: but)? )?(?:{says})", re.IGNORECASE), re.compile(
-        answers, re.IGNORECASE
-    )
+def _letters(languages: tuple[str, ...]) -> Cues:
+    return Cues("letters", languages)
 
 
-@cache
-def _vocabulary(languages: tuple[str, ...]) -> Vocabulary:
-    return Vocabulary(languages)
-
-
-def vocabulary_of(text: str) -> Vocabulary:
-    """The words of the languages that ``text`` may be written in, by their ``signs``; English always is one.
+def cues_of(text: str) -> Cues:
+    """The cues of the languages that ``text`` may be written in, by their ``signs``; English always is one.
 
     Of the others in Latin letters, whose words are easily confused, it is the one with the most signs.
     """
     folded = text.casefold()
-    counts = {name: sum(sign in folded for sign in one["signs"]) for name, one in _tables().items()}
-    latin = {name: counts[name] for name, one in _tables().items() if one.get("script") == "Latin"}
+    counts = {name: sum(sign in folded for sign in table["signs"]) for name, table in _languages().items()}
+    latin = {name: counts[name] for name, table in _languages().items() if table.get("script") == "Latin"}
     most = max(latin.values())
-    return _vocabulary(tuple(name for name, count in counts.items() if count and latin.get(name, most) == most))
+    return _letters(tuple(name for name, count in counts.items() if count and latin.get(name, most) == most))

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 
-from medtasks.filters.cues import DENIED, MARK, OWN, Vocabulary, names, vocabulary_of
+from medtasks.filters.cues import DENIED, MARK, OWN, Cues, cues_of, names
 from medtasks.filters.option_text import TEXTS, mark_texts
 
 _OPEN = r"[(\[{<\"'“‘«]{0,3}"
@@ -67,7 +67,7 @@ def _names() -> tuple[re.Pattern[str], re.Pattern[str]]:
 
 
 @cache
-def _mentioned(vocabulary: Vocabulary) -> re.Pattern[str]:
+def _mentioned(vocabulary: Cues) -> re.Pattern[str]:
     """One or several joined letters, with the noun before them and the brackets around them."""
     no_noun = rf"(?:{names()['no_noun']})(?!{_IN_WORD})"
     letter = (
@@ -76,8 +76,8 @@ def _mentioned(vocabulary: Vocabulary) -> re.Pattern[str]:
     )
     named = rf"(?P<noun>(?<![^\W_\u4e00-\u9fff])(?:{_NOUN})){_OPEN}(?:[A-HJ-Z]{_NO_WORD_AFTER}|{letter})"
     first = rf"{_OPEN}(?:{named}|{letter})"
-    spelt = vocabulary.words("or").replace(" ", r"\s{1,4}")
-    besides = vocabulary.words("besides").replace(" ", r"\s{1,4}")
+    spelt = vocabulary.part("or").replace(" ", r"\s{1,4}")
+    besides = vocabulary.part("besides").replace(" ", r"\s{1,4}")
     joint = (
         rf"(?:\s{{0,4}},?\s{{0,4}}{spelt}(?=[\s(\[\"'A-Z])\s{{0,4}}"
         rf"|\s{{0,4}}(?:[,/&+|]|、)\s{{0,4}}(?!{_OPEN}[A-Z]{_CLOSE}(?:{_SINGULAR})))"
@@ -114,7 +114,7 @@ class Marked:
 
     text: str
     mentions: dict[int, Mention]
-    vocabulary: Vocabulary
+    cues: Cues
 
 
 def letters_alone(plain: str) -> frozenset[str]:
@@ -136,13 +136,13 @@ def mark_mentions(plain: str, options: Mapping[str, str]) -> Marked:
     plain = whole.sub(" named ", before.sub(" named ", _ABBREVIATED.sub(" for example, ", plain)))
     plain = _GLUED.sub(r"\g<head>\g<letter>\g<sign> ", plain)
     plain = _SUFFIXED.sub(" ", plain)
-    return _Marking(plain, texts, vocabulary_of(plain)).marked()
+    return _Marking(plain, texts, cues_of(plain)).marked()
 
 
 class _Marking:
     """One pass over the mentions of a text."""
 
-    def __init__(self, plain: str, texts: Mapping[str, str], vocabulary: Vocabulary) -> None:
+    def __init__(self, plain: str, texts: Mapping[str, str], vocabulary: Cues) -> None:
         self._plain, self._texts, self._vocabulary = plain, texts, vocabulary
         self._pieces: list[str] = []
         self._mentions: dict[int, Mention] = {}

@@ -6,12 +6,24 @@ import re
 import unicodedata
 from collections import Counter
 
+from medtasks.filters.thinking import strip_thinking
+
 _SPECIAL_TOKEN = re.compile(r"<\|[^|<>\n]{0,40}\|>|</?(?:s|bos|eos|pad|unk|image)>", re.IGNORECASE)
 _TURN_ENDS = re.compile(
     r"<\|(?:im_end|eot_id|endoftext|end_of_text|end|return)\|>|</s>|<end_of_turn>|<eos>", re.IGNORECASE
 )
 _ANSWER_OPENED = re.compile(r"<\s{0,3}(?:final[ _-]?)?answer\s{0,3}>", re.IGNORECASE)
 _ANSWER_CLOSED = re.compile(r"<\s{0,3}/\s{0,3}(?:final[ _-]?)?answer\s{0,3}>", re.IGNORECASE)
+_TAG = re.compile(
+    r"<(?P<close>\s{0,3}/)?\s{0,3}(?:(?P<name>alert|reason)|conclusion|solution|response|output|choice|prediction|option"
+    r"|state|status|decision)\s{0,3}>|<\|(?P<side>begin|end)_of_(?:box|solution)\|>",
+    re.IGNORECASE,
+)
+_BREAK = re.compile(r"<br\s{0,2}/?>|</?(?:p|div|li|ul|ol|td|tr)>", re.IGNORECASE)
+_KEY = re.compile(
+    r"(?:(?<=[{,\[])|^)\s{0,20}(?P<quote>[\"'])(?P<key>[^\W\d_][\w .-]{0,40})(?P=quote)\s{0,4}:\s{0,4}", re.MULTILINE
+)
+_KEY_WORDS = re.compile(r"(?<=[a-z])(?=[A-Z])|[_-]")
 _BOXED = re.compile(r"\\boxed\s{0,3}(?=\{)")
 _LATEX_FONT = re.compile(r"\\(?:text|textbf|textit|mathrm|mathbf|mathsf)\s{0,3}(?=\{)")
 _LATEX_WORDS = re.compile(r"\\text\s{0,3}\{(?P<words>[^{}\n]{0,300}\s[^{}\n]{0,300})\}")
@@ -29,6 +41,7 @@ _LONGEST = 64_000
 _PIECES = re.compile(r"[^.!?。！？\n]{1,2520}[.!?。！？\n]*|[.!?。！？\n]+")
 """Sentences; of endless ones, pieces whose length is a multiple of the length of most words that a model repeats."""
 
+_TAG_SIGNS = str.maketrans("", "", "<>◁▷[]|#")
 _BRACKETS = str.maketrans("【】「」『』〔〕〈〉《》", "()()()()()()")
 
 
@@ -45,6 +58,32 @@ def bounded(reply: str) -> str:
             kept.append(piece)
     text = "".join(kept)
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST // 2]}\n\n{text[-_LONGEST // 2 :]}"
+
+
+def reply_text(text: str) -> str:
+    """``text`` without thinking blocks, stripped; idempotent.
+
+    >>> reply_text("<think>hm</think> It enhances.\\nFinal answer: meningioma")
+    'It enhances.\\nFinal answer: meningioma'
+    """
+    reply = strip_thinking(text)
+    if strip_thinking(reply) != reply:  # removing one block joined the halves of another tag
+        reply = reply.translate(_TAG_SIGNS).strip()
+    return reply
+
+
+def labelled(text: str) -> str:
+    """``text`` with JSON keys and the tags of answers as labels, each at the start of a line.
+
+    >>> labelled('{"chosen_option": "B"}'), labelled("<conclusion>B</conclusion>")
+    ('{\\nchosen option: "B"}', '\\nfinal answer: B\\n')
+    """
+    text = _TAG.sub(_tag_label, text)
+    return _KEY.sub(lambda key: f"\n{_KEY_WORDS.sub(' ', key['key'])}: ", _BREAK.sub("\n", text))
+
+
+def _tag_label(tag: re.Match[str]) -> str:
+    return "\n" if tag["close"] or tag["side"] == "end" else f"\n{tag['name'] or 'final answer'}: "
 
 
 def own_turn(text: str) -> str:

@@ -22,68 +22,16 @@ from __future__ import annotations
 import re
 from typing import Literal
 
+from medtasks.filters.answerability import declines
 from medtasks.filters.base import ResponseFilter
-from medtasks.filters.cues import abstentions
-from medtasks.filters.plain_text import bounded
-from medtasks.filters.thinking import strip_thinking
+from medtasks.filters.cues import Cues
+from medtasks.filters.plain_text import bounded, reply_text
 
 ReasonedStatus = Literal["ok", "no_final_answer", "empty"]
 
 _EMPTY = "[empty]"
-_TAG_BRACKETS = str.maketrans("", "", "<>◁▷[]|#")
-
-_MARKUP = r"(?:[*_`\"'’”)\]}]|\\?\}|</?(?:b|i|u|em|strong|span|p|h[1-6]|code)>|[ \t])"
-_WORDS = r"final(?:[ \t_*-]{1,4}|&nbsp;)answer"
-_LABEL = re.compile(
-    rf"(?<![^\W_])(?<!/){_WORDS}{_MARKUP}{{0,12}}[:：=]"
-    rf"|^[^\w\n]{{0,12}}{_WORDS}{_MARKUP}{{0,12}}(?:[-–—]|→)"
-    rf"|^(?:[^\w\n]|<(?:b|i|u|em|strong|span|p|h[1-6])>){{0,12}}{_WORDS}{_MARKUP}{{0,12}}$"
-    r"|<\s{0,3}final[ _-]?answer\s{0,3}>"
-    r"|(?P<box>\\(?:boxed|fbox)\s{0,3}\{)",
-    re.IGNORECASE | re.MULTILINE,
-)
-_ANSWER = (
-    r"(?:answer|(?:最终|最終)?答案|回答|答え|最終的な答え|答|정답|(?:최종 )?답변|답|respuesta(?: final)?"
-    r"|resposta(?: final)?|risposta(?: finale)?|réponse(?: finale)?|(?:endgültige )?antwort|(?:het )?antwoord"
-    r"|(?:окончательный )?ответ|đáp án|câu trả lời|(?:nihai )?cevap|yanıt|odpowiedź|(?:अंतिम )?उत्तर"
-    r"|(?:ال)?إجابة(?: النهائية)?)"
-)
-_SAID = re.compile(rf"(?<![^\W_]){_WORDS}{_MARKUP}{{0,8}}\s{{1,3}}(?:is|would be)\b\s{{0,3}}[:：]?", re.IGNORECASE)
-_PLAIN = re.compile(
-    r"(?:^(?:[^\w\n]|<(?:b|i|u|em|strong|span|p|h[1-6])>){0,12}(?:\d{1,2}[.)][ \t]{0,3})?[*_\"'{ \t]{0,6}"
-    r"|(?<=[.!?;,。；])[ \t]{0,3}[*_\"'{]{0,4})(?:(?:so|thus|therefore|hence|finally)[ \t,]{1,3})?(?:(?:the|my)[ \t])?"
-    rf"{_ANSWER}(?:{_MARKUP}{{0,12}}[:：=]|{_MARKUP}{{0,12}}$)|<\s{{0,3}}answer\s{{0,3}}>",
-    re.IGNORECASE | re.MULTILINE,
-)
-_REASONING = re.compile(
-    r"^[^\w\n]{0,12}(?:reasoning|explanation|rationale|justification)[\"'*_]{0,4}[ \t]{0,3}[:：]",
-    re.IGNORECASE | re.MULTILINE,
-)
-_NEXT = re.compile(
-    r"\n[^\w\n]{0,8}(?:note|remark|disclaimer|question|q\d{1,2}|user|human|instruction)[*_]{0,2}[ \t]{0,3}[:：]", re.I
-)
-_ASKED = re.compile(r"\n[^\w\n]{0,8}(?:question|q\d{1,2}|user|human)[*_]{0,2}[ \t]{0,3}[:：]", re.I)
-_PLACEHOLDER = re.compile(
-    r"[<\[{(]\s{0,2}(?:your|the|insert|final)?\s{0,2}(?:final |short )?answer(?: here)?\s{0,2}[>\]})]", re.IGNORECASE
-)
-_ONE_LINE = re.compile(r"(?=[^\n]{0,20}[^\W_])(?![^\n]*answer)[^\n.!?:。！？：]{1,200}[.!?。！？]?", re.IGNORECASE)
-_CLOSING_TAG = re.compile(r"</\s{0,3}(?:final[ _-]?)?answer\s{0,3}>", re.IGNORECASE)
-_TOKEN = re.compile(
-    r"<\|[^|<>\n]{0,40}\|>|</(?:s|b|i|u|em|strong|span|p|h[1-6]|code|body|html)>|<(?:s|eos|pad)>", re.IGNORECASE
-)
+_CUES = Cues("finals")
 _MARKS = ("**", "__", "`", '"', "$", "*", "_")
-
-
-def reply_text(text: str) -> str:
-    """``text`` without thinking blocks, stripped; idempotent.
-
-    >>> reply_text("<think>hm</think> It enhances.\\nFinal answer: meningioma")
-    'It enhances.\\nFinal answer: meningioma'
-    """
-    reply = strip_thinking(text)
-    if strip_thinking(reply) != reply:  # removing one block joined the halves of another tag
-        reply = reply.translate(_TAG_BRACKETS).strip()
-    return reply
 
 
 def final_answer(text: str) -> str | None:
@@ -93,28 +41,32 @@ def final_answer(text: str) -> str | None:
     ('a meningioma', 'A meningioma.')
     """
     reply = bounded(reply_text(text))
-    for label in (_LABEL, _SAID, _PLAIN):
-        found = list(label.finditer(reply))
-        asked = _ASKED.search(reply, found[0].end()) if found else None
-        if asked and any(character.isalnum() for character in reply[found[0].end() : asked.start()]):
-            reply = reply[: asked.start()]  # the model went on to write the next question
-            found = [match for match in found if match.end() <= len(reply)]
+    for name in ("label", "said", "plain"):
+        labels = list(_CUES[name].finditer(reply))
+        if not labels:
+            continue
+        asked = _CUES["asked"].search(reply, labels[0].end())
+        if asked and any(map(str.isalnum, reply[labels[0].end() : asked.start()])):  # it wrote the next question, too
+            reply = reply[: asked.start()]
         end = len(reply)
-        for match in reversed(found):
-            segment = reply[match.end() : end]
-            if label is _PLAIN:
-                segment = _REASONING.split(segment, maxsplit=1)[0]
-            segment = _NEXT.split(segment, maxsplit=1)[0]
-            answer = _boxed(segment) if match.groupdict().get("box") else _unwrapped(segment)
-            if any(character.isalnum() for character in answer) and not _PLACEHOLDER.fullmatch(
-                segment.strip(" \t\n*_`")
-            ):
+        for label in reversed(labels):
+            answer = _labelled(label, reply[label.end() : end], plain=name == "plain") if label.end() <= end else ""
+            if any(map(str.isalnum, answer)):
                 return answer
-            end = match.start()
-        if found:
-            return None
-    alone = reply != _EMPTY and _ONE_LINE.fullmatch(reply) and not abstentions()[0].match(reply)
+            end = min(end, label.start())
+        return None
+    alone = reply != _EMPTY and _CUES["one_line"].fullmatch(reply) and not declines(reply)
     return _unwrapped(reply) if alone else None
+
+
+def _labelled(label: re.Match[str], segment: str, *, plain: bool) -> str:
+    """The answer in the segment behind a label; empty for a placeholder."""
+    if plain:
+        segment = _CUES["reasoning"].split(segment, maxsplit=1)[0]
+    segment = _CUES["next"].split(segment, maxsplit=1)[0]
+    if _CUES["placeholder"].fullmatch(segment.strip(" \t\n*_`")):
+        return ""
+    return _boxed(segment) if label.groupdict().get("box") else _unwrapped(segment)
 
 
 def reasoned_status(filtered: str) -> ReasonedStatus:
@@ -127,7 +79,7 @@ def reasoned_status(filtered: str) -> ReasonedStatus:
 class ReasonedAnswerFilter(ResponseFilter):
     """Raw responses become replies without thinking, or ``[empty]``."""
 
-    version = "4"
+    version = "5"
     status = staticmethod(reasoned_status)
     read = staticmethod(lambda text: reply_text(text) or _EMPTY)
 
@@ -146,10 +98,10 @@ def _boxed(segment: str) -> str:
 
 def _unwrapped(segment: str) -> str:
     """``segment`` without the markup around it, or left half open by its label."""
-    closing = _CLOSING_TAG.search(segment)
+    closing = _CUES["closing_tag"].search(segment)
     if closing:
         segment = segment[: closing.start()]
-    answer = _TOKEN.sub("", segment).strip().strip("`").strip()
+    answer = _CUES["token"].sub("", segment).strip().strip("`").strip()
     if answer.endswith(("}", "]")):  # the end of a JSON object whose key was the label
         answer = answer.rstrip("}] \t\n") if answer.startswith(('"', "'", "[")) else answer
     for mark in _MARKS:

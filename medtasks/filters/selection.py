@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from medtasks.filters.cues import MARK, Rank
 from medtasks.filters.mentions import Marked, letters_alone, mark_mentions
 from medtasks.filters.option_text import named_letters, texts_within, unique_forms, whole_option
-from medtasks.filters.plain_text import bounded, own_turn, plain_text
+from medtasks.filters.plain_text import bounded, labelled, own_turn, plain_text
 from medtasks.filters.statements import (
     Statement,
     claims,
@@ -25,17 +25,7 @@ from medtasks.filters.statements import (
 _INVISIBLE = re.compile("[\u200b-\u200f\u202a-\u202e\u2060\ufe0f\ufeff]")
 _SIGNS = str.maketrans(dict.fromkeys("✔✅☑√", "✓") | dict.fromkeys("✘❌✕✖☒🚫❎", "✗") | {"\r": "\n", "\u2028": "\n"})
 _BOX = re.compile(r"^(?P<lead>[ \t]{0,8}(?:[-*+]|\d{1,2}[.)])?[ \t]{0,4})\[(?P<tick>[ xX])\](?=[ \t])", re.MULTILINE)
-_ANSWER_TAG = re.compile(
-    r"<\s{0,3}(?P<close>/)?\s{0,3}(?:conclusion|solution|response|output|choice|prediction|option)\s{0,3}>"
-    r"|<\|(?P<side>begin|end)_of_(?:box|solution)\|>",
-    re.IGNORECASE,
-)
 _STRUCK = re.compile(r"~~[^~\n]{1,200}~~|<(?P<tag>s|del|strike)>[^<\n]{1,200}</(?P=tag)>", re.IGNORECASE)
-_BREAK = re.compile(r"<br\s{0,2}/?>|</?(?:p|div|li|ul|ol|td|tr)>", re.IGNORECASE)
-_KEY = re.compile(
-    r"(?:(?<=[{,\[])|^)\s{0,20}(?P<quote>[\"'])(?P<key>[^\W\d_][\w .-]{0,40})(?P=quote)\s{0,4}:\s{0,4}", re.MULTILINE
-)
-_WORDS = re.compile(r"(?<=[a-z])(?=[A-Z])|[_-]")
 _CYRILLIC = re.compile(r"(?<!\w)[АВСЕ](?=[ \t]{0,3}(?:$|[.)\]:;,*—–(-]))", re.MULTILINE)  # alike in print
 _Q = re.compile(r"\W{0,8}Q\d{0,2}[ \t]?[:.]")
 _A = re.compile(r"(?<![A-Za-z0-9])A\d{0,2}(?=[ \t]?:)")
@@ -76,10 +66,9 @@ def selection_of(reply: str, letters: str, options: Mapping[str, str]) -> Select
 def _normalised(reply: str) -> str:
     """The model's own turn as plain text, in which JSON keys, answer tags and checked boxes are words and signs."""
     text = _INVISIBLE.sub("", own_turn(reply)).translate(_SIGNS)
-    text = _ANSWER_TAG.sub(lambda tag: "\n" if tag["close"] or tag["side"] == "end" else "\nfinal answer: ", text)
     text = _A.sub("Answer", _STRUCK.sub("", text), count=1) if _Q.match(text) else _STRUCK.sub("", text)
     text = _BOX.sub(lambda box: f"{box['lead']}{'✗' if box['tick'] == ' ' else '✓'}", text)
-    text = _KEY.sub(lambda key: f"\n{_WORDS.sub(' ', key['key'])}: ", _BREAK.sub("\n", text))
+    text = labelled(text)
     text = _CYRILLIC.sub(lambda letter: "ABCE"["АВСЕ".index(letter[0])], text)
     return plain_text(text)
 
@@ -116,7 +105,7 @@ def _deciding_letters(plain: str, letters: str, options: Mapping[str, str]) -> S
 
 def _deciding(marked: Marked, letters: str) -> Sequence[Statement]:
     """The statements that count: one, if it decides alone, or all that contradict each other."""
-    text, words, found = marked.text, marked.vocabulary, claims(marked)
+    text, words, found = marked.text, marked.cues, claims(marked)
     firm = [one for one in found if one.rank >= (Rank.ANSWER if one.text else Rank.STATED)]
     if firm:
         taken_back = retractions(words, text)
@@ -156,7 +145,7 @@ def _texts_beside(marked: Marked, found: Sequence[Statement], options: Mapping[s
         if one.bare and not marked.mentions[one.position].own:
             start, sentence = sentence_before(marked.text, one.position)
             marks = [marked.mentions[start + mark.start()] for mark in re.finditer(MARK, sentence)]
-            named = texts_within(sentence, options, marked.vocabulary)
+            named = texts_within(sentence, options, marked.cues)
             named = named.union(*(mark.letters for mark in marks if mark.text))
             if not named & one.letters:
                 yield from (Statement(frozenset(letter), Rank.LABEL, one.position, bare=True) for letter in named)

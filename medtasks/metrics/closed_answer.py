@@ -26,8 +26,7 @@ import unicodedata
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 
-from medtasks.filters.plain_text import plain_text
-from medtasks.filters.reasoned_answer import reply_text
+from medtasks.filters.plain_text import plain_text, reply_text
 from medtasks.filters.stated_confidence import without_confidence
 
 VERSION = "2"

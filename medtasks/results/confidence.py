@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from medtasks.benchmarks.base import ANSWERED, FAILED, Derived, Item, Value
-from medtasks.filters import filter_class
 from medtasks.filters.stated_confidence import parse_confidence, stated_confidence
 from medtasks.metrics.confidence import (
     BRIER,
@@ -21,6 +20,7 @@ from medtasks.metrics.confidence import (
     case,
     given_statistics,
 )
+from medtasks.registry import get_filter
 from medtasks.results.replies import Letter, Probabilities
 from medtasks.results.samples import Sample
 from medtasks.spec import load_spec
@@ -126,7 +126,7 @@ def deciding_letter(letters: Sequence[Letter], chosen: str, response: str, read:
 
 def _reader(sample: Sample) -> Callable[[str], str]:
     """The filter of the sample's task, for its document."""
-    made = filter_class(load_spec(sample.task).filters[-1])()
+    made = get_filter(load_spec(sample.task).filters[-1]).kind()
     document = {**sample.document, "target": sample.target}
 
     def read(text: str) -> str:

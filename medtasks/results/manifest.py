@@ -17,9 +17,9 @@ from medtasks.benchmarks.subset import current_subset
 from medtasks.data.manifest import Coverage
 from medtasks.data.media.windows import STEP
 from medtasks.files import canonical_json, short_hash
-from medtasks.filters import version_of
 from medtasks.judge.agreement import AgreementReport
 from medtasks.metrics.registry import get_metric
+from medtasks.registry import get_filter
 from medtasks.results.replies import Reply
 from medtasks.results.samples import Outcome, Sample
 from medtasks.results.usage import RunUsage
@@ -205,7 +205,7 @@ def protocol_hash(
 
 def filter_versions(spec: TaskSpec) -> dict[str, str]:
     """The versions installed here of the task's filters, by name."""
-    return {name: version_of(name) for name in spec.filters}
+    return {name: get_filter(name).version for name in spec.filters}
 
 
 def frame_settings(spec: TaskSpec) -> dict[str, Any]:

@@ -9,9 +9,8 @@ from typing import Any
 from medtasks.benchmarks.aggregations import computed_together
 from medtasks.benchmarks.base import FAILED
 from medtasks.catalog import resolve
-from medtasks.filters import filter_class, status_of
 from medtasks.filters.base import Reading, ResponseFilter
-from medtasks.registry import wrong_return
+from medtasks.registry import get_filter, wrong_return
 from medtasks.results.replies import Probabilities, Reply
 from medtasks.results.samples import JudgedResponse, Limits, Repeat, Sample
 from medtasks.spec import TaskSpec
@@ -115,7 +114,7 @@ def _sample(spec: TaskSpec, answered: Answered, readings: list[Reading]) -> Samp
         probabilities=_probabilities(answered),
         filtered=filtered[0],
         reading="" if failed else readings[0].how,
-        status=FAILED if failed else status_of(spec.filters[-1], filtered[0]),
+        status=FAILED if failed else get_filter(spec.filters[-1]).status(filtered[0]),
         scores={metric: None if failed else value.get("score") for metric, value in values.items()},
         statistics={} if failed else _statistics(values),
         limits=limits,
@@ -136,7 +135,7 @@ def _filtered(spec: TaskSpec, responses: Sequence[tuple[Mapping[str, Any], list[
     if not responses:
         return []
     documents, texts = zip(*responses, strict=True)
-    step = filter_class(spec.filters[-1])()
+    step = get_filter(spec.filters[-1]).kind()
     if isinstance(step, ResponseFilter):
         readings = step.readings(texts, documents)
     else:  # another package's
@@ -193,7 +192,7 @@ def _repeats(spec: TaskSpec, texts: Sequence[str], values: Values) -> tuple[Repe
     return tuple(
         Repeat(
             filtered=filtered,
-            status=status_of(spec.filters[-1], filtered),
+            status=get_filter(spec.filters[-1]).status(filtered),
             statistics={name: tuple(value["repeats"][number]) for name, value in values.items() if "repeats" in value},
         )
         for number, filtered in enumerate(texts)

@@ -20,13 +20,12 @@ from medtasks.benchmarks.base import Benchmark, Item, Value
 from medtasks.benchmarks.variants import joined_items
 from medtasks.catalog import raised_at, resolve
 from medtasks.errors import MedtasksError
-from medtasks.filters import filter_class
 from medtasks.filters.option_letter import join_stages
 from medtasks.findings import Finding, Place
 from medtasks.metrics.base import Metric
 from medtasks.metrics.item_metrics import SIGNED
 from medtasks.metrics.registry import get_metric
-from medtasks.registry import place_of
+from medtasks.registry import get_filter, place_of
 from medtasks.results.replies import Reply
 from medtasks.results.samples import Sample
 from medtasks.results.scored import Answered, scored_samples
@@ -204,7 +203,7 @@ class _Behaviour:
         """Which step fails with ``response``, and how."""
         step = "`process_results`"
         try:
-            (_,) = filter_class(self._spec.filters[-1])().apply([[response] * self._repeats], [dict(document)])
+            (_,) = get_filter(self._spec.filters[-1]).kind().apply([[response] * self._repeats], [dict(document)])
         except (Exception, SystemExit):
             step = f"the filter {self._spec.filters[-1]}" if self._spec.filters else "the missing filter"
         return f"{step} fails on the response {shown(response)} ({_sentence(error)})"
@@ -403,7 +402,7 @@ class _Behaviour:
         for sample, text in zip(oracle.samples, self._filtered_together(perfect), strict=False):
             if text != sample.filtered:
                 message = f"it is filtered to {shown(text)} in a batch and to {shown(sample.filtered)} on its own"
-                place = _class_place(filter_class(self._spec.filters[-1])) if self._spec.filters else None
+                place = _class_place(get_filter(self._spec.filters[-1]).kind) if self._spec.filters else None
                 fix = "make the filter read each response on its own"
                 self.report.count("MT506", {"sample_id": sample.sample_id}, message, place=place, fix=fix)
         backwards = _Trial(oracle.name, oracle.samples[::-1], oracle.items, oracle.metrics)
@@ -415,7 +414,7 @@ class _Behaviour:
 
     def _filtered_together(self, answers: Sequence[str]) -> list[str]:
         with self._failures("the filter fails on all responses together"):
-            step = filter_class(self._spec.filters[-1])()
+            step = get_filter(self._spec.filters[-1]).kind()
             responses = [[self._response(answer)] for answer in answers]
             made = list(step.apply(responses, [dict(one) for one in self._documents]))
             if len(made) == len(answers):

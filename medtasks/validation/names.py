@@ -14,13 +14,12 @@ from medtasks.benchmarks.documents import Rows
 from medtasks.benchmarks.variants import varied_rows
 from medtasks.catalog import once, owner_of, resolve, task_packages
 from medtasks.errors import MedtasksError
-from medtasks.filters import filter_class
 from medtasks.findings import Finding, Place, failed, finding
 from medtasks.metrics.base import Metric
 from medtasks.metrics.learned import LEARNED
 from medtasks.metrics.registry import get_metric
 from medtasks.packages import LeftOut, TaskPackage
-from medtasks.registry import all_benchmarks, everything_left_out, filter_name
+from medtasks.registry import all_benchmarks, everything_left_out, filter_name, get_filter
 from medtasks.rubrics.rubric import load_rubric, rubric_names
 from medtasks.schema import Keys, shown, unknown
 from medtasks.spec import of_broken_package
@@ -208,7 +207,7 @@ def _check_filter(name: str, keys: Keys, report: TaskReport) -> None:
     if isinstance(name, FunctionName) and not _resolved(report, name, keys, expected, _can_filter):
         return
     try:
-        filter_class(filter_name(name))
+        get_filter(filter_name(name))
     except MedtasksError as error:
         if not _is_reported(report.source.path, f"filter {name.rpartition('.')[2]}"):
             report.key("MT123", str(error), *keys)

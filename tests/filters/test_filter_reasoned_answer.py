@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from medtasks.filters.reasoned_answer import ReasonedAnswerFilter, final_answer, reasoned_status, reply_text
+from medtasks.filters.plain_text import reply_text
+from medtasks.filters.reasoned_answer import ReasonedAnswerFilter, final_answer, reasoned_status
 
 ANSWER = "Left frontal meningioma, WHO grade 1"
 LABELLED = [

@@ -6,16 +6,17 @@ import pytest
 
 from medtasks import filters
 from medtasks.errors import MedtasksError
-from medtasks.filters import FILTER_VERSIONS, filter_class, status_of, version_of
+from medtasks.filters import FILTER_VERSIONS
+from medtasks.registry import get_filter
 
 
 @pytest.mark.parametrize("name", FILTER_VERSIONS)
 def test_a_filter_of_ours_is_found_by_its_name_and_by_where_it_is_imported(name: str) -> None:
     kind = getattr(filters, name)
     for path in (name, f"medtasks.filters.{name}"):
-        assert filter_class(path) is kind
-        assert version_of(path) == kind.version == FILTER_VERSIONS[name]
-        assert status_of(path, "  ") == "empty"
+        assert get_filter(path).kind is kind
+        assert get_filter(path).version == kind.version == FILTER_VERSIONS[name]
+        assert get_filter(path).status("  ") == "empty"
 
 
 @pytest.mark.parametrize(
@@ -31,16 +32,15 @@ def test_a_filter_of_ours_is_found_by_its_name_and_by_where_it_is_imported(name:
     ],
 )
 def test_each_filter_tells_the_status_of_what_it_returned(name: str, filtered: str, status: str) -> None:
-    assert status_of(name, filtered) == status
+    assert get_filter(name).status(filtered) == status
 
 
 @pytest.mark.parametrize(
     "name", ["Nothing", "nowhere.at.all", "medtasks.filters.Nothing", "medtasks.errors.UsageError"]
 )
 def test_an_unknown_filter_is_refused_with_the_known_ones(name: str) -> None:
-    for ask in (filter_class, version_of, lambda kind: status_of(kind, "B")):
-        with pytest.raises(MedtasksError, match=rf"^filter '{name}' is unknown.*, expected one of AlertStateFilter, "):
-            ask(name)
+    with pytest.raises(MedtasksError, match=rf"^filter '{name}' is unknown.*, expected one of AlertStateFilter, "):
+        get_filter(name)
 
 
 @pytest.mark.parametrize(
@@ -65,4 +65,4 @@ def test_an_unknown_filter_is_refused_with_the_known_ones(name: str) -> None:
 def test_the_responses_to_a_question_that_was_asked_repeatedly_are_read_one_by_one(
     name: str, responses: list[list[str]], filtered: list[str | list[str]]
 ) -> None:
-    assert filter_class(name)().apply(responses, None) == filtered
+    assert get_filter(name).kind().apply(responses, None) == filtered

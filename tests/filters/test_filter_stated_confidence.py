@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from medtasks.filters import StatedConfidenceFilter, status_of
+from medtasks.filters import StatedConfidenceFilter
 from medtasks.filters.stated_confidence import parse_confidence, stated_confidence, without_confidence
+from medtasks.registry import get_filter
 
 
 @pytest.mark.parametrize(
@@ -55,7 +56,7 @@ from medtasks.filters.stated_confidence import parse_confidence, stated_confiden
 def test_known_forms(response: str, expected: str) -> None:
     assert stated_confidence(response) == expected
     status = expected[1:-1] if expected.startswith("[") else "ok"
-    assert status_of("StatedConfidenceFilter", expected) == status
+    assert get_filter("StatedConfidenceFilter").status(expected) == status
 
 
 _WRITTEN = {

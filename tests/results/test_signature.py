@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +15,11 @@ from hypothesis import strategies as st
 from medtasks.benchmarks.documents import task_documents
 from medtasks.errors import UsageError
 from medtasks.files import canonical_json
-from medtasks.filters import FILTER_VERSIONS
 from medtasks.judge.settings import JudgeConfig, JudgeSettings
 from medtasks.judge.stub import StubJudge
 from medtasks.metrics.registry import get_metric
 from medtasks.prompts import template_path
+from medtasks.registry import get_filter
 from medtasks.results.judge_run import judge_run
 from medtasks.results.manifest import RunManifest, protocol_hash, task_facts, versions
 from medtasks.results.replies import Reply
@@ -135,7 +136,8 @@ def test_another_prompt_changes_it(overlay: Callable[[], RunManifest], name: str
 @pytest.mark.parametrize("name", [TASK, GROUP])
 def test_another_version_of_a_filter_changes_it(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     before = sign(plain(), name)
-    monkeypatch.setitem(FILTER_VERSIONS, load_spec(TASK).filters[0], "99")
+    changed = "medtasks.results.manifest.get_filter"
+    monkeypatch.setattr(changed, lambda name: replace(get_filter(name), version="99"))
     assert differences(sign(manifest(), name), before)[0].startswith("filters AnswerTextFilter=99 instead of ")
 
 

@@ -11,7 +11,8 @@ from medtasks.benchmarks.medstreambench.documents import documents
 from medtasks.benchmarks.medstreambench.records import parse_medstream_row
 from medtasks.benchmarks.medstreambench.scoring import process_results
 from medtasks.data.records import Where
-from medtasks.filters import AlertStateFilter, AnswerabilityFilter, status_of
+from medtasks.filters import AlertStateFilter, AnswerabilityFilter
+from medtasks.registry import get_filter
 from medtasks.results.samples import Sample
 
 __all__ = ["documents_of", "open_streaming_row", "samples_of", "single_turn_row", "streaming_row"]
@@ -61,7 +62,7 @@ def samples_of(row: dict[str, Any], responses: Sequence[str]) -> list[Sample]:
                 target=document["target"],
                 responses=(response,),
                 filtered=filtered,
-                status=status_of(step.__name__, filtered),
+                status=get_filter(step.__name__).status(filtered),
                 scores={name: value.get("score") for name, value in values.items()},
                 statistics={},
                 pending=tuple(name for name, value in values.items() if value.get("pending")),
