@@ -251,9 +251,11 @@ def _begins_list(marked: Marked, position: int) -> bool:
         between = before[opened[-1] :]
         apart = before.endswith("\n\n") and (mention.bracketed or bool(between.strip(" .:*\n")))
         return not apart
+    line = before.rstrip("\n").rpartition("\n")[2]
+    if marked.cues["opener"].search(SENTENCE_ENDS.split(line)[-1].lstrip()):  # "The answer is B. Options to consider:"
+        return True
     if before.endswith("\n\n"):
         return False
-    line = before.rstrip("\n").rpartition("\n")[2]
     return line.endswith("?") or _LABELLED_LINE.match(line) is not None
 
 

@@ -23,7 +23,7 @@ OUTCOMES: dict[str, list[str]] = {
     ],
     "B": [
         "1. B", "1) B", "Answer # B", "So the answer is... B!", "B.The effusion", "B.T2 → T3",
-        "La réponse est B.", "Die Antwort ist B.", "选择B", "Réponse : B",
+        "The answer is B. Options to consider:\nA", "La réponse est B.", "Die Antwort ist B.", "选择B", "Réponse : B",
         "**Final Answer: B**\n\nThe effusion emerges between T2 and T3.", "### Answer\nB", "Answer:\nB",
         "Answer:\n\n**B**", "**Answer**\n\nB. T2 → T3", "The answer is option B.", "**B: T2 → T3**",
         "**B. T2 → T3**", "**(B) T2 → T3**", "<answer>B</answer>", "<answer>B. T2 → T3</answer>", "$B$",
