@@ -5,27 +5,9 @@ from __future__ import annotations
 from hypothesis import strategies as st
 
 WORDS = [
-    "the",
-    "a",
-    "polyp",
-    "polyps",
-    "is",
-    "located",
-    "in",
-    "lower-left",
-    "area",
-    "5mm",
-    "3.5",
-    "two,",
-    "There's",
-    "Barrett's",
-    "red.",
-    ";",
-    "(IIa+c)",
-    "-",
-    "&",
-    "'no'",
-]
+    "the", "a", "polyp", "polyps", "is", "located", "in", "lower-left", "area", "5mm", "3.5", "two,", "There's",
+    "Barrett's", "red.", ";", "(IIa+c)", "-", "&", "'no'",
+]  # fmt: skip
 
 answers = st.lists(st.sampled_from(WORDS), max_size=14).map(" ".join)
 odd = st.one_of(
