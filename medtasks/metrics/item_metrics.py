@@ -61,6 +61,7 @@ class ItemScore(OverItems):
         score: ``(..., width) -> (...)``, float64; NaN if nothing was measured.
         choices: other choices that can change the score, for the signature.
         higher_is_better: whether a larger score is a better one.
+        timing: as `OverItems.timing`.
     """
 
     def __init__(
@@ -71,10 +72,12 @@ class ItemScore(OverItems):
         choices: Mapping[str, str] = MappingProxyType({}),
         *,
         higher_is_better: bool = True,
+        timing: tuple[str, ...] = (),
     ) -> None:
         self.name = name
         self.width = width
         self.higher_is_better = higher_is_better
+        self.timing = timing
         self.signature = sign(name, **choices)
         self._score = score
 

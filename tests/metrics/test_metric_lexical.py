@@ -261,9 +261,10 @@ def test_corpus_scores_are_sacrebleus(name: str, rows: Rows) -> None:
 
 @pytest.mark.parametrize("name", REFERENCES)
 def test_corpus_scores_of_many_and_of_parts_are_sacrebleus(many: Rows, name: str) -> None:
+    many = [(prediction.rstrip(), reference.rstrip()) for prediction, reference in many]
     statistics = lexical_statistics(*columns(many), [name])[0][name]
     library, scale = REFERENCES[name]
-    for first, last in ((0, PAIRS), (0, 400), (400, 900), (1990, 2000)):
+    for first, last in ((0, PAIRS), (0, 400), (400, 900), (1990, PAIRS)):
         predictions, references = columns(many[first:last])
         expected = library.corpus_score(predictions, [references]).score / scale
         assert corpus_score(get_metric(name), statistics[first:last]) == pytest.approx(expected, abs=1e-9)

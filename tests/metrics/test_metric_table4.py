@@ -16,7 +16,13 @@ from medtasks.leaderboard.reference import load_reference
 from table4 import table4_overall
 
 from medtasks.benchmarks.med_cmr.documents import ACCURACY_DIMENSION_MEAN, dimension_statistics
-from medtasks.benchmarks.medstreambench.table4 import MODES, STREAMING_MODES, OverallTable4
+from medtasks.benchmarks.medstreambench.table4 import (
+    MODES,
+    OVERALL_TABLE4,
+    OVERALL_TABLE4_EQ10,
+    STREAMING_MODES,
+    table4_statistics,
+)
 from medtasks.errors import UsageError
 from medtasks.metrics.aggregate import corpus_score, totals
 from medtasks.metrics.base import Metric
@@ -61,7 +67,7 @@ def test_the_table_cannot_tell_its_two_readings_apart(model: str) -> None:
     means, overall = published(model)
     rows = {}
     for zeros in (False, True):
-        metric = OverallTable4(zeros=zeros)
+        metric = OVERALL_TABLE4_EQ10 if zeros else OVERALL_TABLE4
         sums = np.zeros((len(MODES), 4))
         for place, mode in enumerate(MODES):
             content, timed = means[mode]
@@ -71,7 +77,7 @@ def test_the_table_cannot_tell_its_two_readings_apart(model: str) -> None:
         rows[zeros] = sums
         assert float(metric.score(sums.reshape(-1))) == pytest.approx(overall, abs=4e-5)
     # the same streams score differently under the two
-    assert float(OverallTable4(zeros=True).score(rows[False].reshape(-1))) < overall - 1e-4
+    assert float(OVERALL_TABLE4_EQ10.score(rows[False].reshape(-1))) < overall - 1e-4
 
 
 def test_stability_is_a_mean_of_streams_alone() -> None:
@@ -84,8 +90,8 @@ def test_stability_is_a_mean_of_streams_alone() -> None:
 def test_equation_10_for_every_future_item_by_hand() -> None:
     # future: C = 0.75, R = (0.5 + 0) / 2 = 0.25: O = 0.525 + 0.075; present: O = 1. Overall (2 · 0.6 + 1) / 3.
     items = [("future", 1.0, None), ("future", 0.5, 0.5), ("present", 1.0, None)]
-    metric = OverallTable4(zeros=True)
-    rows = np.array([metric.item_statistics(*item) for item in items])
+    metric = OVERALL_TABLE4_EQ10
+    rows = np.array([table4_statistics(*item) for item in items])
     assert float(metric.score(totals(rows))) == pytest.approx(2.2 / 3)
     assert float(metric.score(totals(rows[:1]))) == pytest.approx(0.7)  # a single turn has R = 0 by equation 10
 
@@ -118,16 +124,16 @@ def test_table_4_by_hand() -> None:
     # future: C = (1 + 0.5) / 2, R of the streaming item alone 0.5: O = 0.7 · 0.75 + 0.3 · 0.5 = 0.675, 2 items.
     # proactive: O = 0.7 · 0.4 + 0.3 · 1 = 0.58, 1 item. present: O = 0. Overall (2 · 0.675 + 0.58 + 0) / 4.
     items = [("future", 1.0, None), ("future", 0.5, 0.5), ("proactive", 0.4, 1.0), ("present", 0.0, None)]
-    metric = OverallTable4()
-    rows = np.array([metric.item_statistics(*item) for item in items])
+    metric = OVERALL_TABLE4
+    rows = np.array([table4_statistics(*item) for item in items])
     assert rows.shape == (4, metric.width)
     assert float(metric.score(totals(rows))) == pytest.approx(0.4825)
     assert corpus_score(metric, rows[:2]) == pytest.approx(0.675)
 
 
 def test_a_mode_without_streaming_items_counts_its_content() -> None:
-    metric = OverallTable4()
-    assert float(metric.score(metric.item_statistics("future", 0.5, None))) == 0.5
+    metric = OVERALL_TABLE4
+    assert float(metric.score(np.array(table4_statistics("future", 0.5, None)))) == 0.5
     assert table4_overall({"future": (0.5, None)}, {"future": 3}) == 0.5
 
 
@@ -139,7 +145,7 @@ def test_a_mode_without_items_drops_out() -> None:
 
 def test_a_score_of_no_items_is_undefined_not_zero() -> None:
     assert math.isnan(table4_overall({}, {}))
-    for metric in (OverallTable4(), ACCURACY_DIMENSION_MEAN, ItemMetric("content")):
+    for metric in (OVERALL_TABLE4, ACCURACY_DIMENSION_MEAN, ItemMetric("content")):
         empty, none = metric.score(np.zeros((2, metric.width)))
         assert math.isnan(empty)
         assert math.isnan(none)
@@ -165,15 +171,15 @@ def means_of(items: list[Item]) -> tuple[dict[str, tuple[float, float | None]], 
 
 @given(some_items)
 def test_summed_items_score_as_the_table_of_their_means(items: list[Item]) -> None:
-    metric = OverallTable4()
-    summed = metric.score(np.sum([metric.item_statistics(*item) for item in items], axis=0))
+    metric = OVERALL_TABLE4
+    summed = metric.score(np.sum([table4_statistics(*item) for item in items], axis=0))
     assert float(summed) == pytest.approx(table4_overall(*means_of(items)), abs=1e-12)
 
 
 @given(some_items, some_items)
 def test_many_totals_score_as_one_at_a_time(left: list[Item], right: list[Item]) -> None:
-    metric = OverallTable4()
-    table = np.array([totals(np.array([metric.item_statistics(*item) for item in items])) for items in (left, right)])
+    metric = OVERALL_TABLE4
+    table = np.array([totals(np.array([table4_statistics(*item) for item in items])) for items in (left, right)])
     stacked = np.stack([table, table[::-1]])
     assert metric.score(stacked).shape == (2, 2)
     one_by_one = [[float(metric.score(row)) for row in rows] for rows in stacked]
@@ -182,11 +188,11 @@ def test_many_totals_score_as_one_at_a_time(left: list[Item], right: list[Item])
 
 def statistics_of(values: list[float | None]) -> dict[str, np.ndarray]:
     """Rows of all three kinds of metric for the same items; an item without a value is a single-turn one."""
-    content, overall = ItemMetric("content"), OverallTable4()
+    content = ItemMetric("content")
     placed = [(STREAMING_MODES[n % 2], value) for n, value in enumerate(values)]
     return {
         "item": np.array([content.item_statistics(value) for value in values]),
-        "table4": np.array([overall.item_statistics(mode, 0.3, value) for mode, value in placed]),
+        "table4": np.array([table4_statistics(mode, 0.3, value) for mode, value in placed]),
         "dimensions": np.array(
             [dimension_statistics("cr" if n % 2 else "tp", value or 0.0) for n, value in enumerate(values)]
         ),
@@ -230,8 +236,8 @@ def test_columns() -> None:
     assert len({metric.name for metric in ITEM_METRICS}) == len(ITEM_METRICS) == 14
 
 
-@pytest.mark.parametrize("metric", [*ITEM_METRICS, OverallTable4(), ACCURACY_DIMENSION_MEAN])
-def test_is_a_metric_with_its_own_door(metric: ItemMetric | OverallTable4 | ItemScore) -> None:
+@pytest.mark.parametrize("metric", [*ITEM_METRICS, OVERALL_TABLE4, ACCURACY_DIMENSION_MEAN])
+def test_is_a_metric_with_its_own_door(metric: ItemMetric | ItemScore) -> None:
     assert isinstance(metric, Metric)
     assert metric.unavailable() is None
     assert metric.signature.split("|")[0] == metric.name
@@ -240,9 +246,7 @@ def test_is_a_metric_with_its_own_door(metric: ItemMetric | OverallTable4 | Item
 
 
 def test_signatures_tell_what_moves_a_score() -> None:
-    signatures = {
-        metric.name: metric.signature for metric in [*ITEM_METRICS, OverallTable4(), OverallTable4(zeros=True)]
-    }
+    signatures = {metric.name: metric.signature for metric in [*ITEM_METRICS, OVERALL_TABLE4, OVERALL_TABLE4_EQ10]}
     timing = "default-expected:first-answerable-round|never-answerable:silence"
     closed = "closed:exact-match-v2|early:no_alert-or-uncertain|alert-reason:matched"
     assert signatures["responsiveness"] == f"responsiveness|mean:items|{timing}"

@@ -15,7 +15,7 @@ from stream_documents import documents_of, open_streaming_row, samples_of, singl
 
 from medtasks.benchmarks.medstreambench import process_results
 from medtasks.benchmarks.medstreambench.scoring import STREAMING_METRICS, join_rounds
-from medtasks.benchmarks.medstreambench.table4 import OverallTable4
+from medtasks.benchmarks.medstreambench.table4 import OVERALL_TABLE4
 from medtasks.benchmarks.streams import item_score
 from medtasks.registry import get_benchmark
 from medtasks.results.scores import Scores
@@ -234,7 +234,7 @@ def test_table_4_combines_mode_means_where_the_pooled_overall_takes_items() -> N
     # mode means: future C = 0.75 and R = 0, so O = 0.525, with two of the three items
     assert metrics["overall_table4"].value == pytest.approx((2 * 0.525 + 1) / 3)
     assert metrics["overall_table4_eq10"].value == pytest.approx((2 * 0.525 + 1) / 3)  # R is 0 in either reading
-    assert metrics["overall_table4"].signature == OverallTable4().signature
+    assert metrics["overall_table4"].signature == OVERALL_TABLE4.signature
 
 
 @settings(max_examples=30, deadline=None)

@@ -24,7 +24,7 @@ from medtasks.benchmarks.medstreambench.scoring import (
     table4_value,
     turn_of_sample,
 )
-from medtasks.benchmarks.medstreambench.table4 import OverallTable4
+from medtasks.benchmarks.medstreambench.table4 import OVERALL_TABLE4, OVERALL_TABLE4_EQ10
 from medtasks.benchmarks.streams import of_item
 from medtasks.data.prepare import prepare_command
 from medtasks.registry import Plugin
@@ -38,7 +38,7 @@ def _kinds(record: MedStreamRecord) -> Iterator[str]:
 
 
 _OF_ITEMS = ("content_fallback", "responsiveness_stream_length", "overall_stream_length")
-_TABLE4 = (OverallTable4(), OverallTable4(zeros=True))
+_TABLE4 = (OVERALL_TABLE4, OVERALL_TABLE4_EQ10)
 
 BENCHMARK = Benchmark(
     name="medstreambench",

@@ -9,7 +9,7 @@ from typing import Any
 
 from medtasks.benchmarks.base import Item, Joined, SampleView, Value, by_field, round_items
 from medtasks.benchmarks.medstreambench.records import ABSTENTIONS
-from medtasks.benchmarks.medstreambench.table4 import OverallTable4
+from medtasks.benchmarks.medstreambench.table4 import table4_statistics
 from medtasks.benchmarks.streams import FALLBACK, OPEN, Turn, round_values
 from medtasks.filters.alert_state import alert_status, parse_alert
 from medtasks.filters.answerability import UNANSWERABLE, answerability_status
@@ -157,7 +157,7 @@ def table4_value(item: Item) -> Value | None:
     def row(content: tuple[float, ...] | None, timed: tuple[float, ...] | None) -> tuple[float, ...] | None:
         if content is None:
             return None
-        return tuple(OverallTable4().item_statistics(mode, content[0], None if timed is None else timed[0]).tolist())
+        return table4_statistics(mode, content[0], None if timed is None else timed[0])
 
     timing = responsiveness or Value()
     return Value(
