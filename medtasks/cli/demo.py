@@ -122,7 +122,9 @@ def _cells(board: Board, chart: Chart) -> dict[str, str]:
     from medtasks.leaderboard.numbers import shown_name
 
     return {
-        shown_name(board, row.model.slug, row.blind): f"{row.cell.text} [{row.cell.interval}]" for row in chart.rows
+        shown_name(board, row.model.slug, row.blind): f"{cell.text} [{cell.interval}]"
+        for row in chart.rows
+        for cell in row.cells
     }
 
 
