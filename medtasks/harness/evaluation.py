@@ -28,10 +28,11 @@ from medtasks.files import remove_abandoned
 from medtasks.judge.settings import configured_judges
 from medtasks.packages import warn
 from medtasks.results.answers import SUFFIX, AnswerStore, Plan, folder_key
+from medtasks.results.folder import RunRecord
 from medtasks.results.judge_report import PlainProgress, report_lines
 from medtasks.results.judge_run import judge_all, model_names
 from medtasks.results.manifest import RunManifest, local_stamp, now, task_facts, versions
-from medtasks.results.run import AskedTask, CollectedRun, collect_run, data_facts, finish_run
+from medtasks.results.run import AskedTask, collect_run, data_facts, finish_run
 from medtasks.results.scored import Answered
 from medtasks.results.summary import summary
 from medtasks.results.table import refuse_unknown_names
@@ -122,7 +123,8 @@ class Evaluation:
         finally:
             store.close()
         self._report(run, text, store.folder)
-        if not run.unscored and not any(facts.failed for facts in run.facts.values()):
+        unscored = self._ours.keys() - run.samples.keys()
+        if not unscored and not any(facts.failed for facts in run.manifest.tasks.values()):
             store.remove()
         replace_numbers(results, run)
         if self._log_samples:
@@ -207,12 +209,12 @@ class Evaluation:
         processes = gathered({name: requests.answers(one) for name, one in asked.items()})
         return lambda name: [entry for own in processes for entry in own.pop(name)]
 
-    def _collect(self, answers: Callable[[str], list[Any]], model: dict[str, Any], folder: Path) -> CollectedRun:
+    def _collect(self, answers: Callable[[str], list[Any]], model: dict[str, Any], folder: Path) -> RunRecord:
         judging = None if self._judges is None else functools.partial(_judged, self._judges, model, self._asked)
         tasks = (self._asked_task(name, answers(name)) for name in self._ours)
         run = collect_run(tasks, self._members(), model, judging, folder)
         if not run.samples:
-            raise MedtasksError(" ".join(run.problems) or "no task of the run has an answer")
+            raise MedtasksError(" ".join(run.manifest.problems) or "no task of the run has an answer")
         return run
 
     def _asked_task(self, name: str, answers: list[Any]) -> AskedTask:
@@ -226,19 +228,19 @@ class Evaluation:
         generation, shown = dict(task.config.generation_kwargs or {}), task_presentation(self._lm, spec)
         return AskedTask(spec, generation, len(task.eval_docs), answered, shown)
 
-    def _write(self, run: CollectedRun, usage: RunUsage) -> tuple[Path | None, str]:
+    def _write(self, run: RunRecord, usage: RunUsage) -> tuple[Path | None, str]:
         """Write the result directory; return it, and the scores as text."""
         directory = self._directory()
         stamp = str(self._asked.get("datetime_str") or "").replace(":", "-")
         folder = None if directory is None else _unused(directory, local_stamp())
-        finished = finish_run(run, self._settings, folder, created=now(), harness_stamp=stamp, usage=usage)
+        finished = finish_run(run, folder, settings=self._settings, created=now(), harness_stamp=stamp, usage=usage)
         return folder, summary(finished, folder)
 
-    def _report(self, run: CollectedRun, text: str, kept: Path) -> None:
+    def _report(self, run: RunRecord, text: str, kept: Path) -> None:
         """Print the scores and the number of failed requests, after the harness's own tables in a command; beyond the
         limit, the process ends with exit code 1."""
-        asked = sum(facts.attempted for facts in run.facts.values())
-        failed = sum(sum(facts.failed.values()) for facts in run.facts.values())
+        asked = sum(facts.attempted for facts in run.manifest.tasks.values())
+        failed = sum(sum(facts.failed.values()) for facts in run.manifest.tasks.values())
         own: float | None = getattr(self._lm, "max_failed", None)
         limit = current_settings().max_failed if own is None else own
         too_many = failed > limit * asked
@@ -247,7 +249,7 @@ class Evaluation:
             f"medtasks: {failed:,} of {asked:,} requests have no response and are not scored. Run the same command "
             f"again to send only these ({kept}).{exceeded * too_many}"
         )
-        ending = _Ending(text, problem if failed else "", bool(run.problems or too_many))
+        ending = _Ending(text, problem if failed else "", bool(run.manifest.problems or too_many))
         if self._asked.get("cli_args") is None:
             ending.show()
             return

@@ -13,20 +13,21 @@ from medtasks.files import replaced
 
 if TYPE_CHECKING:
     from medtasks.results.folder import RunRecord
-    from medtasks.results.run import CollectedRun
     from medtasks.results.scores import MetricScore
 
 FILTER = KEY = "medtasks"
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
 
 
-def replace_numbers(results: dict[str, Any], run: CollectedRun) -> None:
+def replace_numbers(results: dict[str, Any], run: RunRecord) -> None:
     """Replace the harness's scores with ours, and add the pooled scores of groups.
 
     The harness sums floating-point numbers in the order in which processes deliver them, so its last digits vary.
     """
     from medtasks.metrics.registry import get_metric
+    from medtasks.results.run import standard_errors
 
+    errors = standard_errors(run.tables, run.manifest.groups)
     directions = results.setdefault("higher_is_better", {})
     for name, scores in {**run.tasks, **run.groups}.items():
         better = {metric: get_metric(metric).higher_is_better for metric in scores.metrics}
@@ -35,16 +36,16 @@ def replace_numbers(results: dict[str, Any], run: CollectedRun) -> None:
         entry = results["results"][name]
         for key in [key for key in entry if key.endswith(f",{FILTER}")]:
             del entry[key]
-        entry.update(_numbers(scores, run.standard_errors[name]))
+        entry.update(_numbers(scores, errors[name]))
         results["configs"][name] = _without_addresses(results["configs"][name])
     for name, scores in run.groups.items():
         entry = results["results"].setdefault(name, {"alias": name})
         entry.pop(" ", None)
-        entry.update(_numbers(scores, run.standard_errors[name]))
+        entry.update(_numbers(scores, errors[name]))
         results.setdefault("groups", {})[name] = dict(entry)
 
 
-def replace_samples(results: dict[str, Any], run: CollectedRun) -> None:
+def replace_samples(results: dict[str, Any], run: RunRecord) -> None:
     """Put filtered responses, scores and status into the harness's sample log."""
     for name, samples in run.samples.items():
         known = {sample.sample_id: sample for sample in samples}

@@ -19,10 +19,9 @@ from medtasks.results.replies import ALL_BLANK, Reply, is_blank
 from medtasks.results.run_tables import RunTables
 from medtasks.results.samples import Sample, SampleLines, duplicate_ids
 from medtasks.results.scored import Answered, scored_samples
-from medtasks.results.scores import COVERAGE, Scores, intervals
+from medtasks.results.scores import COVERAGE, Scores
 from medtasks.results.scoring import Scored, score_tables
 from medtasks.results.table import ItemTable
-from medtasks.results.usage import RunUsage
 from medtasks.results.verdict_scores import judged_threshold, with_judged_scores
 from medtasks.settings import current_settings
 from medtasks.spec import TaskSpec, load_spec
@@ -44,37 +43,16 @@ class AskedTask:
     presentation: Mapping[str, str] = field(default_factory=dict)
 
 
-@dataclass(frozen=True)
-class CollectedRun:
-    """Scored samples of a run, whose manifest still lacks what is only known at the end of the run."""
-
-    samples: dict[str, Sequence[Sample]]
-    tables: RunTables
-    tasks: dict[str, Scores]
-    groups: dict[str, Scores]
-    facts: dict[str, TaskFacts]
-    members: dict[str, tuple[str, ...]]
-    model: dict[str, Any]
-    standard_errors: dict[str, dict[str, float | None]] = field(default_factory=dict)
-    judge: dict[str, RubricFacts] = field(default_factory=dict)
-    problems: tuple[str, ...] = ()
-    """What could not be done, one sentence each; the answers concerned are kept."""
-    unscored: tuple[str, ...] = ()
-    """Tasks with answers but no scores."""
-
-    def intervals(self) -> dict[str, dict[str, Any]]:
-        """Value and interval by task or group and metric, as plain JSON."""
-        return intervals({**self.tasks, **self.groups})
-
-
 def collect_run(
     tasks: Iterable[AskedTask],
     groups: Mapping[str, Sequence[str]],
     model: dict[str, Any],
     judging: Callable[[Mapping[str, Sequence[Sample]]], JudgedSamples] | None = None,
     directory: Path | None = None,
-) -> CollectedRun:
-    """Samples and scores of one run; ``groups`` maps each group to those of its tasks that were run.
+) -> RunRecord:
+    """One run, whose manifest lacks what is only known at its end (:func:`finish_run`).
+
+    ``groups`` maps each group to those of its tasks that were run; ``model`` describes the back-end.
 
     Each task is taken from ``tasks`` when the one before it has been scored, so that only its documents and samples
     are in memory; finished samples are in a file in ``directory`` (see `SampleLines`). ``judging`` adds verdicts to the
@@ -88,10 +66,8 @@ def collect_run(
     samples: dict[str, Sequence[Sample]] = {}
     tables = RunTables(samples)
     facts: dict[str, TaskFacts] = {}
-    names: list[str] = []
     for task in _without_blank_run(tasks):
         name = task.spec.name
-        names.append(name)
         try:
             samples[name], facts[name] = _scored_task(task, model, problems)
             del task
@@ -115,19 +91,20 @@ def collect_run(
     members = {name: tuple(one for one in leaves if one in samples) for name, leaves in groups.items()}
     members = {name: leaves for name, leaves in members.items() if leaves}
     tasks_scores, groups_scores = scores_of(tables, members, threshold=judged_threshold(judge))
-    return CollectedRun(
-        samples=samples,
-        tables=tables,
-        tasks=tasks_scores,
-        groups=groups_scores,
-        facts=facts,
-        members=members,
-        model=model,
-        standard_errors=standard_errors(tables, members),
+    benchmarks = sorted({one.benchmark for one in facts.values()})
+    manifest = RunManifest(
+        created="",
+        processes=model.get("processes", 1),
+        versions=versions(),
+        model={key: value for key, value in model.items() if key not in ("processes", "usage")},
+        settings={},
+        tasks=facts,
+        groups=members,
+        data={name: data_facts(name) for name in benchmarks},
         judge=judge,
         problems=tuple(problems),
-        unscored=tuple(name for name in names if name not in samples),
     )
+    return RunRecord(manifest, samples, tasks_scores, groups_scores, tables)
 
 
 def _scored_task(task: AskedTask, model: Mapping[str, Any], problems: list[str]) -> tuple[Sequence[Sample], TaskFacts]:
@@ -177,36 +154,12 @@ def _refuse_duplicates(samples: Sequence[Sample]) -> None:
         )
 
 
-def finish_run(
-    run: CollectedRun,
-    settings: dict[str, Any],
-    directory: Path | None,
-    *,
-    created: str,
-    usage: RunUsage = RunUsage(),  # noqa: B008 - frozen
-    harness_stamp: str = "",
-) -> RunRecord:
-    """Add the manifest, and write the run to ``directory`` if it is given."""
-    benchmarks = sorted({facts.benchmark for facts in run.facts.values()})
-    model = {key: value for key, value in run.model.items() if key not in ("processes", "usage")}
-    manifest = RunManifest(
-        created=created,
-        processes=run.model.get("processes", 1),
-        usage=usage,
-        versions=versions(),
-        model=model,
-        settings=settings,
-        tasks=run.facts,
-        groups=run.members,
-        data={name: data_facts(name) for name in benchmarks},
-        judge=run.judge,
-        problems=run.problems,
-        harness_stamp=harness_stamp,
-    )
-    record = RunRecord(manifest=manifest, samples=run.samples, tasks=run.tasks, groups=run.groups, made=run.tables)
+def finish_run(run: RunRecord, directory: Path | None, **facts: Any) -> RunRecord:
+    """Add these fields to the manifest, and write the run to ``directory`` if it is given."""
+    finished = replace(run, manifest=run.manifest.model_copy(update=facts))
     if directory is not None:
-        write_run(directory, record)
-    return record
+        write_run(directory, finished)
+    return finished
 
 
 def data_facts(benchmark: str) -> DataFacts:

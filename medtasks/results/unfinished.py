@@ -42,11 +42,11 @@ def _scored(folder: Path, plan: Plan, created: str) -> RunRecord:
     tasks = (_asked(folder, name, numbers, manifest.tasks[name]) for name, numbers in plan.documents.items())
     run = collect_run(tasks, manifest.groups, {**manifest.model, "processes": manifest.processes})
     if not run.samples:
-        raise MedtasksError(f"{folder}: {' '.join(run.problems)}")
+        raise MedtasksError(f"{folder}: {' '.join(run.manifest.problems)}")
     spent = list(read_spent(folder).values())
     measured = any(one.reply.work is not None for process in spent for one in process)
     usage = run_usage(spent, devices=manifest.usage.devices or 1) if measured else RunUsage()
-    return finish_run(run, manifest.settings, None, created=created, usage=usage)
+    return finish_run(run, None, settings=manifest.settings, created=created, usage=usage)
 
 
 def _asked(folder: Path, name: str, numbers: tuple[int, ...], facts: TaskFacts) -> AskedTask:

@@ -58,6 +58,6 @@ def run_of(folder: Path, reply: Callable[[dict[str, Any]], str], groups: Sequenc
         prompt_hash = load_spec(task).prompt_hash or ""
         answered = [Answered(one, (Reply(reply(one)),), "?", prompt_hash) for one in documents]
         tasks.append(AskedTask(load_spec(task), {}, len(documents), answered))
-    record = finish_run(collect_run(tasks, members, {"model": "m"}), {}, None, created="2026-11-22T00:00:00+00:00")
+    record = finish_run(collect_run(tasks, members, {"model": "m"}), None, created="2026-11-22T00:00:00+00:00")
     write_run(folder, record)
     return record
