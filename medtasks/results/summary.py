@@ -82,7 +82,7 @@ def summary(run: RunRecord, directory: Path | None, keep: str = "--output_path")
     If the results are saved in ``directory``, this is one screen: groups go before their members, and what does not fit
     is counted. The path comes last.
     """
-    notes = [*_awaiting(run, directory), *_all_notes(run)]
+    notes = sorted([*_awaiting(run, directory), *_all_notes(run)], key=lambda note: "warning:" not in note)
     if directory is None:
         saved = f"  nothing was saved: give {keep} to keep samples, scores and manifest"
         shown = _in_order(run)
