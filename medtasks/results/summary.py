@@ -82,7 +82,7 @@ def summary(run: RunRecord, directory: Path | None, keep: str = "--output_path")
     If the results are saved in ``directory``, this is one screen: groups go before their members, and what does not fit
     is counted. The path comes last.
     """
-    notes = sorted([*_awaiting(run, directory), *_all_notes(run)], key=lambda note: "warning:" not in note)
+    notes = [*_awaiting(run, directory), *_all_notes(run)]
     if directory is None:
         saved = f"  nothing was saved: give {keep} to keep samples, scores and manifest"
         shown = _in_order(run)
@@ -172,7 +172,7 @@ def _height(line: str) -> int:
 def _all_notes(run: RunRecord) -> list[str]:
     """What limits the scores: metrics not computed, problems, few clusters, excluded rows, miniature data."""
     entries = {**run.groups, **run.tasks}
-    lines = [f"  {problem}" for problem in run.manifest.problems]
+    lines = [f"  {problem}" for problem in (*run.manifest.problems, *_cut_off(run))]
     lines += [f"  {rubric}: judged by {judges_of(facts)}" for rubric, facts in sorted(run.manifest.judge.items())]
     mini = sorted(name for name, facts in run.manifest.data.items() if facts.mini)
     if mini:
@@ -192,7 +192,6 @@ def _all_notes(run: RunRecord) -> list[str]:
             f"  {incomplete} {'item is' if incomplete == 1 else 'items are'} not scored: not all rounds, rotations or "
             "prompts were asked (--limit)"
         )
-    lines += [f"  {line}" for line in _cut_off(run)]
     lines += [f"  {line}" for line in _left_out(run)]
     for facts in run.manifest.data.values():
         lines += [f"  {line}" for line in coverage_lines(_coverage(facts.coverage, run.tasks))]
