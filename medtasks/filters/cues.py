@@ -63,9 +63,9 @@ class Cue:
 
 
 class Cues:
-    """The patterns of a file in ``words/`` with the words of some languages, each compiled when first used."""
+    """The patterns of a file in ``words/`` with the words of some languages, or of all, each compiled when first used."""
 
-    def __init__(self, name: str, languages: tuple[str, ...] = ()) -> None:
+    def __init__(self, name: str, languages: tuple[str, ...] | None = None) -> None:
         self._name, self._languages = name, languages
         self._compiled: dict[str, re.Pattern[str]] = {}
 
@@ -94,7 +94,7 @@ class Cues:
         if part := _table(self._name).get("parts", {}).get(name):
             return _alternatives(part)
         entries = []
-        for language in self._languages:
+        for language in _languages() if self._languages is None else self._languages:
             table = _table(language)
             if words := table["words"].get(name):
                 edge = table["boundary"]

@@ -115,7 +115,10 @@ def test_a_blind_response_is_read_beside_its_options(row: dict[str, Any]) -> Non
     assert (found.letter or found.status) in expected
 
 
-@pytest.mark.parametrize(("name", "read"), [("blind_2.jsonl", 166), ("blind_3.jsonl", 172)])  # of 173, of 175
+@pytest.mark.parametrize(
+    ("name", "read"),
+    [("blind_2.jsonl", 166), ("blind_3.jsonl", 172), ("blind_4.jsonl", 168)],  # of 173, 175 and 176
+)
 def test_no_letter_is_wrong_on_sets_of_other_authors(name: str, read: int) -> None:
     rows = [row for row in _lines(name) if row["kind"] == "choice" and not row.get("arguable")]
     letters = [extract_option(row["response"], "".join(row["options"]), row["options"]).letter for row in rows]
@@ -124,9 +127,13 @@ def test_no_letter_is_wrong_on_sets_of_other_authors(name: str, read: int) -> No
     assert sum(wanted == letter for wanted, letter in pairs) >= read
 
 
-@pytest.mark.parametrize(("kind", "agreeing"), [("alert", 44), ("short", 44), ("reasoned", 30)])  # of 45, 44 and 30
-def test_other_answers_of_the_third_set_are_read_as_its_author_does(kind: str, agreeing: int) -> None:
-    rows = [row for row in _lines("blind_3.jsonl") if row["kind"] == kind and not row.get("arguable")]
+@pytest.mark.parametrize(
+    ("name", "kind", "agreeing"),
+    [("blind_3.jsonl", "alert", 44), ("blind_3.jsonl", "short", 44), ("blind_3.jsonl", "reasoned", 30)]  # of 45, 44, 30
+    + [("blind_4.jsonl", "alert", 39), ("blind_4.jsonl", "short", 41), ("blind_4.jsonl", "reasoned", 26)],  # 39, 41, 28
+)
+def test_other_answers_of_other_authors_are_read_as_they_do(name: str, kind: str, agreeing: int) -> None:
+    rows = [row for row in _lines(name) if row["kind"] == kind and not row.get("arguable")]
     readers: dict[str, Callable[[str], str]] = {
         "alert": lambda text: parse_alert(text).state or "invalid",
         "short": lambda text: answerability_status(text).replace("ok", "answer"),
