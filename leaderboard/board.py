@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Literal, TypeAlias
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict
 
 from medtasks.results.scores import Reliability
 from medtasks.results.usage import RunUsage, Usage
@@ -107,8 +107,8 @@ class Pair(_Frozen):
     """``first`` - ``second`` on the items that both have, with its 95 % interval; ``p_value`` of the cluster sign-flip
     test (`medtasks.stats.paired.paired_difference`), ``p_holm`` after Holm's correction over all pairs of the ranking.
     ``wins`` and ``losses`` count items that only the first, or only the second, has right (for accuracies).
-    ``reason`` says why there is no interval or test; ``warning`` is about too few ``clusters``. ``standard_error`` is
-    not in the JSON."""
+    ``reason`` says why there is no interval or test; ``warning`` is about too few ``clusters``; ``standard_error`` is
+    that of the difference, with clustered items."""
 
     first: str
     second: str
@@ -123,7 +123,7 @@ class Pair(_Frozen):
     losses: int | None = None
     reason: str | None = None
     warning: str | None = None
-    standard_error: float | None = Field(default=None, exclude=True)
+    standard_error: float | None = None
 
 
 class Ranking(_Frozen):
