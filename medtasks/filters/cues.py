@@ -63,7 +63,7 @@ class Cue:
 
 
 class Cues:
-    """The patterns of a file in ``words/`` with the words of some languages, or of all, each compiled when first used."""
+    """The patterns of a file in ``words/`` with the words of some languages (None: all), compiled when first used."""
 
     def __init__(self, name: str, languages: tuple[str, ...] | None = None) -> None:
         self._name, self._languages = name, languages

@@ -75,7 +75,9 @@ def whole_option(plain: str, options: Mapping[str, str]) -> str | None:
     forms = unique_forms(options)
     for answer in _answers(plain):
         form = normal_form(answer)
-        letter = forms.get(form) or _abbreviated(form, forms) or _at_position(form, sorted(options))
+        letter = forms.get(form) or _abbreviated(form, forms)
+        if letter is None and not any(map(str.isdigit, forms)):  # else *answer 3* may be the option's text
+            letter = _at_position(form, sorted(options))
         if letter:
             return letter
     return None
@@ -111,6 +113,7 @@ def _abbreviated(form: str, forms: Mapping[str, str]) -> str | None:
 
 
 def _at_position(form: str, letters: list[str]) -> str | None:
+    """The letter at the place that the answer names."""
     for number, (ordinal, cardinal) in enumerate(zip(_ORDINALS, _NUMBERS, strict=True)):
         if re.fullmatch(rf"(?:{ordinal}) {_NOUN}|{_NOUN} (?:number |no )?(?:{cardinal})", form):
             return letters[number] if number < len(letters) else None

@@ -130,13 +130,14 @@ class _Chosen(NamedTuple):
 
 def _chosen(what: Sequence[str], read: Callable[[Path], TaskSource]) -> _Chosen:
     registered = {name: path for name, _, path in task_files()}
-    of = _benchmarks_of(registered, read)
+    only_files = bool(what) and all(Path(name).is_file() for name in what)
+    of = {} if only_files else _benchmarks_of(registered, read)
     benchmarks = [name for name in what if name in {*all_benchmarks(), *of.values()}]
     if not what:
         benchmarks = [name for name in all_benchmarks() if _is_prepared(name)]
         if not benchmarks:
             raise NotPreparedError("no benchmark is prepared; run: medtasks prepare --help")
-    names = [name for name in registered if of[name] in benchmarks]
+    names = [name for name in registered if of.get(name) in benchmarks]
     names += [name for name in what if name in registered]
     paths = [name for name in what if name not in benchmarks and name not in registered]
     given = [file for path in paths for file in _files_at(Path(path), registered)]

@@ -117,7 +117,12 @@ def test_a_blind_response_is_read_beside_its_options(row: dict[str, Any]) -> Non
 
 @pytest.mark.parametrize(
     ("name", "read"),
-    [("blind_2.jsonl", 166), ("blind_3.jsonl", 172), ("blind_4.jsonl", 168)],  # of 173, 175 and 176
+    [
+        ("blind_2.jsonl", 166),
+        ("blind_3.jsonl", 172),
+        ("blind_4.jsonl", 168),
+        ("blind_5.jsonl", 148),
+    ],  # of 173, 175, 176, 152
 )
 def test_no_letter_is_wrong_on_sets_of_other_authors(name: str, read: int) -> None:
     rows = [row for row in _lines(name) if row["kind"] == "choice" and not row.get("arguable")]
@@ -129,8 +134,17 @@ def test_no_letter_is_wrong_on_sets_of_other_authors(name: str, read: int) -> No
 
 @pytest.mark.parametrize(
     ("name", "kind", "agreeing"),
-    [("blind_3.jsonl", "alert", 44), ("blind_3.jsonl", "short", 44), ("blind_3.jsonl", "reasoned", 30)]  # of 45, 44, 30
-    + [("blind_4.jsonl", "alert", 39), ("blind_4.jsonl", "short", 41), ("blind_4.jsonl", "reasoned", 26)],  # 39, 41, 28
+    [
+        ("blind_3.jsonl", "alert", 44),  # of 45
+        ("blind_3.jsonl", "short", 44),
+        ("blind_3.jsonl", "reasoned", 30),
+        ("blind_4.jsonl", "alert", 39),
+        ("blind_4.jsonl", "short", 41),
+        ("blind_4.jsonl", "reasoned", 27),  # of 28
+        ("blind_5.jsonl", "alert", 41),
+        ("blind_5.jsonl", "short", 42),
+        ("blind_5.jsonl", "reasoned", 25),
+    ],
 )
 def test_other_answers_of_other_authors_are_read_as_they_do(name: str, kind: str, agreeing: int) -> None:
     rows = [row for row in _lines(name) if row["kind"] == kind and not row.get("arguable")]

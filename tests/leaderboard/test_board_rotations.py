@@ -39,7 +39,7 @@ def test_every_score_is_in_a_table_a_figure_latex_and_json(made: Board, site: Pa
     assert [column.key for column in table.columns][:4] == keys
     plots = {plot.name: plot for plot in benchmark.plots}
     assert plots["option-order"].columns == tuple(keys)
-    assert {one.stem for one in (site / "board" / "figures").rglob("*.svg")} >= {"option-order", "rotated-letters"}
+    assert "option-order" in {one.stem for one in (site / "board" / "figures").rglob("*.svg")}
     latex = (site / "board" / "exports" / "mi_cxr" / "option-order.tex").read_text(encoding="utf-8")
     assert all(label in latex for label in ("right in every rotation", "same option in every", "letter preference"))
     written = json.loads((site / "board" / "exports" / "board.json").read_text(encoding="utf-8"))
