@@ -10,8 +10,8 @@ import psutil
 import torch
 from loguru import logger
 
-from medtasks.errors import MedtasksError, first_line
-from medtasks.settings import current_settings
+from medtasks.core.errors import MedtasksError, first_line
+from medtasks.core.settings import current_settings
 
 from ._decoding import Answer, Decoder, GenerationSettings
 from ._messages import Conversation

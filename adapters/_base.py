@@ -17,12 +17,12 @@ from loguru import logger
 from pydantic import BeforeValidator, ConfigDict, Field, ValidationError
 from pydantic_core import PydanticCustomError
 
-from medtasks.errors import UsageError
-from medtasks.exits import exit_with_sentence
+from medtasks.core.errors import UsageError
+from medtasks.core.exits import exit_with_sentence
+from medtasks.core.schema import Frozen, first_problem
+from medtasks.core.settings import current_settings
 from medtasks.harness.requests import is_padding
-from medtasks.results.replies import Probabilities
-from medtasks.schema import Frozen, first_problem
-from medtasks.settings import current_settings
+from medtasks.runs.replies import Probabilities
 
 
 def _not_a_flag(value: object) -> object:
@@ -79,7 +79,7 @@ class Response(GenerationResult):  # type: ignore[misc]
     """One response; an empty text is a valid response unless ``failed`` gives a reason.
 
     ``finish`` is ``stop``, or ``length`` if the token limit cut the response off. The other counts are those of
-    `medtasks.results.usage.Usage`, for this request; None if unknown. ``probabilities`` are those of the response.
+    `medtasks.runs.usage.Usage`, for this request; None if unknown. ``probabilities`` are those of the response.
     """
 
     finish: str | None = None

@@ -13,7 +13,7 @@ import transformers
 from transformers import AutoConfig, AutoModelForImageTextToText, AutoProcessor
 from transformers.models.auto.modeling_auto import MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING_NAMES
 
-from medtasks.errors import MedtasksError
+from medtasks.core.errors import MedtasksError
 from medtasks.harness.model import fingerprint_of
 from medtasks.metrics.learned._checkpoint import HUB_ID, no_progress_bars
 

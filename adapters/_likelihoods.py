@@ -13,8 +13,8 @@ from typing import Any
 import torch
 from transformers import LogitsProcessor
 
-from medtasks.filters.thinking import strip_thinking
-from medtasks.results.replies import Letter, Probabilities
+from medtasks.answers.thinking import strip_thinking
+from medtasks.runs.replies import Letter, Probabilities
 
 LETTERS = string.ascii_uppercase
 _LONGEST = 6

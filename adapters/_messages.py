@@ -10,7 +10,7 @@ from typing import Any
 
 from PIL import Image, UnidentifiedImageError
 
-from medtasks.errors import DataError, MediaError, UsageError
+from medtasks.core.errors import DataError, MediaError, UsageError
 
 _DEEP_MODES = ("I", "F")  # 16- or 32-bit grey values: converting them to RGB would clip, not scale
 

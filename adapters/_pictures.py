@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from PIL import Image
 
-from medtasks.cache import RecentlyUsed
+from medtasks.core.cache import RecentlyUsed
 
 KEPT_BYTES = 128 * 2**20
 """Cache limit, each for prepared pixels and for features on the device, beyond those of the current prompts."""

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from jinja2 import TemplateError
 
-from medtasks.errors import DataError
+from medtasks.core.errors import DataError
 
 from ._messages import Conversation, video_inputs
 from ._pictures import OncePerPicture, Unit, digest

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from medtasks.errors import UsageError
-from medtasks.exits import exit_with_sentence
+from medtasks.core.errors import UsageError
+from medtasks.core.exits import exit_with_sentence
 
 from ._base import Arguments, MedtasksAdapter, Natural, Response, Share
 from ._requests import light_rows, read_requests

@@ -13,8 +13,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from medtasks.errors import DataError, UsageError
-from medtasks.results.replies import Letter, Probabilities
+from medtasks.core.errors import DataError, UsageError
+from medtasks.runs.replies import Letter, Probabilities
 
 from ._requests import option_letters
 

@@ -10,10 +10,10 @@ from typing import Annotated, Any, Literal
 from loguru import logger
 from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationError
 
+from medtasks.core.errors import DataError, UsageError
+from medtasks.core.exits import exit_with_sentence
+from medtasks.core.schema import first_problem
 from medtasks.data.sources import read_jsonl
-from medtasks.errors import DataError, UsageError
-from medtasks.exits import exit_with_sentence
-from medtasks.schema import first_problem
 
 from ._base import Arguments, MedtasksAdapter, Response
 from ._requests import ChatRequest, light_rows, read_requests

@@ -11,10 +11,10 @@ from typing import Any
 from lmms_eval.api.instance import TokenCounts
 from pydantic import ConfigDict, ValidationError
 
-from medtasks.errors import DataError, MedtasksError, UsageError, first_line
-from medtasks.exits import exit_with_sentence
+from medtasks.core.errors import DataError, MedtasksError, UsageError, first_line
+from medtasks.core.exits import exit_with_sentence
+from medtasks.core.schema import first_problem
 from medtasks.harness.model import fingerprint_of
-from medtasks.schema import first_problem
 
 from ._base import Count, Response
 from ._decoding import GenerationSettings, cut_at_stop, ends_of_turn, sample_seed

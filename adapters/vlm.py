@@ -6,8 +6,8 @@ import time
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, Literal
 
-from medtasks.errors import DataError, UsageError
-from medtasks.exits import exit_with_sentence
+from medtasks.core.errors import DataError, UsageError
+from medtasks.core.exits import exit_with_sentence
 
 from ._answering import Answering
 from ._base import Count, Response

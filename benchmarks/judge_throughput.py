@@ -40,7 +40,7 @@ def questions(count: int) -> list[Any]:
 
 
 def _verdict() -> str:
-    from medtasks.rubrics.rubric import load_rubric
+    from medtasks.catalog.rubric import load_rubric
 
     aspects = load_rubric("med_cmr_open").aspects
     return json.dumps(
@@ -80,7 +80,7 @@ def stub(latency: float) -> Iterator[str]:
 
 def request_body(number: int | str) -> dict[str, Any]:
     """A request as ours sends it."""
-    from medtasks.rubrics.rubric import judge_prompt, load_rubric, verdict_schema
+    from medtasks.catalog.rubric import judge_prompt, load_rubric, verdict_schema
 
     rubric, (one,) = load_rubric("med_cmr_open"), questions(1)
     prompt = judge_prompt(rubric, one.document, one.response)
@@ -149,11 +149,11 @@ def plain_openai(url: str, count: int, concurrency: int, *, aiohttp: bool) -> No
 
 def ours(url: str, count: int, concurrency: int) -> None:
     """Judge new questions into a new store."""
+    from medtasks.catalog.rubric import load_rubric
     from medtasks.judge.client import JudgeClient
     from medtasks.judge.pipeline import judge_questions
     from medtasks.judge.settings import JudgeSettings
     from medtasks.judge.store import VerdictStore
-    from medtasks.rubrics.rubric import load_rubric
 
     settings = JudgeSettings(base_url=url, model="stub", concurrency=concurrency)
     with tempfile.TemporaryDirectory() as folder, VerdictStore(Path(folder) / "store") as store:

@@ -73,7 +73,7 @@ class Case:
 
     def stored(self, output: Path) -> set[str]:
         """The keys of all requests whose reply is on disk."""
-        from medtasks.results.answers import read_answers
+        from medtasks.runs.reply_files import read_answers
 
         answers = [one for folder in output.rglob("*_unfinished") for one in read_answers(folder)]
         if self.model == "async_openai":
@@ -92,7 +92,7 @@ class Case:
 
 
 def _key(task: str, doc_id: int, repeat: int, prompt: str) -> str:
-    from medtasks.files import short_hash
+    from medtasks.core.files import short_hash
 
     return f"{task}/{doc_id}/{repeat}/{short_hash(prompt)}"
 
@@ -213,7 +213,7 @@ def kill_at_random(case: Case, kills: int, draw: random.Random) -> None:
 
 def _results(output: Path) -> list[Path]:
     """The result directories; not the hidden ones, in which a killed attempt was writing one."""
-    from medtasks.results.find import run_folders
+    from medtasks.runs.find import run_folders
 
     return run_folders(output)
 
@@ -268,7 +268,7 @@ def serve(log: Path) -> tuple[int, str]:
 def predictions(path: Path) -> str:
     """A file with a response to every document of :data:`TASKS`."""
     from medtasks.benchmarks.documents import task_documents
-    from medtasks.spec import leaf_tasks
+    from medtasks.catalog.spec import leaf_tasks
 
     rows = {(leaf, doc["sample_id"]) for task in TASKS for leaf in leaf_tasks(task) for doc in task_documents(leaf)}
     lines = [json.dumps({"task": task, "sample_id": sample, "response": "A"}) for task, sample in sorted(rows)]

@@ -37,13 +37,13 @@ import nltk
 from medtasks.benchmarks.documents import prompt_text
 from medtasks.benchmarks.kvasir_vqa_x1.documents import documents
 from medtasks.benchmarks.kvasir_vqa_x1.records import ATOMIC_QUESTIONS, AtomicPair, KvasirRecord
-from medtasks.cache import cache_root
+from medtasks.catalog.spec import TaskSpec, load_spec
+from medtasks.core.cache import cache_root
 from medtasks.metrics import wordnet
 from medtasks.metrics.registry import LEXICAL, get_metric
-from medtasks.results.folder import RunRecord, write_run
-from medtasks.results.manifest import DataFacts, RunManifest, task_facts, versions
-from medtasks.results.samples import Sample
-from medtasks.spec import TaskSpec, load_spec
+from medtasks.runs.folder import RunRecord, write_run
+from medtasks.runs.manifest import DataFacts, RunManifest, task_facts, versions
+from medtasks.runs.samples import Sample
 
 LEVEL_SIZES = {1: 5548, 2: 5261, 3: 5213}
 QUESTIONS_PER_IMAGE = 24
@@ -287,8 +287,8 @@ def unscored(spec: TaskSpec, number: int, row: Row) -> Sample:
 COLLECT = """
 import sys
 from pathlib import Path
-from medtasks.leaderboard.collect import collect
-from medtasks.leaderboard.scored_run import RunStore
+from medtasks.leaderboard.intake.collect import collect
+from medtasks.leaderboard.verify.scored_run import RunStore
 runs, refused = collect([Path(sys.argv[1])], RunStore(Path(sys.argv[2]) / "scores"))
 assert runs and not refused, refused
 """

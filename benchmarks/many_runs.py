@@ -25,7 +25,7 @@ from typing import Any
 from lexical_scoring import LEVEL_SIZES, SWAPS, Row, generate, write_folder
 
 from medtasks.benchmarks.documents import prompt_text
-from medtasks.spec import load_spec
+from medtasks.catalog.spec import load_spec
 
 QUALITIES = 4
 MEDTASKS = (sys.executable, "-m", "medtasks")

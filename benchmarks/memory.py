@@ -36,7 +36,7 @@ def run(output: Path) -> dict[str, int]:
     from medtasks.adapters._base import MedtasksAdapter, Response
     from medtasks.adapters._requests import plan_batches, read_requests
 
-    from medtasks.catalog import task_directory
+    from medtasks.catalog.contents import task_directory
     from medtasks.harness import evaluation
 
     peaks: dict[str, int] = {}

@@ -62,7 +62,7 @@ def rows() -> list[dict[str, Any]]:
 
 def ours(response: str, options: Mapping[str, str]) -> str:
     """The letter or status that the filter reads."""
-    from medtasks.filters.option_letter import extract_option
+    from medtasks.answers.option_letter import extract_option
 
     found = extract_option(response, "".join(options), options)
     return found.letter or found.status

@@ -17,8 +17,8 @@ import time
 
 import numpy as np
 from lexical_scoring import Row, generate
-from medtasks.leaderboard.board import BoardColumn
-from medtasks.leaderboard.rankings import rank_models
+from medtasks.leaderboard.board.board import BoardColumn
+from medtasks.leaderboard.rank.rankings import rank_models
 
 from medtasks.metrics.aggregate import corpus_score
 from medtasks.metrics.base import Array

@@ -7,19 +7,19 @@ import hashlib
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from medtasks.errors import UsageError, reading
-from medtasks.files import canonical_json, file_sha256
-from medtasks.results.table_file import TableStore
+from medtasks.core.errors import UsageError, reading
+from medtasks.core.files import canonical_json, file_sha256
+from medtasks.runs.table_file import TableStore
 
-from .board import Board
-from .build import RESAMPLES, build_board
-from .collect import NO_RUN, collect, state_of_results
+from .board.board import Board
+from .board.build import RESAMPLES, build_board
+from .board.models import Described, read_by_model
+from .board.usage import Price
 from .exports import write_exports
-from .models import Described, read_by_model
-from .scored_run import RunStore
+from .intake.collect import NO_RUN, collect, state_of_results
 from .site import samples_of
 from .site.write import is_current, write_site
-from .usage import Price
+from .verify.scored_run import RunStore
 
 Progress = Callable[[int, int], None]
 _BOARDS = 8

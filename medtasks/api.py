@@ -7,8 +7,16 @@ filters, metrics and board layouts. Our own benchmarks are built the same way.
 
 from __future__ import annotations
 
+from medtasks.answers import FILTER_VERSIONS, OptionLetterFilter
+from medtasks.answers.option_letter import option_status
+from medtasks.answers.presence import count_of, said_of
+from medtasks.answers.thinking import strip_thinking
 from medtasks.benchmarks.aggregations import pending_value, sample_value
-from medtasks.benchmarks.base import (
+from medtasks.benchmarks.documents import Rows, doc_to_messages, doc_to_text, doc_to_visual
+from medtasks.benchmarks.errors import Case, Errors
+from medtasks.benchmarks.layout_columns import error_columns, kinds_of_error
+from medtasks.benchmarks.streams import Turn, round_values
+from medtasks.catalog.benchmark import (
     Benchmark,
     Document,
     Item,
@@ -19,22 +27,14 @@ from medtasks.benchmarks.base import (
     round_items,
     sample_items,
 )
-from medtasks.benchmarks.card import ALL_GROUPS, Card, CardTable, Column, Plot
-from medtasks.benchmarks.columns import error_columns, kinds_of_error
-from medtasks.benchmarks.documents import Rows, doc_to_messages, doc_to_text, doc_to_visual
-from medtasks.benchmarks.errors import Case, Errors
-from medtasks.benchmarks.streams import Turn, round_values
-from medtasks.data.records import Record, Where, build, text_field, texts_by_key, wrong
+from medtasks.catalog.board_layout import ALL_GROUPS, Card, CardTable, Column, Plot
+from medtasks.catalog.records import Record, Where, build, text_field, texts_by_key, wrong
+from medtasks.catalog.registry import FilterInfo, Plugin
+from medtasks.catalog.scales import Aspect, Rubric
+from medtasks.core.errors import DataError, MediaError, MedtasksError, UsageError
 from medtasks.data.sources import read_jsonl
-from medtasks.errors import DataError, MediaError, MedtasksError, UsageError
-from medtasks.filters import FILTER_VERSIONS, OptionLetterFilter
-from medtasks.filters.option_letter import option_status
-from medtasks.filters.presence import count_of, said_of
-from medtasks.filters.thinking import strip_thinking
 from medtasks.metrics.base import MeanMetric, Metric, MetricUnavailableError, sign
 from medtasks.metrics.item_metrics import NO_OPTION, ErrorRate
-from medtasks.registry import FilterInfo, Plugin
-from medtasks.rubrics.scales import Aspect, Rubric
 
 __all__ = [
     "ALL_GROUPS",

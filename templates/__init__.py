@@ -1,1 +1,1 @@
-"""Prompt templates (Jinja), one folder per benchmark; rendered by :mod:`medtasks.prompts`."""
+"""Prompt templates (Jinja), one folder per benchmark; rendered by :mod:`medtasks.catalog.prompts`."""

@@ -6,7 +6,7 @@ import zipfile
 from pathlib import Path
 from typing import Any
 
-from medtasks.registry import get_benchmark
+from medtasks.catalog.registry import get_benchmark
 
 
 def write_mini(benchmark: str, folder: Path) -> None:

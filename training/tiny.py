@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from medtasks.cache import cache_root
-from medtasks.errors import UsageError
-from medtasks.files import temporary_beside
+from medtasks.core.cache import cache_root
+from medtasks.core.errors import UsageError
+from medtasks.core.files import temporary_beside
 from medtasks.metrics.learned._checkpoint import no_progress_bars
 
 IMAGE_TOKEN = "<|image_pad|>"

@@ -28,9 +28,9 @@ from dataclasses import asdict, dataclass, field
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-from medtasks.filters.option_letter import read_stages
-from medtasks.results.folder import read_run
-from medtasks.results.samples import Sample
+from medtasks.answers.option_letter import read_stages
+from medtasks.runs.folder import read_run
+from medtasks.runs.samples import Sample
 
 sys.path.append(str(Path(__file__).parents[2]))  # training/ is not installed
 from tiny_llava import build_tiny_llava

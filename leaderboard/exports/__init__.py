@@ -8,10 +8,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from medtasks.files import canonical_json
+from medtasks.core.files import canonical_json
 
-from ..board import Board
-from ..numbers import safe_name
+from ..board.board import Board
+from ..board.numbers import safe_name
 from .tables import as_latex, as_markdown
 from .tidy import as_csv
 
@@ -37,7 +37,7 @@ def exports_of(board: Board) -> dict[str, Callable[[], bytes]]:
     ``<name>/scores.csv``, and each of its tables as ``<name>/<table>.md`` and ``<name>/<table>.tex``.
 
     JSON and CSV have all digits and the board's own units; Markdown and LaTeX are rounded
-    (`medtasks.leaderboard.numbers`). The same board gives the same bytes.
+    (`medtasks.leaderboard.board.numbers`). The same board gives the same bytes.
     """
     found: dict[str, Callable[[], str]] = {
         "board.json": lambda: canonical_json(board.model_dump(mode="json")) + "\n",

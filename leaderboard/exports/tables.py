@@ -8,10 +8,10 @@ from pathlib import Path
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from medtasks.text import one_line
+from medtasks.core.text import one_line
 
-from ..board import BenchmarkBoard, Board, BoardColumn, BoardTable, Cell, Published
-from ..numbers import UNITS, column_note, rounded, safe_name, shown, shown_interval, shown_name
+from ..board.board import BenchmarkBoard, Board, BoardColumn, BoardTable, Cell, Published
+from ..board.numbers import UNITS, column_note, rounded, safe_name, shown, shown_interval, shown_name
 
 MOST_COLUMNS = 6
 """Score columns per LaTeX table; a wider table becomes several."""

@@ -6,10 +6,10 @@ import csv
 import io
 from collections.abc import Iterator
 
-from medtasks.results.scores import coverage_text
+from medtasks.runs.scores import coverage_text
 
-from ..board import BenchmarkBoard, Board, BoardColumn
-from ..numbers import shown_name
+from ..board.board import BenchmarkBoard, Board, BoardColumn
+from ..board.numbers import shown_name
 
 COLUMNS = (
     "benchmark", "table", "model", "name", "blind", "task", "metric", "breakdown", "group", "value", "low", "high",

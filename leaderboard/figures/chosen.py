@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from ..board import BenchmarkBoard, Board, BoardColumn, BoardPlot, Cell
-from ..numbers import UNITS, direction, shown, shown_interval, shown_name
+from ..board.board import BenchmarkBoard, Board, BoardColumn, BoardPlot, Cell
+from ..board.numbers import UNITS, direction, shown, shown_interval, shown_name
 from .looks import LOOKS, Look, distinct, listed
 
 

@@ -15,8 +15,8 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Rectangle
 from matplotlib.projections.polar import PolarAxes
 
-from ..board import FORMATS, Board
-from ..numbers import safe_name
+from ..board.board import FORMATS, Board
+from ..board.numbers import safe_name
 from .canvas import WIDTH, drawing, new_figure, save
 from .looks import GRID, INK, LOOKS, MUTED, PAPER, Drawn, Look, short, wrapped
 from .plots import Axis, Block, Blocks, Figure, Heat, Line, Plane, Radar, figures_of

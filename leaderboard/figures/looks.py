@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Sequence
 from typing import Any, NamedTuple, TypeAlias
 
-from medtasks.text import first_names, one_line
+from medtasks.core.text import first_names, one_line
 
 Drawn: TypeAlias = "dict[str, Any]"
 """Style arguments of matplotlib."""

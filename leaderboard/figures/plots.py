@@ -12,9 +12,9 @@ from typing import NamedTuple
 
 from medtasks.stats.ranks import normalised_ranks
 
-from ..board import BenchmarkBoard, Board, BoardColumn, BoardPlot, ModelReliability
-from ..numbers import MINUS, UNITS, difference, shown
-from ..usage import amount, plotted
+from ..board.board import BenchmarkBoard, Board, BoardColumn, BoardPlot, ModelReliability
+from ..board.numbers import MINUS, UNITS, difference, shown
+from ..board.usage import amount, plotted
 from .chosen import Chosen, Shown, choose, labelled_best, plotted_tasks, scaled
 from .looks import LOOKS, MOST_MODELS, Look, listed
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from medtasks.results.scores import coverage_text
+from medtasks.runs.scores import coverage_text
 
-from ..board import BoardColumn, BoardRow, Cell
-from ..numbers import exact, interval, number
+from ..board.board import BoardColumn, BoardRow, Cell
+from ..board.numbers import exact, interval, number
 
 
 @dataclass(frozen=True)

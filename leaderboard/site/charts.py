@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from ..board import BenchmarkBoard, Board, Ranking
-from ..findings import finding
+from ..board.board import BenchmarkBoard, Board, Ranking
+from ..board.sentences import finding
 from .cells import cell_view, scale_of, shared_judge
 from .tables import RowView, letters_of
 

@@ -7,8 +7,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from ..board import Board, BoardColumn, Cell, Pair, Unit
-from ..numbers import difference, interval, number, safe_name
+from ..board.board import Board, BoardColumn, Cell, Pair, Unit
+from ..board.numbers import difference, interval, number, safe_name
 from .cells import coverage_notes
 from .overview import not_comparable
 from .samples import SampleKey, SampleRow, SampleText

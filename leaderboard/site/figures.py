@@ -6,10 +6,10 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from ..board import Timeline
+from ..board.board import Timeline
+from ..board.usage import amount
 from ..figures.looks import LOOKS, Look, short
 from ..figures.plots import Plane, Point, Radar
-from ..usage import amount
 
 COLOURS = 10
 """Of a heat map."""

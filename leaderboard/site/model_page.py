@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from ..board import BenchmarkBoard, Board, BoardColumn, BoardRow, BoardTable, Cell, Ranking
-from ..numbers import UNIT_LABELS
+from ..board.board import BenchmarkBoard, Board, BoardColumn, BoardRow, BoardTable, Cell, Ranking
+from ..board.numbers import UNIT_LABELS
 from .cells import CellView, cell_view, scale_of, shared_judge
 from .tables import ColumnView, column_views, distinguishing, leading_words, rank_cells
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from ..board import Apart, BenchmarkBoard, Board, BoardRow, BoardTable, ModelFacts
+from ..board.board import Apart, BenchmarkBoard, Board, BoardRow, BoardTable, ModelFacts
 from .cells import CellView, best_values, cell_view, scale_of, shared_judge
 from .tables import RowView, TableView, column_view, letters_of
 

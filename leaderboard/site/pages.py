@@ -10,11 +10,11 @@ from typing import TypeVar
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from medtasks.benchmarks.all_cards import all_cards
-from medtasks.results.signature import parse_signature
-from medtasks.results.usage import RunUsage
+from medtasks.benchmarks.layouts import all_cards
+from medtasks.runs.signature import parse_signature
+from medtasks.runs.usage import RunUsage
 
-from ..board import (
+from ..board.board import (
     BenchmarkBoard,
     Board,
     BoardColumn,
@@ -24,11 +24,19 @@ from ..board import (
     RunFacts,
     Timeline,
 )
+from ..board.numbers import UNIT_LABELS, direction, number
 from ..figures.plots import figures_of
-from ..numbers import UNIT_LABELS, direction, number
 from .cells import cell_view
 from .charts import charts, overview_charts
-from .figures import heat_colour, look_number, plane_scale, radar_axes, radar_curve, share_bar, time_axis
+from .figures import (
+    heat_colour,
+    look_number,
+    plane_scale,
+    radar_axes,
+    radar_curve,
+    share_bar,
+    time_axis,
+)
 from .model_page import model_parts
 from .overview import all_models, not_comparable
 from .published import published_tables

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 
-from ..board import BenchmarkBoard, BoardColumn, Published, PublishedCell
-from ..numbers import exact, number
+from ..board.board import BenchmarkBoard, BoardColumn, Published, PublishedCell
+from ..board.numbers import exact, number
 from .cells import CellView
 from .tables import ColumnView, column_view
 

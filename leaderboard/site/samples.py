@@ -9,14 +9,14 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
-from medtasks.errors import DataError
-from medtasks.results.folder import folder_digest, read_manifest
-from medtasks.results.samples import Sample, read_samples, without_garbage_collection
-from medtasks.spec import leaf_tasks, load_specs
+from medtasks.catalog.spec import leaf_tasks, load_specs
+from medtasks.core.errors import DataError
+from medtasks.runs.folder import folder_digest, read_manifest
+from medtasks.runs.samples import Sample, read_samples, without_garbage_collection
 
-from ..board import BenchmarkBoard, Board
-from ..collect import find_everything
-from ..plain import converted, plain_digest
+from ..board.board import BenchmarkBoard, Board
+from ..intake.collect import find_everything
+from ..intake.harness_logs import converted, plain_digest
 
 Run = TypeVar("Run")
 
@@ -57,7 +57,7 @@ def samples_of(board: Board, paths: Sequence[Path]) -> SampleText:
     tables name its tasks.
 
     Args:
-        board: made of the runs in ``paths`` (`medtasks.leaderboard.collect`).
+        board: made of the runs in ``paths`` (`medtasks.leaderboard.intake.collect`).
         paths: result directories, or trees that contain some.
 
     Raises:

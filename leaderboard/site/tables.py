@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import takewhile
 from typing import Literal
 
-from ..board import (
+from ..board.board import (
     Apart,
     BenchmarkBoard,
     Board,
@@ -19,10 +19,10 @@ from ..board import (
     Ranking,
     RunFacts,
 )
-from ..numbers import UNIT_LABELS, direction, exact, shown_name
-from ..over_models import billions_of
-from ..tables import without_empty
-from ..usage import amount, measured
+from ..board.numbers import UNIT_LABELS, direction, exact, shown_name
+from ..board.rows import without_empty
+from ..board.usage import amount, measured
+from ..rank.over_models import billions_of
 from .cells import CellView, Scale, best_values, cell_view, scale_of, shared_judge
 
 

@@ -7,7 +7,7 @@ import re
 from typing import Any
 from urllib.parse import urlsplit
 
-from medtasks.errors import DataError
+from medtasks.core.errors import DataError
 
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+@=~-]*")
 _ARXIV = re.compile(r"arXiv[: ]\s*(\d{4}\.\d{4,5}(?:v\d+)?)")

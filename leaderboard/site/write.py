@@ -9,10 +9,10 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from medtasks.errors import UsageError
-from medtasks.files import file_sha256, recover_directory, replace_directory, temporary_beside
+from medtasks.core.errors import UsageError
+from medtasks.core.files import file_sha256, recover_directory, replace_directory, temporary_beside
 
-from ..board import Board
+from ..board.board import Board
 from .data import write_data
 from .pages import pages_of
 from .samples import SampleText

@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from medtasks.filters.option_letter import read_stages
-from medtasks.registry import get_filter
-from medtasks.spec import TaskSpec
+from medtasks.answers.option_letter import read_stages
+from medtasks.catalog.registry import get_filter
+from medtasks.catalog.spec import TaskSpec
 
 _MOST = 40
 """Letters of a response that are tried; each try filters the whole response."""

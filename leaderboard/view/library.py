@@ -11,27 +11,27 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from medtasks.benchmarks.all_cards import all_cards
-from medtasks.benchmarks.card import Card
-from medtasks.cache import cache_root
-from medtasks.errors import UsageError
-from medtasks.results.find import run_folders
-from medtasks.results.folder import folder_digest, read_manifest
-from medtasks.results.manifest import RunManifest
-from medtasks.results.table_file import code_hash
-from medtasks.spec import leaf_tasks, load_spec, load_specs
+from medtasks.benchmarks.layouts import all_cards
+from medtasks.catalog.board_layout import Card
+from medtasks.catalog.spec import leaf_tasks, load_spec, load_specs
+from medtasks.core.cache import cache_root
+from medtasks.core.errors import UsageError
+from medtasks.runs.find import run_folders
+from medtasks.runs.folder import folder_digest, read_manifest
+from medtasks.runs.manifest import RunManifest
+from medtasks.runs.table_file import code_hash
 
-from ..board import FORMATS, Board
-from ..build import build_board
-from ..collect import find_runs
+from ..board.board import FORMATS, Board
+from ..board.build import build_board
+from ..board.numbers import safe_name, shown_name
 from ..exports import exports_of
-from ..numbers import safe_name, shown_name
+from ..intake.collect import find_runs
 from ..publish import board_of
 from ..site import samples_of
 from ..site.data import data_scripts
 from ..site.pages import pages_of
 from ..site.samples import runs_on_board
-from .tables import SampleTable, SampleTables, state_of
+from .parquet import SampleTable, SampleTables, state_of
 
 TITLE = "medtasks results"
 _DRAWING = threading.Lock()

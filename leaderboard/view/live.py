@@ -9,25 +9,25 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from medtasks.benchmarks.base import FAILED, Document
-from medtasks.errors import MedtasksError, first_line
-from medtasks.registry import get_filter
-from medtasks.results.answers import PLAN, Answer, Plan, by_document, read_answers, read_plan
-from medtasks.results.find import unfinished_runs
-from medtasks.results.manifest import RunManifest, outcome_counts
-from medtasks.results.replies import Reply
-from medtasks.results.run import pooled_scores
-from medtasks.results.samples import Sample
-from medtasks.results.scored import Answered, scored_samples
-from medtasks.results.scores import MetricScore, Scores
-from medtasks.results.verdict_scores import with_judged_scores
-from medtasks.settings import using
-from medtasks.spec import load_spec
+from medtasks.catalog.benchmark import FAILED, Document
+from medtasks.catalog.registry import get_filter
+from medtasks.catalog.spec import load_spec
+from medtasks.core.errors import MedtasksError, first_line
+from medtasks.core.settings import using
+from medtasks.runs.find import unfinished_runs
+from medtasks.runs.manifest import RunManifest, outcome_counts
+from medtasks.runs.replies import Reply
+from medtasks.runs.reply_files import PLAN, Answer, Plan, by_document, read_answers, read_plan
+from medtasks.runs.run import pooled_scores
+from medtasks.runs.samples import Sample
+from medtasks.runs.scored import Answered, scored_samples
+from medtasks.runs.scores import MetricScore, Scores
+from medtasks.runs.verdict_scores import with_judged_scores
 
-from ..columns import unit_of
-from ..local_data import Release, local_documents
-from ..models import model_name
-from ..numbers import UNIT_LABELS, interval, number
+from ..board.columns import unit_of
+from ..board.models import model_name
+from ..board.numbers import UNIT_LABELS, interval, number
+from ..verify.local_documents import Release, local_documents
 from .library import card_of
 from .sample_view import Score
 

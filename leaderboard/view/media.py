@@ -8,18 +8,18 @@ import threading
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from medtasks.benchmarks.base import Document
+from medtasks.catalog.benchmark import Document
+from medtasks.catalog.registry import get_benchmark
+from medtasks.catalog.spec import load_spec
+from medtasks.core.errors import MediaError, MedtasksError, first_line
 from medtasks.data.media.frames import default_frames
 from medtasks.data.media.images import default_cache
 from medtasks.data.prepared import open_directory
 from medtasks.data.store import open_prepared, prepare_mini
-from medtasks.errors import MediaError, MedtasksError, first_line
-from medtasks.registry import get_benchmark
-from medtasks.results.manifest import RunManifest
-from medtasks.results.samples import Sample
-from medtasks.spec import load_spec
+from medtasks.runs.manifest import RunManifest
+from medtasks.runs.samples import Sample
 
-from ..local_data import Release, local_documents
+from ..verify.local_documents import Release, local_documents
 
 if TYPE_CHECKING:
     from PIL.Image import Image

@@ -12,17 +12,29 @@ from urllib.parse import urlencode
 
 from jinja2 import Environment
 
-from medtasks.errors import UsageError
-from medtasks.files import canonical_json
-from medtasks.results.samples import Sample
+from medtasks.core.errors import UsageError
+from medtasks.core.files import canonical_json
+from medtasks.runs.samples import Sample
 
-from ..board import Board
+from ..board.board import Board
 from ..exports.tidy import csv_field
 from ..site.pages import page_environment
 from .library import Library, card_of, title_of
 from .live import LiveRun
 from .media import Media
-from .query import DISAGREEMENTS, NAMES, OUTCOMES, PAGE, PARTLY, SORTS, WRONG, Query, Row, Selection, select
+from .query import (
+    DISAGREEMENTS,
+    NAMES,
+    OUTCOMES,
+    PAGE,
+    PARTLY,
+    SORTS,
+    WRONG,
+    Query,
+    Row,
+    Selection,
+    select,
+)
 from .sample_view import sample_parts, sample_scores
 
 POLICY = (

@@ -7,13 +7,13 @@ from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
-from medtasks.errors import UsageError
-from medtasks.results.samples import Sample
+from medtasks.core.errors import UsageError
+from medtasks.runs.samples import Sample
 
-from ..columns import unit_of
-from ..numbers import UNIT_LABELS, number
+from ..board.columns import unit_of
+from ..board.numbers import UNIT_LABELS, number
 from .library import Library, Run, card_of
-from .tables import SampleTable, as_sample, quoted, read_at
+from .parquet import SampleTable, as_sample, quoted, read_at
 
 ABSENT, UNSCORED, WRONG, PARTLY, RIGHT = range(-1, 4)
 """Outcomes of a sample by one metric: of another run that lacks it, without a value, below half of the full score, at

@@ -6,24 +6,24 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from medtasks.answers.option_letter import read_stages
 from medtasks.benchmarks.documents import prompt_text
 from medtasks.benchmarks.variants import joined_items
-from medtasks.errors import MedtasksError, UsageError, first_line
-from medtasks.filters.option_letter import read_stages
-from medtasks.results.samples import Sample
-from medtasks.spec import TaskSpec, load_spec
+from medtasks.catalog.spec import TaskSpec, load_spec
+from medtasks.core.errors import MedtasksError, UsageError, first_line
+from medtasks.runs.samples import Sample
 
-from ..board import Timeline
-from ..columns import unit_of
-from ..local_data import document_of
-from ..numbers import UNIT_LABELS, number
+from ..board.board import Timeline
+from ..board.columns import unit_of
+from ..board.numbers import UNIT_LABELS, number
+from ..board.timelines import timelines
 from ..site.figures import TimeAxis, time_axis
-from ..timelines import timelines
+from ..verify.local_documents import document_of
 from .highlight import Segment, response_parts, segments
 from .library import Run
 from .media import Media, Shown
+from .parquet import as_sample, read_at
 from .query import Selection, outcome
-from .tables import as_sample, read_at
 
 
 class Score(NamedTuple):

@@ -15,8 +15,8 @@ from pathlib import Path
 from aiohttp import web
 from jinja2 import Environment
 
-from medtasks.errors import MedtasksError, UsageError, first_line
-from medtasks.results.find import run_folders, unfinished_runs
+from medtasks.core.errors import MedtasksError, UsageError, first_line
+from medtasks.runs.find import run_folders, unfinished_runs
 
 from ..site.text import data_script
 from .library import Library, empty_board, read_library, state

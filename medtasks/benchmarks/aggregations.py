@@ -14,10 +14,10 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from medtasks.catalog.registry import wrong_return
 from medtasks.metrics.aggregate import corpus_score
 from medtasks.metrics.base import Array, Metric, MetricUnavailableError
 from medtasks.metrics.registry import LEXICAL, get_metric, lexical_statistics
-from medtasks.registry import wrong_return
 
 
 def responses_of(results: Sequence[str | Sequence[str]]) -> list[str]:

@@ -12,17 +12,17 @@ import functools
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from medtasks.benchmarks.base import Benchmark, Derived, Item, SampleView, Value
 from medtasks.benchmarks.errors import Case, Errors
 from medtasks.benchmarks.variants import selected_option, unlettered
-from medtasks.catalog import owner_of
-from medtasks.errors import MedtasksError
+from medtasks.catalog.benchmark import Benchmark, Derived, Item, SampleView, Value
+from medtasks.catalog.contents import owner_of
+from medtasks.catalog.packages import TaskPackage
+from medtasks.catalog.spec import leaf_tasks, load_spec, load_specs
+from medtasks.catalog.task_model import ErrorKind
+from medtasks.core.errors import MedtasksError
 from medtasks.metrics.closed_answer import normalise
 from medtasks.metrics.item_metrics import ErrorRate, declared_rate
 from medtasks.metrics.registry import registered_metric
-from medtasks.packages import TaskPackage
-from medtasks.spec import leaf_tasks, load_spec, load_specs
-from medtasks.task_model import ErrorKind
 
 
 def declared_rates(name: str) -> tuple[ErrorRate, ...]:

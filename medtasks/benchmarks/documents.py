@@ -13,20 +13,20 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from medtasks.benchmarks.base import Document
-from medtasks.benchmarks.subset import current_subset
-from medtasks.catalog import raised_in, resolve
+from medtasks.catalog.benchmark import Document
+from medtasks.catalog.contents import raised_in, resolve
+from medtasks.catalog.prompts import render
+from medtasks.catalog.spec import load_spec
+from medtasks.catalog.subset import current_subset
+from medtasks.core.errors import MediaError, MedtasksError, NoRowsError, NotPreparedError, first_line
+from medtasks.core.exits import exit_with_sentence
+from medtasks.core.settings import current_settings
+from medtasks.core.text import first_names
 from medtasks.data.media.frames import default_frames
 from medtasks.data.media.images import default_cache
 from medtasks.data.media.windows import thin
 from medtasks.data.prepared import Prepared
 from medtasks.data.store import open_prepared
-from medtasks.errors import MediaError, MedtasksError, NoRowsError, NotPreparedError, first_line
-from medtasks.exits import exit_with_sentence
-from medtasks.prompts import render
-from medtasks.settings import current_settings
-from medtasks.spec import load_spec
-from medtasks.text import first_names
 
 if TYPE_CHECKING:
     from datasets import Dataset
@@ -53,7 +53,7 @@ class Rows:
     def documents(self, *, media: bool = True) -> list[Document]:
         """Documents of the prepared records that belong to this subtask, in prepared order.
 
-        ``MEDTASKS_SUBSET`` restricts them to some clusters (`medtasks.benchmarks.subset`).
+        ``MEDTASKS_SUBSET`` restricts them to some clusters (`medtasks.catalog.subset`).
 
         Args:
             media: whether the documents' files must exist.
@@ -65,7 +65,7 @@ class Rows:
             NoRowsError: the prepared data have no row for this subtask.
             MedtasksError: a function of the benchmark or of these rows fails; names it, the row, file and line.
         """
-        from medtasks.registry import get_benchmark
+        from medtasks.catalog.registry import get_benchmark
 
         prepared = open_prepared(self.benchmark)
         rows = self._everything(prepared)
@@ -99,7 +99,7 @@ class Rows:
         return {reason: number for reason, number in sorted(reasons.items()) if reason}
 
     def _everything(self, prepared: Prepared) -> Iterable[Document]:
-        from medtasks.registry import get_benchmark
+        from medtasks.catalog.registry import get_benchmark
 
         documents_of = get_benchmark(self.benchmark).documents
         rows = (
@@ -173,9 +173,9 @@ def prompt_text(doc: Mapping[str, Any], template: str, **values: str) -> str:
     A document that asks its question with another template (`medtasks.benchmarks.variants`) has that one's text.
 
     Raises:
-        MedtasksError: as :func:`medtasks.prompts.render`.
+        MedtasksError: as :func:`medtasks.catalog.prompts.render`.
     """
-    from medtasks.registry import get_benchmark
+    from medtasks.catalog.registry import get_benchmark
 
     visible = get_benchmark(doc["benchmark"]).visible_fields
     if "prompt_of" in doc:
@@ -186,7 +186,7 @@ def prompt_text(doc: Mapping[str, Any], template: str, **values: str) -> str:
 def pictures(doc: Mapping[str, Any]) -> list[Image]:
     """The document's images or video frames, RGB, in the order of the prompt; decoded once while cached.
 
-    Empty in a blind run (`medtasks.settings.Settings`).
+    Empty in a blind run (`medtasks.core.settings.Settings`).
 
     Raises:
         MediaError: an image or frame is missing, truncated or cannot be decoded.

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
 
-from medtasks.benchmarks.base import FAILED, Benchmark, Derived, Item, Value
-from medtasks.errors import DataError
+from medtasks.catalog.benchmark import FAILED, Benchmark, Derived, Item, Value
+from medtasks.core.errors import DataError
 from medtasks.metrics.item_metrics import NO_OPTION, ErrorRate
 
 

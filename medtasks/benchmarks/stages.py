@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from medtasks.answers.option_letter import join_stages
 from medtasks.benchmarks.documents import doc_to_text, prompt_text, user_turn
-from medtasks.filters.option_letter import join_stages
-from medtasks.prompts import render
-from medtasks.registry import get_benchmark
-from medtasks.spec import TaskSpec
+from medtasks.catalog.prompts import render
+from medtasks.catalog.registry import get_benchmark
+from medtasks.catalog.spec import TaskSpec
 
 WITHHELD = frozenset({"choices", "options"})
 """Fields that no template of stage 1 may use, although prompts may."""
@@ -65,7 +65,7 @@ def first_prompt(doc: Mapping[str, Any], template: str) -> str:
     """The prompt of stage 1: ``template`` with the benchmark's visible fields, the options withheld.
 
     Raises:
-        MedtasksError: as :func:`medtasks.prompts.render`.
+        MedtasksError: as :func:`medtasks.catalog.prompts.render`.
     """
     visible = get_benchmark(doc["benchmark"]).visible_fields - WITHHELD
     return render(template, **{key: doc[key] for key in sorted(visible) if key in doc})
@@ -75,7 +75,7 @@ def asked_prompt(spec: TaskSpec, doc: Mapping[str, Any]) -> str:
     """The text with which a task asks about ``doc``, as samples log it: of two stages the first.
 
     Raises:
-        MedtasksError: as :func:`medtasks.prompts.render`.
+        MedtasksError: as :func:`medtasks.catalog.prompts.render`.
     """
     if spec.stage1_template is not None:
         return first_prompt(doc, spec.stage1_template)

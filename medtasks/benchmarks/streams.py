@@ -9,14 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from medtasks.benchmarks.base import FAILED, Item, SampleView, Value
+from medtasks.catalog.benchmark import FAILED, Item, SampleView, Value
+from medtasks.catalog.spec import load_spec
+from medtasks.catalog.task_model import Timing
 from medtasks.metrics import streaming
 from medtasks.metrics.aggregate import corpus_score
 from medtasks.metrics.item_metrics import ITEM_METRICS, ItemMetric
 from medtasks.metrics.registry import get_metric
 from medtasks.metrics.streaming import Stream, StreamRound
-from medtasks.spec import load_spec
-from medtasks.task_model import Timing
 
 OPEN = "content_open"
 FALLBACK = "content_closed_fallback"

@@ -20,9 +20,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple, cast
 
-from medtasks.benchmarks.base import FAILED, Benchmark, Document, Item, Joined, SampleView, Value
 from medtasks.benchmarks.documents import Rows, task_rows
-from medtasks.errors import UsageError
+from medtasks.catalog.benchmark import FAILED, Benchmark, Document, Item, Joined, SampleView, Value
+from medtasks.catalog.spec import TaskSpec, load_spec
+from medtasks.catalog.task_model import ORDER_METRICS, Metadata, prompt_metric, prompt_metrics
+from medtasks.core.errors import UsageError
 from medtasks.metrics.closed_answer import closed_answer_matches
 from medtasks.metrics.registry import get_metric
 from medtasks.metrics.variants import (
@@ -38,8 +40,6 @@ from medtasks.metrics.variants import (
     letter_statistics,
     prompt_statistics,
 )
-from medtasks.spec import TaskSpec, load_spec
-from medtasks.task_model import ORDER_METRICS, Metadata, prompt_metric, prompt_metrics
 
 Answered = Sequence[Mapping[str, Value]]
 """The values of each variant, as if it had been asked alone."""
@@ -274,7 +274,7 @@ def _in_plain_order(benchmark: Benchmark, view: SampleView) -> SampleView:
         return view
     order = view.document["option_order"]
     was = dict(zip(sorted(order), order, strict=True))
-    # not a copy: `medtasks.leaderboard.strip` watches which fields of the document are read
+    # not a copy: `medtasks.leaderboard.intake.remove_rows` watches which fields of the document are read
     document = cast("Mapping[str, Any]", ChainMap({"target": was[view.document["target"]]}, cast("Any", view.document)))
     return replace(view, document=document, filtered=was.get(view.filtered, view.filtered))
 

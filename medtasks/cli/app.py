@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 import medtasks
-from medtasks.catalog import raised_at
+from medtasks.catalog.contents import raised_at
 from medtasks.cli import (
     compare,
     console,
@@ -30,8 +30,8 @@ from medtasks.cli import (
     view,
 )
 from medtasks.cli.help import plain_help
-from medtasks.errors import MedtasksError, UsageError
-from medtasks.exits import INTERRUPTED, interrupts_arrive
+from medtasks.core.errors import MedtasksError, UsageError
+from medtasks.core.exits import INTERRUPTED, interrupts_arrive
 
 app = typer.Typer(
     name="medtasks",

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from medtasks.cache import cache_root
 from medtasks.cli.console import Json, Prices, notes, progress, table, write, write_json
-from medtasks.errors import UsageError
-from medtasks.text import counted, printable
+from medtasks.core.cache import cache_root
+from medtasks.core.errors import UsageError
+from medtasks.core.text import counted, printable
 
 if TYPE_CHECKING:
-    from medtasks.leaderboard.compare import Comparison, Line
-    from medtasks.leaderboard.compare_pairs import LeaningTest
+    from medtasks.leaderboard.rank.compare import Comparison, Line
+    from medtasks.leaderboard.rank.compare_several import LeaningTest
 
 DIGITS = {"fraction": 3, "points": 1, "seconds": 2, "score": 3}
 
@@ -39,9 +39,9 @@ def compare(
     as_json: Json = False,
 ) -> None:
     """Compare two runs: differences item by item, 95 % intervals, corrected tests, and what both used."""
-    from medtasks.leaderboard.compare import compare_runs, read_one
-    from medtasks.leaderboard.models import read_by_model
-    from medtasks.leaderboard.usage import Price, amount, measured, used_by
+    from medtasks.leaderboard.board.models import read_by_model
+    from medtasks.leaderboard.board.usage import Price, amount, measured, used_by
+    from medtasks.leaderboard.rank.compare import compare_runs, read_one
 
     if pairs:
         if first is not None or prices is not None:
@@ -77,8 +77,8 @@ def compare(
 
 
 def _compare_pairs(pairs: Sequence[str], group: str | None, metric: str | None, *, as_json: bool) -> None:
-    from medtasks.leaderboard.compare import read_one
-    from medtasks.leaderboard.compare_pairs import compare_pairs
+    from medtasks.leaderboard.rank.compare import read_one
+    from medtasks.leaderboard.rank.compare_several import compare_pairs
 
     folders = [one.split(":") for one in pairs]
     for given, parts in zip(pairs, folders, strict=True):

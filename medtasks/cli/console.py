@@ -16,7 +16,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from medtasks.text import first_names, printable
+from medtasks.core.text import first_names, printable
 
 if TYPE_CHECKING:
     from rich.progress import TaskID
@@ -43,7 +43,7 @@ Prices = Annotated[
 
 
 def write(text: str) -> None:
-    """Print ``text`` unchanged; untrusted parts must have been passed through `medtasks.text.printable`."""
+    """Print ``text`` unchanged; untrusted parts must have been passed through `medtasks.core.text.printable`."""
     print(text, flush=True)
 
 

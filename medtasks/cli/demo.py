@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from medtasks.catalog import task_packages
+from medtasks.catalog.contents import task_packages
 from medtasks.cli.console import progress, table, write
-from medtasks.settings import using
+from medtasks.core.settings import using
 
 if TYPE_CHECKING:
-    from medtasks.leaderboard.board import Board
+    from medtasks.leaderboard.board.board import Board
     from medtasks.leaderboard.site.charts import Chart
 
 
@@ -119,7 +119,7 @@ def _publish(out: Path) -> Board:
 
 def _cells(board: Board, chart: Chart) -> dict[str, str]:
     """The headline score of each model, best first, and below a model that of its blind run."""
-    from medtasks.leaderboard.numbers import shown_name
+    from medtasks.leaderboard.board.numbers import shown_name
 
     return {
         shown_name(board, row.model.slug, row.blind): f"{cell.text} [{cell.interval}]"
@@ -130,8 +130,8 @@ def _cells(board: Board, chart: Chart) -> dict[str, str]:
 
 def _added_by_pictures(charts: Sequence[Chart]) -> str:
     """What the pictures add to the tiny model, in each headline score."""
-    from medtasks.leaderboard.media_gain import NAME
-    from medtasks.leaderboard.numbers import interval, number
+    from medtasks.leaderboard.board.numbers import interval, number
+    from medtasks.leaderboard.rank.media_gain import NAME
 
     parts = []
     for one in charts:

@@ -11,12 +11,12 @@ import typer
 from packaging.requirements import Requirement
 from rich.console import Console
 
-from medtasks.catalog import task_packages
+from medtasks.catalog.contents import task_packages
+from medtasks.catalog.packages import LeftOut, TaskPackage, without_warnings
+from medtasks.catalog.registry import all_benchmarks, code_left_out, everything_left_out, plugin_of
 from medtasks.cli.console import Json, table, write_json
-from medtasks.errors import HarnessError, MedtasksError, NotPreparedError
-from medtasks.packages import LeftOut, TaskPackage, without_warnings
-from medtasks.registry import all_benchmarks, code_left_out, everything_left_out, plugin_of
-from medtasks.text import counted as number_of
+from medtasks.core.errors import HarnessError, MedtasksError, NotPreparedError
+from medtasks.core.text import counted as number_of
 
 
 class Check(NamedTuple):
@@ -80,7 +80,7 @@ def _packages() -> list[Check]:
 
 def _task_packages() -> list[Check]:
     """Other packages with tasks: what they provide, and which parts are left out."""
-    from medtasks.benchmarks.card_check import cards_left_out
+    from medtasks.benchmarks.layout_check import cards_left_out
     from medtasks.harness.installed import taken_names
 
     packages = {one.owner: one for one in task_packages() if not one.ours}
@@ -115,8 +115,8 @@ def _brings(package: TaskPackage) -> str:
 
 
 def _broken_files(package: TaskPackage) -> Iterator[LeftOut]:
-    from medtasks.rubrics.rubric import load_rubric
-    from medtasks.spec import load_spec
+    from medtasks.catalog.rubric import load_rubric
+    from medtasks.catalog.spec import load_spec
 
     if code_left_out(package) is not None:
         return

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from medtasks.cli.console import Results, progress, write
-from medtasks.text import counted
+from medtasks.core.text import counted
 
 app = typer.Typer(help="Results in the formats of other tools.", no_args_is_help=True)
 
@@ -24,7 +24,7 @@ def inspect(
     out: Annotated[Path, typer.Option("--out", help="The new directory.")],
 ) -> None:
     """Write Inspect logs, one `.eval` file for each run and task, for `inspect view`."""
-    from medtasks.leaderboard.inspect_logs import write_inspect_logs
+    from medtasks.leaderboard.exports.inspect_logs import write_inspect_logs
 
     with progress("writing logs"):
         written, notes = write_inspect_logs(results, out)

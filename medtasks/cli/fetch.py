@@ -10,8 +10,8 @@ from typing import Annotated
 import typer
 
 from medtasks.cli.console import write
-from medtasks.errors import MedtasksError
-from medtasks.text import one_line
+from medtasks.core.errors import MedtasksError
+from medtasks.core.text import one_line
 
 
 class Package(str, Enum):

@@ -13,13 +13,13 @@ import typer
 from rich.console import Console
 
 from medtasks.cli.console import table, write
-from medtasks.errors import UsageError
-from medtasks.text import counted
+from medtasks.core.errors import UsageError
+from medtasks.core.text import counted
 
 if TYPE_CHECKING:
     from medtasks.judge.client import Spent
     from medtasks.judge.settings import JudgeConfig, JudgeSettings
-    from medtasks.results.judge_run import Judged, Progress
+    from medtasks.runs.judge_run import Judged, Progress
 
 LONGEST_LINE = 2**26  # bytes of a line in an export
 
@@ -69,12 +69,12 @@ def judge(
     from medtasks.harness.numbers import has_numbers, renew_numbers
     from medtasks.judge.agreement import COLUMNS, rows
     from medtasks.judge.settings import read_judges
-    from medtasks.results.find import one_run
-    from medtasks.results.folder import read_manifest, read_run, replace_run
-    from medtasks.results.judge_report import report_lines
-    from medtasks.results.judge_run import judge_run, judged_before
-    from medtasks.results.samples import without_garbage_collection
-    from medtasks.results.summary import summary
+    from medtasks.runs.find import one_run
+    from medtasks.runs.folder import read_manifest, read_run, replace_run
+    from medtasks.runs.judge_report import report_lines
+    from medtasks.runs.judge_run import judge_run, judged_before
+    from medtasks.runs.samples import without_garbage_collection
+    from medtasks.runs.summary import summary
 
     if export is not None and export.exists() and not _is_export(export):
         raise UsageError(f"{export}: exists and is not an export of verdicts; choose another file for --export.")
@@ -138,10 +138,10 @@ def _limited(config: JudgeConfig, **limits: int | None) -> JudgeConfig:
 
 
 def _export(judged: Judged, config: JudgeConfig, path: Path) -> None:
-    from medtasks.files import replaced
+    from medtasks.core.files import replaced
     from medtasks.judge.settings import default_store
     from medtasks.judge.store import VerdictStore
-    from medtasks.results.judge_report import exported_lines
+    from medtasks.runs.judge_report import exported_lines
 
     with (
         VerdictStore(config.store or default_store()) as store,
@@ -169,7 +169,7 @@ def bars(config: JudgeConfig) -> Iterator[Progress]:
     """
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
-    from medtasks.results.judge_report import PlainProgress
+    from medtasks.runs.judge_report import PlainProgress
 
     console, plain = Console(stderr=True), PlainProgress()
     if not console.is_terminal:

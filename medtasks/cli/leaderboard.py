@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from medtasks.cache import cache_root
 from medtasks.cli.console import Json, Prices, Results, notes, progress, table, write, write_json
-from medtasks.errors import UsageError
-from medtasks.text import counted
+from medtasks.core.cache import cache_root
+from medtasks.core.errors import UsageError
+from medtasks.core.text import counted
 
 if TYPE_CHECKING:
-    from medtasks.leaderboard.board import Board
+    from medtasks.leaderboard.board.board import Board
 
 app = typer.Typer(help="Leaderboard pages from result directories.", no_args_is_help=True)
 
@@ -47,7 +47,7 @@ def build(
     fresh: Annotated[bool, typer.Option("--fresh", help="Read every directory again, without the cache.")] = False,
 ) -> None:
     """Rank the runs in result directories, and write a static site with figures and exports."""
-    from medtasks.leaderboard.board import FORMATS
+    from medtasks.leaderboard.board.board import FORMATS
     from medtasks.leaderboard.publish import publish
 
     formats = [one.strip() for one in figures.split(",") if one.strip()]
@@ -110,8 +110,8 @@ def check(
     as_json: Json = False,
 ) -> None:
     """Check that result directories can be submitted: complete, comparable, scored by today's rules, no secrets."""
-    from medtasks.findings import COLUMNS, as_rows, summary
-    from medtasks.leaderboard.check import check_results
+    from medtasks.core.findings import COLUMNS, as_rows, summary
+    from medtasks.leaderboard.intake.check import check_results
 
     with progress("checking results") as bar:
         found = check_results(
@@ -145,7 +145,7 @@ def strip(
     out: Annotated[Path, typer.Option("--out", help="Directory to create.")],
 ) -> None:
     """Copy a result directory without the rows that must not be shared; the scores do not change."""
-    from medtasks.leaderboard.strip import strip_run
+    from medtasks.leaderboard.intake.remove_rows import strip_run
 
     written = strip_run(results, out, write)
     write(f"written: {written} (its scores are claimed: boards list them below those of responses)")

@@ -37,7 +37,7 @@ def new(
     ] = None,
 ) -> None:
     """Write a package with a benchmark of your own: tasks, prompt, loader, miniature data, tests, README."""
-    from medtasks.scaffold import names_of, write_package
+    from medtasks.cli.scaffold import names_of, write_package
 
     names = names_of(package, benchmark)
     folder = out or Path(package)

@@ -7,10 +7,10 @@ from typing import Annotated
 
 import typer
 
-from medtasks.cache import cache_root
 from medtasks.cli.console import Json, progress, table, write, write_json
-from medtasks.errors import NoRowsError, UsageError
-from medtasks.text import printable
+from medtasks.core.cache import cache_root
+from medtasks.core.errors import NoRowsError, UsageError
+from medtasks.core.text import printable
 
 SHARES = (0.05, 0.1, 0.25, 0.5, 1.0)
 
@@ -40,11 +40,11 @@ def plan(
 ) -> None:
     """Show the minimum detectable differences of subsets, before inference is paid for."""
     from medtasks.benchmarks.documents import task_documents
-    from medtasks.leaderboard.columns import unit_of
-    from medtasks.leaderboard.compare import read_one
-    from medtasks.leaderboard.numbers import UNITS, number
-    from medtasks.leaderboard.planning import assumed_spread, default_metric, pilot_spread, sizes
-    from medtasks.spec import leaf_tasks
+    from medtasks.catalog.spec import leaf_tasks
+    from medtasks.leaderboard.board.columns import unit_of
+    from medtasks.leaderboard.board.numbers import UNITS, number
+    from medtasks.leaderboard.rank.compare import read_one
+    from medtasks.leaderboard.rank.planning import assumed_spread, default_metric, pilot_spread, sizes
 
     if len(pilot or ()) > 2:
         raise UsageError(f"--pilot: {len(pilot or ())} runs, expected at most 2.")

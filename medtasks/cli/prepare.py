@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperGroup
 
+from medtasks.catalog.registry import all_benchmarks, get_benchmark
 from medtasks.cli.console import progress, write
 from medtasks.cli.help import plain_help
+from medtasks.core.text import counted
 from medtasks.data.prepare import Missing, Out, References, Workers, parameters_of
-from medtasks.registry import all_benchmarks, get_benchmark
-from medtasks.text import counted
 
 if TYPE_CHECKING:
-    from medtasks.benchmarks.base import PrepareCommand
+    from medtasks.catalog.benchmark import PrepareCommand
     from medtasks.data.prepared import Prepared
 
 

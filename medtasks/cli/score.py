@@ -9,18 +9,18 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
-from medtasks.cache import cache_root
 from medtasks.cli.console import Json, notes, table, write, write_json
-from medtasks.errors import MedtasksError, UsageError
-from medtasks.text import counted, first_names, printable
+from medtasks.core.cache import cache_root
+from medtasks.core.errors import MedtasksError, UsageError
+from medtasks.core.text import counted, first_names, printable
 
 if TYPE_CHECKING:
     from medtasks.importers.layouts import Layout
     from medtasks.importers.matching import Joined
     from medtasks.importers.run import Imported
-    from medtasks.leaderboard.scored_run import ScoredRun
-    from medtasks.results.folder import RunRecord
-    from medtasks.results.paired import Paired
+    from medtasks.leaderboard.verify.scored_run import ScoredRun
+    from medtasks.runs.folder import RunRecord
+    from medtasks.runs.paired import Paired
 
 SHOWN = 20
 
@@ -60,7 +60,7 @@ def score(
 
     With --json, the content of scores.json, with the changes in a finished run, or the counts of predictions.
     """
-    from medtasks.results.samples import without_garbage_collection
+    from medtasks.runs.samples import without_garbage_collection
 
     if layout is None and (results.is_dir() or not results.exists()):
         if task is not None or column or verdicts_of is not None:
@@ -76,14 +76,14 @@ def score(
 
 
 def _rescore(folder: Path, against: Path | None, out: Path | None, as_json: bool) -> None:
-    from medtasks.leaderboard.scored_run import RunStore, keep_written, scored_run
-    from medtasks.results.answers import is_unfinished
-    from medtasks.results.diagnostics import comparisons, same_tasks
-    from medtasks.results.find import one_run
-    from medtasks.results.folder import read_manifest, write_run
-    from medtasks.results.manifest import now
-    from medtasks.results.summary import summary
-    from medtasks.results.unfinished import score_unfinished
+    from medtasks.leaderboard.verify.scored_run import RunStore, keep_written, scored_run
+    from medtasks.runs.diagnostics import comparisons, same_tasks
+    from medtasks.runs.find import one_run
+    from medtasks.runs.folder import read_manifest, write_run
+    from medtasks.runs.manifest import now
+    from medtasks.runs.reply_files import is_unfinished
+    from medtasks.runs.summary import summary
+    from medtasks.runs.unfinished import score_unfinished
 
     folder = one_run(folder)
     if is_unfinished(folder):
@@ -212,9 +212,9 @@ def _elsewhere(
 ) -> None:
     from medtasks.importers.layouts import LAYOUTS, recognise, task_in_name
     from medtasks.importers.run import score_predictions
-    from medtasks.results.folder import write_run
-    from medtasks.results.manifest import now
-    from medtasks.results.summary import summary
+    from medtasks.runs.folder import write_run
+    from medtasks.runs.manifest import now
+    from medtasks.runs.summary import summary
 
     if layout is None:
         layout = recognise(path)

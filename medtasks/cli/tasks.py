@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from medtasks.catalog import owner_of, task_directory
+from medtasks.catalog.contents import owner_of, task_directory
+from medtasks.catalog.registry import everything_left_out
+from medtasks.catalog.spec import leaf_tasks
 from medtasks.cli.console import Json, table, write, write_json
-from medtasks.errors import UsageError
-from medtasks.registry import everything_left_out
-from medtasks.schema import suggestion
-from medtasks.spec import leaf_tasks
-from medtasks.text import counted
+from medtasks.core.errors import UsageError
+from medtasks.core.schema import suggestion
+from medtasks.core.text import counted
 
 if TYPE_CHECKING:
-    from medtasks.spec import TaskSpec
+    from medtasks.catalog.spec import TaskSpec
 
 
 def path() -> None:
@@ -32,8 +32,8 @@ def list_tasks(
     as_json: Json = False,
 ) -> None:
     """List the groups of tasks, those that match PATTERN, or all; what is left out, and why, goes to standard error."""
+    from medtasks.catalog.spec import load_specs
     from medtasks.harness.installed import taken_names
-    from medtasks.spec import load_specs
 
     everything_left_out()  # imports all packages and warns about what is not used
     for one in taken_names():
@@ -91,8 +91,8 @@ def show(
     as_json: Json = False,
 ) -> None:
     """Show a task: the rendered prompt with its media in place, the gold answer, the YAML and the template."""
-    from medtasks.prompts import overlay_diff, template_path, template_source
-    from medtasks.spec import load_spec
+    from medtasks.catalog.prompts import overlay_diff, template_path, template_source
+    from medtasks.catalog.spec import load_spec
 
     spec = load_spec(task)
     if diff:

@@ -8,9 +8,9 @@ from typing import Annotated
 
 import typer
 
+from medtasks.catalog.packages import without_warnings
 from medtasks.cli.console import Json, progress, table, write, write_json
-from medtasks.findings import COLUMNS, as_rows, failed, summary
-from medtasks.packages import without_warnings
+from medtasks.core.findings import COLUMNS, as_rows, failed, summary
 
 
 def validate(
@@ -25,7 +25,7 @@ def validate(
     as_json: Json = False,
 ) -> None:
     """Check task files, templates, prepared data (hidden fields, media, answers, windows), and how scores behave."""
-    from medtasks.validation import run
+    from medtasks.validate import run
 
     if any(Path(name).exists() for name in what or ()):
         print("medtasks: importing what the files name, from installed packages only", file=sys.stderr, flush=True)

@@ -12,9 +12,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from medtasks.errors import DataError, UsageError, reading
-from medtasks.files import MAX_JSON_BYTES, MAX_PICTURE_BYTES, check_regular, file_sha256
-from medtasks.schema import shown
+from medtasks.core.errors import DataError, UsageError, reading
+from medtasks.core.files import MAX_JSON_BYTES, MAX_PICTURE_BYTES, check_regular, file_sha256
+from medtasks.core.schema import shown
 
 Progress = Callable[[int, int], None]
 _BLOCK = 2**20

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
+from medtasks.core.errors import DataError, MediaError
+from medtasks.core.files import MAX_PICTURE_BYTES
 from medtasks.data.media.images import decode_image
-from medtasks.errors import DataError, MediaError
-from medtasks.files import MAX_PICTURE_BYTES
 
 if TYPE_CHECKING:
     from httpx import Client, Response

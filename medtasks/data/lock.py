@@ -11,7 +11,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import IO
 
-from medtasks.errors import UsageError
+from medtasks.core.errors import UsageError
 
 
 @contextmanager

@@ -9,9 +9,9 @@ from pathlib import Path
 
 from pydantic import Field
 
-from medtasks.benchmarks.base import Benchmark
-from medtasks.data.records import Record
-from medtasks.schema import Frozen
+from medtasks.catalog.benchmark import Benchmark
+from medtasks.catalog.records import Record
+from medtasks.core.schema import Frozen
 
 
 class Source(Frozen):

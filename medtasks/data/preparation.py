@@ -21,19 +21,19 @@ from pydantic import BaseModel, ValidationError
 from typing_extensions import Unpack
 
 import medtasks
+from medtasks.catalog.records import Record, repeated
+from medtasks.catalog.registry import get_benchmark
+from medtasks.core.errors import DataError, MediaError, MedtasksError, UsageError
+from medtasks.core.files import recover_directory, replace_directory
+from medtasks.core.schema import shown
+from medtasks.core.text import first_names
 from medtasks.data.lock import held
 from medtasks.data.manifest import DataManifest, Source, count, covered, differences, fingerprint
 from medtasks.data.media.images import KnownMedia, MediaEntry, index_media
 from medtasks.data.prepared import Prepared, data_root, open_directory
-from medtasks.data.records import Record, repeated
-from medtasks.errors import DataError, MediaError, MedtasksError, UsageError
-from medtasks.files import recover_directory, replace_directory
-from medtasks.registry import get_benchmark
-from medtasks.schema import shown
-from medtasks.text import first_names
 
 if TYPE_CHECKING:
-    from medtasks.benchmarks.base import Benchmark
+    from medtasks.catalog.benchmark import Benchmark
 
 Progress = Callable[[int, int], None]
 """Called with (files verified, files in all)."""

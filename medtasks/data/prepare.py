@@ -10,7 +10,7 @@ from typing import Annotated, Any, Protocol, get_args, get_origin, get_type_hint
 
 import typer
 
-from medtasks.benchmarks.base import PrepareCommand
+from medtasks.catalog.benchmark import PrepareCommand
 from medtasks.data.preparation import Preparation, Progress
 from medtasks.data.prepared import Prepared
 

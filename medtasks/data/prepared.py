@@ -12,14 +12,14 @@ from typing import TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from medtasks.cache import cache_root
+from medtasks.catalog.records import Record
+from medtasks.catalog.registry import get_benchmark
+from medtasks.core.cache import cache_root
+from medtasks.core.errors import DataError
+from medtasks.core.files import file_sha256
+from medtasks.core.settings import current_settings
 from medtasks.data.manifest import DataManifest, fingerprint
 from medtasks.data.media.images import MediaEntry, VideoFacts
-from medtasks.data.records import Record
-from medtasks.errors import DataError
-from medtasks.files import file_sha256
-from medtasks.registry import get_benchmark
-from medtasks.settings import current_settings
 
 T = TypeVar("T", bound=BaseModel)
 

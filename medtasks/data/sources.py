@@ -14,10 +14,10 @@ from typing import Any, TypeVar
 import yaml
 from pydantic import TypeAdapter
 
-from medtasks.data.records import Where
-from medtasks.errors import DataError, reading
-from medtasks.files import read_lines, read_regular
-from medtasks.schema import shown
+from medtasks.catalog.records import Where
+from medtasks.core.errors import DataError, reading
+from medtasks.core.files import read_lines, read_regular
+from medtasks.core.schema import shown
 
 T = TypeVar("T")
 

@@ -9,13 +9,13 @@ import re
 from importlib import import_module
 from pathlib import Path
 
-from medtasks.cache import writable_cache
-from medtasks.catalog import raised_in
+from medtasks.catalog.contents import raised_in
+from medtasks.catalog.registry import all_benchmarks, benchmark_owner, get_benchmark
+from medtasks.core.cache import writable_cache
+from medtasks.core.errors import MedtasksError, NotPreparedError, UsageError, first_line
+from medtasks.core.files import recover_directory, temporary_beside
 from medtasks.data.preparation import prepare_package
 from medtasks.data.prepared import Prepared, data_root, is_mini, open_directory
-from medtasks.errors import MedtasksError, NotPreparedError, UsageError, first_line
-from medtasks.files import recover_directory, temporary_beside
-from medtasks.registry import all_benchmarks, benchmark_owner, get_benchmark
 
 MINI_VERSION = "6"
 """Bumped when the shared preparation code changes."""

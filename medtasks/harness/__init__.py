@@ -19,8 +19,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from medtasks.catalog import task_files
-from medtasks.errors import HarnessError, first_line
+from medtasks.catalog.contents import task_files
+from medtasks.core.errors import HarnessError, first_line
 
 __all__ = ["SUPPORTED", "check_version", "model_manifests", "run_tasks", "task_index"]
 

@@ -15,7 +15,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from medtasks.spec import TaskSpec
+    from medtasks.catalog.spec import TaskSpec
 
 _TEXT_FIRST = "text before media"
 _MEDIA_FIRST = "media before text"

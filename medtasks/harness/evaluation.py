@@ -1,6 +1,6 @@
 """One evaluation: the harness builds requests and writes logs; we send, score and write the result directory.
 
-Replies are on disk before anything else happens (:mod:`medtasks.results.answers`), so a later failure costs no
+Replies are on disk before anything else happens (:mod:`medtasks.runs.reply_files`), so a later failure costs no
 inference: it is reported in one sentence, the exit code is not 0, and ``medtasks score`` continues from there.
 """
 
@@ -17,29 +17,29 @@ from pathlib import Path
 from typing import Any
 
 from medtasks.benchmarks.documents import SYSTEM_IN_TEXT
-from medtasks.benchmarks.subset import current_subset
-from medtasks.cache import cache_root
+from medtasks.catalog.packages import warn
+from medtasks.catalog.rubric import load_rubric
+from medtasks.catalog.spec import TaskSpec, leaf_tasks, load_spec
+from medtasks.catalog.subset import current_subset
+from medtasks.core.cache import cache_root
+from medtasks.core.errors import MedtasksError, UsageError, first_line
+from medtasks.core.exits import stopped
+from medtasks.core.files import remove_abandoned
+from medtasks.core.settings import current_settings
 from medtasks.data.media.frames import default_frames
 from medtasks.data.media.images import default_cache
 from medtasks.data.store import open_prepared
-from medtasks.errors import MedtasksError, UsageError, first_line
-from medtasks.exits import stopped
-from medtasks.files import remove_abandoned
 from medtasks.judge.settings import configured_judges
-from medtasks.packages import warn
-from medtasks.results.answers import SUFFIX, AnswerStore, Plan, folder_key
-from medtasks.results.folder import RunRecord
-from medtasks.results.judge_report import PlainProgress, report_lines
-from medtasks.results.judge_run import judge_all, model_names
-from medtasks.results.manifest import RunManifest, local_stamp, now, task_facts, versions
-from medtasks.results.run import AskedTask, collect_run, data_facts, finish_run
-from medtasks.results.scored import Answered
-from medtasks.results.summary import summary
-from medtasks.results.table import refuse_unknown_names
-from medtasks.results.usage import RunUsage
-from medtasks.rubrics.rubric import load_rubric
-from medtasks.settings import current_settings
-from medtasks.spec import TaskSpec, leaf_tasks, load_spec
+from medtasks.runs.folder import RunRecord
+from medtasks.runs.judge_report import PlainProgress, report_lines
+from medtasks.runs.judge_run import judge_all, model_names
+from medtasks.runs.manifest import RunManifest, local_stamp, now, task_facts, versions
+from medtasks.runs.reply_files import SUFFIX, AnswerStore, Plan, folder_key
+from medtasks.runs.run import AskedTask, collect_run, data_facts, finish_run
+from medtasks.runs.scored import Answered
+from medtasks.runs.summary import summary
+from medtasks.runs.table import refuse_unknown_names
+from medtasks.runs.usage import RunUsage
 
 from .backends import SYSTEM_PROMPT, backend_name, take_no_media, task_presentation
 from .model import described, model_facts, run_arguments, settings

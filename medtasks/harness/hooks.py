@@ -16,16 +16,16 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from medtasks.cache import can_be_written, writable_cache
-from medtasks.errors import MedtasksError, UsageError, first_line
-from medtasks.exits import exit_with_sentence, interrupts_arrive, stopped
-from medtasks.settings import current_settings
+from medtasks.core.cache import can_be_written, writable_cache
+from medtasks.core.errors import MedtasksError, UsageError, first_line
+from medtasks.core.exits import exit_with_sentence, interrupts_arrive, stopped
+from medtasks.core.settings import current_settings
 
 from .backends import load_what_generates
 from .installed import lack_of
 
 if TYPE_CHECKING:
-    from medtasks.spec import TaskSpec
+    from medtasks.catalog.spec import TaskSpec
 
 _DATASETS = "LMMS_EVAL_DATASETS_CACHE"
 _ARGUMENTS: ContextVar[Mapping[str, Any]] = ContextVar("arguments", default=MappingProxyType({}))
@@ -109,7 +109,7 @@ def with_our_scores(original: Callable[..., Any]) -> Callable[..., Any]:
 
 def _our_entries(task_dict: Mapping[Any, Any]) -> Iterator[tuple[str, TaskSpec, Any]]:
     """Name, specification and harness object of our tasks in a (nested) task dictionary; groups have None as object."""
-    from medtasks.spec import load_specs
+    from medtasks.catalog.spec import load_specs
 
     specs = load_specs()
     for key, value in task_dict.items():
@@ -138,8 +138,8 @@ def tasks_of_ours(asked: Mapping[str, Any]) -> list[str]:
     Raises:
         MedtasksError: the file of one of them is faulty, or its package is left out.
     """
-    from medtasks.catalog import task_path
-    from medtasks.spec import load_spec
+    from medtasks.catalog.contents import task_path
+    from medtasks.catalog.spec import load_spec
 
     names = [name for name in asked.get("tasks") or () if isinstance(name, str)]
     return [load_spec(name).name for name in names if task_path(name) is not None]
@@ -150,7 +150,7 @@ def task_named_like_a_directory(asked: Mapping[str, Any]) -> str | None:
 
     The harness takes such a name for a directory of task files, finds none in it, and runs nothing.
     """
-    from medtasks.spec import load_specs
+    from medtasks.catalog.spec import load_specs
 
     if asked.get("tasks"):
         return None
@@ -189,7 +189,7 @@ def refuse(asked: Mapping[str, Any], ours: Sequence[str]) -> None:
 
 def _instead_of_shots(shots: Any, ours: Sequence[str]) -> str:
     """One sentence that names the task to run instead of each."""
-    from medtasks.spec import load_specs
+    from medtasks.catalog.spec import load_specs
 
     specs = load_specs()
     twins = {name: f"{name}{_TWIN}" for name in ours if f"{name}{_TWIN}" in specs}

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
-from medtasks.catalog import task_packages
-from medtasks.errors import UsageError, first_line
-from medtasks.packages import LeftOut
+from medtasks.catalog.contents import task_packages
+from medtasks.catalog.packages import LeftOut
+from medtasks.core.errors import UsageError, first_line
 
 _KEY = re.compile(
     r"""^["']?(task|group|tag)["']?[ \t]*:[ \t]*([^#\n]*)[^\n]*((?:\n[ \t]*-[ \t][^\n]*)*)""", re.MULTILINE

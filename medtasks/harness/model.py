@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from medtasks.settings import current_settings
+from medtasks.core.settings import current_settings
 
 from .backends import backend_name, presentation
 from .usage import gathered

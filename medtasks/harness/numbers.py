@@ -8,12 +8,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from medtasks.errors import MedtasksError
-from medtasks.files import replaced
+from medtasks.core.errors import MedtasksError
+from medtasks.core.files import replaced
 
 if TYPE_CHECKING:
-    from medtasks.results.folder import RunRecord
-    from medtasks.results.scores import MetricScore
+    from medtasks.runs.folder import RunRecord
+    from medtasks.runs.scores import MetricScore
 
 FILTER = KEY = "medtasks"
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
@@ -25,7 +25,7 @@ def replace_numbers(results: dict[str, Any], run: RunRecord) -> None:
     The harness sums floating-point numbers in the order in which processes deliver them, so its last digits vary.
     """
     from medtasks.metrics.registry import get_metric
-    from medtasks.results.run import standard_errors
+    from medtasks.runs.run import standard_errors
 
     errors = standard_errors(run.tables, run.manifest.groups)
     directions = results.setdefault("higher_is_better", {})
@@ -63,7 +63,7 @@ def renew_numbers(folder: Path, run: RunRecord) -> Path | None:
     Raises:
         MedtasksError: the file is not a results file of the harness, or cannot be written.
     """
-    from medtasks.results.run import standard_errors
+    from medtasks.runs.run import standard_errors
 
     path = _results_file(folder, run)
     if not path.is_file():

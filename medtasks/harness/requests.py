@@ -10,9 +10,9 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import replace
 from typing import Any
 
-from medtasks.errors import MedtasksError
-from medtasks.results.answers import Slot
-from medtasks.results.replies import BLANK, NOT_ASKED, Reply, is_blank
+from medtasks.core.errors import MedtasksError
+from medtasks.runs.replies import BLANK, NOT_ASKED, Reply, is_blank
+from medtasks.runs.reply_files import Slot
 
 from .backends import backend_name, cannot_take, one_at_a_time
 from .sending import Sender

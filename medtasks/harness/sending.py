@@ -8,9 +8,9 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
-from medtasks.errors import UsageError, first_line
-from medtasks.results.answers import Answer, AnswerStore, Slot
-from medtasks.results.replies import Reply, Work
+from medtasks.core.errors import UsageError, first_line
+from medtasks.runs.replies import Reply, Work
+from medtasks.runs.reply_files import Answer, AnswerStore, Slot
 
 GIVE_UP = 64
 """After this many consecutive failures, the task's remaining requests are not sent."""

@@ -8,9 +8,9 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from medtasks.results.answers import read_spent
-from medtasks.results.usage import RunUsage, Spent, run_usage
-from medtasks.settings import current_settings
+from medtasks.core.settings import current_settings
+from medtasks.runs.reply_files import read_spent
+from medtasks.runs.usage import RunUsage, Spent, run_usage
 
 from .sending import Memory
 

@@ -9,10 +9,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from medtasks.catalog.records import Where, is_text, wrong
+from medtasks.core.errors import DataError
+from medtasks.core.files import MAX_JSON_BYTES
 from medtasks.data.archive import open_archive, read_member
-from medtasks.data.records import Where, is_text, wrong
-from medtasks.errors import DataError
-from medtasks.files import MAX_JSON_BYTES
 from medtasks.importers.prediction import Prediction, content_of
 
 _ZSTANDARD = 93

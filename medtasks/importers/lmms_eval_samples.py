@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from medtasks.data.records import Where, is_text, wrong
+from medtasks.catalog.records import Where, is_text, wrong
 from medtasks.importers.prediction import Prediction, one_response, optional_text
 
 

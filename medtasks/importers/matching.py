@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 from typing import Any
 
-from medtasks.errors import DataError, UsageError
+from medtasks.core.errors import DataError, UsageError
+from medtasks.core.schema import shown
 from medtasks.importers.prediction import Prediction
-from medtasks.schema import shown
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import PureWindowsPath
 from typing import Any
 
-from medtasks.data.records import Where, is_text, wrong
+from medtasks.catalog.records import Where, is_text, wrong
 from medtasks.importers.prediction import Prediction, one_response
 
 _ROLES = ("system", "user", "assistant")

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from medtasks.data.records import Where, is_text, text_field, wrong
-from medtasks.errors import reading
-from medtasks.files import read_regular
+from medtasks.catalog.records import Where, is_text, text_field, wrong
+from medtasks.core.errors import reading
+from medtasks.core.files import read_regular
 
 
 @dataclass(frozen=True)

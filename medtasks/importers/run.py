@@ -7,21 +7,21 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from medtasks.benchmarks.documents import task_documents
-from medtasks.errors import DataError, UsageError
-from medtasks.files import file_sha256
+from medtasks.catalog.spec import inner_groups, leaf_tasks, load_spec
+from medtasks.core.errors import DataError, UsageError
+from medtasks.core.files import file_sha256
 from medtasks.importers.layouts import Layout, read_predictions
 from medtasks.importers.matching import Joined, join
 from medtasks.importers.prediction import Prediction
 from medtasks.importers.verdicts import with_imported_verdicts
-from medtasks.results.folder import RunRecord
-from medtasks.results.learned import with_learned_metrics
-from medtasks.results.manifest import UNKNOWN_PROMPT, RubricFacts, RunManifest, protocol_hash, task_facts, versions
-from medtasks.results.replies import Reply
-from medtasks.results.run import data_facts, pooled_scores
-from medtasks.results.samples import Sample
-from medtasks.results.scored import Answered, scored_samples
-from medtasks.results.verdict_scores import judged_threshold, with_judged_scores
-from medtasks.spec import inner_groups, leaf_tasks, load_spec
+from medtasks.runs.folder import RunRecord
+from medtasks.runs.learned import with_learned_metrics
+from medtasks.runs.manifest import UNKNOWN_PROMPT, RubricFacts, RunManifest, protocol_hash, task_facts, versions
+from medtasks.runs.replies import Reply
+from medtasks.runs.run import data_facts, pooled_scores
+from medtasks.runs.samples import Sample
+from medtasks.runs.scored import Answered, scored_samples
+from medtasks.runs.verdict_scores import judged_threshold, with_judged_scores
 
 
 @dataclass(frozen=True)

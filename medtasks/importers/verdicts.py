@@ -6,19 +6,19 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from medtasks.errors import UsageError
+from medtasks.catalog.rubric import load_rubric
+from medtasks.catalog.scales import Rubric
+from medtasks.catalog.spec import load_spec
+from medtasks.core.errors import UsageError
 from medtasks.importers.prediction import Prediction
 from medtasks.judge.families import same_family
 from medtasks.judge.pipeline import Verdicts
 from medtasks.judge.verdict import Verdict, parse_verdict
-from medtasks.results.judge_facts import IMPORTED, imported_hash, rubric_facts
-from medtasks.results.manifest import RubricFacts
-from medtasks.results.samples import Sample
-from medtasks.results.scores import COVERAGE
-from medtasks.results.verdict_scores import combined_responses, questions_of, with_verdicts
-from medtasks.rubrics.rubric import load_rubric
-from medtasks.rubrics.scales import Rubric
-from medtasks.spec import load_spec
+from medtasks.runs.judge_facts import IMPORTED, imported_hash, rubric_facts
+from medtasks.runs.manifest import RubricFacts
+from medtasks.runs.samples import Sample
+from medtasks.runs.scores import COVERAGE
+from medtasks.runs.verdict_scores import combined_responses, questions_of, with_verdicts
 
 
 def with_imported_verdicts(

@@ -7,10 +7,10 @@ import zipfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path, PureWindowsPath
 
-from medtasks.data.records import Where, wrong
+from medtasks.catalog.records import Where, wrong
+from medtasks.core.errors import DataError
+from medtasks.core.files import MAX_JSON_BYTES
 from medtasks.data.sources import read_csv_rows
-from medtasks.errors import DataError
-from medtasks.files import MAX_JSON_BYTES
 from medtasks.importers.prediction import Prediction, content_of
 
 _COLUMNS = frozenset({"prediction", "sample_id", "img_id", "question", "task", "image_path", "index", "answer"})

@@ -7,8 +7,8 @@ import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal
 
-from medtasks.rubrics.scales import Aspect, Rubric
-from medtasks.schema import Frozen
+from medtasks.catalog.scales import Aspect, Rubric
+from medtasks.core.schema import Frozen
 from medtasks.stats.agreement import (
     Ratings,
     Statistic,

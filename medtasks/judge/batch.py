@@ -15,8 +15,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from medtasks.cache import cache_root
-from medtasks.files import canonical_json, replaced, short_hash
+from medtasks.core.cache import cache_root
+from medtasks.core.files import canonical_json, replaced, short_hash
 from medtasks.judge.endpoint import LARGEST_BODY, Endpoint, FailedAttempt, JudgeAnswer, Messages
 from medtasks.judge.settings import JudgeSettings
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, fields
 from typing import Any
 
-from medtasks.errors import MedtasksError, UsageError
+from medtasks.core.errors import MedtasksError, UsageError
 from medtasks.judge.batch import BatchEndpoint
 from medtasks.judge.endpoint import REDIRECTS, Endpoint, FailedAttempt, JudgeAnswer, Messages
 from medtasks.judge.settings import JudgeSettings

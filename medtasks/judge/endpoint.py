@@ -15,9 +15,9 @@ from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Any, TypeAlias
 from urllib.parse import urlsplit
 
-from medtasks.errors import UsageError
+from medtasks.core.errors import UsageError
+from medtasks.core.text import well_formed
 from medtasks.judge.settings import JudgeSettings
-from medtasks.text import well_formed
 
 if TYPE_CHECKING:
     from aiohttp import ClientResponse, ClientSession

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from math import fsum
 from typing import Any, Literal
 
-from medtasks.errors import MedtasksError
-from medtasks.rubrics.rubric import aspects_of, total
-from medtasks.rubrics.scales import Aspect, Rubric
+from medtasks.catalog.rubric import aspects_of, total
+from medtasks.catalog.scales import Aspect, Rubric
+from medtasks.core.errors import MedtasksError
 
 Rule = Literal["majority", "mean"]
 
@@ -97,11 +97,11 @@ def bounds(
 ) -> tuple[dict[str, float], dict[str, float]]:
     """The lowest and the highest totals possible with the aspects that are missing from ``scores``.
 
-    Both have the keys of `medtasks.rubrics.rubric.total`: every missing aspect at its minimum, and at its maximum.
+    Both have the keys of `medtasks.catalog.rubric.total`: every missing aspect at its minimum, and at its maximum.
     These are bounds because weights are not negative and a higher score never lowers a cap.
 
     Raises:
-        DataError: as `medtasks.rubrics.rubric.aspects_of`.
+        DataError: as `medtasks.catalog.rubric.aspects_of`.
         MedtasksError: a score is not of an aspect, or not within its scale.
     """
     aspects = aspects_of(rubric, document)

@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from medtasks.data.records import Where
+from medtasks.catalog.records import Where
+from medtasks.catalog.rubric import aspects_of
+from medtasks.catalog.scales import Aspect, Rubric
+from medtasks.core.errors import DataError
+from medtasks.core.text import first_names
 from medtasks.data.sources import read_csv_rows
-from medtasks.errors import DataError
-from medtasks.rubrics.rubric import aspects_of
-from medtasks.rubrics.scales import Aspect, Rubric
-from medtasks.text import first_names
 
 HUMAN = "human"
 """The rater of rows without one."""

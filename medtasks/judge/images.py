@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from medtasks.errors import MediaError
+from medtasks.core.errors import MediaError
 
 if TYPE_CHECKING:
     from PIL.Image import Image

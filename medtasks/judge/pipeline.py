@@ -10,15 +10,15 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
-from medtasks.errors import DataError, UsageError
+from medtasks.catalog.rubric import judge_prompt, rubric_hash, verdict_schema
+from medtasks.catalog.scales import Rubric
+from medtasks.core.errors import DataError, UsageError
 from medtasks.judge.client import JudgeClient, JudgeRequest, Spent, Unanswered
 from medtasks.judge.endpoint import Messages
 from medtasks.judge.images import ImageSource, user_message
 from medtasks.judge.settings import JudgeSettings, judge_identity
 from medtasks.judge.store import StoredVerdict, VerdictStore
 from medtasks.judge.verdict import Invalid, Verdict, parse_verdict, repair_request
-from medtasks.rubrics.rubric import judge_prompt, rubric_hash, verdict_schema
-from medtasks.rubrics.scales import Rubric
 
 T = TypeVar("T")
 

@@ -12,11 +12,11 @@ from urllib.parse import urlsplit
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
-from medtasks.cache import cache_root
-from medtasks.errors import UsageError
+from medtasks.core.cache import cache_root
+from medtasks.core.errors import UsageError
+from medtasks.core.schema import Problem, problems
+from medtasks.core.settings import current_settings
 from medtasks.judge.ensemble import Rule
-from medtasks.schema import Problem, problems
-from medtasks.settings import current_settings
 
 # hide_input_in_errors: an API key in the wrong field must not be printed
 _FROZEN = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)

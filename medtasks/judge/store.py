@@ -13,8 +13,8 @@ from typing import Any
 
 from tenacity import retry, retry_if_exception_message, stop_after_delay, wait_fixed
 
-from medtasks.errors import DataError, UsageError
-from medtasks.text import well_formed
+from medtasks.core.errors import DataError, UsageError
+from medtasks.core.text import well_formed
 
 SCHEMA_VERSION = 1
 APPLICATION_ID = 0x6D745644  # "mtVD" in the file's header: marks a verdict store

@@ -14,10 +14,10 @@ from typing import Any
 
 from pydantic import Field
 
-from medtasks.filters.thinking import strip_thinking
-from medtasks.rubrics.rubric import aspects_of
-from medtasks.rubrics.scales import Aspect, Rubric
-from medtasks.schema import Compact
+from medtasks.answers.thinking import strip_thinking
+from medtasks.catalog.rubric import aspects_of
+from medtasks.catalog.scales import Aspect, Rubric
+from medtasks.core.schema import Compact
 
 LONGEST = 1_000_000  # characters
 MOST_OBJECTS = 100
@@ -63,7 +63,7 @@ def parse_verdict(text: str, rubric: Rubric, document: Mapping[str, Any]) -> Ver
     text raises.
 
     Raises:
-        DataError: the document does not define the aspects (:func:`medtasks.rubrics.rubric.aspects_of`).
+        DataError: the document does not define the aspects (:func:`medtasks.catalog.rubric.aspects_of`).
     """
     aspects = aspects_of(rubric, document)
     if len(text) > LONGEST:

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import numpy.typing as npt
 
-from medtasks.errors import DataError, UsageError
+from medtasks.core.errors import DataError, UsageError
 from medtasks.metrics.base import Array, Metric
 
 

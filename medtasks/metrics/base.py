@@ -12,7 +12,7 @@ from typing import Any, Protocol, TypeAlias, runtime_checkable
 import numpy as np
 import numpy.typing as npt
 
-from medtasks.errors import MedtasksError
+from medtasks.core.errors import MedtasksError
 from medtasks.metrics._ngrams import Pairs
 
 Array: TypeAlias = npt.NDArray[np.float64]

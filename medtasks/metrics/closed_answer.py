@@ -26,8 +26,8 @@ import unicodedata
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 
-from medtasks.filters.plain_text import plain_text, reply_text
-from medtasks.filters.stated_confidence import without_confidence
+from medtasks.answers.plain_text import plain_text, reply_text
+from medtasks.answers.stated_confidence import without_confidence
 
 VERSION = "2"
 """Bumped when a rule changes; part of the signature of every metric based on matches."""

@@ -13,7 +13,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from medtasks.errors import UsageError
+from medtasks.core.errors import UsageError
 from medtasks.metrics.base import Array
 from medtasks.metrics.item_metrics import ItemMetric, ItemScore, means, sum_in_order
 
@@ -25,7 +25,7 @@ PERCENT = np.arange(LEVELS)
 BIN_OF: Final = np.maximum(-(-PERCENT * BINS // 100) - 1, 0)
 """The bin of each percent: bin b has confidences above b/15, up to (b+1)/15."""
 REASONS = ("no_probabilities", "no_answer", "no_letter_token", "missing", "several", "out_of_range", "not_scored")
-"""Why an answer has no confidence that is compared with right and wrong (`medtasks.results.confidence`)."""
+"""Why an answer has no confidence that is compared with right and wrong (`medtasks.runs.confidence`)."""
 
 
 @cache

@@ -14,12 +14,12 @@ from typing import NoReturn
 
 import numpy as np
 
-from medtasks.errors import UsageError
+from medtasks.catalog.task_model import ErrorKind
+from medtasks.core.errors import UsageError
 from medtasks.metrics.base import Array, MeanMetric, sign
 from medtasks.metrics.closed_answer import NORMALISED, normalise
 from medtasks.metrics.closed_answer import VERSION as CLOSED_VERSION
 from medtasks.metrics.streaming import DUE, EXPECTED_TIME, LAW, TOLERANCE, WEIGHTS
-from medtasks.task_model import ErrorKind
 
 SIGNED = frozenset({"signed_delay", "alert_delay"})
 """Metrics that are best neither high nor low."""

@@ -7,8 +7,13 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from medtasks.catalog import once
-from medtasks.errors import UsageError
+from medtasks.catalog.contents import once
+from medtasks.catalog.packages import OURS
+from medtasks.catalog.registry import Plugin, all_metrics, find_metric, metric_left_out
+from medtasks.catalog.rubric import score_owners, usable_rubrics
+from medtasks.catalog.spec import load_specs
+from medtasks.core.errors import UsageError
+from medtasks.core.schema import unknown
 from medtasks.metrics.base import Array, BatchMetric, Metric
 from medtasks.metrics.bleu import Bleu
 from medtasks.metrics.chrf import Chrf
@@ -19,11 +24,6 @@ from medtasks.metrics.matches import Accuracy, ExactMatch
 from medtasks.metrics.meteor import Meteor
 from medtasks.metrics.rouge import Rouge
 from medtasks.metrics.variants import ORDER_SCORES, PROMPT_SCORES
-from medtasks.packages import OURS
-from medtasks.registry import Plugin, all_metrics, find_metric, metric_left_out
-from medtasks.rubrics.rubric import score_owners, usable_rubrics
-from medtasks.schema import unknown
-from medtasks.spec import load_specs
 
 LEXICAL: tuple[str, ...] = ("rouge1", "rouge2", "rougeL", "meteor", "chrf", "chrf++", "bleu", "exact_match")
 """The text-overlap metrics, in table order."""

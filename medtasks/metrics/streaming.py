@@ -2,7 +2,7 @@
 
 Section 5.5 of arXiv 2607.01751. The paper fixes the weights, what a positive response is, and what scores 1 or 0. It
 defines no law for early and late responses in between and no default tolerance: a task file declares both
-(`medtasks.task_model.Timing`). Items that never become answerable score as its Table 4 does: 1 for silence.
+(`medtasks.catalog.task_model.Timing`). Items that never become answerable score as its Table 4 does: 1 for silence.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from itertools import pairwise
 from types import MappingProxyType
 from typing import TypeVar
 
-from medtasks.errors import DataError
+from medtasks.catalog.task_model import HALF_GAP, Timing
+from medtasks.core.errors import DataError
 from medtasks.metrics.base import Array
-from medtasks.task_model import HALF_GAP, Timing
 
 CONTENT_WEIGHT = 0.7
 RESPONSIVENESS_WEIGHT = 0.3

@@ -20,9 +20,9 @@ from functools import partial
 
 import numpy as np
 
+from medtasks.catalog.task_model import MOST_PROMPTS, ORDER_METRICS, PROMPT_METRICS, prompt_metric
 from medtasks.metrics.base import Array
 from medtasks.metrics.item_metrics import ItemMetric, ItemScore, means, sum_in_order
-from medtasks.task_model import MOST_PROMPTS, ORDER_METRICS, PROMPT_METRICS, prompt_metric
 
 POSITIONS = 26
 """The largest number of options."""
@@ -82,7 +82,7 @@ ORDER_SCORES: tuple[ItemMetric | ItemScore, ...] = (
         higher_is_better=False,
     ),
 )
-"""The scores that `medtasks.task_model.ORDER_METRICS` names."""
+"""The scores that `medtasks.catalog.task_model.ORDER_METRICS` names."""
 
 
 def half_of(cluster: str) -> int:
@@ -155,4 +155,4 @@ PROMPT_SCORES: tuple[ItemMetric | ItemScore, ...] = (
     ItemMetric(AGREEMENT, {"same": "option-under-every-prompt", "unparsed": "different"}),
     *(ItemMetric(prompt_metric(number), _SCORE) for number in range(1, MOST_PROMPTS + 1)),
 )
-"""The scores that `medtasks.task_model.prompt_metrics` names."""
+"""The scores that `medtasks.catalog.task_model.prompt_metrics` names."""

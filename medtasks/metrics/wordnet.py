@@ -20,8 +20,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO, TextIO
 
-from medtasks.cache import cache_root
-from medtasks.files import file_state, replaced, short_hash
+from medtasks.core.cache import cache_root
+from medtasks.core.files import file_state, replaced, short_hash
 from medtasks.metrics.base import MetricUnavailableError
 from medtasks.metrics.nltk_data import find_nltk_data, import_nltk
 

@@ -13,7 +13,7 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from medtasks.errors import UsageError
+from medtasks.core.errors import UsageError
 from medtasks.metrics.aggregate import check_finite, segment_sums, whole_columns
 from medtasks.metrics.base import Array
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from pydantic import BaseModel, Field
 
-from medtasks.errors import UsageError
+from medtasks.core.errors import UsageError
 from medtasks.metrics.aggregate import totals
 from medtasks.metrics.base import Array
 from medtasks.stats.bootstrap import CONFIDENCE, Clusters, Score, cluster_totals

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from medtasks.errors import UsageError
+from medtasks.core.errors import UsageError
 from medtasks.stats.bootstrap import TAILS
 
 LEVEL, POWER = 0.05, 0.8

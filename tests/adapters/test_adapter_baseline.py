@@ -10,7 +10,7 @@ from adapter_bench import Bench, texts
 from datasets import Dataset
 from medtasks.adapters.baseline import MedtasksBaseline
 
-from medtasks.errors import UsageError
+from medtasks.core.errors import UsageError
 
 CHOICES = {letter: f"option {letter}" for letter in "ABCDE"}
 

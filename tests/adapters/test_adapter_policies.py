@@ -8,7 +8,7 @@ import pytest
 from medtasks.adapters.policies import POLICIES, Question, make_policy
 from scipy.stats import binomtest
 
-from medtasks.errors import DataError, UsageError
+from medtasks.core.errors import DataError, UsageError
 
 LETTERS = ("A", "B", "C", "D", "E")
 

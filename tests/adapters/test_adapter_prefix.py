@@ -17,7 +17,7 @@ from medtasks.adapters._checkpoint import TINY
 from medtasks.adapters.vlm import MedtasksVLM
 from packaging.version import Version
 
-from medtasks.errors import MedtasksError
+from medtasks.core.errors import MedtasksError
 
 Create = Callable[..., Any]
 

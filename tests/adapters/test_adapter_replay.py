@@ -11,7 +11,7 @@ import pytest
 from adapter_bench import Bench, texts
 from medtasks.adapters.replay import MedtasksReplay
 
-from medtasks.errors import UsageError
+from medtasks.core.errors import UsageError
 
 
 def row(sample_id: str, response: str, **more: Any) -> dict[str, Any]:

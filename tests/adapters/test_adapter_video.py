@@ -9,7 +9,7 @@ import pytest
 from adapter_bench import Bench, draw, questions, texts
 from medtasks.adapters._messages import PixelLimits, read_messages, video_inputs
 
-from medtasks.errors import UsageError
+from medtasks.core.errors import UsageError
 
 Create = Callable[..., Any]
 

@@ -14,7 +14,7 @@ import torch
 from adapter_bench import Bench, questions
 from PIL import Image
 
-from medtasks.errors import MedtasksError, UsageError
+from medtasks.core.errors import MedtasksError, UsageError
 
 Create = Callable[..., Any]
 

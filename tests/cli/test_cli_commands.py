@@ -15,10 +15,10 @@ from release_rows import write_med_cmr_archive, write_mini
 
 from medtasks.benchmarks.kvasir_vqa_x1.prepare import prepare_kvasir
 from medtasks.benchmarks.kvasir_vqa_x1.transformed import prepare_transformed
-from medtasks.catalog import task_directory
+from medtasks.catalog.contents import task_directory
+from medtasks.catalog.registry import all_benchmarks
+from medtasks.catalog.spec import load_specs
 from medtasks.cli.doctor import data_checks
-from medtasks.registry import all_benchmarks
-from medtasks.spec import load_specs
 
 CLI = ("-m", "medtasks")
 

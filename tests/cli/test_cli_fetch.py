@@ -16,7 +16,7 @@ import pytest
 from typer.testing import CliRunner
 
 from medtasks.cli.app import app
-from medtasks.errors import MedtasksError
+from medtasks.core.errors import MedtasksError
 
 FILES = {
     "wordnet": ("corpora", "wordnet/data.noun"),

@@ -11,7 +11,7 @@ import pytest
 from quiet import noise
 from release_rows import write_mini
 
-from medtasks import cache
+from medtasks.core import cache
 from medtasks.judge.stub import MODEL, StubJudge
 
 HARNESS = ("-m", "lmms_eval", "--model", "medtasks_baseline", "--tasks", "med_cmr_mcq_ltg,med_cmr_open_cr")

@@ -11,9 +11,9 @@ import pytest
 from typer import Typer
 from typer.testing import CliRunner
 
+from medtasks.catalog.spec import load_spec
 from medtasks.cli.validate import validate
 from medtasks.metrics.registry import get_metric
-from medtasks.spec import load_spec
 
 TASK = "mi_cxr_icr"
 

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from medtasks.core.errors import DataError, UsageError
 from medtasks.data.archive import Published, check_published, extract, open_archive, read_member
-from medtasks.errors import DataError, UsageError
 
 
 def archive_of(path: Path, members: dict[str, bytes]) -> Path:

@@ -15,7 +15,7 @@ from PIL import Image
 from medtasks.benchmarks.kvasir_vqa_x1 import pictures
 from medtasks.benchmarks.kvasir_vqa_x1 import source as source_of_rows
 from medtasks.benchmarks.kvasir_vqa_x1.prepare import prepare_kvasir
-from medtasks.errors import DataError, MediaError
+from medtasks.core.errors import DataError, MediaError
 
 ROWS = [kvasir_row(img_id=f"img{number}") for number in range(3)]
 

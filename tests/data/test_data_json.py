@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from release_rows import single_turn_row, streaming_row
 
 from medtasks.benchmarks.medstreambench.records import parse_medstream_row
+from medtasks.core.errors import DataError
 from medtasks.data.sources import SourceRow, read_json_list, read_json_stream, read_jsonl
-from medtasks.errors import DataError
 
 ROWS: list[dict[str, Any]] = [single_turn_row(), streaming_row("proactive"), single_turn_row(sample_id="s2")]
 

@@ -9,9 +9,9 @@ import pytest
 from data_sources import picture
 from PIL import Image, ImageFile
 
+from medtasks.core.errors import MediaError
+from medtasks.core.files import file_state
 from medtasks.data.media.images import ImageCache, KnownMedia, MediaEntry, index_media, load_image
-from medtasks.errors import MediaError
-from medtasks.files import file_state
 
 
 @pytest.fixture

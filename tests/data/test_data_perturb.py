@@ -28,7 +28,7 @@ from medtasks.benchmarks.kvasir_vqa_x1.perturb import (
     perturb,
     perturbed_png,
 )
-from medtasks.errors import MediaError
+from medtasks.core.errors import MediaError
 
 IDENTITY = Perturbation(crop=(0, 0, 120, 90), rotation=0.0, translation=(0.0, 0.0), brightness=1.0, contrast=1.0)
 WIDE, HIGH = 10_000, 8_000  # so large that rounding to pixels hides nothing of the crop

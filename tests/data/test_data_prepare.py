@@ -17,9 +17,9 @@ from medtasks.benchmarks.documents import task_documents
 from medtasks.benchmarks.kvasir_vqa_x1.prepare import prepare_kvasir
 from medtasks.benchmarks.med_cmr.prepare import prepare_med_cmr
 from medtasks.benchmarks.mi_cxr.prepare import prepare_mi_cxr
+from medtasks.core.errors import DataError, MediaError, MedtasksError
 from medtasks.data.prepared import open_directory
-from medtasks.errors import DataError, MediaError, MedtasksError
-from medtasks.validation.prepared import check_data
+from medtasks.validate.prepared import check_data
 
 ROWS = [kvasir_row(img_id=f"img{number}", question=f"How many polyps in {number}?") for number in range(7)]
 

@@ -8,10 +8,10 @@ import pytest
 from data_sources import kvasir_row, write_kvasir
 
 from medtasks.benchmarks.kvasir_vqa_x1.prepare import prepare_kvasir
+from medtasks.catalog.registry import all_benchmarks, get_benchmark
+from medtasks.core.errors import DataError, NotPreparedError, UsageError
 from medtasks.data.prepared import open_directory
 from medtasks.data.store import open_prepared
-from medtasks.errors import DataError, NotPreparedError, UsageError
-from medtasks.registry import all_benchmarks, get_benchmark
 
 ROWS = [kvasir_row(img_id=f"img{number}") for number in range(4)]
 

@@ -15,8 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image, ImageFile
 
+from medtasks.core.errors import MediaError
 from medtasks.data.media.images import ImageCache, KnownMedia, decode_image, index_media
-from medtasks.errors import MediaError
 
 NOISE = np.random.default_rng(0).integers(0, 256, (40, 40, 3), dtype=np.uint8)
 

@@ -19,10 +19,10 @@ from PIL import Image
 from medtasks.benchmarks.kvasir_vqa_x1 import pictures
 from medtasks.benchmarks.kvasir_vqa_x1 import source as source_of_rows
 from medtasks.benchmarks.kvasir_vqa_x1.prepare import prepare_kvasir
+from medtasks.core.errors import DataError, MediaError, UsageError
 from medtasks.data import fetch
 from medtasks.data.fetch import FetchSettings
 from medtasks.data.prepared import Prepared
-from medtasks.errors import DataError, MediaError, UsageError
 
 ROWS = [kvasir_row(img_id=f"img{number}") for number in range(3)]
 ROWS.append(kvasir_row(img_id="img0", question="How many polyps can be counted?"))
@@ -230,7 +230,7 @@ def test_references_alone_need_no_picture_and_serve_scoring_only(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from medtasks.benchmarks.documents import task_documents
-    from medtasks.errors import NotPreparedError
+    from medtasks.core.errors import NotPreparedError
 
     monkeypatch.setenv("MEDTASKS_DATA", str(tmp_path))
     source = released(tmp_path / "x1", lambda img_id: f"http://127.0.0.1:9/{img_id}.jpg")

@@ -60,7 +60,7 @@ QUESTIONS = {
     "finding_count": FINDINGS,
     "instrument_count": "How many instrumnets are in the image?",
 }
-READ = Path(__file__).parents[1] / "filters" / "finding_answers.yaml"
+READ = Path(__file__).parents[1] / "answers" / "finding_answers.yaml"
 
 
 def test_references_are_doubted_only_where_a_reader_sees_a_contradiction() -> None:
@@ -85,10 +85,10 @@ def test_the_miniature_references_agree_with_their_pairs() -> None:
 
 
 def test_validate_names_them() -> None:
-    from medtasks.registry import get_benchmark
-    from medtasks.task_source import TaskSource
-    from medtasks.validation.documents import check_documents
-    from medtasks.validation.report import TaskReport
+    from medtasks.catalog.registry import get_benchmark
+    from medtasks.catalog.task_source import TaskSource
+    from medtasks.validate.documents import check_documents
+    from medtasks.validate.report import TaskReport
 
     (one, *_) = task_documents("kvasir_vqa_x1_level1")
     report = TaskReport(TaskSource(Path("kvasir_vqa_x1_level1.yaml")), 1)

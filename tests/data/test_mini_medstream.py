@@ -16,11 +16,11 @@ from PIL import Image
 from time_coded import read_time_code
 
 from medtasks.benchmarks.medstreambench.records import MedStreamRecord, parse_medstream_row
+from medtasks.core.errors import UsageError
 from medtasks.data.media.images import load_image
 from medtasks.data.media.video import VideoReader, read_index
 from medtasks.data.sources import SourceRow, read_json_stream
 from medtasks.data.store import open_prepared
-from medtasks.errors import UsageError
 from training.drawings.clips import draw_time_code, encode_clip
 from training.drawings.medstream import FOOTAGE, RECORDS
 

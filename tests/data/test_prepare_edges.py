@@ -23,11 +23,11 @@ from medtasks.benchmarks.kvasir_vqa_x1.prepare import prepare_kvasir
 from medtasks.benchmarks.med_cmr.prepare import FILES, prepare_med_cmr
 from medtasks.benchmarks.medstreambench.prepare import prepare_medstream
 from medtasks.benchmarks.mi_cxr.prepare import prepare_mi_cxr
+from medtasks.core.errors import DataError, MediaError, MedtasksError, UsageError
 from medtasks.data.lock import held
 from medtasks.data.media import images
 from medtasks.data.media.images import decode_image, load_image
 from medtasks.data.media.video import read_index
-from medtasks.errors import DataError, MediaError, MedtasksError, UsageError
 
 ROWS = [kvasir_row(img_id=f"img{number}") for number in range(2)]
 

@@ -15,9 +15,9 @@ from release_rows import med_cmr_row
 from medtasks.benchmarks.med_cmr import prepare as med_cmr
 from medtasks.benchmarks.med_cmr.prepare import prepare_med_cmr
 from medtasks.benchmarks.med_cmr.records import MedCmrRecord
+from medtasks.core.errors import DataError, MediaError, UsageError
 from medtasks.data.archive import Published
 from medtasks.data.prepared import Prepared
-from medtasks.errors import DataError, MediaError, UsageError
 
 MCQ = [
     med_cmr_row(),

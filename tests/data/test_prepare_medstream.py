@@ -15,9 +15,9 @@ from time_coded import write_video
 
 from medtasks.benchmarks.medstreambench.prepare import prepare_medstream
 from medtasks.benchmarks.medstreambench.records import MedStreamRecord
+from medtasks.core.errors import DataError, UsageError
 from medtasks.data.manifest import coverage_lines
 from medtasks.data.prepared import Prepared
-from medtasks.errors import DataError, UsageError
 
 TIMES = list(range(0, 20_000, 100))
 

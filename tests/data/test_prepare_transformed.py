@@ -10,9 +10,9 @@ from medtasks.benchmarks.documents import task_documents
 from medtasks.benchmarks.kvasir_vqa_x1.documents import mixed
 from medtasks.benchmarks.kvasir_vqa_x1.perturb import SEED, perturbed_png
 from medtasks.benchmarks.kvasir_vqa_x1.transformed import prepare_transformed
+from medtasks.core.errors import MediaError, UsageError
 from medtasks.data.prepared import Prepared, open_directory
 from medtasks.data.store import open_prepared
-from medtasks.errors import MediaError, UsageError
 
 
 @pytest.fixture(scope="module")

@@ -18,8 +18,8 @@ from medtasks.benchmarks.med_cmr.prepare import _records
 from medtasks.benchmarks.med_cmr.records import DIMENSIONS, MedCmrRecord, dimension_of, parse_med_cmr_row
 from medtasks.benchmarks.medstreambench.records import ALIASES, MedStreamRecord, bare_question, parse_medstream_row
 from medtasks.benchmarks.mi_cxr.records import parse_mi_cxr_row
-from medtasks.data.records import Record, Where
-from medtasks.errors import DataError
+from medtasks.catalog.records import Record, Where
+from medtasks.core.errors import DataError
 
 Row = dict[str, Any]
 WHERE = Where("rows.jsonl", 7)

@@ -76,7 +76,7 @@ def check_harness(words: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     from lmms_eval.__main__ import parse_eval_args
     from lmms_eval.models import MODEL_REGISTRY_V2
 
-    from medtasks.catalog import task_files
+    from medtasks.catalog.contents import task_files
 
     monkeypatch.setattr(sys, "argv", [word for word in words if word != "…"])
     _, given = parse_eval_args()  # ends the process where an option does not exist

@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 import pytest
 import yaml
 
-from medtasks.registry import get_benchmark
-from medtasks.rubrics.rubric import load_rubric
-from medtasks.spec import load_spec
+from medtasks.catalog.registry import get_benchmark
+from medtasks.catalog.rubric import load_rubric
+from medtasks.catalog.spec import load_spec
 
 PAGE = Path(__file__).parent.parent.parent / "docs" / "fidelity.md"
 STATUS = ("follows", "our reading", "differs, because ")

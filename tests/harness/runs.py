@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from medtasks.catalog.spec import leaf_tasks
 from medtasks.harness import run_tasks
-from medtasks.spec import leaf_tasks
 
 ALL_GROUPS = [
     "kvasir_vqa_x1",

@@ -10,7 +10,7 @@ from foreign_backend import Backend, evaluate
 
 from medtasks import harness
 from medtasks.benchmarks.documents import task_documents
-from medtasks.spec import load_spec, load_specs
+from medtasks.catalog.spec import load_spec, load_specs
 
 
 class OneFunction(Backend):

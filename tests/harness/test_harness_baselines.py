@@ -11,7 +11,7 @@ from runs import ALL_GROUPS, Run, baseline, leaf_names
 from scipy.stats import binom
 
 from medtasks.benchmarks.documents import task_documents
-from medtasks.spec import leaf_tasks
+from medtasks.catalog.spec import leaf_tasks
 
 MI_CXR = [name for name in leaf_names() if name.startswith("mi_cxr") and name != "mi_cxr_report"]
 MCQ = [*MI_CXR, *(name for name in leaf_names() if name.startswith("med_cmr_mcq"))]

@@ -8,8 +8,8 @@ import pytest
 from runs import Run
 
 from medtasks.benchmarks.documents import doc_to_messages, doc_to_visual, task_documents
+from medtasks.catalog.spec import load_spec
 from medtasks.harness import run_tasks
-from medtasks.spec import load_spec
 
 pytestmark = pytest.mark.slow
 

@@ -18,7 +18,7 @@ from recomputed import recomputed
 from runs import Run
 
 from medtasks.benchmarks import DIRECTORIES
-from medtasks.spec import leaf_tasks
+from medtasks.catalog.spec import leaf_tasks
 
 pytestmark = pytest.mark.slow
 
@@ -110,7 +110,7 @@ def board(demo: Demo) -> dict[str, Any]:
 
 CONFIDENCES = ("confidence", "reliability", "coverage")
 COUNTED_ELSEWHERE = ("errors", "reasoning", *CONFIDENCES)
-"""Tables whose scores have tests of their own: tests/results/test_results_errors.py and test_results_confidence.py."""
+"""Tables whose scores have tests of their own: tests/runs/test_results_errors.py and test_results_confidence.py."""
 
 
 def scored(

@@ -11,7 +11,7 @@ from release_rows import write_mini
 from medtasks.benchmarks.documents import doc_to_messages, task_documents
 from medtasks.benchmarks.mi_cxr import icr, tel_single
 from medtasks.benchmarks.mi_cxr.prepare import prepare_mi_cxr
-from medtasks.errors import MediaError
+from medtasks.core.errors import MediaError
 
 
 @pytest.fixture

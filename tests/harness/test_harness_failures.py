@@ -21,10 +21,10 @@ from medtasks.adapters._base import Response
 from runs import Run
 
 from medtasks.benchmarks.documents import task_documents
+from medtasks.catalog.spec import leaf_tasks, load_spec
 from medtasks.harness.hooks import noting_arguments
-from medtasks.results.answers import read_answers
-from medtasks.results.folder import read_run
-from medtasks.spec import leaf_tasks, load_spec
+from medtasks.runs.folder import read_run
+from medtasks.runs.reply_files import read_answers
 
 TASK = "med_cmr_mcq_ltg"
 
@@ -274,7 +274,7 @@ def test_scoring_that_breaks_leaves_answers_from_which_score_makes_everything(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     from medtasks.cli.score import score
-    from medtasks.results import run as running
+    from medtasks.runs import run as running
 
     whole = evaluate(Backend(target), [TASK, "med_cmr_mcq_msi"], tmp_path / "whole")
     with monkeypatch.context() as patch:
@@ -321,7 +321,7 @@ def test_a_task_whose_scoring_breaks_is_named_and_the_others_are_written(
 
 
 def test_results_with_failed_requests_may_not_be_submitted(tmp_path: Path) -> None:
-    from medtasks.leaderboard.check import check_results
+    from medtasks.leaderboard.intake.check import check_results
 
     run = evaluate(Backend(lambda doc: MARKER if doc["target"] == "A" else target(doc)), [TASK], tmp_path)
     refused = [one for one in check_results([run.folder], demonstration=True).findings if one.code == "LB210"]
@@ -329,7 +329,7 @@ def test_results_with_failed_requests_may_not_be_submitted(tmp_path: Path) -> No
 
 
 def test_samples_that_failed_are_read_back_and_scored_alike(tmp_path: Path) -> None:
-    from medtasks.leaderboard.scored_run import scored_record
+    from medtasks.leaderboard.verify.scored_run import scored_record
 
     run = evaluate(Backend(lambda doc: MARKER if doc["target"] == "A" else target(doc)), [TASK], tmp_path)
     again = scored_record(*read_run(run.folder), own=True, whole=True)

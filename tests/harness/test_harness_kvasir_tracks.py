@@ -12,7 +12,7 @@ from runs import Run
 
 from medtasks.benchmarks.documents import task_documents
 from medtasks.benchmarks.kvasir_vqa_x1 import medico_subset
-from medtasks.errors import DataError
+from medtasks.core.errors import DataError
 from medtasks.harness import run_tasks
 
 pytestmark = pytest.mark.slow

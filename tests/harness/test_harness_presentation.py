@@ -6,13 +6,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from medtasks.leaderboard.models import model_key
+from medtasks.leaderboard.board.models import model_key
 from test_harness_failures import TASK, Backend, evaluate, target
 
 from medtasks.benchmarks.documents import task_documents
+from medtasks.catalog.prompts import render
 from medtasks.harness.backends import presentation, takes_system_prompt
-from medtasks.prompts import render
-from medtasks.results.folder import read_run
+from medtasks.runs.folder import read_run
 
 
 class SimpleBackend(Backend):

@@ -12,7 +12,7 @@ from runs import Run, random_vlm
 
 from medtasks import harness
 from medtasks.benchmarks.documents import prompt_text, task_documents
-from medtasks.spec import load_spec, load_specs
+from medtasks.catalog.spec import load_spec, load_specs
 
 TASK = "mi_cxr_icr_prompts"
 

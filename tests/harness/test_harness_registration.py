@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from medtasks import harness
-from medtasks.catalog import task_directory
-from medtasks.errors import HarnessError
-from medtasks.spec import load_specs
+from medtasks.catalog.contents import task_directory
+from medtasks.catalog.spec import load_specs
+from medtasks.core.errors import HarnessError
 
 
 @pytest.mark.slow

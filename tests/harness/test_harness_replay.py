@@ -6,13 +6,13 @@ import json
 from pathlib import Path
 
 import pytest
-from medtasks.leaderboard.facts import run_notes
-from medtasks.leaderboard.scored_run import scored_record
+from medtasks.leaderboard.verify.run_facts import run_notes
+from medtasks.leaderboard.verify.scored_run import scored_record
 from runs import Run, baseline
 
 from medtasks.benchmarks.documents import task_documents
 from medtasks.harness import run_tasks
-from medtasks.results.folder import read_run
+from medtasks.runs.folder import read_run
 
 TASKS = ["kvasir_vqa_x1_level2", "mi_cxr_tel"]
 

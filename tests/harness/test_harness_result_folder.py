@@ -8,7 +8,7 @@ import pytest
 import sacrebleu
 from runs import Run, baseline
 
-from medtasks.prompts import render
+from medtasks.catalog.prompts import render
 
 
 @pytest.fixture(scope="module")

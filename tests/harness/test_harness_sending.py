@@ -6,8 +6,8 @@ import weakref
 from pathlib import Path
 
 from medtasks.harness.sending import Sender
-from medtasks.results.answers import AnswerStore, Slot, read_spent
-from medtasks.results.replies import Reply
+from medtasks.runs.replies import Reply
+from medtasks.runs.reply_files import AnswerStore, Slot, read_spent
 
 
 class Tensor:

@@ -14,8 +14,8 @@ from runs import Run, baseline, random_vlm
 from medtasks import harness
 from medtasks.benchmarks.documents import task_documents
 from medtasks.benchmarks.stages import stage_messages, stage_text
-from medtasks.errors import MedtasksError
-from medtasks.spec import leaf_tasks, load_spec
+from medtasks.catalog.spec import leaf_tasks, load_spec
+from medtasks.core.errors import MedtasksError
 
 TASKS = leaf_tasks("mi_cxr_stagewise")
 

@@ -8,15 +8,15 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as some
-from medtasks.leaderboard.build import build_board
-from medtasks.leaderboard.collect import collect
+from medtasks.leaderboard.board.build import build_board
+from medtasks.leaderboard.intake.collect import collect
 from runs import Run, baseline
 
 from medtasks.benchmarks.documents import task_documents
-from medtasks.benchmarks.subset import Subset, read_subset
-from medtasks.errors import UsageError
-from medtasks.results.folder import read_run
-from medtasks.results.signature import parse_signature
+from medtasks.catalog.subset import Subset, read_subset
+from medtasks.core.errors import UsageError
+from medtasks.runs.folder import read_run
+from medtasks.runs.signature import parse_signature
 
 SHARES = some.floats(0.01, 0.99)
 

@@ -13,8 +13,8 @@ from lmms_eval.api.instance import GenerationResult, TokenCounts
 from runs import Run, baseline
 
 from medtasks.benchmarks.documents import task_documents
-from medtasks.results.answers import read_spent
-from medtasks.results.unfinished import score_unfinished
+from medtasks.runs.reply_files import read_spent
+from medtasks.runs.unfinished import score_unfinished
 
 TASK, OTHER = "med_cmr_mcq_ltg", "med_cmr_mcq_msi"
 pytestmark = pytest.mark.slow

@@ -14,8 +14,8 @@ from medtasks import harness
 from medtasks.benchmarks.documents import task_documents, task_rows
 from medtasks.benchmarks.mi_cxr import with_demonstrations
 from medtasks.benchmarks.mi_cxr.cider import CiderCorpus
-from medtasks.errors import DataError
-from medtasks.spec import leaf_tasks
+from medtasks.catalog.spec import leaf_tasks
+from medtasks.core.errors import DataError
 
 pytestmark = pytest.mark.slow
 

@@ -13,7 +13,7 @@ from runs import Run
 from time_coded import read_time_code
 
 from medtasks.benchmarks.documents import task_documents
-from medtasks.spec import leaf_tasks
+from medtasks.catalog.spec import leaf_tasks
 
 TASKS = leaf_tasks("medstreambench")
 

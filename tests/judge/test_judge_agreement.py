@@ -10,8 +10,8 @@ import pytest
 from scipy.stats import spearmanr
 from sklearn.metrics import cohen_kappa_score
 
+from medtasks.catalog.rubric import load_rubric
 from medtasks.judge.agreement import COLUMNS, AgreementReport, agreement_report, rows
-from medtasks.rubrics.rubric import load_rubric
 from medtasks.stats.agreement import Ratings, agreement_interval, fleiss_kappa, krippendorff_alpha, spearman
 
 KVASIR = load_rubric("kvasir_aspects")

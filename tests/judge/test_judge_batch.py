@@ -16,9 +16,9 @@ from batch_judge import BatchJudge
 from judged_run import awaiting_run
 from test_judge_pipeline import RUBRIC, decide, documents, questions
 
-from medtasks.cache import cache_root
-from medtasks.errors import UsageError
-from medtasks.files import short_hash
+from medtasks.core.cache import cache_root
+from medtasks.core.errors import UsageError
+from medtasks.core.files import short_hash
 from medtasks.judge import batch
 from medtasks.judge.client import JudgeClient
 from medtasks.judge.pipeline import Verdicts, judge_questions

@@ -14,7 +14,7 @@ from asking import KEY, SCHEMA, Asked, ask, client_of, question, questions, run
 from pydantic import ValidationError
 from tiny_endpoint import Arrival, Http, TinyEndpoint, problem, said
 
-from medtasks.errors import MediaError, UsageError
+from medtasks.core.errors import MediaError, UsageError
 from medtasks.judge.client import JudgeAnswer, JudgeClient, JudgeRequest, JudgeSettings, Spent
 from medtasks.judge.endpoint import _retry_after
 from medtasks.judge.settings import Budget

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from medtasks.errors import UsageError
+from medtasks.core.errors import UsageError
 from medtasks.judge.settings import read_judges
 
 JUDGE = "model=m,base_url=http://127.0.0.1:9/v1"

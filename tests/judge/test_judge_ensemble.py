@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rubric_cases import TASKS, case
 
-from medtasks.errors import MedtasksError
+from medtasks.catalog.rubric import aspects_of, total
+from medtasks.catalog.scales import Aspect
+from medtasks.core.errors import MedtasksError
 from medtasks.judge.ensemble import Rule, bounds, combine
-from medtasks.rubrics.rubric import aspects_of, total
-from medtasks.rubrics.scales import Aspect
 
 ONE = [Aspect(name="score_of_it", maximum=4)]
 

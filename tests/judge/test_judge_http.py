@@ -16,7 +16,7 @@ from aiohttp.test_utils import TestServer
 from asking import KEY, SCHEMA, Asked, ask, client_of, question, questions, run
 from tiny_endpoint import Arrival, Http, TinyEndpoint, problem, said
 
-from medtasks.errors import UsageError
+from medtasks.core.errors import UsageError
 from medtasks.judge.client import JudgeClient, JudgeSettings
 from medtasks.judge.endpoint import LARGEST_BODY
 

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from medtasks.errors import DataError
+from medtasks.catalog.rubric import load_rubric
+from medtasks.core.errors import DataError
 from medtasks.judge.human import HUMAN, HumanLabels, read_labels
-from medtasks.rubrics.rubric import load_rubric
 
 KVASIR = load_rubric("kvasir_aspects")
 MED_CMR = load_rubric("med_cmr_medreason")

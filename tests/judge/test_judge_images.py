@@ -15,15 +15,15 @@ import pytest
 from PIL import Image
 from rubric_cases import best, case
 
-from medtasks.errors import MediaError
+from medtasks.catalog.rubric import judge_prompt, load_rubric
+from medtasks.catalog.scales import Rubric
+from medtasks.core.errors import MediaError
 from medtasks.judge.client import JudgeClient
 from medtasks.judge.images import ImageSource, user_message
 from medtasks.judge.pipeline import Question, Verdicts, judge_questions
 from medtasks.judge.settings import JudgeSettings
 from medtasks.judge.store import VerdictStore
 from medtasks.judge.stub import StubJudge
-from medtasks.rubrics.rubric import judge_prompt, load_rubric
-from medtasks.rubrics.scales import Rubric
 
 SEEING, BLIND = load_rubric("med_cmr_medreason"), load_rubric("med_cmr_open")
 

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rubric_cases import TASKS, case
 
-from medtasks.rubrics.quoting import DELIMITER, MARK, delimited, neutral
-from medtasks.rubrics.rubric import judge_prompt
+from medtasks.catalog.quoting import DELIMITER, MARK, delimited, neutral
+from medtasks.catalog.rubric import judge_prompt
 
 HONEST = "One round nodule in the left upper lung."
 CODE = "0123456789abcdef" * 2

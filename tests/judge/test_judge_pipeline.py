@@ -16,13 +16,13 @@ import pytest
 from faulty_judge import FaultyJudge
 
 from medtasks.benchmarks.documents import task_documents
-from medtasks.errors import UsageError
+from medtasks.catalog.rubric import load_rubric, total
+from medtasks.core.errors import UsageError
 from medtasks.judge.client import JudgeClient, Spent
 from medtasks.judge.pipeline import Question, Verdict, Verdicts, judge_questions
 from medtasks.judge.settings import Budget, JudgeSettings, judge_identity
 from medtasks.judge.store import VerdictStore
 from medtasks.judge.stub import StubJudge, verdict_on
-from medtasks.rubrics.rubric import load_rubric, total
 
 RUBRIC = load_rubric("med_cmr_open")
 TEXT = re.compile(r"=== BEGIN CANDIDATE TEXT (\w+) ===\n(.*?)\n=== END CANDIDATE TEXT \1 ===", re.DOTALL)

@@ -13,10 +13,8 @@ from hypothesis import strategies as st
 from rubric_cases import TASKS, best, case
 
 from medtasks.benchmarks.documents import task_documents
-from medtasks.errors import DataError, MedtasksError, UsageError
-from medtasks.judge.verdict import Verdict, parse_verdict
-from medtasks.prompts import template_variables
-from medtasks.rubrics.rubric import (
+from medtasks.catalog.prompts import template_variables
+from medtasks.catalog.rubric import (
     aspects_of,
     judge_prompt,
     load_rubric,
@@ -26,6 +24,8 @@ from medtasks.rubrics.rubric import (
     total,
     verdict_schema,
 )
+from medtasks.core.errors import DataError, MedtasksError, UsageError
+from medtasks.judge.verdict import Verdict, parse_verdict
 
 GOLDEN = Path(__file__).parent / "golden"
 RESPONSE = "First I look at the image.\n\nFinal answer: one round nodule, left side."

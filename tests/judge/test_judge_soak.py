@@ -14,10 +14,10 @@ from typing import Any
 
 from faulty_judge import FAULTS, FaultyJudge
 
+from medtasks.catalog.rubric import load_rubric
 from medtasks.judge.pipeline import REFUSED, REPAIR
 from medtasks.judge.store import VerdictStore
 from medtasks.judge.verdict import Verdict, parse_verdict
-from medtasks.rubrics.rubric import load_rubric
 
 SAMPLES = 800
 KILLED_AT = (100, 300, 550)  # stored answers
@@ -29,7 +29,7 @@ import asyncio, json, sys
 from medtasks.judge.pipeline import judge_questions
 from medtasks.judge.pipeline import Question
 from medtasks.judge.client import JudgeClient
-from medtasks.rubrics.rubric import load_rubric
+from medtasks.catalog.rubric import load_rubric
 from medtasks.judge.settings import JudgeSettings
 from medtasks.judge.store import VerdictStore
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from medtasks.errors import DataError, UsageError
+from medtasks.core.errors import DataError, UsageError
 from medtasks.judge.pipeline import verdict_key
 from medtasks.judge.settings import JudgeSettings
 from medtasks.judge.store import StoredVerdict, VerdictStore

@@ -16,10 +16,10 @@ import openai
 import pytest
 from openai.types.chat import ChatCompletion
 
-from medtasks.errors import UsageError
+from medtasks.catalog.quoting import delimited
+from medtasks.core.errors import UsageError
 from medtasks.judge.stub import MODEL, StubJudge
 from medtasks.judge.stub.__main__ import main as foreground
-from medtasks.rubrics.quoting import delimited
 
 SCALE = {"type": "integer", "enum": [1, 2, 3, 4, 5]}
 SCHEMA = {"type": "object", "properties": {"reason": {"type": "string"}, "score": SCALE}}

@@ -10,12 +10,12 @@ import pytest
 from rubric_cases import TASKS, case
 from test_judge_injection import ADVERSARIAL, HONEST
 
-from medtasks.errors import UsageError
+from medtasks.catalog.quoting import delimited
+from medtasks.catalog.rubric import aspects_of, judge_prompt, verdict_schema
+from medtasks.catalog.scales import Rubric
+from medtasks.core.errors import UsageError
 from medtasks.judge.stub import rule_based, verdict_on
 from medtasks.judge.verdict import Verdict, parse_verdict
-from medtasks.rubrics.quoting import delimited
-from medtasks.rubrics.rubric import aspects_of, judge_prompt, verdict_schema
-from medtasks.rubrics.scales import Rubric
 
 CODE = "0123456789abcdef" * 2
 WRONG = "A needle."

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rubric_cases import TASKS, best, case
 
+from medtasks.catalog.rubric import aspects_of, load_rubric, verdict_schema
+from medtasks.catalog.scales import Rubric
 from medtasks.judge.verdict import Invalid, Verdict, parse_verdict, repair_request
-from medtasks.rubrics.rubric import aspects_of, load_rubric, verdict_schema
-from medtasks.rubrics.scales import Rubric
 
 RUBRIC = load_rubric("medstream_rubric")
 DOCUMENT = {"judge_rubric": "{}"}

@@ -12,13 +12,13 @@ from typing import Any
 
 import pytest
 from judged_run import content, judged, manifest_of, samples_of, scores_of, settings_of
-from medtasks.leaderboard.scored_run import scored_record
+from medtasks.leaderboard.verify.scored_run import scored_record
 
-from medtasks.errors import MedtasksError, UsageError
+from medtasks.core.errors import MedtasksError, UsageError
 from medtasks.judge.store import StoredVerdict, VerdictStore
 from medtasks.judge.stub import StubJudge, rule_based
-from medtasks.results.folder import read_run, write_run
-from medtasks.results.judge_facts import judge_names
+from medtasks.runs.folder import read_run, write_run
+from medtasks.runs.judge_facts import judge_names
 
 
 def sometimes(share: float) -> Any:

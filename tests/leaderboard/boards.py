@@ -15,7 +15,7 @@ from functools import partial
 from itertools import combinations
 from typing import Any
 
-from medtasks.leaderboard.board import (
+from medtasks.leaderboard.board.board import (
     Apart,
     BenchmarkBoard,
     Board,
@@ -39,7 +39,7 @@ from medtasks.leaderboard.board import (
 )
 from medtasks.leaderboard.site.samples import SampleKey, SampleRow, SampleText
 
-from medtasks.results.usage import RunUsage, Usage
+from medtasks.runs.usage import RunUsage, Usage
 
 HOSTILE = '<img src=x onerror="hacked=1">\'"><script>window.hacked=1</script></script><!--\u2028]]>&lt;{{7*7}}'
 """Leaves element, attribute, script and comment; a link that must not be followed is ``HOSTILE_LINK``."""

@@ -7,19 +7,19 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from medtasks.leaderboard.board import Board
-from medtasks.leaderboard.build import build_board
-from medtasks.leaderboard.check import CheckReport, check_results
-from medtasks.leaderboard.collect import collect
+from medtasks.leaderboard.board.board import Board
+from medtasks.leaderboard.board.build import build_board
+from medtasks.leaderboard.intake.check import CheckReport, check_results
+from medtasks.leaderboard.intake.collect import collect
 
 from medtasks.benchmarks.stages import asked_prompt
+from medtasks.catalog.spec import load_spec
 from medtasks.cli.app import main
-from medtasks.results.folder import RunRecord, read_run, write_run
-from medtasks.results.manifest import RunManifest, outcome_counts
-from medtasks.results.run import pooled_scores
-from medtasks.results.samples import Sample
-from medtasks.results.scored import scored_again
-from medtasks.spec import load_spec
+from medtasks.runs.folder import RunRecord, read_run, write_run
+from medtasks.runs.manifest import RunManifest, outcome_counts
+from medtasks.runs.run import pooled_scores
+from medtasks.runs.samples import Sample
+from medtasks.runs.scored import scored_again
 
 Samples = dict[str, list[Sample]]
 Forge = Callable[[Samples], Samples]

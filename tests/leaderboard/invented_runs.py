@@ -16,21 +16,21 @@ from typing import Any
 
 from medtasks.adapters.policies import Question, make_policy, with_confidence
 
+from medtasks.answers.option_letter import join_stages
 from medtasks.benchmarks.documents import task_documents
 from medtasks.benchmarks.stages import asked_prompt
-from medtasks.filters.option_letter import join_stages
+from medtasks.catalog.spec import leaf_tasks, load_spec
 from medtasks.judge.settings import JudgeConfig, JudgeSettings
 from medtasks.judge.stub import MODEL, StubJudge
-from medtasks.results.folder import RunRecord, write_run
-from medtasks.results.judge_run import judge_run
-from medtasks.results.learned import with_learned_metrics
-from medtasks.results.manifest import RunManifest, task_facts, versions
-from medtasks.results.replies import Reply
-from medtasks.results.run import data_facts, pooled_scores
-from medtasks.results.samples import Sample
-from medtasks.results.scored import Answered, scored_samples
-from medtasks.results.verdict_scores import with_judged_scores
-from medtasks.spec import leaf_tasks, load_spec
+from medtasks.runs.folder import RunRecord, write_run
+from medtasks.runs.judge_run import judge_run
+from medtasks.runs.learned import with_learned_metrics
+from medtasks.runs.manifest import RunManifest, task_facts, versions
+from medtasks.runs.replies import Reply
+from medtasks.runs.run import data_facts, pooled_scores
+from medtasks.runs.samples import Sample
+from medtasks.runs.scored import Answered, scored_samples
+from medtasks.runs.verdict_scores import with_judged_scores
 
 __all__ = [
     "GROUPS",

@@ -7,20 +7,20 @@ from typing import Any
 
 import numpy as np
 from intervals import cluster_bootstrap
-from medtasks.leaderboard.board import Apart, BenchmarkBoard, Board, RunFacts
-from medtasks.leaderboard.build import build_board
-from medtasks.leaderboard.scored_run import Entry, ScoredRun
-from medtasks.leaderboard.standings import protocols_today
+from medtasks.leaderboard.board.board import Apart, BenchmarkBoard, Board, RunFacts
+from medtasks.leaderboard.board.build import build_board
+from medtasks.leaderboard.rank.comparability import protocols_today
+from medtasks.leaderboard.verify.scored_run import Entry, ScoredRun
 
+from medtasks.catalog.spec import leaf_tasks
 from medtasks.metrics.aggregate import corpus_score
 from medtasks.metrics.registry import get_metric
-from medtasks.results.column import PRESENT, Column
-from medtasks.results.folder import RunRecord
-from medtasks.results.manifest import RunManifest
-from medtasks.results.scores import Letters, MetricScore, Scores
-from medtasks.results.signature import format_signature, versions_today
-from medtasks.results.table import ItemTable
-from medtasks.spec import leaf_tasks
+from medtasks.runs.column import PRESENT, Column
+from medtasks.runs.folder import RunRecord
+from medtasks.runs.manifest import RunManifest
+from medtasks.runs.scores import Letters, MetricScore, Scores
+from medtasks.runs.signature import format_signature, versions_today
+from medtasks.runs.table import ItemTable
 
 __all__ = [
     "CLUSTERS",

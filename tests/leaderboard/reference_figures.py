@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from decimal import Decimal
 
 import numpy as np
-from medtasks.leaderboard.reference import (
+from medtasks.leaderboard.board.reference import (
     ReferenceCell,
     ReferenceRow,
     load_reference,

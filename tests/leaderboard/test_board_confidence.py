@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from invented_runs import Invented, write_runs
-from medtasks.leaderboard.board import BenchmarkBoard, Board
+from medtasks.leaderboard.board.board import BenchmarkBoard, Board
 from medtasks.leaderboard.figures.plots import Plane, figures_of
 from medtasks.leaderboard.publish import publish
 

@@ -8,15 +8,15 @@ from pathlib import Path
 
 import pytest
 from invented_runs import MODELS, write_runs
-from medtasks.leaderboard.board import Board
+from medtasks.leaderboard.board.board import Board
+from medtasks.leaderboard.intake.remove_rows import strip_run
 from medtasks.leaderboard.publish import publish
-from medtasks.leaderboard.strip import strip_run
 
-from medtasks.benchmarks.all_cards import default_card
-from medtasks.benchmarks.card_check import check_card
-from medtasks.benchmarks.columns import HARMS
-from medtasks.registry import all_benchmarks, get_benchmark
-from medtasks.spec import load_specs
+from medtasks.benchmarks.layout_check import check_card
+from medtasks.benchmarks.layout_columns import HARMS
+from medtasks.benchmarks.layouts import default_card
+from medtasks.catalog.registry import all_benchmarks, get_benchmark
+from medtasks.catalog.spec import load_specs
 
 pytestmark = pytest.mark.slow
 

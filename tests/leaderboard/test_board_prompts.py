@@ -9,16 +9,16 @@ from typing import Any
 
 import pytest
 from invented_runs import START, Invented, make_run
-from medtasks.leaderboard.board import BenchmarkBoard, OrderChange
+from medtasks.leaderboard.board.board import BenchmarkBoard, OrderChange
 from medtasks.leaderboard.publish import publish
 
-from medtasks.benchmarks.all_cards import default_card
 from medtasks.benchmarks.documents import prompt_text, task_documents
-from medtasks.results.folder import RunRecord, write_run
-from medtasks.results.replies import Reply
-from medtasks.results.run import pooled_scores
-from medtasks.results.scored import Answered, scored_samples
-from medtasks.spec import leaf_tasks, load_spec
+from medtasks.benchmarks.layouts import default_card
+from medtasks.catalog.spec import leaf_tasks, load_spec
+from medtasks.runs.folder import RunRecord, write_run
+from medtasks.runs.replies import Reply
+from medtasks.runs.run import pooled_scores
+from medtasks.runs.scored import Answered, scored_samples
 
 pytestmark = pytest.mark.slow
 

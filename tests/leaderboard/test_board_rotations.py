@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 from invented_runs import MODELS, write_runs
-from medtasks.leaderboard.board import Board
+from medtasks.leaderboard.board.board import Board
 from medtasks.leaderboard.publish import publish
 
-from medtasks.benchmarks.all_cards import default_card
-from medtasks.results.scores import RotatedLetters, Scores
+from medtasks.benchmarks.layouts import default_card
+from medtasks.runs.scores import RotatedLetters, Scores
 
 GROUP = "mi_cxr_circular"
 SCORES = ("accuracy", "circular_accuracy", "rotation_consistency", "letter_preference")

@@ -10,17 +10,17 @@ from typing import Any
 import numpy as np
 import pytest
 from made_digests import CLUSTERS, FAIR, GOOD, KEY, POOR, board, cxr, entry, page, ranked, right, run, signed
-from medtasks.leaderboard.benchmark_board import benchmark_board
-from medtasks.leaderboard.board import Refused, Round, Timeline
-from medtasks.leaderboard.build import build_board
-from medtasks.leaderboard.findings import finding
-from medtasks.leaderboard.models import Described
-from medtasks.leaderboard.standings import Standings
+from medtasks.leaderboard.board.benchmark_board import benchmark_board
+from medtasks.leaderboard.board.board import Refused, Round, Timeline
+from medtasks.leaderboard.board.build import build_board
+from medtasks.leaderboard.board.models import Described
+from medtasks.leaderboard.board.sentences import finding
+from medtasks.leaderboard.rank.comparability import Standings
 
-from medtasks.benchmarks.card import Card, Column
+from medtasks.catalog.board_layout import Card, Column
 from medtasks.cli.leaderboard import report
-from medtasks.results.scores import Letters
-from medtasks.results.signature import parse_signature
+from medtasks.runs.scores import Letters
+from medtasks.runs.signature import parse_signature
 
 
 def test_comparable_runs_are_ranked_and_rows_stand_in_that_order() -> None:
@@ -212,7 +212,7 @@ def test_another_track_stands_on_its_benchmarks_page() -> None:
 
 
 def test_keys_differ_wherever_columns_do() -> None:
-    from medtasks.leaderboard.columns import column_key
+    from medtasks.leaderboard.board.columns import column_key
 
     groups = ["a b", "a-b", "a_b", "a.b", "../b", "", "Ä", "ä", "x" * 80, "x" * 81]
     keys = [column_key(Column("t", "m", "l", "part", group)) for group in groups]

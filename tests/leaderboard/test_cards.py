@@ -7,20 +7,20 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
-from medtasks.leaderboard.reference import load_reference
+from medtasks.leaderboard.board.reference import load_reference
 
 from medtasks import api
-from medtasks.benchmarks import all_cards as boards
-from medtasks.benchmarks.all_cards import all_cards, default_card
-from medtasks.benchmarks.card import ALL_GROUPS, Card, CardTable, Column, Plot
-from medtasks.benchmarks.card_check import card_columns, check_card, metrics_of
+from medtasks.benchmarks import layouts as boards
 from medtasks.benchmarks.kvasir_vqa_x1.board import KVASIR_VQA_X1
+from medtasks.benchmarks.layout_check import card_columns, check_card, metrics_of
+from medtasks.benchmarks.layouts import all_cards, default_card
 from medtasks.benchmarks.med_cmr.board import MED_CMR
 from medtasks.benchmarks.medstreambench.board import MEDSTREAMBENCH
 from medtasks.benchmarks.mi_cxr.board import MI_CXR
-from medtasks.catalog import fresh, task_packages
-from medtasks.errors import MedtasksError
-from medtasks.registry import Plugin, all_benchmarks
+from medtasks.catalog.board_layout import ALL_GROUPS, Card, CardTable, Column, Plot
+from medtasks.catalog.contents import fresh, task_packages
+from medtasks.catalog.registry import Plugin, all_benchmarks
+from medtasks.core.errors import MedtasksError
 
 OURS = (KVASIR_VQA_X1, MI_CXR, MED_CMR, MEDSTREAMBENCH)
 

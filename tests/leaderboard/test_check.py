@@ -14,20 +14,20 @@ import medtasks.leaderboard
 import pytest
 import yaml
 from invented_runs import MODELS, Invented, edit_json, make_run, write_run_of
-from medtasks.leaderboard.build import build_board
-from medtasks.leaderboard.check import CheckReport, check_results
-from medtasks.leaderboard.check_rules import RULES, Submission
-from medtasks.leaderboard.check_run import Asked, check_run
-from medtasks.leaderboard.collect import collect
-from medtasks.leaderboard.scored_run import scored_run
-from medtasks.leaderboard.standings import MINIATURE
-from medtasks.leaderboard.strip import strip_run
+from medtasks.leaderboard.board.build import build_board
+from medtasks.leaderboard.intake.check import CheckReport, check_results
+from medtasks.leaderboard.intake.check_rules import RULES, Submission
+from medtasks.leaderboard.intake.check_run import Asked, check_run
+from medtasks.leaderboard.intake.collect import collect
+from medtasks.leaderboard.intake.remove_rows import strip_run
+from medtasks.leaderboard.rank.comparability import MINIATURE
+from medtasks.leaderboard.verify.scored_run import scored_run
 
 from medtasks.cli.app import main
-from medtasks.errors import MedtasksError
-from medtasks.findings import as_rows
-from medtasks.results.folder import read_run, write_run
-from medtasks.results.run import pooled_scores
+from medtasks.core.errors import MedtasksError
+from medtasks.core.findings import as_rows
+from medtasks.runs.folder import read_run, write_run
+from medtasks.runs.run import pooled_scores
 
 NOISY = MODELS[1]
 

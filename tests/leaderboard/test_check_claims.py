@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 from invented_runs import MODELS, write_run_of, write_runs
-from medtasks.leaderboard.check import CheckReport, check_results
-from medtasks.leaderboard.scored_run import scored_run
-from medtasks.leaderboard.strip import strip_run
+from medtasks.leaderboard.intake.check import CheckReport, check_results
+from medtasks.leaderboard.intake.remove_rows import strip_run
+from medtasks.leaderboard.verify.scored_run import scored_run
 
-from medtasks.results.folder import RunRecord, read_run, write_run
-from medtasks.results.run import pooled_scores
-from medtasks.results.samples import JudgedScore, Repeat, Sample
+from medtasks.runs.folder import RunRecord, read_run, write_run
+from medtasks.runs.run import pooled_scores
+from medtasks.runs.samples import JudgedScore, Repeat, Sample
 
 NOISY = MODELS[1]
 TASK = "med_cmr_mcq_su"

@@ -13,17 +13,17 @@ from typing import Any
 import numpy as np
 import pytest
 from invented_runs import MODELS, edit_json, write_run_of
-from medtasks.leaderboard import collect as module
-from medtasks.leaderboard import scored_run as scoring
-from medtasks.leaderboard.collect import collect, find_everything, find_runs
-from medtasks.leaderboard.scored_run import RunStore, ScoredRun, packed
+from medtasks.leaderboard.intake import collect as module
+from medtasks.leaderboard.intake.collect import collect, find_everything, find_runs
+from medtasks.leaderboard.verify import scored_run as scoring
+from medtasks.leaderboard.verify.scored_run import RunStore, ScoredRun, packed
 
 from medtasks.benchmarks.documents import task_documents
-from medtasks.catalog import task_packages
-from medtasks.errors import UsageError
-from medtasks.packages import TaskPackage
-from medtasks.results import table_file
-from medtasks.results.signature import differences
+from medtasks.catalog.contents import task_packages
+from medtasks.catalog.packages import TaskPackage
+from medtasks.core.errors import UsageError
+from medtasks.runs import table_file
+from medtasks.runs.signature import differences
 
 TASK = "kvasir_vqa_x1_level3"
 ORACLE, GUESS = MODELS[0], MODELS[3]

@@ -12,14 +12,14 @@ import pytest
 from aligned import cells
 from invented_runs import Invented, make_run, write_run_of
 from made_digests import ITEMS, entry, right, run, signed
-from medtasks.leaderboard.compare import Comparison, compare_runs, read_one
+from medtasks.leaderboard.rank.compare import Comparison, compare_runs, read_one
 from scipy.stats import binomtest, wilcoxon
 from statsmodels.stats.multitest import multipletests
 
 from medtasks.cli.app import main
-from medtasks.errors import UsageError
+from medtasks.core.errors import UsageError
 from medtasks.metrics.registry import get_metric
-from medtasks.results.folder import write_run
+from medtasks.runs.folder import write_run
 from medtasks.stats.paired import clustered_score, paired_difference
 from medtasks.stats.student import detectable_difference
 

@@ -11,15 +11,15 @@ from typing import Any
 import numpy as np
 import pytest
 from invented_runs import MODELS, Invented, edit_json, make_run, shared_runs, write_run_of
-from medtasks.leaderboard.local_data import once
-from medtasks.leaderboard.scored_run import ScoredRun, scored_record, scored_run
+from medtasks.leaderboard.verify.local_documents import once
+from medtasks.leaderboard.verify.scored_run import ScoredRun, scored_record, scored_run
 
-from medtasks.errors import MedtasksError
+from medtasks.catalog.spec import load_spec
+from medtasks.core.errors import MedtasksError
 from medtasks.metrics.registry import get_metric
-from medtasks.results.folder import RunRecord, folder_digest, read_run, write_run
-from medtasks.results.samples import write_samples
-from medtasks.results.signature import differences, parse_signature
-from medtasks.spec import load_spec
+from medtasks.runs.folder import RunRecord, folder_digest, read_run, write_run
+from medtasks.runs.samples import write_samples
+from medtasks.runs.signature import differences, parse_signature
 
 SMALL = "kvasir_vqa_x1_level1"
 GUESS = MODELS[3]

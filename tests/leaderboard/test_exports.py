@@ -17,11 +17,11 @@ from boards import HOSTILE, board, hostile_board
 from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
-from medtasks.leaderboard.board import Apart, Board, BoardColumn, BoardRow, BoardTable, Cell
+from medtasks.leaderboard.board.board import Apart, Board, BoardColumn, BoardRow, BoardTable, Cell
+from medtasks.leaderboard.board.numbers import rounded, safe_name, shown
 from medtasks.leaderboard.exports import board_schema, write_exports
 from medtasks.leaderboard.exports.tables import as_latex, as_markdown, latex_escaped, markdown_escaped, places
 from medtasks.leaderboard.exports.tidy import COLUMNS, as_csv
-from medtasks.leaderboard.numbers import rounded, safe_name, shown
 
 
 @pytest.fixture(scope="module")

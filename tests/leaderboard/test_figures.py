@@ -16,7 +16,7 @@ import matplotlib
 import pytest
 from boards import board, hostile_board, large_board
 from matplotlib.figure import Figure
-from medtasks.leaderboard.board import BenchmarkBoard, Board, BoardPlot
+from medtasks.leaderboard.board.board import BenchmarkBoard, Board, BoardPlot
 from medtasks.leaderboard.exports import write_exports
 from medtasks.leaderboard.figures.canvas import drawing, save
 from medtasks.leaderboard.figures.draw import FigureFiles, draw_all
@@ -382,7 +382,7 @@ def test_drawing_leaves_the_callers_settings_alone(tmp_path: Path) -> None:
 SCRIPT = """
 import hashlib, json, sys
 from pathlib import Path
-from medtasks.leaderboard.board import Board
+from medtasks.leaderboard.board.board import Board
 from medtasks.leaderboard.exports import write_exports
 from medtasks.leaderboard.figures.draw import draw_all
 board = Board.model_validate_json(Path(sys.argv[1]).read_text(encoding="utf-8"))

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from medtasks.leaderboard.board import BoardColumn, Cell, ModelFacts, Pair, Ranked, Ranking
-from medtasks.leaderboard.findings import finding
+from medtasks.leaderboard.board.board import BoardColumn, Cell, ModelFacts, Pair, Ranked, Ranking
+from medtasks.leaderboard.board.sentences import finding
 
 NAMES = {"a": "Ada", "b": "Bea", "c": "Cid", "d": "Dan", "e": "Eve", "f": "Fay"}
 MODELS = {slug: ModelFacts(slug=slug, name=name, family="none") for slug, name in NAMES.items()}

@@ -22,16 +22,16 @@ from forged_runs import (
     rewritten,
 )
 from invented_runs import MODELS, edit_json, write_run_of, write_runs
-from medtasks.leaderboard.board import Board
-from medtasks.leaderboard.collect import collect
+from medtasks.leaderboard.board.board import Board
+from medtasks.leaderboard.intake.collect import collect
+from medtasks.leaderboard.intake.remove_rows import strip_run
 from medtasks.leaderboard.publish import publish
-from medtasks.leaderboard.scored_run import scored_run
-from medtasks.leaderboard.strip import strip_run
+from medtasks.leaderboard.verify.scored_run import scored_run
 
 from medtasks.harness import run_tasks
-from medtasks.results.folder import RunRecord, read_run, write_run
-from medtasks.results.run import pooled_scores
-from medtasks.results.samples import Sample
+from medtasks.runs.folder import RunRecord, read_run, write_run
+from medtasks.runs.run import pooled_scores
+from medtasks.runs.samples import Sample
 
 CAREFUL = MODELS[1]
 NAME = "noisy_oracle (accuracy 0.8, seed 1)"

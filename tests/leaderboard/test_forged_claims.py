@@ -25,13 +25,13 @@ from forged_runs import (
     rewritten,
 )
 from invented_runs import MODELS, edit_json, write_run_of, write_runs
-from medtasks.leaderboard.collect import collect
-from medtasks.leaderboard.scored_run import RunStore, scored_run
-from medtasks.leaderboard.standings import Standings
-from medtasks.leaderboard.strip import strip_run
+from medtasks.leaderboard.intake.collect import collect
+from medtasks.leaderboard.intake.remove_rows import strip_run
+from medtasks.leaderboard.rank.comparability import Standings
+from medtasks.leaderboard.verify.scored_run import RunStore, scored_run
 
-from medtasks.results.folder import RunRecord, read_run, write_run
-from medtasks.results.run import pooled_scores
+from medtasks.runs.folder import RunRecord, read_run, write_run
+from medtasks.runs.run import pooled_scores
 
 CAREFUL, GUESS = MODELS[1], MODELS[3]
 EASY = "med_cmr_mcq_su"

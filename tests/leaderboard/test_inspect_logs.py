@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 from invented_runs import MODELS, edit_json, write_run_of, write_runs
-from medtasks.leaderboard.inspect_logs import write_inspect_logs
+from medtasks.leaderboard.exports.inspect_logs import write_inspect_logs
 
-from medtasks.benchmarks import all_cards as cards
-from medtasks.errors import UsageError
+from medtasks.benchmarks import layouts as cards
+from medtasks.core.errors import UsageError
 from medtasks.importers.inspect_log import read_inspect
-from medtasks.results.folder import read_run
+from medtasks.runs.folder import read_run
 
 OPEN, CHOICE, STREAM = "med_cmr_open_cr", "mi_cxr_tel_single", "medstreambench_proactive"
 GUESS = MODELS[3]
@@ -73,7 +73,7 @@ def test_pictures_are_included_only_where_the_licence_allows(tmp_path: Path, mon
     log = pytest.importorskip("inspect_ai.log")
     known = cards.all_cards()
     allowed = {**known, "mi_cxr": replace(known["mi_cxr"], shows="media")}
-    monkeypatch.setattr("medtasks.leaderboard.inspect_logs.all_cards", lambda: allowed)
+    monkeypatch.setattr("medtasks.leaderboard.exports.inspect_logs.all_cards", lambda: allowed)
     write_run_of(tmp_path, GUESS, [CHOICE])
     ((path,), notes) = write_inspect_logs([tmp_path], tmp_path / "logs")
     assert notes == []

@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 from invented_runs import MODELS, edit_json, write_run_of, write_runs
-from medtasks.leaderboard.board import Round, Timeline
-from medtasks.leaderboard.build import build_board
-from medtasks.leaderboard.collect import collect
+from medtasks.leaderboard.board.board import Round, Timeline
+from medtasks.leaderboard.board.build import build_board
 from medtasks.leaderboard.exports import write_exports
-from medtasks.leaderboard.limits import require_numbers
+from medtasks.leaderboard.intake.collect import collect
+from medtasks.leaderboard.verify.plausible import require_numbers
 
-from medtasks.errors import DataError
+from medtasks.core.errors import DataError
 
 TASK = "kvasir_vqa_x1_level3"
 Spoil = Callable[[dict[str, Any]], None]

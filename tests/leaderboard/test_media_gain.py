@@ -10,18 +10,18 @@ import numpy as np
 import pytest
 from invented_runs import Invented, answered, judged_by_stub, make_run
 from made_digests import CLUSTERS, GOOD, ITEMS, KEY, POOR, board, cxr, entry, page, right, run
-from medtasks.leaderboard.board import BenchmarkBoard, BoardTable, Cell
-from medtasks.leaderboard.build import build_board
-from medtasks.leaderboard.collect import collect
+from medtasks.leaderboard.board.board import BenchmarkBoard, BoardTable, Cell
+from medtasks.leaderboard.board.build import build_board
 from medtasks.leaderboard.exports.tidy import as_csv
 from medtasks.leaderboard.figures.draw import draw_all
-from medtasks.leaderboard.scored_run import RunStore
+from medtasks.leaderboard.intake.collect import collect
 from medtasks.leaderboard.site.pages import pages_of
+from medtasks.leaderboard.verify.scored_run import RunStore
 
 from medtasks.judge.stub import StubJudge
-from medtasks.results.folder import write_run
-from medtasks.results.paired import compare_statistics
-from medtasks.results.samples import Sample
+from medtasks.runs.folder import write_run
+from medtasks.runs.paired import compare_statistics
+from medtasks.runs.samples import Sample
 
 GAIN = f"{KEY}.gain"
 SEEN, UNSEEN = right(0.8, 0), right(0.3, 7)

@@ -11,11 +11,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from made_digests import board, cxr
 from made_digests import run as made_run
-from medtasks.leaderboard.facts import run_facts
-from medtasks.leaderboard.models import Described, distinct_names, model_facts, model_key, model_name, read_by_model
+from medtasks.leaderboard.board.models import (
+    Described,
+    distinct_names,
+    model_facts,
+    model_key,
+    model_name,
+    read_by_model,
+)
+from medtasks.leaderboard.verify.run_facts import run_facts
 
-from medtasks.errors import DataError
-from medtasks.results.manifest import RunManifest
+from medtasks.core.errors import DataError
+from medtasks.runs.manifest import RunManifest
 
 VLM = {"model": "medtasks_vlm", "pretrained": "Qwen/Qwen2.5-VL-7B-Instruct", "revision": "abc", "dtype": "bfloat16"}
 

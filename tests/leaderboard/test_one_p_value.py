@@ -7,16 +7,16 @@ from functools import cache
 import numpy as np
 import pytest
 from invented_runs import Invented, make_run
-from medtasks.leaderboard.board import BoardColumn, Pair
-from medtasks.leaderboard.columns import unit_of
-from medtasks.leaderboard.compare import Line, compare_runs
-from medtasks.leaderboard.rankings import rank_models
-from medtasks.leaderboard.scored_run import ScoredRun, scored_record
+from medtasks.leaderboard.board.board import BoardColumn, Pair
+from medtasks.leaderboard.board.columns import unit_of
+from medtasks.leaderboard.rank.compare import Line, compare_runs
+from medtasks.leaderboard.rank.rankings import rank_models
+from medtasks.leaderboard.verify.scored_run import ScoredRun, scored_record
 
 from medtasks.metrics.registry import get_metric
-from medtasks.results.diagnostics import same_tasks
-from medtasks.results.folder import RunRecord
-from medtasks.results.paired import Paired
+from medtasks.runs.diagnostics import same_tasks
+from medtasks.runs.folder import RunRecord
+from medtasks.runs.paired import Paired
 from medtasks.stats.paired import PairedDifference
 
 TASKS = ("mi_cxr_icr", "kvasir_vqa_x1_level1", "medstreambench_proactive", "med_cmr_mcq_cr")

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 from made_digests import cxr, entry, page, right, run
-from medtasks.leaderboard.board import Board
-from medtasks.leaderboard.build import build_board
-from medtasks.leaderboard.models import Described
+from medtasks.leaderboard.board.board import Board
+from medtasks.leaderboard.board.build import build_board
+from medtasks.leaderboard.board.models import Described
 from medtasks.leaderboard.site.write import write_site
 
 SIZES = {"one": "1B", "two": "4B", "three": "16B", "four": "64B-A3B"}

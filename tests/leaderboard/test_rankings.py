@@ -8,12 +8,12 @@ from itertools import combinations
 import numpy as np
 import pytest
 from made_digests import CLUSTERS, right
-from medtasks.leaderboard.board import BoardColumn, Pair, Ranking
-from medtasks.leaderboard.rankings import rank_models
+from medtasks.leaderboard.board.board import BoardColumn, Pair, Ranking
+from medtasks.leaderboard.rank.rankings import rank_models
 from scipy.stats import binomtest
 from statsmodels.stats.multitest import multipletests
 
-from medtasks.errors import UsageError
+from medtasks.core.errors import UsageError
 from medtasks.metrics.registry import get_metric
 from medtasks.stats.paired import clustered_score, paired_difference
 from medtasks.stats.student import detectable_difference

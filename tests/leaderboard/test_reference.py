@@ -7,16 +7,16 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from medtasks.leaderboard.reference import (
+from medtasks.leaderboard.board.reference import (
     load_reference,
     read_reference,
 )
 from reference_figures import cells, printed
 
-from medtasks.errors import DataError, UsageError
+from medtasks.catalog.registry import all_benchmarks
+from medtasks.catalog.spec import load_specs
+from medtasks.core.errors import DataError, UsageError
 from medtasks.metrics.registry import get_metric
-from medtasks.registry import all_benchmarks
-from medtasks.spec import load_specs
 
 BENCHMARKS = ("kvasir_vqa_x1", "med_cmr", "medstreambench", "mi_cxr")
 

@@ -6,7 +6,7 @@ from decimal import Decimal
 from itertools import chain
 
 import pytest
-from medtasks.leaderboard.reference import load_reference
+from medtasks.leaderboard.board.reference import load_reference
 from reference_figures import Cell, fewest_rows, half_unit, misfit, printed, read
 
 MODELS = ("gemma3", "medgemma", "medgemma-ft", "Qwen 2.5-VL-7B", "Qwen2.5-VL-7B-ft")

@@ -6,7 +6,7 @@ from decimal import Decimal
 
 import numpy as np
 import pytest
-from medtasks.leaderboard.reference import load_reference
+from medtasks.leaderboard.board.reference import load_reference
 from reference_figures import Cell, cells, half_unit, printed, read
 
 DIMENSIONS = ("SOD", "FDD", "SU", "TP", "CR", "LTG", "MSI")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from decimal import Decimal
 
 import pytest
-from medtasks.leaderboard.reference import ReferenceRow, load_reference
+from medtasks.leaderboard.board.reference import ReferenceRow, load_reference
 from reference_figures import Cell, half_unit, printed, read
 from table4 import table4_overall
 

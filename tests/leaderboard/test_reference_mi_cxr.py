@@ -7,7 +7,7 @@ from itertools import chain
 
 import numpy as np
 import pytest
-from medtasks.leaderboard.reference import (
+from medtasks.leaderboard.board.reference import (
     ReferenceCell,
     load_reference,
 )

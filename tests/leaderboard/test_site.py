@@ -12,8 +12,8 @@ from urllib.parse import unquote, urlsplit
 
 import pytest
 from boards import HOSTILE, board, hostile_board, large_board, sample_text
-from medtasks.leaderboard.board import Board, Cell, Published
-from medtasks.leaderboard.numbers import difference, interval, number
+from medtasks.leaderboard.board.board import Board, Cell, Published
+from medtasks.leaderboard.board.numbers import difference, interval, number
 from medtasks.leaderboard.site import samples_of, write_site
 from medtasks.leaderboard.site.cells import cell_view, shared_judge
 from medtasks.leaderboard.site.charts import charts
@@ -23,10 +23,10 @@ from medtasks.leaderboard.site.samples import SampleKey, sample_row
 from medtasks.leaderboard.site.tables import size_class
 from medtasks.leaderboard.site.text import data_script, safe_link
 
-from medtasks.benchmarks.all_cards import all_cards
-from medtasks.errors import DataError, UsageError
-from medtasks.results.folder import folder_digest
-from medtasks.results.samples import Sample, write_samples
+from medtasks.benchmarks.layouts import all_cards
+from medtasks.core.errors import DataError, UsageError
+from medtasks.runs.folder import folder_digest
+from medtasks.runs.samples import Sample, write_samples
 
 
 class Page(HTMLParser):

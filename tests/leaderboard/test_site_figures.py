@@ -6,9 +6,9 @@ from itertools import pairwise
 
 import pytest
 from boards import board, hostile_board, large_board
-from medtasks.leaderboard.board import BenchmarkBoard, BoardPlot
+from medtasks.leaderboard.board.board import BenchmarkBoard, BoardPlot
+from medtasks.leaderboard.board.numbers import shown
 from medtasks.leaderboard.figures.plots import Blocks, Figure, Heat, Plane, Radar, figures_of
-from medtasks.leaderboard.numbers import shown
 from medtasks.leaderboard.site.figures import (
     COLOURS,
     heat_colour,

@@ -6,9 +6,9 @@ import json
 from pathlib import Path
 
 from invented_runs import MODELS, write_run_of
-from medtasks.leaderboard.board import Board
-from medtasks.leaderboard.build import build_board
-from medtasks.leaderboard.collect import collect
+from medtasks.leaderboard.board.board import Board
+from medtasks.leaderboard.board.build import build_board
+from medtasks.leaderboard.intake.collect import collect
 from medtasks.leaderboard.site import samples_of, write_site
 from medtasks.leaderboard.site.samples import SampleKey
 

@@ -13,11 +13,12 @@ from typing import Any
 import pytest
 from invented_runs import MODELS, write_run_of
 from matplotlib.figure import Figure
-from medtasks.leaderboard import publish, scored_run
+from medtasks.leaderboard import publish
 from medtasks.leaderboard.figures.plots import figures_of
+from medtasks.leaderboard.verify import scored_run
 from medtasks.leaderboard.view.library import figure_files, read_library
 
-from medtasks.results import samples as sample_lines
+from medtasks.runs import samples as sample_lines
 
 TASK = "mi_cxr_tel_single"
 

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 from made_digests import FAIR, GOOD, apart, board, cxr, entry, page, ranked, right, run, signed
-from medtasks.leaderboard.scored_run import ScoredRun
-from medtasks.leaderboard.standings import BLIND, MINIATURE
+from medtasks.leaderboard.rank.comparability import BLIND, MINIATURE
+from medtasks.leaderboard.verify.scored_run import ScoredRun
 
 
 @pytest.mark.parametrize(

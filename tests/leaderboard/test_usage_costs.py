@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 from made_digests import KEY, board, cxr, page
 from made_digests import run as made_run
-from medtasks.leaderboard.board import Board
-from medtasks.leaderboard.models import read_by_model
-from medtasks.leaderboard.usage import Price, amount
+from medtasks.leaderboard.board.board import Board
+from medtasks.leaderboard.board.models import read_by_model
+from medtasks.leaderboard.board.usage import Price, amount
 
-from medtasks.errors import DataError
-from medtasks.results.usage import RunUsage, Usage
-from medtasks.spec import leaf_tasks
+from medtasks.catalog.spec import leaf_tasks
+from medtasks.core.errors import DataError
+from medtasks.runs.usage import RunUsage, Usage
 
 COUNTED = Usage(
     samples=1000, seconds=1800.0, process_seconds=7200.0, devices=2, prompt_tokens=3_000_000, output_tokens=50_000

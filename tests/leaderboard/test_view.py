@@ -22,20 +22,20 @@ import numpy as np
 import pytest
 from boards import HOSTILE
 from invented_runs import MODELS, edit_json, make_run, write_run_of, write_runs
+from medtasks.leaderboard.intake.remove_rows import strip_run
 from medtasks.leaderboard.publish import publish
-from medtasks.leaderboard.strip import strip_run
 from medtasks.leaderboard.view import server as server_module
 from medtasks.leaderboard.view.highlight import segments
 from medtasks.leaderboard.view.library import Library, read_library
+from medtasks.leaderboard.view.parquet import SampleTables
 from medtasks.leaderboard.view.server import View
-from medtasks.leaderboard.view.tables import SampleTables
 from PIL import Image
 from view_server import RunUnderWay, Server, serving, write_hostile_run
 
 from medtasks.benchmarks.documents import all_pictures, task_documents
-from medtasks.results.samples import Sample, read_samples
-from medtasks.results.unfinished import score_unfinished
-from medtasks.spec import leaf_tasks, load_spec
+from medtasks.catalog.spec import leaf_tasks, load_spec
+from medtasks.runs.samples import Sample, read_samples
+from medtasks.runs.unfinished import score_unfinished
 
 pytestmark = pytest.mark.slow
 

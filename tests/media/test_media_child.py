@@ -20,8 +20,8 @@ from release_rows import single_turn_row
 from time_coded import write_video
 
 from medtasks.benchmarks.medstreambench.prepare import prepare_medstream
+from medtasks.core.errors import MediaError
 from medtasks.data.media.child import Crashed, call_in_child
-from medtasks.errors import MediaError
 
 
 def pid_and(value: int) -> tuple[int, int]:

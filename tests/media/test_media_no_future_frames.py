@@ -22,12 +22,12 @@ from medtasks.benchmarks.documents import doc_to_messages, pictures
 from medtasks.benchmarks.medstreambench.documents import documents
 from medtasks.benchmarks.medstreambench.prepare import prepare_medstream
 from medtasks.benchmarks.medstreambench.records import MedStreamRecord
+from medtasks.catalog.task_source import TaskSource
+from medtasks.core.findings import Finding
 from medtasks.data.manifest import fingerprint
 from medtasks.data.store import open_prepared
-from medtasks.findings import Finding
-from medtasks.task_source import TaskSource
-from medtasks.validation.prepared import MediaCheck
-from medtasks.validation.report import TaskReport
+from medtasks.validate.prepared import MediaCheck
+from medtasks.validate.report import TaskReport
 
 TEMPLATE = "medstreambench/window.j2"
 VIDEOS = {

@@ -10,7 +10,7 @@ import sacrebleu
 from hypothesis import given
 from hypothesis import strategies as st
 
-from medtasks.errors import DataError, UsageError
+from medtasks.core.errors import DataError, UsageError
 from medtasks.metrics.aggregate import corpus_score, totals
 from medtasks.metrics.registry import get_metric, lexical_statistics
 

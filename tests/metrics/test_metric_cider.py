@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from metric_texts import WORDS, texts
 
 from medtasks.benchmarks.mi_cxr.cider import PUNCTUATION, Cider, CiderCorpus, cider_tokens
-from medtasks.errors import UsageError
+from medtasks.core.errors import UsageError
 
 Rows = list[tuple[str, str]]
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from intervals import cluster_bootstrap
 from sklearn.metrics import brier_score_loss
 
-from medtasks.errors import UsageError
+from medtasks.core.errors import UsageError
 from medtasks.metrics.confidence import BRIER, CONFIDENCE_METRICS, accuracy_at, case
 from medtasks.metrics.registry import get_metric
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from medtasks import metrics
-from medtasks.errors import UsageError
+from medtasks.core.errors import UsageError
 from medtasks.metrics.base import Metric
 from medtasks.metrics.registry import LEXICAL, get_metric
 
@@ -45,7 +45,7 @@ def test_import_loads_no_heavy_library() -> None:
 def with_examples() -> list[str]:
     """Modules of filters, metrics and statistics whose docstrings have examples."""
     root = Path(metrics.__file__).parent.parent
-    files = sorted(path for folder in ("filters", "metrics", "stats") for path in (root / folder).glob("*.py"))
+    files = sorted(path for folder in ("answers", "metrics", "stats") for path in (root / folder).glob("*.py"))
     return [f"medtasks.{path.parent.name}.{path.stem}" for path in files if ">>> " in path.read_text("utf-8")]
 
 

@@ -13,10 +13,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from medtasks.errors import DataError
+from medtasks.catalog.task_model import Timing
+from medtasks.core.errors import DataError
 from medtasks.metrics import streaming
 from medtasks.metrics.streaming import Stream, StreamRound
-from medtasks.task_model import Timing
 
 EVERY_2_S = (2.0, 4.0, 6.0, 8.0, 10.0)
 

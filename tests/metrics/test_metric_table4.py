@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from medtasks.leaderboard.reference import load_reference
+from medtasks.leaderboard.board.reference import load_reference
 from table4 import table4_overall
 
 from medtasks.benchmarks.med_cmr.documents import ACCURACY_DIMENSION_MEAN, dimension_statistics
@@ -23,7 +23,7 @@ from medtasks.benchmarks.medstreambench.table4 import (
     STREAMING_MODES,
     table4_statistics,
 )
-from medtasks.errors import UsageError
+from medtasks.core.errors import UsageError
 from medtasks.metrics.aggregate import corpus_score, totals
 from medtasks.metrics.base import Metric
 from medtasks.metrics.item_metrics import ITEM_METRICS, ItemMetric, ItemScore

@@ -26,11 +26,11 @@ DECLARED = f"""{TITLE}
 SCORES = """
 import json
 from medtasks.benchmarks.documents import task_documents
-from medtasks.registry import get_benchmark
-from medtasks.results.replies import Reply
-from medtasks.results.scored import Answered, scored_samples
-from medtasks.results.scoring import score_samples
-from medtasks.spec import load_spec
+from medtasks.catalog.registry import get_benchmark
+from medtasks.runs.replies import Reply
+from medtasks.runs.scored import Answered, scored_samples
+from medtasks.runs.scoring import score_samples
+from medtasks.catalog.spec import load_spec
 
 replies = REPLIES
 spec = load_spec("otherlab_dots")
@@ -86,11 +86,11 @@ metadata:
 BOTH_WAYS = """
 import itertools, json
 from medtasks.benchmarks.documents import task_documents
-from medtasks.registry import get_benchmark
-from medtasks.results.replies import Reply
-from medtasks.results.scored import Answered, scored_samples
-from medtasks.results.scoring import score_samples
-from medtasks.spec import load_spec
+from medtasks.catalog.registry import get_benchmark
+from medtasks.runs.replies import Reply
+from medtasks.runs.scored import Answered, scored_samples
+from medtasks.runs.scoring import score_samples
+from medtasks.catalog.spec import load_spec
 
 LETTERS, found = "ABCDE", []
 document = task_documents("mi_cxr_tel_single")[0]
@@ -133,7 +133,7 @@ def test_options_count_by_text_as_in_the_rates_that_mi_cxr_computes_by_letter(py
 
 CARD = """
 import json
-from medtasks.benchmarks.all_cards import all_cards
+from medtasks.benchmarks.layouts import all_cards
 
 card = all_cards()["otherlab_dots"]
 tables = {table.name: [[column.metric, column.remark] for column in table.columns] for table in card.tables}
@@ -203,7 +203,7 @@ def test_a_name_that_scoring_would_refuse_ends_a_run_before_the_model_is_asked(
 
 
 def test_a_module_that_moves_leaves_the_hash_of_its_tasks(python: Any, tmp_path: Path) -> None:
-    code = "from medtasks.spec import load_spec; print(load_spec('otherlab_dots').yaml_hash)"
+    code = "from medtasks.catalog.spec import load_spec; print(load_spec('otherlab_dots').yaml_hash)"
     moved = write_site(tmp_path / "moved", "otherlab_bench.process_results", "otherlab_bench.scoring.process_results")
     renamed = write_site(tmp_path / "renamed", "otherlab_bench.process_results", "otherlab_bench.process_answers")
     sites = (write_site(tmp_path / "plain"), moved, renamed)
@@ -213,7 +213,7 @@ def test_a_module_that_moves_leaves_the_hash_of_its_tasks(python: Any, tmp_path:
 
 def test_an_unchanged_protocol(python: Any, tmp_path: Path) -> None:
     """Declaring errors leaves the protocol hash as it was, so earlier runs of the task stay comparable."""
-    code = "from medtasks.spec import load_spec; print(load_spec('otherlab_dots').yaml_hash)"
+    code = "from medtasks.catalog.spec import load_spec; print(load_spec('otherlab_dots').yaml_hash)"
     plain, declared = (
         python("-c", code, PYTHONPATH=str(site)).stdout
         for site in (write_site(tmp_path / "plain"), write_site(tmp_path / "declared", TITLE, DECLARED))

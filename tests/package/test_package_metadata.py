@@ -43,7 +43,7 @@ def test_a_malformed_entry_point_is_one_sentence(
     folder.mkdir(parents=True)
     (folder / "METADATA").write_text(metadata)
     (folder / "entry_points.txt").write_bytes(b"[medtasks.tasks]\n" + entry_points + b"\n")
-    listed = "from medtasks.catalog import task_files; print(len(list(task_files())))"
+    listed = "from medtasks.catalog.contents import task_files; print(len(list(task_files())))"
     done = python("-c", listed, PYTHONPATH=str(folder.parent))
     (sentence,) = done.stderr.splitlines()
     assert sentence.startswith(f"medtasks: {said}")

@@ -131,8 +131,8 @@ def test_its_data_are_prepared_as_ours_are(install: Install, python: Any, tmp_pa
 
 
 def test_an_overlay_changes_the_prompt_and_its_hash(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from medtasks.errors import UsageError
-    from medtasks.prompts import overlay_diff, render, template_hash
+    from medtasks.catalog.prompts import overlay_diff, render, template_hash
+    from medtasks.core.errors import UsageError
 
     before = template_hash("kvasir_vqa_x1/answer.j2")
     (tmp_path / "kvasir_vqa_x1").mkdir()

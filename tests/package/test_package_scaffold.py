@@ -12,9 +12,9 @@ from zipfile import ZipFile
 
 import pytest
 
-from medtasks.errors import UsageError
+from medtasks.cli.scaffold import VARIANTS, names_of, write_package
+from medtasks.core.errors import UsageError
 from medtasks.judge.stub import StubJudge
-from medtasks.scaffold import VARIANTS, names_of, write_package
 
 pytestmark = pytest.mark.slow
 
@@ -141,8 +141,8 @@ def test_two_packages_work_as_generated_side_by_side(python: Any, tmp_path: Path
 
 HASHES = """
 import json
-from medtasks.results.manifest import protocol_hash
-from medtasks.spec import load_specs
+from medtasks.runs.manifest import protocol_hash
+from medtasks.catalog.spec import load_specs
 
 print(json.dumps({n: protocol_hash(s, {}) for n, s in load_specs().items() if s.kind == "task"}))
 """
@@ -158,9 +158,9 @@ def hashes(python: Any, site: Path) -> dict[str, str]:
 TEN = """
 from medtasks.api import OptionLetterFilter
 from medtasks.benchmarks.documents import task_documents
-from medtasks.results.replies import Reply
-from medtasks.results.scored import Answered, scored_samples
-from medtasks.spec import load_spec
+from medtasks.runs.replies import Reply
+from medtasks.runs.scored import Answered, scored_samples
+from medtasks.catalog.spec import load_spec
 
 documents = task_documents("acme_letters_shape")
 print(*OptionLetterFilter().apply([["The answer is H."], ["Answer: I. Seven"], ["K"]], documents[:3]))
@@ -276,8 +276,8 @@ def test_the_command_says_what_to_do_next(tmp_path: Path) -> None:
 
 
 def test_the_reference_names_every_key() -> None:
-    from medtasks.rubrics.scales import Aspect, Rubric
-    from medtasks.task_model import Generation, GroupFile, Metadata, MetricEntry, TaskFile
+    from medtasks.catalog.scales import Aspect, Rubric
+    from medtasks.catalog.task_model import Generation, GroupFile, Metadata, MetricEntry, TaskFile
 
     text = (DOCS / "yaml-reference.md").read_text(encoding="utf-8")
     models = (TaskFile, GroupFile, Metadata, MetricEntry, Generation, Rubric, Aspect)

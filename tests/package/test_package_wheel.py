@@ -67,7 +67,7 @@ def test_everything_lives_under_one_import_name(wheel: Path) -> None:
         "medtasks/benchmarks/mi_cxr/mini/micxr_test.jsonl",
         "medtasks/benchmarks/kvasir_vqa_x1/mini/images/mini0001.jpg",
         "medtasks/benchmarks/kvasir_vqa_x1/rubrics/kvasir_aspects.yaml",
-        "medtasks/scaffold/files/common/pyproject.toml.j2",
+        "medtasks/cli/scaffold/files/common/pyproject.toml.j2",
     ],
 )
 def test_the_wheel_holds_what_runs_need(wheel: Path, name: str) -> None:
@@ -126,7 +126,7 @@ def fresh(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Environment:
 def test_it_works_without_the_checkout(fresh: Environment) -> None:
     code = (
         "import medtasks; from medtasks.benchmarks.documents import task_documents, doc_to_messages\n"
-        "from medtasks.spec import load_spec\n"
+        "from medtasks.catalog.spec import load_spec\n"
         "spec = load_spec('mi_cxr_icr')\n"
         "document = task_documents('mi_cxr_icr')[0]\n"
         "print(medtasks.__file__, len(doc_to_messages(document, {'template': spec.template})[0]['content']))"

@@ -11,10 +11,10 @@ from PIL.Image import Image
 
 from medtasks.benchmarks.documents import doc_to_messages, doc_to_text, doc_to_visual, task_documents
 from medtasks.benchmarks.stages import stage_messages
-from medtasks.errors import MedtasksError
-from medtasks.prompts import render, template_hash, template_variables
-from medtasks.registry import all_benchmarks, get_benchmark
-from medtasks.spec import TaskSpec, load_specs
+from medtasks.catalog.prompts import render, template_hash, template_variables
+from medtasks.catalog.registry import all_benchmarks, get_benchmark
+from medtasks.catalog.spec import TaskSpec, load_specs
+from medtasks.core.errors import MedtasksError
 
 GOLDEN = Path(__file__).parent / "golden"
 EVERY_TASK = [spec for spec in load_specs().values() if spec.kind == "task"]

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from medtasks.benchmarks.documents import doc_to_messages, task_documents
-from medtasks.prompts import template_source
-from medtasks.rubrics.rubric import judge_prompt, load_rubric, rubric_hash
-from medtasks.spec import load_spec
+from medtasks.catalog.prompts import template_source
+from medtasks.catalog.rubric import judge_prompt, load_rubric, rubric_hash
+from medtasks.catalog.spec import load_spec
 
 DOCS = Path(__file__).parent.parent.parent / "docs"
 FILES = re.findall(r"^\| `mine/(\S+\.j2)`", (DOCS / "judging.md").read_text(encoding="utf-8"), re.MULTILINE)

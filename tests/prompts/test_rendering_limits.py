@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from medtasks.errors import MedtasksError
-from medtasks.prompts import render, template_variables
+from medtasks.catalog.prompts import render, template_variables
+from medtasks.core.errors import MedtasksError
 
 Write = Callable[[str], str]
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from medtasks.catalog import owner_of
-from medtasks.spec import TaskSpec, load_specs
+from medtasks.catalog.contents import owner_of
+from medtasks.catalog.spec import TaskSpec, load_specs
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import pytest
 from intervals import cluster_bootstrap
 from scipy import stats as scipy_stats
 
-from medtasks.errors import DataError, UsageError
+from medtasks.core.errors import DataError, UsageError
 from medtasks.metrics.registry import get_metric, lexical_statistics
 from medtasks.stats.bootstrap import clustered_standard_error
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from medtasks.errors import UsageError
+from medtasks.core.errors import UsageError
 from medtasks.stats.flips import sign_flip_p
 from medtasks.stats.paired import holm
 from medtasks.stats.student import detectable_difference, student_interval

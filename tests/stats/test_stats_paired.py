@@ -12,7 +12,7 @@ from sacrebleu.metrics import BLEU
 from sacrebleu.significance import PairedTest
 from scipy import stats as scipy_stats
 
-from medtasks.errors import UsageError
+from medtasks.core.errors import UsageError
 from medtasks.metrics.aggregate import corpus_score
 from medtasks.metrics.registry import get_metric, lexical_statistics
 from medtasks.stats.bootstrap import TAILS, cluster_totals, joint_resamples

@@ -7,13 +7,13 @@ from typing import Any
 
 from release_rows import single_turn_row, streaming_row
 
+from medtasks.answers import AlertStateFilter, AnswerabilityFilter
 from medtasks.benchmarks.medstreambench.documents import documents
 from medtasks.benchmarks.medstreambench.records import parse_medstream_row
 from medtasks.benchmarks.medstreambench.scoring import process_results
-from medtasks.data.records import Where
-from medtasks.filters import AlertStateFilter, AnswerabilityFilter
-from medtasks.registry import get_filter
-from medtasks.results.samples import Sample
+from medtasks.catalog.records import Where
+from medtasks.catalog.registry import get_filter
+from medtasks.runs.samples import Sample
 
 __all__ = ["documents_of", "open_streaming_row", "samples_of", "single_turn_row", "streaming_row"]
 

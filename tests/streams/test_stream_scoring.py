@@ -17,9 +17,9 @@ from medtasks.benchmarks.medstreambench import process_results
 from medtasks.benchmarks.medstreambench.scoring import STREAMING_METRICS, join_rounds
 from medtasks.benchmarks.medstreambench.table4 import OVERALL_TABLE4
 from medtasks.benchmarks.streams import item_score
-from medtasks.registry import get_benchmark
-from medtasks.results.scores import Scores
-from medtasks.results.scoring import score_samples
+from medtasks.catalog.registry import get_benchmark
+from medtasks.runs.scores import Scores
+from medtasks.runs.scoring import score_samples
 
 BENCHMARK = get_benchmark("medstreambench")
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from medtasks.errors import UsageError
+from medtasks.core.errors import UsageError
 
 if TYPE_CHECKING:
     import av

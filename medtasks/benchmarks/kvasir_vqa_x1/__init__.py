@@ -9,7 +9,6 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from medtasks.benchmarks.base import Benchmark, PrepareCommand, shipped
 from medtasks.benchmarks.kvasir_vqa_x1.board import KVASIR_VQA_X1
 from medtasks.benchmarks.kvasir_vqa_x1.documents import (
     BREAKDOWNS,
@@ -25,8 +24,9 @@ from medtasks.benchmarks.kvasir_vqa_x1.errors import ERRORS, contradiction
 from medtasks.benchmarks.kvasir_vqa_x1.prepare import prepare_kvasir, run
 from medtasks.benchmarks.kvasir_vqa_x1.records import KvasirRecord
 from medtasks.benchmarks.kvasir_vqa_x1.transformed import prepare_transformed
+from medtasks.catalog.benchmark import Benchmark, PrepareCommand, shipped
+from medtasks.catalog.registry import Plugin
 from medtasks.data.prepared import Prepared
-from medtasks.registry import Plugin
 
 
 def _prepare_mini(source: Path, out: Path) -> Prepared:

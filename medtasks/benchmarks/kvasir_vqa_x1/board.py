@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from medtasks.benchmarks.card import Card, CardTable, Column, Plot
-from medtasks.benchmarks.columns import error_columns, groups, kinds_of_error, prompt_sensitivity, scores, tasks
 from medtasks.benchmarks.kvasir_vqa_x1.errors import ERRORS, FINDINGS
+from medtasks.benchmarks.layout_columns import error_columns, groups, kinds_of_error, prompt_sensitivity, scores, tasks
+from medtasks.catalog.board_layout import Card, CardTable, Column, Plot
 
 _KVASIR = "kvasir_vqa_x1"
 _TRANSFORMED = "kvasir_vqa_x1_transformed"

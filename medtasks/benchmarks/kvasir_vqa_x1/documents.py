@@ -7,12 +7,12 @@ import hashlib
 import numpy as np
 
 from medtasks.benchmarks.aggregations import scored_by
-from medtasks.benchmarks.base import Document
 from medtasks.benchmarks.documents import Rows
 from medtasks.benchmarks.kvasir_vqa_x1.records import KvasirRecord
 from medtasks.benchmarks.kvasir_vqa_x1.transformed import original_name
+from medtasks.catalog.benchmark import Document
+from medtasks.core.errors import DataError
 from medtasks.data.store import open_prepared
-from medtasks.errors import DataError
 from medtasks.metrics.registry import LEXICAL
 
 ABSTENTION = "This cannot be told from the image."

@@ -3,7 +3,7 @@
 Also references that contradict the pairs (:func:`contradiction`).
 
 Each presence or count pair behind a question asks about one class of findings. Free answers are read by
-`medtasks.filters.presence`; one that says nothing clear about a class is counted as unread, never as a denial.
+`medtasks.answers.presence`; one that says nothing clear about a class is counted as unread, never as a denial.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from medtasks.benchmarks.base import Item
+from medtasks.answers.presence import VERSION, Said, bare_answer, count_of, said_of
 from medtasks.benchmarks.errors import Case, Errors
 from medtasks.benchmarks.kvasir_vqa_x1.records import VOCABULARY, class_of
-from medtasks.filters.presence import VERSION, Said, bare_answer, count_of, said_of
+from medtasks.catalog.benchmark import Item
 from medtasks.metrics.item_metrics import ErrorRate
 
 _LABELS = {name: VOCABULARY[name] for name in ("landmark_presence", "instrument_presence", "abnormality_presence")}

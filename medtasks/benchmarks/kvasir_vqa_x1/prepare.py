@@ -13,12 +13,12 @@ from medtasks.benchmarks.kvasir_vqa_x1.pictures import Pictures
 from medtasks.benchmarks.kvasir_vqa_x1.records import parse_kvasir_row
 from medtasks.benchmarks.kvasir_vqa_x1.source import open_kvasir
 from medtasks.benchmarks.kvasir_vqa_x1.transformed import prepare_transformed
+from medtasks.catalog.records import distinct
+from medtasks.core.errors import UsageError
 from medtasks.data.fetch import FetchSettings
 from medtasks.data.preparation import PictureOptions, Preparation, Progress
 from medtasks.data.prepare import Bars, Out
 from medtasks.data.prepared import Prepared
-from medtasks.data.records import distinct
-from medtasks.errors import UsageError
 
 
 def prepare_kvasir(

@@ -8,9 +8,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, Json, model_validator
 
-from medtasks.data.records import Record, ReleaseRow, Where, build, is_file_name, parse_row, plain
+from medtasks.catalog.records import Record, ReleaseRow, Where, build, is_file_name, parse_row, plain
+from medtasks.core.schema import Frozen, Text, expects
 from medtasks.data.sources import read_table
-from medtasks.schema import Frozen, Text, expects
 
 VOCABULARY = read_table(__file__, "vocabulary.yaml", dict[str, dict[str, str]])
 ATOMIC_QUESTIONS = VOCABULARY["atomic_questions"]

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from medtasks.catalog.records import Where
+from medtasks.core.errors import DataError, UsageError
+from medtasks.core.files import check_regular
 from medtasks.data.fetch import hub_tree
 from medtasks.data.manifest import Source
-from medtasks.data.records import Where
 from medtasks.data.sources import SourceRow, read_jsonl
-from medtasks.errors import DataError, UsageError
-from medtasks.files import check_regular
 
 HUB = "SimulaMet/Kvasir-VQA-x1"
 

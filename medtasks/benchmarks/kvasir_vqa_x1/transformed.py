@@ -8,13 +8,13 @@ from pathlib import Path
 
 from medtasks.benchmarks.kvasir_vqa_x1.perturb import SEED, VARIANTS, VERSION, perturbed_png
 from medtasks.benchmarks.kvasir_vqa_x1.records import KvasirRecord
+from medtasks.core.errors import UsageError
+from medtasks.core.schema import Frozen
 from medtasks.data.manifest import Source
 from medtasks.data.media.images import MediaEntry, decoding_threads, read_picture
 from medtasks.data.preparation import Preparation, Progress
 from medtasks.data.prepared import Prepared
 from medtasks.data.store import open_prepared
-from medtasks.errors import UsageError
-from medtasks.schema import Frozen
 
 
 class _Variant(Frozen):

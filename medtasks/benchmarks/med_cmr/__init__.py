@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from medtasks.benchmarks.base import Benchmark, shipped
 from medtasks.benchmarks.med_cmr.board import MED_CMR
 from medtasks.benchmarks.med_cmr.documents import *
 from medtasks.benchmarks.med_cmr.documents import ACCURACY_DIMENSION_MEAN, BREAKDOWNS, dimension_mean
@@ -15,8 +14,9 @@ from medtasks.benchmarks.med_cmr.documents import documents as documents_of
 from medtasks.benchmarks.med_cmr.errors import ERRORS
 from medtasks.benchmarks.med_cmr.prepare import prepare_med_cmr
 from medtasks.benchmarks.med_cmr.records import OPTIONS, MedCmrRecord
+from medtasks.catalog.benchmark import Benchmark, shipped
+from medtasks.catalog.registry import Plugin
 from medtasks.data.prepare import prepare_command
-from medtasks.registry import Plugin
 
 BENCHMARK = Benchmark(
     name="med_cmr",

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from medtasks.benchmarks.card import Card, CardTable, Column, Plot
-from medtasks.benchmarks.columns import (
+from medtasks.benchmarks.layout_columns import (
     error_columns,
     groups,
     kinds_of_error,
@@ -13,6 +12,7 @@ from medtasks.benchmarks.columns import (
     tasks,
 )
 from medtasks.benchmarks.med_cmr.errors import ERRORS
+from medtasks.catalog.board_layout import Card, CardTable, Column, Plot
 
 _MCQ = "med_cmr_mcq"
 _OPEN = "med_cmr_open"

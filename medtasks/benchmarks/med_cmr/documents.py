@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from medtasks.benchmarks.aggregations import pending_value, scored_by
-from medtasks.benchmarks.base import Document, Item, SampleView, Value, by_field
 from medtasks.benchmarks.documents import Rows
 from medtasks.benchmarks.med_cmr.records import DIMENSIONS, MedCmrRecord
+from medtasks.catalog.benchmark import Document, Item, SampleView, Value, by_field
 from medtasks.metrics.base import Array
 from medtasks.metrics.item_metrics import ItemScore, means, sum_in_order
 

@@ -17,8 +17,8 @@ from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import Any
 
-from medtasks.benchmarks.base import Item, SampleView
 from medtasks.benchmarks.errors import Case, Errors
+from medtasks.catalog.benchmark import Item, SampleView
 from medtasks.data.sources import read_table
 from medtasks.metrics.item_metrics import NO_OPTION, UNANSWERED, ErrorRate
 

@@ -10,18 +10,18 @@ import typer
 from typing_extensions import Unpack
 
 from medtasks.benchmarks.med_cmr.records import DIMENSIONS, MedCmrRecord, dimension_of, parse_med_cmr_row
+from medtasks.catalog.records import Where, distinct, tallies
+from medtasks.core.errors import DataError, UsageError, reading
+from medtasks.core.files import read_regular
+from medtasks.core.schema import shown
+from medtasks.core.text import first_names
 from medtasks.data.archive import Published, check_published, extract, open_archive, read_member
 from medtasks.data.fetch import hub_file
 from medtasks.data.manifest import Source
 from medtasks.data.preparation import PictureOptions, Preparation
 from medtasks.data.prepare import Out
 from medtasks.data.prepared import Prepared
-from medtasks.data.records import Where, distinct, tallies
 from medtasks.data.sources import read_json_list
-from medtasks.errors import DataError, UsageError, reading
-from medtasks.files import read_regular
-from medtasks.schema import shown
-from medtasks.text import first_names
 
 HUB = "aaassddaadf/Med-CMR"
 REVISION = "a9b2d6e610c6c5dcf4f3e5aa89c7ec9fd7a05b73"

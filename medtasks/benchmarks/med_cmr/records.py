@@ -9,10 +9,10 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, StringConstraints
 
-from medtasks.data.records import Record, ReleaseRow, Where, build, is_path_below, is_text, parse_row, plain
+from medtasks.answers.cues import names
+from medtasks.catalog.records import Record, ReleaseRow, Where, build, is_path_below, is_text, parse_row, plain
+from medtasks.core.schema import Text, expects
 from medtasks.data.sources import read_table
-from medtasks.filters.cues import names
-from medtasks.schema import Text, expects
 
 _DIMENSIONS = read_table(__file__, "vocabulary.yaml", dict[str, Any])["dimensions"]
 DIMENSIONS: Mapping[str, str] = {abbreviation: names[0] for abbreviation, names in _DIMENSIONS.items()}

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from medtasks.benchmarks.base import Benchmark, shipped
 from medtasks.benchmarks.medstreambench.board import MEDSTREAMBENCH
 from medtasks.benchmarks.medstreambench.documents import *
 from medtasks.benchmarks.medstreambench.documents import documents as documents_of
@@ -26,8 +25,9 @@ from medtasks.benchmarks.medstreambench.scoring import (
 )
 from medtasks.benchmarks.medstreambench.table4 import OVERALL_TABLE4, OVERALL_TABLE4_EQ10
 from medtasks.benchmarks.streams import of_item
+from medtasks.catalog.benchmark import Benchmark, shipped
+from medtasks.catalog.registry import Plugin
 from medtasks.data.prepare import prepare_command
-from medtasks.registry import Plugin
 
 
 def _kinds(record: MedStreamRecord) -> Iterator[str]:

@@ -2,8 +2,16 @@
 
 from __future__ import annotations
 
-from medtasks.benchmarks.card import Card, CardTable, Column, Plot
-from medtasks.benchmarks.columns import HARMS, groups, kinds_of_error, option_order, prompt_sensitivity, scores, tasks
+from medtasks.benchmarks.layout_columns import (
+    HARMS,
+    groups,
+    kinds_of_error,
+    option_order,
+    prompt_sensitivity,
+    scores,
+    tasks,
+)
+from medtasks.catalog.board_layout import Card, CardTable, Column, Plot
 
 _STREAM = "medstreambench"
 _STREAMED = {"medstreambench_future_streaming": "future", "medstreambench_proactive": "proactive"}

@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 
-from medtasks.benchmarks.base import Document
+from medtasks.answers.answerability import UNANSWERABLE
 from medtasks.benchmarks.documents import Rows
 from medtasks.benchmarks.medstreambench.records import ABSTENTIONS, MedStreamRecord, MedStreamRound
+from medtasks.catalog.benchmark import Document
+from medtasks.catalog.records import plain
+from medtasks.core.settings import current_settings
 from medtasks.data.media.windows import thin
-from medtasks.data.records import plain
 from medtasks.data.sources import read_table
-from medtasks.filters.answerability import UNANSWERABLE
-from medtasks.settings import current_settings
 
 ALERT = "alert: "
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from medtasks.benchmarks.base import Item, Value
 from medtasks.benchmarks.errors import Case, Errors
+from medtasks.catalog.benchmark import Item, Value
 from medtasks.metrics.item_metrics import ErrorRate, ItemMetric
 from medtasks.metrics.streaming import DUE, EXPECTED_TIME, TOLERANCE
 

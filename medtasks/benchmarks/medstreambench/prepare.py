@@ -17,6 +17,9 @@ from typing_extensions import Unpack
 
 from medtasks.benchmarks.medstreambench.frames import ChosenFrames, choose_in_images, choose_in_video, find_medium
 from medtasks.benchmarks.medstreambench.records import MedStreamRecord, parse_medstream_row
+from medtasks.catalog.records import distinct, tallies
+from medtasks.core.errors import DataError, UsageError, reading
+from medtasks.core.files import read_regular
 from medtasks.data.fetch import hub_tree
 from medtasks.data.manifest import Source
 from medtasks.data.media.child import Crashed, call_in_child
@@ -25,10 +28,7 @@ from medtasks.data.media.scan import KnownVideo
 from medtasks.data.preparation import Options, Preparation
 from medtasks.data.prepare import Out
 from medtasks.data.prepared import Prepared
-from medtasks.data.records import distinct, tallies
 from medtasks.data.sources import SourceRow, read_json_stream
-from medtasks.errors import DataError, UsageError, reading
-from medtasks.files import read_regular
 
 HUB = "Venn2024/MedStreamBench"
 

@@ -15,8 +15,18 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, AliasChoices, BeforeValidator, Field, model_validator
 from pydantic_core import PydanticCustomError
 
-from medtasks.data.records import Record, ReleaseRow, Where, build, is_path_below, is_text, parse_row, text_field, wrong
-from medtasks.schema import Frozen, Text, expects, mismatch
+from medtasks.catalog.records import (
+    Record,
+    ReleaseRow,
+    Where,
+    build,
+    is_path_below,
+    is_text,
+    parse_row,
+    text_field,
+    wrong,
+)
+from medtasks.core.schema import Frozen, Text, expects, mismatch
 
 ALIASES: Mapping[str, tuple[str, ...]] = {
     "rounds": ("rounds", "stream_rounds"),

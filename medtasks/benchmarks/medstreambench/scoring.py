@@ -7,12 +7,12 @@ from functools import lru_cache
 from types import MappingProxyType
 from typing import Any
 
-from medtasks.benchmarks.base import Item, Joined, SampleView, Value, by_field, round_items
+from medtasks.answers.alert_state import alert_status, parse_alert
+from medtasks.answers.answerability import UNANSWERABLE, answerability_status
 from medtasks.benchmarks.medstreambench.records import ABSTENTIONS
 from medtasks.benchmarks.medstreambench.table4 import table4_statistics
 from medtasks.benchmarks.streams import FALLBACK, OPEN, Turn, round_values
-from medtasks.filters.alert_state import alert_status, parse_alert
-from medtasks.filters.answerability import UNANSWERABLE, answerability_status
+from medtasks.catalog.benchmark import Item, Joined, SampleView, Value, by_field, round_items
 from medtasks.metrics.closed_answer import closed_answer_matches
 
 BREAKDOWNS = {

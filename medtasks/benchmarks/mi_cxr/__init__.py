@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from medtasks.benchmarks.base import Benchmark, shipped
 from medtasks.benchmarks.mi_cxr.board import MI_CXR
 from medtasks.benchmarks.mi_cxr.cider import Cider
 from medtasks.benchmarks.mi_cxr.documents import *
@@ -16,8 +15,9 @@ from medtasks.benchmarks.mi_cxr.documents import documents as documents_of
 from medtasks.benchmarks.mi_cxr.errors import ERRORS
 from medtasks.benchmarks.mi_cxr.prepare import prepare_mi_cxr
 from medtasks.benchmarks.mi_cxr.records import OPTIONS, MiCxrRecord
+from medtasks.catalog.benchmark import Benchmark, shipped
+from medtasks.catalog.registry import Plugin
 from medtasks.data.prepare import prepare_command
-from medtasks.registry import Plugin
 
 BENCHMARK = Benchmark(
     name="mi_cxr",

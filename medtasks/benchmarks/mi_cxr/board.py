@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from medtasks.benchmarks.card import Card, CardTable, Column, Plot
-from medtasks.benchmarks.columns import (
+from medtasks.benchmarks.layout_columns import (
     error_columns,
     groups,
     kinds_of_error,
@@ -16,6 +15,7 @@ from medtasks.benchmarks.columns import (
     tasks,
 )
 from medtasks.benchmarks.mi_cxr.errors import ERRORS, FAILURES
+from medtasks.catalog.board_layout import Card, CardTable, Column, Plot
 
 _CXR = "mi_cxr"
 _FAMILIES = {_CXR: "Overall", "mi_cxr_tel": "TEL", "mi_cxr_icr": "ICR", "mi_cxr_gts": "GTS"}

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from functools import cache
 from typing import Any, NoReturn, TypeAlias
 
-from medtasks.errors import UsageError
+from medtasks.core.errors import UsageError
 from medtasks.metrics.base import MeanMetric, package_version, sign
 from medtasks.metrics.nltk_data import import_nltk
 

@@ -11,12 +11,12 @@ from dataclasses import replace
 from typing import Any
 
 from medtasks.benchmarks.aggregations import responses_of, sample_value, scored_by
-from medtasks.benchmarks.base import Document, by_field
 from medtasks.benchmarks.documents import Rows
 from medtasks.benchmarks.mi_cxr.cider import CiderCorpus
 from medtasks.benchmarks.mi_cxr.records import VOCABULARY, MiCxrRecord
+from medtasks.catalog.benchmark import Document, by_field
+from medtasks.core.errors import DataError
 from medtasks.data.store import open_prepared
-from medtasks.errors import DataError
 
 NULL_OPTION = "E"
 

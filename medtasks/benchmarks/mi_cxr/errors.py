@@ -16,10 +16,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from medtasks.benchmarks.base import Item, SampleView
 from medtasks.benchmarks.errors import Case, Errors
 from medtasks.benchmarks.mi_cxr.documents import NULL_OPTION
 from medtasks.benchmarks.mi_cxr.records import OPTIONS
+from medtasks.catalog.benchmark import Item, SampleView
 from medtasks.metrics.item_metrics import NO_OPTION, UNANSWERED, ErrorRate
 
 

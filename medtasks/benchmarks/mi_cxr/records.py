@@ -8,9 +8,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AliasChoices, Field, model_validator
 
-from medtasks.data.records import Record, ReleaseRow, Where, build, parse_row, with_keys
+from medtasks.catalog.records import Record, ReleaseRow, Where, build, parse_row, with_keys
+from medtasks.core.schema import Text, expects, mismatch
 from medtasks.data.sources import read_table
-from medtasks.schema import Text, expects, mismatch
 
 OPTIONS = ("A", "B", "C", "D", "E")
 

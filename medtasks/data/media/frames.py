@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from medtasks.cache import RecentlyUsed
+from medtasks.core.cache import RecentlyUsed
 from medtasks.data.media.images import pixel_bytes
 from medtasks.data.media.video import VideoReader
 

@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from medtasks.cache import RecentlyUsed
-from medtasks.errors import MediaError
-from medtasks.files import MAX_PICTURE_BYTES, MAX_PIXELS, file_state, read_regular
-from medtasks.schema import Frozen
+from medtasks.core.cache import RecentlyUsed
+from medtasks.core.errors import MediaError
+from medtasks.core.files import MAX_PICTURE_BYTES, MAX_PIXELS, file_state, read_regular
+from medtasks.core.schema import Frozen
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -46,7 +46,7 @@ class MediaEntry(Frozen):
 
 
 class KnownMedia(Frozen):
-    """An entry with its file's state (:func:`medtasks.files.file_state`); other and changed files are read again."""
+    """An entry with its file's state (`medtasks.core.files.file_state`); other and changed files are read again."""
 
     entry: MediaEntry
     state: tuple[int, ...]

@@ -6,10 +6,10 @@ import hashlib
 from collections.abc import Iterable
 from pathlib import Path
 
+from medtasks.core.errors import MediaError
+from medtasks.core.files import file_sha256, file_state
 from medtasks.data.media.images import KnownMedia, MediaEntry, VideoFacts, unreadable_as_media_error
 from medtasks.data.media.video import VideoIndex, VideoReader
-from medtasks.errors import MediaError
-from medtasks.files import file_sha256, file_state
 
 
 class KnownVideo(KnownMedia):

@@ -15,8 +15,8 @@ from itertools import chain, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from medtasks.errors import MediaError
-from medtasks.files import MAX_PIXELS, check_regular
+from medtasks.core.errors import MediaError
+from medtasks.core.files import MAX_PIXELS, check_regular
 
 if TYPE_CHECKING:
     from PIL.Image import Image

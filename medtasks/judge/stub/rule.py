@@ -14,8 +14,8 @@ from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
-from medtasks.errors import UsageError
-from medtasks.rubrics.quoting import delimited
+from medtasks.catalog.quoting import delimited
+from medtasks.core.errors import UsageError
 
 SPARE = 40  # extra words allowed in a candidate that contains the reference
 _ARTICLES = frozenset({"a", "an", "the"})
@@ -43,7 +43,7 @@ _BLOCK = _block()
 def rule_based(request: Mapping[str, Any]) -> str:
     """The default verdict on a rubric's prompt, :func:`verdict_on` candidate and reference.
 
-    The candidate is the first delimited text (`medtasks.rubrics.quoting`) in a user message. The reference is the last
+    The candidate is the first delimited text (`medtasks.catalog.quoting`) in a user message. The reference is the last
     line before it that begins with "Reference answer:" or "Expected answer:". A prompt without candidate or reference
     gets the minimum, with that reason.
     """
@@ -79,7 +79,7 @@ def verdict_on(request: Mapping[str, Any], responses: Sequence[str], references:
 
 
 def _filled(schema: Any, mark: Fraction, reason: str) -> Any:
-    """A value for a schema of `medtasks.rubrics.rubric.verdict_schema`: each scale has the score at ``mark``."""
+    """A value for a schema of `medtasks.catalog.rubric.verdict_schema`: each scale has the score at ``mark``."""
     match schema:
         case {"type": "object", "properties": dict(properties)}:
             return {name: _filled(one, mark, reason) for name, one in properties.items()}

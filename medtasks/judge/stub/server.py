@@ -13,7 +13,7 @@ from typing import Any
 
 from aiohttp import web
 
-from medtasks.errors import UsageError
+from medtasks.core.errors import UsageError
 from medtasks.judge.settings import STUB
 from medtasks.judge.stub.rule import rule_based, text_of
 

@@ -14,8 +14,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from medtasks.errors import MedtasksError, first_line
-from medtasks.files import file_sha256
+from medtasks.core.errors import MedtasksError, first_line
+from medtasks.core.files import file_sha256
 from medtasks.metrics.base import MetricUnavailableError
 
 HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?")

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from medtasks.errors import MedtasksError
+from medtasks.core.errors import MedtasksError
 from medtasks.metrics.base import Array, MeanMetric, MetricUnavailableError, mean_statistics
 from medtasks.metrics.learned._checkpoint import Checkpoint, find_checkpoint
 from medtasks.metrics.learned.pair_cache import Pair, PairCache

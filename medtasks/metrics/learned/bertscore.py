@@ -7,7 +7,7 @@ from collections import defaultdict
 from dataclasses import dataclass
 from typing import Any
 
-from medtasks.errors import UsageError
+from medtasks.core.errors import UsageError
 from medtasks.metrics.base import package_version, sign
 from medtasks.metrics.learned._checkpoint import Checkpoint, load_weights
 from medtasks.metrics.learned._metric import LearnedMetric, batches_by_length

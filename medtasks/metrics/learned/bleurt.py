@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from medtasks.errors import MedtasksError
+from medtasks.core.errors import MedtasksError
 from medtasks.metrics.base import package_version, sign
 from medtasks.metrics.learned._checkpoint import Checkpoint, load_weights
 from medtasks.metrics.learned._metric import LearnedMetric, batches_by_length

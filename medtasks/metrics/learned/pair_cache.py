@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TypeAlias
 
-from medtasks.cache import cache_root
+from medtasks.core.cache import cache_root
 
 Pair: TypeAlias = tuple[str, str]
 """A prediction and its reference."""

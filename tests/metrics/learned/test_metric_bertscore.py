@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from tiny_checkpoints import PAIRS, SENTENCES, tiny_roberta
 
-from medtasks.errors import MedtasksError, UsageError
+from medtasks.core.errors import MedtasksError, UsageError
 from medtasks.metrics.base import Metric, MetricUnavailableError
 from medtasks.metrics.learned import BertScore
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tiny_checkpoints import LONG, PAIRS, SENTENCES, tiny_bleurt
 from transformers import AutoTokenizer, BertForSequenceClassification
 
-from medtasks.errors import MedtasksError
+from medtasks.core.errors import MedtasksError
 from medtasks.metrics.base import Metric
 from medtasks.metrics.learned import Bleurt
 from medtasks.metrics.learned.bleurt import kept_tokens

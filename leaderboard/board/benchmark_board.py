@@ -1,0 +1,294 @@
+"""One benchmark of the board: its layout, filled with the scores of the runs."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Container, Iterable, Iterator, Sequence
+
+from medtasks.benchmarks.layout_check import HEADLINE, card_columns
+from medtasks.catalog.board_layout import Card, CardTable, Column, Plot
+from medtasks.catalog.registry import benchmark_owner, get_benchmark
+from medtasks.catalog.spec import load_spec
+from medtasks.runs.scores import MetricScore, coverage_text
+from medtasks.runs.usage import Usage
+
+from ..rank.comparability import Standing, Standings, on_common_items
+from ..rank.media_gain import MediaGain
+from ..rank.prompt_ranks import prompt_ranks
+from ..rank.rankings import rank_models
+from ..verify.scored_run import ScoredRun
+from .board import (
+    BenchmarkBoard,
+    BoardColumn,
+    BoardPlot,
+    BoardTable,
+    LetterCounts,
+    ModelUsage,
+    Published,
+    Ranking,
+    Timeline,
+)
+from .columns import board_columns
+from .confidence import ConfidenceSection
+from .reference import load_reference, place_of, published_rows
+from .rows import Tables, held_chance, held_groups, is_incomplete, without_empty
+from .usage import SECONDS, Prices, plotted, used_by
+
+
+def is_shown(card: Card, digests: Iterable[ScoredRun]) -> bool:
+    """Whether any run has a score of the layout's benchmark, or of another track in its columns."""
+    tasks = {column.task for column in card_columns(card)}
+    entries = (entry for digest in digests for entry in digest.entries.values())
+    return any(entry.benchmark == card.benchmark or entry.name in tasks for entry in entries)
+
+
+def benchmark_board(
+    card: Card,
+    digests: Sequence[ScoredRun],
+    standings: Standings,
+    *,
+    published: bool,
+    resamples: int,
+    prices: Prices | None = None,
+) -> BenchmarkBoard:
+    """The benchmark's rankings, tables, plots, letters, timelines and published rows.
+
+    Columns that neither a run nor a paper fills are left out, as are tables and plots with only such columns.
+    """
+    return _Filling(card, digests, standings, published, prices or {}).board(resamples)
+
+
+class _Filling:
+    def __init__(
+        self, card: Card, digests: Sequence[ScoredRun], standings: Standings, published: bool, prices: Prices
+    ) -> None:
+        self._card = card
+        self._digests = digests
+        self._standings = standings
+        self._prices = prices
+        self._benchmark = get_benchmark(card.benchmark)
+        has_reference = published and self._benchmark.figures is not None
+        self._reference = load_reference(card.benchmark) if has_reference else None
+
+    def board(self, resamples: int) -> BenchmarkBoard:
+        headline = self._columns(self._card.headline)
+        rankings = tuple(filter(None, (self._ranking(column, resamples) for column in headline)))
+        tables = Tables(self._digests, self._standings, _order(rankings))
+        cards = (CardTable(name=HEADLINE, title="Headline scores", columns=self._card.headline), *self._card.tables)
+        every = [tables.table(one.name, one.title, self._columns(one.columns), one.note) for one in cards]
+        rows = self._published([column for table in every for column in table.columns])
+        printed = {cell.column for row in rows for cell in row.cells}
+        shown = [without_empty(table, printed) for table in every]
+        kept = [table for table in shown if table.columns or table.name == HEADLINE]
+        plots = self._plots(kept, tables)
+        gain = MediaGain(
+            self._benchmark, headline, (column for table in kept for column in table.columns), self._standings
+        )
+        if gain.table is not None:
+            kept.append(gain.table)
+            plots += gain.plots
+        paraphrased = prompt_ranks(
+            [column for table in kept for column in table.columns], lambda column: self._ranking(column, resamples)
+        )
+        kept += [] if paraphrased is None else [paraphrased[0]]
+        confidence = ConfidenceSection(headline, self._digests, self._standings, tables)
+        kept += confidence.tables
+        plots += confidence.plots
+        ordering = [column for column in headline if not column.signed][:1]
+        usage = tuple(self._usage(ordering, every[0]))
+        plots += _cost_plot(ordering, usage, {plot.name for plot in plots})
+        benchmark = self._benchmark
+        reference = self._reference
+        return BenchmarkBoard(
+            name=benchmark.name,
+            title=benchmark.title,
+            paper=benchmark.paper,
+            source=benchmark.source,
+            licence=benchmark.licence,
+            language=benchmark.language,
+            intended_use=benchmark.intended_use,
+            owner=benchmark_owner(benchmark.name).owner,
+            shows=self._card.shows,
+            why=self._card.why,
+            rankings=rankings,
+            tables=tuple(kept),
+            plots=tuple(plots),
+            letters=tuple(self._letters()),
+            reliability=confidence.models,
+            timelines=tuple(self._timelines()),
+            usage=usage,
+            text_only=gain.text_only,
+            prompt_order=None if paraphrased is None else paraphrased[1],
+            published=rows,
+            published_notes=() if reference is None else reference.notes,
+            published_gaps=() if reference is None else tuple(f"{gap.what}: {gap.why}" for gap in reference.gaps),
+        )
+
+    def _columns(self, columns: Iterable[Column]) -> tuple[BoardColumn, ...]:
+        found: tuple[BoardColumn, ...]
+        found = board_columns(
+            columns,
+            lambda task, breakdown: held_groups(self._digests, task, breakdown),
+            lambda column: held_chance(self._digests, column),
+        )
+        return found
+
+    def _ranking(self, column: BoardColumn, resamples: int) -> Ranking | None:
+        """The ranking by one headline column; None for a signed score, or if no run is comparable."""
+        standing = self._standings.of(column.task, column.metric)
+        if column.signed or not (standing.ranked or standing.waiting):
+            return None
+        unranked = {**_reasons(standing.waiting, column), **_incomplete(standing, column)}
+        entries = {
+            model: digest.entries[column.task] for model, digest in standing.ranked.items() if model not in unranked
+        }
+        some = next(iter((*standing.ranked.values(), *standing.waiting.values()))).entries[column.task]
+        tables, clusters = on_common_items(entries or {"": some}, column.metric)
+        return rank_models(
+            column,
+            {model: table for model, table in tables.items() if model},
+            clusters,
+            cluster=load_spec(column.task).benchmark.cluster,
+            signature=standing.signature,
+            unranked=unranked,
+            resamples=resamples,
+        )
+
+    def _usage(self, headline: Iterable[BoardColumn], table: BoardTable) -> Iterator[ModelUsage]:
+        """What the runs ranked by the first headline score used."""
+        for column in headline:
+            cells = {row.model: row.cells.get(column.key) for row in table.rows if not row.blind}
+            for model, digest in self._standings.of(column.task, column.metric).ranked.items():
+                usage, cost = used_by(digest, self._prices, column.task)
+                cell = cells.get(model)
+                if cell is not None and usage != Usage():
+                    yield ModelUsage(model=model, run=digest.facts.key, score=cell, usage=usage, cost=cost)
+
+    def _published(self, columns: Iterable[BoardColumn]) -> tuple[Published, ...]:
+        if self._reference is None:
+            return ()
+        rows: tuple[Published, ...]
+        rows = published_rows(self._reference, {place_of(column): column.key for column in columns})
+        return rows
+
+    def _plots(self, shown: list[BoardTable], tables: Tables) -> list[BoardPlot]:
+        """The plots with data; if no table in ``shown`` has a plot's columns, one is added."""
+        found = []
+        for plot in self._card.plots:
+            columns, against = self._drawn(plot, tables)
+            if not columns:
+                continue
+            keys = [column.key for column in (*columns, *against)]
+            table = next((one for one in shown if {*keys} <= {column.key for column in one.columns}), None)
+            if table is None:
+                table = tables.table(_free(plot.name, shown), plot.title, (*columns, *against))
+                shown.append(table)
+            found.append(
+                BoardPlot(
+                    name=plot.name,
+                    title=plot.title,
+                    kind=plot.kind,
+                    table=table.name,
+                    columns=tuple(column.key for column in columns),
+                    against=tuple(column.key for column in against),
+                    ranks=plot.ranks,
+                    chance=held_chance(self._digests, Column(columns[0].task, "accuracy", "")) if plot.chance else None,
+                    note=plot.note,
+                )
+            )
+        return found
+
+    def _drawn(self, plot: Plot, tables: Tables) -> tuple[tuple[BoardColumn, ...], tuple[BoardColumn, ...]]:
+        """The plot's columns with a value in some row (ranks: in two); for a paired plot, with values on both sides."""
+        columns = self._columns(plot.columns)
+        if plot.kind == "letters":
+            return tuple(one for one in columns if any(self._letters_of(one))), ()
+        if plot.kind == "timeline":
+            return tuple(one for one in columns if any(self._timelines_of(one))), ()
+        against = self._columns(plot.against)
+        rows = tables.table(plot.name, plot.title, (*columns, *against)).rows
+        values = Counter(key for row in rows for key, cell in row.cells.items() if cell.value is not None)
+        valued = {key for key, count in values.items() if count > plot.ranks}  # a rank is one among several models
+        if not plot.against:
+            return tuple(one for one in columns if one.key in valued), ()
+        both = [(one, two) for one, two in zip(columns, against, strict=True) if {one.key, two.key} <= valued]
+        return tuple(one for one, _ in both), tuple(two for _, two in both)
+
+    def _letters(self) -> list[LetterCounts]:
+        return [one for column in self._of_kind("letters") for one in self._letters_of(column)]
+
+    def _timelines(self) -> list[Timeline]:
+        return [one for column in self._of_kind("timeline") for one in self._timelines_of(column)]
+
+    def _of_kind(self, kind: str) -> list[BoardColumn]:
+        """The columns of all plots of a kind, one per task."""
+        plotted = self._columns(column for plot in self._card.plots if plot.kind == kind for column in plot.columns)
+        return list({column.task: column for column in plotted}.values())
+
+    def _letters_of(self, column: BoardColumn) -> Iterable[LetterCounts]:
+        for model, digest in self._standings.of(column.task, column.metric).ranked.items():
+            letters = digest.entries[column.task].scores.letters
+            if letters is not None:
+                yield LetterCounts(
+                    task=column.task,
+                    model=model,
+                    gold=letters.gold,
+                    chosen=letters.chosen,
+                    preference=getattr(letters, "preference", {}),
+                )
+
+    def _timelines_of(self, column: BoardColumn) -> Iterable[Timeline]:
+        for digest in self._standings.of(column.task, column.metric).ranked.values():
+            yield from digest.entries[column.task].timelines
+
+
+def _cost_plot(
+    headline: Iterable[BoardColumn], usage: Sequence[ModelUsage], taken: Container[str]
+) -> Iterator[BoardPlot]:
+    """The first headline score against what a sample took, if anything is known of that."""
+    measure = plotted([(one.usage, one.cost) for one in usage])
+    for column in headline:
+        if measure is None:
+            return
+        yield BoardPlot(
+            name=next(one for one in ("cost", "score-against-cost", "cost-of-answers") if one not in taken),
+            title=f"{column.label} against {measure.label.lower()}",
+            kind="cost",
+            table=HEADLINE,
+            columns=(column.key,),
+            note="Times depend on the machine." if measure is SECONDS else "",
+        )
+
+
+def _order(rankings: Sequence[Ranking]) -> dict[str, tuple[float, ...]]:
+    """Each model's sort key: its rank in the first ranking, then in the next."""
+    models = {one.model for ranking in rankings for one in ranking.ranked}
+    ranks = [{one.model: float(one.rank) for one in ranking.ranked} for ranking in rankings]
+    return {model: tuple(one.get(model, float("inf")) for one in ranks) for model in models}
+
+
+def _reasons(waiting: dict[str, ScoredRun], column: BoardColumn) -> dict[str, str]:
+    return {model: _score(digest, column).reason or "no value" for model, digest in waiting.items()}
+
+
+def _incomplete(standing: Standing, column: BoardColumn) -> dict[str, str]:
+    """Models with too few responses or verdicts for a rank, and how many they have."""
+    found = {}
+    for model, digest in standing.ranked.items():
+        score = _score(digest, column)
+        if is_incomplete(score):
+            found[model] = f"incomplete: {coverage_text(score.samples, score.answered, score.judged)}"
+    return found
+
+
+def _score(digest: ScoredRun, column: BoardColumn) -> MetricScore:
+    found: MetricScore = digest.entries[column.task].scores.metrics[column.metric]
+    return found
+
+
+def _free(name: str, tables: Sequence[BoardTable]) -> str:
+    """The plot's name for its table, extended if another table has it."""
+    taken = {table.name for table in tables}
+    while name in taken:
+        name = f"{name}-numbers"
+    return name

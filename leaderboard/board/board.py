@@ -1,0 +1,403 @@
+"""The leaderboard as data: the source of pages, exports and checks, and the content of ``board.json``.
+
+Nothing here is computed. Fractions are 0 to 1 and points 0 to 100; ``unit`` says which. Models are identified by their
+``slug``. All text is untrusted and must be escaped when shown.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, TypeAlias
+
+from pydantic import BaseModel, ConfigDict
+
+from medtasks.runs.scores import Reliability
+from medtasks.runs.usage import RunUsage, Usage
+
+Trained: TypeAlias = Literal["yes", "no", "unknown"]
+Unit: TypeAlias = Literal["fraction", "points", "seconds", "score", "rank"]
+
+FORMATS = ("svg", "png", "pdf")
+"""Of figures as files."""
+
+
+class _Frozen(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+
+class Cell(_Frozen):
+    """One score of one model. If ``value`` is None, ``reason`` says why; ``low`` and ``high`` are the 95 %
+    cluster-bootstrap interval, if there is one. ``answered``, ``judged``, ``bounds`` and ``incomplete`` are as in
+    `medtasks.runs.scoring.MetricScore`. Scores with equal reproducibility ``signature`` are comparable. ``judge``
+    names the judges of a judged score.
+    """
+
+    value: float | None
+    low: float | None = None
+    high: float | None = None
+    items: int
+    answered: int | None = None
+    judged: int | None = None
+    judge: str = ""
+    bounds: tuple[float, float] | None = None
+    incomplete: bool = False
+    reason: str | None = None
+    signature: str
+
+
+class BoardColumn(_Frozen):
+    """A column of a table, or an axis of a plot; ``key`` is unique on the board, and safe in URLs and file names.
+
+    ``chance`` is the score of uniform guessing, if defined. A ``signed`` score is best at 0, but early and late errors
+    cancel in its mean, so models are never ranked by it, regardless of ``higher_is_better``. ``remark`` belongs to the
+    label, such as whether an error could harm a patient.
+    """
+
+    key: str
+    task: str
+    metric: str
+    label: str
+    breakdown: str | None = None
+    group: str | None = None
+    unit: Unit
+    higher_is_better: bool
+    signed: bool = False
+    chance: float | None = None
+    remark: str = ""
+
+
+class BoardRow(_Frozen):
+    """A model's scores by column key, without columns it was not run on. ``runs`` are keys of `Board.runs`."""
+
+    model: str
+    cells: dict[str, Cell]
+    runs: tuple[str, ...]
+    blind: bool = False
+
+
+class Apart(_Frozen):
+    """A row that is not comparable with the others, and why: a sentence for each difference."""
+
+    row: BoardRow
+    reasons: tuple[str, ...]
+
+
+class BoardTable(_Frozen):
+    """Rows that are comparable in every column they share, and in ``apart`` those that are not."""
+
+    name: str
+    title: str
+    note: str = ""
+    columns: tuple[BoardColumn, ...]
+    rows: tuple[BoardRow, ...]
+    apart: tuple[Apart, ...] = ()
+
+
+class Ranked(_Frozen):
+    """A model's place. ``rank`` is 1 for the best value (ties share it), ``best`` to ``worst`` is its 95 % interval;
+    models with a letter in common do not differ significantly (5 %, Holm)."""
+
+    model: str
+    rank: int
+    best: int | None
+    worst: int | None
+    letters: tuple[str, ...]
+
+
+class Pair(_Frozen):
+    """``first`` - ``second`` on the items that both have, with its 95 % interval; ``p_value`` of the cluster sign-flip
+    test (`medtasks.stats.paired.paired_difference`), ``p_holm`` after Holm's correction over all pairs of the ranking.
+    ``wins`` and ``losses`` count items that only the first, or only the second, has right (for accuracies).
+    ``reason`` says why there is no interval or test; ``warning`` is about too few ``clusters``; ``standard_error`` is
+    that of the difference, with clustered items."""
+
+    first: str
+    second: str
+    items: int
+    clusters: int
+    difference: float
+    low: float | None
+    high: float | None
+    p_value: float | None
+    p_holm: float | None
+    wins: int | None = None
+    losses: int | None = None
+    reason: str | None = None
+    warning: str | None = None
+    standard_error: float | None = None
+
+
+class Ranking(_Frozen):
+    """The comparison of all comparable models by one headline column, best first.
+
+    ``detectable`` is the minimum detectable difference between two of these models (80 % power at level 0.05, median
+    over pairs), in the column's unit; None if models never differ or there are too few clusters. ``warning`` is about
+    too few clusters. ``unranked`` gives by comparable model the reason why it has no rank.
+    """
+
+    column: BoardColumn
+    items: int
+    clusters: int
+    cluster: str
+    signature: str
+    ranked: tuple[Ranked, ...]
+    pairs: tuple[Pair, ...]
+    detectable: float | None
+    warning: str | None = None
+    unranked: dict[str, str] = {}
+
+
+class BoardPlot(_Frozen):
+    """A figure; its numbers come from ``table`` (a name), or from the benchmark's ``letters``,
+    ``reliability``, ``timelines`` or ``usage``."""
+
+    name: str
+    title: str
+    kind: Literal["bars", "cost", "coverage", "heatmap", "letters", "paired", "radar", "reliability", "timeline"]
+    table: str
+    columns: tuple[str, ...]
+    against: tuple[str, ...] = ()
+    ranks: bool = False
+    chance: float | None = None
+    note: str = ""
+
+
+class LetterCounts(_Frozen):
+    """How often each letter was right and chosen in one task; ``chosen`` includes extraction failures, in brackets.
+
+    With rotated options, ``preference`` has by letter the share that chose it minus the share expected, and the ends of
+    its 95 % interval (`medtasks.runs.scoring.RotatedLetters`).
+    """
+
+    task: str
+    model: str
+    gold: dict[str, int]
+    chosen: dict[str, int]
+    preference: dict[str, tuple[float, float | None, float | None]] = {}
+
+
+class ModelReliability(_Frozen):
+    """Accuracy by confidence of one model in one task or group."""
+
+    task: str
+    model: str
+    reliability: Reliability
+
+
+class Round(_Frozen):
+    """One round of a streaming item; ``said`` is the extracted response."""
+
+    time: float
+    answerable: bool
+    positive: bool
+    valid: bool
+    content: float | None
+    said: str
+
+
+class Timeline(_Frozen):
+    """One model's responses to a streaming item; times are in the item's unit (seconds or frames)."""
+
+    model: str
+    task: str
+    item: str
+    query_time: float
+    expected_time: float | None
+    tolerance: float
+    rounds: tuple[Round, ...]
+
+
+class PublishedCell(_Frozen):
+    """A published figure; ``value`` is in the unit of the board's column (percentages become fractions).
+
+    ``why`` says in one sentence why a figure that is not ``rankable`` must not be compared with ours.
+    """
+
+    column: str
+    printed: str | None
+    value: float | None
+    rankable: bool
+    why: str = ""
+    notes: tuple[str, ...] = ()
+
+
+class Published(_Frozen):
+    """One model's row in a table of a paper: published, not re-run."""
+
+    table: str
+    source: str
+    paper: str
+    label: str
+    model: str
+    family: str
+    size: str | None
+    type: str
+    trained: Trained
+    judge: str | None
+    cells: tuple[PublishedCell, ...]
+    notes: tuple[str, ...]
+
+
+class ModelUsage(_Frozen):
+    """What a model's run used for the benchmark's first headline score, with that score; ``run`` is a key of
+    `Board.runs`, ``cost`` that of all answers in the currency of the organiser's prices."""
+
+    model: str
+    run: str
+    score: Cell
+    usage: Usage
+    cost: float | None = None
+
+
+class TextOnly(_Frozen):
+    """The ``answered`` ones of ``items`` items on which the blind runs of all ``models`` have the full score.
+
+    ``expected`` is the share of items on which independent uniform guesses would all be right, if defined.
+    """
+
+    task: str
+    metric: str
+    models: tuple[str, ...]
+    items: int
+    expected: float | None
+    answered: tuple[str, ...]
+
+
+class OrderChange(_Frozen):
+    """Two models whose order depends on the prompt: ``first`` is better under the prompts ``ahead``, numbered from 1,
+    and worse under those ``behind``."""
+
+    first: str
+    second: str
+    ahead: tuple[int, ...]
+    behind: tuple[int, ...]
+
+
+class PromptOrder(_Frozen):
+    """How the order of models by one task's score depends on the prompt: the ``changes`` among all ``pairs`` of models,
+    and Kendall's tau-b between two prompts, its mean and lowest value; None if models are tied under all of them."""
+
+    task: str
+    prompts: int
+    pairs: int
+    changes: tuple[OrderChange, ...]
+    tau: float | None
+    lowest_tau: float | None
+
+
+class SizeCorrelation(_Frozen):
+    """Pearson's r between the logarithm of the parameters and a score over so many ``models`` whose size is stated: of
+    runs, or of the rows of a ``published`` table."""
+
+    column: BoardColumn
+    published: str
+    models: int
+    r: float
+
+
+class TypeMeans(_Frozen):
+    """The mean of a score over the models of each type (closed, general, medical), and their numbers."""
+
+    column: BoardColumn
+    means: dict[str, float]
+    models: dict[str, int]
+
+
+class BenchmarkBoard(_Frozen):
+    """One benchmark. ``tables[0]`` is the headline table (name ``headline``); ``published`` cells name a column of the
+    board, or the paper's own heading if there is none. ``usage`` has the models that are ranked by the first headline
+    score (that is not signed) and report any."""
+
+    name: str
+    title: str
+    paper: str
+    source: str
+    licence: str
+    language: str
+    intended_use: str
+    owner: str
+    shows: Literal["nothing", "text", "media"]
+    why: str
+    rankings: tuple[Ranking, ...]
+    tables: tuple[BoardTable, ...]
+    plots: tuple[BoardPlot, ...]
+    letters: tuple[LetterCounts, ...] = ()
+    reliability: tuple[ModelReliability, ...] = ()
+    timelines: tuple[Timeline, ...] = ()
+    usage: tuple[ModelUsage, ...] = ()
+    text_only: TextOnly | None = None
+    prompt_order: PromptOrder | None = None
+    published: tuple[Published, ...] = ()
+    published_notes: tuple[str, ...] = ()
+    published_gaps: tuple[str, ...] = ()
+    size_correlations: tuple[SizeCorrelation, ...] = ()
+    type_means: tuple[TypeMeans, ...] = ()
+
+
+class RunFacts(_Frozen):
+    """A run: the name of its directory without the path, and the SHA-256 of the content.
+
+    ``protocols`` and ``prompts`` map tasks to protocol and prompt hashes, ``judged_by`` tasks and groups to the names
+    of their judges; ``commands`` reproduce the run. ``notes`` are what a reader must know (blind, rescored, miniature
+    data, limit, coverage, superseded). ``cost`` is that of all answers, in the currency of the organiser's prices.
+    """
+
+    key: str
+    folder: str
+    digest: str
+    created: str
+    model: str
+    versions: dict[str, str]
+    model_facts: dict[str, str]
+    settings: dict[str, str]
+    generation: dict[str, str]
+    protocols: dict[str, str]
+    prompts: dict[str, str]
+    data: dict[str, str]
+    judges: dict[str, str]
+    judged_by: dict[str, str] = {}
+    counts: dict[str, dict[str, int]]
+    commands: tuple[str, ...]
+    mini: bool
+    notes: tuple[str, ...] = ()
+    usage: RunUsage = RunUsage()
+    cost: float | None = None
+
+
+class ModelFacts(_Frozen):
+    """A model as the board shows it; ``trained`` says by benchmark whether it was trained on that benchmark's data."""
+
+    slug: str
+    name: str
+    family: str
+    size: str | None = None
+    type: str = "unknown"
+    link: str | None = None
+    trained: dict[str, Trained] = {}
+    notes: tuple[str, ...] = ()
+
+
+class Refused(_Frozen):
+    """A directory that is not on the board, and why."""
+
+    folder: str
+    reason: str
+
+
+class Board(_Frozen):
+    """A whole leaderboard; the same results give the same board, at any time and in any order.
+
+    With ``demonstration``, results on miniature data are ranked; ``latest`` is the time of the newest run.
+    """
+
+    schema_version: int = 1
+    title: str
+    medtasks: str
+    latest: str | None
+    confidence: float
+    resamples: int
+    seed: int
+    demonstration: bool
+    models: dict[str, ModelFacts]
+    runs: dict[str, RunFacts]
+    benchmarks: tuple[BenchmarkBoard, ...]
+    refused: tuple[Refused, ...] = ()

@@ -1,0 +1,102 @@
+"""The columns of a board layout with key, unit, direction and chance level; breakdowns have one per group."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Callable, Iterable
+
+from medtasks.catalog.board_layout import ALL_GROUPS, Column
+from medtasks.metrics.item_metrics import SIGNED
+from medtasks.metrics.registry import get_metric
+
+from .board import BoardColumn, Unit
+
+GroupsOf = Callable[[str, str], Iterable[str]]
+"""The groups of a task's breakdown in the results."""
+ChanceOf = Callable[[Column], "float | None"]
+"""The accuracy of uniform guessing at the items of a column in the results."""
+
+_NAMED: dict[str, Unit] = {
+    "chrf": "points",
+    "chrf++": "points",
+    "cider": "score",
+    "meteor": "fraction",  # its signature needs NLTK, which takes a second to import
+    "bleurt": "score",
+    "signed_delay": "seconds",
+}
+_SCALES: dict[str, Unit] = {"scale:0-100": "points", "scale:0-1": "fraction", "unit:s": "seconds"}
+_SAFE = re.compile(r"[A-Za-z0-9_-]{1,60}")
+_UNSAFE = re.compile(r"[^A-Za-z0-9_-]+")
+
+
+def unit_of(metric: str) -> Unit:
+    """The unit of a metric's scores.
+
+    For metrics of other packages the signature decides: ``scale:0-100`` means points, ``scale:0-1`` fractions,
+    ``unit:s`` seconds, another scale a score of its own, no scale a fraction.
+    """
+    if metric in _NAMED:
+        return _NAMED[metric]
+    parts = get_metric(metric).signature.split("|")[1:]
+    for part in parts:
+        if part in _SCALES:
+            return _SCALES[part]
+    return "score" if any(part.startswith("scale:") for part in parts) else "fraction"
+
+
+def column_key(column: Column) -> str:
+    """The column's key: task, metric, breakdown and group joined by dots.
+
+    Characters other than letters, digits, ``_`` and ``-`` are replaced, with a hash to keep keys distinct.
+
+    >>> column_key(Column("mi_cxr", "accuracy", "Overall")), column_key(Column("t", "chrf++", "chrF++"))
+    ('mi_cxr.accuracy', 't.chrf-3fc81af5')
+    """
+    parts = (column.task, column.metric, column.breakdown, column.group)
+    return ".".join(_safe(part) for part in parts if part is not None)
+
+
+def _safe(part: str) -> str:
+    if _SAFE.fullmatch(part):
+        return part
+    digest = hashlib.sha256(part.encode("utf-8", "surrogatepass")).hexdigest()[:8]
+    return f"{_UNSAFE.sub('-', part).strip('-')[:40]}-{digest}"
+
+
+def board_columns(
+    columns: Iterable[Column], groups: GroupsOf, chance: ChanceOf = lambda _: None
+) -> tuple[BoardColumn, ...]:
+    """The columns, each once, with ``ALL_GROUPS`` replaced by one column for each of the ``groups``, sorted.
+
+    Raises:
+        UsageError: a task or metric is unknown.
+    """
+    found: dict[str, BoardColumn] = {}
+    for column in columns:
+        for label, group in _labels(column, groups):
+            one = Column(column.task, column.metric, label, column.breakdown, group, column.remark)
+            found.setdefault(column_key(one), _board_column(one, chance(one)))
+    return tuple(found.values())
+
+
+def _labels(column: Column, groups: GroupsOf) -> list[tuple[str, str | None]]:
+    if column.breakdown is None or column.group != ALL_GROUPS:
+        return [(column.label, column.group)]
+    return [(group.replace("_", " "), group) for group in sorted(set(groups(column.task, column.breakdown)))]
+
+
+def _board_column(column: Column, chance: float | None) -> BoardColumn:
+    return BoardColumn(
+        key=column_key(column),
+        task=column.task,
+        metric=column.metric,
+        label=column.label,
+        breakdown=column.breakdown,
+        group=column.group,
+        unit=unit_of(column.metric),
+        higher_is_better=get_metric(column.metric).higher_is_better,
+        signed=column.metric in SIGNED,
+        chance=chance if column.metric == "accuracy" else None,
+        remark=column.remark,
+    )

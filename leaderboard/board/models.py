@@ -1,0 +1,265 @@
+"""The model of a run: its slug, its name on a board, and the organiser's facts about it.
+
+A file of models is YAML: a slug, a name or a glob of names, and facts about the model::
+
+    Qwen2.5-VL-7B*:
+      name: Qwen2.5-VL 7B
+      family: qwen
+      size: 7B
+      type: general            # closed, general or medical
+      link: https://example.org/model
+      trained: {kvasir_vqa_x1: "yes", mi_cxr: unknown}
+      notes: [quantised by us]
+
+A slug takes precedence over a name, and a name over a glob; if several globs match, the first one applies.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import hashlib
+import re
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from itertools import combinations
+from pathlib import Path
+from typing import Annotated, Any, Literal, TypeVar
+from urllib.parse import urlsplit
+
+from pydantic import BaseModel, Field, ValidationError, field_validator
+
+from medtasks.core.errors import DataError
+from medtasks.core.files import canonical_json
+from medtasks.core.schema import first_problem
+from medtasks.judge.families import family_of
+from medtasks.runs.manifest import RunManifest
+
+from ..intake.redaction import is_secret, shown
+from .board import ModelFacts, RunFacts, Trained
+from .yaml_texts import load_texts
+
+_SELF_DESCRIBED = ("medtasks_vlm", "medtasks_baseline", "medtasks_replay")
+CHECKPOINT_NAMES = ("checkpoint", "pretrained", "model_name", "model_id", "model_version", "model", "path", "engine")
+"""Facts that name the model itself; beside ``checkpoint``, ``model`` is the back-end."""
+NO_IDENTITY = frozenset(
+    {
+        # where and how fast it ran
+        "processes", "num_processes", "device", "device_map", "batch_size", "max_batch_size", "num_concurrent",
+        "concurrency", "timeout", "max_retries", "retries", "tensor_parallel_size", "data_parallel_size", "threads",
+        "gpu_memory_utilization", "max_num_seqs", "nproc_per_node", "use_cache", "attn_implementation", "base_url",
+        "api_key_env", "predictions", "layout",
+        # counted or derived while it ran
+        "ignored_generation_settings", "fingerprint_method", "generation_defaults", "parameters",
+        "architecture", "torch", "transformers", "rows", "identical_repeats", "unmatched", "answered", "missing",
+        # the same model, run without media
+        "blind",
+    }
+)  # fmt: skip
+LONGEST = 48
+_FIRST = ("model", "presentation", "revision", "peft", "dtype")
+"""The most informative facts come first, then all others by name."""
+_LAST = ("fingerprint",)
+_DIGITS = 8
+_MOST = 3
+"""The most facts that are combined before the slug's hash is used."""
+Facts = Mapping[str, str]
+M = TypeVar("M", bound=BaseModel)
+
+Text = Annotated[str, Field(min_length=1, max_length=500)]
+
+
+class Described(BaseModel, frozen=True, extra="forbid"):
+    """An organiser's facts about a model; the others come from its runs."""
+
+    name: Text | None = None
+    family: Text | None = None
+    size: Text | None = None
+    type: Literal["closed", "general", "medical"] | None = None
+    link: Text | None = None
+    trained: dict[str, Literal["yes", "no", "unknown"]] = {}
+    notes: tuple[Text, ...] = ()
+
+    @field_validator("link")
+    @classmethod
+    def _web_address(cls, value: str | None) -> str | None:
+        if value is None:
+            return None
+        parts = urlsplit(value)
+        plain = value.isprintable() and " " not in value and not parts.username and not parts.password
+        if parts.scheme not in ("http", "https") or not parts.hostname or not plain:
+            raise ValueError("expected a web address such as https://example.org/model, without credentials")
+        return value
+
+
+Models = Mapping[str, Described]
+"""A file of models: facts by slug, name or glob, in the order of the file."""
+
+
+def model_name(manifest: RunManifest) -> str:
+    """The model's name: a hub id or the last part of a path; for a baseline its policy with the settings."""
+    facts = model_arguments(manifest)
+    if facts.get("policy"):
+        settings = [f"{key} {facts[key]}" for key in ("accuracy", "answer", "seed") if facts.get(key) is not None]
+        return f"{facts['policy']} ({', '.join(settings)})" if settings else str(facts["policy"])
+    if manifest.model.get("model") == "medtasks_replay" and facts.get("file"):
+        return Path(shown(facts["file"])).stem
+    names = [facts.get(key) for key in CHECKPOINT_NAMES]
+    name = next((one for one in names if isinstance(one, str) and one.strip()), "unknown")
+    adapter = facts.get("peft")
+    adapter = adapter.get("path") if isinstance(adapter, Mapping) else adapter
+    return shown(name) + (f" + {shown(adapter)}" if adapter else "")
+
+
+def model_key(manifest: RunManifest) -> str:
+    """The model's slug: the end of its name and a hash of all that identifies it; safe in addresses and file names.
+
+    Processes, devices, batch sizes, media or not, and seeds (except a baseline's) do not identify a model. Of local
+    paths only the last part does.
+    """
+    facts = model_arguments(manifest)
+    baseline = bool(facts.get("policy"))
+    kept = {
+        key: _identifying(value)
+        for key, value in facts.items()
+        if value not in (None, "") and key not in NO_IDENTITY and not is_secret(key) and (baseline or key != "seed")
+    }
+    # weights in another directory are the same weights
+    if "fingerprint" in kept:
+        kept.pop("pretrained", None)
+        kept.pop("checkpoint", None)
+    if manifest.model.get("layout") and manifest.model.get("model") != "unknown":
+        kept.pop("sha256", None)  # the model of these predictions is identified by its name
+    word = re.sub(
+        r"[^a-z0-9.]+|\.(?![a-z0-9])|(?<![a-z0-9])\.", "-", model_name(manifest).rpartition("/")[2].casefold()
+    )
+    word = re.sub(r"-+", "-", word)[:LONGEST].strip("-.")
+    return f"{word or 'model'}-{hashlib.sha256(canonical_json(kept).encode('utf-8', 'replace')).hexdigest()[:8]}"
+
+
+def _identifying(value: Any) -> str:
+    """Adapters, like weights, are identified by their fingerprint if they have one."""
+    return shown(value["fingerprint"] if isinstance(value, Mapping) and value.get("fingerprint") else value)
+
+
+def model_arguments(manifest: RunManifest) -> dict[str, Any]:
+    """The manifest's facts about the model; if these are only the back-end's name, also its arguments."""
+    facts = dict(manifest.model)
+    if "layout" not in facts and (facts.get("model") in _SELF_DESCRIBED or "checkpoint" in facts):
+        return facts
+    given = manifest.settings.get("model_args")
+    if not isinstance(given, Mapping):
+        pairs = (entry.partition("=") for entry in str(given or "").split(","))
+        given = {key.strip(): value for key, _, value in pairs if key.strip()}
+    return {**facts, **given, **({"backend": facts.get("model")} if "model" in given else {})}
+
+
+def read_by_model(path: Path, kind: type[M]) -> dict[str, M]:
+    """The entries of a YAML file of slugs, names or globs of names, each read as ``kind``.
+
+    Raises:
+        DataError: the file cannot be read or breaks the format (names file, model and field).
+    """
+    loaded = load_texts(path)
+    if not isinstance(loaded, dict) or not loaded:
+        raise DataError(f"{path}: has no models, expected a mapping of names to facts; fix the file.")
+    return {str(name): _entry(path, str(name), facts, kind) for name, facts in loaded.items()}
+
+
+def _entry(path: Path, name: str, facts: Any, kind: type[M]) -> M:
+    if not isinstance(facts, dict):
+        known = ", ".join(kind.model_fields)
+        raise DataError(f"{path}: model {name[:80]!r} is {str(facts)[:80]!r}, expected fields from {known}; fix it.")
+    try:
+        return kind.model_validate(facts)
+    except ValidationError as error:
+        raise DataError(f"{path}: model {name[:80]!r}, {first_problem(error, kind)}; fix it.") from error
+
+
+def model_facts(run: RunFacts, models: Models | None = None) -> ModelFacts:
+    """The model of a run as the board shows it: the organiser's facts, or what its name reveals.
+
+    Baselines have the type ``baseline``; otherwise type, size and training data are unknown unless given.
+    """
+    name = str(run.model_facts.get("name", run.model))
+    given = find(models or {}, run.model, name) or Described()
+    policy = "policy" in run.model_facts
+    families = family_of(name) or family_of(str(run.model_facts.get("architecture", "")))
+    trained: dict[str, Trained] = {**dict.fromkeys(run.data, "unknown"), **given.trained}
+    return ModelFacts(
+        slug=run.model,
+        name=given.name or name,
+        family=given.family or ("baseline" if policy else ", ".join(families) or "unknown"),
+        size=given.size,
+        type=given.type or ("baseline" if policy else "unknown"),
+        link=given.link,
+        trained=trained,
+        notes=given.notes,
+    )
+
+
+def find(entries: Mapping[str, M], slug: str, name: str) -> M | None:
+    """The entry for a model: by its slug, else by its name, else by the first glob that matches the name."""
+    names = (name.casefold(), name.rpartition("/")[2].casefold())
+    ways: tuple[Callable[[str], bool], ...] = (
+        lambda key: key == slug,
+        lambda key: key.casefold() in names,
+        lambda key: any(fnmatch.fnmatchcase(one, key.casefold()) for one in names),
+    )
+    return next((entry for matches in ways for key, entry in entries.items() if matches(key)), None)
+
+
+def distinct_names(names: Mapping[str, str], facts: Mapping[str, Facts]) -> dict[str, str]:
+    """The names by slug; equal ones are followed by the facts in which their models differ.
+
+    Args:
+        names: by slug.
+        facts: `RunFacts.model_facts` of a run of each model, by slug.
+
+    >>> distinct_names({"a-1": "m", "b-2": "m", "c-3": "n"}, {"a-1": {"model": "vllm"}, "b-2": {"model": "openai"}})
+    {'a-1': 'm (vllm)', 'b-2': 'm (openai)', 'c-3': 'n'}
+    """
+    same_name: dict[str, list[str]] = defaultdict(list)
+    for slug, name in names.items():
+        same_name[name.casefold()].append(slug)
+    found = dict(names)
+    for slugs in same_name.values():
+        if len(slugs) > 1:
+            words = _words({slug: facts.get(slug, {}) for slug in sorted(slugs)})
+            found.update({slug: f"{names[slug]} ({text})" for slug, text in words.items() if text})
+    return found
+
+
+def _words(facts: Mapping[str, Facts]) -> dict[str, str]:
+    """By slug, the smallest set of facts in which all differ; if `_MOST` are not enough, the slug's hash is added."""
+    differing = [key for key in _ordered(facts) if len({one.get(key) for one in facts.values()}) > 1]
+    for number in range(1, _MOST + 1):
+        for keys in combinations(differing, number):
+            words = {slug: _described_by(one, keys) for slug, one in facts.items()}
+            if len(set(words.values())) == len(words):
+                return words
+    keys = tuple(differing[:_MOST])
+    return {slug: ", ".join(filter(None, (_described_by(one, keys), slug[-_DIGITS:]))) for slug, one in facts.items()}
+
+
+def _ordered(facts: Mapping[str, Facts]) -> list[str]:
+    known = {key for one in facts.values() for key in one} - NO_IDENTITY - {"name", "seed", *CHECKPOINT_NAMES}
+    known |= {"model"} & {key for one in facts.values() for key in one}
+    others = sorted(known - {*_FIRST, *_LAST})
+    return [key for key in (*_FIRST, *others, *_LAST) if key in known]
+
+
+def _described_by(facts: Facts, keys: Sequence[str]) -> str:
+    return ", ".join(word for key in keys if (word := _word(key, facts.get(key))))
+
+
+def _word(key: str, value: str | None) -> str:
+    if value is None:
+        return ""
+    if key == "model":
+        return value
+    if key == "presentation":
+        return "simple interface" if '"simple"' in value else "own system prompt"
+    if key == "peft":
+        found = re.search(r'"fingerprint": "(\w+)"', value)
+        return f"adapter {found[1][:_DIGITS] if found else value}"
+    return f"{key.replace('_', ' ')} {value[:_DIGITS] if key == 'fingerprint' else value}"

@@ -1,0 +1,198 @@
+"""Rows of a board's tables: each model's comparable scores, then those not comparable, with the reasons."""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from medtasks.catalog.board_layout import Column
+from medtasks.catalog.spec import load_spec
+from medtasks.runs.scores import COVERAGE, MetricScore, Scores
+from medtasks.runs.signature import format_signature, parse_signature
+
+from ..rank.comparability import Standings, coverage_notes, level
+from ..verify.scored_run import ScoredRun
+from ..verify.verification import unverified_note
+from .board import Apart, BoardColumn, BoardRow, BoardTable, Cell
+
+_VARYING = re.compile(r"\b[0-9a-f]{8}…|[\d,]+ of [\d,]+(?= documents)|[\d,]+ samples? instead of [\d,]+")
+
+
+def held_groups(digests: Iterable[ScoredRun], task: str, breakdown: str) -> set[str]:
+    """The groups of a task's breakdown in any run."""
+    return {
+        group
+        for digest in digests
+        if task in digest.entries
+        for group in digest.entries[task].scores.breakdowns.get(breakdown, {})
+    }
+
+
+def held_chance(digests: Iterable[ScoredRun], column: Column) -> float | None:
+    """The accuracy of uniform guessing at the items of a column: that of the run that has the most of them, else by the
+    benchmark's options."""
+    scores = [_score_of(digest, replace(column, metric="accuracy")) for digest in digests]
+    known = [(score.known, score.chance) for score in scores if score is not None and score.chance is not None]
+    if known:
+        return max(known)[1]
+    options = load_spec(column.task).benchmark.options
+    return 1 / len(options) if options else None
+
+
+def is_incomplete(score: MetricScore) -> bool:
+    """Whether too many items lack a response or a verdict, regardless of the run's own threshold."""
+    return score.incomplete or (score.value is not None and score.known < COVERAGE * score.samples)
+
+
+def cell_of(digest: ScoredRun, column: BoardColumn) -> Cell | None:
+    """A run's score in a column; None without one, or if the metric applies to none of its items."""
+    score = _score_of(digest, column)
+    if score is None or not score.samples:
+        return None
+    low, high = score.interval or (None, None)
+    return Cell(
+        value=score.value,
+        low=low,
+        high=high,
+        items=score.samples,
+        answered=score.answered,
+        judged=score.judged,
+        judge="" if score.judged is None else digest.facts.judged_by.get(column.task, ""),
+        bounds=score.bounds,
+        incomplete=is_incomplete(score),
+        reason=score.reason,
+        signature=_part_signature(
+            digest.entries[column.task].signatures[column.metric], column.breakdown, column.group
+        ),
+    )
+
+
+def _score_of(digest: ScoredRun, column: Column | BoardColumn) -> MetricScore | None:
+    entry = digest.entries.get(column.task)
+    scores: Scores | None = None if entry is None else entry.scores
+    if scores is not None and column.breakdown is not None:
+        scores = scores.breakdowns.get(column.breakdown, {}).get(column.group or "")
+    return None if scores is None else scores.metrics.get(column.metric)
+
+
+@functools.lru_cache(maxsize=4096)
+def _part_signature(signature: str, breakdown: str | None, group: str | None) -> str:
+    if breakdown is None:
+        return signature
+    return format_signature({**parse_signature(signature), "part": f"{breakdown}={group}"})
+
+
+@dataclass
+class _Row:
+    cells: dict[str, Cell] = field(default_factory=dict)
+    runs: set[str] = field(default_factory=set)
+    reasons: dict[str, None] = field(default_factory=dict)
+
+
+class Tables:
+    """Tables of one benchmark from several runs; ``order`` gives the order of models."""
+
+    def __init__(
+        self, digests: Sequence[ScoredRun], standings: Standings, order: Mapping[str, tuple[float, ...]]
+    ) -> None:
+        self._digests = {digest.facts.key: digest for digest in digests}
+        self._standings = standings
+        self._order = order
+
+    def table(self, name: str, title: str, columns: Sequence[BoardColumn], note: str = "") -> BoardTable:
+        """The table of the columns; a model's row may combine several runs, a row that is not comparable has one."""
+        rows: dict[str, _Row] = {}
+        apart: dict[str, _Row] = {}
+        for column in columns:
+            standing = self._standings.of(column.task, column.metric)
+            for model, digest in {**standing.waiting, **standing.ranked}.items():
+                _enter(rows.setdefault(model, _Row()), digest, column, ())
+            for key, reasons in standing.apart.items():
+                _enter(apart.setdefault(key, _Row()), self._digests[key], column, reasons)
+        return BoardTable(
+            name=name,
+            title=title,
+            note=" ".join(
+                filter(None, (note, self._unusual(columns), *self._coverage(columns), *self._unverified(columns)))
+            ),
+            columns=tuple(columns),
+            rows=tuple(_board_row(model, rows[model]) for model in sorted(rows, key=self._place) if rows[model].cells),
+            apart=tuple(
+                self._apart(key, apart[key]) for key in sorted(apart, key=self._apart_place) if apart[key].cells
+            ),
+        )
+
+    def _unusual(self, columns: Sequence[BoardColumn]) -> str:
+        standings = {(one.task, one.metric): self._standings.of(one.task, one.metric) for one in columns}
+        tasks = sorted({task for (task, _), standing in standings.items() if not standing.usual})
+        return (
+            f"No run of {', '.join(tasks)} follows today's task files; these runs agree with each other."
+            if tasks
+            else ""
+        )
+
+    def _unverified(self, columns: Sequence[BoardColumn]) -> list[str]:
+        """Tasks whose documents were not verified, or whose scores cannot be recomputed."""
+        levels: dict[int, set[str]] = {1: set(), 2: set()}
+        for column in columns:
+            for digest in self._standings.of(column.task, column.metric).ranked.values():
+                levels.get(level(digest, column.task), set()).add(column.task)
+        notes = [unverified_note(sorted(levels[1]))] if levels[1] else []
+        if levels[2]:
+            tasks = ", ".join(sorted(levels[2]))
+            notes.append(f"Scores of {tasks} are claimed: they cannot be computed from responses here.")
+        return notes
+
+    def _coverage(self, columns: Sequence[BoardColumn]) -> list[str]:
+        """How much of a release the comparable runs of a column answered, if not all."""
+        ranked = {(one.task, one.metric): self._standings.of(one.task, one.metric).ranked for one in columns}
+        notes = (
+            f"{note}."
+            for (task, _), digests in ranked.items()
+            for digest in digests.values()
+            for note in coverage_notes(digest, task)
+        )
+        return sorted(set(notes))
+
+    def _place(self, model: str) -> tuple[tuple[float, ...], str]:
+        return self._order.get(model, (float("inf"),)), model
+
+    def _apart_place(self, key: str) -> tuple[str, str, str]:
+        digest = self._digests[key]
+        return digest.model, digest.facts.created, key
+
+    def _apart(self, key: str, row: _Row) -> Apart:
+        digest = self._digests[key]
+        return Apart(row=_board_row(digest.model, row, blind=digest.blind), reasons=_shortened(row.reasons))
+
+
+def without_empty(table: BoardTable, printed: Collection[str] = ()) -> BoardTable:
+    """The table without columns that have neither cells nor, by their keys in ``printed``, published figures."""
+    rows = (*table.rows, *(one.row for one in table.apart))
+    filled = {key for row in rows for key in row.cells}.union(printed)
+    return table.model_copy(update={"columns": tuple(column for column in table.columns if column.key in filled)})
+
+
+def _shortened(reasons: Iterable[str]) -> tuple[str, ...]:
+    """The reasons; those that differ only in hashes or counts (one per task) are combined."""
+    same_text: dict[str, list[str]] = {}
+    for reason in reasons:
+        same_text.setdefault(_VARYING.sub("", reason), []).append(reason)
+    return tuple(
+        first + f" (and {len(others)} more of other tasks)" * bool(others) for first, *others in same_text.values()
+    )
+
+
+def _enter(row: _Row, digest: ScoredRun, column: BoardColumn, reasons: Iterable[str]) -> None:
+    cell = cell_of(digest, column)
+    if cell is None:
+        return
+    row.cells[column.key] = cell
+    row.runs.add(digest.facts.key)
+    row.reasons |= dict.fromkeys(reasons)
+
+
+def _board_row(model: str, row: _Row, *, blind: bool = False) -> BoardRow:
+    return BoardRow(model=model, cells=row.cells, runs=tuple(sorted(row.runs)), blind=blind)

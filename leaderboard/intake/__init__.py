@@ -1,0 +1,1 @@
+"""Result directories found and checked: files, rules, private text."""

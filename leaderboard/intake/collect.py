@@ -1,0 +1,235 @@
+"""Find runs and score them; what cannot be read is reported and does not stop the others."""
+
+from __future__ import annotations
+
+import contextlib
+import multiprocessing
+import os
+import sys
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import ProcessPoolExecutor, wait
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+from medtasks.core.errors import MedtasksError
+from medtasks.core.files import canonical_json, recover_directory
+from medtasks.runs.find import SUFFIX, require_directory, run_folders
+
+from ..board.board import Refused
+from ..verify.scored_run import RunStore, ScoredRun, content_of, scored_run
+from .harness_logs import PlainRun, plain_runs
+from .redaction import shown
+
+LARGE = 64 * 2**20
+"""From this many bytes on, runs are read in several processes; with less, these would hardly have started."""
+MOST_PROCESSES = 8
+NO_RUN = "it contains no result directory (…_medtasks)"
+"""Why a path without anything to rank is refused."""
+Progress = Callable[[int, int], None]
+"""Called with the number of runs done and of all runs."""
+
+
+@dataclass(frozen=True)
+class Unread:
+    """A path that the search for runs skipped: a link to a result directory, or a directory that cannot be listed.
+
+    ``found`` says what it is, ``fix`` what to do.
+    """
+
+    path: Path
+    found: str
+    fix: str
+    link: bool
+
+
+class Found(NamedTuple):
+    """Result directories, runs of our tasks that have only lmms-eval's logs, and what was not searched; each sorted."""
+
+    folders: list[Path]
+    plain: list[PlainRun]
+    unread: list[Unread]
+
+
+def find_runs(paths: Sequence[Path]) -> list[Path]:
+    """The result directories in ``paths``, as in :func:`find_everything`.
+
+    Raises:
+        UsageError: one of the paths is not a directory.
+    """
+    return find_everything(paths).folders
+
+
+def collect(
+    paths: Sequence[Path], store: RunStore | None = None, progress: Progress | None = None
+) -> tuple[list[ScoredRun], list[Refused]]:
+    """All runs in ``paths``, sorted by content hash, and what was refused, with reasons.
+
+    Runs with the same content count once. With a ``store``, unchanged directories are not scored again.
+
+    Raises:
+        UsageError: one of the paths is not a directory.
+    """
+    found = find_everything(paths)
+    runs: list[Path | PlainRun] = [*found.folders, *found.plain]
+    store = store or RunStore(None)
+    scored: dict[str, ScoredRun] = {}
+    refused = [
+        Refused(folder=shown(path.resolve().name), reason=NO_RUN)
+        for path in dict.fromkeys(paths)
+        if not any(_root(run).is_relative_to(path.resolve()) for run in runs)
+    ]
+    read = {folder.resolve() for folder in found.folders}
+    refused += [
+        Refused(folder=shown(one.path.name), reason=f"{one.found}; {one.fix}")
+        for one in found.unread
+        if not one.link or one.path.resolve() not in read  # otherwise its target is shown
+    ]
+    report = progress or (lambda *_: None)
+    report(0, len(runs))
+    ahead = _score_ahead(runs, store, report)
+    for number, run in enumerate(runs, start=1):
+        try:
+            one = scored_run(run, store)
+        except MedtasksError as error:
+            refused.append(Refused(folder=_name(run), reason=_reason(error, run)))
+        except Exception as error:  # untrusted input: one bad run must not hide the others
+            refused.append(Refused(folder=_name(run), reason=_reason(error, run, type(error).__name__)))
+        else:
+            known = scored.setdefault(one.facts.digest, one)
+            if one.facts.folder < known.facts.folder:  # the same copy for any order of paths
+                scored[one.facts.digest] = one
+        if not ahead:
+            report(number, len(runs))
+    return [scored[key] for key in sorted(scored)], sorted(refused, key=lambda one: (one.folder, one.reason))
+
+
+def _score_ahead(runs: Sequence[Path | PlainRun], store: RunStore, progress: Progress) -> bool:
+    """Score runs into the store in several processes, if there is much to read; return whether there was.
+
+    Whatever cannot be read there, or not kept, is read in this process, which reports the reason. It loads runs only
+    after the others have ended, because those of many runs need as much memory.
+    """
+    processes = min(MOST_PROCESSES, os.cpu_count() or 1)
+    served = threading.current_thread() is not threading.main_thread()  # a fork would copy the locks of other threads
+    if served or not store.is_kept or processes < 2 or sum(_unread_bytes(run, store) for run in runs) < LARGE:
+        return False
+    context = multiprocessing.get_context("fork" if sys.platform == "linux" else "spawn")
+    pool = ProcessPoolExecutor(processes, context, _end_with_parent)
+    try:
+        reading = [pool.submit(_into_store, run, store) for run in runs]
+        for number, one in enumerate(reading, start=1):
+            wait([one])
+            progress(number, len(runs))
+    finally:
+        pool.shutdown(cancel_futures=True)
+    return True
+
+
+def _unread_bytes(run: Path | PlainRun, store: RunStore) -> int:
+    """Size of the run's files; 0 if it is kept, or if they cannot be read."""
+    with contextlib.suppress(Exception):  # reported when the run is read
+        return 0 if store.knows(_key(run, store)) else sum(path.stat().st_size for path in _files(run))
+    return 0
+
+
+def _end_with_parent() -> None:
+    """Otherwise this process would wait for work forever if its parent is killed."""
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+
+    def watch() -> None:
+        parent.join()
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
+
+
+def _into_store(run: Path | PlainRun, store: RunStore) -> None:
+    with contextlib.suppress(Exception):
+        scored_run(run, store)
+
+
+def state_of_results(paths: Sequence[Path], store: RunStore) -> str | None:
+    """All that a board takes from ``paths``: the runs, by content, and what is not read; as text.
+
+    None if a run cannot be read; :func:`collect` says why.
+
+    Raises:
+        UsageError: one of the paths is not a directory.
+    """
+    found = find_everything(paths)
+    runs: list[Path | PlainRun] = [*found.folders, *found.plain]
+    try:
+        keys = [[_name(run), _key(run, store)] for run in runs]
+    except Exception:  # untrusted input
+        return None
+    unread = [[shown(one.path.name), one.found, one.link] for one in found.unread]
+    return canonical_json([keys, [shown(path.resolve().name) for path in paths], unread])
+
+
+def _key(run: Path | PlainRun, store: RunStore) -> str:
+    if isinstance(run, Path):
+        recover_directory(run)
+    return store.key_of(run, content_of(run))
+
+
+def _files(run: Path | PlainRun) -> list[Path]:
+    """The files that are scored."""
+    if isinstance(run, PlainRun):
+        return run.files
+    return [run / "manifest.json", *sorted((run / "samples").glob("*.jsonl"))]
+
+
+def find_everything(paths: Sequence[Path]) -> Found:
+    """All runs in ``paths``, which are result directories or trees that contain some, each once.
+
+    Hidden directories are skipped, except for a run that a crash left there while it was being replaced. Links to
+    result directories (``…_medtasks``) are not followed.
+
+    Raises:
+        UsageError: one of the paths is not a directory.
+    """
+    folders: dict[Path, Path] = {}
+    plain: dict[tuple[Path, str], PlainRun] = {}
+    unread: dict[Path, Unread] = {}
+
+    def closed(error: OSError) -> None:
+        path = Path(str(error.filename))
+        unread[path] = Unread(path, f"it cannot be listed ({error.strerror})", "give access to it", link=False)
+
+    def other(here: Path, names: list[str], files: list[str]) -> None:
+        for name in (*names, *files):
+            if name.endswith(SUFFIX) and (here / name).is_symlink():
+                unread[here / name] = Unread(here / name, "it is a link", "copy what it points to", link=True)
+        for run in plain_runs(here, files):
+            plain.setdefault((here.resolve(), run.stamp), run)
+
+    for path in paths:
+        require_directory(path)
+        for folder in run_folders(path, other, closed):
+            folders.setdefault(folder.resolve(), folder)
+    return Found(
+        [folders[key] for key in sorted(folders)],
+        [plain[key] for key in sorted(plain)],
+        [unread[key] for key in sorted(unread)],
+    )
+
+
+def _root(run: Path | PlainRun) -> Path:
+    return (run if isinstance(run, Path) else run.directory).resolve()
+
+
+def _name(run: Path | PlainRun) -> str:
+    return shown(run.resolve().name if isinstance(run, Path) else run.name)
+
+
+def _reason(error: Exception, run: Path | PlainRun, kind: str = "") -> str:
+    """The error on one line, with directories shortened to their names."""
+    place = run if isinstance(run, Path) else run.directory
+    text = " ".join(str(error).split())
+    for folder in (str(place.resolve()), str(place)):
+        text = text.replace(folder, _name(run) if isinstance(run, Path) else place.resolve().name)
+    text = shown(text)[:500] or "it cannot be read"
+    return f"it cannot be read ({kind}: {text})" if kind else text

@@ -1,0 +1,223 @@
+"""Remove from a run the rows of data that must not be shared, keeping its scores."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from medtasks.benchmarks.declared_errors import declared_metrics
+from medtasks.benchmarks.errors import pooled_metrics
+from medtasks.benchmarks.layout_check import card_columns
+from medtasks.benchmarks.layouts import all_cards
+from medtasks.benchmarks.variants import joined_items
+from medtasks.catalog.benchmark import with_derived
+from medtasks.catalog.board_layout import Card
+from medtasks.catalog.registry import get_benchmark
+from medtasks.catalog.spec import load_spec, load_specs
+from medtasks.core.errors import MedtasksError
+from medtasks.runs.confidence import kept_confidences
+from medtasks.runs.find import one_run
+from medtasks.runs.folder import RunRecord, as_data_error, read_run, write_run
+from medtasks.runs.manifest import RunManifest
+from medtasks.runs.run import pooled_scores
+from medtasks.runs.samples import Sample
+from medtasks.runs.scores import Scores
+from medtasks.runs.verdict_scores import judged_threshold
+from medtasks.validate.rendered import texts_in
+
+_LONGEST = 40
+
+
+def card_of(benchmark: str) -> Card | None:
+    """The board layout with the tasks of ``benchmark``: its own, or another benchmark's."""
+    cards = all_cards()
+    tasks = {name for name, spec in load_specs().items() if spec.metadata.benchmark == benchmark}
+    others = (card for card in cards.values() if any(column.task in tasks for column in card_columns(card)))
+    return cards.get(benchmark) or next(others, None)
+
+
+def is_withheld(benchmark: str) -> bool:
+    """Whether only ids, extracted options and scores of the benchmark's samples may be shown."""
+    card = card_of(benchmark)
+    return card is None or card.shows == "nothing"
+
+
+def is_stripped(samples: Sequence[Sample]) -> bool:
+    """Whether these samples have neither prompts nor responses."""
+    return bool(samples) and all(not sample.prompt and not sample.responses for sample in samples)
+
+
+def strip_run(folder: Path, out: Path, report: Callable[[str], object] = lambda _: None) -> Path:
+    """Write the run in ``folder`` to the new directory ``out``, without what its board layouts withhold.
+
+    Samples of such a benchmark keep their ids, the correct and the chosen options, the groups of its breakdowns, scores
+    and statistics. Prompts, responses, references, verdicts and media names are removed, and clusters (patients) get
+    new numbers over all such tasks of the run, so only stripped runs of the same tasks are comparable. The scores do
+    not change, but can no longer be recomputed from responses. If a score over several samples needs the answers, those
+    among the document's ``guesses`` are kept, which are single words. A task or group whose scores would change even
+    so is left out; ``report`` is called with a sentence on each.
+
+    Raises:
+        UsageError: ``folder`` is not, and does not contain, one run, or ``out`` exists.
+        DataError: the run cannot be read.
+        MedtasksError: all of its tasks would have to be left out.
+    """
+    folder = one_run(folder)
+    with as_data_error(folder):
+        return _strip(folder, out, report)
+
+
+def _strip(folder: Path, out: Path, report: Callable[[str], object]) -> Path:
+    manifest, samples = read_run(folder)
+    record, left_out = _without_rows(manifest, samples, words=False)
+    if left_out:
+        record, left_out = _without_rows(manifest, samples, words=True)
+    if not record.samples:
+        raise MedtasksError(f"{folder}: every task needs the texts of its rows; keep the directory private instead.")
+    for reason in left_out:
+        report(f"left out: {reason}")
+    return write_run(out, record)
+
+
+def _without_rows(
+    manifest: RunManifest, samples: Mapping[str, Sequence[Sample]], *, words: bool
+) -> tuple[RunRecord, list[str]]:
+    """The run without what is withheld, but with answers that are ``words``, and what was left out and why."""
+    scores = functools.partial(pooled_scores, threshold=judged_threshold(manifest.judge))
+    before, before_groups = scores(samples, manifest.groups)
+    withheld = {task for task, facts in manifest.tasks.items() if is_withheld(facts.benchmark)}
+    names = _numbered({sample.cluster for task in withheld for sample in samples[task]})
+    kept: dict[str, Sequence[Sample]] = {}
+    left_out = []
+    for task, members in samples.items():
+        try:
+            stripped = _stripped_task(task, members, names, words=words) if task in withheld else members
+        except _NeedsRows as error:
+            left_out.append(str(error))
+            continue
+        if changed := _first_change(before[task], scores({task: stripped}, {})[0][task]):
+            left_out.append(f"{task}, because its {changed} would change without the texts of its rows")
+        else:
+            kept[task] = stripped
+    groups = {name: leaves for name, leaves in manifest.groups.items() if kept.keys() >= {*leaves}}
+    tasks, after_groups = scores(kept, groups) if kept else ({}, {})
+    for name in manifest.groups:
+        if name not in groups:
+            left_out.append(f"{name}, because one of its tasks is")
+        elif changed := _first_change(before_groups[name], after_groups[name]):
+            left_out.append(f"{name}, because its {changed} would change without the texts of its rows")
+            del groups[name]
+    facts = {task: one for task, one in manifest.tasks.items() if task in kept}
+    record = RunRecord(
+        manifest=manifest.model_copy(update={"tasks": facts, "groups": groups}),
+        samples=kept,
+        tasks=tasks,
+        groups={name: after_groups[name] for name in groups},
+    )
+    return record, left_out
+
+
+class _NeedsRows(MedtasksError):
+    """A task whose scores need the text of its rows."""
+
+
+def _first_change(before: Scores, after: Scores) -> str:
+    """The first metric that differs, if the scores do."""
+    changed = (name for name, score in before.metrics.items() if score != after.metrics.get(name))
+    return "" if before == after else next(changed, "breakdowns")
+
+
+def _numbered(clusters: set[str]) -> dict[str, str]:
+    """New names in the order of the old ones, so that the bootstrap resamples the same clusters."""
+    return {name: f"c{number:06d}" for number, name in enumerate(sorted(clusters), start=1)}
+
+
+class _Watched(dict[str, Any]):
+    """A document that records which of its fields were read."""
+
+    def __init__(self, fields: Mapping[str, Any], seen: set[str]) -> None:
+        super().__init__(fields)
+        self._seen = seen
+
+    def __getitem__(self, key: str) -> Any:
+        self._seen.add(key)
+        return super().__getitem__(key)
+
+    def get(self, key: str, default: Any = None) -> Any:
+        self._seen.add(key)
+        return super().get(key, default)
+
+
+def _fields(task: str, samples: Sequence[Sample]) -> frozenset[str]:
+    """The fields of documents that joining, breakdowns and pooled metrics read."""
+    metadata = load_spec(task).metadata
+    benchmark = get_benchmark(metadata.benchmark)
+    seen: set[str] = set()
+    views = [replace(view, document=_Watched(view.document, seen)) for view in (one.view() for one in samples)]
+    task_of = {one.sample_id: task for one in views}
+    rates = () if benchmark.errors is None else (rate.name for rate in benchmark.errors.rates)
+    derived = (*declared_metrics(benchmark, task_of), pooled_metrics(benchmark, (*benchmark.pooled, *rates)))
+    joined = with_derived(joined_items(benchmark, views), derived).items
+    for view in (*views, *(item.view for item in joined)):  # of incomplete items, too
+        for breakdown in benchmark.breakdowns.values():
+            breakdown(view)
+    for sample in samples:
+        for field in sorted(seen & sample.document.keys()):
+            _refuse_text(task, field, sample.document[field])
+    return frozenset(seen)
+
+
+def _refuse_text(task: str, field: str, value: Any) -> None:
+    for text in texts_in(value):
+        if len(text) > _LONGEST or " " in text.strip():
+            raise _NeedsRows(f"{task}, because its scores depend on the field `{field}`, which is text ({text[:40]!r})")
+
+
+def _stripped_task(task: str, samples: Sequence[Sample], names: Mapping[str, str], *, words: bool) -> list[Sample]:
+    fields, options = _fields(task, samples), load_spec(task).benchmark.options
+    confidences = kept_confidences(samples)
+    return [
+        _stripped(sample, fields, names, one, {*options, *(_words(sample) if words else ())})
+        for sample, one in zip(samples, confidences, strict=True)
+    ]
+
+
+def _words(sample: Sample) -> list[str]:
+    """The possible answers that the document names, if they are words and not sentences."""
+    return [one for one in sample.document.get("guesses", ()) if len(one) <= _LONGEST and " " not in one]
+
+
+def _stripped(
+    sample: Sample, fields: frozenset[str], names: Mapping[str, str], confidence: float | str | None, shown: set[str]
+) -> Sample:
+    """The sample without its rows; of the gold answer and the extracted ones, those in ``shown`` are kept."""
+    benchmark = load_spec(sample.task).benchmark
+    own = sample.document.get("choices") or benchmark.options  # their number is the chance level
+    return sample.model_copy(
+        update={
+            "cluster": names[sample.cluster],
+            "media": (),
+            "prompt": "",
+            "target": sample.target if sample.target in shown else "",
+            "responses": (),
+            "probabilities": (),
+            "confidence": confidence,
+            "filtered": _option(sample.filtered, sample.status, shown),
+            "repeats": tuple(
+                one.model_copy(update={"filtered": _option(one.filtered, one.status, shown)}) for one in sample.repeats
+            ),
+            "verdicts": {},
+            "document": {
+                **({"choices": dict.fromkeys(own, "")} if len(own) != len(benchmark.options) else {}),
+                **{key: value for key, value in sample.document.items() if key in fields},
+            },
+        }
+    )
+
+
+def _option(filtered: str, status: str, shown: set[str]) -> str:
+    """An option's letter, or why there is none; open answers are removed."""
+    return filtered if filtered in shown or filtered == f"[{status}]" else ""

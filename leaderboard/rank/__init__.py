@@ -1,0 +1,1 @@
+"""Which runs are comparable, their ranks, and differences between them."""

@@ -1,0 +1,168 @@
+"""Two runs on the same questions: the difference in every shared score, and whether it exceeds chance."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from medtasks.core.errors import DataError, UsageError
+from medtasks.core.text import first_names
+from medtasks.runs.column import without_value
+from medtasks.runs.paired import compare_statistics
+from medtasks.runs.signature import differences
+from medtasks.stats.student import detectable_difference
+
+from ..board.board import Pair, Unit
+from ..board.columns import unit_of
+from ..intake.collect import NO_RUN, collect
+from ..verify.scored_run import Entry, RunStore, ScoredRun
+from .differences import pair_of, with_holm
+
+
+@dataclass(frozen=True)
+class Line:
+    """One metric of one task or group.
+
+    ``first`` and ``second`` are the scores over the items with a value in both runs, None without any; ``pair`` has
+    their difference, first - second. ``unpaired`` counts items with a value in only one run. ``detectable`` is the
+    minimum detectable difference (80 % power at level 0.05), in the metric's unit. ``unlike`` says why the two scores
+    are not comparable, ``reason`` why there is no difference or no test.
+    """
+
+    task: str
+    metric: str
+    unit: Unit
+    unpaired: int
+    unlike: tuple[str, ...]
+    first: float | None = None
+    second: float | None = None
+    pair: Pair | None = None
+    detectable: float | None = None
+    reason: str | None = None
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Two runs, named by their models' slugs; p-values are corrected over all lines that have one."""
+
+    first: str
+    second: str
+    lines: tuple[Line, ...]
+
+
+def read_one(folder: Path, cache: Path | None = None) -> ScoredRun:
+    """The single run in ``folder``, which is or contains a result directory or lmms-eval's logs of one.
+
+    ``cache`` is the directory that keeps scored runs.
+
+    Raises:
+        UsageError: ``folder`` is not a directory or does not contain one run.
+        DataError: the run cannot be read.
+    """
+    runs, refused = collect([folder], RunStore(cache and cache / "scores"))
+    if len(runs) > 1:
+        names = first_names((run.facts.folder for run in runs), 5)
+        raise UsageError(f"{folder}: contains {len(runs)} runs ({names}), expected one; give its path.")
+    if runs:
+        return runs[0]
+    reason = refused[0].reason
+    raise (UsageError if reason == NO_RUN else DataError)(f"{folder}: {reason.rstrip('.')}.")
+
+
+def compare_runs(
+    first: ScoredRun,
+    second: ScoredRun,
+    *,
+    task: str | None = None,
+    metric: str | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> Comparison:
+    """Compare two runs item by item in every score that both have, with `medtasks.stats.paired.paired_difference`.
+
+    Args:
+        first: a run.
+        second: another run, or the same.
+        task: compare only this task or group.
+        metric: compare only this metric.
+        progress: called with (done, total).
+
+    Raises:
+        UsageError: the runs have no task in common, or one of them lacks ``task`` or ``metric``.
+    """
+    places = _places(first, second, task, metric)
+    lines = []
+    for number, (name, one) in enumerate(places, start=1):
+        lines.append(_line(first.entries[name], second.entries[name], one))
+        if progress is not None:
+            progress(number, len(places))
+    corrected = iter(with_holm([line.pair for line in lines if line.pair is not None]))
+    lines = [line if line.pair is None else replace(line, pair=next(corrected)) for line in lines]
+    return Comparison(first=first.model, second=second.model, lines=tuple(lines))
+
+
+def _places(first: ScoredRun, second: ScoredRun, task: str | None, metric: str | None) -> list[tuple[str, str]]:
+    """Tasks and metrics to compare, tasks with most items first."""
+    both = first.entries.keys() & second.entries.keys()
+    shared = sorted(both, key=lambda name: (-len(first.entries[name].items), name))
+    if not shared:
+        raise UsageError(
+            f"the two runs have no task in common: A has {first_names(sorted(first.entries))}, B has "
+            f"{first_names(sorted(second.entries))}; compare runs of the same tasks."
+        )
+    if task is not None and task not in shared:
+        raise UsageError(f"--task {task}: not in both runs, which share {first_names(shared, 12)}.")
+    names = shared if task is None else [task]
+    found = [
+        (name, one)
+        for name in names
+        for one in first.entries[name].statistics
+        if one in second.entries[name].statistics
+    ]
+    metrics = list(dict.fromkeys(one for _, one in found))
+    if metric is not None and metric not in metrics:
+        raise UsageError(f"--metric {metric}: not in both runs, which share {first_names(metrics, 12) or 'none'}.")
+    return [place for place in found if metric is None or place[1] == metric]
+
+
+def _line(first: Entry, second: Entry, metric: str) -> Line:
+    shared = sorted({*first.items} & {*second.items})
+    rows = [_item_rows(entry, shared) for entry in (first, second)]
+    clusters = [first.clusters[row] for row in rows[0]]
+    unlike = differences(first.signatures[metric], second.signatures[metric])
+    if clusters != [second.clusters[row] for row in rows[1]]:
+        unlike.append("items are in different clusters")
+    one, two = (entry.statistics[metric][chosen] for entry, chosen in zip((first, second), rows, strict=True))
+    counted = [int(np.count_nonzero(~without_value(entry.statistics[metric]))) for entry in (first, second)]
+    in_both = int(np.count_nonzero(~(without_value(one) | without_value(two))))
+    line = Line(first.name, metric, unit_of(metric), sum(counted) - 2 * in_both, tuple(unlike))
+    found = compare_statistics(metric, one, two, clusters)
+    if found is None:
+        return replace(line, reason=_why_not(first, second, metric, shared))
+    error = found.standard_error
+    return replace(
+        line,
+        first=found.first,
+        second=found.second,
+        pair=pair_of("first", "second", metric, (one, two), found),
+        detectable=detectable_difference(error, found.clusters) if error else None,
+        reason=found.reason,
+    )
+
+
+def _item_rows(entry: Entry, shared: Sequence[str]) -> list[int]:
+    place = {name: row for row, name in enumerate(entry.items)}
+    return [place[name] for name in shared]
+
+
+def _why_not(first: Entry, second: Entry, metric: str, shared: Sequence[str]) -> str:
+    """Why no item has a value from both runs."""
+    if not shared:
+        return "the runs have no item in common"
+    for name, entry in (("first", first), ("second", second)):
+        score = entry.scores.metrics[metric]
+        if score.value is None:
+            return f"{name} run: {score.reason or 'no value'}"
+    return "no item has a value from both runs"

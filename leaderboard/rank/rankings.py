@@ -1,0 +1,136 @@
+"""Ranks of models by one score, with intervals, and groups that do not differ significantly."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Mapping, Sequence
+from itertools import combinations
+
+import numpy as np
+import numpy.typing as npt
+
+from medtasks.core.errors import UsageError
+from medtasks.metrics.aggregate import totals
+from medtasks.metrics.base import Array
+from medtasks.metrics.registry import get_metric
+from medtasks.runs.column import without_value
+from medtasks.stats.bootstrap import joint_resamples
+from medtasks.stats.paired import ClusteredScore, PairedDifference, clustered_score, few_clusters, paired_difference
+from medtasks.stats.ranks import compact_letters, rank_intervals
+from medtasks.stats.student import detectable_difference
+
+from ..board.board import BoardColumn, Pair, Ranked, Ranking
+from .differences import LEVEL, SEED, pair_of, with_holm
+
+
+def rank_models(
+    column: BoardColumn,
+    tables: Mapping[str, Array],
+    clusters: Sequence[str],
+    *,
+    cluster: str,
+    signature: str,
+    unranked: Mapping[str, str] | None = None,
+    resamples: int = 1000,
+) -> Ranking:
+    """Ranks with intervals, all pairs, and the compact letter display.
+
+    Args:
+        column: the score to rank by, and its direction.
+        tables: the metric's statistics ``(items, width)`` by model; rows without a value
+            (`medtasks.runs.table.without_value`) do not count, and models with only such rows are not ranked.
+        clusters: the cluster of each item.
+        cluster: what a cluster is, in one word.
+        signature: the signature of the scores.
+        unranked: comparable models without a rank, and why.
+        resamples: number of resamples.
+
+    Raises:
+        UsageError: the tables do not have the shape of the items and the metric.
+    """
+    metric = get_metric(column.metric)
+    for model, table in tables.items():
+        if table.shape != (len(clusters), metric.width):
+            shape = f"statistics of {column.metric} have shape {table.shape}"
+            raise UsageError(f"{model}: {shape}, expected {(len(clusters), metric.width)}")
+    counted = {model: ~without_value(tables[model]) for model in sorted(tables)}
+    # zeros in the rows that do not count, so that sums ignore them
+    zeroed = {
+        model: tables[model] if rows.all() else np.where(rows[:, None], tables[model], 0.0)
+        for model, rows in counted.items()
+    }
+    values = {model: float(metric.score(totals(table))) for model, table in zeroed.items()}
+    unscored = {model: "no item counts" for model, value in values.items() if not math.isfinite(value)}
+    sign = 1 if column.higher_is_better else -1
+    order = sorted(values.keys() - unscored.keys(), key=lambda model: (-sign * values[model], model))
+    # items that count for no model, and their clusters, are not resampled
+    kept = np.any([counted[model] for model in order], axis=0) if order else np.zeros(len(clusters), dtype=bool)
+    inside = [clusters[row] for row in np.flatnonzero(kept).tolist()]
+    drawn = joint_resamples(
+        [(zeroed[model][kept], metric.score) for model in order], inside, resamples=resamples, seed=SEED
+    )
+    bounds = rank_intervals(drawn, higher_is_better=column.higher_is_better)
+    number = {name: code for code, name in enumerate(sorted({*clusters}))}
+    codes = np.array([number[name] for name in clusters], dtype=np.int64)
+    pairs = _all_pairs(column.metric, {model: (tables[model], counted[model]) for model in order}, codes, values)
+    letters = compact_letters(
+        [(one.first, one.second) for one in pairs if one.p_holm is not None and one.p_holm <= LEVEL], order
+    )
+    # pairs that never differ have no standard error
+    seen = [detectable_difference(one.standard_error, one.clusters) for one in pairs if one.standard_error]
+    known = [one for one in seen if one is not None]
+    return Ranking(
+        column=column,
+        items=len(inside),
+        clusters=len({*inside}),
+        cluster=cluster,
+        signature=signature,
+        ranked=tuple(
+            Ranked(
+                model=model,
+                rank=1 + sum(sign * values[other] > sign * values[model] for other in order),
+                best=bound.best,
+                worst=bound.worst,
+                letters=letters[model],
+            )
+            for model, bound in zip(order, bounds, strict=True)
+        ),
+        pairs=pairs,
+        detectable=statistics.median(known) if known else None,
+        warning=few_clusters(len({*inside}), len(pairs)) if pairs else None,
+        unranked=dict(sorted({**unscored, **(unranked or {})}.items())),
+    )
+
+
+def _all_pairs(
+    metric: str,
+    models: Mapping[str, tuple[Array, npt.NDArray[np.bool_]]],
+    codes: npt.NDArray[np.int64],
+    values: Mapping[str, float],
+) -> tuple[Pair, ...]:
+    """Every pair of models, compared over the items that count for both; ``models`` has statistics and which count."""
+    score = get_metric(metric).score
+
+    def side(model: str, rows: npt.NDArray[np.bool_]) -> ClusteredScore:
+        return clustered_score(models[model][0][rows], codes[rows], score)
+
+    own = {model: side(model, counted) for model, (_, counted) in models.items()}  # most pairs have all items in common
+    pairs = []
+    for first, second in combinations(models, 2):
+        both = models[first][1] & models[second][1]
+        one, other = (
+            own[name] if np.array_equal(both, models[name][1]) else side(name, both) for name in (first, second)
+        )
+        found = paired_difference(one, other)
+        if not (found.items and math.isfinite(found.difference)):
+            found = PairedDifference(
+                first=values[first],
+                second=values[second],
+                difference=values[first] - values[second],
+                items=0,
+                clusters=0,
+                reason="no item has a value from both; the difference is between scores over different items",
+            )
+        pairs.append(pair_of(first, second, metric, (models[first][0], models[second][0]), found))
+    return with_holm(pairs)

@@ -1,0 +1,329 @@
+"""What a submission's responses and verdicts give by the data and the rules of this machine.
+
+A submission is its responses: documents, prompts, extracted answers, statistics and scores are made here, by the same
+functions as in a run. So nothing can be forged but responses and verdicts.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from medtasks.benchmarks.stages import asked_prompt
+from medtasks.catalog.benchmark import FAILED, Document
+from medtasks.catalog.rubric import load_rubric, rubric_hash, rubric_names
+from medtasks.catalog.spec import TaskSpec, load_spec
+from medtasks.core.errors import DataError, MedtasksError, NotPreparedError, first_line
+from medtasks.core.files import canonical_json
+from medtasks.core.settings import using
+from medtasks.metrics.registry import get_metric
+from medtasks.runs.learned import has_models, with_learned_metrics
+from medtasks.runs.manifest import RubricFacts, RunManifest, TaskFacts, facts_today
+from medtasks.runs.run_tables import in_parts
+from medtasks.runs.samples import Outcome, Sample
+from medtasks.runs.scored import scored_again
+from medtasks.runs.signature import changed_options
+from medtasks.runs.verdict_scores import with_judged_scores
+
+from ..intake.remove_rows import is_stripped
+from .local_documents import (
+    Release,
+    document_hash,
+    document_of,
+    local_documents,
+    local_hashes,
+    once,
+    with_document,
+)
+from .plausible import require_samples
+
+UNSCORED = "scores are taken as submitted, because they cannot be computed here"
+"""In notes on tasks that could be scored again on another machine, or after data were prepared."""
+STRIPPED = "claimed: it has no prompts and responses, so its scores cannot be computed from them"
+
+
+@dataclass(frozen=True)
+class Verification:
+    """The outcome for one task of a run, and the reason.
+
+    ``verified``: scored from the responses, with the data prepared here. ``unverifiable``: the data are not here, so
+    questions and gold answers are taken as submitted, or the scores themselves (``claimed``). ``refused``: never
+    ranked.
+    """
+
+    outcome: Literal["verified", "unverifiable", "refused"] = "verified"
+    reason: str = ""
+    claimed: bool = False
+
+
+class SubmittedTask:
+    """One task of a run, as it is scored here.
+
+    Args:
+        task: an installed task.
+        manifest: of the run.
+        samples: those of the task.
+        own: compute learned metrics with their models, and use nothing that was submitted; otherwise the submitted
+            values of learned metrics, and of those that this machine cannot compute, are kept.
+        trusted: the samples were scored in this process.
+
+    Attributes:
+        spec: the task's.
+        outcome: what was verified.
+        responses: a hash of all responses, to find copies.
+        submitted: the metrics whose values are the submitter's.
+        either: whether ``own`` makes no difference.
+        notes: for readers.
+        problems: learned metrics that could not be computed.
+
+    Raises:
+        DataError: the samples do not have the task's number of responses.
+    """
+
+    def __init__(
+        self, task: str, manifest: RunManifest, samples: Sequence[Sample], *, own: bool, trusted: bool = False
+    ) -> None:
+        self.spec = load_spec(task)
+        self._manifest, self._own, self._trusted = manifest, own, trusted
+        self._place = f"samples/{task}.jsonl"
+        self._samples = samples
+        self._facts = manifest.tasks[task]
+        self._outcomes: list[Outcome] = []
+        self.outcome = Verification()
+        self.submitted: frozenset[str] = frozenset()
+        self.notes: list[str] = []
+        self.problems: list[str] = []
+        self.responses = _responses_hash(samples)
+        self.either = not has_models(self.spec)
+        if trusted:
+            return
+        if is_stripped(samples):
+            self._claim(STRIPPED)
+            return
+        require_responses(self._place, samples, responses_of(self.spec, manifest))
+        self._use_local_documents()
+        if others := sum(1 for _ in other_prompts(self.spec, manifest, self._samples)):
+            self.outcome = Verification("refused", f"{others:,} of {len(samples):,} prompts differ from the template")
+        self._keep_submitted()
+
+    def parts(self) -> Iterator[tuple[Sequence[Sample], list[Sample]]]:
+        """The samples in parts, each with the documents of the data and as scored now; few are in memory at a time.
+
+        Raises:
+            DataError: a sample cannot be scored; names file, sample and field.
+        """
+        parts = [*in_parts(self.spec, self._samples)]
+        self._samples = ()
+        while parts:
+            part = parts.pop(0)
+            try:
+                made = self._scored(part)
+            except NotPreparedError as error:  # a metric needs data that are not here
+                why = first_line(error).rstrip(".")
+                self.notes.append(f"{self.spec.name}: {UNSCORED} ({why})")
+                self._claim(f"claimed: its scores cannot be computed here ({why})")
+                made = self._scored(part)
+            self._outcomes += [sample.outcome for sample in made]
+            yield part, made
+
+    @property
+    def facts_now(self) -> TaskFacts:
+        """The task's facts under the current rules, once all parts are scored."""
+        known = self.outcome.claimed or self._trusted
+        return self._facts if known else facts_today(self.spec, self._facts, self._outcomes)
+
+    def _claim(self, reason: str) -> None:
+        """Take the scores as submitted."""
+        self.outcome, self.responses = Verification("unverifiable", reason, claimed=True), ""
+
+    def _scored(self, samples: Sequence[Sample]) -> list[Sample]:
+        """Some of the samples, scored again.
+
+        Raises:
+            NotPreparedError: a metric needs data that are not prepared here.
+        """
+        if self._trusted:
+            return list(samples)
+        if self.outcome.claimed:
+            require_samples(self._place, samples)
+            self.submitted |= {name for sample in samples for name in sample.statistics}
+            return list(samples)
+        try:
+            with using(miniature=self._manifest.miniature):
+                again = scored_again(self.spec, samples)
+                if self._own:
+                    again = with_learned_metrics(self.spec, again, self.problems)
+            if not self._own and (self.spec.metadata.learned or self.submitted):
+                names = (*self.spec.metadata.learned, *sorted(self.submitted - {*self.spec.metadata.learned}))
+                again = [_with_values(one, other, names) for one, other in zip(again, samples, strict=True)]
+            return with_judged_scores(self.spec, again, self._manifest.judge)
+        except NotPreparedError:
+            raise
+        except Exception as error:  # untrusted input, and code of other packages
+            raise self._unscorable(samples, error) from error
+
+    def _unscorable(self, samples: Sequence[Sample], error: Exception) -> DataError:
+        """The error that names the first sample that cannot be scored."""
+        text = first_line(error).rstrip(".")
+        text = text if isinstance(error, MedtasksError) else f"{type(error).__name__}: {text}"
+        if len(samples) == 1:
+            return DataError(
+                f"{self._place}: sample {samples[0].sample_id}: fields `responses`, `verdicts` and `document` "
+                f"cannot be scored ({text}); restore the file."
+            )
+        for sample in samples:
+            try:
+                self._scored([sample])
+            except DataError as found:
+                return found
+        return DataError(f"{self._place}: its samples cannot be scored ({text}); restore it.")
+
+    def _use_local_documents(self) -> None:
+        """Replace changed documents by those of the data."""
+        facts, samples, name = self._facts, self._samples, self.spec.name
+        data = self._manifest.data[facts.benchmark]
+        release = Release(data.fingerprint, data.mini, facts.frames.get("cap"), facts.subset)
+        try:
+            known = local_hashes(name, release)
+        except MedtasksError as error:
+            self.outcome = Verification("unverifiable", first_line(error).rstrip("."))
+            return
+        if unknown := sum(sample.sample_id not in known for sample in samples):
+            text = f"{unknown:,} of {len(samples):,} samples are of no document of the task"
+            self.outcome = Verification("refused", text)
+            self._facts = facts.model_copy(update={"asked": max(facts.asked, len(known))})
+            return
+        self._facts = facts.model_copy(update={"asked": len(known)})
+        changed = {sample.sample_id for sample in samples if document_hash(sample) != known[sample.sample_id]}
+        if changed:
+            documents = {one["sample_id"]: one for one in local_documents(name, release)}
+            self._samples = [
+                with_document(sample, documents[sample.sample_id]) if sample.sample_id in changed else sample
+                for sample in samples
+            ]
+            self.notes.append(
+                f"{name}: {len(changed):,} of {len(samples):,} documents differ from the data (question, options, "
+                "gold answer, media or cluster); those of the data are used"
+            )
+
+    def _keep_submitted(self) -> None:
+        """Find the metrics whose submitted values are used."""
+        name, learned = self.spec.name, {*self.spec.metadata.learned}
+        absent = {one for one in self.spec.metrics if one not in learned and get_metric(one).unavailable() is not None}
+        claimed = {one for sample in self._samples for one in sample.statistics} & (learned | absent)
+        self.either = self.either and not claimed
+        if self._own or not claimed:
+            return
+        require_samples(self._place, self._samples)
+        self.submitted = frozenset(claimed)
+        if names := sorted(claimed & learned):
+            text = f"{', '.join(names)} are taken as submitted, because building loads no models"
+            self.notes.append(f"{name}: {text}")
+        if names := sorted(claimed & absent):
+            self.notes.append(f"{name}: {UNSCORED} ({', '.join(names)})")
+
+
+def installed_rubrics(judge: Mapping[str, RubricFacts]) -> tuple[dict[str, RubricFacts], list[str]]:
+    """The facts on judging with the rubrics installed here; verdicts under other versions of them do not count."""
+    found: dict[str, RubricFacts] = {}
+    notes = []
+    for name, facts in judge.items():
+        installed = load_rubric(name) if name in rubric_names() else None
+        if installed is not None and rubric_hash(facts.rubric) == rubric_hash(installed):
+            found[name] = facts.model_copy(update={"rubric": installed})
+        else:
+            notes.append(
+                f"judged under another rubric {name} than the one installed here, so its verdicts do not count"
+            )
+    return found, notes
+
+
+def _with_values(sample: Sample, submitted: Sample, names: Collection[str]) -> Sample:
+    """The sample with the submitted values of these metrics; None where there is none."""
+    statistics = {} if sample.status == FAILED or sample.repeats else submitted.statistics
+    rows = {name: statistics[name] for name in names if name in statistics}
+    scores = {name: submitted.scores.get(name) if name in rows else None for name in names}
+    update = {"statistics": {**sample.statistics, **rows}, "scores": {**sample.scores, **scores}}
+    return sample.model_copy(update=update)
+
+
+def responses_of(spec: TaskSpec, manifest: RunManifest) -> int:
+    """The number of responses to each question: the task's, unless the harness was run with ``--repeats``."""
+    option = changed_options(manifest.settings).get("repeats")
+    number = option if isinstance(option, int) else spec.resolved.get("repeats") or 1
+    return 1 if "layout" in manifest.model else int(number)
+
+
+def require_responses(place: str, samples: Sequence[Sample], number: int) -> None:
+    """Refuse samples with another number of responses, or whose lists beside the responses do not have their length.
+
+    Raises:
+        DataError: names the sample and the field.
+    """
+    for sample in samples:
+        for field in ("responses", "failed", "probabilities"):
+            found = len(getattr(sample, field))
+            if found != number and (found or field == "responses"):
+                raise DataError(
+                    f"{place}: sample {sample.sample_id}: field `{field}` has {found:,} entries, expected {number}, "
+                    "the number of responses to a question of the task; restore the file."
+                )
+
+
+def other_prompts(spec: TaskSpec, manifest: RunManifest, samples: Sequence[Sample]) -> Iterator[tuple[int, Sample]]:
+    """The samples, with line numbers, whose prompt is not what the task's template makes of their documents.
+
+    Empty if the run has another template than the one installed here, or harness options changed the prompts. Tasks
+    with two stages log the first prompt.
+    """
+    prompt_hash = manifest.tasks[spec.name].prompt_hash
+    if changed_options(manifest.settings) or prompt_hash != spec.prompt_hash or is_stripped(samples):
+        return
+    what = f"prompt of {spec.name} {prompt_hash}"
+    for line, sample in enumerate(samples, start=1):
+        if sample.status == FAILED and not sample.prompt:  # never asked: the run was not finished
+            continue
+        expected = once(what, document_of(sample), lambda one: _prompt(spec, one))
+        if _hash(sample.prompt) != expected:
+            yield line, sample
+
+
+def _prompt(spec: TaskSpec, document: Document) -> bytes:
+    """The hash of the prompt; empty if the document does not give one."""
+    try:
+        return _hash(asked_prompt(spec, document))
+    except (MedtasksError, KeyError):
+        return b""
+
+
+def _hash(text: str) -> bytes:
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()
+
+
+def _responses_hash(samples: Sequence[Sample]) -> str:
+    """A hash of all responses, to find copies; empty if there are too few different ones to tell chance from copies."""
+    found = {sample.sample_id: sample.responses for sample in samples}
+    if len(found) < 20 or len({*found.values()}) < 4:
+        return ""
+    return _hash(canonical_json(sorted(found.items()))).hex()[:16]
+
+
+def unverified_note(tasks: Sequence[str]) -> str:
+    """The note that the documents of these tasks were not verified."""
+    return (
+        f"Documents not verified: {', '.join(tasks)} (the data are not prepared where the board was built, so "
+        "questions and gold answers are taken as submitted)."
+    )
+
+
+def verification_notes(outcomes: Mapping[str, Verification]) -> Iterator[str]:
+    """The outcomes as notes on a run."""
+    for task, one in sorted(outcomes.items()):
+        if one.outcome == "refused":
+            yield f"{task}: {one.reason}"
+    if tasks := sorted(task for task, one in outcomes.items() if one.outcome == "unverifiable" and not one.claimed):
+        yield unverified_note(tasks)
+    if tasks := sorted(task for task, one in outcomes.items() if one.reason == STRIPPED):
+        yield f"stripped, so the responses cannot be scored again: {', '.join(tasks)}"

@@ -1,0 +1,236 @@
+"""The state that a proactive round reports: ``no_alert``, ``uncertain`` or ``alert: reason``.
+
+arXiv 2607.01751 (equation 5) allows these three replies. The rules, the same for every model:
+
+1. Thinking blocks and markup are removed, and a JSON object with a state becomes lines (``state: …``, ``reason: …``).
+   If nothing is left the status is ``empty``.
+2. A state *stands* if it begins a line, after bullets, brackets, a round number or a time, and is followed by the
+   line's end, by a sign (``: . , ; ! ( |`` or a dash) or by *because*, *since*, *due to*. Case, ``no alert``,
+   ``no-alert`` and ``NoAlert`` are alike. A few closing words may follow it: ``No alert needed at this time.``
+3. A state followed by other words is prose: ``uncertain whether to alert``, ``alert and awake``,
+   ``Alert is not needed``. So is one within a word (``alertness``), a question (``Alert?``) and one in the middle of
+   a sentence (``There is no alert needed``, ``not an alert``).
+4. A state after a label (``Response:``, ``State:``, ``Answer is``, alone on the line above) is *labelled*; one after a
+   label with *final* (or an answer tag or LaTeX box) is *final*. Labels may be within a line. Ranks: final, labelled,
+   at the start of a line.
+5. The last state decides alone if its rank is above that of every earlier different one; otherwise all of them
+   count. One line that offers two states (``no_alert | uncertain``, ``uncertain (alert)``) counts as both.
+6. If no line has a state, sentences are read as lines are: ``The view is clear. No alert.``
+7. Exactly one state is ``ok``. None, or several different ones, is ``invalid``: no partial credit, never positive.
+8. The text after ``alert`` up to the next state is the reason, on one line, without a leading ``Reason:``; if nothing
+   follows, it is an earlier alert's reason or a ``Reason:`` line above. It may be missing.
+9. Lines that repeat the instruction's format (``no_alert / alert: <reason> / uncertain``) are not read. A later state
+   replaces one that is taken back (``correction``, ``wait``).
+10. ``Alert: no_alert`` and ``Alert: uncertain`` use *alert* as a label; ``Alert: no`` (none, false) is ``no_alert``.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Literal, cast
+
+from medtasks.answers.base import ResponseFilter
+from medtasks.answers.cues import Cues, Rank
+from medtasks.answers.plain_text import bounded, labelled, plain_text, reply_text
+
+State = Literal["no_alert", "uncertain", "alert"]
+AlertStatus = Literal["ok", "invalid", "empty"]
+
+
+@dataclass(frozen=True)
+class AlertResponse:
+    """The state of a reply, None unless ``status`` is ``ok``; ``reason`` is an alert's, on one line, else empty."""
+
+    state: State | None
+    reason: str
+    status: AlertStatus
+
+    @property
+    def filtered(self) -> str:
+        """The filtered response in the harness's log: the state, ``alert: reason``, or the status in brackets."""
+        if self.state is None:
+            return f"[{self.status}]"
+        return f"{self.state}: {self.reason}" if self.reason else self.state
+
+
+_CUES = Cues("alerts")
+_EDGES = " \t\"'“”‘’`{}:;,=–—-|>→#!"
+_MARKUP = str.maketrans("", "", "<>|_#◁▷*`$\\~")
+
+
+@dataclass
+class _Statement:
+    """A line that states something, with the text behind it up to the next such line."""
+
+    states: frozenset[State]
+    rank: Rank
+    tail: list[str] = field(default_factory=list)
+    label: bool = False  # "Alert:" with nothing after it: a state on the next line replaces it
+
+
+def parse_alert(text: str) -> AlertResponse:
+    """The state that ``text`` reports, by the rules in this module's docstring.
+
+    Never raises; the result depends on the text alone, and a filtered response is read back as it is.
+
+    >>> parse_alert("**Alert** - active bleeding").filtered, parse_alert("The patient is alert.").filtered
+    ('alert: active bleeding', '[invalid]')
+    """
+    reply = _without_instruction(bounded(reply_text(text)))
+    if reply in ("[invalid]", "[empty]"):
+        return AlertResponse(None, "", cast("AlertStatus", reply[1:-1]))
+    if reply.startswith("alert: ") and _reason(reply[7:]) == reply[7:]:
+        return _settled(reply[7:])
+    plain = plain_text(_CUES["other_field"].sub("", _CUES["fence"].sub("", labelled(reply))))
+    if not plain:
+        return AlertResponse(None, "", "empty")
+    found = _statements(plain.split("\n")) or _statements(_CUES["sentence_ends"].split(plain))
+    states = _deciding(found)
+    if states != {"alert"}:
+        return _only(states)
+    stated = [_reason(line["reason"]) for line in _CUES["reason_line"].finditer(plain)]
+    tails = [_reason("\n".join(statement.tail)) for statement in found if statement.states == states]
+    reasons = [reason for reason in [*stated, *tails] if reason and not _CUES["only_yes"].fullmatch(reason)]
+    return _settled(reasons[-1] if reasons else "")
+
+
+def alert_status(filtered: str) -> AlertStatus:
+    """Status of a response, filtered or not: ``ok`` if it reports one of the three states."""
+    return parse_alert(filtered).status
+
+
+class AlertStateFilter(ResponseFilter):
+    """Raw responses become states or ``[status]`` markers."""
+
+    version = "5"
+    status = staticmethod(alert_status)
+    read = staticmethod(lambda text: parse_alert(text).filtered)
+
+
+def _without_instruction(reply: str) -> str:
+    """``reply`` without the lines that repeat the instruction's format; *[invalid]* if nothing else is left."""
+    for state in ("no_alert", "uncertain", "alert"):  # in Chinese
+        reply = _CUES[state].sub(state, reply)
+    if not _CUES["echo"].search(reply):
+        return reply
+    return "\n".join(line for line in reply.split("\n") if not _CUES["echo"].search(line)).strip() or "[invalid]"
+
+
+def _statements(lines: Sequence[str]) -> list[_Statement]:
+    """The statements of the lines, in order; a line without one belongs to the tail of the statement before it."""
+    found: list[_Statement] = []
+    above = Rank.LABEL
+    for line in lines:
+        statement = _in_line(line, above)
+        if statement is None:
+            if found:
+                found[-1].tail.append(line)
+        else:
+            if found and found[-1].label and not "".join(found[-1].tail).strip():
+                found.pop()
+            found.append(statement)
+        if line.strip():
+            label = _CUES["label_alone"].fullmatch(line)
+            above = _rank(label) if label else Rank.LABEL
+    return found
+
+
+def _in_line(line: str, above: Rank) -> _Statement | None:
+    """What a line states: at its start, below a label (of the rank ``above``), or after one within the line."""
+    bullet = _CUES["bullet"].match(line)
+    start = bullet.end() if bullet else 0
+    label = _CUES["label"].match(line, start)
+    first = _standing(line, label.end(), _rank(label)) if label else _standing(line, start, above)
+    within = _within(line)
+    return within if first is None or (within is not None and within.states != first.states) else first
+
+
+def _within(line: str) -> _Statement | None:
+    """The last state on the line after a label."""
+    last = None
+    for label in _CUES["label_within"].finditer(line):
+        last = _standing(line, label.end(), _rank(label)) or last
+    return last
+
+
+def _rank(label: re.Match[str]) -> Rank:
+    groups = label.groupdict()
+    return Rank.FINAL if groups["final"] or groups.get("finally") else Rank.ANSWER
+
+
+def _standing(line: str, start: int, rank: Rank) -> _Statement | None:
+    """The state that begins at ``start``, with a second one that follows it at once (a hedge)."""
+    match = _CUES["stands"].match(line, start)
+    if match is None:
+        return None
+    state, tail = _state_named(match["state"]), line[match.end() :]
+    is_label = state == "alert" and match["sign"] in (":", "=")  # rule 10
+    if is_label and _CUES["nothing"].match(tail.strip(_EDGES)):
+        return _Statement(frozenset(("no_alert",)), rank, [tail])
+    after = _CUES["stands"].match(tail, len(tail) - len(tail.lstrip(" \t\"'([|/:;,–—->")))
+    if after is None:
+        return _Statement(frozenset((state,)), rank, [tail], label=state == "alert" and ":" in match[0])
+    second = _state_named(after["state"])
+    return _Statement(frozenset((second,) if is_label else (state, second)), rank, [tail[after.end() :]])
+
+
+def _state_named(written: str) -> State:
+    lowered = written.casefold()
+    return "no_alert" if lowered.startswith("no") else "uncertain" if lowered == "uncertain" else "alert"
+
+
+def _deciding(found: Sequence[_Statement]) -> frozenset[State]:
+    """The states of the last statement, if earlier ones are taken back or of lower rank; else those of all."""
+    last = found[-1:]
+    outranked = all(one.rank < last[0].rank for one in found if one.states != last[0].states)
+    taken_back = any(_CUES["taken_back"].search("\n".join(one.tail)) for one in found[:-1])
+    return frozenset[State]().union(*(one.states for one in (last if outranked or taken_back else found)))
+
+
+def _settled(reason: str) -> AlertResponse:
+    """An alert with this tidied reason, unless the reason itself states another state (rules 4 and 10)."""
+    within = _within(reason)
+    if within is not None and within.states != {"alert"}:
+        return _only(within.states)
+    position = 0
+    while True:
+        stands = _CUES["stands"].match(reason, position)
+        if stands and _state_named(stands["state"]) != "alert":
+            return _only(frozenset((_state_named(stands["state"]),)))
+        skipped = (_CUES[name].match(reason, position) for name in ("reason", "label_within", "edges"))
+        step = stands or next(filter(None, skipped), None)
+        if step is None or step.end() == position:
+            break
+        position = step.end()
+    if _CUES["nothing"].match(reason, position):
+        return _only(frozenset(("no_alert",)))
+    again = _CUES["label_within"].search(reason, position) if within else None
+    reason = _reason(reason[position : again.start() if again else len(reason)])
+    return AlertResponse("alert", "" if _CUES["only_yes"].fullmatch(reason) else reason, "ok")
+
+
+def _only(states: frozenset[State]) -> AlertResponse:
+    if len(states) != 1:
+        return AlertResponse(None, "", "invalid")
+    (state,) = states
+    return AlertResponse(state, "", "ok")
+
+
+def _reason(tail: str) -> str:
+    """A reason on one line, without its label and markup; idempotent."""
+    reason = tail
+    for _ in range(3):
+        reason = _tidied(reason)
+    if _tidied(reason) != reason or reply_text(reason) != reason:  # markup that appeared only after removing markup
+        reason = _tidied(_tidied(reason.translate(_MARKUP)))
+    return reason
+
+
+def _tidied(text: str) -> str:
+    line = " ".join(unicodedata.normalize("NFKC", plain_text(text)).split()).strip(_EDGES)
+    label = _CUES["reason"].match(line)
+    line = (line[label.end() :] if label else line).strip(_EDGES)
+    return line[1:-1].strip(_EDGES) if line.startswith("(") and line.find(")") == len(line) - 1 else line

@@ -1,0 +1,105 @@
+"""Answers of a task that lets the model abstain with the word ``unanswerable``.
+
+Questions may end with "respond exactly: unanswerable" if the evidence is missing. A longer reply is
+still an abstention if that is its answer. The rules:
+
+1. Thinking blocks and leading ``Answer:`` labels are removed; what is left is the answer, or ``empty``.
+2. The deciding part is the text after the last label that begins a line (``Answer: …``, ``Final answer: …``,
+   ``{"answer": …``); without a label it is the whole answer. Markup does not count.
+3. The reply abstains if the deciding part begins with ``unanswerable`` (any case, an option's letter before it), and
+   ends there or continues with an explanation: after a sign, *because*, *at this time*, *from the frames*.
+4. It also abstains if one of its sentences calls the question, the answer or the response unanswerable, or concludes
+   with the word (``so the response is: unanswerable``, ``I would answer unanswerable``, ``Therefore, unanswerable.``),
+   or is that word alone.
+5. A short reply that says nothing but that the question cannot be answered abstains, too, in whatever words
+   (``cannot be answered from the clip``, ``There isn't enough visual information``; ``words/abstentions.yaml``).
+6. A reply that only mentions the word (``not unanswerable``, ``unanswerable | answer``, ``is it unanswerable?``, ``if …
+   unanswerable``), or continues with *but* or *or*, is an answer, and stays as it was written.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from medtasks.answers.answer_text import answer_text
+from medtasks.answers.base import ResponseFilter
+from medtasks.answers.cues import Cues
+from medtasks.answers.plain_text import bounded, plain_text, reply_text
+
+UNANSWERABLE = "unanswerable"
+"""How every abstention is written after filtering."""
+
+AnswerabilityStatus = Literal["ok", "unanswerable", "empty"]
+
+_EMPTY = "[empty]"
+_CUES = Cues("abstentions")
+
+
+def answer_or_unanswerable(text: str) -> str:
+    """The answer without thinking and leading labels, ``unanswerable`` where it abstains, or ``[empty]``.
+
+    >>> answer_or_unanswerable("Answer: Unanswerable - the view is dark"), answer_or_unanswerable("Answer: a polyp")
+    ('unanswerable', 'a polyp')
+    """
+    answer = _answer(text)
+    plain = plain_text(bounded(answer))
+    if answer == _EMPTY or not plain:
+        return _EMPTY
+    return UNANSWERABLE if _abstains(plain) else answer
+
+
+def answerability_status(filtered: str) -> AnswerabilityStatus:
+    """Status of a response, filtered or not."""
+    answer = answer_or_unanswerable(filtered)
+    if answer == _EMPTY:
+        return "empty"
+    return "unanswerable" if answer == UNANSWERABLE else "ok"
+
+
+class AnswerabilityFilter(ResponseFilter):
+    """Raw responses become answers, ``unanswerable`` or ``[empty]``."""
+
+    version = "6"
+    status = staticmethod(answerability_status)
+    read = staticmethod(answer_or_unanswerable)
+
+
+def _answer(text: str) -> str:
+    """``text`` without thinking and leading labels; removing a label may uncover either again."""
+    while True:
+        answer = answer_text(reply_text(text))
+        again = _CUES["labels_again"].match(answer)
+        answer = answer[again.end() :].strip() if again else answer
+        if answer == text:
+            return answer
+        text = answer
+
+
+def _abstains(plain: str) -> bool:
+    labels = [label.end() for label in _CUES["label"].finditer(plain)]
+    stated = [end for end in labels if any(map(str.isalnum, plain[end : end + 40]))]
+    start = stated[-1] if stated else 0
+    if _CUES["abstains"].match(plain, start):
+        return True
+    answer = plain[start:].strip()
+    return declines(answer) or any(map(_concludes, _CUES["sentence_ends"].split(answer)))
+
+
+def declines(reply: str) -> bool:
+    """Whether a short reply says only that the question cannot be answered."""
+    if len(reply) > 400 or "?" in reply or not _CUES["declines"].match(reply):
+        return False
+    return _CUES["answers"].search(_CUES["sorry"].sub("", reply)) is None
+
+
+def _concludes(sentence: str) -> bool:
+    """Whether the sentence calls the question or the answer unanswerable, neither asked nor doubted."""
+    if _CUES["abstains"].fullmatch(sentence.strip()):
+        return True
+    statement = _CUES["concludes"].search(sentence)
+    if statement is None or "?" in sentence[statement.end() :]:
+        return False
+    before = sentence[: statement.start("word")]
+    if _CUES["condition"].search(before, 0, statement.start()):
+        return False
+    return _CUES["doubts"].search(_CUES["clause_ends"].split(before)[-1]) is None

@@ -1,0 +1,54 @@
+"""Base class of filters: each response is filtered on its own, by a function from text to text."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from functools import cache
+from typing import Any, ClassVar, NamedTuple
+
+
+class Reading(NamedTuple):
+    """A filtered response, and how it was read if there are several ways (`medtasks.answers.option_letter`)."""
+
+    filtered: str
+    how: str = ""
+
+
+class ResponseFilter:
+    """A step for the harness's ``filter_list``; ``read`` filters one raw response.
+
+    ``version`` changes whenever a rule does and is part of every protocol hash. ``status`` is the extraction status of
+    a filtered response: ``ok``, or why there is no answer to score.
+    """
+
+    version: ClassVar[str]
+    read: Callable[[str], str]
+
+    @staticmethod
+    def status(filtered: str) -> str:
+        """``empty``, or ``ok`` for any other text."""
+        return "ok" if filtered.strip() else "empty"
+
+    def context(self, document: Mapping[str, Any]) -> Hashable:  # noqa: ARG002
+        """What of a document the reading depends on: nothing, unless a filter says otherwise."""
+        return None
+
+    def reader(self, context: Any) -> Callable[[str], Reading]:  # noqa: ARG002
+        """The function that reads responses to documents with this context."""
+        return lambda text: Reading(self.read(text))
+
+    def readings(self, resps: Sequence[Sequence[str]], docs: Any) -> list[list[Reading]]:
+        """The reading of every response to every document."""
+        readers: dict[Hashable, Callable[[str], Reading]] = {}
+        found = []
+        for texts, document in zip(resps, docs or [{}] * len(resps), strict=True):
+            context = self.context(document)
+            if context not in readers:
+                readers[context] = cache(self.reader(context))  # many responses are one letter
+            found.append([readers[context](text) for text in texts])
+        return found
+
+    def apply(self, resps: list[list[str]], docs: Any) -> list[str | list[str]]:
+        """One filtered string per document; a list of them if a document was answered several times."""
+        filtered = [[reading.filtered for reading in several] for several in self.readings(resps, docs)]
+        return [answers[0] if len(answers) == 1 else answers for answers in filtered]

@@ -1,0 +1,156 @@
+"""What a free answer says about a finding: that it is there, that it is not, how many there are, or nothing clear.
+
+Negation has a scope, as in NegEx (Chapman et al. 2001, J Biomed Inform 34:301-310): a trigger before a mention (``no``,
+``without``) or behind it (``is not seen``) denies it, up to a word or a comma that begins a new statement. The rules:
+
+1. Thinking blocks, markup and questions are removed. Statements end with sentences, at *but* and the like, and at a
+   comma, *and* or *with* before an article, a number or *there*; lists (``no text, boxes or tools``) go on.
+2. A statement that hedges (``may``, ``cannot be excluded``) makes its mentions unclear; *probably* is no hedge.
+3. Mentions that are asserted and denied make the finding unclear, unless *but*, *except* or the like comes between.
+   Beside an assertion, ``no other polyps`` says nothing new; ``non-polypoid`` and ``polyp-like`` are no mentions.
+4. A count is the number before the noun (``two sessile polyps``) or behind it (``polyps: 2``); *a* and *single* are 1,
+   a denied mention is 0. Vague numbers (``several``, ``two to three``), numbers that differ or are joined (``a flat and
+   a sessile polyp``: one polyp and one polyp) give none, as do those of a type or grade (``type 1 polyp``).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import lru_cache
+from itertools import pairwise
+from typing import Literal
+
+from medtasks.answers.cues import MARK, Cues
+from medtasks.answers.plain_text import bounded, plain_text, reply_text
+
+VERSION = "3"
+"""Changes whenever a rule does; part of the signature of every score that reads answers this way."""
+
+Said = Literal["present", "absent", "unclear", "silent"]
+
+_CUES = Cues("findings")
+_WORDS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
+_NUMBERS = {**{word: number for number, word in enumerate(_WORDS)}, "a": 1, "an": 1, "single": 1, "solitary": 1}
+_REACH = 200
+"""How many characters before a mention may deny it."""
+
+
+def said_of(text: str, terms: str) -> Said:
+    """What ``text`` says about a finding; ``terms`` is a regular expression of its names.
+
+    >>> said_of("No polyps are seen, but a metal clip is visible.", "polyps?")
+    'absent'
+    >>> said_of("A polyp cannot be excluded.", "polyps?"), said_of("The view is dark.", "polyps?")
+    ('unclear', 'silent')
+    """
+    states: list[Said] = []
+    contrasted = no_other = False
+    for statement in _statements(text, terms):
+        for state in _mentions(statement):
+            if state == "no other":
+                no_other = True
+                continue
+            contrasted = contrasted and state == "present" and "absent" in states
+            if contrasted:
+                states.clear()
+            states.append(state)
+        contrasted = bool(states) and _CUES["contrasts"].search(statement) is not None
+    if not states:
+        return "absent" if no_other else "silent"
+    return states[0] if len(set(states)) == 1 else "unclear"
+
+
+def bare_answer(text: str) -> Said:
+    """``present`` or ``absent`` for an answer that begins with yes or no, as to one question about presence."""
+    answer = _CUES["bare"].match(_plain(text))
+    if answer is None:
+        return "silent"
+    return "present" if answer["yes"] else "absent"
+
+
+def count_of(text: str, terms: str, *, only: bool = False) -> int | None:
+    """How many of a finding ``text`` counts; None if it gives no one number.
+
+    Args:
+        text: the answer.
+        terms: a regular expression of the finding's names, in singular and plural.
+        only: whether nothing else was asked, so that a number alone is the count.
+
+    >>> count_of("Two sessile polyps and one clip.", "polyps?"), count_of("Several polyps.", "polyps?")
+    (2, None)
+    """
+    found: set[int | None] = set()
+    joined = False
+    statements = _statements(text, terms)
+    for statement in statements:
+        counts = set(_counts(statement))
+        some = any(counts)  # not "no findings and no abnormalities"
+        found |= counts | ({None} if joined and some else set())
+        joined = _CUES["joins" if some else "between"].search(statement) is not None
+    if not found and any("no other" in _mentions(statement) for statement in statements):
+        return 0
+    if not found and only:
+        alone = _CUES["number_alone"].fullmatch(_plain(text))
+        if alone is not None:
+            return _number(alone["number"])
+        return 0 if _CUES["none_alone"].fullmatch(_plain(text)) else None
+    return found.pop() if len(found) == 1 else None
+
+
+@lru_cache(maxsize=64)  # an answer is read for one class after the other
+def _plain(text: str) -> str:
+    return plain_text(bounded(reply_text(text)))
+
+
+@lru_cache(maxsize=64)
+def _statements(text: str, terms: str) -> tuple[str, ...]:
+    """The statements of a text, without its questions; ``MARK`` replaces each mention of the finding."""
+    statements: list[str] = []
+    for sentence in _CUES["sentence_ends"].split(_plain(text).replace(MARK, "")):
+        if sentence.rstrip().endswith("?"):
+            continue
+        ends = [0, *(end.end() for end in _CUES["statement_ends"].finditer(sentence)), len(sentence)]
+        statements.extend(sentence[start:end].strip() for start, end in pairwise(ends))
+    names = re.compile(rf"\b(?<!non-)(?:{terms})\b(?!-like)", re.IGNORECASE)
+    return tuple(names.sub(MARK, statement) for statement in statements)
+
+
+def _mentions(statement: str) -> Iterator[Said | Literal["no other"]]:
+    """What a statement says in each place that mentions the finding."""
+    mentions = list(re.finditer(MARK, statement))
+    hedged = bool(mentions) and _CUES["hedges"].search(statement) is not None
+    for mention in mentions:
+        before = statement[max(0, mention.start() - _REACH) : mention.start()]
+        if hedged:
+            yield "unclear"
+        elif _CUES["no_other"].search(before):
+            yield "no other"
+        elif _CUES["denies_before"].search(before) or _CUES["denies_behind"].match(statement, mention.end()):
+            yield "absent"
+        else:
+            yield "present"
+
+
+def _counts(statement: str) -> Iterator[int | None]:
+    """The counts in a statement, None for a vague one; a mention without a number gives none."""
+    states = [state for state in _mentions(statement) if state != "no other"]
+    behind = _CUES["count_behind"].search(statement)
+    numbers = list(_CUES["count_before"].finditer(statement))
+    if "unclear" in states:
+        yield None
+    elif states and behind is not None and not numbers:
+        yield _number(behind["number"])
+    elif "absent" in states:
+        yield 0
+    elif states:
+        if _CUES["many"].search(statement):
+            yield None
+        for match in numbers:
+            before = statement[max(0, match.start() - _REACH) : match.start()]
+            unclear = _CUES["vague"].search(before) or _CUES["type"].search(before)
+            yield None if unclear else _number(match["number"])
+
+
+def _number(word: str) -> int:
+    return int(word) if word.isdecimal() else _NUMBERS[word.casefold()]

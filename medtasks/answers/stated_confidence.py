@@ -1,0 +1,106 @@
+r"""The confidence that a response states in words, as a share from 0 to 1.
+
+1. Thinking is removed, and full-width signs become plain ones. A number counts after the word *confidence*,
+   *confident*, *certainty* or *certain*, with at most a few words or signs between (``Confidence: 85 %``, ``my
+   confidence is 0.85``), or right before it (``85 % sure``).
+2. ``85 %``, ``85 percent`` and ``85/100`` are percentages, ``n/m`` a share of m. A bare number up to 1 with a decimal
+   point is a share (``0.85``, ``1.0``), any other is a percentage (``1`` is 1 %).
+3. One value, however often repeated, is ``ok``. Several different ones, or a range, are ``several``, none is
+   ``missing``; a value below 0 or above 100 % is ``out_of_range``. No value is ever assumed.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from typing import Final
+
+from medtasks.answers.base import ResponseFilter
+from medtasks.answers.thinking import strip_thinking
+
+STATUSES: Final = ("missing", "several", "out_of_range")
+_NUMBER = r"(?P<sign>[-−–]?)(?P<number>\d+(?:[.,]\d+)?|\.\d+)(?:\s*(?P<unit>%|percent\b|per\s?cent\b|/\s*(?P<of>\d+)))?"
+_RANGE = r"(?P<range>\s*\(?(?:[-–]|to\b|or\b)\s*\d)?"
+_AFTER = re.compile(
+    r"\b(?:confidence|certainty|confident|certain)\b(?:\W*\b(?:level|score|rating|is|of|in|my|this|the|answer|about|at|"
+    rf"approximately|around|roughly|percentage)\b)*(?:\s*\([01]\s*(?:[-–]|to)\s*10{{0,2}}\s*%?\))?[\s:=*_~≈\"'(\[$-]*?"
+    rf"(?:\\boxed\{{)?{_NUMBER}(?![\w%]|[.,]\d){_RANGE}",
+    re.IGNORECASE,
+)
+_BEFORE = re.compile(
+    rf"(?<![\w.,/–-]){_NUMBER}\s+(?:confident|confidence|certain|certainty|sure)\b(?!\s+(?:interval|limit|bound))",
+    re.IGNORECASE,
+)
+_REST = re.compile(r"[\d\s%)\].!}*$]*")
+_BETWEEN = " \t,;.|([–—-"
+_SPOKEN = re.compile(r"(?:^|\s)(?:I\s{1,3}am|I['’]m|with|my|and)\Z", re.IGNORECASE)
+"""What may stand after a confidence at the end of a line, and between it and the answer."""
+
+
+def stated_confidence(text: str) -> str:
+    """The confidence in ``text``, with two to four decimals, or ``[status]``. Never raises.
+
+    >>> stated_confidence("B\\nConfidence: 85%"), stated_confidence("B"), stated_confidence("Confidence: 120 %")
+    ('0.85', '[missing]', '[out_of_range]')
+    """
+    plain = unicodedata.normalize("NFKC", strip_thinking(text))
+    matches = [match for pattern in (_AFTER, _BEFORE) for match in pattern.finditer(plain)]
+    found = {_share(match) for match in matches}
+    if len(found) != 1 or any(match.groupdict().get("range") for match in matches):
+        return "[several]" if found else "[missing]"
+    (value,) = found
+    return f"{round(value, 4):.4g}" if value is not None and 0 <= value <= 1 else "[out_of_range]"
+
+
+def without_confidence(text: str) -> str:
+    """``text`` without the confidence that ends a line; several different ones rate the options, and stay.
+
+    >>> without_confidence("polyp, Confidence: 90%"), without_confidence("polyp. I am 90% confident.")
+    ('polyp', 'polyp')
+    """
+    if stated_confidence(text).startswith("["):
+        return text
+    return "\n".join(_without_confidence(line) for line in text.split("\n"))
+
+
+def _without_confidence(line: str) -> str:
+    for pattern in (_AFTER, _BEFORE):
+        stated = next(pattern.finditer(line), None)
+        if stated is not None and _REST.fullmatch(line, stated.end()):
+            answer = line[: stated.start()].rstrip(_BETWEEN)
+            spoken = _SPOKEN.search(answer, max(0, len(answer) - 20))
+            return answer[: spoken.start()].rstrip(_BETWEEN) if spoken else answer
+    return line
+
+
+def parse_confidence(filtered: str) -> float | str:
+    """The share, or the status, in a result of :func:`stated_confidence`.
+
+    >>> parse_confidence("0.85"), parse_confidence("[several]")
+    (0.85, 'several')
+    """
+    text = filtered.strip()
+    return float(text) if text and not text.startswith("[") else text.strip("[]") or "empty"
+
+
+class StatedConfidenceFilter(ResponseFilter):
+    """Raw responses become stated confidences, or ``[status]``."""
+
+    version = "2"
+    read = staticmethod(stated_confidence)
+
+    @staticmethod
+    def status(filtered: str) -> str:
+        """``ok``, ``missing``, ``several`` or ``out_of_range``; ``empty`` for a blank text."""
+        found = parse_confidence(filtered)
+        return found if isinstance(found, str) else "ok"
+
+
+def _share(match: re.Match[str]) -> float | None:
+    """The stated share; None for a share of nothing."""
+    number = float(match["number"].replace(",", "."))
+    value = -number if match["sign"] else number
+    if match["of"]:
+        return value / float(match["of"]) if float(match["of"]) else None
+    is_share = match["unit"] is None and value <= 1 and not match["number"].isdecimal()
+    return value if is_share else value / 100

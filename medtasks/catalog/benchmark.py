@@ -1,0 +1,270 @@
+"""The description of one benchmark, and the items that its samples form."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from medtasks.catalog.records import Record
+from medtasks.core.errors import MedtasksError
+
+if TYPE_CHECKING:
+    from medtasks.benchmarks.errors import Errors
+    from medtasks.benchmarks.streams import Turn
+
+FAILED = "failed"
+"""Status of a sample to which the back-end gave no response."""
+ANSWERED = ("ok", "unanswerable", "no_final_answer")
+"""Statuses of responses with an answer."""
+
+Document = dict[str, Any]
+"""A record as the harness sees it; docs/architecture.md lists the keys that all benchmarks share."""
+
+
+class Value(NamedTuple):
+    """One metric of one item: its sufficient statistics or, until there is a verdict, their lowest and highest values.
+
+    All three are None if the metric could not be computed here. An item to which a metric does not apply has statistics
+    of zeros. ``judge`` is the hash of the judge that was asked, None if none was. ``failed`` marks an item without a
+    (full) response: it has no statistics, and limits only if the metric is bounded.
+    """
+
+    statistics: tuple[float, ...] | None = None
+    low: tuple[float, ...] | None = None
+    high: tuple[float, ...] | None = None
+    repeats: tuple[tuple[float, ...], ...] = ()
+    """The statistics of each repeat of the question; they sum to ``statistics``."""
+    judge: str | None = None
+    parts: Mapping[str, Value] = MappingProxyType({})
+    """The item's value in each group of the breakdown ``Benchmark.parts``, if it is judged by parts."""
+    failed: bool = False
+
+    @property
+    def pending(self) -> bool:
+        """Whether there is no verdict yet: no judge was asked, or none could decide."""
+        return self.statistics is None and self.low is not None and not self.failed
+
+    @property
+    def awaiting(self) -> bool:
+        """Whether no judge has been asked."""
+        return self.pending and self.judge is None
+
+    def mapped(self, change: Callable[[tuple[float, ...]], tuple[float, ...]]) -> Value:
+        """The value of a derived metric: ``change`` of the statistics, or of the limits."""
+        ends = (None if row is None else change(row) for row in (self.statistics, self.low, self.high))
+        statistics, low, high = ends
+        return Value(statistics=statistics, low=low, high=high, judge=self.judge, failed=self.failed)
+
+
+@dataclass(frozen=True, slots=True)
+class SampleView:
+    """One answered document, as scoring and breakdowns see it."""
+
+    sample_id: str
+    cluster: str
+    document: Mapping[str, Any]
+    filtered: str
+    status: str
+    values: Mapping[str, Value] = field(default_factory=dict)
+    further: tuple[str, ...] = ()
+    """Extraction statuses of the second and later repeats."""
+    task: str = ""
+
+
+def by_field(name: str) -> Callable[[SampleView], tuple[str, ...]]:
+    """A breakdown by a document's field; empty values are one group, ``(not stated)``."""
+
+    def groups(view: SampleView) -> tuple[str, ...]:
+        return (view.document[name] or "(not stated)",)
+
+    return groups
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """The unit of a score: a sample, or all rounds of a streaming item."""
+
+    item_id: str
+    cluster: str
+    samples: tuple[SampleView, ...]
+    values: Mapping[str, Value]
+
+    @property
+    def view(self) -> SampleView:
+        """The (first) sample."""
+        return self.samples[0]
+
+
+@dataclass(frozen=True)
+class Joined:
+    """Items, and the samples of incomplete ones: a run with a limit may end within a streaming item.
+
+    ``metrics`` are those that only whole items have, in display order.
+    """
+
+    items: tuple[Item, ...]
+    incomplete: Mapping[str, tuple[SampleView, ...]] = field(default_factory=dict)
+    metrics: tuple[str, ...] = ()
+
+
+class Derived(NamedTuple):
+    """Metrics of whole items that are computed from their documents, responses and other values: their names, and a
+    function that returns an item's values of them, without those that it has no value of."""
+
+    metrics: tuple[str, ...]
+    values: Callable[[Item], Mapping[str, Value]]
+
+
+def with_derived(joined: Joined, derived: Iterable[Derived]) -> Joined:
+    """The items with the values of ``derived`` metrics, each of which sees those before it."""
+    items, metrics = joined.items, joined.metrics
+    for one in derived:
+        items = tuple(replace(item, values={**item.values, **one.values(item)}) for item in items)
+        metrics = tuple(dict.fromkeys((*metrics, *one.metrics)))
+    return Joined(items, joined.incomplete, metrics)
+
+
+def sample_items(samples: Sequence[SampleView]) -> Joined:
+    """Each sample is an item."""
+    return Joined(tuple(Item(one.sample_id, one.cluster, (one,), one.values) for one in samples))
+
+
+def round_items(samples: Sequence[SampleView], values: Callable[[Sequence[SampleView]], Mapping[str, Value]]) -> Joined:
+    """Rounds joined into items by the documents' ``item_id``, ``round`` and ``rounds``.
+
+    ``values`` computes an item's values from its rounds, in order. An item with a missing round is incomplete.
+    """
+    items: dict[str, list[SampleView]] = {}
+    for sample in samples:
+        items.setdefault(sample.document["item_id"], []).append(sample)
+    whole: list[Item] = []
+    incomplete: dict[str, tuple[SampleView, ...]] = {}
+    for name, rounds in sorted(items.items()):
+        rounds.sort(key=lambda sample: int(sample.document["round"]))
+        if len(rounds) < rounds[0].document["rounds"]:
+            incomplete[name] = tuple(rounds)
+        else:
+            whole.append(Item(name, rounds[0].cluster, tuple(rounds), values(rounds)))
+    return Joined(tuple(whole), incomplete)
+
+
+@dataclass(frozen=True)
+class PrepareCommand:
+    """``medtasks prepare <benchmark>``, for a benchmark whose preparation needs more than ``Benchmark.read``.
+
+    Args:
+        run: a generator that prepares data and yields each prepared dataset. Its first parameter opens a progress bar
+            (`medtasks.data.prepare.options.Bars`); the others, annotated for typer, are the command's options.
+        examples: lines for ``--help``.
+    """
+
+    run: Callable[..., Iterable[Any]]
+    examples: tuple[str, ...] = ()
+
+
+def _no_documents(record: Any) -> list[Document]:
+    raise MedtasksError(
+        f"the benchmark does not define how a {type(record).__name__} becomes documents; set `documents`."
+    )
+
+
+def shipped(module: str) -> Callable[[Path], None]:
+    """A `Benchmark.mini` that copies the directory ``mini``, which lies beside the code in the file ``module``."""
+
+    def mini(source: Path) -> None:
+        shutil.copytree(Path(module).with_name("mini"), source, copy_function=shutil.copyfile, dirs_exist_ok=True)
+
+    return mini
+
+
+@dataclass(frozen=True)
+class Benchmark:
+    """One benchmark.
+
+    Prompts and scores: ``visible_fields`` are the only document fields that a prompt template can see, so that no
+    template leaks the gold answer. ``breakdowns`` maps a breakdown's name to the group keys of an item's first sample
+    (an item may be in several groups, or in none). ``join`` joins samples into items; ``pooled`` are metrics over
+    several tasks, computed from an item's other values; ``errors`` are rates of kinds of error, used in the same
+    way. ``to_judge`` decides per rubric whether its judge is asked
+    about a (document, filtered response); without an entry it always is. ``parts`` names the breakdown whose groups
+    count only their own part of an item. ``doubt`` returns why a document's gold answer is doubtful (None if it is
+    not), for `medtasks validate`.
+
+    Data: ``documents`` turns a record, of type ``record``, into the harness's documents. ``read`` yields the records of
+    a source directory; ``mini`` writes a source directory of miniature data, which ``prepare_mini`` prepares into a
+    second directory (by default through ``read``). ``command`` replaces the generic ``medtasks prepare`` command.
+    ``language`` is that of questions and answers, ``intended_use`` what scores may be used for.
+
+    Counts: ``kinds`` names the counts of the data manifest that a record belongs to, ``published`` the expected counts
+    (``rows`` excludes kinds that start with ``apart``, which share one count of that name). ``figures`` is a YAML file
+    of published scores (`leaderboard.board.reference`). ``coverage`` gives the source and the task under which a
+    record is counted as prepared or not; None if it is not counted.
+
+    Streams: ``timeline`` gives a sample's contribution to its item, for the leaderboard's timelines; with
+    ``sampled_frames`` documents show at most ``MEDTASKS_MAX_FRAMES`` frames of their windows, which makes the variable
+    part of the protocol. A benchmark with its own ``join`` does not support repeats.
+    ``levels`` are tasks of increasing difficulty; the gaps between adjacent levels are reported.
+    """
+
+    name: str
+    title: str
+    paper: str
+    source: str
+    licence: str
+    prepare: str
+    cluster: str
+    visible_fields: frozenset[str]
+    breakdowns: Mapping[str, Callable[[SampleView], tuple[str, ...]]]
+    options: tuple[str, ...] = ()
+    null_option: str | None = None
+    join: Callable[[Sequence[SampleView]], Joined] = sample_items
+    pooled: Mapping[str, Callable[[Item], Value | None]] = field(default_factory=dict)
+    errors: Errors | None = None
+    documents: Callable[[Any], list[Document]] = _no_documents
+    record: type[Record] = Record
+    read: Callable[[Path], Iterable[Record]] | None = None
+    mini: Callable[[Path], None] | None = None
+    prepare_mini: Callable[[Path, Path], object] | None = None
+    command: PrepareCommand | None = None
+    version: str = "1"
+    language: str = "en"
+    intended_use: str = "research"
+    to_judge: Mapping[str, Callable[[Mapping[str, Any], str], bool]] = field(default_factory=dict)
+    parts: str | None = None
+    doubt: Callable[[Mapping[str, Any]], str | None] | None = None
+    kinds: Callable[[Any], Iterable[str]] | None = None
+    published: Mapping[str, int] = field(default_factory=dict)
+    apart: str | None = None
+    figures: Path | None = None
+    coverage: Callable[[Any], tuple[str, str] | None] | None = None
+    timeline: Callable[[SampleView], Turn] | None = None
+    sampled_frames: bool = False
+    levels: tuple[str, ...] = ()
+
+    def option_count(self, document: Mapping[str, Any]) -> int:
+        """How many options a guess at the document has: its own, else the benchmark's; 0 for an open answer, or if
+        several options may be selected."""
+        if document.get("multi_select"):
+            return 0
+        own = document.get("choices") or document.get("options") or self.options
+        return sum(text is not None for text in own.values()) if isinstance(own, Mapping) else len(own)
+
+    def published_items(self, name: str) -> int | None:
+        """The published count for a task or group that is named after the benchmark and one of its kinds; None for
+        others. The benchmark's own name has the count of ``rows``.
+        """
+        kind = name.removeprefix(self.name)
+        return self.published.get(kind.removeprefix("_") or "rows")
+
+    def is_apart(self, task: str) -> bool:
+        """Whether the task's rows are of kinds that start with ``apart``, which ``rows`` does not count."""
+        return self.apart is not None and self.apart in task
+
+    @property
+    def repeatable(self) -> bool:
+        """Whether a question may be asked several times (``repeats``)."""
+        return self.join is sample_items

@@ -1,0 +1,145 @@
+"""The catalog: all task packages and what was read from them, each part once per process.
+
+A function decorated with :func:`once` computes its value once for the current catalog. Such functions return
+benchmarks, filters and metrics (``registry``), templates (``prompts``), rubrics (``rubric``) and tasks (``spec``).
+:func:`fresh` replaces the catalog, and with it everything that was read.
+"""
+
+from __future__ import annotations
+
+import functools
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Literal, ParamSpec, TypeVar, cast
+
+import medtasks
+from medtasks.catalog.packages import LeftOut, TaskPackage, find_packages
+from medtasks.core.errors import GuestCodeError, first_line
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+class Catalog:
+    """The packages in use and the parts that are left out.
+
+    ``packages`` are ours, then every usable installed one in the order of installation. One sentence on standard error
+    gives the reason for each that is not used.
+    """
+
+    def __init__(self, packages: tuple[TaskPackage, ...] | None = None) -> None:
+        found, self.left_out = find_packages() if packages is None else (packages, ())
+        self.packages = found
+        self.values: dict[tuple[Any, ...], Any] = {}
+        for part in self.left_out:
+            part.warn()
+
+
+_CURRENT: list[Catalog] = []  # not a ContextVar: the harness's threads have no context
+
+
+def current() -> Catalog:
+    """The catalog of this process, made on first use."""
+    if not _CURRENT:
+        _CURRENT.append(Catalog())
+    return _CURRENT[-1]
+
+
+@contextmanager
+def fresh(packages: tuple[TaskPackage, ...] | None = None) -> Iterator[Catalog]:
+    """Use a new catalog in the block, of the given ``packages`` or of those installed by now."""
+    made = Catalog(packages)
+    before = list(_CURRENT)
+    _CURRENT[:] = [made]
+    try:
+        yield made
+    finally:
+        _CURRENT[:] = before
+
+
+def once(function: Callable[P, R]) -> Callable[P, R]:
+    """Compute ``function`` once per catalog for the same arguments, which must be hashable; errors are not kept."""
+
+    @functools.wraps(function)
+    def wrapper(*args: P.args, **kwargs: P.kwargs) -> R:
+        values, key = current().values, (function, args, *kwargs.items())
+        if key not in values:
+            values.setdefault(key, function(*args, **kwargs))
+        return cast(R, values[key])
+
+    return wrapper
+
+
+def task_packages() -> tuple[TaskPackage, ...]:
+    """The packages of the current catalog."""
+    return current().packages
+
+
+def files_left_out() -> tuple[LeftOut, ...]:
+    """Packages and files of packages that are not used, as far as that is known without importing code."""
+    return current().left_out
+
+
+def task_directory() -> Path:
+    """The directory of our task files, which ``medtasks path`` prints for ``--include_path``."""
+    return Path(medtasks.__path__[0]) / "benchmarks"
+
+
+@once
+def task_files() -> tuple[tuple[str, Literal["task", "group"], Path], ...]:
+    """Name, kind and file of every task and group, ours and other packages', by name.
+
+    A file's stem is its task's name, groups are in ``groups/``, and shared parts start with an underscore, so that the
+    harness can list tasks without parsing any YAML (target S6).
+    """
+    paths = [path for package in task_packages() for path in package.task_files()]
+    return tuple(sorted((path.stem, "group" if path.parent.name == "groups" else "task", path) for path in paths))
+
+
+@once
+def _files_by_name() -> dict[str, Path]:
+    return {name: path for name, _, path in task_files()}
+
+
+def task_path(name: str) -> Path | None:
+    """The file of the task or group ``name``; None if there is none."""
+    return _files_by_name().get(name)
+
+
+@once
+def owner_of(path: Path) -> TaskPackage:
+    """The package that the task file ``path`` belongs to; ours by default."""
+    return next((package for package in task_packages() if path.is_relative_to(package.tasks)), task_packages()[0])
+
+
+def resolve(name: str) -> Any:
+    """The object that the dotted ``name`` of a task file refers to; raises `LookupError` with the reason."""
+    module, _, attribute = name.rpartition(".")
+    try:
+        return getattr(import_module(module), attribute)
+    except (Exception, SystemExit) as error:  # another package's code may do anything when it is imported
+        reason = " ".join(first_line(error).split())[:300]
+        raise LookupError(reason.rstrip(".")) from error
+
+
+def raised_at(error: BaseException) -> tuple[str, int] | None:
+    """File and line of the last frame of ``error`` in another package's code; None if there is none."""
+    if isinstance(error, GuestCodeError) and error.place[0]:
+        return error.place[0], error.place[1] or 1
+    if isinstance(error, SyntaxError) and error.filename:
+        return error.filename, error.lineno or 1
+    folders = [package.tasks.parent for package in task_packages() if not package.ours]
+    for frame in reversed(traceback.extract_tb(error.__traceback__)):
+        if any(Path(frame.filename).is_relative_to(folder) for folder in folders):
+            return frame.filename, frame.lineno or 1
+    return None
+
+
+def raised_in(error: BaseException) -> str:
+    """Where ``error`` was raised, in parentheses: :func:`raised_at`, or else the last frame."""
+    frames = traceback.extract_tb(error.__traceback__)[-1:]
+    place = raised_at(error) or next(((frame.filename, frame.lineno) for frame in frames), None)
+    return f"({place[0]}, line {place[1]})" if place else "(place unknown)"

@@ -1,0 +1,271 @@
+"""Task packages: medtasks itself, and installed packages with an entry point.
+
+A package registers an entry point in the group ``medtasks.tasks`` and keeps its files in directories next to the
+module that it names: ``tasks/<benchmark>/*.yaml`` (and ``groups/``), ``templates/<module>/``,
+``rubrics/<module>_*.yaml``. Packages are listed from these directories without importing any code, so that start-up
+stays fast; their code is described in :mod:`medtasks.catalog.registry`.
+
+Task names share one namespace, the harness's: if two packages have a task of the same name, the package installed later
+is left out. All other names start with the package's module, so that packages cannot collide.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
+from dataclasses import dataclass
+from importlib import import_module
+from importlib.machinery import ModuleSpec, PathFinder
+from importlib.metadata import Distribution, EntryPoint, distributions, entry_points
+from importlib.util import find_spec
+from pathlib import Path
+
+import medtasks.templates
+from medtasks.core.errors import first_line
+from medtasks.core.text import one_line
+
+GROUP = "medtasks.tasks"
+"""The entry-point group."""
+
+OURS = "medtasks"
+
+SHARED = ("medtasks.answers", "medtasks.metrics.registry")
+"""The modules of the filters and metrics that benchmarks share."""
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """A package, or one ``part`` of it, that is not used; ``why`` is a sentence with the fix.
+
+    ``file`` and ``line`` give the place, if known.
+    """
+
+    owner: str
+    part: str
+    why: str
+    file: str = ""
+    line: int | None = None
+
+    def __str__(self) -> str:
+        place = f" ({self.place})" if self.file and self.file not in self.why else ""
+        what = f"{self.part} of {self.owner}" if self.part else self.owner
+        return f"{what} is left out: {self.why}{place}"
+
+    @property
+    def place(self) -> str:
+        """File and line, if known."""
+        return f"{self.file}{f', line {self.line}' if self.line else ''}"
+
+    def warn(self) -> None:
+        """Print it to standard error."""
+        warn(str(self))
+
+
+_QUIET: ContextVar[bool] = ContextVar("quiet", default=False)
+
+
+@contextmanager
+def without_warnings() -> Iterator[None]:
+    """Suppress warnings in the block, for commands that report what is left out themselves."""
+    token = _QUIET.set(True)
+    try:
+        yield
+    finally:
+        _QUIET.reset(token)
+
+
+def warn(text: str) -> None:
+    """Print a warning about an unused package or part to standard error."""
+    if not _QUIET.get():
+        print(f"medtasks: {one_line(text)}", file=sys.stderr, flush=True)
+
+
+@dataclass(frozen=True)
+class TaskPackage:
+    """An installed distribution with tasks; ``module`` is the one that its entry point names."""
+
+    distribution: str
+    version: str
+    module: str
+    tasks: Path
+    templates: Path
+    rubrics: Path
+
+    def __hash__(self) -> int:
+        return hash((self.distribution, self.version, self.module))  # part of cache keys; paths are slow to hash
+
+    @property
+    def owner(self) -> str:
+        """Distribution and version, for tables and messages."""
+        return f"{self.distribution} {self.version}"
+
+    @property
+    def ours(self) -> bool:
+        """Whether it is part of medtasks."""
+        return self.distribution == OURS
+
+    @property
+    def prefix(self) -> str:
+        """Prefix of the names of its metrics, rubrics and template directories; empty for ours."""
+        return "" if self.ours else self.module.replace(".", "_")
+
+    def owns(self, name: str) -> bool:
+        """Whether the package may use ``name`` for a metric, a rubric or a rubric's score.
+
+        >>> package = TaskPackage("acme-bench", "1.0", "acme_bench", Path(), Path(), Path())
+        >>> package.owns("acme_bench_recall"), package.owns("recall")
+        (True, False)
+        """
+        return not self.prefix or name.startswith(f"{self.prefix}_")
+
+    def task_files(self) -> Iterator[Path]:
+        """Its task and group files, sorted by path."""
+        yield from sorted([*self.tasks.glob("*/[!_]*.yaml"), *self.tasks.glob("*/groups/*.yaml")])
+
+    def rubric_files(self) -> Iterator[Path]:
+        """Its rubric files, sorted by name."""
+        yield from (path for path in sorted(self.rubrics.glob("*.yaml")) if self.owns(path.stem))
+
+    @property
+    def template_folder(self) -> Path:
+        """The directory of its templates, whose names start with that of the directory."""
+        return self.templates / self.prefix
+
+    def foreign_files(self) -> Iterator[LeftOut]:
+        """Files that are ignored because their names could collide with another package's."""
+        for path in sorted(self.templates.rglob("*.j2")):
+            if self.prefix and not path.is_relative_to(self.template_folder):
+                name = path.relative_to(self.templates).as_posix()
+                yield LeftOut(
+                    self.owner,
+                    f"template {name}",
+                    f"it is outside templates/{self.prefix}/; move it there.",
+                    str(path),
+                )
+        for path in sorted(self.rubrics.glob("*.yaml")):
+            if not self.owns(path.stem):
+                why = f"its name must start with that of the package; call it {self.prefix}_{path.stem}."
+                yield LeftOut(self.owner, f"rubric {path.stem}", why, str(path))
+
+
+def find_packages() -> tuple[tuple[TaskPackage, ...], tuple[LeftOut, ...]]:
+    """Ours, then every usable installed package, in the order of installation; and what is not used.
+
+    A package is left out if it cannot be found, has no tasks or rubrics, or has a module or task name taken already.
+    """
+    used = _our_packages()
+    points, left_out = _entry_points()
+    taken = {path.stem: OURS for package in used for path in package.task_files()}
+    modules = {package.module: OURS for package in used}
+    for point in sorted(points, key=_order):
+        package = _read(point)
+        if isinstance(package, LeftOut):
+            left_out.append(package)
+            continue
+        names = {path.stem: path for path in package.task_files()}
+        clash = next((name for name in names if name in taken), None)
+        if package.module in modules:
+            why = f"its module {package.module} belongs to {modules[package.module]}; uninstall one of them."
+            left_out.append(LeftOut(package.owner, "", why))
+        elif clash is not None:
+            why = f"its task {clash} is already defined by {taken[clash]}; rename one of them."
+            left_out.append(LeftOut(package.owner, "", why, str(names[clash])))
+        else:
+            taken |= dict.fromkeys(names, package.owner)
+            modules[package.module] = package.owner
+            used.append(package)
+            left_out += package.foreign_files()
+    return tuple(used), tuple(left_out)
+
+
+def _our_packages() -> list[TaskPackage]:
+    """The modules with the filters and metrics that benchmarks share, then one package per benchmark directory."""
+    benchmarks = import_module("medtasks.benchmarks")
+    root, templates = Path(benchmarks.__path__[0]), Path(medtasks.templates.__path__[0])
+    folders = dict.fromkeys(SHARED, root / "shared")
+    folders |= {f"{benchmarks.__name__}.{name}": root / name for name in benchmarks.DIRECTORIES}
+    return [
+        TaskPackage(OURS, medtasks.__version__, module, folder / "tasks", templates, folder / "rubrics")
+        for module, folder in folders.items()
+    ]
+
+
+def _entry_points() -> tuple[list[EntryPoint], list[LeftOut]]:
+    """The entry points of all distributions, and the distributions whose metadata cannot be read."""
+    with suppress(Exception):  # one distribution's unreadable file fails the call for all
+        return list(entry_points(group=GROUP)), []
+    points: list[EntryPoint] = []
+    left_out: list[LeftOut] = []
+    for distribution in distributions():
+        try:
+            points += distribution.entry_points.select(group=GROUP)
+        except Exception as error:
+            owner = Path(str(distribution.locate_file(""))) / str(getattr(distribution, "_path", ""))
+            why = f"its entry points cannot be read ({first_line(error)}); reinstall or uninstall it."
+            left_out.append(LeftOut(owner.name, "", why, str(owner)))
+    return points, left_out
+
+
+def _order(point: EntryPoint) -> tuple[float, str, str]:
+    """First come, first served: a new package must not disable an older one."""
+    return (_installed(point.dist) if point.dist else 0.0, _named(point)[0].lower().replace("_", "-"), point.name)
+
+
+def _named(point: EntryPoint) -> tuple[str, str]:
+    """Name and version of an entry point's distribution, whose metadata may lack them."""
+    found: dict[str, str] = {}
+    with suppress(Exception):
+        found = dict(point.dist.metadata.items()) if point.dist else {}  # type: ignore[attr-defined]
+    return found.get("Name") or point.name, found.get("Version") or "unknown"
+
+
+def _installed(distribution: Distribution) -> float:
+    """Time of installation: installers write the metadata last, and nothing changes it afterwards."""
+    for file in distribution.files or ():
+        if file.name in ("METADATA", "PKG-INFO"):
+            with suppress(OSError):
+                return Path(str(file.locate())).parent.stat().st_mtime
+    return 0.0
+
+
+def _read(point: EntryPoint) -> TaskPackage | LeftOut:
+    """The package of an entry point, or why it cannot be used."""
+    distribution, version = _named(point)
+    owner = f"{distribution} {version}"
+    module = point.value.partition(":")[0].partition("[")[0].strip()
+    if not all(part.isidentifier() for part in module.split(".")):
+        return LeftOut(
+            owner, "", f"its entry point is {point.value[:80]!r}, expected the name of a module; correct it."
+        )
+    try:
+        spec = _spec(module)
+    except (ImportError, ValueError, AttributeError) as error:
+        return LeftOut(owner, "", f"its module {module} cannot be found ({error}); check its entry point.")
+    if spec is None:
+        return LeftOut(owner, "", f"its module {module} does not exist; check its entry point.")
+    if spec.origin is None:
+        (found, *_) = spec.submodule_search_locations or [module]
+        why = (
+            f"{found} has no __init__.py and may hide its module {module}, because `python -m` looks in the working "
+            "directory first; start in another directory, or add the file."
+        )
+        return LeftOut(owner, "", why)
+    folder = Path(spec.origin).parent
+    folders = (folder / name for name in ("tasks", "templates", "rubrics"))
+    package = TaskPackage(distribution, version, module, *folders)
+    if not any(True for _ in package.task_files()) and not any(package.rubrics.glob("*.yaml")):
+        return LeftOut(owner, "", f"{folder} has no YAML file in tasks/ or rubrics/; check its package data.")
+    return package
+
+
+def _spec(module: str) -> ModuleSpec | None:
+    """The spec of a module, found without importing its parent packages, as `find_spec` would."""
+    first, *rest = module.split(".")
+    spec = find_spec(first)
+    for number in range(1, len(rest) + 1):
+        if spec is None or spec.submodule_search_locations is None:
+            return None
+        spec = PathFinder.find_spec(".".join([first, *rest[:number]]), spec.submodule_search_locations)
+    return spec

@@ -1,0 +1,182 @@
+"""Prompts: Jinja templates under ``templates/``, rendered in a sandbox, with a hash of everything they depend on."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from jinja2 import BaseLoader, Environment, FileSystemLoader, Template, TemplateError, TemplateNotFound, meta, nodes
+from jinja2.sandbox import ImmutableSandboxedEnvironment
+
+from medtasks.catalog.contents import once, task_packages
+from medtasks.catalog.packages import TaskPackage
+from medtasks.catalog.rendering import environment, rendered, undeclared_variables
+from medtasks.core.errors import MedtasksError, UsageError, first_line
+from medtasks.core.files import short_hash
+from medtasks.core.settings import current_settings
+
+OVERLAY = "MEDTASKS_TEMPLATES"
+"""Environment variable: a directory whose templates replace those with the same relative path."""
+
+
+def template_folders() -> tuple[Path, ...]:
+    """The directories searched for templates, in this order: the overlay, if set; ours; other packages'.
+
+    In another package's directory, only templates under its module's name are used (:mod:`medtasks.catalog.packages`).
+    """
+    return (*overlay(), *dict.fromkeys(one.templates for one in task_packages() if one.templates.is_dir()))
+
+
+def overlay() -> tuple[Path, ...]:
+    """The directory whose templates replace ours; empty if none is set."""
+    folder = current_settings().templates
+    if folder is None:
+        return ()
+    if not folder.is_dir():
+        raise UsageError(f"{OVERLAY} is {folder}, expected a directory of templates; fix or unset it.")
+    return (folder,)
+
+
+def _templates() -> ImmutableSandboxedEnvironment:
+    return _environment(overlay())
+
+
+@once
+def _environment(overlay: tuple[Path, ...]) -> ImmutableSandboxedEnvironment:
+    return environment(_Loader(overlay, task_packages()))
+
+
+class _Loader(BaseLoader):
+    """Loads the overlay's templates and ours by any name, another package's if the name starts with its module."""
+
+    def __init__(self, overlay: tuple[Path, ...], packages: tuple[TaskPackage, ...]) -> None:
+        self._first = FileSystemLoader([*overlay, packages[0].templates])
+        self._others = {one.prefix: FileSystemLoader(one.templates) for one in packages if not one.ours}
+
+    def get_source(self, environment: Environment, template: str) -> tuple[str, str | None, Callable[[], bool] | None]:
+        try:
+            return self._first.get_source(environment, template)
+        except TemplateNotFound:
+            other = self._others.get(template.partition("/")[0])
+            if other is None:
+                raise
+            return other.get_source(environment, template)
+
+
+def render(template: str, **variables: Any) -> str:
+    """Render ``template`` (a path such as ``mi_cxr/mcq.j2``) with ``variables``, without trailing whitespace.
+
+    The limits on ranges, length and time are those of :mod:`medtasks.catalog.rendering`.
+
+    Raises:
+        UsageError: there is no such template.
+        MedtasksError: the template is malformed, uses a variable not in ``variables``, or exceeds a limit.
+    """
+    try:
+        return rendered(_compiled(template), variables)
+    except TemplateNotFound as error:
+        raise _absent(str(error.name)) from error
+
+
+def _compiled(template: str) -> Template:
+    environment = _templates()
+    try:
+        return environment.get_template(template)
+    except TemplateNotFound:
+        raise
+    except Exception as error:
+        raise _malformed(template, error) from error
+
+
+def template_path(template: str) -> Path:
+    """The file of ``template``, the first in :func:`template_folders`; raises :class:`UsageError` if there is none."""
+    try:
+        return Path(str(_source(_templates(), template)[1]))
+    except (TemplateNotFound, OSError, ValueError) as error:
+        raise _absent(template) from error
+
+
+def _source(environment: Environment, template: str) -> tuple[str, str | None, Callable[[], bool] | None]:
+    assert environment.loader is not None
+    return environment.loader.get_source(environment, template)
+
+
+def _absent(template: str) -> UsageError:
+    ours = (*overlay(), task_packages()[0].templates)
+    looked = ", ".join(map(str, (*ours, *(one.template_folder for one in task_packages() if not one.ours))))
+    return UsageError(f"template {template!r} is in none of {looked}; check the task's `template`.")
+
+
+def template_source(template: str) -> str:
+    """Source text of ``template``; raises :class:`UsageError` if there is none."""
+    try:
+        return _source(_templates(), template)[0]
+    except TemplateNotFound as error:
+        raise _absent(template) from error
+
+
+def overlay_diff(template: str) -> str:
+    """The overlay's changes to ``template`` and everything it includes, as a unified diff; empty if there are none."""
+    ours = _environment(())
+    lines: list[str] = []
+    for name, changed in sorted(_with_includes(template).items()):
+        try:
+            shipped = _source(ours, name)[0]
+        except TemplateNotFound:
+            shipped = ""
+        before, after = (text.splitlines(keepends=True) for text in (shipped, changed))
+        lines += difflib.unified_diff(before, after, f"shipped/{name}", f"overlay/{name}")
+    return "".join(line if line.endswith("\n") else line + "\n" for line in lines)
+
+
+def _with_includes(template: str) -> dict[str, str]:
+    sources: dict[str, str] = {}
+    waiting = [template]
+    while waiting:
+        name = waiting.pop()
+        if name in sources:
+            continue
+        try:
+            sources[name] = template_source(name)
+        except UnicodeDecodeError as error:
+            raise _malformed(name, error) from error
+        for reference in meta.find_referenced_templates(_parsed(name, sources[name])):
+            if reference is None:
+                raise MedtasksError(
+                    f"template {name!r} includes a template by a computed name; write the name out, "
+                    "so that the prompt hash can cover it."
+                )
+            waiting.append(reference)
+    return sources
+
+
+def template_variables(template: str) -> set[str]:
+    """Names of the variables that ``template`` and everything it includes use."""
+    sources = _with_includes(template)
+    found = {one for name, source in sources.items() for one in undeclared_variables(_parsed(name, source))}
+    return found - set(_templates().globals)
+
+
+def _parsed(template: str, source: str) -> nodes.Template:
+    environment = _templates()
+    try:
+        return environment.parse(source)
+    except Exception as error:
+        raise _malformed(template, error) from error
+
+
+def _malformed(template: str, error: Exception) -> MedtasksError:
+    """The error for a template that cannot be parsed; ``error`` may be of any kind."""
+    problem = str(error) if isinstance(error, TemplateError) else first_line(error)
+    return MedtasksError(f"template {template!r} is malformed ({problem.rstrip('.')}); fix it.")
+
+
+def template_hash(*templates: str) -> str:
+    """First 16 hex digits of the SHA-256 over ``templates`` and everything they include.
+
+    Equal hashes mean the same prompt for the same record. Template names are hashed, their location on disk is not.
+    """
+    sources = {name: source for template in templates for name, source in _with_includes(template).items()}
+    return short_hash("".join(f"{name}\0{source}\0" for name, source in sorted(sources.items())))

@@ -1,0 +1,316 @@
+"""Rubrics: what a judge sees, on which scales it judges, and how its scores are summed.
+
+A rubric is a YAML file (aspects, scales with anchors, weights, aggregation) and a Jinja template for the prompt.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import re
+from collections import Counter
+from collections.abc import Mapping
+from math import fsum
+from numbers import Real
+from pathlib import Path
+from typing import Any
+
+import yaml
+from pydantic import ValidationError
+
+from medtasks.catalog.contents import once, task_packages
+from medtasks.catalog.packages import OURS, LeftOut, TaskPackage
+from medtasks.catalog.prompts import overlay, render, template_hash, template_variables
+from medtasks.catalog.quoting import delimited, neutral, neutral_fields
+from medtasks.catalog.scales import PROVIDED, RESERVED, Aspect, Rubric
+from medtasks.core.errors import DataError, MedtasksError, UsageError
+from medtasks.core.files import short_hash
+from medtasks.core.schema import first_problem
+
+# raised when prompts or verdicts change for a reason outside the YAML and the template
+FORMAT = 1
+ASPECT_LENGTH = 100
+_BARE_RANGE = re.compile(r"\s*\d+\s*(?:-|–|to)\s*\d+\s*")
+
+
+def rubric_names() -> tuple[str, ...]:
+    """Names of all rubrics, ours and other packages', sorted."""
+    return tuple(sorted(_files()))
+
+
+@once
+def score_owners() -> dict[str, str]:
+    """The package of each score that a valid rubric names: ``medtasks``, or distribution and version of another one."""
+    packages = {name: package for name, (package, _) in _files().items()}
+    owners = {name: OURS if one.distribution == OURS else one.owner for name, one in packages.items()}
+    return {score: owners[rubric.name] for rubric in usable_rubrics() for score in rubric.metrics}
+
+
+@once
+def _files() -> dict[str, tuple[TaskPackage, Path]]:
+    return {path.stem: (package, path) for package in task_packages() for path in package.rubric_files()}
+
+
+@once
+def usable_rubrics() -> tuple[Rubric, ...]:
+    """All valid rubrics; an invalid one of another package is left out with one sentence on standard error.
+
+    Raises:
+        MedtasksError: one of ours is invalid.
+    """
+    found = []
+    for name, (package, path) in _files().items():
+        try:
+            found.append(load_rubric(name))
+        except MedtasksError as error:
+            if package.distribution == OURS:
+                raise
+            LeftOut(package.owner, f"rubric {path.stem}", str(error)).warn()
+    return tuple(found)
+
+
+def load_rubric(name: str) -> Rubric:
+    """The rubric called ``name``, with the templates in use.
+
+    Raises:
+        UsageError: there is no such rubric.
+        MedtasksError: as :func:`read_rubric`, or the name of a metric lacks the package's prefix.
+    """
+    return _load(name, overlay())
+
+
+@once
+def _load(name: str, overlay: tuple[Path, ...]) -> Rubric:
+    del overlay  # part of the key, since the template is checked
+    files = _files()
+    if name not in files:
+        raise UsageError(f"rubric {name!r} is unknown; choose from {', '.join(rubric_names())}.")
+    package, path = files[name]
+    rubric = read_rubric(path)
+    foreign = [metric for metric in rubric.metrics if not package.owns(metric)]
+    if foreign:
+        raise MedtasksError(
+            f"{path}: field `metrics`: {foreign[0]} does not begin with the name of the package; call it "
+            f"{package.prefix}_{foreign[0]}."
+        )
+    return rubric
+
+
+def read_rubric(path: Path) -> Rubric:
+    """The rubric in the YAML file ``path``.
+
+    Raises:
+        MedtasksError: the file is not a rubric (names file and field), or its template uses a field that is not in
+            ``sees``.
+    """
+    try:
+        rubric = Rubric.model_validate(yaml.safe_load(path.read_text(encoding="utf-8")))
+    except ValidationError as error:
+        raise MedtasksError(f"{path}: {first_problem(error)}; fix it.") from error
+    except (OSError, ValueError, yaml.YAMLError, RecursionError) as error:
+        raise MedtasksError(f"{path}: not a readable YAML file ({error}); fix or restore it.") from error
+    if rubric.name != path.stem:
+        raise MedtasksError(f"{path}: field `name` is {rubric.name!r}, expected {path.stem!r}, the name of the file.")
+    used = template_variables(rubric.template)
+    if unseen := used - {*rubric.sees, *PROVIDED}:
+        raise MedtasksError(f"{path}: template {rubric.template} shows {sorted(unseen)}, which `sees` does not list.")
+    if "response" not in used:
+        raise MedtasksError(f"{path}: template {rubric.template} does not show the response; add {{{{ response }}}}.")
+    return rubric
+
+
+def rubric_hash(rubric: Rubric, template: str | None = None) -> str:
+    """First 16 hex digits of the SHA-256 over everything that determines prompts, verdicts and totals.
+
+    Covers the content of the YAML, except names of metrics and benchmarks, and the template with all it includes:
+    ``template`` is the hash of that, by default of the template installed here.
+    """
+    content = [
+        FORMAT,
+        rubric.model_dump(mode="json", exclude={"metrics", "benchmarks"}),
+        template_hash(rubric.template) if template is None else template,
+    ]
+    text = json.dumps(content, sort_keys=True, ensure_ascii=False)
+    return short_hash(text)
+
+
+def _field(rubric: Rubric, document: Mapping[str, Any], field: str) -> Any:
+    if field not in document:
+        raise DataError(
+            f"sample {document.get('sample_id', '(no id)')}: field `{field}`, which rubric {rubric.name} shows to the "
+            "judge, is missing; judge results of the benchmark that the rubric is for."
+        )
+    return document[field]
+
+
+def aspects_of(rubric: Rubric, document: Mapping[str, Any]) -> tuple[Aspect, ...]:
+    """The scales on which a response to ``document`` is judged, in the order of the prompt; duplicate names count once.
+
+    Raises:
+        DataError: the field with the aspects' names or texts is missing or malformed.
+    """
+    if rubric.aspects_from is not None:
+        names = _field(rubric, document, rubric.aspects_from)
+        usable = isinstance(names, list | tuple) and names and all(_usable(name) for name in names)
+        if not usable:
+            raise _wrong(document, rubric.aspects_from, names, "a list of short one-line names")
+        return tuple(map(_named, dict.fromkeys(names)))
+    if rubric.texts_from is None:
+        return rubric.aspects
+    texts = _texts(rubric, document, rubric.texts_from)
+    return tuple(
+        aspect.model_copy(update={"guidance": texts[aspect.name], "anchors": {}}) if aspect.name in texts else aspect
+        for aspect in rubric.aspects
+    )
+
+
+def occurrences_of(rubric: Rubric, document: Mapping[str, Any]) -> tuple[int, ...]:
+    """How often the document names each of :func:`aspects_of`; fixed aspects count once."""
+    aspects = aspects_of(rubric, document)
+    if rubric.aspects_from is None:
+        return (1,) * len(aspects)
+    named = Counter(document[rubric.aspects_from])
+    return tuple(named[aspect.name] for aspect in aspects)
+
+
+@functools.lru_cache(maxsize=1024)  # samples share names
+def _named(name: str) -> Aspect:
+    return Aspect(name=name)
+
+
+def _usable(name: Any) -> bool:
+    return (
+        isinstance(name, str)
+        and 0 < len(name) <= ASPECT_LENGTH
+        and name == neutral(name).strip()
+        and name.isprintable()
+        and name not in RESERVED
+    )
+
+
+def _wrong(document: Mapping[str, Any], field: str, found: Any, expected: str) -> DataError:
+    return DataError(
+        f"sample {document.get('sample_id', '(no id)')}: field `{field}` is {str(found)[:80]!r}, expected {expected}; "
+        "prepare the data again."
+    )
+
+
+def _texts(rubric: Rubric, document: Mapping[str, Any], field: str) -> dict[str, str]:
+    """The record's own text per aspect; a bare range of scores is dropped, because the scale already has it."""
+    found = _field(rubric, document, field)
+    expected = f"texts for {', '.join(aspect.name for aspect in rubric.aspects)}"
+    try:
+        texts = json.loads(found) if isinstance(found, str) else found
+    except (ValueError, RecursionError) as error:
+        raise _wrong(document, field, found, expected) from error
+    known = {aspect.name for aspect in rubric.aspects}
+    if not (isinstance(texts, Mapping) and known >= set(texts) and all(isinstance(one, str) for one in texts.values())):
+        raise _wrong(document, field, found, expected)
+    return {name: text for name, text in texts.items() if text.strip() and not _BARE_RANGE.fullmatch(text)}
+
+
+def verdict_schema(rubric: Rubric, document: Mapping[str, Any]) -> dict[str, Any]:
+    """JSON schema of a verdict on ``document``, in the strict form that structured output requires.
+
+    With reasons, each aspect is an object whose reason comes before its score, so that the score follows from it.
+
+    Raises:
+        DataError: as :func:`aspects_of`.
+    """
+    return _schema(aspects_of(rubric, document), rubric.reasons)
+
+
+@functools.lru_cache(maxsize=1024)  # most rubrics have the same aspects for all samples
+def _schema(aspects: tuple[Aspect, ...], reasons: bool) -> dict[str, Any]:
+    return _strict({aspect.name: _score_schema(aspect, reasons) for aspect in aspects})
+
+
+def _score_schema(aspect: Aspect, reasons: bool) -> dict[str, Any]:
+    score = {"type": "integer", "enum": [*aspect.scale]}
+    return _strict({"reason": {"type": "string"}, "score": score}) if reasons else score
+
+
+def _strict(properties: dict[str, Any]) -> dict[str, Any]:
+    return {"type": "object", "properties": properties, "required": [*properties], "additionalProperties": False}
+
+
+@functools.lru_cache(maxsize=1024)
+def _shown(aspects: tuple[Aspect, ...]) -> list[dict[str, Any]]:
+    """The aspects as the template sees them."""
+    return [neutral_fields(aspect.model_dump()) for aspect in aspects]
+
+
+@functools.lru_cache(maxsize=1024)
+def _form(aspects: tuple[Aspect, ...], reasons: bool) -> str:
+    """The form of the verdict as text, for servers without structured output."""
+    lines = []
+    for aspect in aspects:
+        score = f"<whole number from {aspect.minimum} to {aspect.maximum}>"
+        value = f'{{"reason": "<one sentence>", "score": {score}}}' if reasons else score
+        lines.append(f"  {json.dumps(aspect.name, ensure_ascii=False)}: {value}")
+    return "{\n" + ",\n".join(lines) + "\n}"
+
+
+def judge_prompt(rubric: Rubric, sample_fields: Mapping[str, Any], response: str) -> str:
+    """The prompt about ``response``: the template, rendered with the fields that the rubric allows.
+
+    The response is data between delimiters (:mod:`medtasks.catalog.quoting`); apart from it and the code in the
+    delimiters, the prompt is the same for every response to the sample.
+
+    Raises:
+        DataError: the sample lacks a field, or as :func:`aspects_of`.
+        MedtasksError: the template cannot be rendered, or does not show the response exactly once and unchanged.
+    """
+    aspects = aspects_of(rubric, sample_fields)
+    seen = {field: neutral_fields(_field(rubric, sample_fields, field)) for field in rubric.sees}
+    block, form = delimited(response), _form(aspects, rubric.reasons)
+    prompt = render(rubric.template, **seen, response=block, aspects=_shown(aspects), form=form)
+    if prompt.count(block) != 1:
+        raise MedtasksError(
+            f"template {rubric.template} must show the response once and unchanged; write {{{{ response }}}} once, "
+            "without a filter."
+        )
+    return prompt
+
+
+def total(rubric: Rubric, document: Mapping[str, Any], scores: Mapping[str, float]) -> dict[str, float]:
+    """The totals of valid ``scores`` of one response, with the value of each aspect (caps applied).
+
+    One judge gives whole numbers; means of several judges may be between them.
+
+    ``weighted_total``: ``total`` = 100 · Σ w s / Σ w max, and each aspect as 100 · s / max.
+    ``mean_of_maximum``: ``total`` = Σ s / Σ max in 0..1, and each aspect as s / max.
+    ``per_aspect``: each aspect as s / max, ``strict`` (1 if all have their maximum) and ``partial`` (Σ s / Σ max).
+
+    Raises:
+        DataError: as :func:`aspects_of`.
+        MedtasksError: ``scores`` are not one number within the scale for each aspect.
+    """
+    aspects = aspects_of(rubric, document)
+    if set(scores) != {aspect.name for aspect in aspects} or not all(_within(scores[one.name], one) for one in aspects):
+        raise MedtasksError(f"scores {dict(scores)} are not a valid verdict under rubric {rubric.name}.")
+    counted = {**scores, **_capped(rubric, scores)}
+    unit = 100 if rubric.aggregation == "weighted_total" else 1
+    values = {aspect.name: unit * counted[aspect.name] / aspect.maximum for aspect in aspects}
+    if rubric.aggregation == "weighted_total":
+        most = fsum(aspect.weight * aspect.maximum for aspect in aspects)
+        return {**values, "total": 100 * fsum(aspect.weight * counted[aspect.name] for aspect in aspects) / most}
+    share = fsum(counted[aspect.name] for aspect in aspects) / sum(aspect.maximum for aspect in aspects)
+    if rubric.aggregation == "mean_of_maximum":
+        return {**values, "total": share}
+    right = all(counted[aspect.name] == aspect.maximum for aspect in aspects)
+    return {**values, "strict": float(right), "partial": share}
+
+
+def _within(score: Any, aspect: Aspect) -> bool:
+    number: Any = score  # NaN is not
+    return isinstance(score, Real) and bool(aspect.minimum <= number <= aspect.maximum)
+
+
+def _capped(rubric: Rubric, scores: Mapping[str, float]) -> dict[str, float]:
+    if rubric.cap is None:
+        return {}
+    for step in rubric.cap.steps:
+        if scores[rubric.cap.by] <= step.at_most:
+            return {rubric.cap.aspect: min(scores[rubric.cap.aspect], step.limit)}
+    return {}

@@ -1,0 +1,188 @@
+"""Specifications of tasks and groups, read without importing the functions that they name."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, Field
+
+from medtasks.catalog.benchmark import Benchmark
+from medtasks.catalog.contents import once, owner_of, task_files, task_path
+from medtasks.catalog.packages import warn
+from medtasks.catalog.prompts import template_hash
+from medtasks.catalog.registry import code_left_out, filter_name, get_benchmark
+from medtasks.catalog.task_model import ORDER_METRICS, GroupFile, Metadata, load_task, prompt_metrics
+from medtasks.catalog.task_source import FunctionName
+from medtasks.core.errors import MedtasksError, UsageError
+from medtasks.core.files import short_hash
+from medtasks.core.schema import suggestion
+
+
+class TaskSpec(BaseModel, frozen=True):
+    """One task or group, as defined in its YAML file.
+
+    ``members`` are a group's tasks and groups; ``resolved`` is the whole content with includes merged.
+    """
+
+    name: str
+    kind: Literal["task", "group"]
+    path: Path
+    metadata: Metadata
+    members: tuple[str, ...] = ()
+    template: str | None = None
+    stage1_template: str | None = None
+    system_template: str | None = None
+    metrics: tuple[str, ...] = ()
+    filters: tuple[str, ...] = ()
+    generation: dict[str, Any] = {}
+    cluster_key: str | None = None
+    resolved: dict[str, Any] = Field(default={}, repr=False)
+
+    @property
+    def benchmark(self) -> Benchmark:
+        """The benchmark that ``metadata.benchmark`` names."""
+        return get_benchmark(self.metadata.benchmark)
+
+    @property
+    def scores(self) -> tuple[str, ...]:
+        """``metrics``, and those that only whole items of the task have."""
+        order = ORDER_METRICS if self.metadata.options is not None else ()
+        return (*self.metrics, *order, *prompt_metrics(len(self.metadata.prompts)))
+
+    @property
+    def templates(self) -> tuple[str, ...]:
+        """Every template of the task: of the system prompt and the first stage, its own, and the further ones of
+        ``metadata.prompts``."""
+        named = (self.system_template, self.stage1_template, self.template, *self.metadata.prompts)
+        return tuple(dict.fromkeys(filter(None, named)))
+
+    @property
+    def prompt_hash(self) -> str | None:
+        """Hash of all ``templates`` and everything they include; None for a group."""
+        return template_hash(*self.templates) if self.templates else None
+
+    @property
+    def yaml_hash(self) -> str:
+        """First 16 hex digits of the SHA-256 over the merged YAML (layout and comments do not count).
+
+        A function counts by its own name, not by the module that it is in. ``metadata.confidence`` and
+        ``metadata.errors`` are left out: they add scores, whose signatures have them, and change no other.
+        """
+        added = ("confidence", "errors")
+        metadata = {key: value for key, value in self.resolved.get("metadata", {}).items() if key not in added}
+        hashed = {**self.resolved, "metadata": metadata} if metadata else self.resolved
+        return short_hash(json.dumps(_own_names(hashed), sort_keys=True, ensure_ascii=False))
+
+
+def _own_names(value: Any) -> Any:
+    """``value`` with every function named without its module."""
+    if isinstance(value, FunctionName):
+        return value.rpartition(".")[2]
+    if isinstance(value, dict):
+        return {key: _own_names(item) for key, item in value.items()}
+    return [_own_names(item) for item in value] if isinstance(value, list) else value
+
+
+@once
+def _load(path: Path) -> TaskSpec:
+    file, source = load_task(path)
+    content = {key: value for key, value in source.content.items() if key != "dataset_kwargs"}
+    if isinstance(file, GroupFile):
+        return TaskSpec(
+            name=file.group, kind="group", path=path, metadata=file.metadata, members=file.task, resolved=content
+        )
+    return TaskSpec(
+        name=file.task,
+        kind="task",
+        path=path,
+        metadata=file.metadata,
+        template=file.lmms_eval_specific_kwargs.template,
+        stage1_template=file.lmms_eval_specific_kwargs.stage1_template,
+        system_template=file.lmms_eval_specific_kwargs.system_template,
+        metrics=tuple(entry.metric for entry in file.metric_list),
+        filters=tuple(filter_name(step.function) for pipeline in file.filter_list for step in pipeline.filter),
+        generation=content["generation_kwargs"],
+        cluster_key=file.cluster_key,
+        resolved=content,
+    )
+
+
+@once
+def load_specs() -> dict[str, TaskSpec]:
+    """All tasks and groups by name.
+
+    A faulty file of another package is left out with a warning; :mod:`medtasks.catalog.registry` warns about packages
+    whose code cannot be used.
+
+    Raises:
+        MedtasksError: one of our files is faulty; the message names file, line and field.
+    """
+    specs = {}
+    for name, _, path in task_files():
+        try:
+            if not of_broken_package(path):
+                specs[name] = _load(path)
+        except MedtasksError as error:
+            if owner_of(path).ours:
+                raise
+            warn(f"left out: {error}")
+    return specs
+
+
+def of_broken_package(path: Path) -> bool:
+    """Whether no code of the task file's package can be used."""
+    return code_left_out(owner_of(path)) is not None
+
+
+@once
+def load_spec(name: str) -> TaskSpec:
+    """The task or group called ``name``.
+
+    Raises:
+        UsageError: there is no such task or group.
+        MedtasksError: its file is faulty, or the code of its package cannot be used.
+    """
+    path = task_path(name)
+    if path is None:
+        near = suggestion(name, (found for found, _, _ in task_files()))
+        raise UsageError(f"task {name!r} is unknown{near}; `medtasks list --all` shows all tasks.")
+    if left_out := code_left_out(owner_of(path)):
+        raise MedtasksError(f"task {name!r} cannot be used, because {left_out}")
+    return _load(path)
+
+
+@once
+def leaf_tasks(name: str) -> tuple[str, ...]:
+    """The names of the tasks in ``name``: itself, or those of a group, in order and without duplicates.
+
+    Raises:
+        UsageError: there is no such task or group, or a group contains an unknown member or itself.
+    """
+    return tuple(dict.fromkeys(_leaves(name, ())))
+
+
+@once
+def inner_groups(name: str) -> tuple[str, ...]:
+    """The groups in ``name``, itself first; none in a task."""
+    spec = load_spec(name)
+    if spec.kind == "task":
+        return ()
+    return tuple(dict.fromkeys((name, *(group for member in spec.members for group in inner_groups(member)))))
+
+
+def _leaves(name: str, above: tuple[str, ...]) -> Iterator[str]:
+    spec = load_spec(name)
+    if spec.kind == "task":
+        yield name
+        return
+    known = {found for found, _, _ in task_files()}
+    for number, member in enumerate(spec.members):
+        place = f"{spec.path}: field `task[{number}]` is {member!r}"
+        if member not in known:
+            raise UsageError(f"{place}, expected a task or group{suggestion(member, known)}; correct it.")
+        if member in (*above, name):
+            raise UsageError(f"{place}, which contains this group, expected groups that end in tasks; remove it.")
+        yield from _leaves(member, (*above, name))

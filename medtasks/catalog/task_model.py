@@ -1,0 +1,464 @@
+"""The schema of task and group files, used by runs and by ``medtasks validate``.
+
+Keys are those of lmms-eval's task and group configuration, and our ``metadata``; docs/yaml-reference.md explains them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from math import inf
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PlainValidator, ValidationError, model_validator
+from pydantic_core import PydanticCustomError
+
+from medtasks.catalog.task_source import FunctionName, TaskSource, read_task
+from medtasks.core.errors import MedtasksError
+from medtasks.core.findings import Finding
+from medtasks.core.schema import expects, problems, shown, suggestion
+from medtasks.core.text import first_names
+
+AGGREGATIONS = frozenset({"mean", "median", "bypass"})
+"""The harness's named aggregations that apply to one number per sample."""
+
+_ABSENT: Any = None
+"""Default of an optional key; an explicit null is refused."""
+
+
+def _distinct(values: tuple[Any, ...]) -> tuple[Any, ...]:
+    names = [getattr(value, "metric", None) or getattr(value, "name", value) for value in values]
+    for number, name in enumerate(names):
+        if name in names[:number]:
+            raise PydanticCustomError(
+                "MT114", "{name} is duplicated, expected once", {"name": shown(name), "at": number}
+            )
+    return values
+
+
+def _is_name(value: Any) -> bool:
+    return isinstance(value, str) and not isinstance(value, FunctionName) and bool(value.strip())
+
+
+def _answers(value: Any) -> tuple[str, ...]:
+    texts = value if isinstance(value, list) else [value]
+    if not texts or not _are_names(texts):
+        words = 'an answer in quotes such as "yes", or a list of them'
+        raise PydanticCustomError("expected", "{words}", {"words": words})
+    return tuple(texts)
+
+
+def _is_whole(value: Any, least: int) -> bool:
+    return type(value) is int and value >= least
+
+
+def _is_amount(value: Any) -> bool:
+    return type(value) in (int, float) and 0 <= value < inf
+
+
+def _are_names(value: Any) -> bool:
+    return isinstance(value, list) and all(map(_is_name, value))
+
+
+Name = Annotated[str, expects("a non-empty string", _is_name)]
+Answers = Annotated[tuple[str, ...], PlainValidator(_answers)]
+NameOrNames = Annotated[
+    Any, expects("a string or a list of strings", lambda value: _is_name(value) or _are_names(value))
+]
+Names = Annotated[tuple[Name, ...], Field(strict=False), AfterValidator(_distinct)]
+AnyText = Annotated[
+    str, expects("a string", lambda value: isinstance(value, str) and not isinstance(value, FunctionName))
+]
+Function = Annotated[
+    FunctionName, expects("`!function` with a dotted name", lambda value: isinstance(value, FunctionName))
+]
+NameOrFunction = Annotated[
+    str, expects("a string or `!function`", lambda value: isinstance(value, str) and bool(value.strip()))
+]
+Choices = Annotated[
+    Any, expects("a string, a list, a mapping or `!function`", lambda value: isinstance(value, str | list | dict))
+]
+Tags = Annotated[Any, expects("none, a string or a list", lambda value: _is_name(value) or isinstance(value, list))]
+Mapping = dict[str, Any]
+Count = Annotated[int, Field(ge=1)]
+FromZero = Annotated[int, Field(ge=0)]
+Amount = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+
+
+class _Keys(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+
+ORDER_METRICS = ("circular_accuracy", "rotation_consistency", "letter_preference")
+"""Scores that every task with ``metadata.options`` has (`medtasks.metrics.variants`)."""
+
+PROMPT_METRICS = ("worst_prompt", "best_prompt", "prompt_spread", "prompt_agreement")
+"""Scores that every task with ``metadata.prompts`` has (`medtasks.metrics.variants`)."""
+
+MOST_PROMPTS = 10
+"""The largest number of prompts."""
+
+VARIANTS = "medtasks.benchmarks.variants"
+"""The module whose attribute ``TASK`` is the rows of a task that asks each question several times."""
+
+
+def prompt_metric(number: int) -> str:
+    """The score under one prompt, numbered from 1."""
+    return f"prompt_{number}"
+
+
+def prompt_metrics(prompts: int) -> tuple[str, ...]:
+    """All scores of a task with so many prompts, in display order; none without prompts."""
+    each = map(prompt_metric, range(1, prompts + 1))
+    return (*PROMPT_METRICS, *each) if prompts else ()
+
+
+class OptionOrder(_Keys):
+    """``metadata.options``: every question is asked with its options in several orders, which are circular shifts.
+
+    ``rotations`` is their number per question: ``all``, or a subset drawn with ``seed``.
+    """
+
+    order: Literal["circular"]
+    rotations: Annotated[
+        Any,
+        expects("`all`, or a whole number of at least 2", lambda value: value == "all" or _is_whole(value, 2)),
+    ] = "all"
+    seed: int = 0
+
+
+class Confidence(_Keys):
+    """``metadata.confidence``: whether the answers' confidences fit how often they are right.
+
+    ``of`` is the confidence: the probability of the chosen option letter (``option``), the mean probability of the
+    response's tokens (``answer``), or what the response says (``stated``). ``correct`` is the metric, 0 or 1 for each
+    answer, that decides whether it is right.
+    """
+
+    of: Literal["option", "answer", "stated"]
+    correct: Name = "accuracy"
+
+
+HALF_GAP = "half-smallest-gap"
+"""The default tolerance that follows from a stream's rounds."""
+
+
+class Timing(_Keys):
+    """``metadata.timing``: how the time of a stream's first positive response is scored.
+
+    Responsiveness is 1 within the tolerance δ and falls linearly beyond it, early and late alike, to 0 at ``scale``
+    times δ (``law: tolerance``) or times the stream's length (``law: stream-length``) beyond it. ``default_tolerance``
+    is the δ of a stream whose record has none: half the smallest gap between its rounds, or a number in the stream's
+    unit of time (seconds, or frame indices).
+    """
+
+    law: Literal["tolerance", "stream-length"] = "tolerance"
+    scale: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 1.0
+    default_tolerance: Annotated[
+        Any, expects(f"`{HALF_GAP}`, or a number of at least 0", lambda value: value == HALF_GAP or _is_amount(value))
+    ] = HALF_GAP
+
+
+class ErrorKind(_Keys):
+    """One entry of ``metadata.errors``: a rate of errors among the questions in which they could occur.
+
+    ``gold``, or ``gold_other_than``, are the gold answers of those questions, ``answer``, or ``answer_other_than``, the
+    answers that are the error: texts, also of options, never letters. ``harms``: whether the error could harm a patient
+    if nobody noticed it. With ``higher_is_better`` the rate is one of correct answers, such as sensitivity.
+    """
+
+    name: Name
+    label: Name
+    gold: Answers = ()
+    gold_other_than: Answers = ()
+    answer: Answers = ()
+    answer_other_than: Answers = ()
+    harms: bool = False
+    higher_is_better: bool = False
+
+    @model_validator(mode="after")
+    def _one_of_each(self) -> ErrorKind:
+        for key in ("gold", "answer"):
+            if bool(getattr(self, key)) == bool(getattr(self, f"{key}_other_than")):
+                message = "error {name} has both or neither of {key} and {key}_other_than"
+                raise _contradiction(message, "write one of them", key, name=self.name, key=key)
+        if self.harms and self.higher_is_better:
+            message = "error {name} has harms and higher_is_better, but a correct answer harms nobody"
+            raise _contradiction(message, "remove one", "harms", name=self.name)
+        return self
+
+
+class Metadata(_Keys):
+    """The ``metadata`` block: ``pooled`` are a group's metrics beyond those of its tasks, ``learned`` are metrics that
+    a model computes over all samples at once, ``rubrics`` those by which a judge may score the responses (the first is
+    always shown), ``compare_with`` is the task or group that asks the same questions in the plain way. ``options`` asks
+    those questions with their options in several orders, ``prompts`` with several templates, the plain one first, and
+    ``confidence`` adds scores of the answers' confidences, ``errors`` rates of kinds of error, and ``timing`` declares
+    how the times of responses to streams are scored."""
+
+    version: Annotated[float, Field(gt=0, allow_inf_nan=False)]
+    benchmark: Name
+    title: Name
+    breakdowns: Names = ()
+    pooled: Names = ()
+    learned: Names = ()
+    rubrics: Names = ()
+    compare_with: Name = _ABSENT
+    options: OptionOrder = _ABSENT
+    prompts: Annotated[Names, Field(min_length=2, max_length=MOST_PROMPTS)] = ()
+    confidence: Confidence = _ABSENT
+    timing: Timing = _ABSENT
+    errors: Annotated[tuple[ErrorKind, ...], Field(strict=False), AfterValidator(_distinct)] = ()
+
+    @property
+    def varied(self) -> str | None:
+        """The key that asks each question several times; None if neither is set."""
+        return "options" if self.options is not None else "prompts" if self.prompts else None
+
+
+class Generation(BaseModel):
+    """``generation_kwargs``: the settings that most back-ends support; others are allowed, with a warning."""
+
+    model_config = ConfigDict(extra="allow", frozen=True, strict=True)
+
+    max_new_tokens: Count = _ABSENT
+    temperature: Amount = _ABSENT
+    do_sample: bool = _ABSENT
+    until: list[AnyText] = _ABSENT
+    top_p: Annotated[float, Field(gt=0, le=1)] = _ABSENT
+    top_k: FromZero = _ABSENT
+    min_p: Amount = _ABSENT
+    num_beams: Count = _ABSENT
+    repetition_penalty: Amount = _ABSENT
+    seed: int = _ABSENT
+
+    @model_validator(mode="after")
+    def _sampling_is_consistent(self) -> Generation:
+        if self.temperature and not self.do_sample:
+            message = "temperature is {temperature}, but it is ignored without `do_sample: true`"
+            fix = "set do_sample: true, or temperature: 0"
+            raise _contradiction(message, fix, "temperature", temperature=f"{self.temperature:g}")
+        if self.do_sample and self.temperature == 0:
+            raise _contradiction(
+                "do_sample is true at temperature 0", "set a temperature above 0, or do_sample: false", "do_sample"
+            )
+        return self
+
+
+class MetricEntry(_Keys):
+    """One entry of ``metric_list``."""
+
+    metric: Name
+    aggregation: NameOrFunction
+    higher_is_better: bool
+
+
+class Step(_Keys):
+    """One filter; it takes no arguments (option letters come from ``Benchmark.options``)."""
+
+    function: NameOrFunction
+
+
+class Pipeline(_Keys):
+    """The one entry of ``filter_list``; results are kept under its name."""
+
+    name: Literal["medtasks"]
+    filter: Annotated[tuple[Step, ...], Field(strict=False, min_length=1)]
+
+
+class Templates(BaseModel):
+    """``lmms_eval_specific_kwargs``; a benchmark may add keys of its own."""
+
+    model_config = ConfigDict(extra="allow", frozen=True, strict=True)
+
+    template: Name
+    stage1_template: Name = _ABSENT
+    system_template: Name = _ABSENT
+
+    @model_validator(mode="after")
+    def _one_stage_with_system_prompt(self) -> Templates:
+        if self.stage1_template is not None and self.system_template is not None:
+            message = "system_template is set, but a task with stage1_template has no system prompt"
+            raise _contradiction(message, "remove one", "system_template")
+        return self
+
+
+def _one_pipeline(value: tuple[Pipeline, ...]) -> tuple[Pipeline, ...]:
+    if len(value) > 1:
+        raise PydanticCustomError("MT112", "a response is filtered once, expected one pipeline", {"at": 1})
+    return value
+
+
+class TaskFile(_Keys):
+    """A task."""
+
+    task: Name
+    dataset_path: Name
+    test_split: Name
+    process_docs: Function
+    # as strings these would be templates over all fields of a document, hidden ones included
+    doc_to_visual: Function
+    doc_to_text: Function
+    doc_to_messages: Function
+    doc_to_target: NameOrFunction
+    process_results: Function
+    output_type: Literal["generate_until", "generate_until_multi_round", "generate_until_agentic"]
+    generation_kwargs: Generation
+    metric_list: Annotated[tuple[MetricEntry, ...], Field(strict=False, min_length=1), AfterValidator(_distinct)]
+    filter_list: Annotated[tuple[Pipeline, ...], Field(strict=False, min_length=1), AfterValidator(_one_pipeline)]
+    lmms_eval_specific_kwargs: Templates
+    metadata: Metadata
+    repeats: Count = 1
+    cluster_key: Name = _ABSENT
+    score_key: Name = _ABSENT
+    reasoning_tags: Tags = _ABSENT
+    task_alias: Name = _ABSENT
+    tag: NameOrNames = _ABSENT
+    dataset_name: Name = _ABSENT
+    dataset_kwargs: Mapping = _ABSENT
+    training_split: Name = _ABSENT
+    validation_split: Name = _ABSENT
+    fewshot_split: Name = _ABSENT
+    full_docs: bool = _ABSENT
+    process_results_use_image: bool = _ABSENT
+    doc_to_choice: Choices = _ABSENT
+    description: AnyText = _ABSENT
+    target_delimiter: AnyText = _ABSENT
+    fewshot_delimiter: AnyText = _ABSENT
+    fewshot_config: Mapping = _ABSENT
+    num_fewshot: FromZero = _ABSENT
+    model_specific_generation_kwargs: Mapping = _ABSENT
+    model_specific_target_kwargs: Mapping = _ABSENT
+    auto_strip_thinking: bool = _ABSENT
+
+    @model_validator(mode="after")
+    def _repeats_differ(self) -> TaskFile:
+        if self.repeats > 1 and not self.generation_kwargs.do_sample:
+            message = "repeats is {repeats} without sampling, so every answer would be the same"
+            fix = "set do_sample: true and a temperature, or repeats: 1"
+            raise _contradiction(message, fix, "repeats", repeats=self.repeats)
+        return self
+
+    @model_validator(mode="after")
+    def _variants_have_rows(self) -> TaskFile:
+        varied, rows = self.metadata.varied, f"{VARIANTS}.{self.task}"
+        if varied is None:
+            return self
+        if self.metadata.compare_with is None:
+            message = "metadata.{varied} is set, but not the task whose questions are asked"
+            raise _contradiction(message, "name it as metadata.compare_with", "metadata", varied=varied)
+        if self.process_docs != rows:
+            message = "process_docs is {found}, but metadata.{varied} is set"
+            fix = "write process_docs: !function {rows}"
+            raise _contradiction(message, fix, "process_docs", found=str(self.process_docs), varied=varied, rows=rows)
+        settings, prompts = self.lmms_eval_specific_kwargs, self.metadata.prompts
+        for key, given in (
+            ("repeats", self.repeats > 1),
+            ("metadata.rubrics", bool(self.metadata.rubrics)),
+            ("metadata.prompts", varied != "prompts" and bool(prompts)),
+            ("metadata.errors", bool(self.metadata.errors)),
+            ("lmms_eval_specific_kwargs.stage1_template", bool(prompts) and settings.stage1_template is not None),
+        ):
+            if given:
+                message = "{key} is set, but metadata.{varied} asks each question several times, in one stage, unjudged"
+                fix = "remove it, or metadata.{varied}"
+                raise _contradiction(message, fix, key.partition(".")[0], key=key, varied=varied)
+        if prompts and settings.template != prompts[0]:
+            message = "the template is {found}, but the first of metadata.prompts is {first}"
+            fix = "begin metadata.prompts with the template"
+            raise _contradiction(message, fix, "metadata", found=settings.template, first=prompts[0])
+        return self
+
+    @model_validator(mode="after")
+    def _confidences_are_of_one_answer(self) -> TaskFile:
+        if self.metadata.confidence is None:
+            return self
+        varied = "" if self.metadata.varied is None else f"metadata.{self.metadata.varied}"
+        for key in ("repeats" if self.repeats > 1 else "", varied):
+            if key:
+                message = "{key} is set, but confidences are compared for questions that are asked once"
+                raise _contradiction(message, "remove it, or metadata.confidence", key.partition(".")[0], key=key)
+        return self
+
+
+class GroupFile(_Keys):
+    """A group."""
+
+    group: Name
+    task: Annotated[Names, Field(min_length=1)]
+    metadata: Metadata
+    group_alias: Name = _ABSENT
+    aggregate_metric_list: Annotated[list[Any], Field(min_length=1)] = _ABSENT
+
+    @model_validator(mode="after")
+    def _settings_of_tasks(self) -> GroupFile:
+        for key in ("options", "prompts", "confidence", "timing", "errors"):
+            if getattr(self.metadata, key):
+                message = "metadata.{key} is set, but a group asks nothing itself"
+                raise _contradiction(message, "set it in the group's tasks", "metadata", key=key)
+        return self
+
+
+def _contradiction(message: str, fix: str, at: str, **values: object) -> PydanticCustomError:
+    return PydanticCustomError("MT113", f"{message}; {fix}", {**values, "at": at})
+
+
+_CODES = {"extra_forbidden": "MT107", "missing": "MT110", "literal_error": "MT112"}
+_METADATA_CODES = {"extra_forbidden": "MT108", "missing": "MT111"}
+_UNREADABLE = {"MT101", "MT102", "MT104", "MT105"}
+
+
+def check_task(source: TaskSource) -> tuple[TaskFile | GroupFile | None, list[Finding]]:
+    """The typed content of a file (None if it does not match the schema), and all its defects.
+
+    Nothing is said about the keys of a file if a part of it cannot be read.
+    """
+    defects = list(source.defects)
+    if any(one.code in _UNREADABLE or one.field == "include" for one in defects):
+        return None, defects
+    if ("group" in source.content) != (source.kind == "group"):
+        content, folder = ("a task", "the benchmark's directory") if source.kind == "group" else ("a group", "groups/")
+        message = f"this is {content}, expected a {source.kind} because of its directory"
+        return None, [*defects, source.finding("MT115", message, "group", fix=f"move the file to {folder}")]
+    name = source.content.get(source.kind)
+    if isinstance(name, str) and name != source.name:
+        message = f"field `{source.kind}` is {shown(name)}, expected {source.name!r}, the name of the file"
+        defects.append(source.finding("MT106", message, source.kind))
+    model: type[TaskFile | GroupFile] = GroupFile if source.kind == "group" else TaskFile
+    try:
+        file = model.model_validate(source.content)
+    except ValidationError as error:
+        return None, [*defects, *_refused(source, error, model)]
+    return file, [*defects, *_unknown_settings(source)]
+
+
+def _refused(source: TaskSource, error: ValidationError, model: type[BaseModel]) -> Iterator[Finding]:
+    for one in problems(error, model):
+        codes = _METADATA_CODES if one.keys[0] == "metadata" and len(one.keys) > 1 else _CODES
+        code = one.kind if one.kind.startswith("MT") else codes.get(one.kind, "MT109")
+        yield source.finding(code, one.message, *one.keys)
+
+
+def _unknown_settings(source: TaskSource) -> Iterator[Finding]:
+    known = Generation.model_fields
+    for key in source.block("generation_kwargs"):
+        if key not in known:
+            message = f"field `generation_kwargs.{key[:80]}` is not a setting that back-ends share"
+            message += f"{suggestion(key, known)}, expected one of {first_names(known, 8)}"
+            yield source.finding("MT117", message, "generation_kwargs", key)
+
+
+def load_task(path: Path) -> tuple[TaskFile | GroupFile, TaskSource]:
+    """The typed content of a task or group file, and its source.
+
+    Raises:
+        MedtasksError: the file is faulty; the message names file, line and field.
+    """
+    source = read_task(path)
+    file, found = check_task(source)
+    errors = [one for one in found if one.severity == "error"]
+    if file is None or errors:
+        first = errors[0]
+        more = f" ({len(errors) - 1} more: medtasks validate {path})" if len(errors) > 1 else ""
+        raise MedtasksError(f"{first.file}, line {first.line}: {first.message}{more}")
+    return file, source

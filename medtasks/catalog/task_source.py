@@ -1,0 +1,233 @@
+"""A task file as plain values with includes merged, and the file and line of every value."""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Literal
+
+import yaml
+
+from medtasks.core.findings import Finding, Place, Severity, finding
+from medtasks.core.schema import Keys, field_name, shown
+from medtasks.core.text import shortened
+
+Kind = Literal["task", "group"]
+
+MOST_VALUES = 100_000
+"""Maximum number of values in a file, aliases expanded: a few bytes of nested aliases can expand to billions."""
+
+_MERGE = "tag:yaml.org,2002:merge"
+_TEXT = "tag:yaml.org,2002:str"
+_LARGE = 2**14
+_PLAIN = {"tag:yaml.org,2002:map", "tag:yaml.org,2002:seq"}
+
+
+class FunctionName(str):
+    """The dotted name after ``!function``."""
+
+    __slots__ = ()
+
+
+@dataclass
+class TaskSource:
+    """One task or group file; ``content`` is empty if it cannot be read, ``files`` are itself and those it includes."""
+
+    path: Path
+    content: dict[str, Any] = field(default_factory=dict)
+    places: dict[Keys, Place] = field(default_factory=dict)
+    defects: list[Finding] = field(default_factory=list)
+    files: list[Path] = field(default_factory=list)
+
+    @property
+    def name(self) -> str:
+        """Its name in the harness, which is the file's stem."""
+        return self.path.stem
+
+    @property
+    def kind(self) -> Kind:
+        """Whether it is a task or a group."""
+        return kind_of(self.path)
+
+    def place(self, *keys: str | int) -> Place:
+        """Where the value at ``keys`` is, or where it would be added."""
+        for length in range(len(keys), 0, -1):
+            if keys[:length] in self.places:
+                return self.places[keys[:length]]
+        return Place(self.path, 1)
+
+    def finding(
+        self, code: str, message: str, *keys: str | int, fix: str | None = None, severity: Severity | None = None
+    ) -> Finding:
+        """The finding of rule ``code`` about the value at ``keys``."""
+        return finding(code, self.name, message, self.place(*keys), field_name(keys), fix=fix, severity=severity)
+
+    def block(self, key: str) -> dict[str, Any]:
+        """The mapping under ``key``; empty if there is none."""
+        value = self.content.get(key)
+        return value if isinstance(value, dict) else {}
+
+    def entries(self, key: str) -> list[Any]:
+        """The items of the list under ``key``; none if there is no list."""
+        value = self.content.get(key)
+        return value if isinstance(value, list) else []
+
+
+def kind_of(path: Path) -> Kind:
+    """Whether a file is a task or a group: groups are in ``groups/``."""
+    return "group" if path.parent.name == "groups" else "task"
+
+
+def read_task(path: Path) -> TaskSource:
+    """Read the task or group file ``path``. Never raises: problems are in ``defects``."""
+    source = TaskSource(path)
+    source.content = _merged(source, path, ())
+    return source
+
+
+def _merged(source: TaskSource, path: Path, above: tuple[Path, ...]) -> dict[str, Any]:
+    source.files.append(path)
+    try:
+        text = path.read_bytes().decode("utf-8")
+    except (OSError, ValueError) as error:  # UnicodeDecodeError and embedded null bytes are ValueErrors
+        message = f"not a readable UTF-8 file ({error})"
+        source.defects.append(finding("MT101", source.name, message, Place(path, 1), fix="fix or restore it"))
+        return {}
+    content, lines, defects = parse_yaml(text, path)
+    content = deepcopy(content)
+    source.defects += defects
+    if not isinstance(content, dict):
+        if not defects:
+            found = "is empty" if content is None else f"contains {shown(content)}"
+            message = f"the file {found}, expected a mapping of task keys"
+            source.defects.append(finding("MT102", path.stem, message, Place(path, 1)))
+        return {}
+    include = content.pop("include", None)
+    base = _included(source, path, include, Place(path, lines["include",]), above) if include is not None else {}
+    own = {keys[0] for keys in lines if keys}
+    source.places = {keys: place for keys, place in source.places.items() if keys[0] not in own}
+    source.places.update({keys: Place(path, line) for keys, line in lines.items() if keys})
+    return {**base, **content}
+
+
+def _included(source: TaskSource, path: Path, include: Any, place: Place, above: tuple[Path, ...]) -> dict[str, Any]:
+    def refused(code: str, message: str) -> dict[str, Any]:
+        source.defects.append(finding(code, path.stem, f"field `include` {message}", place, "include"))
+        return {}
+
+    if not isinstance(include, str) or not include.strip():
+        return refused("MT109", f"is {shown(include)}, expected the name of one file, relative to this one")
+    target = path.parent / include
+    try:
+        resolved, is_file = target.resolve(), target.is_file()
+    except (OSError, ValueError, RuntimeError):
+        resolved, is_file = target, False
+    if not is_file:
+        return refused("MT104", f"is {shown(include)}, expected a file")
+    if resolved in (*above, path.resolve()):
+        return refused("MT105", f"is {shown(include)}, which includes this file")
+    return _merged(source, target, (*above, path.resolve()))
+
+
+@lru_cache(maxsize=256)  # many tasks include the same file
+def parse_yaml(text: str, path: Path) -> tuple[Any, dict[Keys, int], list[Finding]]:
+    """The values of ``text`` (None if unreadable), the lines of all keys and items, and the defects."""
+    nodes, content = _Nodes(path), None
+    try:
+        loader = (_FastLoader if len(text) < _LARGE else _Loader)(text)
+        node = loader.get_single_node()
+        if node is not None:
+            nodes.visit(node, ())
+            content = loader.construct_document(node)
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        nodes.refuse("MT101", f"not valid YAML: {shortened(str(error.problem), 200)}", mark.line + 1 if mark else 1)
+    except yaml.reader.ReaderError as error:
+        line = text.count("\n", 0, error.position) + 1
+        nodes.refuse("MT101", f"not valid YAML: {error.reason}", line, fix="remove the character")
+    except RecursionError:
+        nodes.refuse("MT101", "not a task file: nested too deeply", 1, fix="write it flat")
+    return content, nodes.lines, nodes.defects
+
+
+class _OurLoader:
+    """PyYAML's loader with ``!function``, whose errors all have a line."""
+
+    def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
+        try:
+            return super().construct_object(node, deep)  # type: ignore[misc]
+        except (yaml.YAMLError, RecursionError):
+            raise
+        except Exception as error:  # PyYAML does not catch what int(), float() and its own indexing raise
+            raise _unreadable(node, f"{shown(node.value)} cannot be read ({error})") from error
+
+
+class _Loader(_OurLoader, yaml.SafeLoader):
+    pass
+
+
+class _FastLoader(_OurLoader, getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
+    """By libyaml, six times as fast; text of more than `_LARGE` characters could overflow its stack."""
+
+
+for _one in (_Loader, _FastLoader):
+    _one.add_constructor("!function", lambda loader, node: FunctionName(loader.construct_scalar(node)))  # type: ignore[arg-type]
+
+
+def _unreadable(node: yaml.Node, problem: str) -> yaml.MarkedYAMLError:
+    return yaml.MarkedYAMLError(problem=problem, problem_mark=node.start_mark)
+
+
+class _Nodes:
+    """Collects the lines of all values, and finds duplicate keys and keys that are not strings."""
+
+    def __init__(self, path: Path) -> None:
+        self.lines: dict[Keys, int] = {}
+        self.defects: list[Finding] = []
+        self._path = path
+        self._open: set[int] = set()
+        self._count = 0
+
+    def refuse(self, code: str, message: str, line: int, keys: Keys = (), fix: str | None = None) -> None:
+        place = Place(self._path, line)
+        self.defects.append(finding(code, self._path.stem, message, place, field_name(keys), fix=fix))
+
+    def visit(self, node: yaml.Node, keys: Keys) -> None:
+        """Record the lines of a value and everything in it, and remove keys that are not strings."""
+        self.lines.setdefault(keys, node.start_mark.line + 1)
+        self._count += 1
+        if self._count > MOST_VALUES:
+            raise _unreadable(node, f"more than {MOST_VALUES:,} values with aliases expanded")
+        if isinstance(node, yaml.ScalarNode):
+            return
+        if node.tag not in _PLAIN:
+            raise _unreadable(node, f"the tag {node.tag!r} is not supported")
+        if id(node) in self._open:
+            raise _unreadable(node, "an alias is inside the value that it repeats")
+        self._open.add(id(node))
+        if isinstance(node, yaml.SequenceNode):
+            for number, item in enumerate(node.value):
+                self.visit(item, (*keys, number))
+        else:
+            self._visit_mapping(node, keys)
+        self._open.discard(id(node))
+
+    def _visit_mapping(self, node: yaml.Node, keys: Keys) -> None:
+        for _, merged in (pair for pair in node.value if pair[0].tag == _MERGE):
+            for part in merged.value if isinstance(merged, yaml.SequenceNode) else [merged]:
+                self.visit(part, keys)
+        own = set[str]()
+        for pair in [pair for pair in node.value if pair[0].tag != _MERGE]:
+            key, line = pair[0].value, pair[0].start_mark.line + 1
+            here: Keys = (*keys, str(key))
+            if pair[0].tag != _TEXT:
+                self.refuse("MT109", f"the key {shown(str(key))} is not a string", line, fix="quote it")
+                node.value.remove(pair)
+                continue
+            if key in own:
+                self.refuse("MT103", f"the key {key!r} is duplicated (lines {self.lines[here]} and {line})", line, here)
+            own.add(key)
+            self.lines[here] = line
+            self.visit(pair[1], here)

@@ -1,0 +1,143 @@
+"""``medtasks new``: a package of tasks to start from.
+
+Its files are Jinja templates in ``files/`` with the delimiters ``<< >>`` and ``<% %>``, since they contain templates of
+their own. ``__module__`` and ``__benchmark__`` in a path are replaced by the names of the module and the benchmark.
+"""
+
+from __future__ import annotations
+
+import keyword
+import re
+import sys
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from importlib.util import find_spec
+from pathlib import Path
+
+from jinja2 import Environment, StrictUndefined
+
+from medtasks.catalog.contents import task_packages
+from medtasks.catalog.packages import OURS
+from medtasks.catalog.registry import plugin_of
+from medtasks.core.errors import UsageError
+from medtasks.harness.installed import harness_names
+
+__all__ = ["VARIANTS", "Names", "names_of", "write_package"]
+
+VARIANTS = ("mcq", "open", "streaming")
+"""Multiple choice, open answers with a judge, and questions asked repeatedly along a stream."""
+
+_PACKAGE = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?")  # a valid name by the packaging standards
+_BENCHMARK = re.compile(r"[a-z][a-z0-9]*(?:_[a-z0-9]+)*")
+_MOST = 40
+_TAKEN = frozenset({"lmms_eval", "medtasks", "test", "tests"})
+
+
+def write_package(folder: Path, name: str, variant: str = "mcq", *, benchmark: str | None = None) -> tuple[Path, ...]:
+    """Write an installable package of tasks into ``folder``, which must be empty or new, and return its files.
+
+    ``name`` is that to install it under, such as ``acme-bench``; ``benchmark`` is by default the module's.
+
+    Raises:
+        UsageError: a name cannot be used, there is no such variant, or the directory is not empty.
+    """
+    if variant not in VARIANTS:
+        raise UsageError(f"variant {variant!r} is unknown; choose from {', '.join(VARIANTS)}.")
+    names = names_of(name, benchmark)
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise UsageError(f"{folder}: is not empty; name an empty or new directory with --out.")
+    rendered = dict(_rendered(names, variant))
+    written = []
+    for path, text in sorted(rendered.items()):
+        target = folder / path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(text, encoding="utf-8", newline="\n")
+        written.append(target)
+    return tuple(written)
+
+
+def _rendered(names: Names, variant: str) -> Iterator[tuple[str, str]]:
+    """Path and text of every file; all are rendered before the first is written."""
+    environment = Environment(
+        variable_start_string="<<",
+        variable_end_string=">>",
+        block_start_string="<%",
+        block_end_string="%>",
+        comment_start_string="<#",
+        comment_end_string="#>",
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        keep_trailing_newline=True,
+        autoescape=False,  # source files, not HTML
+    )
+    values = {**asdict(names), "title": names.title, "variant": variant}
+    for part in ("common", variant):
+        root = Path(__file__).parent / "files" / part
+        for source in sorted(root.rglob("*.j2")):
+            path = source.relative_to(root).as_posix().removesuffix(".j2")
+            target = path.replace("__module__", names.module).replace("__benchmark__", names.benchmark)
+            yield target, environment.from_string(source.read_text(encoding="utf-8")).render(values)
+
+
+@dataclass(frozen=True)
+class Names:
+    """``package`` is installed, ``module`` imported, ``benchmark`` evaluated."""
+
+    package: str
+    module: str
+    benchmark: str
+
+    @property
+    def title(self) -> str:
+        """The benchmark's name in tables."""
+        return self.benchmark.replace("_", " ").capitalize()
+
+
+def names_of(package: str, benchmark: str | None = None) -> Names:
+    """The names of the package called ``package``.
+
+    >>> names_of("Acme-Bench").module
+    'acme_bench'
+
+    Raises:
+        UsageError: a name is not valid for a package, module or benchmark, or medtasks or lmms-eval uses it already.
+    """
+    if not _PACKAGE.fullmatch(package) or len(package) > _MOST:
+        raise UsageError(
+            f"package name {package!r}: expected at most {_MOST} letters, digits, '-', '_' and '.', "
+            "beginning and ending with a letter or digit, such as acme-bench; choose another."
+        )
+    module = re.sub(r"[-_.]+", "_", package).lower()
+    if not module.isidentifier() or keyword.iskeyword(module):
+        raise UsageError(
+            f"package name {package!r} would be imported as {module}, which cannot be a module's name; begin with a "
+            "letter, and avoid Python's keywords."
+        )
+    if module in _TAKEN or module in sys.stdlib_module_names or _is_installed(module):
+        raise UsageError(f"package name {package!r} would be imported as {module}, which exists; choose another.")
+    chosen = module if benchmark is None else benchmark
+    if not _BENCHMARK.fullmatch(chosen) or len(chosen) > _MOST:
+        raise UsageError(
+            f"benchmark name {chosen!r}: expected at most {_MOST} lower-case letters and digits, words joined by '_', "
+            "such as acme_dots; choose another with --benchmark."
+        )
+    _refuse_taken(chosen)
+    return Names(package, module, chosen)
+
+
+def _is_installed(module: str) -> bool:
+    spec = find_spec(module)
+    return spec is not None and spec.origin is not None  # without, it is just a directory of that name
+
+
+def _refuse_taken(benchmark: str) -> None:
+    for package in task_packages():
+        names = {path.stem for path in package.task_files()} | {one.name for one in plugin_of(package).benchmarks}
+        if benchmark in names:
+            owner = OURS if package.ours else package.owner
+            raise UsageError(f"benchmark name {benchmark!r} is taken by {owner}; choose another with --benchmark.")
+    if benchmark in harness_names():
+        raise UsageError(
+            f"benchmark name {benchmark!r} is taken by lmms-eval, and --tasks would run that one; choose another "
+            "with --benchmark."
+        )

@@ -1,0 +1,179 @@
+"""Pydantic's errors in our own wording: the field, what was found, what was expected."""
+
+from __future__ import annotations
+
+import reprlib
+from collections.abc import Callable, Collection, Iterable, Iterator
+from difflib import get_close_matches
+from typing import Annotated, Any, NamedTuple, get_args
+
+from pydantic import BaseModel, ConfigDict, PlainValidator, StringConstraints, ValidationError
+from pydantic_core import ErrorDetails, PydanticCustomError
+
+from medtasks.core.text import first_names, shortened
+
+Keys = tuple[str | int, ...]
+"""The path to a value: keys of mappings and positions in lists, from the top."""
+
+Text = Annotated[str, StringConstraints(pattern=r"\S")]
+"""A string that is not blank."""
+
+_EXPECTED = {
+    "bool_parsing": "true or false",
+    "bool_type": "true or false",
+    "dict_type": "a mapping",
+    "finite_number": "a finite number",
+    "float_parsing": "a number",
+    "float_type": "a number",
+    "greater_than": "a number above {gt:g}",
+    "greater_than_equal": "a number of at least {ge:g}",
+    "int_from_float": "a whole number",
+    "int_parsing": "a whole number",
+    "int_type": "a whole number",
+    "less_than": "a number below {lt:g}",
+    "less_than_equal": "a number of at most {le:g}",
+    "json_invalid": "valid JSON ({error})",
+    "json_type": "JSON in a string",
+    "list_type": "a list",
+    "literal_error": "{expected}",
+    "model_type": "a mapping",
+    "none_required": "no such field",
+    "string_pattern_mismatch": "a non-empty string",
+    "string_too_long": "at most {max_length} characters",
+    "string_too_short": "at least {min_length} characters",
+    "string_type": "a string",
+    "string_unicode": "a string of valid Unicode",
+    "too_long": "at most {max_length}",
+    "too_short": "at least {min_length}",
+    "tuple_type": "a list",
+}
+"""The expected value in words, by pydantic's type of error; for other types pydantic's message is used."""
+
+
+class Frozen(BaseModel):
+    """An immutable model that refuses unknown fields."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Compact(Frozen):
+    """A model with many instances: it forgets which fields were given; the names take as much memory as the values."""
+
+    def model_post_init(self, _: Any, /) -> None:
+        object.__setattr__(self, "__pydantic_fields_set__", _UNKNOWN)
+
+
+_UNKNOWN: set[str] = set()
+
+
+class Problem(NamedTuple):
+    """One invalid value: pydantic's type of error (or a custom one), the path to the value, and a message."""
+
+    kind: str
+    keys: Keys
+    message: str
+
+
+def expects(words: str, fits: Callable[[Any], bool]) -> PlainValidator:
+    """A validator for values that no type describes: ``fits`` tests them, ``words`` describes them."""
+
+    def check(value: Any) -> Any:
+        if not fits(value):
+            raise PydanticCustomError("expected", "{words}", {"words": words})
+        return value
+
+    return PlainValidator(check)
+
+
+def mismatch(at: str | int, found: object, words: str) -> PydanticCustomError:
+    """An error about the field ``at``, to be raised by a validator of a whole model."""
+    return PydanticCustomError("expected", "{words}", {"words": words, "at": at, "found": found})
+
+
+def problems(
+    error: ValidationError, model: type[BaseModel] | None = None, *, secret: bool = False
+) -> Iterator[Problem]:
+    """All problems in a validation error; each message has the field, what was found and what was expected.
+
+    A validator's own message is kept unchanged after the field; ``at`` in its context is the key or position.
+    With ``model``, messages about unknown keys list the known ones. If values are ``secret``, none is in a message.
+    """
+    for one in error.errors(include_url=False):
+        context, keys = one.get("ctx", {}), one["loc"]
+        if "at" in context:
+            keys = (*keys, context["at"])
+        yield Problem(one["type"], keys, _message(one, keys, model, secret=secret))
+
+
+def first_problem(error: ValidationError, model: type[BaseModel] | None = None, *, secret: bool = False) -> str:
+    """The message of the first problem; if values are ``secret``, without what was found."""
+    return next(problems(error, model, secret=secret)).message
+
+
+def _message(error: ErrorDetails, keys: Keys, model: type[BaseModel] | None, *, secret: bool) -> str:
+    kind, text = error["type"], error["msg"].removeprefix("Value error, ")
+    place = f"field `{field_name(keys)}`" if keys else "the content"
+    if kind == "missing":
+        return f"{place} is missing"
+    if kind == "extra_forbidden":
+        known = _fields_at(model, keys[:-1])
+        return f"{place} is unknown{suggestion(keys[-1], known)}" + (
+            f", expected one of {first_names(known, 8)}" if known else ""
+        )
+    if kind == "json_invalid" and not keys:
+        return f"not valid JSON ({error['ctx']['error']})"
+    if kind == "expected":
+        expected = text
+    elif kind in _EXPECTED:
+        expected = _EXPECTED[kind].format_map(error.get("ctx", {}))
+    elif text.startswith("Input should be "):
+        expected = text.removeprefix("Input should be ")
+    elif kind == "value_error" and keys:
+        return f"{place}: {text}" if secret else f"{place} is {shown(error['input'])}: {text}"
+    else:
+        return f"{place}: {text}" if keys else text
+    value = error.get("ctx", {}).get("found", error["input"])
+    found = "is missing" if value is None else "is wrong" if secret else f"is {shown(value)}"
+    return f"{place} {found}, expected {expected}"
+
+
+def _fields_at(model: type[BaseModel] | None, keys: Keys) -> list[str]:
+    """The fields of ``model``, or of the model that it nests at ``keys``."""
+    for key in keys:
+        if isinstance(key, str) and model is not None and key in model.model_fields:  # else a key of a mapping
+            model = next(_models_in(model.model_fields[key].annotation), None)
+    return list(model.model_fields) if model is not None else []
+
+
+def _models_in(annotation: Any) -> Iterator[type[BaseModel]]:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        yield annotation
+    for part in get_args(annotation):
+        yield from _models_in(part)
+
+
+def field_name(keys: Keys) -> str:
+    """``("metric_list", 0, "metric")`` as ``metric_list[0].metric``."""
+    text = "".join(f"[{key}]" if isinstance(key, int) else f".{key}" for key in keys)
+    return text.removeprefix(".")
+
+
+_SHORT = reprlib.Repr()  # files may contain anything, at any depth
+_SHORT.maxstring, _SHORT.maxother, _SHORT.maxlist, _SHORT.maxdict, _SHORT.maxlong = 80, 80, 6, 6, 40
+
+
+def shown(value: object) -> str:
+    """``value`` for a message: short, on one line, without control characters."""
+    return repr(shortened(value, 80)) if type(value) is str and len(value) > 80 else shortened(_SHORT.repr(value), 120)
+
+
+def suggestion(name: object, known: Iterable[str]) -> str:
+    """`` (did you mean …?)`` if a known name is close, else an empty string."""
+    near = get_close_matches(str(name)[:80], sorted(known), n=1)
+    return f" (did you mean {near[0]!r}?)" if near else ""
+
+
+def unknown(kind: str, name: object, known: Collection[str]) -> str:
+    """That ``name`` is none of the ``known`` ones, with the closest and the first of them."""
+    some = first_names(known, 8) or "none"
+    return f"{kind} {shown(name)} is unknown{suggestion(name, known)}, expected one of {some}"

@@ -1,0 +1,121 @@
+"""Settings from the environment as one typed object; the only module that reads ``MEDTASKS_…`` variables of runs.
+
+Variables of metrics are read by the metrics that need them.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from medtasks.core.errors import UsageError
+
+MAX_FAILED = 0.01
+"""Share of requests that may fail by default."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What documents, prompts and runs depend on beside their options.
+
+    Args:
+        data: directory of prepared data (``MEDTASKS_DATA``); None for the default.
+        mini: whether miniature data are used (``MEDTASKS_DATA=mini``).
+        miniature: benchmarks whose miniature data are used anyway, because a run was made on them.
+        cache: directory for what can be rebuilt (``MEDTASKS_CACHE``); None for the user's cache directory.
+        max_frames: maximum number of frames per request (``MEDTASKS_MAX_FRAMES``); None for all.
+        subset: share of the clusters (``MEDTASKS_SUBSET``, see :mod:`medtasks.catalog.subset`); empty for all.
+        blind: whether prompts omit their media (``MEDTASKS_BLIND=1``), to measure what text alone achieves.
+        max_failed: share of requests that may fail before a run counts as failed (``MEDTASKS_MAX_FAILED``).
+        templates: directory of templates that precede the installed ones (``MEDTASKS_TEMPLATES``).
+        judge: the judges of a run (``MEDTASKS_JUDGE``, see :mod:`medtasks.judge.settings`); empty for none.
+        rank, processes, on_this_machine: number of this process among those of the command, and how many there are, in
+            all and on this machine (``RANK``, ``WORLD_SIZE`` and ``LOCAL_WORLD_SIZE``, set by launchers).
+        debug: whether errors are shown with a traceback (``--verbosity DEBUG`` of the harness).
+    """
+
+    data: Path | None = None
+    mini: bool = False
+    miniature: frozenset[str] = frozenset()
+    cache: Path | None = None
+    max_frames: int | None = None
+    subset: str = ""
+    blind: bool = False
+    max_failed: float = MAX_FAILED
+    templates: Path | None = None
+    judge: str = ""
+    rank: int = 0
+    processes: int = 1
+    on_this_machine: int = 1
+    debug: bool = False
+
+
+_CHANGED: ContextVar[Settings | None] = ContextVar("settings", default=None)
+_VARIABLES = ("MEDTASKS_DATA", "MEDTASKS_CACHE", "MEDTASKS_MAX_FRAMES", "MEDTASKS_SUBSET", "MEDTASKS_BLIND",
+              "MEDTASKS_MAX_FAILED", "MEDTASKS_TEMPLATES", "MEDTASKS_JUDGE", "RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE",
+              "VERBOSITY")  # fmt: skip
+
+
+def current_settings() -> Settings:
+    """The settings in force: those of the environment, unless a block :func:`using` others is running.
+
+    Raises:
+        UsageError: a variable has an invalid value.
+    """
+    return _CHANGED.get() or _read(*(os.environ.get(name, "").strip() for name in _VARIABLES))
+
+
+@contextmanager
+def using(**changes: Any) -> Iterator[None]:
+    """Change these settings within the block, for this thread."""
+    token = _CHANGED.set(replace(current_settings(), **changes))
+    try:
+        yield
+    finally:
+        _CHANGED.reset(token)
+
+
+@functools.lru_cache(maxsize=8)
+def _read(*values: str) -> Settings:
+    given = dict(zip(_VARIABLES, values, strict=True))
+    frames, blind = given["MEDTASKS_MAX_FRAMES"], given["MEDTASKS_BLIND"]
+    if frames and (not frames.isdecimal() or int(frames) < 1):
+        raise UsageError(f"MEDTASKS_MAX_FRAMES is {frames!r}, expected a whole number of at least 1.")
+    if blind not in ("", "0", "1"):
+        raise UsageError(f"MEDTASKS_BLIND is {blind!r}, expected 1 (prompts without media) or 0.")
+    mini = given["MEDTASKS_DATA"] == "mini"
+    return Settings(
+        data=None if mini else _path(given["MEDTASKS_DATA"]),
+        mini=mini,
+        cache=_path(given["MEDTASKS_CACHE"]),
+        max_frames=int(frames) if frames else None,
+        subset=given["MEDTASKS_SUBSET"],
+        blind=blind == "1",
+        max_failed=_share(given["MEDTASKS_MAX_FAILED"] or str(MAX_FAILED)),
+        templates=_path(given["MEDTASKS_TEMPLATES"]),
+        judge=given["MEDTASKS_JUDGE"],
+        rank=int(given["RANK"] or 0),
+        processes=int(given["WORLD_SIZE"] or 1),
+        on_this_machine=int(given["LOCAL_WORLD_SIZE"] or 1),
+        debug=given["VERBOSITY"] == "DEBUG",
+    )
+
+
+def _path(given: str) -> Path | None:
+    return Path(given).expanduser() if given else None
+
+
+def _share(given: str) -> float:
+    try:
+        number = float(given)
+    except ValueError:
+        number = -1.0
+    if not 0 <= number <= 1:
+        raise UsageError(f"MEDTASKS_MAX_FAILED is {given!r}, expected a share from 0 to 1, for example 0.01.")
+    return number

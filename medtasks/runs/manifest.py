@@ -1,0 +1,282 @@
+"""The manifest of a run: everything needed to repeat it, and to tell whether two results are comparable."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime, timezone
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any, Literal
+
+from pydantic import BaseModel, Field
+
+import medtasks
+from medtasks.benchmarks.documents import task_rows
+from medtasks.catalog.registry import get_filter
+from medtasks.catalog.scales import Rubric
+from medtasks.catalog.spec import TaskSpec
+from medtasks.catalog.subset import current_subset
+from medtasks.core.files import canonical_json, short_hash
+from medtasks.core.settings import current_settings
+from medtasks.data.manifest import Coverage
+from medtasks.data.media.windows import STEP
+from medtasks.judge.agreement import AgreementReport
+from medtasks.metrics.registry import get_metric
+from medtasks.runs.replies import Reply
+from medtasks.runs.samples import Outcome, Sample
+from medtasks.runs.usage import RunUsage
+
+PACKAGES = (
+    "lmms-eval", "transformers", "torch", "accelerate", "datasets", "peft",
+    "sacrebleu", "nltk", "numpy", "pillow", "av",
+)  # fmt: skip
+
+
+UNKNOWN_PROMPT = "unknown"
+"""In place of the hash of a prompt that is not known, because the predictions were made with another tool."""
+_NUMBER = re.compile(r"\b(?=\w*\d)[\w-]*\w\b")
+
+
+class DataFacts(BaseModel, frozen=True):
+    """Which data the samples come from."""
+
+    fingerprint: str
+    mini: bool
+    records: int
+    excluded: dict[str, int]
+    coverage: tuple[Coverage, ...] = ()
+
+
+class TaskFacts(BaseModel, frozen=True):
+    """One task's protocol and the outcome of its documents.
+
+    ``asked`` counts the task's documents, in a run of a ``subset`` (``share@seed``) those of its clusters, ``answered``
+    those with a response; ``failed`` counts those without one, by reason. ``readings`` counts how options were
+    named (`medtasks.runs.samples.Sample`), ``finish`` how responses ended: by themselves (``stop``), cut off at the
+    token limit (``length``), or ``unknown`` to the back-end.
+    """
+
+    version: float
+    benchmark: str
+    template: str
+    prompt_hash: str
+    yaml_hash: str
+    protocol_hash: str
+    filters: dict[str, str]
+    generation: dict[str, Any]
+    frames: dict[str, Any] = {}
+    blind: bool = False
+    subset: str = Field("", pattern=r"^([0-9.e-]{1,12}@-?[0-9]{1,12})?$")
+    presentation: dict[str, str] = {}
+    excluded: dict[str, int] = {}
+    asked: int
+    answered: int
+    failed: dict[str, int] = {}
+    status: dict[str, int]
+    readings: dict[str, int] = Field(default_factory=dict, exclude_if=lambda value: not value)
+    finish: dict[str, int] = {}
+
+    @property
+    def cut_off(self) -> float | None:
+        """Share of the responses that were cut off at the token limit, of those whose end is known; None if none is."""
+        known = self.finish.get("stop", 0) + self.finish.get("length", 0)
+        return self.finish.get("length", 0) / known if known else None
+
+    @property
+    def attempted(self) -> int:
+        """Documents sent to the model, with or without a response."""
+        return self.answered + sum(self.failed.values())
+
+
+class RubricFacts(BaseModel, frozen=True):
+    """How responses were judged under one rubric, and the outcome.
+
+    ``judges`` maps each judge of the panel to what identifies it (model and settings, never its address);
+    ``judge_hash`` covers the rubric, the panel and the rule that combines verdicts. ``asked`` counts (sample, response)
+    pairs, ``judged`` those with every aspect decided, ``unjudged`` the others by reason. Tokens are those of the
+    distinct verdicts used in the scores, including verdicts stored by earlier runs.
+    """
+
+    rubric: Rubric
+    rubric_hash: str
+    template_hash: str
+    tasks: tuple[str, ...]
+    judges: dict[str, dict[str, Any]]
+    combine: Literal["majority", "mean"]
+    judge_hash: str
+    threshold: float = Field(ge=0, le=1)
+    asked: int
+    judged: int
+    unjudged: dict[str, int] = {}
+    repaired: int = 0
+    extra_keys: int = 0
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    warnings: tuple[str, ...] = ()
+    agreement: AgreementReport | None = None
+
+
+class RunManifest(BaseModel, frozen=True):
+    """All facts of one run; ``created``, ``processes``, ``usage`` and ``harness_stamp`` may differ when it is repeated.
+
+    ``usage`` is what the run used, empty if no model was asked. ``scored`` has the versions that scored the run later;
+    None if it was not scored again. ``problems`` are messages about what could not be scored or judged.
+    ``harness_stamp`` is the prefix of the names of the harness's own files for the run (it uses its own time zone).
+    """
+
+    schema_version: int = 1
+    created: str
+    processes: int
+    usage: RunUsage = RunUsage()
+    versions: dict[str, str]
+    model: dict[str, Any]
+    settings: dict[str, Any]
+    tasks: dict[str, TaskFacts]
+    groups: dict[str, tuple[str, ...]]
+    data: dict[str, DataFacts]
+    scored: dict[str, str] | None = None
+    judge: dict[str, RubricFacts] = {}
+    problems: tuple[str, ...] = ()
+    harness_stamp: str = ""
+
+    @property
+    def miniature(self) -> frozenset[str]:
+        """The benchmarks whose miniature data were asked."""
+        return frozenset(name for name, facts in self.data.items() if facts.mini)
+
+
+def now() -> str:
+    """The current time in UTC, to the second, as in manifests."""
+    return datetime.now(timezone.utc).isoformat(timespec="seconds")
+
+
+def local_stamp() -> str:
+    """The local time to the second with its offset, as in names of result directories: ``20261122_061500+0100``."""
+    return datetime.now().astimezone().strftime("%Y%m%d_%H%M%S%z")
+
+
+def scoring_versions() -> dict[str, str]:
+    """Versions of what can affect the scores of existing responses."""
+    scoring = ("medtasks", "sacrebleu", "nltk", "numpy", "transformers", "torch")
+    return {name: version for name, version in versions().items() if name in scoring}
+
+
+def versions() -> dict[str, str]:
+    """Versions of medtasks and of the packages that can affect a score; ``absent`` if not installed."""
+    found = {"medtasks": medtasks.__version__}
+    for package in PACKAGES:
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:
+            found[package] = "absent"
+    return found
+
+
+def protocol_hash(
+    spec: TaskSpec,
+    generation: dict[str, Any],
+    *,
+    prompt_hash: str | None = None,
+    frames: dict[str, Any] | None = None,
+    blind: bool = False,
+    presentation: Mapping[str, str] | None = None,
+) -> str:
+    """Hash of everything that can affect a score, except the model and the data.
+
+    Covers the merged YAML, the prompt with its includes, the filters' versions, the benchmark's options, the metrics'
+    signatures, the generation settings in force, whether the run is blind, how the back-end deviates from the task
+    (order of text and media, a system prompt) and, for videos, how frames are chosen.
+    """
+    frames = frame_settings(spec) if frames is None else frames
+    parts = {
+        "yaml": spec.yaml_hash,
+        "prompt": spec.prompt_hash if prompt_hash is None else prompt_hash,
+        "filters": filter_versions(spec),
+        "options": list(spec.benchmark.options),
+        "metrics": {name: get_metric(name).signature for name in spec.scores},
+        "generation": generation,
+        **({"blind": True} if blind else {}),
+        **({"presentation": dict(presentation)} if presentation else {}),
+        **({"frames": {"step": frames["step"], "cap": frames["cap"]}} if frames else {}),
+    }
+    return short_hash(canonical_json(parts))
+
+
+def filter_versions(spec: TaskSpec) -> dict[str, str]:
+    """The versions installed here of the task's filters, by name."""
+    return {name: get_filter(name).version for name in spec.filters}
+
+
+def frame_settings(spec: TaskSpec) -> dict[str, Any]:
+    """How frames were chosen and decoded, for tasks that show frames sampled from windows; empty for others."""
+    if not spec.benchmark.sampled_frames:
+        return {}
+    return {"step": STEP, "cap": current_settings().max_frames, "decoder": "pyav"}
+
+
+def task_facts(
+    spec: TaskSpec,
+    generation: dict[str, Any],
+    asked: int,
+    samples: Sequence[Sample],
+    *,
+    blind: bool = False,
+    presentation: Mapping[str, str] | None = None,
+    replies: Iterable[Reply] = (),
+) -> TaskFacts:
+    """Facts of one task with ``samples`` out of ``asked`` documents.
+
+    ``blind`` means without media; ``presentation`` is how the back-end deviated from the task; ``replies`` are those
+    that the samples were made of.
+    """
+    ends = Counter(reply.finish or "unknown" for reply in replies if reply.failed is None)
+    return TaskFacts(
+        version=spec.metadata.version,
+        benchmark=spec.metadata.benchmark,
+        template=spec.template or "",
+        prompt_hash=spec.prompt_hash or "",
+        yaml_hash=spec.yaml_hash,
+        protocol_hash=protocol_hash(spec, generation, blind=blind, presentation=presentation),
+        blind=blind,
+        subset=str(current_subset() or ""),
+        presentation=dict(presentation or {}),
+        filters=filter_versions(spec),
+        generation=generation,
+        frames=frame_settings(spec),
+        excluded=task_rows(spec.name).excluded(),
+        asked=asked,
+        finish=dict(sorted(ends.items())),
+        **outcome_counts([sample.outcome for sample in samples]),
+    )
+
+
+def facts_today(spec: TaskSpec, facts: TaskFacts, outcomes: Sequence[Outcome]) -> TaskFacts:
+    """The facts under the current rules of a task that was run as ``facts`` say, with its ``outcomes``."""
+    return facts.model_copy(
+        update={
+            "filters": filter_versions(spec),
+            "protocol_hash": protocol_hash(
+                spec,
+                facts.generation,
+                prompt_hash=facts.prompt_hash,
+                frames=facts.frames,
+                blind=facts.blind,
+                presentation=facts.presentation,
+            ),
+            "yaml_hash": spec.yaml_hash,
+            **outcome_counts(outcomes),
+        }
+    )
+
+
+def outcome_counts(outcomes: Sequence[Outcome]) -> dict[str, Any]:
+    """The fields of :class:`TaskFacts` that describe the outcome of the documents."""
+    # reasons often contain a request id or a time: mask numbers, so that similar reasons are counted together
+    failures = Counter(_NUMBER.sub("#", reason) for _, reason, _ in outcomes if reason is not None)
+    return {
+        "answered": len(outcomes) - failures.total(),
+        "failed": dict(sorted(failures.items())),
+        "status": dict(sorted(Counter(status for status, _, _ in outcomes).items())),
+        "readings": dict(sorted(Counter(reading for _, _, reading in outcomes if reading).items())),
+    }

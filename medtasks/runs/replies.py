@@ -1,0 +1,123 @@
+"""Replies of back-ends: a response, or the reason why there is none.
+
+A request without a response is *failed*: it counts neither as right nor as wrong.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from typing import Annotated
+
+from pydantic import Field
+
+BLANK = "blank response, with no sign that the model generated a token"
+ALL_BLANK = "every response of the run is blank"
+NOT_ASKED = "not asked: the run ended before"
+LONGEST_REASON = 300
+
+_FAILURE_TEXTS = (
+    re.compile(r"\[LMMS_EVAL_REQUEST_FAILED(?P<reason>.*)", re.DOTALL),
+    re.compile(r"\[(?P<reason>LMMS_EVAL_BUDGET_EXCEEDED)\]"),
+    re.compile(r"\[GENERATION_FAILED\](?P<reason>.*)", re.DOTALL),
+    re.compile(r"\[(?P<reason>SAFETY_BLOCKED:.*)\]", re.DOTALL),
+    re.compile(r"\[ERROR\](?P<reason>.*)", re.DOTALL),
+    re.compile(r"Error: (?P<reason>can only concatenate str \(not \"NoneType\"\) to str)"),
+    re.compile(r"(?P<reason>Failed to obtain answer via API\.)"),
+)
+"""Texts that lmms-eval's back-ends and VLMEvalKit (the last one) return for requests that failed, were blocked or
+produced no content."""
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """When a reply was made: ``start`` and ``end`` of its batch, in seconds since the process sent its first request.
+
+    ``seconds`` is the reply's share of the batch's time; the peaks of memory are those of the process so far, in bytes.
+    """
+
+    start: float
+    end: float
+    seconds: float
+    device_memory: int | None = None
+    rss: int | None = None
+
+
+Share = Annotated[float, Field(ge=0, le=1)]
+
+
+@dataclass(frozen=True, slots=True)
+class Letter:
+    """An option letter that the model generated, at character ``at`` of the response.
+
+    ``options`` has the probabilities of all options at this token, normalised to 1; ``mass`` is what they have together
+    of the probability of all tokens. A token with blanks or signs around the letter counts as the letter.
+    """
+
+    at: int
+    letter: str
+    options: dict[str, Share]
+    mass: Share
+
+
+@dataclass(frozen=True, slots=True)
+class Probabilities:
+    """Probabilities of a response, in whole percents: finer ones would change with the composition of a batch.
+
+    They are those of the model before temperature, top-p and top-k. ``answer`` is the geometric mean over the tokens of
+    the response, without the one that ends it; ``letters`` are in the order of the response.
+    """
+
+    answer: Share | None = None
+    letters: tuple[Letter, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """One reply of a back-end.
+
+    ``failed`` is the reason why there is no response, else None. ``finish`` is ``length`` if the response, or one of
+    its rounds, was cut off at the token limit, else ``stop``. Counts of tokens, ``media_seconds``
+    (`medtasks.runs.usage`) and ``probabilities`` are None if the back-end does not report them; ``work`` is None
+    unless a model was asked.
+    """
+
+    text: str
+    failed: str | None = None
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    finish: str | None = None
+    vision_tokens: int | None = None
+    reused_tokens: int | None = None
+    media_seconds: float | None = None
+    probabilities: Probabilities | None = None
+    work: Work | None = None
+
+    @classmethod
+    def failure(cls, reason: str) -> Reply:
+        """A reply without a response; the reason is put on one line."""
+        return cls("", " ".join(reason.split())[:LONGEST_REASON] or "no reason given")
+
+    def checked(self) -> Reply:
+        """The reply, marked as failed if its text is one that a back-end returns for a failed request."""
+        reason = None if self.failed is not None else failure_in(self.text)
+        return self if reason is None else replace(Reply.failure(reason), input_tokens=self.input_tokens)
+
+
+def failure_in(text: str) -> str | None:
+    """The reason in a back-end's failure text; None for any other text.
+
+    >>> failure_in("[LMMS_EVAL_REQUEST_FAILED after 5 retries] Connection error."), failure_in("B")
+    ('after 5 retries: Connection error.', None)
+    """
+    for pattern in _FAILURE_TEXTS:
+        found = pattern.fullmatch(text.strip())
+        if found:
+            reason: str = found["reason"].strip()
+            return reason.replace("]", ":", 1) if pattern is _FAILURE_TEXTS[0] else reason
+    return None
+
+
+def is_blank(text: str) -> bool:
+    """Whether a response is empty or only white space."""
+    return not text.strip()

@@ -1,0 +1,266 @@
+"""The complete sample line (design, section 3), from which everything can be rescored without a model."""
+
+from __future__ import annotations
+
+import gc
+import os
+import shutil
+from array import array
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryFile
+from typing import IO, Annotated, Any, TypeAlias, overload
+
+from pydantic import Field, ValidationError
+
+from medtasks.catalog.benchmark import FAILED, SampleView, Value
+from medtasks.core.errors import DataError, reading
+from medtasks.core.files import canonical_json, read_lines
+from medtasks.core.schema import Compact, first_problem
+from medtasks.judge.verdict import Verdict
+from medtasks.metrics.confidence import REASONS
+from medtasks.runs.replies import Probabilities, Share
+
+Limits: TypeAlias = "tuple[tuple[float, ...], tuple[float, ...]]"
+"""Worst and best sufficient statistics that are still possible; equal if nothing is open."""
+
+Outcome: TypeAlias = "tuple[str, str | None, str]"
+"""The status of a sample, why its response is missing, and how it was read."""
+
+Reason: TypeAlias = Annotated[str, Field(pattern=f"^({'|'.join(REASONS)})$")]
+"""Why an answer has no confidence."""
+
+
+class Repeat(Compact):
+    """One of several responses to the same question: the filtered response, and the statistics of each metric."""
+
+    filtered: str
+    status: str
+    statistics: dict[str, tuple[float, ...]]
+
+
+class JudgedResponse(Compact):
+    """A panel's verdicts on one response under one rubric.
+
+    ``text`` is the hash of the judged text; ``judges`` is empty if judges are not asked about the response. ``open``
+    gives the reason for each undecided aspect.
+    """
+
+    text: str
+    judges: dict[str, Verdict] = Field(default_factory=dict)
+    open: dict[str, str] = Field(default_factory=dict)
+
+
+class JudgedScore(Compact):
+    """One metric of one sample, computed from verdicts: its limits, with those of each repeat and of each part.
+
+    ``judge`` is the hash of the panel; None if no judge was asked.
+    """
+
+    rubric: str
+    judge: str | None
+    limits: Limits
+    repeats: tuple[Limits, ...] = ()
+    parts: dict[str, Limits] = Field(default_factory=dict)
+
+    def value(self) -> Value:
+        """The value as scoring sees it."""
+        low, high = self.limits
+        open_ = low != high
+        # parts of an undecided sample are undecided too, or they would not add up to the whole
+        parts = {
+            name: Value(low=one[0], high=one[1], judge=self.judge)
+            if open_
+            else Value(statistics=one[0], judge=self.judge)
+            for name, one in self.parts.items()
+        }
+        if open_:
+            return Value(low=low, high=high, judge=self.judge, parts=parts)
+        return Value(statistics=low, repeats=tuple(one[0] for one in self.repeats), judge=self.judge, parts=parts)
+
+
+class Sample(Compact):
+    """One answered question.
+
+    ``scores`` has the sample's own value per metric (None if the metric has none per sample, or was not computed),
+    ``statistics`` the sufficient statistics for corpus scores, ``pending`` the metrics that await a judge. Streaming
+    items are scored over all of their rounds, from the rounds' documents. If the question was repeated, ``repeats`` has
+    each response's part; ``filtered`` and ``status`` are those of the first. ``reading`` is how an option was named, by
+    ``letter`` or by ``text``, or ``named`` where no option was read but the response contains the text of just one.
+    ``verdicts`` has the judges' verdicts on each response, by rubric; ``judged`` the metrics computed from them.
+    ``probabilities`` are those of each response, empty if the back-end reports none. ``confidence`` is only in stripped
+    samples, whose response was removed: the confidence of the answer, or the reason why it has none.
+
+    If a response is missing, the status is ``failed``: ``failed`` has the reason for each of ``responses`` (None for
+    those that are there), ``limits`` the range in which each metric's statistics would be.
+    """
+
+    sample_id: str
+    task: str
+    cluster: str
+    media: tuple[str, ...]
+    prompt_hash: str
+    prompt: str
+    target: str
+    responses: tuple[str, ...]
+    failed: tuple[str | None, ...] = ()
+    probabilities: tuple[Probabilities | None, ...] = Field(default=(), exclude_if=lambda value: not value)
+    confidence: Share | Reason | None = Field(default=None, exclude_if=lambda value: value is None)
+    filtered: str
+    reading: str = Field(default="", exclude_if=lambda value: not value)
+    status: str
+    scores: dict[str, float | None]
+    statistics: dict[str, tuple[float, ...]]
+    limits: dict[str, Limits] = Field(default_factory=dict)  # faster than {}, which pydantic copies
+    pending: tuple[str, ...] = ()
+    repeats: tuple[Repeat, ...] = ()
+    verdicts: dict[str, tuple[JudgedResponse, ...]] = Field(default_factory=dict)
+    judged: dict[str, JudgedScore] = Field(default_factory=dict)
+    document: dict[str, Any]
+
+    def view(self) -> SampleView:
+        """The sample as scoring and breakdowns see it."""
+        plain: dict[str, Value] = {}
+        if self.status != FAILED and not self.repeats:
+            plain = {name: Value(row) for name, row in self.statistics.items() if name not in self.judged}
+        return SampleView(
+            self.sample_id,
+            self.cluster,
+            {**self.document, "target": self.target},
+            self.filtered,
+            self.status,
+            {name: plain.get(name) or self._value(name) for name in self.scores},
+            tuple(repeat.status for repeat in self.repeats[1:]),
+            self.task,
+        )
+
+    @property
+    def failure(self) -> str | None:
+        """Why the first failed response is missing; None if none failed."""
+        return next((reason for reason in self.failed if reason is not None), None)
+
+    @property
+    def outcome(self) -> Outcome:
+        """Status, failure and reading."""
+        return self.status, self.failure, self.reading
+
+    def _value(self, name: str) -> Value:
+        if self.status == FAILED:
+            value = self.judged[name].value() if name in self.judged else Value()
+            low, high = self.limits.get(name, (value.low, value.high))
+            open_parts = {key: part._replace(failed=part.statistics is None) for key, part in value.parts.items()}
+            return value._replace(low=low, high=high, parts=open_parts, failed=value.statistics is None)
+        if name in self.judged:
+            return self.judged[name].value()
+        if name in self.statistics:
+            parts = tuple(repeat.statistics[name] for repeat in self.repeats)
+            return Value(statistics=self.statistics[name], repeats=parts)
+        return Value()
+
+
+class SampleLines(Sequence[Sample]):
+    """Samples as the lines of their file, sorted by sample id; each is parsed when it is read.
+
+    Keys are sorted: equal samples give equal lines.
+
+    Args:
+        samples: in any order.
+        directory: where the lines are stored, in a file without a name; by default the system's for temporary files.
+
+    Raises:
+        OSError: the directory cannot be written.
+    """
+
+    def __init__(self, samples: Iterable[Sample], directory: Path | None = None) -> None:
+        self._file: IO[bytes] = TemporaryFile(dir=directory)  # noqa: SIM115 - kept
+        self._begins = array("q")
+        self.extend(samples)
+
+    def extend(self, samples: Iterable[Sample]) -> None:
+        """Append samples that come after all others."""
+        self._file.seek(0, os.SEEK_END)
+        for sample in sorted(samples, key=lambda sample: sample.sample_id):
+            self._begins.append(self._file.tell())
+            self._file.write(canonical_json(sample.model_dump(mode="json")).encode() + b"\n")
+
+    @overload
+    def __getitem__(self, place: int) -> Sample: ...
+
+    @overload
+    def __getitem__(self, place: slice) -> list[Sample]: ...
+
+    def __getitem__(self, place: int | slice) -> Sample | list[Sample]:
+        if isinstance(place, slice):
+            return [self[one] for one in range(*place.indices(len(self)))]
+        self._file.seek(self._begins[place])
+        return Sample.model_validate_json(self._file.readline())
+
+    def __len__(self) -> int:
+        return len(self._begins)
+
+    def write(self, path: Path) -> None:
+        """Write the lines to a file."""
+        self._file.seek(0)
+        with path.open("wb") as stream:
+            shutil.copyfileobj(self._file, stream)
+
+
+def write_samples(path: Path, samples: Sequence[Sample]) -> None:
+    """Write one line per sample, as in `SampleLines`."""
+    (samples if isinstance(samples, SampleLines) else SampleLines(samples)).write(path)
+
+
+def read_samples(path: Path) -> list[Sample]:
+    """Samples of a file that :func:`write_samples` wrote.
+
+    Raises:
+        DataError: the file cannot be read, or a line is not a sample; names file, line and field.
+    """
+    samples = []
+    with reading(path, "restore it"):
+        for number, line in enumerate(read_lines(path), start=1):
+            if line != b"\n":
+                samples.append(_parsed(line, f"{path}, line {number}"))
+    return samples
+
+
+def _parsed(line: bytes, where: str) -> Sample:
+    try:
+        return Sample.model_validate_json(line)
+    except ValidationError as error:
+        raise DataError(f"{where}: {first_problem(error)}; restore it.") from error
+
+
+@contextmanager
+def without_garbage_collection(*, afterwards: bool = True) -> Iterator[None]:
+    """Disable the cyclic garbage collector, which takes a quarter of the time of scoring samples: millions of objects
+    without cycles. Unless ``afterwards``, what the block leaves is never searched: for the end of a process, and for
+    samples, which have no cycles (rendered prompts leave some)."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if not afterwards:
+            gc.freeze()
+        if enabled:
+            gc.enable()
+
+
+@contextmanager
+def rare_garbage_collection() -> Iterator[None]:
+    """Search for reference cycles less often, while many objects with few cycles are made, as for requests."""
+    before = gc.get_threshold()
+    gc.set_threshold(20_000, 20, 100)
+    try:
+        yield
+    finally:
+        gc.set_threshold(*before)
+
+
+def duplicate_ids(samples: Iterable[Sample]) -> list[str]:
+    """Sample ids that occur more than once, sorted; they reveal sharding that evaluates a document twice."""
+    counts = Counter(sample.sample_id for sample in samples)
+    return sorted(name for name, count in counts.items() if count > 1)

@@ -1,0 +1,185 @@
+"""Cached tables: Arrow files in the user's cache, under a hash of everything that they depend on.
+
+They are not kept in result directories, because a recipient could not tell whether a table was really computed from
+the samples. A damaged entry counts as absent, and is built again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa  # type: ignore[import-untyped]
+
+import medtasks
+from medtasks.catalog.contents import task_packages
+from medtasks.catalog.prompts import template_folders
+from medtasks.core.files import canonical_json, temporary_beside
+from medtasks.runs.column import Column, Lazy
+from medtasks.runs.manifest import versions
+from medtasks.runs.table import ItemTable, shared
+
+_ASSETS = ("*.py", "*.j2", "*.js", "*.css", "*.svg")
+
+
+@dataclass(frozen=True)
+class TableStore:
+    """Sets of tables, each with some JSON, in ``folder``; without a directory nothing is cached."""
+
+    folder: Path | None
+
+    def read(self, key: str) -> tuple[Any, Mapping[str, ItemTable]] | None:
+        """The entry for ``key``, whose columns are decoded on access; None if it is absent or damaged."""
+        if self.folder is None:
+            return None
+        try:
+            digest, _, text = (self.folder / key / "content.json").read_text(encoding="utf-8").partition("\n")
+            if _sha256(text.encode()) != digest:
+                return None
+            kept = json.loads(text)
+            tables = {}
+            for number, (name, expected) in enumerate(kept["tables"].items()):
+                content = (self.folder / key / f"{number}.arrow").read_bytes()
+                if _sha256(content) != expected:
+                    return None
+                tables[name] = _table(content)
+        except Exception:  # absent, or damaged in any way
+            return None
+        return kept["content"], tables
+
+    def write(self, key: str, content: Any, tables: Mapping[str, ItemTable]) -> None:
+        """Cache ``tables`` and ``content``, which is plain JSON; does nothing if the directory cannot be written."""
+        if self.folder is None:
+            return
+        files = {name: _file(table) for name, table in tables.items()}
+        # keys are not sorted: metrics are shown in this order
+        made = {"tables": {name: _sha256(data) for name, data in files.items()}, "content": content}
+        text = json.dumps(made).encode()
+        with contextlib.suppress(OSError):
+            self.folder.mkdir(parents=True, exist_ok=True)
+            with temporary_beside(self.folder / key) as partial:
+                with (partial / "content.json").open("wb") as stream:
+                    stream.writelines([_sha256(text).encode(), b"\n", text])
+                for number, data in enumerate(files.values()):
+                    (partial / f"{number}.arrow").write_bytes(data)
+                shutil.rmtree(self.folder / key, ignore_errors=True)  # damaged, or another process was first
+                partial.rename(self.folder / key)
+
+    def keep_newest(self, count: int) -> None:
+        """Remove all but the newest ``count`` entries."""
+        if self.folder is not None and self.folder.is_dir():
+            newest_last = sorted(self.folder.glob("[!.]*"), key=lambda path: path.stat().st_mtime_ns)
+            for path in newest_last[:-count]:
+                shutil.rmtree(path, ignore_errors=True)
+
+
+def _sha256(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
+
+
+def code_hash(*further: Path) -> str:
+    """A hash of everything that scores depend on except samples: versions, code, task files, rubrics and templates.
+
+    ``further`` are directories with more code, pages and their assets: an editable install has some of ours outside the
+    package's directory.
+    """
+    packages = task_packages()
+    digest = hashlib.sha256(canonical_json([versions(), [one.owner for one in packages]]).encode())
+    folders = [
+        (Path(medtasks.__file__).parent, "*.py"),
+        *((folder, "*.yaml") for package in packages for folder in (package.tasks.parent, package.rubrics)),
+        *((folder, "*.j2") for folder in template_folders()),
+        *((folder, pattern) for folder in further for pattern in _ASSETS),
+    ]
+    for folder, pattern in folders:
+        for path in sorted(folder.rglob(pattern)):
+            digest.update(f"{path.relative_to(folder)}\0".encode() + path.read_bytes())
+    return digest.hexdigest()
+
+
+def compressed(table: ItemTable) -> ItemTable:
+    """The table as it is read from the cache: without what is only needed for scoring, its columns compressed."""
+    return _table(_file(table))
+
+
+def _file(table: ItemTable) -> bytes:
+    """The table as an Arrow IPC file, without what is only needed for scoring; columns have statistics and states."""
+    arrays: dict[str, Any] = {name: pa.array(getattr(table, name)) for name in _TEXTS}
+    arrays["complete"] = pa.array(table.complete)
+    arrays |= {f"group {name}": pa.array(keys, pa.list_(pa.string())) for name, keys in table.groups.items()}
+    columns: dict[str, list[str]] = {}
+    for metric, column in table.columns.items():
+        columns[metric] = [*column.parts]
+        for key, part in ((None, column), *column.parts.items()):
+            name = _name(metric, key)
+            flat = pa.array(np.ascontiguousarray(part.statistics).ravel())
+            arrays[f"statistics {name}"] = pa.FixedSizeListArray.from_arrays(flat, part.statistics.shape[1])
+            arrays[f"state {name}"] = pa.array(part.state)
+    header = {"metrics": table.metrics, "groups": list(table.groups), "columns": columns}
+    found = pa.table(arrays).replace_schema_metadata({"table": json.dumps(header)})
+    stream = pa.BufferOutputStream()
+    with pa.ipc.new_file(stream, found.schema, options=pa.ipc.IpcWriteOptions(compression="zstd")) as writer:
+        writer.write_table(found)
+    content: bytes = stream.getvalue().to_pybytes()
+    return content
+
+
+def _name(metric: str, part: str | None) -> str:
+    return json.dumps([metric, part])
+
+
+def _table(content: bytes) -> ItemTable:
+    """The table in an Arrow IPC file, whose compressed columns are decoded on each access."""
+    schema = pa.ipc.open_file(content).schema
+    header = json.loads(schema.metadata[b"table"])
+    groups = {f"group {name}": name for name in header["groups"]}
+    found = _decoded(content, schema, [*_TEXTS, "complete", *groups])
+
+    def column(metric: str, part: str | None = None) -> Column:
+        name = _name(metric, part)
+        arrays = _decoded(content, schema, [f"statistics {name}", f"state {name}"])
+        statistics, state = (arrays[what].combine_chunks() for what in arrays.column_names)
+        rows = _numbers(statistics.flatten()).reshape(len(state), statistics.type.list_size)
+        keys = header["columns"][metric] if part is None else ()
+        return Column(rows, _numbers(state), parts=Lazy(keys, lambda key: column(metric, key)))
+
+    items, tasks, clusters, samples = (_tuples(found[name]) for name in _TEXTS)
+    return ItemTable(
+        metrics=tuple(header["metrics"]),
+        items=items,
+        tasks=tasks,
+        clusters=clusters,
+        samples=samples,
+        complete=np.array(found["complete"].to_pylist(), dtype=np.bool_),
+        groups={name: _tuples(found[key]) for key, name in groups.items()},
+        columns=Lazy(header["columns"], column),
+    )
+
+
+_TEXTS = ("items", "tasks", "clusters", "samples")
+
+
+def _decoded(content: bytes, schema: pa.Schema, names: Sequence[str]) -> pa.Table:
+    """These columns of an Arrow IPC file, decompressed."""
+    options = pa.ipc.IpcReadOptions(included_fields=[schema.get_field_index(name) for name in names])
+    return pa.ipc.open_file(content, options=options).read_all()
+
+
+def _numbers(array: pa.Array) -> npt.NDArray[Any]:
+    """The numbers of an array without nulls. `to_numpy` would import pandas: a tenth of the time."""
+    return np.frombuffer(array.buffers()[1], array.type.to_pandas_dtype(), len(array), array.offset)
+
+
+def _tuples(texts: pa.ChunkedArray) -> tuple[Any, ...]:
+    """Texts or lists of texts; equal ones are the same object, to save memory."""
+    seen: dict[Any, Any] = {}
+    rows = (tuple(row) if isinstance(row, list) else row for row in texts.to_pylist())
+    return shared(tuple(seen.setdefault(row, row) for row in rows))

@@ -1,0 +1,487 @@
+"""Rules for scores: do they separate correct answers from others, whatever the order of the samples?
+
+Neither a model nor the harness is needed: answers are derived from the documents (:mod:`medtasks.validate.trials`)
+and scored by the task's own filter, ``process_results`` and metrics; exceptions become findings.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from medtasks.answers.option_letter import join_stages
+from medtasks.benchmarks.variants import joined_items
+from medtasks.catalog.benchmark import Benchmark, Item, Value
+from medtasks.catalog.contents import raised_at, resolve
+from medtasks.catalog.registry import get_filter, place_of
+from medtasks.catalog.spec import TaskSpec
+from medtasks.catalog.task_source import read_task
+from medtasks.core.errors import MedtasksError
+from medtasks.core.findings import Finding, Place
+from medtasks.core.schema import shown
+from medtasks.core.text import shortened
+from medtasks.metrics.base import Metric
+from medtasks.metrics.item_metrics import SIGNED
+from medtasks.metrics.registry import get_metric
+from medtasks.runs.replies import Reply
+from medtasks.runs.samples import Sample
+from medtasks.runs.scored import Answered, scored_samples
+from medtasks.runs.scores import Scores
+from medtasks.runs.scoring import score_samples
+from medtasks.runs.verdict_scores import with_judged_scores
+from medtasks.validate.documents import Documents
+from medtasks.validate.ranges import TIMED, TOLERANCE, best_score, range_of, reaches, unreadable
+from medtasks.validate.report import TaskReport
+from medtasks.validate.trials import MESSY, policy_answers
+
+MOST = 200
+"""The number of documents per task that are checked."""
+
+FEW = 5
+"""With fewer items, a trivial answer may match a correct one by chance, and is not reported."""
+
+_MESSY_DOCUMENTS = 2
+_RESAMPLES = 20
+_PARTS = 3
+_CODE = "fix the code that scores it"
+_OF_METRICS = frozenset({"MT504", "MT505", "MT508"})
+"""Codes of defects of a metric itself, rather than of the task that uses it."""
+
+_OTHER_SCRIPT = re.compile(r"[^a-zA-Z0-9]*")
+
+_TRIVIAL = {
+    "constant": ("MT502", "the same to every question"),
+    "commonest": ("MT502", "every question with the commonest answer"),
+    "abstain": ("MT502", "that the question cannot be answered"),
+    "empty": ("MT502", "nothing"),
+    "shuffled": ("MT503", "with the reference answers of other documents"),
+}
+"""Answers that must score lower than correct ones: code of the finding, and what they are."""
+
+
+def check_behaviour(spec: TaskSpec, benchmark: Benchmark, documents: Documents) -> list[Finding]:
+    """Findings about the scores of answers to the first :data:`MOST` ``documents`` under the rules of ``spec``.
+
+    Metrics that are learned, need a judge, or cannot be computed here are not checked; whether trivial and shuffled
+    answers score lower is checked for metrics with at least :data:`FEW` items.
+    """
+    checks = _Behaviour(spec, benchmark, documents[:MOST])
+    checks.check()
+    return checks.report.findings()
+
+
+@dataclass(frozen=True)
+class _Trial:
+    """The samples of one response to every document, in document order, and the items they were joined into."""
+
+    name: str
+    samples: list[Sample]
+    items: tuple[Item, ...]
+    metrics: dict[str, Metric]
+
+    def rows(self, name: str) -> list[Sequence[float]]:
+        """The statistics of a metric, of the items that it applies to."""
+        rows = [item.values[name].statistics for item in self.items if name in item.values]
+        return [row for row in rows if row is not None and not (len(row) == 2 and row[1] == 0)]
+
+
+class _Behaviour:
+    """All checks of one task."""
+
+    def __init__(self, spec: TaskSpec, benchmark: Benchmark, documents: Documents) -> None:
+        self._spec, self._benchmark, self._documents = spec, benchmark, documents
+        self._source = read_task(spec.path)
+        self.report = TaskReport(self._source, len(documents))
+        self.report.place = self._source.place("process_results")
+        repeats = spec.resolved.get("repeats")
+        self._repeats = repeats if isinstance(repeats, int) and repeats > 1 else 1
+        self._metrics: dict[str, Metric] = {}
+        self._unavailable: dict[str, str | None] = {}
+        self._cases: dict[str, dict[str, tuple[float, ...]]] = {}
+
+    def check(self) -> None:
+        """Report everything that is wrong."""
+        try:
+            perfect, others = policy_answers(self._documents)
+        except (MedtasksError, LookupError, TypeError, AttributeError, ValueError) as error:
+            self._about("MT500", "", f"no answers can be made of its documents ({_sentence(error)})")
+            return
+        oracle = self._trial("oracle", perfect)
+        if oracle is None:
+            return
+        self._metrics = oracle.metrics
+        best = self._scored(oracle)
+        self._check_order(oracle, perfect)
+        unbearable = self._check_messy()
+        if best is None:
+            return
+        self._check_readable(best)
+        self._check_top(oracle, best)
+        scores: dict[str, dict[str, float]] = {}
+        for name, responses in others.items():
+            trial = None if name in unbearable else self._trial(name, responses)
+            scored = None if trial is None else self._scored(trial)
+            if scored is not None:
+                scores[name] = scored
+        self._compare(oracle, best, scores)
+
+    # reports
+
+    def _about(self, code: str, metric: str, message: str, error: BaseException | None = None, **changed: Any) -> None:
+        """Report something about a metric, or about the whole task if ``metric`` is empty.
+
+        Its place is where ``error`` was raised, the class of a faulty metric, or the task file.
+        """
+        own = _class_place(get_metric(metric)) if code in _OF_METRICS else None
+        place = _error_place(error) or own or self._metric_place(metric)
+        self.report.say(code, message, metric, place, **changed)
+
+    @contextmanager
+    def _failures(self, what: str, metric: str = "", fix: str | None = None) -> Iterator[None]:
+        """Report any exception in the block as a failure: a package's code may raise anything."""
+        try:
+            yield
+        except (Exception, SystemExit) as error:
+            self._about("MT507", metric, f"{what} ({_sentence(error)})", error, fix=fix)
+
+    def _metric_place(self, metric: str) -> Place:
+        """Where the task file lists a metric; if it does not, where it names `process_results`."""
+        for number, entry in enumerate(self._source.entries("metric_list")):
+            if isinstance(entry, Mapping) and entry.get("metric") == metric:
+                return self._source.place("metric_list", number)
+        return self._source.place("process_results")
+
+    # trials
+
+    def _trial(self, name: str, answers: Sequence[str], *, backwards: bool = False) -> _Trial | None:
+        """The samples of one answer to each document; None if they cannot be created.
+
+        With ``backwards``, they are created from the last document to the first, but returned in the usual order.
+        """
+        step = -1 if backwards else 1
+        made = [self._sample(name, *pair) for pair in list(zip(self._documents, answers, strict=True))[::step]]
+        samples = [sample for sample in made[::step] if sample is not None]
+        if len(samples) < len(made):
+            return None
+        with self._failures(f"the samples of {name} cannot be joined", fix=_CODE):
+            judged = with_judged_scores(self._spec, samples)
+            items = joined_items(self._benchmark, [sample.view() for sample in judged]).items
+            self._check_cases(name, items)
+            metrics = {metric: get_metric(metric) for sample in judged for metric in sample.scores}
+            lacking = [metric for metric in self._spec.metrics if metric not in metrics]
+            for metric in lacking:
+                message = f"`process_results` gives no {shown(metric)}, expected its statistics as in `metric_list`"
+                self._about("MT507", metric, message, fix="add it, or remove it from the list")
+            return None if lacking else _Trial(name, judged, items, metrics)
+        return None
+
+    def _sample(self, name: str, document: Mapping[str, Any], answer: str) -> Sample | None:
+        response = self._response(answer)
+        try:
+            return self._sample_of(document, response)
+        except (Exception, SystemExit) as error:
+            message = f"{name}: {self._raised(document, response, error)}"
+            self.report.count("MT507", document, message, place=_error_place(error), fix=_CODE)
+            return None
+
+    def _response(self, answer: str) -> str:
+        """What a back-end returns for ``answer``."""
+        return join_stages([answer, answer]) if self._spec.stage1_template else answer
+
+    def _sample_of(self, document: Mapping[str, Any], response: str) -> Sample:
+        """The sample of ``response``, repeated as the task asks; exceptions of the task's code are not caught."""
+        return scored_samples(self._spec, [Answered(dict(document), (Reply(response),) * self._repeats)])[0]
+
+    def _raised(self, document: Mapping[str, Any], response: str, error: BaseException) -> str:
+        """Which step fails with ``response``, and how."""
+        step = "`process_results`"
+        try:
+            (_,) = get_filter(self._spec.filters[-1]).kind().apply([[response] * self._repeats], [dict(document)])
+        except (Exception, SystemExit):
+            step = f"the filter {self._spec.filters[-1]}" if self._spec.filters else "the missing filter"
+        return f"{step} fails on the response {shown(response)} ({_sentence(error)})"
+
+    def _scores(self, trial: _Trial, *, breakdowns: bool = False) -> Scores | None:
+        """The scores of a trial; None if they cannot be computed."""
+        metadata = self._spec.metadata
+        by = metadata.breakdowns if breakdowns else ()
+        with self._failures(f"the samples of {trial.name} cannot be scored", fix=_CODE):
+            return score_samples(trial.samples, self._benchmark, by, metadata.pooled, resamples=_RESAMPLES)
+        return None
+
+    def _scored(self, trial: _Trial) -> dict[str, float] | None:
+        """The scores of a trial whose statistics are sound, by metric, after comparing them with these."""
+        scores = self._scores(trial) if self._are_sound(trial) else None
+        if scores is None:
+            return None
+        for name, score in scores.metrics.items():
+            if name in trial.metrics and score.value is not None:
+                for what, value in (("score", score.value), *(("interval", end) for end in score.interval or ())):
+                    self._is_in_range(trial.metrics[name], value, f"{trial.name}: the {what} of all samples")
+        found = {name: score.value for name, score in scores.metrics.items() if score.value is not None}
+        if trial.name in ("oracle", "shuffled"):
+            self._recompute(trial, found)
+        return found
+
+    # rules
+
+    def _check_cases(self, name: str, items: Sequence[Item]) -> None:
+        errors = self._benchmark.errors
+        for item in items:
+            values = errors.values(self._benchmark, item) if errors is not None else {}
+            counts = {rate: (one.statistics or one.high or ())[1:] for rate, one in values.items()}
+            before = self._cases.setdefault(item.item_id, counts)
+            for rate in sorted(rate for rate in counts if counts[rate] != before[rate]):
+                cases = f"{rate} has {counts[rate][0]:g} cases, expected {before[rate][0]:g}"
+                self._about("MT512", rate, f"{name}, item {item.item_id}: {cases} as for other responses")
+                return
+
+    def _are_sound(self, trial: _Trial) -> bool:
+        """Whether the statistics of every sample and item can be scored."""
+        checks = [
+            self._is_in_range(trial.metrics[name], score, f"{trial.name}, sample {sample.sample_id}: the score")
+            for sample in trial.samples
+            for name, score in sample.scores.items()
+            if score is not None
+        ]
+        checks += [
+            self._is_value_valid(f"{trial.name}, sample {item.item_id}", trial.metrics[name], value)
+            for item in trial.items
+            for name, value in item.values.items()
+            if name in trial.metrics
+        ]
+        return all(checks)
+
+    def _is_value_valid(self, where: str, metric: Metric, value: Value) -> bool:
+        rows = [row for row in (value.statistics, value.low, value.high, *value.repeats) if row is not None]
+        if metric.name not in self._unavailable:
+            self._unavailable[metric.name] = metric.unavailable()
+        if not rows and self._unavailable[metric.name] is None:
+            message = f"{where}: there are no statistics, expected {metric.width}"
+            self._about("MT508", metric.name, message, fix="return them from `process_results`")
+            return False
+        return all(self._is_row_valid(where, metric, row) for row in rows)
+
+    def _is_row_valid(self, where: str, metric: Metric, row: Sequence[float]) -> bool:
+        fault = _fault_of(metric, row)
+        if fault is not None:
+            self._about("MT504" if len(row) == metric.width else "MT508", metric.name, f"{where}: {fault}")
+            return False
+        if metric.width == 2 and row[1] == 0:  # the metric does not apply to this item
+            return True
+        with self._failures(f"{where}: `score` fails on {list(row)[:6]}", metric.name):
+            score = float(_score(metric, row))
+            # metrics other than means may have no value for a single sample
+            return (metric.width != 2 and math.isnan(score)) or self._is_in_range(metric, score, f"{where}: the score")
+        return False
+
+    def _is_in_range(self, metric: Metric, value: float, what: str) -> bool:
+        """Whether the value is finite; a value that is only out of range is reported but accepted."""
+        if not math.isfinite(value):
+            self._about("MT504", metric.name, f"{what} is {value}, expected a finite number")
+            return False
+        known = range_of(metric)
+        if not known.contains(value):
+            changed: dict[str, Any] = (
+                {} if known.stated else {"fix": "add `bounds` to the metric, or fix it", "severity": "warning"}
+            )
+            self._about(
+                "MT504", metric.name, f"{what} is {value:g}, expected {known.low:g} to {known.high:g}", **changed
+            )
+        return True
+
+    def _recompute(self, trial: _Trial, scores: Mapping[str, float]) -> None:
+        """Compare the scores with those from differently grouped sums, and from the functions in ``metric_list``."""
+        for name, metric in trial.metrics.items():
+            if name in scores:
+                rows = trial.rows(name)
+                with self._failures(f"{trial.name}: `score` fails on sums of statistics", name):
+                    self._compare_parts(trial.name, metric, scores[name], rows)
+                own = [score for sample in trial.samples if (score := sample.scores[name]) is not None]
+                counts = {row[1] for row in rows} if metric.width == 2 else set()
+                if len(counts) == 1 and len(own) == len(trial.samples) == len(rows):
+                    mean = math.fsum(own) / len(own)
+                    self._same(metric, scores[name], mean, f"{trial.name}: the mean of the samples' own scores")
+        self._compare_aggregations(trial, scores)
+
+    def _compare_parts(self, where: str, metric: Metric, value: float, rows: Sequence[Sequence[float]]) -> None:
+        parts = [rows[start::_PARTS][::-1] for start in range(min(_PARTS, len(rows)))]
+        sums = [[sum(column) for column in zip(*part, strict=True)] for part in parts]
+        totals = [math.fsum(column) for column in zip(*sums, strict=True)]
+        score = float(_score(metric, totals))
+        self._same(metric, value, score, f"{where}: the statistics summed in {len(parts)} parts")
+        together = np.asarray(_score(metric, [totals, totals]))
+        if together.shape != (2,):
+            message = f"`score` gives {together.shape} of sums of shape (2, {metric.width}), expected (2,)"
+            self._about("MT505", metric.name, message, fix="make it work on the last axis")
+            return
+        for score in together.tolist():
+            self._same(metric, value, score, f"{where}: several sums scored at once, as for intervals,")
+
+    def _compare_aggregations(self, trial: _Trial, scores: Mapping[str, float]) -> None:
+        """Compare with the numbers that the harness computes by itself."""
+        listed = self._spec.resolved.get("metric_list") or ()
+        aggregations = {one["metric"]: one["aggregation"] for one in listed if "." in str(one.get("aggregation"))}
+        if not aggregations or self._spec.metadata.varied is not None:  # the harness counts each variant
+            return
+        values: list[Mapping[str, Any]] = []
+        with self._failures("`process_results` fails when it is called again", fix="it must keep no state"):
+            function = resolve(self._spec.resolved["process_results"])
+            for document, sample in zip(self._documents, trial.samples, strict=True):
+                responses = [one.filtered for one in sample.repeats] or [sample.filtered]
+                values.append(function(dict(document), [text.strip() for text in responses]))
+        for name, aggregation in aggregations.items() if len(values) == len(trial.samples) else ():
+            if name in scores:
+                with self._failures(f"the aggregation {aggregation} fails", name):
+                    aggregated = resolve(aggregation)([value[name] for value in values])
+                    other = float(aggregated) if isinstance(aggregated, (int, float)) else math.nan
+                    self._same(trial.metrics[name], scores[name], other, f"{trial.name}: the aggregation {aggregation}")
+
+    def _same(self, metric: Metric, value: float, other: float, what: str) -> None:
+        if not abs(value - other) <= TOLERANCE * max(1.0, abs(value)):
+            message = f"{what} gives {other:.12g}, expected {value:.12g}, the reported score"
+            self._about("MT505", metric.name, message)
+
+    def _check_readable(self, best: Mapping[str, float]) -> None:
+        """Report metrics that find nothing to compare in the answers."""
+        for name in best.keys() & self._metrics.keys():
+            for document in unreadable(self._metrics[name], self._documents):
+                target = str(document["target"])
+                latin = name.startswith("rouge") and _OTHER_SCRIPT.fullmatch(target)
+                why = "it reads only the letters a to z and digits" if latin else "it finds nothing to compare"
+                message = f"{name} scores a reference answer 0 against itself ({shown(target)}): {why}"
+                self.report.count("MT511", document, message, name, self._metric_place(name))
+
+    def _check_top(self, oracle: _Trial, best: Mapping[str, float]) -> None:
+        targets = [str(document["target"]) for document in self._documents]
+        for name, value in best.items():
+            metric = oracle.metrics.get(name)
+            top = None if metric is None or name in SIGNED else best_score(metric, targets)
+            if metric is None or top is None or reaches(metric, value, top) or self.report.has("MT511", name):
+                continue
+            message = f"the reference answers score {value:.6g}, expected {top:.6g}{_first_below(oracle, metric, top)}"
+            # times in the records may make an answer late or early, regardless of the scoring
+            self._about("MT501", name, message, severity="warning" if name in TIMED else None)
+
+    def _compare(self, oracle: _Trial, best: Mapping[str, float], others: Mapping[str, Mapping[str, float]]) -> None:
+        """Report metrics that score trivial answers as high as right ones."""
+        known = [name for name in best if name in oracle.metrics and name not in SIGNED]
+        faulty = {name for name in known if self.report.has("MT501", name) or self.report.has("MT511", name)}
+        telling = [name for name in known if name not in faulty and len(oracle.rows(name)) >= FEW]
+        for policy, (code, what) in _TRIVIAL.items():
+            if policy in others and self._as_good(telling, best, others[policy]):
+                scores = ", ".join(f"{name} {best[name]:.4g}" for name in telling)
+                self._about(code, "", f"answering {what} scores as high as the reference answers ({scores})")
+        if self.report.has("MT502") or self.report.has("MT503"):
+            return
+        for name in sorted(set(telling) - TIMED):
+            if others and all(self._as_good([name], best, one) for one in others.values()):
+                message = f"{', '.join(others)} answers all score {best[name]:g} as the reference answers do"
+                self._about("MT502", name, message, fix="leave the metric out, or fix it", severity="warning")
+
+    def _as_good(self, names: Sequence[str], best: Mapping[str, float], other: Mapping[str, float]) -> bool:
+        compared = [name for name in names if name in other]
+        return bool(compared) and all(reaches(self._metrics[name], other[name], best[name]) for name in compared)
+
+    def _check_order(self, oracle: _Trial, perfect: Sequence[str]) -> None:
+        """Create and score the same samples in reverse order."""
+        again = self._trial("oracle, in reverse order", perfect, backwards=True)
+        if again is None:
+            return
+        for sample, other in zip(oracle.samples, again.samples, strict=True):
+            if sample.model_dump_json() != other.model_dump_json():
+                message = "its score changes when the documents come in the opposite order"
+                self.report.count("MT506", {"sample_id": sample.sample_id}, message)
+        for sample, text in zip(oracle.samples, self._filtered_together(perfect), strict=False):
+            if text != sample.filtered:
+                message = f"it is filtered to {shown(text)} in a batch and to {shown(sample.filtered)} on its own"
+                place = _class_place(get_filter(self._spec.filters[-1]).kind) if self._spec.filters else None
+                fix = "make the filter read each response on its own"
+                self.report.count("MT506", {"sample_id": sample.sample_id}, message, place=place, fix=fix)
+        backwards = _Trial(oracle.name, oracle.samples[::-1], oracle.items, oracle.metrics)
+        scores = [self._scores(one, breakdowns=True) for one in (oracle, backwards)]
+        dumped = [None if one is None else one.model_dump_json() for one in scores]
+        if None not in dumped and dumped[0] != dumped[1]:
+            message = "the scores differ when the samples come in the opposite order"
+            self._about("MT506", "", message, fix="let `join` and metrics sort them")
+
+    def _filtered_together(self, answers: Sequence[str]) -> list[str]:
+        with self._failures("the filter fails on all responses together"):
+            step = get_filter(self._spec.filters[-1]).kind()
+            responses = [[self._response(answer)] for answer in answers]
+            made = list(step.apply(responses, [dict(one) for one in self._documents]))
+            if len(made) == len(answers):
+                return [one if isinstance(one, str) else next(iter(one), "") for one in made]
+            message = f"the filter returns {len(made)} of {len(answers)} responses"
+            self._about("MT507", "", message, fix="return one for each document")
+        return []
+
+    def _check_messy(self) -> set[str]:
+        """Report what malformed responses break; returns the kinds that do."""
+        unbearable: set[str] = set()
+        for document in self._documents[:_MESSY_DOCUMENTS]:
+            for kind, response in MESSY.items():
+                try:
+                    sample = self._sample_of(document, response)
+                except (Exception, SystemExit) as error:
+                    message = self._raised(document, response, error)
+                    self.report.count("MT509", document, message, kind, _error_place(error))
+                    unbearable.add(kind)
+                    continue
+                for name, row in sample.statistics.items():
+                    fault = _fault_of(self._metrics[name], row) if name in self._metrics else None
+                    if fault is not None:
+                        message = f"with the response {shown(response)} {fault} ({name})"
+                        self.report.count("MT509", document, message, kind, fix="fix the metric")
+                for name, score in sample.scores.items():
+                    if score is not None and name in self._metrics:
+                        self._is_in_range(self._metrics[name], score, f"of a response that is {kind} the score")
+        return unbearable
+
+
+def _score(metric: Metric, totals: Any) -> Any:
+    with np.errstate(all="ignore"):
+        return metric.score(np.array(totals, dtype=np.float64))
+
+
+def _fault_of(metric: Metric, row: Sequence[float]) -> str | None:
+    """Why statistics cannot be scored; None if they can."""
+    if len(row) != metric.width:
+        return f"there are {len(row)} statistics, expected {metric.width}, the metric's width"
+    finite = all(map(math.isfinite, row))
+    return None if finite else f"the statistics are {list(row)[:6]}, expected finite numbers"
+
+
+def _first_below(trial: _Trial, metric: Metric, top: float) -> str:
+    """The first sample with a lower score, if samples have scores."""
+    for sample in trial.samples:
+        score = sample.scores.get(metric.name)
+        if score is not None and not reaches(metric, score, top):
+            change = f"{shown(sample.responses[0])} was filtered to {shown(sample.filtered)}"
+            return f"; in sample {shown(sample.sample_id)} {change}"
+    return ""
+
+
+def _error_place(error: BaseException | None) -> Place | None:
+    """Where in the code of a package ``error`` was raised; None if it was raised elsewhere."""
+    place = raised_at(error) if error is not None else None
+    return Place(Path(place[0]), place[1]) if place else None
+
+
+def _class_place(part: Any) -> Place | None:
+    """Where the class of another package's metric or filter is defined; None for ours."""
+    file, line = place_of(part)
+    return Place(Path(file), line) if file and line else None
+
+
+def _sentence(error: BaseException) -> str:
+    """The message of an exception, on one line."""
+    text = shortened(str(error), 500).rstrip(".")
+    return text if isinstance(error, MedtasksError) else f"{type(error).__name__}: {text}"

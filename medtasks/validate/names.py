@@ -1,0 +1,241 @@
+"""Rules for the names in a task file: functions, filters, metrics, rubrics, tasks and benchmarks exist, and fit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping
+from importlib.metadata import packages_distributions
+from pathlib import Path
+from typing import Any
+
+from medtasks.benchmarks.declared_errors import name_problem
+from medtasks.benchmarks.documents import Rows
+from medtasks.benchmarks.layout_check import cards_left_out
+from medtasks.benchmarks.variants import varied_rows
+from medtasks.catalog.benchmark import Benchmark
+from medtasks.catalog.contents import once, owner_of, resolve, task_packages
+from medtasks.catalog.packages import LeftOut, TaskPackage
+from medtasks.catalog.registry import all_benchmarks, everything_left_out, filter_name, get_filter
+from medtasks.catalog.rubric import load_rubric, rubric_names
+from medtasks.catalog.spec import of_broken_package
+from medtasks.catalog.task_model import AGGREGATIONS, GroupFile, Metadata, MetricEntry, TaskFile
+from medtasks.catalog.task_source import FunctionName
+from medtasks.core.errors import MedtasksError
+from medtasks.core.findings import Finding, Place, failed, finding
+from medtasks.core.schema import Keys, shown, unknown
+from medtasks.metrics.base import Metric
+from medtasks.metrics.learned import LEARNED
+from medtasks.metrics.registry import get_metric
+from medtasks.validate.report import TaskReport
+
+
+def check_packages(packages: Collection[TaskPackage], faulty: Collection[TaskPackage]) -> list[Finding]:
+    """Findings about ``packages``, or parts of them, that are left out.
+
+    The board layouts of those with ``faulty`` files are not checked: they may show what is missing only for that.
+    """
+    owners = {package.owner for package in packages}
+    left_out = [part for part in everything_left_out() if part.owner in owners]
+    causes = {part.owner for part in left_out} | {package.owner for package in faulty}
+    left_out += [part for package in packages if package.owner not in causes for part in cards_left_out(package)]
+    return [_left_out(part) for part in left_out]
+
+
+def _left_out(part: LeftOut) -> Finding:
+    place = Place(Path(part.file), part.line or 1) if part.file else None
+    return finding("MT150", part.owner, f"{part.part or 'the package'} is left out: {part.why}", place)
+
+
+def _is_reported(task: Path, part: str) -> bool:
+    """Whether :func:`check_packages` reports why ``part`` of a task file's package is missing."""
+    package = owner_of(task)
+    return not package.ours and any((one.owner, one.part) == (package.owner, part) for one in everything_left_out())
+
+
+OWN_AGGREGATIONS = "medtasks.benchmarks.aggregations."
+_CALLED = (
+    "process_docs",
+    "doc_to_visual",
+    "doc_to_text",
+    "doc_to_messages",
+    "doc_to_target",
+    "doc_to_choice",
+    "process_results",
+)
+_GOLD_FIELDS = """
+    abstention answer answers evidence expected expected_output explanation gold guesses ideal_response judge_rubric
+    positive_response rationale reference reference_answer solution target visual_description
+"""
+GOLD_FIELDS = frozenset(_GOLD_FIELDS.split())
+"""Document fields that contain or give away the expected answer."""
+
+
+def check_metadata(file: TaskFile | GroupFile, known: Mapping[str, Path], report: TaskReport) -> None:
+    """Report the names in ``metadata`` that are unknown or cannot be used; ``known`` are all tasks and groups."""
+    metadata, task = file.metadata, report.source
+    for code, kind, name, names, keys in _names(metadata, known):
+        if name not in names and not (code == "MT130" and of_broken_package(task.path)):
+            report.key(code, unknown(kind, name, sorted(names)), "metadata", *keys)
+        elif code == "MT126":
+            try:
+                load_rubric(name)
+            except MedtasksError as error:
+                report.key(code, str(error), "metadata", *keys, fix="")
+    if metadata.compare_with == task.name:
+        message = f"`metadata.compare_with` is {shown(task.name)}, this {task.kind} itself"
+        report.key("MT131", message, "metadata", "compare_with", fix="name the plain one")
+    for number, error_kind in enumerate(metadata.errors):
+        if problem := name_problem(task.name, error_kind, owner_of(task.path)):
+            message = f"error {shown(error_kind.name)} cannot be counted: {problem}"
+            report.key("MT145", message, "metadata", "errors", number, "name")
+
+
+def _names(metadata: Metadata, known: Collection[str]) -> Iterator[tuple[str, str, str, Collection[str], Keys]]:
+    """Every name in ``metadata``: the code if it is unknown, what it names, itself, the known ones, and its keys."""
+    benchmark = all_benchmarks().get(metadata.benchmark)
+    yield "MT130", "benchmark", metadata.benchmark, all_benchmarks(), ("benchmark",)
+    if metadata.compare_with is not None:
+        yield "MT131", "task or group", metadata.compare_with, known, ("compare_with",)
+    lists: list[tuple[str, str, Collection[str]]] = [
+        ("MT126", "rubrics", rubric_names()),
+        ("MT129", "learned", LEARNED),
+    ]
+    if benchmark is not None:
+        rates = [] if benchmark.errors is None else [rate.name for rate in benchmark.errors.rates]
+        pooled = [name for name in (*benchmark.pooled, *rates) if _metric(name)]
+        lists += [("MT127", "breakdowns", benchmark.breakdowns), ("MT128", "pooled", pooled)]
+    for code, key, names in lists:
+        for number, name in enumerate(getattr(metadata, key)):
+            yield code, key.removesuffix("s"), name, names, (key, number)
+
+
+def _metric(name: str) -> Metric | None:
+    try:
+        return get_metric(name)
+    except MedtasksError:  # unknown, or a rubric that names it cannot be read
+        return None
+
+
+def check_description(benchmark: Benchmark, report: TaskReport) -> None:
+    """Report what a benchmark's description lacks: what is needed to cite, use and trust it."""
+    for code, fields in (
+        ("MT140", ("title", "version", "licence", "source", "paper", "prepare", "cluster")),
+        ("MT141", ("language", "intended_use")),
+    ):
+        for field in fields:
+            if not str(getattr(benchmark, field)).strip():
+                message = f"benchmark {benchmark.name} does not state `{field}`, expected text"
+                report.key(code, message, "metadata", "benchmark")
+    for field in sorted(benchmark.visible_fields & GOLD_FIELDS):
+        message = f"`visible_fields` of benchmark {benchmark.name} has {field!r}, expected no field that gives the "
+        report.key("MT215", f"{message}answer away", "metadata", "benchmark")
+
+
+def imported(name: str) -> Any:
+    """The object that the dotted ``name`` refers to, imported from an installed package.
+
+    A task file may come from anywhere: it must not run a file of the current directory, or a module of Python itself.
+
+    Raises:
+        LookupError: it cannot be imported, or is not in an installed package; the message has the reason.
+    """
+    module, _, attribute = name.rpartition(".")
+    if not module or not attribute or name.startswith("."):
+        raise LookupError("it is not a dotted name such as package.module.function")
+    package = name.partition(".")[0]
+    if package not in _installed():
+        raise LookupError(f"no installed package has a module {shown(package)}")
+    return resolve(name)
+
+
+@once
+def _installed() -> Collection[str]:
+    return {"lmms_eval", *(one.module.partition(".")[0] for one in task_packages()), *packages_distributions()}
+
+
+def check_functions(file: TaskFile, report: TaskReport) -> None:
+    """Report every ``!function`` of a task file, its filters and its metrics that cannot be used.
+
+    None if no code of its package can be used, which :func:`check_packages` reports once.
+    """
+    if of_broken_package(report.source.path):
+        return
+    for key in _CALLED:
+        name = getattr(file, key)
+        if isinstance(name, FunctionName) and (key != "process_docs" or file.metadata.varied is None):
+            _resolved(report, name, (key,), "a callable", callable)
+    rows = task_rows(file)
+    if rows is not None and rows.benchmark != file.metadata.benchmark in all_benchmarks():
+        message = f"`process_docs` takes rows of {shown(rows.benchmark)}, expected {shown(file.metadata.benchmark)}"
+        report.key("MT137", f"{message}, the task's benchmark", "process_docs")
+    for number, pipeline in enumerate(file.filter_list):
+        for position, step in enumerate(pipeline.filter):
+            _check_filter(step.function, ("filter_list", number, "filter", position, "function"), report)
+    for number, entry in enumerate(file.metric_list):
+        _check_metric(entry, ("metric_list", number), report)
+    if not failed(report.findings()):  # else an error that this file shares with the task may be the cause
+        try:
+            varied_rows(file.task, file.metadata)
+        except MedtasksError as error:
+            report.key("MT143", str(error), "metadata", "compare_with")
+
+
+def task_rows(file: TaskFile) -> Rows | None:
+    """The rows that ``process_docs`` names; None if it cannot be imported, or is a plain function."""
+    try:
+        rows = imported(file.process_docs)
+        rows = varied_rows(file.task, file.metadata) or rows  # as this file says, not the installed one of this name
+    except (LookupError, MedtasksError):
+        return None
+    return rows if isinstance(rows, Rows) else None
+
+
+def _resolved(report: TaskReport, name: str, keys: Keys, expected: str, fits: Callable[[Any], bool]) -> Any:
+    """The object called ``name``; None if it is not what is ``expected``, which is reported."""
+    try:
+        found = imported(name)
+    except LookupError as error:
+        report.key("MT120", f"{shown(str(name))} cannot be imported ({error})", *keys)
+        return None
+    if fits(found):
+        return found
+    report.key("MT121", f"{shown(str(name))} is not {expected}", *keys)
+    return None
+
+
+def _check_filter(name: str, keys: Keys, report: TaskReport) -> None:
+    expected = "a filter class with the method apply(responses, documents)"
+    if isinstance(name, FunctionName) and not _resolved(report, name, keys, expected, _can_filter):
+        return
+    try:
+        get_filter(filter_name(name))
+    except MedtasksError as error:
+        if not _is_reported(report.source.path, f"filter {name.rpartition('.')[2]}"):
+            report.key("MT123", str(error), *keys)
+
+
+def _can_filter(kind: Any) -> bool:
+    return callable(getattr(kind, "apply", None))
+
+
+def _check_metric(entry: MetricEntry, keys: Keys, report: TaskReport) -> None:
+    metric, name, path = _metric(entry.metric), entry.metric, report.source.path
+    if metric is None and not _is_reported(path, f"metric {name}"):
+        report.key("MT124", f"metric {shown(name)} is unknown", *keys, "metric")
+    if metric is not None and entry.higher_is_better != metric.higher_is_better:
+        message = f"`higher_is_better` of {name} is {entry.higher_is_better}, expected {metric.higher_is_better}"
+        report.key("MT135", message, *keys, "higher_is_better")
+    aggregation, keys = entry.aggregation, (*keys, "aggregation")
+    if not isinstance(aggregation, FunctionName):
+        if aggregation not in AGGREGATIONS:
+            message = f"{unknown('aggregation', aggregation, sorted(AGGREGATIONS))}, or `!function`"
+            report.key("MT125", message, *keys)
+        return
+    function = _resolved(report, aggregation, keys, "a callable", callable)
+    called = str(getattr(function, "__name__", ""))
+    if function is None or called == name or _is_reported(path, f"metric {called}"):
+        return
+    if metric is not None and _metric(called) is not None:
+        message = f"metric {shown(name)} is aggregated as {called!r}, expected its own aggregation"
+        report.key("MT134", message, *keys)
+    elif _metric(called) is None and aggregation.startswith(OWN_AGGREGATIONS):
+        report.key("MT125", f"aggregation {shown(str(aggregation))} belongs to no known metric", *keys)

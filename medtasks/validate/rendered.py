@@ -1,0 +1,212 @@
+"""Rules for rendered prompts, including judges': nothing hidden in them, nothing missing, no gold answer."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence, Set
+from typing import Any
+
+from medtasks.benchmarks.documents import prompt_text
+from medtasks.benchmarks.stages import WITHHELD, first_prompt
+from medtasks.catalog.benchmark import Benchmark
+from medtasks.catalog.prompts import template_path
+from medtasks.catalog.rubric import judge_prompt, load_rubric, rubric_names
+from medtasks.catalog.scales import Rubric
+from medtasks.catalog.task_model import TaskFile
+from medtasks.core.errors import MedtasksError, first_line
+from medtasks.core.findings import Place
+from medtasks.core.schema import shown, suggestion
+from medtasks.core.text import shortened
+from medtasks.validate.documents import LONG, Documents, folded, options_of
+from medtasks.validate.report import TaskReport
+from medtasks.validate.templates import read_template
+
+GIVEN_BY_STAGE_1 = {"observations": "what stage 1 said"}
+
+SHORT = 4
+"""Minimum length of an open question's answer for finding it as a separate word."""
+
+FEW = 5
+"""With fewer documents, an answer may be in its question by chance."""
+
+MOST = 0.8
+"""Minimum share of documents with their own answer in a field for this to be no coincidence."""
+
+OTHERS = 0.2
+"""Maximum share of documents with another answer in the field: "red or blue?" does not tell which is right."""
+
+_SENTENCE_ENDS = re.compile(r"(?<=[.;!?])\s+")
+_NO_WORD = re.compile(r"\W+")
+_OPTIONS = frozenset({"choices", "options"})
+_HARMLESS = frozenset({"abstention", "benchmark", "cluster", "item_id", "media", "sample_id"})
+"""Fields that a prompt may contain without giving the answer away."""
+
+
+def check_prompts(
+    documents: Documents, template: str, stage1: str | None, visible: frozenset[str], report: TaskReport
+) -> None:
+    """Render the prompt of every document, and count its defects."""
+    values, prompts = (GIVEN_BY_STAGE_1 if stage1 else {}), dict[object, set[str]]()
+    for document in documents:
+        name = stage1 or template
+        try:
+            if stage1:
+                place = Place(template_path(stage1), 1)
+                _count_leaks(document, first_prompt(document, stage1), visible - WITHHELD, place, report)
+            name = document.get("prompt_template", template)
+            prompt = prompt_text(document, template, **values)
+        except Exception as error:  # a template may divide by zero, or call a field as a function
+            report.count("MT208", document, shortened(str(error), 300), place=Place(template_path(name), 1))
+            continue
+        place = Place(template_path(name), 1)
+        if not prompt.strip():
+            report.count("MT212", document, "the prompt is empty", place=place)
+            continue
+        if "prompt_of" in document:
+            others = prompts.setdefault(document["prompt_of"], set())
+            if prompt in others:
+                report.count("MT220", document, "the prompt is that of another template", place=place)
+            others.add(prompt)
+        _count_missing(document, prompt, visible, place, report)
+        _count_leaks(document, prompt, visible, place, report)
+
+
+def _count_leaks(
+    document: Mapping[str, Any], prompt: str, visible: frozenset[str], place: Place, report: TaskReport
+) -> None:
+    for field, text in leaks(document, visible, prompt):
+        message = f"the prompt contains {shown(text)} of the hidden field `{field}`"
+        report.count("MT209", document, message, field, place)
+
+
+def _count_missing(
+    document: Mapping[str, Any], prompt: str, visible: frozenset[str], place: Place, report: TaskReport
+) -> None:
+    plain, question = folded(prompt), document.get("question")
+    if "question" in visible and isinstance(question, str) and folded(question) not in plain:
+        report.count("MT216", document, "the prompt does not contain the question", place=place)
+    for name, text in options_of(document) if visible & _OPTIONS else ():
+        if folded(text) not in plain:
+            report.count("MT214", document, f"option {name} ({shown(text)}) is not in the prompt", place=place)
+            return
+
+
+def leaks(document: Mapping[str, Any], visible: frozenset[str], prompt: str) -> Iterator[tuple[str, str]]:
+    """Hidden fields of a document that its prompt shows, each with the text shown."""
+    prompt = folded(prompt)
+    shown_texts = [folded(text) for key in visible & set(document) for text in texts_in(document[key])]
+    is_open = not options_of(document)
+    for field in sorted(set(document) - visible - _HARMLESS):
+        for text in (folded(piece) for one in texts_in(document[field]) for piece in _pieces(one)):
+            answer = is_open and field in ("target", "answer", "reference")
+            if len(text) >= LONG and (" " in text or answer):
+                leaked = text in prompt
+            else:
+                leaked = answer and len(text) >= SHORT and any(map(str.isalpha, text)) and f" {text} " in f" {prompt} "
+            if leaked and not any(text in one for one in shown_texts):
+                yield field, text
+                break
+
+
+def texts_in(value: Any) -> Iterator[str]:
+    """All strings in a value, at any depth."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping | list | tuple):
+        for item in value.values() if isinstance(value, Mapping) else value:
+            yield from texts_in(item)
+
+
+def _pieces(text: str) -> Iterator[str]:
+    """A text and, if it has several sentences, each one long enough to be recognised."""
+    yield text
+    sentences = _SENTENCE_ENDS.split(text)
+    if len(sentences) > 1:
+        yield from (one for one in sentences if len(one) >= 2 * LONG)
+
+
+def check_giveaways(documents: Documents, fields: Set[str], report: TaskReport) -> None:
+    """Count the documents whose gold answer is in one of ``fields``, which their prompt shows.
+
+    A field is reported if it contains the document's own answer in most documents, and another answer in few: as text,
+    or as a letter. The list of options contains all answers and is left out.
+    """
+    answers = list(_answers(documents))
+    for field in sorted(fields - _OPTIONS):
+        texts = [_field_words(document.get(field)) for document in documents]
+        for kind in ("text", "letter"):
+            rows = [
+                (document, pair[kind][0] in text, pair[kind][1] in text)
+                for document, text, pair in zip(documents, texts, answers, strict=True)
+                if kind in pair
+            ]
+            leaking = [document for document, own, _ in rows if own]
+            other = sum(has_other for _, _, has_other in rows)
+            if len(rows) < FEW or len(leaking) < MOST * len(rows) or other > OTHERS * len(rows):
+                continue
+            report.withdraw("MT323", field)
+            for document in leaking:
+                message = f"`{field}` contains the {kind} of the gold answer ({shown(document['target'])})"
+                report.count("MT219", document, f"{message}, which the prompt shows", field)
+
+
+def _answers(documents: Documents) -> Iterator[dict[str, tuple[str, str]]]:
+    """For each document the words of its own answer and of a wrong one, by text and, with options, by letter."""
+    distinct = sorted({str(document.get("target")) for document in documents})
+    following = dict(zip(distinct, (*distinct[1:], *distinct[:1]), strict=True))
+    for document in documents:
+        target, options = str(document.get("target")), dict(options_of(document))
+        if target in options and isinstance(document.get("choices"), Mapping):
+            wrong = next((name for name in options if options[name] != options[target]), None)
+            pairs = {} if wrong is None else {"text": (options[target], options[wrong]), "letter": (target, wrong)}
+        else:
+            wrong = next((one for one in (*options.values(), following[target]) if one != target), None)
+            pairs = {} if wrong is None else {"text": (target, wrong)}
+        words = {kind: (_words(own), _words(other)) for kind, (own, other) in pairs.items()}
+        yield {kind: pair for kind, pair in words.items() if all(map(str.strip, pair)) and pair[0] != pair[1]}
+
+
+def _field_words(value: Any) -> str:
+    return _words(str(value) if isinstance(value, int | float) else " ".join(texts_in(value)))
+
+
+def _words(text: str) -> str:
+    """The words of ``text``, with a space before, between and after them."""
+    return f" {_NO_WORD.sub(' ', text.casefold()).strip()} "
+
+
+_NOT_SHOWN = frozenset({"cluster", "media"})
+"""Document fields that samples store separately, so that no rubric sees them."""
+
+_RESPONSE = "There is nothing of note."
+
+
+def check_judged(file: TaskFile, documents: Sequence[Mapping[str, Any]], benchmark: Benchmark, to: TaskReport) -> None:
+    """Report the defects of a task's rubrics, and of the prompts that they produce for ``documents``."""
+    for number, name in enumerate(file.metadata.rubrics):
+        try:
+            rubric = load_rubric(name) if name in rubric_names() else None
+        except MedtasksError:  # the check of the names reports it
+            continue
+        if rubric is not None:
+            _check_rubric(rubric, documents, benchmark, to.source.place("metadata", "rubrics", number), to)
+
+
+def _check_rubric(
+    rubric: Rubric, documents: Sequence[Mapping[str, Any]], benchmark: Benchmark, at: Place, report: TaskReport
+) -> None:
+    places = read_template(rubric.template, at).variables
+    asks = benchmark.to_judge.get(rubric.name)
+    for document in documents:
+        fields = {key: value for key, value in document.items() if key not in _NOT_SHOWN}
+        try:
+            asked = asks is None or asks(fields, _RESPONSE)
+            lacking = [field for field in rubric.sees if field not in fields]
+            for field in lacking:
+                message = f"there is no {shown(field)}{suggestion(field, fields)}, which rubric {rubric.name} shows"
+                report.count("MT217", document, message, field, places.get(field, at))
+            if asked and not lacking:
+                judge_prompt(rubric, fields, _RESPONSE)
+        except Exception as error:  # `to_judge` and template may be another package's
+            message = f"rubric {rubric.name}: {shortened(first_line(error), 300)}"
+            report.count("MT218", document, message, rubric.name, at)

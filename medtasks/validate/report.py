@@ -1,0 +1,96 @@
+"""Collects the findings about one task; documents with the same defect are one finding."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from medtasks.catalog.task_source import TaskSource
+from medtasks.core.findings import Finding, Place, Severity, finding
+from medtasks.core.text import shortened
+
+
+@dataclass
+class _Count:
+    """The documents with one defect; message and place are the first one's."""
+
+    message: str
+    place: Place | None
+    fix: str | None
+    documents: dict[str, None] = dataclasses.field(default_factory=dict)
+
+
+class TaskReport:
+    """Findings about a task with so many ``documents``: about its file, each document, or all of them.
+
+    ``reported`` are the defects of documents that were reported for other tasks of the benchmark.
+    """
+
+    def __init__(self, source: TaskSource, documents: int = 0, reported: set[tuple[str, ...]] | None = None) -> None:
+        self.source = source
+        self.documents = documents
+        self.place = source.place("process_docs")
+        self.reported = set() if reported is None else reported
+        self._findings: list[Finding] = []
+        self._general: dict[tuple[str, str], Finding] = {}
+        self._counts: dict[tuple[str, str], _Count] = {}
+
+    def add(self, *findings: Finding) -> None:
+        """Add findings as they are."""
+        self._findings += findings
+
+    def key(self, code: str, message: str, *keys: str | int, **changed: Any) -> None:
+        """Report something about the value at ``keys`` of the task file; ``changed`` are its `fix` or `severity`."""
+        self._findings.append(self.source.finding(code, message, *keys, **changed))
+
+    def say(
+        self,
+        code: str,
+        message: str,
+        field: str = "",
+        place: Place | None = None,
+        *,
+        fix: str | None = None,
+        severity: Severity | None = None,
+    ) -> None:
+        """Report something about ``field`` in all documents; only the first report per code and field is kept."""
+        if (code, field) not in self._general:
+            name, place = self.source.name, place or self.place
+            self._general[code, field] = finding(code, name, message, place, field, fix=fix, severity=severity)
+
+    def count(
+        self,
+        code: str,
+        document: Mapping[str, Any],
+        message: str,
+        field: str = "",
+        place: Place | None = None,
+        fix: str | None = None,
+    ) -> None:
+        """Count one document that breaks the rule ``code``; the ``message`` and ``place`` of the first are kept."""
+        count = self._counts.setdefault((code, field), _Count(message, place, fix))
+        count.documents[str(document.get("sample_id", "(no id)"))] = None
+
+    def has(self, code: str, field: str = "") -> bool:
+        """Whether the field breaks the rule."""
+        return (code, field) in self._counts or (code, field) in self._general
+
+    def withdraw(self, code: str, field: str) -> None:
+        """Drop the count of a field, because another rule covers it better."""
+        self._counts.pop((code, field), None)
+
+    def findings(self) -> list[Finding]:
+        """All findings; a defect of documents that were all reported for another task is not among them."""
+        counted = []
+        for (code, field), count in self._counts.items():
+            defects = {(code, field, name) for name in count.documents}
+            if code.startswith("MT3") and defects <= self.reported:
+                continue
+            self.reported |= defects
+            first = shortened(next(iter(count.documents)), 120)
+            message = f"{len(defects):,} of {self.documents:,} documents, first {first!r}: {count.message}"
+            place = count.place or self.place
+            counted.append(finding(code, self.source.name, message, place, field, fix=count.fix))
+        return [*self._findings, *counted, *self._general.values()]

@@ -1,0 +1,386 @@
+"""``medtasks validate``: reads each task file once, applies the rules to it, and reports each cause once."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from medtasks.catalog.benchmark import Benchmark
+from medtasks.catalog.contents import owner_of, raised_at, task_files
+from medtasks.catalog.prompts import template_variables
+from medtasks.catalog.registry import all_benchmarks, place_of
+from medtasks.catalog.spec import load_spec
+from medtasks.catalog.task_model import GroupFile, TaskFile, check_task
+from medtasks.catalog.task_source import TaskSource, kind_of, read_task
+from medtasks.core.errors import MedtasksError, NoRowsError, NotPreparedError, UsageError, first_line
+from medtasks.core.findings import Finding, Place, failed, finding
+from medtasks.core.schema import suggestion
+from medtasks.core.text import first_names
+from medtasks.data.preparation import Progress
+from medtasks.data.prepared import is_mini
+from medtasks.data.store import open_prepared
+from medtasks.validate.behaviour import check_behaviour
+from medtasks.validate.documents import Documents, check_documents
+from medtasks.validate.names import check_description, check_functions, check_metadata, check_packages, task_rows
+from medtasks.validate.prepared import MediaCheck, check_data
+from medtasks.validate.rendered import check_giveaways, check_judged, check_prompts
+from medtasks.validate.report import TaskReport
+from medtasks.validate.tasks import check_file, check_members, check_settings, check_settings_of, check_templates
+
+_COUNTED = re.compile(r"[\d,]+ of [\d,]+ documents, first .*?: ")
+_KEY_OF_A_TASK_FILE = re.compile(rb"^(?:task|group|include|dataset_path|metric_list)[ \t]*:", re.MULTILINE)
+
+
+@dataclass
+class Findings:
+    """Findings about prepared data, by benchmark, and about tasks, sorted by place, from so many files."""
+
+    files: int
+    data: dict[str, list[Finding]] = field(default_factory=dict)
+    tasks: list[Finding] = field(default_factory=list)
+
+    @property
+    def all(self) -> list[Finding]:
+        """All findings, those about data first."""
+        return [*(one for findings in self.data.values() for one in findings), *self.tasks]
+
+
+def validate(
+    what: Sequence[str] = (),
+    *,
+    documents: bool = True,
+    decode: bool = True,
+    scores: bool = True,
+    progress: Progress | None = None,
+) -> Findings:
+    """Findings about benchmarks with their prepared data, tasks, groups, task files, and directories of them.
+
+    Args:
+        what: by default everything that is prepared.
+        documents: whether to check documents and prompts, if data are prepared.
+        decode: whether to decode the pictures and frames of benchmarks, and compare checksums.
+        scores: whether to check how the scores of installed tasks behave.
+        progress: called with the numbers of files checked and of all.
+
+    Raises:
+        UsageError: there is nothing of that name, or no task file at a path.
+        NotPreparedError: one of the benchmarks is not prepared.
+    """
+    read = cache(read_task)
+    chosen = _chosen(what, read)
+    checks = _Checks(chosen.known, read, documents, decode, scores)
+    found = Findings(len(chosen.files), {name: checks.check_prepared(name) for name in chosen.prepared()})
+    found.tasks += _layout(chosen.given)
+    for number, path in enumerate(chosen.files, start=1):
+        if not _is_shared(path):
+            found.tasks += checks.check(path)
+        if progress is not None:
+            progress(number, len(chosen.files))
+    found.tasks += _shared_parts(chosen.given, checks.files, read)
+    packages = dict.fromkeys(owner_of(path) for path in chosen.files if path in chosen.known.values())
+    found.tasks += check_packages(packages, checks.faulty)
+    found.tasks = _once(found.tasks)
+    return found
+
+
+def _once(findings: Sequence[Finding]) -> list[Finding]:
+    """One finding for each cause, sorted by place; it names the other tasks that have the cause."""
+    causes: dict[tuple[object, ...], list[Finding]] = {}
+    places = {f"{one.file}, line {one.line}" for one in findings if one.severity == "error"}
+    for one in findings:
+        if one.message.partition(": ")[0] not in places:  # else it quotes the error in a file that it depends on
+            causes.setdefault(_cause(one), []).append(one)
+    found = []
+    for first, *others in causes.values():
+        tasks = dict.fromkeys(one.where for one in others if one.where != first.where)
+        also = f" Also in {first_names(tasks)}." if tasks and others[0].message != first.message else ""
+        found.append(replace(first, message=f"{first.message}{also}"))
+    return sorted(found, key=lambda one: (one.file, one.line or 0, one.code, one.field, one.message))
+
+
+def _cause(one: Finding) -> tuple[object, ...]:
+    """What is the same in findings of one cause: the defect of documents, or the code, template or file at fault."""
+    counted = _COUNTED.match(one.message)
+    if one.code == "MT303" or (counted and one.code[2] == "3"):
+        return one.code, one.field, one.message[counted.end() :] if counted else one.message
+    if counted or one.code[2] == "5":
+        return one.code, one.file, one.line, one.code == "MT509" or one.field
+    return one.code, one.file, one.line, one.field, one.message
+
+
+class _Chosen(NamedTuple):
+    """Benchmarks whose data are checked, all files, those given by a path, and all tasks and groups with their file."""
+
+    benchmarks: list[str]
+    files: list[Path]
+    given: list[Path]
+    known: dict[str, Path]
+
+    def prepared(self) -> list[str]:
+        """The benchmarks, if all of them are prepared; data that cannot be opened are a finding."""
+        for name in self.benchmarks:
+            _is_prepared(name, required=True)
+        return self.benchmarks
+
+
+def _chosen(what: Sequence[str], read: Callable[[Path], TaskSource]) -> _Chosen:
+    registered = {name: path for name, _, path in task_files()}
+    only_files = bool(what) and all(Path(name).is_file() for name in what)
+    of = {} if only_files else _benchmarks_of(registered, read)
+    benchmarks = [name for name in what if name in {*all_benchmarks(), *of.values()}]
+    if not what:
+        benchmarks = [name for name in all_benchmarks() if _is_prepared(name)]
+        if not benchmarks:
+            raise NotPreparedError("no benchmark is prepared; run: medtasks prepare --help")
+    names = [name for name in registered if of.get(name) in benchmarks]
+    names += [name for name in what if name in registered]
+    paths = [name for name in what if name not in benchmarks and name not in registered]
+    given = [file for path in paths for file in _files_at(Path(path), registered)]
+    known = {**registered, **{path.stem: path for path in given if not _is_shared(path)}}
+    files = dict.fromkeys([*given, *(registered[name] for name in _everything_in(names, registered, read))])
+    return _Chosen([name for name in benchmarks if name in all_benchmarks()], list(files), given, known)
+
+
+def _benchmarks_of(files: Mapping[str, Path], read: Callable[[Path], TaskSource]) -> dict[str, str]:
+    """The benchmark of each task and group; a faulty file without one takes that of its directory."""
+    named = {name: read(path).block("metadata").get("benchmark") for name, path in files.items()}
+    folders = {_folder(files[name]): of for name, of in named.items() if isinstance(of, str)}
+    return {name: of if isinstance(of, str) else folders.get(_folder(files[name]), "") for name, of in named.items()}
+
+
+def _folder(path: Path) -> Path:
+    return path.parent.parent if kind_of(path) == "group" else path.parent
+
+
+def _is_prepared(benchmark: str, *, required: bool = False) -> bool:
+    try:
+        open_prepared(benchmark)
+    except NotPreparedError:
+        if required:
+            raise
+        return False
+    except (MedtasksError, OSError):  # the checks report what is wrong with them
+        pass
+    return True
+
+
+def _everything_in(names: Sequence[str], known: Mapping[str, Path], read: Callable[[Path], TaskSource]) -> list[str]:
+    """The tasks and groups ``names``, and those in the groups, at any depth; files may be faulty."""
+    found = [name for name in names if name in known]
+    for name in found:
+        if kind_of(known[name]) == "group":
+            members = read(known[name]).entries("task")
+            found += [one for one in members if isinstance(one, str) and one in known and one not in found]
+    return list(dict.fromkeys(found))
+
+
+def _is_shared(path: Path) -> bool:
+    return path.name.startswith("_")
+
+
+def _files_at(path: Path, known: Mapping[str, Path]) -> list[Path]:
+    if path.is_file():
+        return [path]
+    if not path.is_dir():
+        near = suggestion(path, [*known, *all_benchmarks()])
+        raise UsageError(f"{path}: no such file or directory{near}; name a task, a task file or their directory.")
+    below = [one for one in sorted(path.rglob("*.y*ml")) if one.suffix in (".yaml", ".yml") and one.is_file()]
+    parts = [(one, one.relative_to(path).parts[:-1]) for one in below]
+    parts = [(one, folders) for one, folders in parts if not any(folder.startswith(".") for folder in folders)]
+    if path.resolve().name == "tasks":
+        files = [one for one, _ in parts]
+    elif any("tasks" in folders for _, folders in parts):
+        files = [one for one, folders in parts if "tasks" in folders]
+    else:
+        files = [one for one, folders in parts if "rubrics" not in folders and _is_task_file(one)]
+    if not files:
+        raise UsageError(f"{path}: contains no task file; name the directory of the benchmark's YAML files.")
+    return files
+
+
+def _is_task_file(path: Path) -> bool:
+    try:
+        return kind_of(path) == "group" or bool(_KEY_OF_A_TASK_FILE.search(path.read_bytes()))
+    except OSError:
+        return True  # the check of the file reports what is wrong with it
+
+
+def _layout(given: Sequence[Path]) -> Iterator[Finding]:
+    first: dict[str, Path] = {}
+    for path in given:
+        if path.suffix != ".yaml":
+            yield finding("MT116", path.stem, "the file is never read, expected the suffix .yaml", Place(path, 1))
+        elif not _is_shared(path) and first.setdefault(path.stem, path) != path:
+            message = f"{first[path.stem]} has the same name, expected one file per task"
+            yield finding("MT119", path.stem, message, Place(path, 1))
+
+
+def _shared_parts(given: Sequence[Path], included: set[Path], read: Callable[[Path], TaskSource]) -> Iterator[Finding]:
+    for path in given:
+        if _is_shared(path) and path.resolve() not in included:
+            yield from read(path).defects
+            message = "no task file that was checked includes this shared part"
+            yield finding("MT118", path.stem, message, Place(path, 1))
+
+
+class _Checks:
+    """Checks files one by one; ``files`` are all files read so far, ``faulty`` the packages with errors in files."""
+
+    def __init__(
+        self,
+        known: Mapping[str, Path],
+        read: Callable[[Path], TaskSource],
+        documents: bool,
+        decode: bool,
+        scores: bool,
+    ) -> None:
+        self._known, self._read = known, read
+        self._documents, self._decode, self._scores = documents, decode, scores
+        self._described: set[str] = set()
+        self._unusable: set[str] = set()
+        self._reported: dict[str, set[tuple[str, ...]]] = defaultdict(set)
+        self._media: dict[str, MediaCheck] = {}
+        self.files: set[Path] = set()
+        self.faulty: set[Any] = set()
+
+    def check_prepared(self, name: str) -> list[Finding]:
+        """Findings about the prepared data of a benchmark; with an error, no task's documents are checked."""
+        try:
+            prepared = open_prepared(name)
+            findings = check_data(prepared, self._decode)
+            self._media[name] = MediaCheck(prepared, self._decode)
+        except (MedtasksError, OSError) as error:
+            findings = [finding("MT401", name, str(error), _source_place(all_benchmarks()[name]))]
+        if failed(findings):
+            self._unusable.add(name)
+        return findings
+
+    def check(self, path: Path) -> list[Finding]:
+        """Findings about a task or group file; the names in it are checked once the schema accepts it."""
+        source = self._read(path)
+        self.files |= {file.resolve() for file in source.files}
+        report = TaskReport(source)
+        file, defects = check_task(source)
+        report.add(*defects)
+        check_file(report)
+        if file is not None:
+            check_metadata(file, self._known, report)
+            benchmark = all_benchmarks().get(file.metadata.benchmark)
+            if benchmark is not None and benchmark.name not in self._described:
+                self._described.add(benchmark.name)
+                check_description(benchmark, report)
+            if isinstance(file, GroupFile):
+                check_members(file, self._known, self._read, self._everything_in, report)
+            else:
+                return self._task(file, benchmark, report)
+        return self._done(report)
+
+    def _done(self, report: TaskReport) -> list[Finding]:
+        findings = report.findings()
+        if failed(findings):
+            self.faulty.add(owner_of(report.source.path))
+        return findings
+
+    def _everything_in(self, name: str) -> list[str]:
+        return _everything_in([name], self._known, self._read)
+
+    def _task(self, file: TaskFile, benchmark: Benchmark | None, report: TaskReport) -> list[Finding]:
+        check_functions(file, report)
+        check_settings(file, report)
+        rows_named = not any(one.field == "process_docs" for one in report.findings())
+        documents: Documents = []
+        if benchmark is not None and self._documents and rows_named:
+            documents = self._made(file, benchmark, report)
+        templates = check_templates(file, benchmark, documents, report)
+        if benchmark is None or not documents:
+            return self._done(report)
+        report.documents, report.reported = len(documents), self._reported[benchmark.name]
+        check_rows(documents, benchmark, templates, report, self._media_of(benchmark))
+        check_judged(file, documents, benchmark, report)
+        check_settings_of(documents, file, report)
+        findings = self._done(report)
+        path = {name: path for name, _, path in task_files()}.get(file.task)
+        installed = path is not None and path.resolve() == report.source.path.resolve()
+        # a fault of the file or of its documents changes scores, too
+        if self._scores and installed and not failed([one for one in findings if one.code[2] in "13"]):
+            findings += check_behaviour(load_spec(file.task), benchmark, documents)
+        return findings
+
+    def _media_of(self, benchmark: Benchmark) -> MediaCheck:
+        """The check of its media, which decodes them only if the benchmark's data are checked."""
+        if benchmark.name not in self._media:
+            self._media[benchmark.name] = MediaCheck(open_prepared(benchmark.name), decode=False)
+        return self._media[benchmark.name]
+
+    def _made(self, file: TaskFile, benchmark: Benchmark, report: TaskReport) -> Documents:
+        """The documents of a task; none, with the reason reported, if there are none."""
+        rows, varied = task_rows(file), file.metadata.varied
+        if rows is None:
+            if varied is None:  # else the task whose questions are asked has the error
+                report.key("MT302", "`process_docs` is not a medtasks.api.Rows", "process_docs")
+            return []
+        if benchmark.name in self._unusable:  # reported for another task
+            return []
+        try:
+            open_prepared(benchmark.name)
+        except NotPreparedError as error:
+            self._unusable.add(benchmark.name)
+            report.key("MT300", str(error), "process_docs")
+            return []
+        except (Exception, SystemExit) as error:  # what makes miniature data may be another package's
+            self._unusable.add(benchmark.name)
+            message = f"the data of {benchmark.name} cannot be made: {first_line(error)}"
+            report.say("MT301", message, place=_source_place(benchmark, error))
+            return []
+        try:
+            made = rows.documents()
+            if not all(isinstance(document, dict) for document in made):
+                raise MedtasksError("`documents` must return mappings; return one per question.")
+        except NotPreparedError as error:
+            report.key("MT300", str(error), "process_docs")
+        except NoRowsError as error:  # a release may leave them out, miniature data must not
+            left_out = ", ".join(f"{count:,} {reason}" for reason, count in rows.excluded().items())
+            if varied is not None and left_out:
+                why = "has options to rotate" if varied == "options" else "has one answer that can be compared"
+                message = f"no row of {file.metadata.compare_with} {why} ({left_out}); remove `{varied}`"
+                report.key("MT143", message, "metadata", varied)
+            else:
+                report.key("MT303", str(error), "process_docs", severity=None if is_mini() else "note")
+        except (Exception, SystemExit) as error:  # another package's code may raise anything
+            if varied is not None and isinstance(error, UsageError):
+                report.key("MT143", str(error), "metadata", varied)
+            else:
+                raised = raised_at(error.__cause__ or error) if error.__cause__ else None
+                place = Place(Path(raised[0]), raised[1]) if raised else None
+                report.say("MT301", first_line(error), "process_docs", place)
+        else:
+            return made
+        return []
+
+
+def _source_place(benchmark: Benchmark, error: BaseException | None = None) -> Place | None:
+    """Where ``error`` was raised in a package's code, or else where the function is that reads its data."""
+    cause = None if error is None else error.__cause__ or error
+    file, line = (raised_at(cause) if cause else None) or place_of(benchmark.read or benchmark.mini)
+    return Place(Path(file), line or 1) if file else None
+
+
+def check_rows(
+    documents: Documents, benchmark: Benchmark, templates: Mapping[str, str], report: TaskReport, media: MediaCheck
+) -> None:
+    """Report the defects of one task's documents and, if ``templates`` has the task's, of their prompts and media."""
+    check_documents(documents, benchmark, report)
+    template = templates.get("template")
+    if template is None:
+        return
+    check_prompts(documents, template, templates.get("stage1_template"), benchmark.visible_fields, report)
+    used = {str(document.get("prompt_template", template)) for document in documents}
+    variables = {variable for name in used for variable in template_variables(name)}
+    check_giveaways(documents, benchmark.visible_fields & variables, report)
+    for document in documents:
+        media(document, template, report)

@@ -1,0 +1,140 @@
+"""Rules for a task or group as a whole: its name, members, templates, confidences and kinds of error."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+
+from medtasks.benchmarks.declared_errors import gold_text
+from medtasks.benchmarks.stages import WITHHELD
+from medtasks.catalog.benchmark import Benchmark
+from medtasks.catalog.task_model import GroupFile, TaskFile
+from medtasks.catalog.task_source import TaskSource
+from medtasks.core.errors import MedtasksError
+from medtasks.core.findings import Finding, failed
+from medtasks.core.schema import shown, suggestion, unknown
+from medtasks.core.text import first_names
+from medtasks.harness.installed import harness_names
+from medtasks.metrics.closed_answer import normalise
+from medtasks.metrics.registry import get_metric
+from medtasks.validate.documents import Documents, options_of
+from medtasks.validate.names import GOLD_FIELDS
+from medtasks.validate.rendered import GIVEN_BY_STAGE_1
+from medtasks.validate.report import TaskReport
+from medtasks.validate.templates import Template, check_variables, read_template
+
+_OPTION_FILTERS = frozenset({"OptionLetterFilter", "LastStageOptionFilter"})
+_SETTINGS = "lmms_eval_specific_kwargs"
+
+
+def check_file(report: TaskReport) -> None:
+    """Report a name that the harness has already."""
+    source = report.source
+    if source.name in harness_names():
+        message = f"lmms-eval has {source.name!r} already, which --tasks runs instead of this {source.kind}"
+        report.key("MT138", message, source.kind)
+
+
+def check_members(
+    file: GroupFile,
+    known: Mapping[str, Path],
+    read: Callable[[Path], TaskSource],
+    everything_in: Callable[[str], list[str]],
+    report: TaskReport,
+) -> None:
+    """Report members of a group that are unknown, of another benchmark, or contain this group."""
+    for number, member in enumerate(file.task):
+        if member not in known:
+            report.key("MT132", unknown("member", member, sorted(known)), "task", number)
+            continue
+        theirs = read(known[member]).block("metadata").get("benchmark")
+        if isinstance(theirs, str) and theirs != file.metadata.benchmark:
+            message = f"member {shown(member)} belongs to {shown(theirs)}, expected {shown(file.metadata.benchmark)} "
+            report.key("MT136", f"{message}like the group, since scores are pooled", "task", number)
+        if file.group in everything_in(member):
+            message = f"member {shown(member)} contains {file.group!r}, expected groups that end in tasks"
+            report.key("MT133", message, "task", number)
+
+
+def check_settings(file: TaskFile, report: TaskReport) -> None:
+    """Report a missing cluster key, and a metric of ``metadata.confidence`` that cannot say that an answer is right."""
+    if file.cluster_key is None:
+        report.key("MT142", "`cluster_key` is missing, so samples count as independent", "cluster_key")
+    declared = file.metadata.confidence
+    if declared is None:
+        return
+    names = [entry.metric for entry in file.metric_list]
+    problem = "" if declared.correct in names else f"not in metric_list ({first_names(names, 8)})"
+    with contextlib.suppress(MedtasksError):  # an unknown metric is a finding of its own
+        problem = problem or ("" if get_metric(declared.correct).width == 2 else "not 0 or 1 for an answer")
+    if problem and not failed(report.findings()):  # else the metric may be in the list, misspelt
+        message = f"`confidence.correct` is {shown(declared.correct)}, which is {problem}"
+        report.key("MT144", message, "metadata", "confidence")
+
+
+def check_settings_of(documents: Documents, file: TaskFile, report: TaskReport) -> None:
+    """Report settings that name what no document has: cluster key, lettered options, gold answers, wrong answers."""
+    key, declared = file.cluster_key, file.metadata.confidence
+    if key is not None and not any(key in document for document in documents):
+        report.key("MT142", f"no document has `{key}`, so samples count as independent", "cluster_key")
+    if declared is not None and declared.of == "option" and not any(one.get("choices") for one in documents):
+        message = "no document has `choices`, whose letters would have probabilities"
+        report.key("MT144", message, "metadata", "confidence", fix="write of: answer, or remove it")
+    gold = {normalise(text): text for document in documents if (text := gold_text(document))}
+    options = {normalise(text): text for document in documents for _, text in options_of(document)}
+    for number, kind in enumerate(file.metadata.errors):
+        for key, known, what in (("gold", gold, "gold answer"), ("answer", options, "option")):
+            for field in (key, f"{key}_other_than"):
+                for text in getattr(kind, field):
+                    if known and normalise(text) not in known:
+                        near = suggestion(text, known.values())
+                        named = f"`errors[{number}].{field}` has {shown(text)}"
+                        message = f"{named}, which is the {what} of no document{near}"
+                        report.key("MT146", message, "metadata", "errors", number, field)
+
+
+def check_templates(
+    file: TaskFile, benchmark: Benchmark | None, documents: Documents, report: TaskReport
+) -> dict[str, str]:
+    """Report the defects of all templates of a task; returns its own by key, if every document can be rendered."""
+    place, settings = report.source.place, file.lmms_eval_specific_kwargs
+    templates = {
+        key: read_template(name, place(_SETTINGS, key))
+        for key in ("template", "stage1_template", "system_template")
+        if (name := getattr(settings, key)) is not None
+    }
+    further = [
+        read_template(name, place("metadata", "prompts", number))
+        for number, name in enumerate(file.metadata.prompts[1:], start=1)
+    ]
+    findings = [one for template in (*templates.values(), *further) for one in template.findings]
+    if benchmark is not None:
+        asked = [templates, *({**templates, "template": one} for one in further)]
+        findings += [one for each in asked for one in _check_variables(each, benchmark, documents)]
+        findings += [one for each in asked for one in _check_options(file, each["template"], documents, report)]
+    report.add(*findings)
+    # a template with an unknown variable fails on every document for the same reason
+    return {} if failed(findings) else {key: template.name for key, template in templates.items()}
+
+
+def _check_options(file: TaskFile, template: Template, documents: Documents, report: TaskReport) -> Iterator[Finding]:
+    filters = {step.function.rpartition(".")[2] for pipeline in file.filter_list for step in pipeline.filter}
+    has_options = bool(_OPTION_FILTERS & filters) or any(map(options_of, documents))
+    if template.trees and has_options and not {"choices", "options"} & set(template.variables):
+        message = f"template {template.name!r} shows neither `choices` nor `options`, expected the options of a "
+        yield report.source.finding("MT207", f"{message}multiple-choice task", _SETTINGS, "template")
+
+
+def _check_variables(templates: Mapping[str, Template], benchmark: Benchmark, documents: Documents) -> list[Finding]:
+    fields = {str(field) for document in documents for field in document}
+    visible = benchmark.visible_fields
+    hidden = (GOLD_FIELDS | set(benchmark.record.model_fields)) - visible
+    staged = "stage1_template" in templates
+    found = [*check_variables(templates["template"], visible, fields, set(GIVEN_BY_STAGE_1 if staged else ()), hidden)]
+    if staged:  # it may do without all fields
+        stage1 = templates["stage1_template"]
+        found += check_variables(stage1, set(), fields, visible - WITHHELD, hidden | WITHHELD)
+    if "system_template" in templates:  # the same text for every document
+        found += check_variables(templates["system_template"], set(), fields, set(), hidden | visible)
+    return found

@@ -1,0 +1,177 @@
+"""Agreement with a careful reader: what stands in ``responses.jsonl`` was judged by reading, not by running the rules.
+
+A row names the filter, the manner and the model family it is like, the response, what a reader makes of it (a letter or
+a status) and why; ``letters`` where the options are not A to E, ``known`` where the rules are known to disagree.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Callable
+from itertools import permutations
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from medtasks.answers import OptionLetterFilter, ReasonedAnswerFilter
+from medtasks.answers.alert_state import parse_alert
+from medtasks.answers.answerability import answerability_status
+from medtasks.answers.option_letter import extract_option
+from medtasks.answers.reasoned_answer import final_answer, reasoned_status
+
+HERE = Path(__file__).parent
+DOCS = HERE.parent.parent / "docs" / "answer-extraction.md"
+
+
+def _lines(name: str) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (HERE / name).read_text(encoding="utf-8").splitlines()]
+
+
+ROWS = _lines("responses.jsonl")
+OPTIONS = [row for row in ROWS if row["filter"] == "option_letter"]
+DISCUSSED, HEDGED, ANSWERED, MEDICAL = (
+    [row["text"] for row in _lines("undecided.jsonl") if row["kind"] == kind]
+    for kind in ("discussed", "hedged", "answered", "medical")
+)
+
+
+def _read(row: dict[str, Any]) -> str:
+    """What the row's filter makes of its response: a letter, a state or a status."""
+    text = row["response"]
+    match row["filter"]:
+        case "option_letter":
+            found = extract_option(text, row.get("letters", "ABCDE"))
+            return found.letter or found.status
+        case "answerability":
+            return answerability_status(text)
+        case "reasoned_answer":
+            (filtered,) = ReasonedAnswerFilter().apply([[text]], None)
+            return reasoned_status(str(filtered))
+        case _:
+            alert = parse_alert(text)
+            return alert.state or alert.status
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row.get('like', row['filter'])}-{row['why']}")
+def test_a_response_is_read_as_a_careful_reader_reads_it(row: dict[str, Any]) -> None:
+    assert (_read(row) == row["expected"]) != ("known" in row), row.get("known", "expected otherwise")
+
+
+def test_no_letter_is_returned_that_a_careful_reader_would_not_name() -> None:
+    false = [row["response"] for row in OPTIONS if len(_read(row)) == 1 and _read(row) != row["expected"]]
+    assert false == []
+
+
+def test_the_corpus_is_large_and_disagreement_is_rare() -> None:
+    known = [row for row in ROWS if "known" in row]
+    assert len(OPTIONS) >= 450
+    assert len(known) <= 0.01 * len(ROWS)
+    assert {row["expected"] for row in OPTIONS} >= {*"ABCDEFGHIJ", "none", "multiple", "out_of_range", "empty"}
+
+
+def test_the_docs_state_the_agreement() -> None:
+    stated = {
+        manner: (int(agree), int(rows))
+        for manner, rows, agree in re.findall(r"^\| ([^|]+?) \| (\d+) \| (\d+) \|$", DOCS.read_text("utf-8"), re.M)
+    }
+    rows, agree = Counter[str](), Counter[str]()
+    for row in ROWS:
+        rows[row["manner"]] += 1
+        agree[row["manner"]] += _read(row) == row["expected"]
+    assert stated == {manner: (agree[manner], count) for manner, count in rows.items()}
+
+
+@pytest.mark.parametrize("text", DISCUSSED, ids=repr)
+def test_an_option_that_is_only_discussed_is_no_answer(text: str) -> None:
+    for letter in "ABCDE":
+        assert extract_option(text.replace("{L}", letter)).status != "ok"
+
+
+@pytest.mark.parametrize("text", HEDGED, ids=repr)
+def test_two_options_are_never_one(text: str) -> None:
+    for one, other in permutations("ABCDE", 2):
+        assert extract_option(text.replace("{X}", one).replace("{Y}", other)).status != "ok"
+
+
+@pytest.mark.parametrize("text", MEDICAL, ids=repr)
+def test_letters_of_medicine_are_no_options(text: str) -> None:
+    assert extract_option(text).status != "ok"
+
+
+BLIND = _lines("blind_1.jsonl")
+
+
+@pytest.mark.parametrize("row", [row for row in BLIND if row["kind"] == "choice"], ids=lambda row: row["id"])
+def test_a_blind_response_is_read_beside_its_options(row: dict[str, Any]) -> None:
+    found = extract_option(row["response"], "".join(row["options"]), row["options"])
+    expected = {row["reading"]} if row.get("by") != "prose-text" else {row["reading"], "none", "multiple"}
+    if len(row["reading"]) > 1:
+        expected = {"none", "multiple", "out_of_range", "empty"}
+    assert (found.letter or found.status) in expected
+
+
+@pytest.mark.parametrize(
+    ("name", "read"),
+    [
+        ("blind_2.jsonl", 166),
+        ("blind_3.jsonl", 172),
+        ("blind_4.jsonl", 168),
+        ("blind_5.jsonl", 148),
+    ],  # of 173, 175, 176, 152
+)
+def test_no_letter_is_wrong_on_sets_of_other_authors(name: str, read: int) -> None:
+    rows = [row for row in _lines(name) if row["kind"] == "choice" and not row.get("arguable")]
+    letters = [extract_option(row["response"], "".join(row["options"]), row["options"]).letter for row in rows]
+    pairs = [(row["reading"], letter) for row, letter in zip(rows, letters, strict=True)]
+    assert [pair for pair in pairs if pair[1] is not None and pair[0] != pair[1]] == []
+    assert sum(wanted == letter for wanted, letter in pairs) >= read
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "agreeing"),
+    [
+        ("blind_3.jsonl", "alert", 44),  # of 45
+        ("blind_3.jsonl", "short", 44),
+        ("blind_3.jsonl", "reasoned", 30),
+        ("blind_4.jsonl", "alert", 39),
+        ("blind_4.jsonl", "short", 41),
+        ("blind_4.jsonl", "reasoned", 27),  # of 28
+        ("blind_5.jsonl", "alert", 41),
+        ("blind_5.jsonl", "short", 42),
+        ("blind_5.jsonl", "reasoned", 25),
+    ],
+)
+def test_other_answers_of_other_authors_are_read_as_they_do(name: str, kind: str, agreeing: int) -> None:
+    rows = [row for row in _lines(name) if row["kind"] == kind and not row.get("arguable")]
+    readers: dict[str, Callable[[str], str]] = {
+        "alert": lambda text: parse_alert(text).state or "invalid",
+        "short": lambda text: answerability_status(text).replace("ok", "answer"),
+        "reasoned": lambda text: (final_answer(text) or "none").rstrip("."),
+    }
+    assert sum(readers[kind](row["response"]) == row["reading"].rstrip(".") for row in rows) >= agreeing
+
+
+PAIR = st.permutations("ABCDE").map(lambda letters: letters[:2])
+
+
+@settings(max_examples=300)
+@given(st.sampled_from(DISCUSSED), st.sampled_from(ANSWERED), PAIR, st.sampled_from([" ", "\n", "\n\n"]), st.booleans())
+def test_an_answer_is_never_taken_for_the_option_discussed_beside_it(
+    discussed: str, answered: str, pair: list[str], between: str, first: bool
+) -> None:
+    parts = [discussed.replace("{L}", pair[0]), answered.replace("{L}", pair[1])]
+    found = extract_option(between.join(parts if first else parts[::-1]))
+    assert found.letter in (pair[1], None)
+
+
+@given(st.sampled_from(ANSWERED), st.sampled_from("ABCDEFGHIJ"))
+def test_an_answer_is_found_among_the_letters_that_are_declared(answered: str, letter: str) -> None:
+    text = answered.replace("{L}", letter)
+    assert extract_option(text, "ABCDEFGHIJ").letter == letter
+    assert extract_option(text, "ABCDE").letter == (letter if letter in "ABCDE" else None)
+    assert OptionLetterFilter("ABCDEFGHIJ").apply([[text]], None) == [letter]

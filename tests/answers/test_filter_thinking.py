@@ -1,0 +1,60 @@
+"""What is thought aloud is no part of the answer."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from medtasks.answers.thinking import strip_thinking
+
+CASES = {
+    "B": "B",
+    "<think>A or B?</think>B": "B",
+    "<THINK>A</Think> B": "B",
+    "<thinking>A</thinking>B": "B",
+    "<analysis>A</analysis>\n\nB": "B",
+    "<reasoning>A</reasoning>B": "B",
+    "◁think▷A◁/think▷B": "B",
+    "the opening tag was prefilled</think>B": "B",
+    "one</think>two</think>B": "B",
+    "<think>A<think>deeper</think>still</think>B": "B",
+    "<think>A</think>B<think>C</think>": "B",
+    "<think>never closed, so the answer is B": "",
+    "<think></think>": "",
+    "B <think>and then cut off": "B",
+    "I think B </ think >C": "C",
+    "2 < 3 and thinking > 1": "2 < 3 and thinking > 1",
+    "[THINK]A or B?[/THINK]B": "B",
+    "[THINK]never closed, so B": "",
+    "[Thinking] of the images": "[Thinking] of the images",
+    "<thought>A</thought>B": "B",
+    "<|begin_of_thought|>A<|end_of_thought|>B": "B",
+    "<|START_THINKING|>A<|END_THINKING|>B": "B",
+    "<unused94>thought\nA<unused95>B": "B",
+    "## Thinking\n\nA or B?\n\n## Final Response\n\nB": "B",
+    "### **Thinking**\nA\n### **Final Answer:**\nB": "B",
+    "## Thinking\n\nnever closed, so B": "",
+    "## Thinking\nA or B?</think>B": "B",
+    "## Reasoning\nA\n## Final Response\nB": "## Reasoning\nA\n## Final Response\nB",
+    "<|channel|>analysis<|message|>A?<|end|><|start|>assistant<|channel|>final<|message|>B<|return|>": "B",
+    "<|channel|>final <|constrain|>json<|message|>B": "B",
+    "<|channel|>analysis<|message|>never ended, so B": "",
+    "<|channel|>commentary<|message|>B": "",
+    "analysisWe see A. So B.assistantfinalB": "B",
+    "analysisWe see A, so": "",
+    "analysis of the images: B": "analysis of the images: B",
+    "<think>at T3, so <answer>B</answer>": "<answer>B</answer>",
+    "<think>the form is <answer>B</answer>, and": "",
+}
+
+
+@pytest.mark.parametrize(("text", "left"), CASES.items(), ids=repr)
+def test_what_is_left(text: str, left: str) -> None:
+    assert strip_thinking(text) == left
+
+
+@given(st.text(alphabet="ab<>/think ◁▷"), st.text(alphabet="xyz \n"))
+def test_a_closed_block_before_plain_text_leaves_the_text(thought: str, answer: str) -> None:
+    inside = thought.replace("<", "").replace("◁", "")
+    assert strip_thinking(f"<think>{inside}</think>{answer}") == answer.strip()

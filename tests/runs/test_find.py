@@ -1,0 +1,63 @@
+"""Every command takes a run's folder, or one that holds it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from medtasks.cli.app import main
+from medtasks.core.errors import UsageError
+from medtasks.harness import run_tasks
+from medtasks.runs.find import one_run
+
+TASK = "med_cmr_mcq_su"
+
+
+@pytest.fixture(scope="module")
+def output(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("output") / "results"
+    run_tasks("medtasks_baseline", "policy=oracle", [TASK], out)
+    return out
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["score", "{}"],
+        ["score", "{}", "--against", "{}"],
+        ["compare", "{}", "{}"],
+        ["compare", "{}", "{}", "--task", TASK],
+        ["leaderboard", "check", "{}", "--demonstration"],
+        ["leaderboard", "build", "{}", "--demonstration", "--out", "page"],
+        ["leaderboard", "strip", "{}", "--out", "stripped"],
+    ],
+    ids=" ".join,
+)
+@pytest.mark.parametrize("above", [0, 1, 2])
+def test_a_run_and_its_parents_are_the_same(
+    command: list[str], above: int, output: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (run,) = output.rglob("*_medtasks")
+    given = [run, *run.parents][above]
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("sys.argv", ["medtasks", *(part.format(given) for part in command)])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert not ended.value.code
+
+
+def test_several_runs_are_named_and_none_is_chosen(tmp_path: Path) -> None:
+    for name in ("b", "a"):
+        (tmp_path / name / "1_medtasks").mkdir(parents=True)
+    with pytest.raises(UsageError, match=r"contains 2 result directories \(a/1_medtasks, b/1_medtasks\), expected one"):
+        one_run(tmp_path)
+
+
+def test_an_unfinished_run_is_named_where_there_is_no_other(tmp_path: Path) -> None:
+    left = tmp_path / "model" / "0123456789ab_unfinished"
+    left.mkdir(parents=True)
+    (left / "run.json").write_text("{}", encoding="utf-8")
+    with pytest.raises(UsageError, match=f"{left} is an unfinished run, give it"):
+        one_run(tmp_path)
+    assert one_run(left) == left

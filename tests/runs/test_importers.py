@@ -1,0 +1,732 @@
+"""Predictions made elsewhere: each layout and its oddities, and the join with a task's documents."""
+
+from __future__ import annotations
+
+import csv
+import json
+import tempfile
+import tracemalloc
+import zipfile
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from medtasks.leaderboard.board.commands import commands
+from medtasks.leaderboard.verify.scored_run import scored_record
+
+from medtasks.benchmarks.documents import task_documents
+from medtasks.catalog.records import Where
+from medtasks.catalog.spec import leaf_tasks
+from medtasks.core.errors import DataError, MedtasksError, UsageError
+from medtasks.importers.layouts import LAYOUTS, read_predictions, recognise
+from medtasks.importers.matching import Joined, join
+from medtasks.importers.prediction import Prediction
+from medtasks.importers.run import score_predictions
+
+TASK = "kvasir_vqa_x1_level1"
+ANSWER = 'Ein Polyp, „rund“,\nmit "Rand"; naïve 息肉 \U0001f600\u2028'
+
+
+def said(document: Mapping[str, Any]) -> str:
+    """A response of its own for each document, with commas, quotes and line breaks."""
+    return f"{document['sample_id']}: {ANSWER}"
+
+
+def swift(img_id: str = "a", question: str = "Why?", response: str = "So.") -> dict[str, Any]:
+    user = {"role": "user", "content": f"<image>{question}"}
+    assistant = {"role": "assistant", "content": response}
+    return {"images": [{"path": f"/data/{img_id}.jpg"}], "messages": [user, assistant]}
+
+
+def lines(path: Path, rows: Sequence[object]) -> Path:
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return path
+
+
+def write_swift(folder: Path, documents: Sequence[dict[str, Any]]) -> Path:
+    return lines(folder / "p.jsonl", [swift(one["img_id"], one["question"], said(one)) for one in documents])
+
+
+def write_jsonl(folder: Path, documents: Sequence[dict[str, Any]]) -> Path:
+    return lines(folder / "p.jsonl", [{"sample_id": one["sample_id"], "response": said(one)} for one in documents])
+
+
+def write_csv(folder: Path, documents: Sequence[dict[str, Any]]) -> Path:
+    with (folder / "p.csv").open("w", encoding="utf-8-sig", newline="") as file:
+        table = csv.writer(file)
+        table.writerow(["img_id", "question", "response", "task"])
+        table.writerows([one["img_id"], one["question"], said(one), TASK] for one in documents)
+    return folder / "p.csv"
+
+
+def write_harness(folder: Path, documents: Sequence[dict[str, Any]]) -> Path:
+    """As lmms-eval itself writes them."""
+    from lmms_eval.loggers import EvaluationTracker
+
+    tracker = EvaluationTracker(output_path=str(folder))
+    tracker.general_config_tracker.model_name_sanitized = "model"
+    tracker.date_id = "20260101_000000"
+    common = {"arguments": ("Prompt?",), "filtered_resps": ["cut short"], "doc_hash": "0"}
+    numbers = {one["sample_id"]: number for number, one in enumerate(task_documents(TASK))}
+    tracker.save_results_samples(
+        TASK,
+        [
+            {
+                **common,
+                "doc_id": numbers[one["sample_id"]],
+                "doc": one,
+                "target": one["target"],
+                "resps": [[said(one)]],
+                "input_media": one["media"],
+            }
+            for one in documents
+        ],
+    )
+    return folder / "model" / f"20260101_000000_samples_{TASK}.jsonl"
+
+
+def write_json(folder: Path, documents: Sequence[dict[str, Any]]) -> Path:
+    """As the authors of Kvasir-VQA-x1 publish judged predictions."""
+    (folder / "p_eval.json").write_text(json.dumps([judged(one) for one in documents]), encoding="utf-8")
+    return folder / "p_eval.json"
+
+
+def judged(document: Mapping[str, Any], score: int = 1, **changes: Any) -> dict[str, Any]:
+    fields = ("img_id", "question", "complexity", "answer", "question_class")
+    verdict = {name: {"score": score, "reason": f"About {name}."} for name in document["question_class"]}
+    told = {name: document[name] for name in fields} | {"original": json.dumps(document["original"])}
+    return {"response": said(document), **told, "eval_json": verdict, **changes}
+
+
+def vlmevalkit_rows(documents: Sequence[dict[str, Any]]) -> list[list[Any]]:
+    names = ["index", "image_path", "question", "answer", "prediction"]
+    rows = [
+        [number, f"LMUData/images/{one['img_id']}.jpg", one["question"], one["answer"], said(one)]
+        for number, one in enumerate(documents)
+    ]
+    return [names, *rows]
+
+
+def test_cells_beyond_the_header_cost_no_memory(tmp_path: Path) -> None:
+    """A cell in the last column makes every row 16,384 wide: kept whole, a small workbook takes gigabytes."""
+    from openpyxl import Workbook
+
+    book = Workbook()
+    sheet = book.worksheets[0]
+    for number, row in enumerate([["index", "question", "prediction"], *[[1, "Where?", "there"]] * 100], start=1):
+        sheet.append(row)
+        sheet.cell(number, 16_384, "x")
+    book.save(tmp_path / "wide.xlsx")
+    tracemalloc.start()
+    predictions = read_predictions(tmp_path / "wide.xlsx", "vlmevalkit", {})
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert [one.response for one in predictions] == ["there"] * 100
+    assert peak < 8 * 2**20
+
+
+def write_vlmevalkit(folder: Path, documents: Sequence[dict[str, Any]]) -> Path:
+    from openpyxl import Workbook
+
+    book = Workbook()
+    for row in vlmevalkit_rows(documents):
+        book.worksheets[0].append(row)
+    book.save(folder / "model_dataset.xlsx")
+    return folder / "model_dataset.xlsx"
+
+
+def write_vlmevalkit_tsv(folder: Path, documents: Sequence[dict[str, Any]]) -> Path:
+    with (folder / "model_dataset.tsv").open("w", encoding="utf-8", newline="") as file:
+        csv.writer(file, delimiter="\t", lineterminator="\n").writerows(vlmevalkit_rows(documents))
+    return folder / "model_dataset.tsv"
+
+
+def inspect_sample(document: Mapping[str, Any], **changes: Any) -> dict[str, Any]:
+    content = [{"type": "text", "text": document["question"]}, {"type": "image", "image": "data:image/png;base64,"}]
+    message = {"role": "assistant", "content": said(document)}
+    return {
+        "id": document["sample_id"],
+        "epoch": 1,
+        "input": [{"role": "system", "content": "Be brief."}, {"role": "user", "content": content}],
+        "target": document["target"],
+        "output": {"model": "m", "choices": [{"message": message, "stop_reason": "stop"}]},
+        "scores": {"match": {"value": "C"}},
+        **changes,
+    }
+
+
+def write_inspect(folder: Path, documents: Sequence[dict[str, Any]]) -> Path:
+    log = {"version": 2, "status": "success", "eval": {"model": "m"}, "samples": list(map(inspect_sample, documents))}
+    (folder / "log.json").write_text(json.dumps(log, indent=2), encoding="utf-8")
+    return folder / "log.json"
+
+
+def write_inspect_archive(folder: Path, documents: Sequence[dict[str, Any]]) -> Path:
+    with zipfile.ZipFile(folder / "log.eval", "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("header.json", "{}")
+        for one in map(inspect_sample, documents):
+            archive.writestr(f"samples/{one['id']}_epoch_1.json", json.dumps(one))
+    return folder / "log.eval"
+
+
+def write_inspect_zstandard(folder: Path, documents: Sequence[dict[str, Any]]) -> Path:
+    """As newer versions pack: each member Zstandard (method 93), here put together by hand."""
+    import pyarrow as pa
+
+    path = folder / "log.eval"
+    packed = {f"samples/{one['id']}_epoch_1.json": json.dumps(one).encode() for one in map(inspect_sample, documents)}
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_STORED) as archive:
+        for name, data in packed.items():
+            archive.writestr(name, pa.compress(data, "zstd", asbytes=True))
+    raw = bytearray(path.read_bytes())
+    for signature, offset in ((b"PK\x03\x04", 8), (b"PK\x01\x02", 10)):
+        place = raw.find(signature)
+        while place >= 0:
+            raw[place + offset : place + offset + 2] = (93).to_bytes(2, "little")
+            place = raw.find(signature, place + 4)
+    path.write_bytes(bytes(raw))
+    return path
+
+
+WRITERS: dict[str, Callable[[Path, Sequence[dict[str, Any]]], Path]] = {
+    "ms-swift": write_swift,
+    "jsonl": write_jsonl,
+    "json": write_json,
+    "csv": write_csv,
+    "lmms-eval": write_harness,
+    "vlmevalkit": write_vlmevalkit,
+    "vlmevalkit tsv": write_vlmevalkit_tsv,
+    "inspect": write_inspect,
+    "inspect eval": write_inspect_archive,
+    "inspect zstandard": write_inspect_zstandard,
+}
+
+
+def read(path: Path, layout: Any, **columns: str) -> list[Prediction]:
+    return read_predictions(path, layout, columns)
+
+
+def one_line(folder: Path, layout: str, row: object, **columns: str) -> Prediction:
+    (found,) = read(lines(folder / "p.jsonl", [row]), layout, **columns)
+    return found
+
+
+@pytest.mark.parametrize("written", WRITERS)
+def test_each_layout_is_recognised_and_joins_completely_in_any_order(written: str, tmp_path: Path) -> None:
+    documents = task_documents(TASK)
+    path = WRITERS[written](tmp_path, documents[::-1])
+    layout = recognise(path)
+    assert layout == written.partition(" ")[0]
+    joined = join(read(path, layout), documents)
+    assert joined == Joined(joined.given)
+    assert list(joined.responses.items()) == [(one["sample_id"], said(one)) for one in documents]
+
+
+# ---------------------------------------------------------------------------------------------------- ms-swift
+
+
+def test_ms_swift_gives_image_question_and_response(tmp_path: Path) -> None:
+    found = one_line(tmp_path, "ms-swift", swift("img.7", " Is it?\n", "Yes."))
+    assert found == Prediction(Where("p.jsonl", 1), None, {"img_id": "img.7", "question": "Is it?"}, "Yes.")
+
+
+@pytest.mark.parametrize("image", ["a.jpg", {"path": "C:\\x\\a.png"}, {"bytes": None, "path": "/y/a.jpg"}])
+def test_ms_swift_image_paths_come_in_several_forms(image: object, tmp_path: Path) -> None:
+    assert one_line(tmp_path, "ms-swift", {**swift(), "images": [image]}).keys["img_id"] == "a"
+
+
+def test_ms_swift_response_goes_before_the_last_message(tmp_path: Path) -> None:
+    assert one_line(tmp_path, "ms-swift", {**swift(), "response": "", "labels": "So."}).response == ""
+
+
+def test_ms_swift_may_open_with_a_system_message(tmp_path: Path) -> None:
+    row = swift()
+    row["messages"].insert(0, {"role": "system", "content": "Be brief."})
+    assert one_line(tmp_path, "ms-swift", row).keys["question"] == "Why?"
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"images": []}, "`images` is .*expected a list of one image"),
+        ({"images": ["a.jpg", "b.jpg"]}, "list of one image"),
+        ({"images": [{"path": None}]}, r"`images\[0\]`"),
+        ({"messages": None}, "`messages` is missing"),
+        ({"messages": [{"role": "user", "content": "Why?"}]}, "assistant's message at the end"),
+        ({"messages": [{"role": "user", "content": "<image> "}]}, "user's message with a question"),
+        ({"messages": [{"role": "bot", "content": "x"}]}, r"`messages\[0\].role` is 'bot'"),
+        ({"messages": ["Why?"]}, r"`messages\[0\]` is 'Why\?'"),
+        ({"response": None}, "`response` is 'null'"),
+        ({"response": "\ud800"}, "text of a response"),
+    ],
+)
+def test_ms_swift_errors_name_the_field(change: dict[str, Any], message: str, tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=f"p.jsonl, line 1: .*{message}"):
+        one_line(tmp_path, "ms-swift", {**swift(), **change})
+
+
+# -------------------------------------------------------------------------------------------- rows with columns
+
+
+def test_columns_can_have_other_names(tmp_path: Path) -> None:
+    row = {"image": "a", "q": "Why?", "out": ["So."], "sample_id": None, "score": 0.5}
+    found = one_line(tmp_path, "jsonl", row, img_id="image", question="q", response="out")
+    assert found == Prediction(Where("p.jsonl", 1), None, {"img_id": "a", "question": "Why?"}, "So.")
+
+
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        ({"sample_id": "s"}, "`response` is missing"),
+        ({"sample_id": "s", "response": None}, "`response` is missing"),
+        ({"sample_id": "s", "response": ["a", "b"]}, "one response for the sample, not 2"),
+        ({"sample_id": 7, "response": "x"}, "`sample_id` is 7"),
+        ({"sample_id": " ", "response": "x"}, "`sample_id` is ' '"),
+        ({"img_id": "a", "response": "x"}, "a sample id, or both `img_id` and `question`"),
+        ({"sample_id": "s", "response": "x", "task": 3}, "`task` is 3"),
+    ],
+)
+def test_jsonl_errors_name_the_field(row: dict[str, Any], message: str, tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=f"p.jsonl, line 1: .*{message}"):
+        one_line(tmp_path, "jsonl", row)
+
+
+def test_a_named_column_must_be_there(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="`part` is missing, expected it among 'response', 'sample_id'"):
+        one_line(tmp_path, "jsonl", {"sample_id": "s", "response": "x"}, task="part")
+
+
+def table(folder: Path, text: str | bytes) -> Path:
+    (folder / "p.csv").write_bytes(text.encode() if isinstance(text, str) else text)
+    return folder / "p.csv"
+
+
+def test_csv_rows_keep_their_first_line_and_empty_responses(tmp_path: Path) -> None:
+    path = table(tmp_path, 'sample_id,response,task\r\ns1,"two\r\nlines, ""quoted""",\r\n\r\ns2,,t\r\n')
+    assert read(path, "csv") == [
+        Prediction(Where("p.csv", 2), "s1", {}, 'two\r\nlines, "quoted"'),
+        Prediction(Where("p.csv", 5), "s2", {"task": "t"}, ""),
+    ]
+
+
+def test_csv_takes_very_long_responses(tmp_path: Path) -> None:
+    before = csv.field_size_limit()
+    (found,) = read(table(tmp_path, "sample_id,response\ns," + "x" * 200_000), "csv")
+    assert (len(found.response), csv.field_size_limit()) == (200_000, before)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "p.csv: the file is empty"),
+        ("sample_id,response\n", "only a header"),
+        ("sample_id|response\ns|x\n", "`response` is missing, expected it among 'sample_id|response'"),
+        ("response,response\n", "line 1: column 'response' is duplicated in the header"),
+        ("sample_id,response\ns,x\ns,x,y\n", "line 3: found 3 cells, expected 2"),
+        ('sample_id,response\ns,"x\ny', "line 2: not CSV"),
+        (b"sample_id,response\ns,\xff\n", "line 2: byte 0xff is not UTF-8"),
+        ("sample_id,response\n,x\n", "line 2: field `sample_id` is missing"),
+    ],
+)
+def test_csv_errors_name_the_line(text: str | bytes, message: str, tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=message):
+        read(table(tmp_path, text), "csv")
+
+
+# ---------------------------------------------------------------------------------------------------- lmms-eval
+
+
+def test_a_harness_line_gives_the_raw_response_and_the_documents_id(tmp_path: Path) -> None:
+    row = {"doc_id": 3, "doc": {"sample_id": "s"}, "resps": [["(A)"]], "filtered_resps": ["A"]}
+    assert one_line(tmp_path, "lmms-eval", row) == Prediction(Where("p.jsonl", 1), "s", {}, "(A)")
+
+
+def test_a_harness_line_without_document_or_raw_response(tmp_path: Path) -> None:
+    row = {"doc_id": 3, "target": "B", "filtered_resps": "A", "input_media": ["x.jpg", "y.jpg"]}
+    found = one_line(tmp_path, "lmms-eval", row)
+    assert (found.keys, found.response) == ({"doc_id": "3", "target": "B", "medium": "x.jpg"}, "A")
+
+
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        ({"doc_id": 0, "target": "B"}, "`filtered_resps` is missing"),
+        ({"doc_id": 0, "target": "B", "resps": [["a"], ["b"]]}, "one response for the sample, not 2"),
+        ({"doc_id": 0, "target": "B", "resps": []}, "not 0"),
+        ({"doc_id": True, "target": "B", "resps": "a"}, "`doc_id` is True"),
+        ({"doc_id": 0, "resps": "a"}, "`target` is missing"),
+        ({"doc": [], "resps": "a"}, "`doc` is "),
+        ({"doc_id": 0, "target": "B", "resps": "a", "input_media": "x"}, "`input_media` is 'x'"),
+    ],
+)
+def test_harness_errors_name_the_field(row: dict[str, Any], message: str, tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=f"p.jsonl, line 1: .*{message}"):
+        one_line(tmp_path, "lmms-eval", row)
+
+
+@pytest.mark.parametrize(("field", "value"), [("target", "Another."), ("input_media", ["other.jpg"])])
+def test_a_harness_line_of_other_documents_is_refused(field: str, value: object, tmp_path: Path) -> None:
+    documents = task_documents(TASK)
+    first = documents[0]
+    row = {"doc_id": 0, "target": first["target"], "filtered_resps": "x", "input_media": first["media"]}
+    assert list(join([one_line(tmp_path, "lmms-eval", row)], documents).responses) == [first["sample_id"]]
+    with pytest.raises(
+        DataError, match=f"line 1: field `{field}` is .* of document 0 .* another task or to other data"
+    ):
+        join([one_line(tmp_path, "lmms-eval", {**row, field: value})], documents)
+
+
+def test_a_harness_line_beyond_the_documents_fits_none(tmp_path: Path) -> None:
+    found = one_line(tmp_path, "lmms-eval", {"doc_id": 10**9, "target": "x", "filtered_resps": "x"})
+    assert join([found], task_documents(TASK)).unmatched == [found]
+
+
+# ------------------------------------------------------------------------------- JSON arrays, as *_eval.json
+
+
+def eval_json(folder: Path, rows: Sequence[object]) -> list[Prediction]:
+    (folder / "p_eval.json").write_text(json.dumps(rows), encoding="utf-8")
+    return read(folder / "p_eval.json", "json")
+
+
+def test_rows_of_the_authors_merge_are_told_apart_by_their_reference(tmp_path: Path) -> None:
+    one, other = ({**task_documents(TASK)[0], "sample_id": name, "target": name, "answer": name} for name in "ab")
+    rows = [judged(document, response=f"to {document['target']}") for document in (one, one, other, other)]
+    joined = join(eval_json(tmp_path, rows), [one, other])
+    assert joined.responses == {"a": "to a", "b": "to b"}
+    assert [one.where.line for one in joined.duplicates] == [2, 4]
+    assert joined.ambiguous == joined.unmatched == joined.strange == []
+
+
+def test_a_row_of_another_reference_is_counted_and_not_scored(tmp_path: Path) -> None:
+    documents = task_documents(TASK)[:2]
+    rows = [judged(documents[0]), judged(documents[1], answer="Another reference.")]
+    joined = join(eval_json(tmp_path, rows), documents)
+    assert list(joined.responses) == [documents[0]["sample_id"]]
+    assert [one.where.line for one in joined.strange] == [2]
+
+
+def test_contradicting_rows_of_one_sample_are_refused_with_both_rows(tmp_path: Path) -> None:
+    document = task_documents(TASK)[0]
+    with pytest.raises(DataError, match=r"p_eval\.json, row 2: the response .* differs .* p_eval\.json, row 1;"):
+        join(eval_json(tmp_path, [judged(document), judged(document, response="Else.")]), [document])
+
+
+# --------------------------------------------------------------------------------------- VLMEvalKit and Inspect
+
+
+def test_a_failed_request_of_vlmevalkit_is_no_answer(tmp_path: Path) -> None:
+    documents = task_documents(TASK)
+    path = tmp_path / "p.tsv"
+    lines_ = [f"{one['img_id']}\t{one['question']}\t{one['answer']}" for one in documents]
+    path.write_text(
+        "img_id\tquestion\tprediction\n" + "\n".join([*lines_[:-1], lines_[-1].rpartition("\t")[0] + f"\t{FAILED}"])
+    )
+    scored = score_predictions(path, "vlmevalkit", TASK, created="2026-01-01T00:00:00+00:00")
+    facts = scored.run.manifest.tasks[TASK]
+    assert (facts.asked, facts.answered, facts.failed) == (len(documents), len(documents) - 1, {FAILED: 1})
+
+
+FAILED = "Failed to obtain answer via API."
+
+
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        ("index\tquestion\n1\tWhy?", "`prediction` is missing, expected it among 'index', 'question'"),
+        ("prediction\tcategory\nx\ty", "`index` is missing, expected it, or `sample_id`"),
+    ],
+)
+def test_vlmevalkit_errors_name_the_field(row: str, message: str, tmp_path: Path) -> None:
+    (tmp_path / "p.tsv").write_text(row)
+    with pytest.raises(DataError, match=f"p.tsv, line 2: .*{message}"):
+        read(tmp_path / "p.tsv", "vlmevalkit")
+
+
+def test_a_question_of_several_samples_needs_more_than_its_text() -> None:
+    documents = [document("tel-1", "a"), document("tel-2", "b")]
+    known, unknown = (Prediction(Where("p", 1), None, {"id": id_, "question": "Why?"}, "x") for id_ in ("2", "7"))
+    assert join([known], documents).responses == {"tel-2": "x"}
+    with pytest.raises(DataError, match=r"its question is asked in 2 samples \(tel-1, tel-2, …\)"):
+        join([unknown], documents)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"epoch": 2}, "`epoch` is 2, expected 1"),
+        ({"output": {"choices": []}}, "`output` is .* expected the model's message"),
+        ({"output": None}, "`output` is missing"),
+    ],
+)
+def test_inspect_errors_name_the_field(changes: dict[str, Any], message: str, tmp_path: Path) -> None:
+    sample = inspect_sample(task_documents(TASK)[0], **changes)
+    (tmp_path / "log.json").write_text(json.dumps({"eval": {}, "samples": [sample]}))
+    with pytest.raises(DataError, match=rf"log\.json, row 1: .*{message}"):
+        read(tmp_path / "log.json", "inspect")
+
+
+def test_a_sample_that_ended_in_an_error_has_failed(tmp_path: Path) -> None:
+    sample = inspect_sample(task_documents(TASK)[0], error={"message": "Timed out."}, output={"choices": []})
+    (tmp_path / "log.json").write_text(json.dumps({"eval": {}, "samples": [sample]}))
+    (found,) = read(tmp_path / "log.json", "inspect")
+    assert (found.response, found.failed) == ("", "Timed out.")
+
+
+@pytest.mark.parametrize("written", ["vlmevalkit", "inspect eval", "inspect zstandard"])
+def test_a_damaged_archive_is_one_error(written: str, tmp_path: Path) -> None:
+    path = WRITERS[written](tmp_path, task_documents(TASK)[:3])
+    whole = path.read_bytes()
+    for place in range(30, len(whole), max(1, len(whole) // 40)):
+        path.write_bytes(whole[:place] + bytes([whole[place] ^ 0xFF]) + whole[place + 1 :])
+        found = outcome(path, written.partition(" ")[0])
+        assert path.name in found if isinstance(found, str) else len(found) <= 3
+
+
+# ------------------------------------------------------------------------------------------------- verdicts
+
+
+def imported(folder: Path, rows: Sequence[object], judge: str = "Qwen3-30B-A3B") -> Any:
+    (folder / "p_eval.json").write_text(json.dumps(rows), encoding="utf-8")
+    scored = score_predictions(
+        folder / "p_eval.json", "json", TASK, verdicts_of=judge, model="m", created="2026-01-01T00:00:00+00:00"
+    )
+    return scored.run
+
+
+def test_verdicts_are_taken_over_under_the_judges_own_identity(tmp_path: Path) -> None:
+    documents = task_documents(TASK)
+    run = imported(tmp_path, [judged(one, score=number % 2) for number, one in enumerate(documents)])
+    (facts,) = run.manifest.judge.values()
+    assert facts.judges == {"Qwen3-30B-A3B": {"model": "Qwen3-30B-A3B", "imported": "json"}}
+    assert (facts.asked, facts.judged, facts.rubric_hash) == (len(documents), len(documents), "imported")
+    right = sum(number % 2 for number in range(len(documents)))
+    metric = next(name for name, key in facts.rubric.metrics.items() if key == "strict")
+    assert run.tasks[TASK].metrics[metric].value == pytest.approx(right / len(documents))
+    (other,) = imported(tmp_path, [judged(one) for one in documents], "Another judge").manifest.judge.values()
+    assert other.judge_hash != facts.judge_hash
+    assert scored_record(run.manifest, run.samples, own=True, whole=True).changes == ()
+    lines = commands(run.manifest, "folder")
+    assert any("--verdicts-of Qwen3-30B-A3B" in line for line in lines)
+    assert not any(line.startswith("medtasks judge") for line in lines)
+
+
+def test_verdicts_that_are_none_are_counted_by_reason(tmp_path: Path) -> None:
+    documents = task_documents(TASK)
+    several = {name: {"score": 2, "reason": ""} for name in documents[1]["question_class"]}
+    without = judged(documents[0], error="no JSON")
+    del without["eval_json"]
+    rows = [without, judged(documents[1], eval_json=several), *map(judged, documents[2:])]
+    rows.append(judged(documents[2], score=0))  # contradicts the row before
+    (facts,) = imported(tmp_path, rows).manifest.judge.values()
+    assert facts.unjudged == {
+        "the file has contradicting verdicts": 1,
+        "the file has no valid verdict": 1,
+        "the file has no verdict": 1,
+    }
+    assert facts.judged == len(documents) - 3
+
+
+def test_a_file_without_verdicts_or_a_task_without_a_judge_is_wrong_usage(tmp_path: Path) -> None:
+    rows = [{"sample_id": one["sample_id"], "response": "x"} for one in task_documents(TASK)]
+    with pytest.raises(UsageError, match="no prediction of the file has a verdict"):
+        imported(tmp_path, rows)
+
+
+# -------------------------------------------------------------------------------------------- what a file is
+
+
+def test_a_file_of_no_layout_is_one_sentence(tmp_path: Path) -> None:
+    for name, data in {"a": b"hello", "b": b"\x89PNG", "c.xml": b"<a/>", "d.csv": b"sample_id|response"}.items():
+        (tmp_path / name).write_bytes(data)
+        with pytest.raises(UsageError, match=r"JSONL, CSV, .* name its layout with --from \(ms-swift, "):
+            recognise(tmp_path / name)
+    (tmp_path / "empty").write_bytes(b"\n\n")
+    with pytest.raises(DataError, match="the file is empty"):
+        recognise(tmp_path / "empty")
+
+
+# -------------------------------------------------------------------------------------------------- any layout
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("content", [None, b"", b"\n\n", b"\xff\xfe", b"{", b"[1]", b"[" * 100_000, b"9" * 5000, b"\0"])
+def test_a_file_that_holds_no_predictions_is_one_error(layout: str, content: bytes | None, tmp_path: Path) -> None:
+    path = tmp_path / "p"
+    if content is not None:
+        path.write_bytes(content)
+    with pytest.raises(DataError, match=r"p(:|,)"):
+        read(path, layout)
+
+
+def test_layouts_and_columns_must_be_known(tmp_path: Path) -> None:
+    with pytest.raises(
+        UsageError,
+        match="layout 'xml' is unknown; choose one of ms-swift, jsonl, json, csv, lmms-eval, vlmevalkit, inspect",
+    ):
+        read(tmp_path, "xml")
+    with pytest.raises(UsageError, match="column 'answer' is unknown"):
+        read(tmp_path, "csv", answer="x")
+    with pytest.raises(UsageError, match="ms-swift has its own fields"):
+        read(tmp_path, "ms-swift", response="x")
+
+
+JSON = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats()
+    | st.text()
+    | st.sampled_from(["\ud800", "user", "a/b.jpg"]),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
+    max_leaves=6,
+)
+MESSAGE = st.fixed_dictionaries({"role": st.sampled_from(["user", "assistant"]) | JSON, "content": JSON}) | JSON
+FIELDS = {
+    "ms-swift": {
+        "images": st.lists(st.fixed_dictionaries({"path": JSON}) | JSON, max_size=2) | JSON,
+        "messages": st.lists(MESSAGE, max_size=3) | JSON,
+        "response": JSON,
+    },
+    "jsonl": dict.fromkeys(("sample_id", "response", "task", "img_id", "question"), JSON),
+    "lmms-eval": dict.fromkeys(("doc_id", "doc", "resps", "filtered_resps", "target", "input_media"), JSON),
+}
+WHOLE = {
+    "ms-swift": swift(),
+    "jsonl": {"sample_id": "s", "response": "x"},
+    "lmms-eval": {"doc_id": 0, "target": "x", "filtered_resps": "x"},
+}
+
+
+def outcome(path: Path, layout: str) -> list[Prediction] | str:
+    """The predictions, or what the error says."""
+    try:
+        return read(path, layout)
+    except DataError as error:
+        return str(error)
+
+
+@pytest.mark.parametrize("layout", FIELDS)
+@settings(max_examples=150, deadline=None)
+@given(data=st.data())
+def test_whatever_stands_in_a_field_gives_predictions_or_one_error(layout: str, data: st.DataObject) -> None:
+    changed = data.draw(st.fixed_dictionaries({}, optional=FIELDS[layout]))
+    with tempfile.TemporaryDirectory() as folder:
+        path = lines(Path(folder) / "p.jsonl", [WHOLE[layout], {**WHOLE[layout], **changed}])
+        found = outcome(path, layout)
+    if isinstance(found, str):
+        assert found.startswith("p.jsonl, line 2: field `")
+    else:
+        assert [one.where.line for one in found] == [1, 2]
+        assert all(isinstance(one.response, str) for one in found)
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.text(alphabet=st.sampled_from('sx,;"\n\r \0é'), max_size=40))
+def test_any_text_as_csv_gives_predictions_or_one_error(text: str) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        path = table(Path(folder), "sample_id,response\n" + text)
+        found = outcome(path, "csv")
+    assert "p.csv" in found if isinstance(found, str) else all(one.sample_id for one in found)
+
+
+# -------------------------------------------------------------------------------------------------------- join
+
+
+def document(sample_id: str, img_id: str = "a", question: str = "Why?") -> dict[str, Any]:
+    return {"sample_id": sample_id, "img_id": img_id, "question": question, "media": [], "target": "So."}
+
+
+def named(line: int, sample_id: str, response: str = "x", **keys: str) -> Prediction:
+    return Prediction(Where("p.jsonl", line), sample_id, keys, response)
+
+
+def keyed(line: int, img_id: str, question: str, response: str = "x") -> Prediction:
+    return Prediction(Where("p.jsonl", line), None, {"img_id": img_id, "question": question}, response)
+
+
+TWO = [document("s1", "a"), document("s2", "b")]
+
+
+def test_the_question_is_compared_by_its_words() -> None:
+    fits = keyed(1, "a", "Is it\u00a0 nai\u0308ve?\n")
+    documents = [document("s1", "a", "Is it na\u00efve?"), document("s2", "a", "is it na\u00efve?")]
+    assert join([fits], documents).responses == {"s1": "x"}
+
+
+def test_missing_and_unmatched_are_reported() -> None:
+    strange = [named(2, "s3"), keyed(3, "a", "Who?"), keyed(4, "c", "Why?")]
+    joined = join([named(1, "s1"), *strange], TWO)
+    assert (joined.responses, joined.missing, joined.unmatched) == ({"s1": "x"}, ["s2"], strange)
+
+
+def test_a_sample_id_goes_before_the_question() -> None:
+    assert join([named(1, "s2", img_id="a", question="Why?")], TWO).responses == {"s2": "x"}
+
+
+def test_repeats_of_a_response_are_counted() -> None:
+    repeats = [named(2, "s1"), keyed(3, "a", "Why?")]
+    joined = join([named(1, "s1"), *repeats], TWO)
+    assert (joined.responses, joined.duplicates) == ({"s1": "x"}, repeats)
+
+
+def test_contradicting_responses_are_refused_with_both_places() -> None:
+    with pytest.raises(
+        DataError, match=r"p\.jsonl, line 9: the response to sample s1 differs from that in p\.jsonl, line 1;"
+    ):
+        join([named(1, "s1"), named(9, "s1", "y")], TWO)
+
+
+def test_samples_that_share_a_key_are_answered_in_order() -> None:
+    documents = [document("s1"), document("s2"), document("s3", "b")]
+    joined = join([keyed(1, "a", "Why?", "first"), keyed(2, "a", "Why?", "second")], documents)
+    assert (joined.responses, joined.ambiguous) == ({"s1": "first", "s2": "second"}, ["s1", "s2"])
+    assert joined.missing == ["s3"]
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_a_shared_key_with_another_number_of_predictions_is_refused(count: int) -> None:
+    with pytest.raises(DataError, match=rf"line 1: {count} prediction\(s\) .* expected 2, .*\(s1, s2\)"):
+        join([keyed(line, "a", "Why?", f"x{line}") for line in range(1, count + 1)], [document("s1"), document("s2")])
+
+
+def test_a_response_that_a_merge_repeated_is_collapsed_and_counted() -> None:
+    joined = join([keyed(line, "a", "Why?") for line in range(1, 5)], [document("s1"), document("s2")])
+    assert (joined.responses, len(joined.duplicates)) == ({"s1": "x", "s2": "x"}, 2)
+
+
+def test_documents_without_images_need_a_sample_id() -> None:
+    with pytest.raises(DataError, match="line 1: no sample_id, and the task's documents have no img_id"):
+        join([keyed(1, "a", "Why?")], [{"sample_id": "s1", "question": "Why?", "media": []}])
+
+
+@pytest.mark.parametrize(("documents", "message"), [([], "no documents"), ([TWO[0], TWO[0]], "one task at a time")])
+def test_documents_must_be_of_one_task(documents: list[dict[str, Any]], message: str) -> None:
+    with pytest.raises(MedtasksError, match=message):
+        join([], documents)
+
+
+@settings(max_examples=50, deadline=None)
+@given(
+    st.permutations([named(1, "s1"), named(2, "s1"), keyed(3, "b", "Why?", "y"), named(4, "s9"), keyed(5, "c", "?")])
+)
+def test_the_order_of_lines_changes_nothing(predictions: list[Prediction]) -> None:
+    joined = join(predictions, [*TWO, document("s3", "d")])
+    assert list(joined.responses.items()) == [("s1", "x"), ("s2", "y")]
+    assert joined.missing == ["s3"]
+    assert (len(joined.duplicates), {one.where.line for one in joined.unmatched}) == (1, {4, 5})
+
+
+def test_predictions_for_a_group_score_the_groups_within_it(tmp_path: Path) -> None:
+    """As in a run of the harness: a board's columns are often inner groups."""
+    path = tmp_path / "all.jsonl"
+    documents = [document for task in leaf_tasks("mi_cxr") for document in task_documents(task)]
+    path.write_text(
+        "".join(json.dumps({"sample_id": one["sample_id"], "response": one["target"]}) + "\n" for one in documents)
+    )
+    scored = score_predictions(path, "jsonl", "mi_cxr", created="2026-01-01T00:00:00+00:00").run
+    assert list(scored.groups) == list(scored.manifest.groups) == ["mi_cxr", "mi_cxr_tel", "mi_cxr_gts"]
+    assert scored.groups["mi_cxr_tel"].items == 33

@@ -1,0 +1,76 @@
+"""Budgets in operations, not in time: what scoring must not do once for every group, or at all."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from made_samples import made_sample
+
+from medtasks.catalog.registry import get_benchmark
+from medtasks.harness import run_tasks
+from medtasks.metrics.registry import get_metric
+from medtasks.runs.samples import Sample
+from medtasks.runs.scoring import score_samples
+
+
+def sample(number: int, groups: int) -> Sample:
+    """One of two samples of a group, each in a cluster of its own."""
+    document = {"target": "A", "qtype": f"q{number % groups}", "group_type": "TEL"}
+    return made_sample("mi_cxr_tel_single", number, number % 3 == 0, document=document)
+
+
+def test_the_calls_of_a_metric_do_not_grow_with_the_number_of_groups(monkeypatch: pytest.MonkeyPatch) -> None:
+    metric = get_metric("accuracy")
+    score, calls = metric.score, list[int]()
+
+    def counted(totals: Any) -> Any:
+        calls.append(len(totals))
+        return score(totals)
+
+    monkeypatch.setattr(metric, "score", counted)
+    spent = {}
+    for groups in (2, 40):
+        calls.clear()
+        members = [sample(number, groups) for number in range(2 * groups)]
+        found = score_samples(members, get_benchmark("mi_cxr"), ["qtype"], resamples=50)
+        assert len(found.breakdowns["qtype"]) == groups
+        spent[groups] = len(calls)
+    # all values, the resamples of the whole, those of all groups, since each has two clusters
+    assert spent == {2: 3, 40: 3}
+
+
+SCORED = """
+import json, sys
+from medtasks.cli.app import main
+from medtasks.catalog.task_source import parse_yaml
+try:
+    main()
+except SystemExit as end:
+    assert not end.code, end.code
+parsed = parse_yaml.cache_info()
+loaded = [name for name in ("nltk", "torch", "transformers", "scipy.stats", "matplotlib") if name in sys.modules]
+print(json.dumps({"loaded": loaded, "parsed": parsed.misses, "kept": parsed.currsize}))
+"""
+
+
+@pytest.fixture(scope="module")
+def multiple_choice(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return run_tasks("medtasks_baseline", "policy=uniform", ["mi_cxr_tel"], tmp_path_factory.mktemp("run"))
+
+
+def test_multiple_choice_is_scored_without_a_model_library_and_parses_each_file_once(
+    multiple_choice: Path, tmp_path: Path
+) -> None:
+    command = [sys.executable, "-c", SCORED, "score", str(multiple_choice)]
+    variables = {**os.environ, "MEDTASKS_CACHE": str(tmp_path), "MEDTASKS_DATA": "mini"}
+    for _ in ("first", "again"):
+        ended = subprocess.run(command, capture_output=True, text=True, check=True, env=variables)
+        found = json.loads(ended.stdout.splitlines()[-1])
+        assert found["loaded"] == []
+        assert found["parsed"] == found["kept"] > 0

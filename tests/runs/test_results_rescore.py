@@ -1,0 +1,340 @@
+"""Scoring without a model: a folder again, and predictions made elsewhere; both give what the run gave."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from medtasks.leaderboard.intake.collect import collect
+from medtasks.leaderboard.intake.remove_rows import strip_run
+from medtasks.leaderboard.verify.scored_run import (
+    RunStore,
+    ScoredRun,
+    keep_written,
+    scored_record,
+    scored_run,
+)
+from medtasks.leaderboard.verify.verification import SubmittedTask
+
+from medtasks.catalog.registry import all_benchmarks
+from medtasks.core.errors import DataError, MedtasksError, UsageError
+from medtasks.harness import run_tasks
+from medtasks.importers.run import score_predictions
+from medtasks.runs.diagnostics import comparisons, level_gaps
+from medtasks.runs.folder import read_run, write_run
+from medtasks.runs.manifest import now
+from medtasks.runs.paired import Paired
+
+TASKS = [*all_benchmarks(), "mi_cxr_stagewise", "mi_cxr_sampled", "mi_cxr_report"]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    output = tmp_path_factory.mktemp("run")
+    return run_tasks("medtasks_baseline", "policy=noisy_oracle,accuracy=0.6,seed=2", TASKS, output)
+
+
+def scored(folder: Path, out: Path) -> Path:
+    again = scored_record(*read_run(folder), own=True, whole=True)
+    return write_run(out, again.rescored)
+
+
+def files(folder: Path, *left_out: str) -> dict[str, bytes]:
+    paths = sorted(path for path in folder.rglob("*") if path.is_file() and path.name not in left_out)
+    return {str(path.relative_to(folder)): path.read_bytes() for path in paths}
+
+
+def test_scoring_again_changes_nothing_but_the_manifest(folder: Path, tmp_path: Path) -> None:
+    assert scored_record(*read_run(folder), own=True, whole=True).changes == ()
+    once = scored(folder, tmp_path / "once")
+    assert files(once, "manifest.json") == files(folder, "manifest.json")
+    before, after = (json.loads((path / "manifest.json").read_text()) for path in (folder, once))
+    assert before.pop("scored") is None
+    assert after.pop("scored")["medtasks"] == before["versions"]["medtasks"]
+    assert after == before
+
+
+@pytest.mark.slow
+def test_scored_twice_gives_the_same_bytes(folder: Path, tmp_path: Path) -> None:
+    once = scored(folder, tmp_path / "once")
+    assert files(scored(once, tmp_path / "twice")) == files(once)
+
+
+def test_a_folder_is_scored_once_until_it_changes(folder: Path, tmp_path: Path) -> None:
+    store = RunStore(tmp_path / "kept")
+    cold = scored_run(folder, store, own=True)
+    with without_scoring():
+        warm = scored_run(folder, store, own=True)
+        (shown,), _ = collect([folder], store)  # a board does not score again what `medtasks score` has scored
+    assert not cold.record.samples
+    assert same(warm, cold)
+    assert same(shown, cold)
+    again = comparisons(warm.record.tables, warm.record.tables)
+    assert dumped(warm.record.comparisons) == dumped(again) != {}
+    assert warm.record.level_gaps == level_gaps(warm.record.tables) != {}
+    whole = scored_run(folder, store, own=True, whole=True)
+    assert {name: len(found) for name, found in whole.record.samples.items()} == {
+        name: facts.attempted for name, facts in whole.record.manifest.tasks.items()
+    }
+
+    copy = Path(shutil.copytree(folder, tmp_path / "copy_medtasks"))
+    path = copy / "samples" / "mi_cxr_icr.jsonl"
+    lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    right = next(line for line in lines if line["scores"]["accuracy"])
+    right["responses"] = ["none of them"]
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+    changed = scored_run(copy, store, own=True)
+    assert {change.what for change in changed.changes} == {"filtered", "status", "accuracy"}
+
+
+def dumped(found: Mapping[str, Paired]) -> dict[str, Any]:
+    return {name: one.model_dump(mode="json") for name, one in found.items()}
+
+
+def test_what_score_writes_needs_no_scoring_either(folder: Path, tmp_path: Path) -> None:
+    store = RunStore(tmp_path / "kept")
+    again = scored_run(folder, store, own=True, whole=True)
+    out = write_run(tmp_path / "again_medtasks", again.rescored)
+    keep_written(out, again, store)
+    with without_scoring():
+        kept = scored_run(out, store)
+    fresh = scored_run(out)
+    assert same(kept, fresh)
+    assert kept.facts == fresh.facts
+
+
+@contextlib.contextmanager
+def without_scoring() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(SubmittedTask, "__init__", None)
+        yield
+
+
+@pytest.mark.slow
+def test_kept_tables_that_were_changed_are_made_again(folder: Path, tmp_path: Path) -> None:
+    store = RunStore(tmp_path / "kept")
+    cold = scored_run(folder, store, own=True)
+    (told,) = (tmp_path / "kept").glob("*/content.json")
+    for path in (told, told.with_name("0.arrow"), told.with_name("1.arrow")):
+        content = path.read_bytes()
+        for forged in (b"", content[:-10], content.replace(b"0", b"1", 1), told.with_name("2.arrow").read_bytes()):
+            path.write_bytes(forged)
+            assert store.tables.read(told.parent.name) is None
+            path.write_bytes(content)
+    told.write_bytes(b"")
+    again = scored_run(folder, store, own=True)
+    assert same(again, cold)
+    with without_scoring():
+        scored_run(folder, store, own=True)
+
+
+def same(one: ScoredRun, other: ScoredRun) -> bool:
+    return (one.record.tasks, one.record.groups, one.record.manifest, one.changes) == (
+        other.record.tasks,
+        other.record.groups,
+        other.record.manifest,
+        other.changes,
+    )
+
+
+def test_what_is_scored_otherwise_is_told_by_sample(folder: Path, tmp_path: Path) -> None:
+    """As if an older filter had read one letter wrong."""
+    manifest, samples = read_run(folder)
+    first = next(sample for sample in samples["mi_cxr_icr"] if sample.filtered == sample.target)
+    wrong = first.model_copy(
+        update={
+            "filtered": "[none]",
+            "status": "none",
+            "scores": {"accuracy": 0.0},
+            "statistics": {"accuracy": (0.0, 1.0)},
+        }
+    )
+    old = {**samples, "mi_cxr_icr": [wrong if one is first else one for one in samples["mi_cxr_icr"]]}
+    again = scored_record(manifest, old, own=True, whole=True)
+
+    assert [(one.task, one.sample_id, one.what, one.before, one.after) for one in again.changes] == [
+        ("mi_cxr_icr", first.sample_id, "filtered", "[none]", first.target),
+        ("mi_cxr_icr", first.sample_id, "status", "none", "ok"),
+        ("mi_cxr_icr", first.sample_id, "accuracy", 0.0, 1.0),
+    ]
+    assert [*again.record.samples["mi_cxr_icr"]] == samples["mi_cxr_icr"]
+    assert tmp_path.exists()
+
+
+def test_a_folder_without_a_tasks_samples_is_refused(folder: Path) -> None:
+    manifest, samples = read_run(folder)
+    del samples["mi_cxr_icr"]
+    with pytest.raises(MedtasksError, match=r"samples/mi_cxr_icr\.jsonl: missing"):
+        scored_record(manifest, samples, own=True)
+
+
+EDITS: dict[str, tuple[str, Callable[[dict[str, Any]], None], str]] = {
+    "no response": (
+        "samples/mi_cxr_icr.jsonl",
+        lambda line: line.update(responses=[]),
+        "field `responses` has 0 entries, expected 1",
+    ),
+    "more failures than responses": (
+        "samples/mi_cxr_icr.jsonl",
+        lambda line: line.update(failed=["x", "y"]),
+        "field `failed` has 2 entries, expected 1",
+    ),
+    "a group of itself": (
+        "manifest.json",
+        lambda manifest: manifest.update(groups={"mi_cxr": ["mi_cxr"]}),
+        "field `groups.mi_cxr` names mi_cxr, which is not a task",
+    ),
+    "an empty group": (
+        "manifest.json",
+        lambda manifest: manifest.update(groups={"mi_cxr": []}),
+        "field `groups.mi_cxr` names no task",
+    ),
+    "no tasks": ("manifest.json", lambda manifest: manifest.update(tasks={}), "field `tasks` names none"),
+}
+STRIPPED = ("a group of itself", "an empty group")
+
+
+def edited(folder: Path, copy: Path, name: str, change: Callable[[dict[str, Any]], None]) -> Path:
+    shutil.copytree(folder, copy)
+    first, *rest = (copy / name).read_text(encoding="utf-8").split("\n", 0 if name == "manifest.json" else 1)
+    fields = json.loads(first)
+    change(fields)
+    (copy / name).write_text("\n".join([json.dumps(fields), *rest]), encoding="utf-8")
+    return copy
+
+
+@pytest.mark.parametrize("edit", EDITS)
+def test_an_edited_run_is_one_sentence(folder: Path, tmp_path: Path, edit: str) -> None:
+    name, change, message = EDITS[edit]
+    copy = edited(folder, tmp_path / "run", name, change)
+    with pytest.raises(DataError, match=message):
+        scored_run(copy)
+    if edit in STRIPPED:
+        with pytest.raises(DataError, match="run: its samples and manifest do not fit"):
+            strip_run(copy, tmp_path / "stripped")
+    assert not (tmp_path / "stripped").exists()
+
+
+@pytest.mark.parametrize("document", [{}, {"qtype": ["x"]}])
+def test_an_edited_document_is_that_of_the_data(folder: Path, tmp_path: Path, document: dict[str, Any]) -> None:
+    def change(line: dict[str, Any]) -> None:
+        line["document"] = {**line["document"], **document} if document else {}
+
+    copy = edited(folder, tmp_path / "run", "samples/mi_cxr_icr.jsonl", change)
+    again = scored_run(copy, own=True)
+    assert again.record.tasks == scored_run(folder, own=True).record.tasks
+    assert again.notes[0].startswith("mi_cxr_icr: 1 of ")
+    with pytest.raises(DataError, match="run: its samples and manifest do not fit"):
+        strip_run(copy, tmp_path / "stripped")
+
+
+def test_a_run_with_numbers_that_json_lacks_is_not_stripped(folder: Path, tmp_path: Path) -> None:
+    shutil.copytree(folder, tmp_path / "run")
+    manifest = json.loads((tmp_path / "run" / "manifest.json").read_text(encoding="utf-8"))
+    manifest["tasks"]["mi_cxr_icr"]["version"] = float("nan")
+    (tmp_path / "run" / "manifest.json").write_text(json.dumps(manifest), encoding="utf-8")
+    with pytest.raises(DataError, match=r"run: its samples and manifest do not fit .*: nan"):
+        strip_run(tmp_path / "run", tmp_path / "stripped")
+    assert not (tmp_path / "stripped").exists()
+
+
+def test_a_named_pipe_in_place_of_samples_is_not_opened(folder: Path, tmp_path: Path) -> None:
+    shutil.copytree(folder, tmp_path / "run")
+    path = tmp_path / "run" / "samples" / "mi_cxr_icr.jsonl"
+    path.unlink()
+    os.mkfifo(path)
+    with pytest.raises(DataError, match=r"mi_cxr_icr\.jsonl: cannot be read .a named pipe"):
+        scored_run(tmp_path / "run")
+
+
+def test_what_is_no_run_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"contains no manifest\.json"):
+        read_run(tmp_path)
+    (tmp_path / "manifest.json").write_text("{}")
+    with pytest.raises(DataError, match="not the manifest of a run"):
+        read_run(tmp_path)
+
+
+def predictions(folder: Path, task: str) -> list[dict[str, Any]]:
+    return [
+        json.loads(line)
+        for path in sorted((folder / "samples").glob(f"{task}*.jsonl"))
+        for line in path.read_text(encoding="utf-8").splitlines()
+    ]
+
+
+def as_jsonl(lines: list[dict[str, Any]]) -> str:
+    rows = [{"sample_id": line["sample_id"], "response": line["responses"][0]} for line in lines]
+    return "\n".join(json.dumps(row) for row in rows)
+
+
+def as_ms_swift(lines: list[dict[str, Any]]) -> str:
+    rows = [
+        {
+            "images": [{"path": f"/data/images/{line['media'][0]}"}],
+            "messages": [
+                {"role": "user", "content": f"<image>{line['document']['question']}"},
+                {"role": "assistant", "content": line["responses"][0]},
+            ],
+        }
+        for line in lines
+    ]
+    return "\n".join(json.dumps(row) for row in rows)
+
+
+@pytest.mark.parametrize(("layout", "write"), [("jsonl", as_jsonl), ("ms-swift", as_ms_swift)])
+def test_predictions_of_our_own_run_give_its_own_numbers(folder: Path, tmp_path: Path, layout: Any, write: Any) -> None:
+    path = tmp_path / "predictions.jsonl"
+    path.write_text(write(predictions(folder, "kvasir_vqa_x1")), encoding="utf-8")
+    made = score_predictions(path, layout, "kvasir_vqa_x1", created=now())
+    ours = json.loads((folder / "scores.json").read_text())
+
+    assert made.joined.missing == made.joined.unmatched == []
+    assert {name: one.model_dump(mode="json") for name, one in made.run.tasks.items()} == {
+        name: ours["tasks"][name] for name in made.run.tasks
+    }
+    assert made.run.groups["kvasir_vqa_x1"].model_dump(mode="json") == ours["groups"]["kvasir_vqa_x1"]
+    out = write_run(tmp_path / "out", made.run)
+    assert scored_record(*read_run(out), own=True, whole=True).changes == ()
+
+
+def test_streams_can_be_scored_from_elsewhere_too(folder: Path, tmp_path: Path) -> None:
+    path = tmp_path / "predictions.jsonl"
+    path.write_text(as_jsonl(predictions(folder, "medstreambench")), encoding="utf-8")
+    made = score_predictions(path, "jsonl", "medstreambench", created=now())
+    ours = json.loads((folder / "scores.json").read_text())["tasks"]
+    assert {name: one.model_dump(mode="json") for name, one in made.run.tasks.items()} == {
+        name: ours[name] for name in made.run.tasks
+    }
+
+
+def test_missing_predictions_are_in_no_score_and_are_counted(folder: Path, tmp_path: Path) -> None:
+    lines = predictions(folder, "kvasir_vqa_x1_level1")
+    path = tmp_path / "predictions.jsonl"
+    stranger = json.dumps({"sample_id": "stranger", "response": "?"})
+    other = json.dumps({"sample_id": "stranger", "response": "?", "task": "kvasir_vqa_x1_level2"})
+    path.write_text("\n".join([as_jsonl(lines[:20]), stranger, other]), encoding="utf-8")
+    made = score_predictions(path, "jsonl", "kvasir_vqa_x1_level1", created=now())
+    facts = made.run.manifest.tasks["kvasir_vqa_x1_level1"]
+
+    assert (facts.asked, facts.answered) == (len(lines), 20)
+    assert sorted(made.joined.missing) == sorted(line["sample_id"] for line in lines[20:])
+    assert [one.sample_id for one in made.joined.unmatched] == ["stranger"]
+    assert made.others == 1
+    assert made.run.tasks["kvasir_vqa_x1_level1"].samples == 20
+    assert (facts.prompt_hash, facts.template) == ("unknown", "")
+
+
+def test_a_file_that_fits_nothing_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "predictions.jsonl"
+    path.write_text(json.dumps({"sample_id": "stranger", "response": "?"}))
+    with pytest.raises(DataError, match="none of its 1 predictions matches a document of mi_cxr_icr"):
+        score_predictions(path, "jsonl", "mi_cxr_icr", created=now())
+    with pytest.raises(UsageError, match="the harness logs each task in a file of its own"):
+        score_predictions(path, "lmms-eval", "mi_cxr", created=now())

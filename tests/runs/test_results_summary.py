@@ -1,0 +1,112 @@
+"""The summary after a run: one screen if the results are saved, everything if they are not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from test_results_scoring import FOUR, MI_CXR
+
+from medtasks.catalog.spec import leaf_tasks, load_specs
+from medtasks.runs.folder import RunRecord
+from medtasks.runs.manifest import RunManifest, task_facts
+from medtasks.runs.scores import MetricScore
+from medtasks.runs.scoring import score_samples
+from medtasks.runs.summary import summary
+
+GROUPS = sorted(name for name, spec in load_specs().items() if spec.kind == "group")
+SCORES = score_samples(FOUR, MI_CXR)
+
+
+def finished(groups: Iterable[str], problems: int = 0) -> RunRecord:
+    """A run of these groups and all within them, with the same scores everywhere."""
+    members = {name: leaf_tasks(name) for name in groups}
+    leaves = dict.fromkeys(leaf for inner in members.values() for leaf in inner)
+    manifest = RunManifest(
+        created="now",
+        processes=1,
+        versions={},
+        model={},
+        settings={},
+        tasks={},
+        groups=members,
+        data={},
+        problems=tuple(f"problem {number}: {'a long sentence ' * 9}" for number in range(problems)),
+    )
+    return RunRecord(manifest, {}, dict.fromkeys(leaves, SCORES), dict.fromkeys(members, SCORES))
+
+
+def screen_lines(text: str) -> int:
+    return sum(max(1, -(-len(line) // 100)) for line in text.splitlines())
+
+
+@pytest.mark.parametrize("group", GROUPS)
+def test_a_group_fits_one_screen_and_the_path_comes_last(group: str, tmp_path: Path) -> None:
+    text = summary(finished([group], problems=50), tmp_path)
+    assert screen_lines(text) <= 40
+    assert text.splitlines()[-1] == f"  samples, scores and manifest: {tmp_path}"
+    assert f"  {group}" in text
+
+
+def test_all_groups_at_once_fit_one_screen_and_the_rest_is_counted(tmp_path: Path) -> None:
+    run = finished(GROUPS, problems=50)
+    text = summary(run, tmp_path)
+    assert screen_lines(text) <= 40
+    shown = sum(" n=4 " in line for line in text.splitlines())
+    assert f"  and {len(run.groups) + len(run.tasks) - shown} more tasks and groups: scores.json" in text
+    assert "more notes: manifest.json and scores.json" in text
+
+
+def test_nothing_is_left_out_of_results_that_are_not_saved() -> None:
+    run = finished(GROUPS, problems=50)
+    text = summary(run, None)
+    assert sum(" n=4 " in line for line in text.splitlines()) == len(run.groups) + len(run.tasks)
+    assert all(f"problem {number}:" in text for number in range(50))
+
+
+def test_few_scores_are_shown_in_full(tmp_path: Path) -> None:
+    run = finished(["mi_cxr"])
+    text = summary(run, tmp_path)
+    assert all(f"  {name} " in text for name in (*run.groups, *run.tasks))
+    assert "more tasks" not in text
+
+
+@pytest.mark.parametrize(
+    ("ends", "model", "said"),
+    [
+        ({"stop": 100}, {}, None),
+        ({"stop": 199, "length": 1}, {}, "cut off at the token limit: 0.5% of mi_cxr_icr"),  # too few for a warning
+        ({"stop": 88, "length": 12}, {}, "raise --gen_kwargs max_new_tokens"),
+        (
+            {"stop": 88, "length": 12},
+            {"max_new_tokens": 32},
+            "limit of 32 tokens are lost; raise max_new_tokens in --mod",
+        ),
+        ({"unknown": 100}, {}, "cut off at the token limit: unknown, the back-end does not say (mi_cxr_icr)"),
+    ],
+)
+def test_answers_cut_off_at_the_token_limit(ends: dict[str, int], model: dict[str, int], said: str | None) -> None:
+    run = finished(["mi_cxr_icr"])
+    spec = load_specs()["mi_cxr_icr"]
+    facts = task_facts(spec, spec.generation, 100, ()).model_copy(update={"finish": ends})
+    run = replace(run, manifest=run.manifest.model_copy(update={"model": model, "tasks": {"mi_cxr_icr": facts}}))
+    text = " ".join(summary(run, None).split())
+    assert (said or "") in text
+    assert ("warning:" in text) == (ends.get("length") == 12)
+    assert ("cut off" in text) == (said is not None)
+    if ends.get("length") == 12:
+        assert "cut off at the token limit: 12% of mi_cxr_icr" in text
+
+
+def test_tasks_are_in_the_order_of_their_group_and_the_command_that_judges_is_named(tmp_path: Path) -> None:
+    run = finished(["med_cmr"])
+    awaiting = MetricScore(value=None, interval=None, samples=7, judged=0, bounds=(0.0, 100.0), signature="s")
+    scores = SCORES.model_copy(update={"metrics": {"open_total": awaiting}})
+    shuffled = dict.fromkeys(sorted(run.tasks, reverse=True), scores)
+    text = summary(replace(run, tasks=shuffled), tmp_path)
+    named = [line.split()[0] for line in text.splitlines() if line.startswith("  med_cmr")]
+    assert named == ["med_cmr", *leaf_tasks("med_cmr")]
+    assert f"  to judge: medtasks judge {tmp_path} --judge model=NAME,base_url=ADDRESS" in text.splitlines()
+    assert "to judge" not in summary(run, tmp_path)

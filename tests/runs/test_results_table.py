@@ -1,0 +1,249 @@
+"""The columnar table: a group's is that of its samples, and what is written is what is read."""
+
+from __future__ import annotations
+
+from dataclasses import fields, replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from made_samples import made_sample
+
+from medtasks.catalog.benchmark import Value
+from medtasks.catalog.registry import get_benchmark
+from medtasks.catalog.spec import load_spec
+from medtasks.core.errors import DataError, MedtasksError
+from medtasks.runs.column import Column, column_of, stacked
+from medtasks.runs.paired import compare_tables
+from medtasks.runs.replies import Probabilities
+from medtasks.runs.run_tables import RunTables, in_parts
+from medtasks.runs.samples import Sample
+from medtasks.runs.scoring import Scored, score_samples, score_tables
+from medtasks.runs.table import ItemTable, item_table, pooled_table
+from medtasks.runs.table_file import TableStore, code_hash
+
+MI_CXR = get_benchmark("mi_cxr")
+TASKS = ("mi_cxr_tel_single", "mi_cxr_icr")
+KNOWN, OPEN = Value(statistics=(1.0, 2.0), judge="b"), Value(low=(0.0, 1.0), high=(1.0, 1.0), judge="a")
+VALUES = [
+    Value(statistics=(0.1, 1.0), parts={"x": Value(statistics=(0.3, 1.0))}),
+    Value(low=(0.0, 2.0), high=(2.0, 2.0), parts={"y": OPEN}, failed=True),
+    KNOWN,
+    None,
+]
+
+
+def sample(task: str, number: int) -> Sample:
+    right, rouge = number % 3 > 0, task == TASKS[1]
+    return made_sample(
+        task,
+        number,
+        right,
+        sample_id=f"s{number:02d}",
+        cluster=f"p{number % 4}",
+        scores={"accuracy": float(right), **({"rougeL": 0.1 * number} if rouge else {})},
+        statistics={"accuracy": (float(right), 1.0), **({"rougeL": (0.1 * number, 1.0)} if rouge else {})},
+    )
+
+
+@pytest.fixture(scope="module")
+def samples() -> dict[str, list[Sample]]:
+    return {task: [sample(task, number) for number in range(start, 20)] for start, task in enumerate(TASKS)}
+
+
+def test_a_groups_table_gives_the_scores_of_all_its_samples(samples: dict[str, list[Sample]]) -> None:
+    tables = [item_table(members, MI_CXR, ["family"]) for members in samples.values()]
+    pooled = score_tables({"": Scored(pooled_table(tables), MI_CXR, ("family",))})[""]
+    assert pooled == score_samples([one for members in samples.values() for one in members], MI_CXR, ["family"])
+    assert pooled.items == 39
+    assert list(pooled.metrics) == ["accuracy", "rougeL"]
+    assert pooled.metrics["rougeL"].samples == 19
+
+
+def test_a_question_that_two_tasks_ask_has_two_ids(samples: dict[str, list[Sample]]) -> None:
+    table = RunTables(samples).of("mi_cxr", TASKS)
+    assert table.items[2:4] == ("s01", "s01") or table.items[1:3] == ("s01", "s01")
+    assert len(set(table.unique)) == 39
+
+
+def test_a_part_takes_the_place_of_the_whole_where_there_is_one() -> None:
+    column = column_of("accuracy", VALUES)
+    cut = column.part("x")
+    np.testing.assert_array_equal(cut.statistics, [[0.3, 1.0], [np.nan] * 2, [1.0, 2.0], [np.nan] * 2])
+    assert column.part("y").judges_of(np.array([1])) == ["a"]
+    assert column.part("z") is column
+    for other in (stacked([column, column]).take(np.arange(4, 8)), column.take(np.arange(4))):
+        np.testing.assert_array_equal(other.part("x").statistics, cut.statistics)
+
+
+def test_the_limits_of_open_items_go_into_the_bounds() -> None:
+    column = column_of("accuracy", VALUES)
+    low, high = column.bounds(np.array([0, 1, 2]))
+    assert (low.tolist(), high.tolist()) == ([[0.1, 1], [0, 2], [1, 2]], [[0.1, 1], [2, 2], [1, 2]])
+    assert np.isnan(column.bounds(np.array([2, 3]))[0][1]).all()  # item 3 has no value at all
+
+
+def test_what_is_known_of_each_item() -> None:
+    waiting = Value(low=(0.0, 1.0), high=(1.0, 1.0))
+    column = column_of("accuracy", [*VALUES, OPEN, waiting, Value(statistics=(0.0, 0.0)), Value()])
+    assert column.present.tolist() == [True, True, True, False, True, True, True, True]
+    assert column.known.tolist() == [True, False, True, False, False, False, True, False]
+    assert column.failed.tolist() == [False, True, *[False] * 6]
+    assert column.pending.tolist() == [*[False] * 4, True, True, False, False]
+    assert column.awaiting.tolist() == [*[False] * 5, True, False, False]
+    assert column.applies.tolist() == [True, True, True, False, True, True, False, True]
+    assert column.judges_of(np.arange(8)) == ["a", "b"]
+    assert column.judges_of(np.array([0, 1])) == []
+    assert column.judges_of(np.array([4])) == ["a"]
+
+
+def test_chosen_items_keep_all_of_their_values() -> None:
+    rows = [Value(statistics=(1.0, 2.0), repeats=((number, 1.0), (1.0, 1.0))) for number in (0.0, 1.0, 2.0)]
+    column = column_of("accuracy", rows).take(np.array([2, 0]))
+    assert column.repeats is not None
+    assert column.repeats[:, 0, 0].tolist() == [2.0, 0.0]
+    cut = column_of("accuracy", VALUES).take(np.array([2, 1, 0]))
+    assert cut.statistics[[0, 2]].tolist() == [[1.0, 2.0], [0.1, 1.0]]
+    assert cut.judges_of(np.array([0])) == ["b"]
+    assert cut.part("x").statistics[2].tolist() == [0.3, 1.0]
+
+
+def test_repeats_count_where_every_item_has_as_many_and_more_than_one() -> None:
+    once, twice = (Value(statistics=(1.0, 1.0), repeats=((1.0, 1.0),) * count) for count in (1, 2))
+    assert column_of("accuracy", [once, once]).repeats is None
+    assert column_of("accuracy", [once, twice]).repeats is None
+    assert column_of("accuracy", [twice, None]).repeats is None
+    found = column_of("accuracy", [twice, twice]).repeats
+    assert found is not None
+    assert found.shape == (2, 2, 2)
+
+
+def test_a_part_keeps_limits_and_judges_apart_from_the_whole() -> None:
+    whole = Value(statistics=(1.0, 1.0), judge="w", parts={"p": Value(low=(0.0, 1.0), high=(1.0, 1.0), judge="p")})
+    part = column_of("accuracy", [whole, KNOWN, None]).part("p")
+    assert part.judges_of(np.array([0])) == ["p"]
+    assert part.judges_of(np.array([0, 1, 2])) == ["b", "p"]
+    assert part.pending.tolist() == [True, False, False]
+    bounds = part.bounds(np.array([0, 1]))
+    assert bounds is not None
+    assert [side.tolist() for side in bounds] == [[[0, 1], [1, 2]], [[1, 1], [1, 2]]]
+
+
+def test_the_rows_of_a_breakdowns_groups(samples: dict[str, list[Sample]]) -> None:
+    table = item_table(samples[TASKS[0]], MI_CXR, ["family"])
+    assert {key: rows.tolist() for key, rows in table.rows_by_group(MI_CXR, "family").items()} == {
+        "TEL": list(range(20))
+    }
+    for wrong in (lambda: table.rows_by_group(MI_CXR, "mood"), lambda: item_table(samples[TASKS[0]], MI_CXR, ["mood"])):
+        with pytest.raises(MedtasksError, match=r"^mi_cxr: breakdown 'mood' is unknown; choose from \w+, .*\.$"):
+            wrong()
+
+
+def test_samples_of_one_task_have_the_same_metrics(samples: dict[str, list[Sample]]) -> None:
+    odd = samples[TASKS[0]][3].model_copy(update={"scores": {}})
+    with pytest.raises(MedtasksError, match=r"sample s03 of mi_cxr_tel_single has the metrics \[\], expected \['acc"):
+        item_table([*samples[TASKS[0]][:3], odd], MI_CXR)
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_a_table_made_in_parts_is_that_of_all_samples(samples: dict[str, list[Sample]], order: int) -> None:
+    task = TASKS[1]
+    lost = {"status": "failed", "failed": ("gone",), "statistics": {}, "limits": {"accuracy": ((0.0, 1.0), (1.0, 1.0))}}
+    members = [*samples[task][:-1], samples[task][-1].model_copy(update=lost)]
+    tables = RunTables({task: ()})
+    for begin in range(0, len(members), 7)[::order]:
+        tables.add(task, members[begin : begin + 7])
+    made, expected = _fields(tables.of(task)), _fields(RunTables({task: members}).of(task))
+    columns, others = made.pop("columns"), expected.pop("columns")
+    assert isinstance(columns, dict)
+    assert isinstance(others, dict)
+    assert list(columns) == list(others)
+    assert all(_same(columns[name], others[name]) for name in columns)
+    for name in ("complete", "options"):
+        np.testing.assert_array_equal(made.pop(name), expected.pop(name))  # type: ignore[arg-type]
+    assert made == expected
+    assert tables.of(task) is tables.made[task]
+
+
+def test_all_parts_of_a_task_have_the_same_metrics(samples: dict[str, list[Sample]]) -> None:
+    tables = RunTables({})
+    tables.add(TASKS[0], samples[TASKS[0]][:3])
+    tables.add(TASKS[0], [samples[TASKS[0]][3].model_copy(update={"scores": {}})])
+    with pytest.raises(MedtasksError, match=r"sample s03 of mi_cxr_tel_single has the metrics \[.*expected \['acc"):
+        tables.of(TASKS[0])
+
+
+def test_samples_are_scored_in_parts_unless_their_items_need_all_of_them(samples: dict[str, list[Sample]]) -> None:
+    plain = samples[TASKS[0]][0]
+    sure = plain.model_copy(update={"probabilities": (Probabilities(0.9),)})
+
+    def sizes(task: str, members: list[Sample]) -> list[int]:
+        return [len(part) for part in in_parts(load_spec(task), members)]
+
+    assert sizes(TASKS[0], [plain] * 5000) == [4096, 904]
+    assert sizes(TASKS[0], [*[plain] * 4999, sure]) == [5000]
+    assert sizes("med_cmr_mcq_cr_circular", [plain] * 5000) == [5000]
+    assert sizes("medstreambench_future", [plain] * 5000) == [5000]
+    assert sizes(TASKS[0], []) == [0]
+
+
+def test_a_run_without_its_samples_has_the_tables_that_were_made(samples: dict[str, list[Sample]]) -> None:
+    tables = RunTables(samples)
+    first = tables.of(TASKS[0])
+    assert tables.of(TASKS[0]) is first
+    tables.of("mi_cxr", TASKS)
+    assert set(tables.made) == set(tables.tasks) == set(TASKS)
+    left = RunTables({}, tables.made)
+    assert set(left.tasks) == set(TASKS)
+    assert left.of(TASKS[0]).items == first.items
+    assert left.of("mi_cxr", TASKS).unique == tables.of("mi_cxr", TASKS).unique
+
+
+def test_statistics_of_another_width_are_refused() -> None:
+    with pytest.raises(DataError, match="statistics of bleu have 2 numbers, expected 10"):
+        column_of("bleu", [KNOWN])
+
+
+def test_what_is_written_is_read(samples: dict[str, list[Sample]], tmp_path: Path) -> None:
+    made = item_table(samples[TASKS[1]], MI_CXR, ["family"])
+    odd = column_of("accuracy", [*VALUES, *[None] * 15])
+    table = replace(made, columns={**made.columns, "odd": odd})
+    store = TableStore(tmp_path / "kept")
+    store.write("key", {"some": [1.5, None]}, {"t": table})
+    found = store.read("key")
+    assert found is not None
+    told, tables = found
+    assert told == {"some": [1.5, None]}
+    kept = tables["t"]
+    for name in ("metrics", "items", "tasks", "clusters", "samples", "groups"):
+        assert getattr(kept, name) == getattr(table, name)
+    np.testing.assert_array_equal(kept.complete, table.complete)
+    assert list(kept.columns) == list(table.columns)
+    for metric, column in table.columns.items():
+        assert list(kept.columns[metric].parts) == list(column.parts)
+        for key in ("", *column.parts):
+            one, other = kept.columns[metric].part(key), column.part(key)
+            np.testing.assert_array_equal(one.statistics, other.statistics)
+            np.testing.assert_array_equal(one.present, other.present)
+    assert compare_tables(("a", kept), ("b", kept), MI_CXR) == compare_tables(("a", table), ("b", table), MI_CXR)
+    assert store.read("other") is None
+    assert TableStore(None).read("key") is None
+
+
+def _fields(table: ItemTable) -> dict[str, object]:
+    return {one.name: getattr(table, one.name) for one in fields(table)}
+
+
+def _same(one: Column, other: Column) -> bool:
+    for name in ("statistics", "state", "ranges", "judge", "repeats"):
+        np.testing.assert_array_equal(getattr(one, name), getattr(other, name))
+    assert list(one.parts) == list(other.parts)
+    return all(_same(part, other.parts[key]) for key, part in one.parts.items())
+
+
+def test_other_code_is_another_key(tmp_path: Path) -> None:
+    (tmp_path / "one.py").write_text("A = 1\n", encoding="utf-8")
+    before = code_hash(tmp_path)
+    assert code_hash(tmp_path) == before != code_hash()
+    (tmp_path / "one.py").write_text("A = 2\n", encoding="utf-8")
+    assert code_hash(tmp_path) != before

@@ -1,0 +1,63 @@
+"""Runs of tasks that ask each question several times, answered by a function of the document."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from medtasks.adapters.policies import Question, make_policy
+
+from medtasks.benchmarks.documents import task_documents
+from medtasks.catalog.registry import get_benchmark
+from medtasks.catalog.spec import leaf_tasks, load_spec
+from medtasks.runs.folder import write_run
+from medtasks.runs.replies import Reply
+from medtasks.runs.run import AskedTask, collect_run, finish_run
+from medtasks.runs.samples import Sample
+from medtasks.runs.scored import Answered, scored_samples
+from medtasks.runs.scores import Scores
+from medtasks.runs.scoring import score_samples
+
+FAILURE = Reply.failure("the server is gone")
+
+
+def plain(task: str) -> dict[str, dict[str, Any]]:
+    """The documents of the task whose questions ``task`` asks several times."""
+    return {one["sample_id"]: one for one in task_documents(str(load_spec(task).metadata.compare_with))}
+
+
+def samples_of(task: str, reply: Callable[[dict[str, Any]], str | Reply], documents: Any = None) -> list[Sample]:
+    made = task_documents(task) if documents is None else documents
+    replies = [one if isinstance(one := reply(document), Reply) else Reply(one) for document in made]
+    pairs = zip(made, replies, strict=True)
+    return scored_samples(load_spec(task), [Answered(document, (one,)) for document, one in pairs])
+
+
+def scores_of(task: str, reply: Callable[[dict[str, Any]], str | Reply], documents: Any = None) -> Scores:
+    benchmark = get_benchmark(load_spec(task).metadata.benchmark)
+    return score_samples(samples_of(task, reply, documents), benchmark, resamples=50)
+
+
+def values(scores: Scores) -> dict[str, float | None]:
+    return {name: score.value for name, score in scores.metrics.items()}
+
+
+def policy(name: str, **options: Any) -> Callable[[dict[str, Any]], str]:
+    asked = make_policy(name, **options)
+    return lambda document: asked(Question.of(document, document["sample_id"], ("no", "yes")))
+
+
+def run_of(folder: Path, reply: Callable[[dict[str, Any]], str], groups: Sequence[str]) -> Any:
+    """A run of the groups' tasks, written to ``folder``."""
+    members = {group: leaf_tasks(group) for group in groups}
+    tasks = []
+    for task in itertools.chain.from_iterable(members.values()):
+        documents = task_documents(task)
+        prompt_hash = load_spec(task).prompt_hash or ""
+        answered = [Answered(one, (Reply(reply(one)),), "?", prompt_hash) for one in documents]
+        tasks.append(AskedTask(load_spec(task), {}, len(documents), answered))
+    record = finish_run(collect_run(tasks, members, {"model": "m"}), None, created="2026-11-22T00:00:00+00:00")
+    write_run(folder, record)
+    return record

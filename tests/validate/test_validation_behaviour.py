@@ -1,0 +1,257 @@
+"""Planted defects of scoring: each is found under its own code, and nothing is found where none is planted."""
+
+from __future__ import annotations
+
+import copy
+import itertools
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from seeded_behaviour import MCQ, STREAM, TEXT, Documents, accuracy, checked, every, here, right, said
+
+from medtasks.api import NO_OPTION, Case, Errors, Item, Rows, sample_items
+from medtasks.benchmarks.documents import task_documents
+from medtasks.catalog.benchmark import Joined
+from medtasks.catalog.contents import task_files
+from medtasks.catalog.registry import all_benchmarks
+from medtasks.catalog.spec import load_spec
+from medtasks.validate.run import validate
+from medtasks.validate.trials import shuffled
+
+# --- what a package's process_results may do wrong ---
+
+
+def always_right(doc: Mapping[str, Any], results: Sequence[str]) -> dict[str, Any]:
+    del results
+    return accuracy(doc, 1.0, 1.0)
+
+
+def another_field(doc: Mapping[str, Any], results: Sequence[str]) -> dict[str, Any]:
+    return accuracy(doc, float(results[0] == doc["question"]), 1.0)
+
+
+def twice_as_good(doc: Mapping[str, Any], results: Sequence[str]) -> dict[str, Any]:
+    return accuracy(doc, 2 * right(doc, results), 1.0)
+
+
+def not_a_number(doc: Mapping[str, Any], results: Sequence[str]) -> dict[str, Any]:
+    return accuracy(doc, right(doc, results) or float("nan"), 1.0)
+
+
+def score_of_its_own(doc: Mapping[str, Any], results: Sequence[str]) -> dict[str, Any]:
+    return accuracy(doc, right(doc, results), 1.0, score=0.25)
+
+
+def three_wide(doc: Mapping[str, Any], results: Sequence[str]) -> dict[str, Any]:
+    return accuracy(doc, right(doc, results), 1.0, 0.0)
+
+
+def without_statistics(doc: Mapping[str, Any], results: Sequence[str]) -> dict[str, Any]:
+    return {"accuracy": {"cluster": doc["cluster"], "score": right(doc, results)}}
+
+
+def without_the_metric(doc: Mapping[str, Any], results: Sequence[str]) -> dict[str, Any]:
+    return {"exact_match": accuracy(doc, right(doc, results), 1.0)["accuracy"]}
+
+
+def metrics_that_vary(doc: Mapping[str, Any], results: Sequence[str]) -> dict[str, Any]:
+    found = accuracy(doc, right(doc, results), 1.0)
+    return found if doc["target"] == "A" else {**found, "exact_match": found["accuracy"]}
+
+
+def failing(doc: Mapping[str, Any], results: Sequence[str]) -> dict[str, Any]:
+    del results
+    return accuracy(doc, float(doc["no such field"]), 1.0)
+
+
+def failing_without_a_letter(doc: Mapping[str, Any], results: Sequence[str]) -> dict[str, Any]:
+    return accuracy(doc, float("ABCDE".index(results[0]) == "ABCDE".index(doc["target"])), 1.0)
+
+
+CALLS = itertools.count()
+
+
+def worse_every_time(doc: Mapping[str, Any], results: Sequence[str]) -> dict[str, Any]:
+    return accuracy(doc, right(doc, results) / (1 + next(CALLS)), 1.0)
+
+
+IN_PROCESS_RESULTS: list[tuple[Callable[..., Any], str]] = [
+    (always_right, "MT502"),
+    (always_right, "MT503"),
+    (another_field, "MT501"),
+    (twice_as_good, "MT504"),
+    (not_a_number, "MT504"),
+    (score_of_its_own, "MT505"),
+    (three_wide, "MT508"),
+    (without_statistics, "MT508"),
+    (without_the_metric, "MT507"),
+    (metrics_that_vary, "MT507"),
+    (failing, "MT507"),
+    (failing_without_a_letter, "MT509"),
+    (worse_every_time, "MT506"),
+]
+
+
+@pytest.mark.parametrize(("function", "code"), IN_PROCESS_RESULTS, ids=lambda value: getattr(value, "__name__", value))
+def test_defects_of_process_results(function: Callable[..., Any], code: str) -> None:
+    assert (code, "error") in said(checked(MCQ, process_results=here(function)))
+
+
+def test_the_message_names_sample_step_and_sentence() -> None:
+    (found,) = (one for one in checked(MCQ, process_results=here(failing)) if one.code == "MT507")
+    first = task_documents(MCQ)[0]["sample_id"]
+    assert f"first {first!r}" in found.message
+    assert "`process_results` fails on the response" in found.message
+    assert "KeyError: 'no such field'" in found.message
+    assert found.file.endswith(".yaml")
+
+
+# --- what documents may do wrong ---
+
+
+def _first(field: str, value: Any) -> Callable[[Documents], None]:
+    def change(documents: Documents) -> None:
+        documents[0][field] = value
+
+    return change
+
+
+IN_DOCUMENTS: list[tuple[str, str, Callable[[Documents], None], str]] = [
+    ("a letter that is no option", MCQ, _first("target", "G"), "MT501"),
+    ("a target that the filter cannot find", MCQ, _first("target", "the second one"), "MT501"),
+    ("an ideal response without its answer", MCQ, _first("ideal_response", "I see."), "MT501"),
+    ("a reference that begins like a label", TEXT, _first("target", "Answer: one polyp"), "MT501"),
+    ("a reference that ROUGE cannot read", TEXT, _first("target", "所见正常"), "MT511"),
+    ("always the same letter", MCQ, every("target", "A"), "MT502"),
+    ("always the same answer", TEXT, every("target", "There is one polyp."), "MT502"),
+    ("abstaining is always right", TEXT, every("target", "This cannot be told from the image."), "MT502"),
+    ("a stream's answer in no allowed form", STREAM, every("target", "perhaps"), "MT501"),
+    ("no field to score by", STREAM, lambda documents: documents[0].pop("answerable"), "MT507"),
+]
+
+
+@pytest.mark.parametrize(
+    ("task", "change", "code"), [one[1:] for one in IN_DOCUMENTS], ids=[o[0] for o in IN_DOCUMENTS]
+)
+def test_defects_of_documents(task: str, change: Callable[[Documents], None], code: str) -> None:
+    assert (code, "error") in said(checked(task, change))
+
+
+def test_an_unreachable_top_names_the_response_and_what_became_of_it() -> None:
+    (found,) = (one for one in checked(MCQ, _first("target", "G")) if one.code == "MT501")
+    assert "'G' was filtered to '[out_of_range]'" in found.message
+
+
+def test_an_answer_that_comes_too_late_by_the_records_own_times_is_a_warning() -> None:
+    def change(documents: Documents) -> None:
+        for document in documents:
+            document["expected_time"] = document["query_time"] - 1000
+
+    found = [one for one in checked(STREAM, change) if one.code == "MT501"]
+    assert {(one.field, one.severity) for one in found} >= {("responsiveness", "warning")}
+    assert {one.severity for one in found} == {"warning"}
+
+
+def test_documents_without_a_target_are_a_note() -> None:
+    assert said(checked(MCQ, lambda documents: [one.pop("target") for one in documents])) == {("MT500", "note")}
+
+
+def test_of_four_documents_a_constant_may_be_lucky() -> None:
+    def change(documents: Documents) -> None:
+        del documents[4:]
+        every("target", "A")(documents)
+
+    assert checked(MCQ, change) == []
+
+
+def test_a_join_that_fails() -> None:
+    def join(views: Sequence[Any]) -> Joined:
+        raise RuntimeError(f"{len(views)} are too many")
+
+    assert ("MT507", "error") in said(checked(MCQ, benchmark=lambda found: replace(found, join=join)))
+
+
+def test_errors_whose_cases_depend_on_the_response() -> None:
+    def cases(item: Item) -> list[Case]:
+        return [Case("no_option_rate", False)] * (1 + (item.view.filtered == "A"))
+
+    errors = Errors((NO_OPTION,), cases)
+    found = checked(MCQ, benchmark=lambda one: replace(one, errors=errors))
+    assert said(found) == {("MT512", "error")}
+    assert "no_option_rate has" in found[0].message
+
+
+def test_errors_that_fail_or_are_not_declared() -> None:
+    for cases in (lambda _: [Case("other", True)], lambda item: [item.view.document["no such field"]]):
+        errors = Errors((NO_OPTION,), cases)
+        assert ("MT507", "error") in said(checked(MCQ, benchmark=lambda one, it=errors: replace(one, errors=it)))
+
+
+def test_a_join_that_keeps_count() -> None:
+    calls = itertools.count()
+
+    def join(views: Sequence[Any]) -> Joined:
+        return sample_items(views[next(calls) % 3 :])
+
+    found = checked(MCQ, benchmark=lambda found: replace(found, join=join))
+    assert any("scores differ" in one.message for one in found if one.code == "MT506")
+
+
+def test_what_fails_on_an_empty_response_is_said_once() -> None:
+    assert said(checked(MCQ, process_results=here(failing_without_a_letter))) == {("MT509", "error")}
+
+
+def test_an_aggregation_of_another_metric() -> None:
+    listed = copy.deepcopy(load_spec(TEXT).resolved["metric_list"])
+    listed[-1]["aggregation"] = "medtasks.benchmarks.aggregations.rouge2"
+    listed[0]["aggregation"] = f"{__name__}.first_value"
+    found = checked(TEXT, metric_list=listed)
+    assert [(one.code, one.field) for one in found] == [("MT505", "rouge1")]
+
+
+def first_value(values: Sequence[Mapping[str, Any]]) -> float:
+    return float(values[0]["statistics"][0]) / 2
+
+
+# --- where nothing is planted ---
+
+OURS = ["kvasir_vqa_x1", "mi_cxr", "med_cmr_mcq", "med_cmr_open", "medstreambench"]
+
+
+@pytest.mark.slow
+def test_nothing_is_found_in_our_own_tasks() -> None:
+    seen: list[tuple[int, int]] = []
+    everything = [name for name, _, _ in task_files() if name not in all_benchmarks()] + list(all_benchmarks())
+    found = validate(everything, progress=lambda done, of: seen.append((done, of)))
+    assert {one.severity for one in found.all} == {"note"}
+    assert found.tasks == []
+    assert seen[-1][0] == seen[-1][1] == len(seen)
+
+
+def test_tasks_without_data_are_one_note(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MEDTASKS_DATA", str(tmp_path))
+    (note,) = validate(["mi_cxr_icr", "mi_cxr_tel"]).tasks
+    assert (note.code, note.severity) == ("MT300", "note")
+    assert "medtasks prepare mi_cxr" in note.message
+
+
+def test_a_loader_that_fails_is_one_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("medtasks.benchmarks.mi_cxr.icr", Rows("mi_cxr", lambda row: row["no such field"]))
+    (found,) = validate(["mi_cxr_icr"]).tasks
+    assert found.code == "MT301"
+    assert "`keep` of rows of mi_cxr fails" in found.message
+
+
+@pytest.mark.parametrize("answers", ["ABCDE", "AAABBB", "ABABABCC", "AB"])
+def test_shuffling_gives_every_document_another_answer(answers: str) -> None:
+    mixed = shuffled(list(answers))
+    assert mixed is not None
+    assert sorted(mixed) == sorted(answers)
+    assert all(one != other for one, other in zip(mixed, answers, strict=True))
+
+
+def test_equal_answers_cannot_be_shuffled() -> None:
+    assert shuffled(["A", "A"]) is None

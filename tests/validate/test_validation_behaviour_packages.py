@@ -1,0 +1,320 @@
+"""Planted defects of another package's metrics and filters, registered as any package registers its own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from seeded_behaviour import TEXT, Documents, checked, every, here, said, with_its_metrics
+
+from medtasks.api import FilterInfo, MeanMetric, Plugin, sign
+from medtasks.catalog.contents import fresh
+from medtasks.core.findings import Finding
+
+
+class Exact(MeanMetric):
+    """Right; the others are defective copies of it."""
+
+    name = "seeded_lab_exact"
+    bounds = (0.0, 1.0)
+
+    @property
+    def signature(self) -> str:
+        return sign(self.name)
+
+    def statistics(self, prediction: str, reference: str) -> Any:
+        return np.array([float(prediction == reference), 1.0])
+
+
+class Doubled(Exact):
+    name = "seeded_lab_doubled"
+
+    def statistics(self, prediction: str, reference: str) -> Any:
+        return np.array([2.0 * (prediction == reference), 1.0])
+
+
+class Percent(Exact):
+    name = "seeded_lab_percent"
+    bounds = None  # type: ignore[assignment]
+
+    def statistics(self, prediction: str, reference: str) -> Any:
+        return np.array([100.0 * (prediction == reference), 1.0])
+
+
+class Infinite(Exact):
+    name = "seeded_lab_infinite"
+
+    def statistics(self, prediction: str, reference: str) -> Any:
+        return np.array([float(prediction == reference) if prediction else float("inf"), 1.0])
+
+
+class Wide(Exact):
+    name = "seeded_lab_wide"
+    width = 3
+
+
+class OneAtATime(Exact):
+    """Its score looks at the first axis, so several totals at once come out wrong."""
+
+    name = "seeded_lab_one_at_a_time"
+
+    def score(self, totals: Any) -> Any:
+        first = np.ravel(totals)
+        return np.full(np.shape(totals)[:-1], first[0] / first[1] if np.ndim(totals) == 1 else 0.5)
+
+
+class Squared(Exact):
+    """A mean of two numbers whose score is no mean."""
+
+    name = "seeded_lab_squared"
+
+    def score(self, totals: Any) -> Any:
+        return (totals[..., 0] / totals[..., 1]) ** 2
+
+
+class Forgetful(Exact):
+    """Its statistics depend on how often it was asked."""
+
+    name = "seeded_lab_forgetful"
+
+    def __init__(self) -> None:
+        self.asked = 0
+
+    def statistics(self, prediction: str, reference: str) -> Any:
+        self.asked += 1
+        return np.array([float(prediction == reference) / self.asked, 1.0])
+
+
+class Polite(Exact):
+    """Gives every answer the same."""
+
+    name = "seeded_lab_polite"
+
+    def statistics(self, prediction: str, reference: str) -> Any:
+        del prediction, reference
+        return np.array([1.0, 1.0])
+
+
+class Brittle(Exact):
+    """Cannot read what is long."""
+
+    name = "seeded_lab_brittle"
+
+    def statistics(self, prediction: str, reference: str) -> Any:
+        if len(prediction) > 5000:
+            raise ValueError("too long")
+        return super().statistics(prediction, reference)
+
+
+class Unscored(Exact):
+    name = "seeded_lab_unscored"
+
+    def score(self, totals: Any) -> Any:
+        raise ZeroDivisionError(len(totals))
+
+
+class Drifting(Exact):
+    """Its score depends on how often it was asked."""
+
+    name = "seeded_lab_drifting"
+
+    def __init__(self) -> None:
+        self.asked = 0
+
+    def score(self, totals: Any) -> Any:
+        self.asked += 1
+        return super().score(totals) / self.asked
+
+
+class Flat(Exact):
+    """Gives one number, whatever it is asked."""
+
+    name = "seeded_lab_flat"
+
+    def score(self, totals: Any) -> Any:
+        return np.float64(np.ravel(totals)[0] / np.ravel(totals)[1])
+
+
+class Overflowing(Exact):
+    """Keeps something that cannot be summed, which its score does not even need."""
+
+    name = "seeded_lab_overflowing"
+    width = 3
+
+    def statistics(self, prediction: str, reference: str) -> Any:
+        return np.array([*super().statistics(prediction, reference), np.inf])
+
+
+METRICS = (
+    Flat,
+    Overflowing,
+    Drifting,
+    Exact,
+    Doubled,
+    Percent,
+    Infinite,
+    Wide,
+    OneAtATime,
+    Squared,
+    Forgetful,
+    Polite,
+    Brittle,
+    Unscored,
+)
+
+
+class Plain:
+    def apply(self, responses: list[list[str]], documents: Any) -> list[list[str]]:
+        del documents
+        return [[one.strip() for one in said] for said in responses]
+
+
+class FirstWord(Plain):
+    def apply(self, responses: list[list[str]], documents: Any) -> list[list[str]]:
+        return [[one.split()[0] for one in said] for said in super().apply(responses, documents)]
+
+
+class Lossy(Plain):
+    """Leaves out what it has seen."""
+
+    def apply(self, responses: list[list[str]], documents: Any) -> list[list[str]]:
+        return [list(said) for said in dict.fromkeys(map(tuple, super().apply(responses, documents)))]
+
+
+class Crowded(Plain):
+    """Lets every response begin with how many there are."""
+
+    def apply(self, responses: list[list[str]], documents: Any) -> list[list[str]]:
+        return [[one[: len(responses)] for one in said] for said in super().apply(responses, documents)]
+
+
+class Latin(Plain):
+    def apply(self, responses: list[list[str]], documents: Any) -> list[list[str]]:
+        return [[one.encode("latin-1").decode() for one in said] for said in super().apply(responses, documents)]
+
+
+class Mute(Plain):
+    def apply(self, responses: list[list[str]], documents: Any) -> list[list[str]]:
+        raise OSError(f"no filter today for {len(responses)} of {len(documents)}")
+
+
+class Upper(Plain):
+    def apply(self, responses: list[list[str]], documents: Any) -> list[list[str]]:
+        return [[one.upper() for one in said] for said in super().apply(responses, documents)]
+
+
+FILTERS = (Plain, FirstWord, Lossy, Crowded, Latin, Mute, Upper)
+
+PLUGIN = Plugin(
+    metrics=tuple(kind() for kind in METRICS),
+    filters=tuple(FilterInfo(kind, "1", lambda text: "ok" if text else "empty") for kind in FILTERS),
+)
+
+
+@pytest.fixture
+def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """The metrics and filters above as those of an installed package."""
+    folder = tmp_path / "seeded_lab"
+    (folder / "tasks/seeded").mkdir(parents=True)
+    (folder / "tasks/seeded/seeded_lab_task.yaml").write_text("task: seeded_lab_task\n")
+    (folder / "__init__.py").write_text(f"from {__name__} import PLUGIN\n")
+    info = tmp_path / "seeded_lab-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: seeded-lab\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text("[medtasks.tasks]\nseeded = seeded_lab\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.delitem(__import__("sys").modules, "seeded_lab", raising=False)
+    with fresh():
+        yield
+
+
+def with_metrics(*names: str) -> list[Finding]:
+    listed = [{"metric": name, "aggregation": f"medtasks.benchmarks.aggregations.{name}"} for name in names]
+    return checked(
+        TEXT,
+        every("metrics", names),
+        filters=(f"{__name__}.Plain",),
+        metrics=names,
+        metric_list=listed,
+        process_results=here(with_its_metrics),
+    )
+
+
+IN_METRICS: list[tuple[type[Exact], str, str]] = [
+    (Doubled, "MT504", "error"),
+    (Percent, "MT504", "warning"),
+    (Infinite, "MT504", "error"),
+    (Wide, "MT508", "error"),
+    (OneAtATime, "MT505", "error"),
+    (Forgetful, "MT506", "error"),
+    (Flat, "MT507", "error"),
+    (Overflowing, "MT504", "error"),
+    (Drifting, "MT505", "error"),
+    (Drifting, "MT506", "error"),
+    (Polite, "MT502", "error"),
+    (Polite, "MT503", "error"),
+    (Brittle, "MT509", "error"),
+    (Unscored, "MT507", "error"),
+]
+
+
+@pytest.mark.usefixtures("lab")
+@pytest.mark.parametrize(("kind", "code", "severity"), IN_METRICS, ids=lambda value: getattr(value, "__name__", value))
+def test_defects_of_metrics(kind: type[Exact], code: str, severity: str) -> None:
+    assert (code, severity) in said(with_metrics(kind.name))
+
+
+@pytest.mark.usefixtures("lab")
+def test_a_sound_metric_of_another_package_is_fine() -> None:
+    assert with_metrics("seeded_lab_exact", "rouge1") == []
+
+
+@pytest.mark.usefixtures("lab")
+def test_a_metric_that_tells_nothing_beside_one_that_does_is_a_warning() -> None:
+    (found,) = with_metrics("seeded_lab_exact", "seeded_lab_polite")
+    assert (found.code, found.severity, found.field) == ("MT502", "warning", "seeded_lab_polite")
+
+
+@pytest.mark.usefixtures("lab")
+def test_a_score_that_is_no_mean() -> None:
+    def change(documents: Documents) -> None:
+        every("metrics", ("seeded_lab_squared",))(documents)
+        documents[0]["ideal_response"] = "nothing"
+
+    listed = [{"metric": "seeded_lab_squared", "aggregation": "medtasks.benchmarks.aggregations.seeded_lab_squared"}]
+    found = checked(
+        TEXT,
+        change,
+        filters=(f"{__name__}.Plain",),
+        metrics=("seeded_lab_squared",),
+        metric_list=listed,
+        process_results=here(with_its_metrics),
+    )
+    assert "the mean of the samples' own scores" in next(one.message for one in found if one.code == "MT505")
+
+
+IN_FILTERS: list[tuple[type[Plain], str]] = [
+    (FirstWord, "MT509"),
+    (FirstWord, "MT501"),
+    (Lossy, "MT507"),
+    (Crowded, "MT506"),
+    (Latin, "MT509"),
+    (Mute, "MT507"),
+    (Upper, "MT501"),
+]
+
+
+@pytest.mark.usefixtures("lab")
+@pytest.mark.parametrize(("kind", "code"), IN_FILTERS, ids=lambda value: getattr(value, "__name__", value))
+def test_defects_of_filters(kind: type[Plain], code: str) -> None:
+    assert (code, "error") in said(checked(TEXT, filters=(f"{__name__}.{kind.__name__}",)))
+
+
+@pytest.mark.usefixtures("lab")
+def test_a_filter_that_fails_is_named() -> None:
+    found = checked(TEXT, filters=(f"{__name__}.Mute",))
+    assert f"the filter {__name__}.Mute fails" in found[0].message
+    assert "OSError: no filter today" in found[0].message

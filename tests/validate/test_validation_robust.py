@@ -1,0 +1,159 @@
+"""Whatever stands in a file, validating ends with findings and never with a traceback."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from seeded_bench import Bench, codes
+
+from medtasks.catalog.task_source import parse_yaml
+from medtasks.core.errors import UsageError
+from medtasks.core.findings import Place
+from medtasks.validate.run import validate
+from medtasks.validate.templates import read_template
+
+TASK = Path("task.yaml")
+RELAXED = settings(deadline=None, max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
+
+KEYS = ("task", "group", "include", "metadata", "metric_list", "filter_list", "generation_kwargs", "process_docs")
+WORDS = st.sampled_from(
+    [*KEYS, "benchmark", "version", "mi_cxr", "!function os.path", "{", "}", "[", "]", "&a", "*a", "<<"]
+)
+YAML_LIKE = st.lists(WORDS | st.sampled_from([": ", "\n", "  ", "- ", "'", '"', "|", "!!int ", "? ", "---"])).map(
+    "".join
+)
+
+SCALARS = (
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8) | st.sampled_from(["mi_cxr", "x"])
+)
+VALUES = st.recursive(
+    SCALARS,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(KEYS) | st.text(max_size=4), inner),
+)
+
+TEMPLATE_LIKE = st.lists(
+    st.sampled_from(
+        [
+            "{{",
+            "}}",
+            "{%",
+            "%}",
+            "{#",
+            "#}",
+            " if ",
+            " for ",
+            " in ",
+            "endif",
+            "endfor",
+            "question",
+            "include",
+            '"a"',
+            ".",
+            "|",
+            "(",
+            ")",
+            "[",
+            "]",
+            " is ",
+            "1e999",
+            "9" * 5000,
+            "macro",
+            "set ",
+            "=",
+            "~",
+            "extends",
+            "import",
+            " as ",
+            "x",
+        ]
+    )
+).map("".join)
+
+
+@given(st.binary(max_size=400))
+@RELAXED
+def test_random_bytes_as_a_task_file(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "random.yaml"
+    path.write_bytes(content)
+    assert any(one.severity == "error" for one in validate([str(path)], documents=False).tasks)
+
+
+@given(YAML_LIKE)
+@RELAXED
+def test_yaml_like_text(text: str) -> None:
+    _, _, defects = parse_yaml(text, TASK)
+    assert all(1 <= (one.line or 0) <= text.count("\n") + 2 for one in defects)
+
+
+@given(st.dictionaries(st.sampled_from(KEYS), VALUES))
+@RELAXED
+def test_any_values_under_known_keys(tmp_path: Path, content: dict[str, object]) -> None:
+    import yaml
+
+    path = tmp_path / "odd.yaml"
+    path.write_text(yaml.safe_dump(content, allow_unicode=True), encoding="utf-8", errors="replace")
+    assert any(one.severity == "error" for one in validate([str(path)], documents=False).tasks)
+
+
+@given(st.binary(max_size=200) | TEMPLATE_LIKE.map(str.encode))
+@RELAXED
+def test_random_templates(tmp_path_factory: pytest.TempPathFactory, content: bytes) -> None:
+    folder = tmp_path_factory.mktemp("templates")
+    (folder / "random.j2").write_bytes(content)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("MEDTASKS_TEMPLATES", str(folder))
+        template = read_template("random.j2", Place(TASK, 1))
+    assert template.trees or template.findings
+
+
+@pytest.mark.parametrize("name", ["", "..", "/etc/passwd", "a\0b", "mi_cxr", "x" * 5000, "\ud800"])
+def test_odd_template_names(name: str) -> None:
+    assert codes(read_template(name, Place(TASK, 1)).findings) <= {"MT201", "MT202"}
+    assert read_template(name, Place(TASK, 1)).findings
+
+
+def test_deeply_nested_yaml_and_templates(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert [one.code for one in parse_yaml("[" * 20_000, TASK)[2]] == ["MT101"]
+    (tmp_path / "deep.j2").write_text("{{ " + "(" * 20_000 + ")" * 20_000 + " }}")
+    monkeypatch.setenv("MEDTASKS_TEMPLATES", str(tmp_path))
+    assert codes(read_template("deep.j2", Place(tmp_path, 1)).findings) == {"MT202"}
+
+
+def test_aliases_of_aliases_do_not_fill_the_memory() -> None:
+    lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x, x]"]
+    lines += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]" for n in range(1, 12)]
+    assert [one.code for one in parse_yaml("\n".join(lines), TASK)[2]] == ["MT101"]
+
+
+def test_merge_keys_are_read_as_the_harness_reads_them() -> None:
+    content, lines, _ = parse_yaml("base: &base {a: 1, b: 2}\nown:\n  <<: *base\n  b: 3\n", TASK)
+    assert content == {"base": {"a": 1, "b": 2}, "own": {"a": 1, "b": 3}}
+    assert lines["own", "b"] == 4
+
+
+def test_a_file_that_cannot_be_read_is_a_finding(tmp_path: Path) -> None:
+    (tmp_path / "gone.yaml").symlink_to(tmp_path / "nowhere")
+    (tmp_path / "latin.yaml").write_bytes("task: caf\xe9".encode("latin-1"))
+    assert codes(validate([str(tmp_path / "latin.yaml")]).tasks) == {"MT101"}
+
+
+def test_what_is_not_there_is_wrong_usage(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="no such file"):
+        validate([str(tmp_path / "nowhere")])
+    with pytest.raises(UsageError, match="contains no task file"):
+        validate([str(tmp_path)])
+    with pytest.raises(UsageError, match="did you mean 'mi_cxr'"):
+        validate(["mi_crx"])
+
+
+def test_an_imported_module_may_do_anything(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "leaves.py").write_text("raise SystemExit(3)\n")
+    bench = Bench(tmp_path)
+    bench.copy_tasks()
+    path = bench.tasks / "mi_cxr/mi_cxr_icr.yaml"
+    path.write_text(path.read_text().replace("medtasks.benchmarks.mi_cxr.icr\n", "leaves.rows\n"))
+    monkeypatch.syspath_prepend(str(tmp_path))
+    assert "MT120" in codes(validate([str(path)]).tasks)
