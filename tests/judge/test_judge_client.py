@@ -14,8 +14,8 @@ from asking import KEY, SCHEMA, Asked, ask, client_of, question, questions, run
 from pydantic import ValidationError
 from tiny_endpoint import Arrival, Http, TinyEndpoint, problem, said
 
-from medtasks.core.errors import MediaError, UsageError
-from medtasks.judge.client import JudgeAnswer, JudgeClient, JudgeRequest, JudgeSettings, Spent
+from medtasks.core.errors import UsageError
+from medtasks.judge.client import JudgeAnswer, JudgeClient, JudgeSettings, Spent
 from medtasks.judge.endpoint import _retry_after
 from medtasks.judge.settings import Budget
 from medtasks.judge.store import StoredVerdict, VerdictStore
@@ -51,36 +51,6 @@ def test_concurrency_is_reached_and_never_exceeded() -> None:
     server = TinyEndpoint(latency=0.02)
     run(server, questions(60), concurrency=8)
     assert server.peak == 8
-
-
-def test_messages_are_made_when_they_are_sent_and_what_cannot_be_put_is_a_failure() -> None:
-    made: list[str] = []
-    ahead: list[int] = []
-
-    def lazy(name: str) -> JudgeRequest:
-        def messages() -> tuple[dict[str, Any], ...]:
-            made.append(name)
-            if name == "q7":
-                raise MediaError("image 12ab is\nno image")
-            return ({"role": "user", "content": name},)
-
-        return JudgeRequest(name, messages, None)
-
-    async def respond(_: Arrival) -> Http:
-        ahead.append(len(made) - len(ahead))
-        await asyncio.sleep(0.002)
-        return said("yes")
-
-    asked = run(TinyEndpoint(respond), [lazy(f"q{number}") for number in range(30)], concurrency=2)
-    assert asked.reason("q7") == "question: image 12ab is no image"
-    del asked.outcomes["q7"]
-    assert len(asked.outcomes) == asked.spent.requests == asked.spent.answered == 29
-    assert max(ahead) <= 4  # those in flight, one answered and not yet counted, and the one that failed
-
-
-def test_nothing_to_ask_needs_no_endpoint() -> None:
-    client = JudgeClient(JudgeSettings(base_url="http://127.0.0.1:9/v1", model="judge"))
-    assert asyncio.run(ask(client, [])).spent == Spent()
 
 
 def test_the_request_budget_is_kept_and_the_rest_reported() -> None:

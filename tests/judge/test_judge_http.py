@@ -124,7 +124,7 @@ def test_a_compressed_answer_is_read_within_the_limit() -> None:
     async def main() -> Asked:
         async def respond(request: web.Request) -> web.Response:
             question = (await request.json())["messages"][-1]["content"]
-            text = json.dumps({"choices": [{"message": {"content": "x" * (2**27 if question == "q1" else 3)}}]})
+            text = json.dumps({"choices": [{"message": {"content": "x" * (2**25 if question == "q1" else 3)}}]})
             headers = {"Content-Encoding": "gzip", "Content-Type": "application/json"}
             return web.Response(body=gzip.compress(text.encode(), 1), headers=headers)
 
