@@ -77,10 +77,7 @@ def test_the_token_budget_lets_those_in_flight_finish() -> None:
 
 
 def test_a_token_budget_needs_an_endpoint_that_counts() -> None:
-    async def respond(_: Arrival) -> Http:
-        return said("yes", usage=False)
-
-    asked = run(TinyEndpoint(respond), questions(9), concurrency=1, budget=Budget(max_tokens=1000))
+    asked = run(TinyEndpoint(said("yes", usage=False)), questions(9), concurrency=1, budget=Budget(max_tokens=1000))
     assert (asked.spent.answered, asked.spent.unmetered, asked.spent.failed) == (1, 1, 8)
     assert asked.reason("q8") == "budget"
 
@@ -88,10 +85,7 @@ def test_a_token_budget_needs_an_endpoint_that_counts() -> None:
 def test_refusals_and_empty_answers_are_told_apart() -> None:
     replies = {"refused": said(None, refusal="I cannot"), "empty": said(None), "lone": said("a\ud800b")}
 
-    async def respond(arrival: Arrival) -> Http:
-        return replies[arrival.question]
-
-    asked = run(TinyEndpoint(respond), [question(name) for name in replies])
+    asked = run(TinyEndpoint(lambda arrival: replies[arrival.question]), [question(name) for name in replies])
     assert asked.outcomes["refused"] == JudgeAnswer("I cannot", 10, 3, True)
     assert asked.outcomes["empty"] == JudgeAnswer("", 10, 3, False)
     assert asked.text("lone") == "a\ufffdb"

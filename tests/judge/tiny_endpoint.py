@@ -57,7 +57,8 @@ def problem(status: int, message: str = "no", **headers: str) -> Http:
     )
 
 
-Respond = Callable[[Arrival], Awaitable[Http]]
+Respond = Http | Callable[[Arrival], Http | Awaitable[Http]]
+"""What every request is answered with, or a function of the request."""
 
 
 class TinyEndpoint:
@@ -111,7 +112,8 @@ class TinyEndpoint:
         self.in_flight += 1
         self.peak = max(self.peak, self.in_flight)
         try:
-            reply = await self._respond(arrival)
+            reply = self._respond if isinstance(self._respond, Http) else self._respond(arrival)
+            reply = reply if isinstance(reply, Http) else await reply
         finally:
             self.in_flight -= 1
         content = reply.body.encode()
