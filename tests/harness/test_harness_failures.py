@@ -455,7 +455,7 @@ def test_a_killed_run_against_a_server_asks_again_only_for_what_was_in_flight(py
 
 _SERVER_THAT_DIES = """
 import os, signal, sys
-sys.path.insert(0, sys.argv[1])
+sys.path[:0] = [sys.argv[1], sys.argv[1] + "/.."]
 from failing_server import FailingServer, completion
 
 def answer(text):
