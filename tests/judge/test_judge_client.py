@@ -10,9 +10,22 @@ from datetime import date
 from typing import Any
 
 import pytest
-from asking import KEY, SCHEMA, Asked, ask, client_of, question, questions, run
 from pydantic import ValidationError
-from tiny_endpoint import Arrival, Http, TinyEndpoint, problem, said
+from tiny_endpoint import (
+    KEY,
+    SCHEMA,
+    Arrival,
+    Asked,
+    Http,
+    TinyEndpoint,
+    ask,
+    client_of,
+    problem,
+    question,
+    questions,
+    run,
+    said,
+)
 
 from medtasks.core.errors import UsageError
 from medtasks.judge.client import JudgeAnswer, JudgeClient, JudgeSettings, Spent

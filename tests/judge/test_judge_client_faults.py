@@ -5,8 +5,20 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from asking import SCHEMA, Asked, ask, client_of, question, questions, run
-from tiny_endpoint import Arrival, Http, TinyEndpoint, problem, said
+from tiny_endpoint import (
+    SCHEMA,
+    Arrival,
+    Asked,
+    Http,
+    TinyEndpoint,
+    ask,
+    client_of,
+    problem,
+    question,
+    questions,
+    run,
+    said,
+)
 
 from medtasks.judge.client import JudgeClient, JudgeSettings, RateLimiter
 

@@ -13,8 +13,21 @@ from pathlib import Path
 import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
-from asking import KEY, SCHEMA, Asked, ask, client_of, question, questions, run
-from tiny_endpoint import Arrival, Http, TinyEndpoint, problem, said
+from tiny_endpoint import (
+    KEY,
+    SCHEMA,
+    Arrival,
+    Asked,
+    Http,
+    TinyEndpoint,
+    ask,
+    client_of,
+    problem,
+    question,
+    questions,
+    run,
+    said,
+)
 
 from medtasks.core.errors import UsageError
 from medtasks.judge.client import JudgeClient, JudgeSettings
