@@ -27,7 +27,7 @@ from medtasks.catalog.benchmark import (
     round_items,
     sample_items,
 )
-from medtasks.catalog.board_layout import ALL_GROUPS, Card, CardTable, Column, Plot
+from medtasks.catalog.board_layout import ALL_GROUPS, BoardLayout, Column, LayoutTable, Plot
 from medtasks.catalog.records import Record, Where, build, text_field, texts_by_key, wrong
 from medtasks.catalog.registry import FilterInfo, Plugin
 from medtasks.catalog.scales import Aspect, Rubric
@@ -42,8 +42,7 @@ __all__ = [
     "NO_OPTION",
     "Aspect",
     "Benchmark",
-    "Card",
-    "CardTable",
+    "BoardLayout",
     "Case",
     "Column",
     "DataError",
@@ -53,6 +52,7 @@ __all__ = [
     "FilterInfo",
     "Item",
     "Joined",
+    "LayoutTable",
     "MeanMetric",
     "MediaError",
     "MedtasksError",
