@@ -15,7 +15,7 @@ from medtasks.benchmarks.aggregations import pending_value, sample_value
 from medtasks.benchmarks.documents import Rows, doc_to_messages, doc_to_text, doc_to_visual
 from medtasks.benchmarks.errors import Case, Errors
 from medtasks.benchmarks.layout_columns import error_columns, kinds_of_error
-from medtasks.benchmarks.streams import Turn, round_values
+from medtasks.benchmarks.streams import round_values
 from medtasks.catalog.benchmark import (
     Benchmark,
     Document,
@@ -23,6 +23,7 @@ from medtasks.catalog.benchmark import (
     Joined,
     PrepareCommand,
     SampleView,
+    Turn,
     Value,
     round_items,
     sample_items,

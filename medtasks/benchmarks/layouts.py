@@ -10,11 +10,11 @@ from dataclasses import replace
 from medtasks.benchmarks.declared_errors import declared_rates
 from medtasks.benchmarks.layout_check import HEADLINE, check_layout, columns_of, layout_left_out, metrics_of
 from medtasks.benchmarks.layout_columns import error_columns, kinds_of_error
+from medtasks.catalog.benchmark import Rate
 from medtasks.catalog.board_layout import ALL_GROUPS, BoardLayout, Column, LayoutTable, Plot
 from medtasks.catalog.registry import all_benchmarks, benchmark_owner, brought_layouts, get_benchmark
 from medtasks.catalog.spec import TaskSpec, leaf_tasks, load_spec, load_specs
 from medtasks.core.errors import MedtasksError
-from medtasks.metrics.item_metrics import ErrorRate
 
 
 def all_layouts() -> dict[str, BoardLayout]:
@@ -119,9 +119,7 @@ def _outermost(specs: Mapping[str, TaskSpec]) -> list[TaskSpec]:
     return [spec for name, spec in sorted(specs.items()) if name not in inner]
 
 
-def _add_errors(
-    task: str, rates: Sequence[ErrorRate], names: _Names, tables: list[LayoutTable], plots: list[Plot]
-) -> None:
+def _add_errors(task: str, rates: Sequence[Rate], names: _Names, tables: list[LayoutTable], plots: list[Plot]) -> None:
     if rates:
         table, plot = kinds_of_error(error_columns(task, rates), name=names.of(f"{task}-errors"))
         tables.append(table)

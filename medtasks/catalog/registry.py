@@ -14,17 +14,14 @@ from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from medtasks.catalog.benchmark import Benchmark
+from medtasks.catalog.benchmark import Benchmark, Metric
 from medtasks.catalog.board_layout import BoardLayout
 from medtasks.catalog.contents import files_left_out, once, raised_at, raised_in, task_packages
 from medtasks.catalog.packages import OURS, LeftOut, TaskPackage
 from medtasks.core.errors import GuestCodeError, MedtasksError, UsageError, first_line
 from medtasks.core.schema import shown, unknown
-
-if TYPE_CHECKING:
-    from medtasks.metrics.base import Metric
 
 
 @dataclass(frozen=True)
