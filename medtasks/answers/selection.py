@@ -6,10 +6,10 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from medtasks.answers.cues import MARK, Rank
+from medtasks.answers.vocabulary import MARK, Rank
 from medtasks.answers.mentions import Marked, letters_alone, mark_mentions
 from medtasks.answers.option_text import named_letters, texts_within, unique_forms, whole_option
-from medtasks.answers.plain_text import bounded, labelled, own_turn, plain_text
+from medtasks.answers.markup import bounded, labelled, own_turn, plain_text
 from medtasks.answers.statements import (
     Statement,
     claims,
@@ -105,7 +105,7 @@ def _deciding_letters(plain: str, letters: str, options: Mapping[str, str]) -> S
 
 def _deciding(marked: Marked, letters: str) -> Sequence[Statement]:
     """The statements that count: one, if it decides alone, or all that contradict each other."""
-    text, words, found = marked.text, marked.cues, claims(marked)
+    text, words, found = marked.text, marked.words, claims(marked)
     firm = [one for one in found if one.rank >= (Rank.ANSWER if one.text else Rank.STATED)]
     if firm:
         taken_back = retractions(words, text)
@@ -145,7 +145,7 @@ def _texts_beside(marked: Marked, found: Sequence[Statement], options: Mapping[s
         if one.bare and not marked.mentions[one.position].own:
             start, sentence = sentence_before(marked.text, one.position)
             marks = [marked.mentions[start + mark.start()] for mark in re.finditer(MARK, sentence)]
-            named = texts_within(sentence, options, marked.cues)
+            named = texts_within(sentence, options, marked.words)
             named = named.union(*(mark.letters for mark in marks if mark.text))
             if not named & one.letters:
                 yield from (Statement(frozenset(letter), Rank.LABEL, one.position, bare=True) for letter in named)

@@ -8,9 +8,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
-from medtasks.answers.cues import DENIED, MARK, OWN, SENTENCE_ENDS, Cue, Cues, Rank
+from medtasks.answers.vocabulary import DENIED, MARK, OWN, Claim, Rank, Vocabulary
 from medtasks.answers.mentions import Marked
 
+SENTENCE_ENDS = re.compile(r"\n+|[.!?][\"')\]]{0,2}(?=\s)|[。！？；।]")
 _MORE_COMES = re.compile(r"[\"')\]}]{0,3}\s{0,3}(?:[,/&]|(?:or|and|but)\b)[^.!?\n]{0,30}\Z", re.IGNORECASE)
 _ENDS = ".!?。！？…)\"'”’}]|✓✗`"
 _CLAUSE_ENDS = re.compile(r"[,;:，；：،]")
@@ -64,7 +65,7 @@ class Statement:
     bare: bool = False
 
 
-def retractions(words: Cues, text: str) -> list[int]:
+def retractions(words: Vocabulary, text: str) -> list[int]:
     """Positions where the text takes back what came before: ``Wait, …``, ``Actually, …``."""
     return [match.end() for match in words["retracts"].finditer(text)]
 
@@ -90,12 +91,12 @@ def has_ended(text: str) -> bool:
     return text.rstrip()[-1:] in _ENDS
 
 
-def is_unfinished(words: Cues, text: str) -> bool:
+def is_unfinished(words: Vocabulary, text: str) -> bool:
     """Whether the text ends with a word or sign that something must follow."""
     return words["unfinished"].search(text.rstrip()[-20:]) is not None
 
 
-def is_cut_off(words: Cues, text: str) -> bool:
+def is_cut_off(words: Vocabulary, text: str) -> bool:
     """Whether the text ends within a sentence, as far as can be seen: short last lines need no full stop."""
     if is_unfinished(words, text):
         return True
@@ -105,7 +106,7 @@ def is_cut_off(words: Cues, text: str) -> bool:
     return len(last.split()) >= 4 or (len(last) >= 12 and not last.isascii())
 
 
-def is_reopened(words: Cues, text: str, position: int) -> bool:
+def is_reopened(words: Vocabulary, text: str, position: int) -> bool:
     """Whether the text withdraws the claim at ``position``, or is cut off while it reasons or lists on after it."""
     if words["withdraws"].search(text, position):
         return True
@@ -124,7 +125,7 @@ def _follows_sentence(text: str, position: int) -> bool:
     return SENTENCE_ENDS.search(text, 0, position) is not None
 
 
-def _is_discredited(words: Cues, text: str, position: int) -> bool:
+def _is_discredited(words: Vocabulary, text: str, position: int) -> bool:
     """Whether the clause before ``position`` takes back what follows, or its sentence is a condition."""
     before = SENTENCE_ENDS.split(text[max(0, position - 200) : position])[-1]
     return bool(words["doubts"].search(before) or words["discredits"].search(before))
@@ -132,14 +133,14 @@ def _is_discredited(words: Cues, text: str, position: int) -> bool:
 
 def claims(marked: Marked) -> list[Statement]:
     """The places that call an option the answer, and lone letters, in order."""
-    text, words = marked.text, marked.cues
+    text, words = marked.text, marked.words
     starts = [0, *(match.end() for match in SENTENCE_ENDS.finditer(text))]
     ranks: dict[int, Rank] = {}
-    for cue in words.claims:
-        for match in cue.pattern.finditer(text):
+    for claim in words.claims:
+        for match in claim.pattern.finditer(text):
             sentence = starts[bisect_right(starts, match.start()) - 1]
             position = match.start("letter")
-            rank = None if cue.loose and _is_loose_end(marked, position) else _rank(words, text, sentence, match, cue)
+            rank = None if claim.loose and _is_loose_end(marked, position) else _rank(words, text, sentence, match, claim)
             if rank is not None:
                 ranks[position] = max(rank, ranks.get(position, rank))
     for match in words["ticked"].finditer(text):
@@ -158,18 +159,18 @@ def claims(marked: Marked) -> list[Statement]:
     return sorted([*claimed, *_lone_claims(marked)], key=lambda claim: claim.position)
 
 
-def _rank(words: Cues, text: str, sentence: int, match: re.Match[str], cue: Cue) -> Rank | None:
+def _rank(words: Vocabulary, text: str, sentence: int, match: re.Match[str], claim: Claim) -> Rank | None:
     """How firm a claim is in its sentence; None if a condition, a question or a negation takes it back."""
     position = match.start("letter")
     before = text[max(sentence, match.start() - 200) : match.start()]
     label, behind = text[match.start() : position], text[position + 1 : match.end()]
     after = text[match.end() : match.end() + 160]
-    return _weighed(words, cue.rank, before, label, behind, after, is_label=bool(match.groupdict().get("sign")))
+    return _weighed(words, claim.rank, before, label, behind, after, is_label=bool(match.groupdict().get("sign")))
 
 
 @lru_cache(maxsize=4096)  # a model that loops repeats its claims
 def _weighed(
-    words: Cues, rank: Rank, before: str, label: str, behind: str, after: str, *, is_label: bool
+    words: Vocabulary, rank: Rank, before: str, label: str, behind: str, after: str, *, is_label: bool
 ) -> Rank | None:
     """The rank of a claim that consists of ``label``, the letter and ``behind``, between two parts of its sentence."""
     claim = f"{label}{MARK}{behind}"
@@ -205,7 +206,7 @@ def _is_loose_end(marked: Marked, position: int) -> bool:
 
 def _with_others(marked: Marked, position: int, ranks: dict[int, Rank]) -> frozenset[str]:
     """The letters of a claim, with those that "A … or" before or "or C" after it adds."""
-    letters, words = marked.mentions[position].letters, marked.cues
+    letters, words = marked.mentions[position].letters, marked.words
     start = max(0, position - 120)
     earlier = words["or_before"].search(marked.text[start:position])
     if earlier:
@@ -222,7 +223,7 @@ def _with_others(marked: Marked, position: int, ranks: dict[int, Rank]) -> froze
 
 def _lone_claims(marked: Marked) -> Iterator[Statement]:
     """A letter, alone or with its text, that is the whole first line, last line or last sentence; not in a list."""
-    text, words, listed = marked.text, marked.cues, _enumerating_labels(marked)
+    text, words, listed = marked.text, marked.words, _enumerating_labels(marked)
     found: dict[int, Rank] = {}
     last = _LAST_LINE.search(text)
     if last:
@@ -246,13 +247,13 @@ def _begins_list(marked: Marked, position: int) -> bool:
     """Whether the letter at the end only begins a list, or the next line of one."""
     text, mention = marked.text, marked.mentions[position]
     before = text[:position].rstrip(" \t([\"'→>")
-    opened = [match.end() for match in marked.cues["opener"].finditer(before)]
+    opened = [match.end() for match in marked.words["opener"].finditer(before)]
     if opened and MARK not in before[opened[-1] :] and DENIED not in before[opened[-1] :]:
         between = before[opened[-1] :]
         apart = before.endswith("\n\n") and (mention.bracketed or bool(between.strip(" .:*\n")))
         return not apart
     line = before.rstrip("\n").rpartition("\n")[2]
-    if marked.cues["opener"].search(SENTENCE_ENDS.split(line)[-1].lstrip()):  # "The answer is B. Options to consider:"
+    if marked.words["opener"].search(SENTENCE_ENDS.split(line)[-1].lstrip()):  # "The answer is B. Options to consider:"
         return True
     if before.endswith("\n\n"):
         return False
@@ -261,7 +262,7 @@ def _begins_list(marked: Marked, position: int) -> bool:
 
 def labels(marked: Marked, letters: str) -> tuple[dict[int, frozenset[str]], frozenset[str]]:
     """Letters that are only labels or in brackets, by position, and letters named elsewhere that contradict them."""
-    text, words, listed = marked.text, marked.cues, _enumerating_labels(marked)
+    text, words, listed = marked.text, marked.words, _enumerating_labels(marked)
     found = dict(_labels(marked, letters))
     found |= {at: marked.mentions[at].letters for at in _at_ends(marked)}
     if not is_cut_off(words, text):
@@ -340,7 +341,7 @@ def _at_ends(marked: Marked) -> Iterator[int]:
         if match["bracketed"]:
             if mention.bracketed:
                 yield at
-        elif mention.upper and not _is_discredited(marked.cues, text, match.start()):
+        elif mention.upper and not _is_discredited(marked.words, text, match.start()):
             if match["stop"] or mention.closed or not _follows_sentence(text, at):
                 apart = True
                 yield at
