@@ -33,8 +33,8 @@ from dataclasses import dataclass, field
 from typing import Literal, cast
 
 from medtasks.answers.base import ResponseFilter
-from medtasks.answers.vocabulary import Rank, Vocabulary
 from medtasks.answers.markup import bounded, labelled, plain_text, reply_text
+from medtasks.answers.vocabulary import Rank, Vocabulary
 
 State = Literal["no_alert", "uncertain", "alert"]
 AlertStatus = Literal["ok", "invalid", "empty"]

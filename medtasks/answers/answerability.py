@@ -23,8 +23,8 @@ from typing import Literal
 
 from medtasks.answers.answer_text import answer_text
 from medtasks.answers.base import ResponseFilter
-from medtasks.answers.vocabulary import Vocabulary
 from medtasks.answers.markup import bounded, plain_text, reply_text
+from medtasks.answers.vocabulary import Vocabulary
 
 UNANSWERABLE = "unanswerable"
 """How every abstention is written after filtering."""

@@ -6,11 +6,13 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from medtasks.answers.option_text import mark_texts
 from medtasks.answers.vocabulary import DENIED, MARK, OWN, Vocabulary, vocabulary_of
 
 _REACH = 120
+_ENDS = ".!?。！？…)\"'”’}]|✓✗`"
 
 
 @dataclass(frozen=True)
@@ -44,6 +46,32 @@ class Marked:
     text: str
     mentions: Mapping[int, Mention]
     words: Vocabulary
+
+    @cached_property
+    def ended(self) -> bool:
+        """Whether the text ends with a sign that ends sentences."""
+        return self.text.rstrip()[-1:] in _ENDS
+
+    @cached_property
+    def unfinished(self) -> bool:
+        """Whether the text ends with a word or sign that something must follow."""
+        return self.words["unfinished"].search(self.text.rstrip()[-20:]) is not None
+
+    @cached_property
+    def cut_off(self) -> bool:
+        """Whether the text ends within a sentence, as far as can be seen: short last lines need no full stop."""
+        if self.unfinished or self.ended or self.text.rstrip()[-1:] in (MARK, DENIED):
+            return self.unfinished
+        last = self.words["sentence_ends"].split(self.text.rstrip())[-1]
+        return len(last.split()) >= 4 or (len(last) >= 12 and not last.isascii())
+
+    def is_last(self, position: int) -> bool:
+        """Whether nothing but a few signs follows ``position``."""
+        return len(self.text) - position < 20 and not self.text[position + 1 :].strip()
+
+    def follows_sentence(self, position: int) -> bool:
+        """Whether a sentence ends before ``position``: prose that ends there without a full stop is cut off."""
+        return self.words["sentence_ends"].search(self.text, 0, position) is not None
 
 
 def letters_alone(plain: str) -> frozenset[str]:

@@ -8,8 +8,8 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
 
-from medtasks.answers.vocabulary import Vocabulary, vocabulary_of
 from medtasks.answers.markup import plain_text
+from medtasks.answers.vocabulary import Vocabulary, vocabulary_of
 
 TEXTS = "\ue100-\ue11f"
 """The characters that replace option texts, as in a regular expression."""

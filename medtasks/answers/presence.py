@@ -21,8 +21,8 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import Literal
 
-from medtasks.answers.vocabulary import MARK, Vocabulary
 from medtasks.answers.markup import bounded, plain_text, reply_text
+from medtasks.answers.vocabulary import MARK, Vocabulary
 
 VERSION = "3"
 """Changes whenever a rule does; part of the signature of every score that reads answers this way."""

@@ -24,8 +24,8 @@ from typing import Literal
 
 from medtasks.answers.answerability import declines
 from medtasks.answers.base import ResponseFilter
-from medtasks.answers.vocabulary import Vocabulary
 from medtasks.answers.markup import bounded, reply_text
+from medtasks.answers.vocabulary import Vocabulary
 
 ReasonedStatus = Literal["ok", "no_final_answer", "empty"]
 
