@@ -6,7 +6,6 @@ import functools
 import hashlib
 import os
 import re
-from importlib import import_module
 from pathlib import Path
 
 from medtasks.catalog.contents import raised_in
@@ -51,7 +50,9 @@ def prepare_mini(benchmark: str) -> Path:
         MedtasksError: the benchmark's `mini` fails; names file and line.
     """
     # the hash separates data made by different versions of the package
-    target = writable_cache() / f"mini-{MINI_VERSION}" / f"{benchmark}-{_code_hash(benchmark_owner(benchmark).module)}"
+    target = (
+        writable_cache() / f"mini-{MINI_VERSION}" / f"{benchmark}-{_code_hash(benchmark_owner(benchmark).tasks.parent)}"
+    )
     prepared = target / "prepared"
     if (prepared / "manifest.json").is_file():
         return prepared
@@ -88,9 +89,8 @@ def _make(name: str, source: Path, out: Path) -> None:
 
 
 @functools.cache
-def _code_hash(module: str) -> str:
+def _code_hash(folder: Path) -> str:
     """Hash of a package's code and data; miniature data are prepared again after every change."""
-    folder = Path(str(import_module(module).__file__)).parent
     digest = hashlib.sha256()
     for path in sorted(path for path in folder.rglob("*") if path.is_file() and path.suffix != ".pyc"):
         text = path.suffix in (".py", ".json", ".jsonl", ".yaml")

@@ -45,12 +45,6 @@ def _left_out(part: LeftOut) -> Finding:
     return finding("MT150", part.owner, f"{part.part or 'the package'} is left out: {part.why}", place)
 
 
-def _is_reported(task: Path, part: str) -> bool:
-    """Whether :func:`check_packages` reports why ``part`` of a task file's package is missing."""
-    package = owner_of(task)
-    return not package.ours and any((one.owner, one.part) == (package.owner, part) for one in everything_left_out())
-
-
 OWN_AGGREGATIONS = "medtasks.benchmarks.aggregations."
 _CALLED = (
     "process_docs",
@@ -209,8 +203,7 @@ def _check_filter(name: str, keys: Keys, report: TaskReport) -> None:
     try:
         get_filter(filter_name(name))
     except MedtasksError as error:
-        if not _is_reported(report.source.path, f"filter {name.rpartition('.')[2]}"):
-            report.key("MT123", str(error), *keys)
+        report.key("MT123", str(error), *keys)
 
 
 def _can_filter(kind: Any) -> bool:
@@ -218,8 +211,8 @@ def _can_filter(kind: Any) -> bool:
 
 
 def _check_metric(entry: MetricEntry, keys: Keys, report: TaskReport) -> None:
-    metric, name, path = _metric(entry.metric), entry.metric, report.source.path
-    if metric is None and not _is_reported(path, f"metric {name}"):
+    metric, name = _metric(entry.metric), entry.metric
+    if metric is None:
         report.key("MT124", f"metric {shown(name)} is unknown", *keys, "metric")
     if metric is not None and entry.higher_is_better != metric.higher_is_better:
         message = f"`higher_is_better` of {name} is {entry.higher_is_better}, expected {metric.higher_is_better}"
@@ -232,7 +225,7 @@ def _check_metric(entry: MetricEntry, keys: Keys, report: TaskReport) -> None:
         return
     function = _resolved(report, aggregation, keys, "a callable", callable)
     called = str(getattr(function, "__name__", ""))
-    if function is None or called == name or _is_reported(path, f"metric {called}"):
+    if function is None or called == name:
         return
     if metric is not None and _metric(called) is not None:
         message = f"metric {shown(name)} is aggregated as {called!r}, expected its own aggregation"

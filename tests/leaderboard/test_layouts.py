@@ -119,7 +119,7 @@ def test_a_benchmark_without_a_card_shows_its_groups_metrics(benchmark: str) -> 
     assert layout.shows == "nothing"
 
 
-def test_a_card_of_anothers_benchmark_is_left_out(
+def test_a_layout_of_anothers_benchmark_is_left_out(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     class Stranger:
@@ -131,11 +131,11 @@ def test_a_card_of_anothers_benchmark_is_left_out(
     with fresh((*ours, stranger)):
         assert all_layouts()["mi_cxr"] is MI_CXR
     said = capsys.readouterr().err
-    assert "board layout mi_cxr of stranger 3 is left out: it must be the only board layout of a benchmark" in said
+    assert "stranger 3 is left out: its board layout mi_cxr cannot be used: it must be the only board layout" in said
     assert len(said.splitlines()) == 1
 
 
-def test_another_packages_card_that_cannot_be_shown_is_replaced(
+def test_another_packages_layout_that_cannot_be_shown_is_replaced(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     wrong = replace(MI_CXR, headline=(Column("mi_cxr", "nope", "x"),))
@@ -146,6 +146,6 @@ def test_another_packages_card_that_cannot_be_shown_is_replaced(
     assert left_out in capsys.readouterr().err
 
 
-def test_packages_find_all_that_a_card_is_made_of_in_the_api() -> None:
+def test_packages_find_all_that_a_layout_is_made_of_in_the_api() -> None:
     assert {"ALL_GROUPS", "BoardLayout", "LayoutTable", "Column", "Plot", "read_jsonl"} <= {*api.__all__}
     assert api.BoardLayout is BoardLayout

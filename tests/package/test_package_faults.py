@@ -160,7 +160,7 @@ LOOP = "{% for a in range(99999) %}{% for b in range(99999) %}{{ b }}{% endfor %
             'name = "otherlab_bench_brevity"',
             'name = "rougeL"',
             "MT150",
-            "metric rougeL is left out: medtasks already has that score",
+            "its metric rougeL cannot be used: medtasks already has that score",
         ),
         (
             'Column("otherlab_dots", Brevity.name, "Shortness")',
