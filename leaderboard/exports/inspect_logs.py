@@ -17,7 +17,7 @@ from medtasks.runs.manifest import RunManifest
 from medtasks.runs.run import pooled_scores
 from medtasks.runs.samples import Sample
 from medtasks.runs.scores import Scores
-from medtasks.runs.verdict_scores import judged_threshold
+from medtasks.runs.verdicts import judged_threshold
 
 from ..board.models import model_name
 from ..board.numbers import safe_name

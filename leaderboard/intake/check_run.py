@@ -10,8 +10,8 @@ from medtasks.catalog.spec import leaf_tasks, load_spec
 from medtasks.core.findings import Finding, Severity
 from medtasks.core.text import counted, first_names
 from medtasks.metrics.learned import LEARNED
-from medtasks.runs.learned import with_learned_metrics
 from medtasks.runs.manifest import filter_versions
+from medtasks.runs.scored import with_learned_metrics
 from medtasks.runs.scores import COVERAGE, coverage_text
 from medtasks.runs.signature import changed_options
 from medtasks.validate.rendered import leaks

@@ -15,7 +15,7 @@ from medtasks.catalog.spec import leaf_tasks, load_spec
 from medtasks.catalog.subset import Subset
 from medtasks.core.errors import UsageError
 from medtasks.metrics.registry import get_metric
-from medtasks.runs.column import without_value
+from medtasks.runs.table import without_value
 from medtasks.stats.paired import clustered_score
 from medtasks.stats.student import detectable_difference
 

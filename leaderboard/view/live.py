@@ -13,7 +13,7 @@ from medtasks.catalog.benchmark import FAILED, Document
 from medtasks.catalog.spec import load_spec
 from medtasks.core.errors import MedtasksError, first_line
 from medtasks.core.settings import using
-from medtasks.runs.find import unfinished_runs
+from medtasks.runs.folder import unfinished_runs
 from medtasks.runs.manifest import RunManifest, outcome_counts
 from medtasks.runs.replies import Reply
 from medtasks.runs.reply_files import PLAN, Answer, Plan, by_document, read_answers, read_plan
@@ -21,7 +21,7 @@ from medtasks.runs.run import pooled_scores
 from medtasks.runs.samples import Sample
 from medtasks.runs.scored import Answered, scored_samples
 from medtasks.runs.scores import MetricScore, Scores
-from medtasks.runs.verdict_scores import with_judged_scores
+from medtasks.runs.verdicts import with_judged_scores
 
 from ..board.columns import unit_of
 from ..board.models import model_name
