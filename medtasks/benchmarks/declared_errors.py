@@ -61,7 +61,7 @@ def name_problem(task: str, kind: ErrorKind, package: TaskPackage) -> str:
     if registered_metric(kind.name) is not None:
         return "another metric has that name; rename it"
     for other in load_specs().values():
-        if other.name != task and any(one.name == kind.name and one != kind for one in other.metadata.errors):
+        if other.name != task and any(error.name == kind.name and error != kind for error in other.metadata.errors):
             return f"{other.name} declares it otherwise; rename it, or make them equal"
     return ""
 

@@ -144,7 +144,7 @@ def _by_member(spec: TaskSpec, specs: dict[str, TaskSpec], names: _Names) -> Lay
     return LayoutTable(
         name=names.of(f"{spec.name}-tasks"),
         title=f"{spec.metadata.title}, by task",
-        columns=tuple(Column(one.name, metrics_of(one.name)[0], one.metadata.title) for one in members),
+        columns=tuple(Column(member.name, metrics_of(member.name)[0], member.metadata.title) for member in members),
     )
 
 

@@ -162,7 +162,7 @@ def with_derived(joined: Joined, derived: Iterable[Derived]) -> Joined:
 
 def sample_items(samples: Sequence[SampleView]) -> Joined:
     """Each sample is an item."""
-    return Joined(tuple(Item(one.sample_id, one.cluster, (one,), one.values) for one in samples))
+    return Joined(tuple(Item(sample.sample_id, sample.cluster, (sample,), sample.values) for sample in samples))
 
 
 def round_items(samples: Sequence[SampleView], values: Callable[[Sequence[SampleView]], Mapping[str, Value]]) -> Joined:

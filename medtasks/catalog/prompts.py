@@ -39,7 +39,7 @@ def template_folders() -> tuple[Path, ...]:
 
     In another package's directory, only templates under its module's name are used (:mod:`medtasks.catalog.packages`).
     """
-    return (*overlay(), *dict.fromkeys(one.templates for one in task_packages() if one.templates.is_dir()))
+    return (*overlay(), *dict.fromkeys(package.templates for package in task_packages() if package.templates.is_dir()))
 
 
 def overlay() -> tuple[Path, ...]:
@@ -80,7 +80,7 @@ class _Loader(BaseLoader):
 
     def __init__(self, overlay: tuple[Path, ...], packages: tuple[TaskPackage, ...]) -> None:
         self._first = FileSystemLoader([*overlay, packages[0].templates])
-        self._others = {one.prefix: FileSystemLoader(one.templates) for one in packages if not one.ours}
+        self._others = {package.prefix: FileSystemLoader(package.templates) for package in packages if not package.ours}
 
     def get_source(self, environment: Environment, template: str) -> tuple[str, str | None, Callable[[], bool] | None]:
         try:
@@ -143,7 +143,7 @@ def _source(environment: Environment, template: str) -> tuple[str, str | None, C
 
 def _absent(template: str) -> UsageError:
     ours = (*overlay(), task_packages()[0].templates)
-    looked = ", ".join(map(str, (*ours, *(one.template_folder for one in task_packages() if not one.ours))))
+    looked = ", ".join(map(str, (*ours, *(package.template_folder for package in task_packages() if not package.ours))))
     return UsageError(f"template {template!r} is in none of {looked}; check the task's `template`.")
 
 

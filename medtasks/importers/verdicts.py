@@ -47,7 +47,7 @@ def with_imported_verdicts(
     names = tuple(dict.fromkeys(name for listed in rubrics.values() for name in listed))
     if not names:
         raise UsageError(f"no task of {', '.join(samples)} is judged; leave --verdicts-of out.")
-    if not any(one.verdict for several in given.values() for one in several):
+    if not any(prediction.verdict for several in given.values() for prediction in several):
         raise UsageError("no prediction of the file has a verdict (`eval_json`); leave --verdicts-of out.")
     warning = same_family(judge, model)
     described = {"model": judge, IMPORTED: layout}

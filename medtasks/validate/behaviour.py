@@ -326,7 +326,7 @@ class _Behaviour:
     def _compare_aggregations(self, trial: _Trial, scores: Mapping[str, float]) -> None:
         """Compare with the numbers that the harness computes by itself."""
         listed = self._spec.resolved.get("metric_list") or ()
-        aggregations = {one["metric"]: one["aggregation"] for one in listed if "." in str(one.get("aggregation"))}
+        aggregations = {entry["metric"]: entry["aggregation"] for entry in listed if "." in str(entry["aggregation"])}
         if not aggregations or self._spec.metadata.varied is not None:  # the harness counts each variant
             return
         values: list[Mapping[str, Any]] = []
@@ -414,7 +414,7 @@ class _Behaviour:
         with self._failures("the filter fails on all responses together"):
             step = self._spec.filter.kind()
             responses = [[self._response(answer)] for answer in answers]
-            made = list(step.apply(responses, [dict(one) for one in self._documents]))
+            made = list(step.apply(responses, [dict(document) for document in self._documents]))
             if len(made) == len(answers):
                 return [one if isinstance(one, str) else next(iter(one), "") for one in made]
             message = f"the filter returns {len(made)} of {len(answers)} responses"

@@ -175,7 +175,9 @@ def _everything_in(names: Sequence[str], known: Mapping[str, Path], read: Callab
     for name in found:
         if kind_of(known[name]) == "group":
             members = read(known[name]).entries("task")
-            found += [one for one in members if isinstance(one, str) and one in known and one not in found]
+            found += [
+                member for member in members if isinstance(member, str) and member in known and member not in found
+            ]
     return list(dict.fromkeys(found))
 
 

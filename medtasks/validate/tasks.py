@@ -108,7 +108,7 @@ def check_templates(
         read_template(name, place("metadata", "prompts", number))
         for number, name in enumerate(file.metadata.prompts[1:], start=1)
     ]
-    findings = [one for template in (*templates.values(), *further) for one in template.findings]
+    findings = [finding for template in (*templates.values(), *further) for finding in template.findings]
     if benchmark is not None:
         asked = [templates, *({**templates, "template": one} for one in further)]
         findings += [one for each in asked for one in _check_variables(each, benchmark, documents)]
