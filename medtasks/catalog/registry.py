@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import inspect
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import redirect_stdout
 from dataclasses import dataclass
 from importlib import import_module
@@ -37,6 +37,21 @@ class FilterInfo:
     version: str
     status: Callable[[str], str]
 
+    def __post_init__(self) -> None:
+        if not isinstance(self.kind, type) or not callable(getattr(self.kind, "apply", None)):
+            raise UsageError(
+                f"`kind` of FilterInfo is {self.kind!r}, expected a class with apply(responses, documents)."
+            )
+        if not isinstance(self.version, str) or not self.version:
+            raise UsageError(f"`version` of filter {self.name} is {self.version!r}, expected a string such as '1'.")
+        if not callable(self.status):
+            raise UsageError(f"`status` of filter {self.name} is {self.status!r}, expected a function of a response.")
+
+    @property
+    def name(self) -> str:
+        """The class's name."""
+        return self.kind.__name__
+
 
 @dataclass(frozen=True)
 class Plugin:
@@ -46,6 +61,20 @@ class Plugin:
     filters: tuple[FilterInfo, ...] = ()
     metrics: tuple[Metric, ...] = ()
     layouts: tuple[BoardLayout, ...] = ()
+
+    def __post_init__(self) -> None:
+        for name, kind in (
+            ("benchmarks", Benchmark),
+            ("filters", FilterInfo),
+            ("metrics", Metric),
+            ("layouts", BoardLayout),
+        ):
+            for part in getattr(self, name):
+                if isinstance(part, type) or not isinstance(part, kind):
+                    found = f"the class {part.__name__}" if isinstance(part, type) else f"a {type(part).__name__}"
+                    raise UsageError(
+                        f"`{name}` of Plugin has {found}, expected instances of medtasks.api.{kind.__name__}."
+                    )
 
 
 @dataclass(frozen=True)
@@ -66,7 +95,7 @@ def _loaded(package: TaskPackage) -> _Loaded:
     try:
         plugin = _read(package)
         if not package.ours:
-            _refuse_unusable(package, plugin)
+            _refuse_taken(package, plugin)
         return _Loaded(package, plugin)
     except (Exception, SystemExit) as error:  # another package's code may raise anything, even when only inspected
         if package.ours:
@@ -168,7 +197,7 @@ def filter_name(path: str) -> str:
 
 @once
 def _all_filters() -> Mapping[str, FilterInfo]:
-    return {filter_name(f"{one.kind.__module__}.{one.kind.__name__}"): one for one, _ in _parts("filters")}
+    return {filter_name(f"{part.kind.__module__}.{part.name}"): part for part, _ in _parts("filters")}
 
 
 def get_filter(name: str) -> FilterInfo:
@@ -185,77 +214,40 @@ def package_metrics() -> Mapping[str, tuple[Metric, str]]:
     return {metric.name: (metric, loaded.owner) for metric, loaded in _parts("metrics")}
 
 
-def _refuse_unusable(package: TaskPackage, plugin: Plugin) -> None:
-    """Refuse a plug-in with a part of the wrong type, or with a name that is taken."""
-    for part, why in _problems(package, plugin):
-        word = next(word for kind, word in _WORDS.items() if any(part is one for one in getattr(plugin, kind)))
-        raise GuestCodeError(f"its {word} {_name(part)} cannot be used: {why}", place_of(part))
-
-
-_WORDS = {"benchmarks": "benchmark", "filters": "filter", "metrics": "metric", "layouts": "board layout"}
-
-
-def _problems(package: TaskPackage, plugin: Plugin) -> Iterator[tuple[Any, str]]:
-    """Every part that is wrong, with the reason."""
+def _refuse_taken(package: TaskPackage, plugin: Plugin) -> None:
+    """Refuse a plug-in with a part whose name another package has, or may not be its own."""
     earlier = [_loaded(other) for other in task_packages()[: task_packages().index(package)]]
-    owners = {one.name: loaded.owner for loaded in earlier for one in loaded.plugin.benchmarks}
-    for benchmark in plugin.benchmarks:
-        yield from _not_a(Benchmark, benchmark)
-        if benchmark.name in owners:
-            yield benchmark, f"it is already defined by {owners[benchmark.name]}; rename it."
-    for part in plugin.filters:
-        yield from _not_a(FilterInfo, part)
-        yield from ((part, why) for why in _about_filter(part, plugin.filters))
-    if plugin.metrics:  # else the rubrics need not be read
-        from medtasks.catalog.rubric import score_owners
-
-        owners = score_owners() | {one.name: loaded.owner for loaded in earlier for one in loaded.plugin.metrics}
-    for metric in plugin.metrics:
-        yield from ((metric, why) for why in _about_metric(metric))
-        if metric.name in owners:
-            call = f"{package.prefix}_{metric.name}"
-            yield metric, f"{owners[metric.name]} already has that score; call it {call}, or another."
-        if not package.owns(metric.name):
-            yield metric, f"its name must start with that of the package; call it {package.prefix}_{metric.name}."
-        owners[metric.name] = package.owner
-    own, laid_out = [one.name for one in plugin.benchmarks], [getattr(one, "benchmark", "") for one in plugin.layouts]
+    owners = {benchmark.name: loaded.owner for loaded in earlier for benchmark in loaded.plugin.benchmarks}
+    own = [benchmark.name for benchmark in plugin.benchmarks]
+    for benchmark in own:
+        if benchmark in owners:
+            raise UsageError(f"its benchmark {benchmark} is already defined by {owners[benchmark]}; rename it.")
+    for what, names in (
+        ("filter", [part.name for part in plugin.filters]),
+        ("board layout", [layout.benchmark for layout in plugin.layouts]),
+    ):
+        twice = next((name for name in names if names.count(name) > 1), None)
+        if twice is not None:
+            raise UsageError(f"it has several parts called {what} {twice}; rename or remove one.")
     for layout in plugin.layouts:
-        yield from _not_a(BoardLayout, layout)
-        if layout.benchmark not in own or laid_out.count(layout.benchmark) > 1:
-            allowed = ", ".join(own) or "none"
-            yield layout, f"it must be the only board layout of a benchmark of its package ({allowed})."
+        if layout.benchmark not in own:
+            raise UsageError(
+                f"its board layout is for {layout.benchmark}, which is none of its benchmarks; correct it."
+            )
+    if not plugin.metrics:  # then the rubrics need not be read
+        return
+    from medtasks.catalog.rubric import score_owners
 
-
-def _about_filter(part: FilterInfo, filters: Iterable[Any]) -> Iterator[str]:
-    if not isinstance(part.kind, type) or not callable(getattr(part.kind, "apply", None)):
-        yield "its `kind` is not a class with a method apply(responses, documents)."
-    if not isinstance(part.version, str) or not part.version:
-        yield f"its `version` is {part.version!r}, expected a string such as '1'."
-    if not callable(part.status):
-        yield f"its `status` is a {type(part.status).__name__}, expected a function of a filtered response."
-    if list(map(_name, filters)).count(_name(part)) > 1:
-        yield "its package has another filter of that name; rename one."
-
-
-def _about_metric(metric: Any) -> Iterator[str]:
-    if isinstance(metric, type):
-        yield "it is a class; put an instance into PLUGIN.metrics."
-    for attribute, kind in (("name", str), ("width", int), ("higher_is_better", bool), ("signature", str)):
-        value = getattr(metric, attribute, None)
-        if value is None:
-            yield f"it has no `{attribute}`; extend medtasks.api.MeanMetric, or add it."
-        if not isinstance(value, kind):
-            yield f"its `{attribute}` is {value!r}, expected a {kind.__name__}."
-    for method in ("unavailable", "statistics", "score"):
-        if not callable(getattr(metric, method, None)):
-            yield f"it has no method `{method}`; extend medtasks.api.MeanMetric, or add it."
-
-
-def _name(part: Any) -> str:
-    if isinstance(part, FilterInfo):
-        return str(getattr(part.kind, "__name__", part.kind))
-    named = getattr(part, "name", None) or getattr(part, "benchmark", None) or getattr(part, "__name__", None)
-    return named if isinstance(named, str) else type(part).__name__
+    owners = score_owners() | {metric.name: loaded.owner for loaded in earlier for metric in loaded.plugin.metrics}
+    for metric in plugin.metrics:
+        call = f"call it {package.prefix}_{metric.name}, or another"
+        if metric.name in owners:
+            message = f"its metric {metric.name} has the name of a score of {owners[metric.name]}; {call}."
+            raise GuestCodeError(message, place_of(metric))
+        if not package.owns(metric.name):
+            message = f"its metric {metric.name} must start with the name of the package; {call}."
+            raise GuestCodeError(message, place_of(metric))
+        owners[metric.name] = package.owner
 
 
 def place_of(part: Any) -> tuple[str, int | None]:
@@ -275,9 +267,3 @@ def wrong_return(what: str, function: Any, returned: object, expected: str) -> G
     file, line = place_of(function)
     at = f" ({file}, line {line})" if file else ""
     return GuestCodeError(f"{what}{at} returned {shown(returned)}, expected {expected}; fix it.", (file, line))
-
-
-def _not_a(kind: type[Any], part: Any) -> Iterator[tuple[Any, str]]:
-    if not isinstance(part, kind):
-        found = f"the class {part.__name__}" if isinstance(part, type) else f"a {type(part).__name__}"
-        yield part, f"it is {found}, expected medtasks.api.{kind.__name__}."

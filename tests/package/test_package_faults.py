@@ -160,7 +160,7 @@ LOOP = "{% for a in range(99999) %}{% for b in range(99999) %}{{ b }}{% endfor %
             'name = "otherlab_bench_brevity"',
             'name = "rougeL"',
             "MT150",
-            "its metric rougeL cannot be used: medtasks already has that score",
+            "its metric rougeL has the name of a score of medtasks; call it otherlab_bench_rougeL, or another.",
         ),
         (
             'Column("otherlab_dots", Brevity.name, "Shortness")',

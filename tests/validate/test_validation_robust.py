@@ -35,8 +35,6 @@ VALUES = st.recursive(
 )
 
 PIECES = "{{ }} {% %} {# #} if for in endif endfor question include a . | ( ) [ ] is 1e999 macro set = ~ extends as x"
-    """{{ }} {% %} {# #} if for in endif endfor question include "a" . | ( ) [ ] is 1e999 macro set = ~ extends as x"""
-)
 TEMPLATE_LIKE = st.lists(st.sampled_from([*PIECES.split(), " ", "9" * 5000])).map("".join)
 
 
