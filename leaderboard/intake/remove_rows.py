@@ -8,10 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from medtasks.benchmarks.declared_errors import declared_metrics
-from medtasks.benchmarks.errors import pooled_metrics
-from medtasks.benchmarks.layout_check import columns_of
-from medtasks.benchmarks.layouts import all_layouts
+from medtasks.benchmarks.errors import declared_metrics, pooled_metrics
+from medtasks.benchmarks.layouts import all_layouts, columns_of
 from medtasks.benchmarks.variants import joined_items
 from medtasks.catalog.benchmark import with_derived
 from medtasks.catalog.board_layout import BoardLayout

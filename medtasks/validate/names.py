@@ -6,9 +6,9 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from medtasks.benchmarks.declared_errors import name_problem
 from medtasks.benchmarks.documents import Rows
-from medtasks.benchmarks.layout_check import layouts_left_out
+from medtasks.benchmarks.errors import name_problem
+from medtasks.benchmarks.layouts import layouts_left_out
 from medtasks.benchmarks.variants import varied_rows
 from medtasks.catalog.benchmark import Benchmark
 from medtasks.catalog.contents import owner_of, resolve

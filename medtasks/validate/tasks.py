@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
-from medtasks.benchmarks.declared_errors import gold_text
+from medtasks.benchmarks.errors import gold_text
 from medtasks.benchmarks.stages import WITHHELD
 from medtasks.catalog.benchmark import Benchmark
 from medtasks.catalog.contents import task_files

@@ -12,8 +12,7 @@ from medtasks.leaderboard.board.reference import load_reference
 from medtasks import api
 from medtasks.benchmarks import layouts as boards
 from medtasks.benchmarks.kvasir_vqa_x1.board import KVASIR_VQA_X1
-from medtasks.benchmarks.layout_check import check_layout, columns_of, metrics_of
-from medtasks.benchmarks.layouts import all_layouts, default_layout
+from medtasks.benchmarks.layouts import all_layouts, check_layout, columns_of, default_layout, metrics_of
 from medtasks.benchmarks.med_cmr.board import MED_CMR
 from medtasks.benchmarks.medstreambench.board import MEDSTREAMBENCH
 from medtasks.benchmarks.mi_cxr.board import MI_CXR

@@ -24,7 +24,7 @@ from medtasks.data.fetch import hub_tree
 from medtasks.data.manifest import Source
 from medtasks.data.media.child import Crashed, call_in_child
 from medtasks.data.media.images import MediaEntry, decoding_threads
-from medtasks.data.media.scan import KnownVideo
+from medtasks.data.media.video import KnownVideo
 from medtasks.data.preparation import Options, Preparation
 from medtasks.data.prepare import Out
 from medtasks.data.prepared import Prepared
