@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import functools
 import hashlib
 import os
 import re
 from pathlib import Path
 
-from medtasks.catalog.contents import raised_in
+from medtasks.catalog.contents import once, raised_in
 from medtasks.catalog.registry import all_benchmarks, benchmark_owner, get_benchmark
 from medtasks.core.cache import writable_cache
 from medtasks.core.errors import MedtasksError, NotPreparedError, UsageError, first_line
@@ -88,7 +87,7 @@ def _make(name: str, source: Path, out: Path) -> None:
         raise MedtasksError(f"miniature data of {name}: {text}") from error
 
 
-@functools.cache
+@once
 def _code_hash(folder: Path) -> str:
     """Hash of a package's code and data; miniature data are prepared again after every change."""
     digest = hashlib.sha256()
