@@ -44,7 +44,8 @@ class Case(NamedTuple):
 
 @dataclass(frozen=True)
 class Errors:
-    """``cases`` lists the cases of an item, from its gold answers and filtered responses (of repeats, the first).
+    """Kinds of error: their rates, and a function that lists the cases of an item, from its gold answers and filtered
+    responses (of repeats, the first).
 
     Which cases there are must not depend on the responses. If a response failed or gives no answer, whether they
     occurred is open, and the rate, over the answered cases, has their number beside it.

@@ -156,7 +156,7 @@ def _mean(values: Sequence[Value]) -> Value:
 
 
 def _every_time(possible: bool, *, failed: bool) -> Value:
-    """1 if something holds for every variant, where ``possible`` is whether it does for those that did not fail."""
+    """1 if it holds for every variant; open if one of them failed and it holds for the others (``possible``)."""
     row = (float(possible), 1.0)
     return Value(low=(0.0, 1.0), high=row, failed=True) if failed else Value(statistics=row)
 

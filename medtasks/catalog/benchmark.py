@@ -161,7 +161,7 @@ def with_derived(joined: Joined, derived: Iterable[Derived]) -> Joined:
 
 
 def sample_items(samples: Sequence[SampleView]) -> Joined:
-    """Each sample is an item."""
+    """The items of samples that are scored alone: one item per sample."""
     return Joined(tuple(Item(sample.sample_id, sample.cluster, (sample,), sample.values) for sample in samples))
 
 

@@ -21,7 +21,7 @@ MAX_FAILED = 0.01
 
 @dataclass(frozen=True)
 class Settings:
-    """What documents, prompts and runs depend on beside their options.
+    """Settings of the process, on which documents, prompts and runs depend beside their options.
 
     Args:
         data: directory of prepared data (``MEDTASKS_DATA``); None for the default.

@@ -111,7 +111,7 @@ def _parsed(path: Path) -> Iterable[MedStreamRecord]:
 
 
 def _multi_select(records: Iterable[MedStreamRecord]) -> list[MedStreamRecord]:
-    """Whether questions may have several answers is a property of their task: one record with several is enough."""
+    """The records, marked as multi-select if a record of the same task has several answers."""
     listed = list(records)
     several = {(record.dataset, record.source_task) for record in listed if record.multi_select}
     return [
