@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
@@ -277,7 +277,21 @@ def keep_written(folder: Path, run: ScoredRun, store: RunStore) -> None:
 
 def _keep(store: RunStore, key: str, run: ScoredRun) -> None:
     if store.is_kept and not run.problems:
-        store.tables.write(f"{key}{run.mode}", packed(run), run.record.tables.made)
+        record, entries = run.record, run.entries
+        kept = _Kept(
+            manifest=record.manifest,
+            tasks=record.tasks,
+            groups=record.groups,
+            kept=record.kept,
+            signatures={name: {**one.signatures} for name, one in entries.items()},
+            timelines={name: one.timelines for name, one in entries.items()},
+            verification={**run.verification},
+            responses={**run.responses},
+            notes=run.notes,
+            changes=run.changes,
+            mode=run.mode,
+        )
+        store.tables.write(f"{key}{run.mode}", kept.model_dump(mode="json"), record.tables.made)
 
 
 def scored_record(
@@ -355,20 +369,21 @@ def scored_record(
         for name, scores in {**task_scores, **group_scores}.items()
     }
     done = {name: compressed(table) for name, table in tables.made.items()} if small else tables.made
-    record = RunRecord(manifest, kept if whole else {}, task_scores, group_scores, RunTables({}, done))
-    found = _run(
-        record,
-        folder,
-        digest,
+    scored = _Kept(
+        manifest=manifest,
+        tasks=task_scores,
+        groups=group_scores,
+        kept=None,
         signatures=signatures,
         timelines=shown,
         verification=verification,
         responses={task: one for task, one in responses.items() if one},
         notes=(*notes, *verification_notes(verification)),
         changes=tuple(changes),
-        problems=tuple(problems),
         mode=("own" if own else "submitted") if depends and not trusted else "",
     )
+    found = _run(scored, RunTables({}, done), folder, digest, kept if whole else None)
+    found = replace(found, problems=tuple(problems))
     for entry in found.entries.values():
         for metric, statistics in entry.statistics.items():
             require_statistics(metric, statistics)
@@ -493,40 +508,34 @@ def _signatures(
     }
 
 
-def _run(
-    record: RunRecord,
-    folder: str,
-    digest: str,
-    *,
-    signatures: Mapping[str, Mapping[str, str]],
-    timelines: Mapping[str, tuple[Timeline, ...]],
-    notes: tuple[str, ...],
-    **more: Any,
-) -> ScoredRun:
-    manifest, scores = record.manifest, {**record.tasks, **record.groups}
-    complete = {task: _is_complete(manifest.tasks[task], one) for task, one in record.tasks.items()}
+def _run(kept: _Kept, tables: RunTables, folder: str, digest: str, samples: Samples | None = None) -> ScoredRun:
+    manifest, scores = kept.manifest, {**kept.tasks, **kept.groups}
+    complete = {task: _is_complete(manifest.tasks[task], one) for task, one in kept.tasks.items()}
     complete |= {
         name: all(complete[task] for task in manifest.groups[name])
         and set(leaf_tasks(name)) <= {*manifest.groups[name]}
-        for name in record.groups  # tasks without prepared rows are never run
+        for name in kept.groups  # tasks without prepared rows are never run
     }
     return ScoredRun(
-        facts=run_facts(manifest, folder, digest, [*run_notes(manifest, scores), *notes]),
+        facts=run_facts(manifest, folder, digest, [*run_notes(manifest, scores), *kept.notes]),
         blind=any(one.blind for one in manifest.tasks.values()),
         entries={
             name: Entry(
                 name,
                 one,
-                record.tables.of(name, manifest.groups.get(name, ())),
-                signatures[name],
-                timelines.get(name, ()),
+                tables.of(name, manifest.groups.get(name, ())),
+                kept.signatures[name],
+                kept.timelines.get(name, ()),
             )
             for name, one in scores.items()
         },
-        record=record,
+        record=RunRecord(manifest, samples or {}, kept.tasks, kept.groups, tables, kept.kept),
         complete=complete,
-        notes=notes,
-        **more,
+        verification=kept.verification,
+        responses=kept.responses,
+        notes=kept.notes,
+        changes=kept.changes,
+        mode=kept.mode,
     )
 
 
@@ -534,58 +543,26 @@ def _is_complete(facts: TaskFacts, scores: Scores) -> bool:
     return facts.attempted == facts.asked and not scores.incomplete
 
 
-def packed(run: ScoredRun) -> dict[str, Any]:
-    """A run without its tables, as JSON."""
-    record, entries = run.record, run.entries
-    return {
-        "manifest": record.manifest.model_dump(mode="json"),
-        "tasks": _dumped(record.tasks),
-        "groups": _dumped(record.groups),
-        "signatures": {name: dict(entry.signatures) for name, entry in entries.items()},
-        "timelines": {
-            name: [one.model_dump(mode="json") for one in entry.timelines] for name, entry in entries.items()
-        },
-        "verification": {task: asdict(one) for task, one in run.verification.items()},
-        "responses": dict(run.responses),
-        "notes": run.notes,
-        "kept": None if record.kept is None else [_dumped(one) for one in record.kept],
-        "changes": [[getattr(one, field.name) for one in run.changes] for field in fields(Change)],
-        "mode": run.mode,
-    }
+class _Kept(BaseModel, frozen=True):
+    """A run without its tables, as the store keeps it."""
 
-
-def _dumped(models: Mapping[str, BaseModel]) -> dict[str, Any]:
-    return {name: one.model_dump(mode="json") for name, one in models.items()}
-
-
-def _loaded(kind: type[M], models: Mapping[str, Any]) -> dict[str, M]:
-    return {name: kind.model_validate(one) for name, one in models.items()}
+    manifest: RunManifest
+    tasks: dict[str, Scores]
+    groups: dict[str, Scores]
+    kept: tuple[dict[str, Paired], dict[str, LevelGap]] | None
+    signatures: dict[str, dict[str, str]]
+    timelines: dict[str, tuple[Timeline, ...]]
+    verification: dict[str, Verification]
+    responses: dict[str, str]
+    notes: tuple[str, ...]
+    changes: tuple[Change, ...]
+    mode: str
 
 
 def _read(store: RunStore, key: str, run: Path | PlainRun, digest: str, *, own: bool) -> ScoredRun | None:
     """The kept run, if there is one."""
-    found = [store.tables.read(f"{key}{mode}") for mode in ("", "own" if own else "submitted")]
-    for content, tables in filter(None, found):
-        record = RunRecord(
-            RunManifest.model_validate(content["manifest"]),
-            {},
-            _loaded(Scores, content["tasks"]),
-            _loaded(Scores, content["groups"]),
-            RunTables({}, tables),
-            content["kept"] and (_loaded(Paired, content["kept"][0]), _loaded(LevelGap, content["kept"][1])),
-        )
-        return _run(
-            record,
-            run.name if isinstance(run, PlainRun) else run.resolve().name,
-            digest,
-            signatures=content["signatures"],
-            timelines={
-                name: tuple(map(Timeline.model_validate, several)) for name, several in content["timelines"].items()
-            },
-            verification={task: Verification(**one) for task, one in content["verification"].items()},
-            responses=content["responses"],
-            notes=tuple(content["notes"]),
-            changes=tuple(map(Change, *content["changes"])),
-            mode=content["mode"],
-        )
+    name = run.name if isinstance(run, PlainRun) else run.resolve().name
+    for mode in ("", "own" if own else "submitted"):
+        if (found := store.tables.read(f"{key}{mode}")) is not None:
+            return _run(_Kept.model_validate(found[0]), RunTables({}, found[1]), name, digest)
     return None

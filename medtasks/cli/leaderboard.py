@@ -71,8 +71,7 @@ def build(
 
 def report(board: Board, out: Path) -> None:
     """Print what the rankings show, what is not comparable, what was refused, and where the pages are."""
-    from medtasks.leaderboard.site.charts import charts
-    from medtasks.leaderboard.site.overview import is_beside_its_model
+    from medtasks.leaderboard.site.tables import charts, is_beside_its_model
 
     shown = [(benchmark.title, one) for benchmark in board.benchmarks for one in charts(board, benchmark)]
     rows = [[title, one.ranking.column.label, one.finding] for title, one in shown if len(one.ranking.ranked) > 1]

@@ -16,7 +16,7 @@ from medtasks.leaderboard.board.board import Board, Cell, Published
 from medtasks.leaderboard.board.numbers import difference, interval, number
 from medtasks.leaderboard.site import samples_of, write_site
 from medtasks.leaderboard.site.cells import cell_view, shared_judge
-from medtasks.leaderboard.site.charts import charts
+from medtasks.leaderboard.site.tables import charts
 from medtasks.leaderboard.site.model_page import model_parts
 from medtasks.leaderboard.site.published import published_tables
 from medtasks.leaderboard.site.samples import SampleKey, sample_row
