@@ -20,7 +20,6 @@ from ..board.rows import is_incomplete
 from ..rank.comparability import protocols_today, released_share
 from ..verify.local_documents import document_of, is_miniature
 from ..verify.run_facts import release_coverage
-from ..verify.verification import other_prompts
 from .check_rules import MOST, Asked, Submission, problem
 from .remove_rows import card_of, is_stripped, is_withheld
 
@@ -189,12 +188,11 @@ def _verified(run: Submission) -> Iterator[Finding]:
     for task, one in run.digest.verification.items():
         if one.outcome == "unverifiable" and not is_stripped(run.samples[task]):
             unverifiable[task] = one.reason
-        others = list(other_prompts(load_spec(task), run.manifest, run.samples[task]))
-        file = run.samples_file(task)
-        for line, sample in others[:MOST]:
-            where = f"{task}: {sample.sample_id}"
-            yield problem("LB403", where, "another prompt", file=file, line=line, field="prompt")
-        if one.outcome == "refused" and not others:
+        file, ids = run.samples_file(task), [sample.sample_id for sample in run.samples[task]]
+        for name in one.samples:
+            line = ids.index(name) + 1
+            yield problem("LB403", f"{task}: {name}", "another prompt", file=file, line=line, field="prompt")
+        if one.outcome == "refused" and not one.samples:
             yield problem("LB401", task, one.reason, file=file)
     for why, tasks in _grouped(unverifiable).items():
         found = f"{first_names(tasks, MOST)} cannot be verified here ({why})"

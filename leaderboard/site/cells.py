@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import takewhile
 from typing import Any, Literal
 
@@ -229,5 +229,6 @@ def table_columns(
         )
         yield view
         if (ranking := rankings.get(column.key)) is not None:
-            for kind, label in (("rank", "Rank"), ("group", "Group")):
-                yield ColumnView(f"{column.key}.{kind}", label, kind, of=column.label, first="up", ranking=ranking)
+            of = ColumnView(f"{column.key}.rank", "Rank", "rank", of=column.label, first="up", ranking=ranking)
+            yield of
+            yield replace(of, key=f"{column.key}.group", label="Group", kind="group")

@@ -260,7 +260,7 @@ def scored_run(
     elif found is None:
         assert isinstance(run, PlainRun)
         record = converted(run)
-        found = scored_record(record.manifest, record.samples, run.name, content, trusted=True)
+        found = scored_record(record.manifest, record.samples, run.name, content, own=own, whole=whole)
     if own:
         found = replace(found, record=replace(found.record, kept=(found.record.comparisons, found.record.level_gaps)))
     _keep(store, key, found)
@@ -302,7 +302,6 @@ def scored_record(
     *,
     own: bool = False,
     whole: bool = False,
-    trusted: bool = False,
     small: bool = False,
 ) -> ScoredRun:
     """The run with this manifest and these samples, scored as by :func:`scored_run`.
@@ -314,7 +313,6 @@ def scored_record(
         digest: a hash of the run's content.
         own: as in :func:`scored_run`.
         whole: as in :func:`scored_run`.
-        trusted: the samples were scored in this process, and are not scored again.
         small: compress the tables, because they stay in memory.
 
     Raises:
@@ -340,7 +338,7 @@ def scored_record(
     for task in manifest.tasks:
         ordered = sorted(samples[task], key=lambda sample: sample.sample_id)
         _check_samples(manifest, task, ordered)
-        one = SubmittedTask(task, manifest, ordered, own=own, trusted=trusted)
+        one = SubmittedTask(task, manifest, ordered, own=own)
         del ordered
         benchmark = load_spec(task).benchmark
         joined = benchmark.join is not sample_items  # groups join samples of several tasks
@@ -380,7 +378,7 @@ def scored_record(
         responses={task: one for task, one in responses.items() if one},
         notes=(*notes, *verification_notes(verification)),
         changes=tuple(changes),
-        mode=("own" if own else "submitted") if depends and not trusted else "",
+        mode=("own" if own else "submitted") if depends else "",
     )
     found = _run(scored, RunTables({}, done), folder, digest, kept if whole else None)
     found = replace(found, problems=tuple(problems))

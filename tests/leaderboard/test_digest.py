@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 import pytest
 from invented_runs import MODELS, Invented, edit_json, make_run, shared_runs, write_run_of
-from medtasks.leaderboard.verify.local_documents import once
 from medtasks.leaderboard.verify.scored_run import ScoredRun, scored_record, scored_run
 
 from medtasks.catalog.spec import load_spec
@@ -216,21 +215,6 @@ def test_claimed_scores_are_not_read(copy: Path) -> None:
     assert digest.entries[SMALL].scores == right.entries[SMALL].scores
     assert digest.facts.notes == right.facts.notes
     assert digest.facts.counts == right.facts.counts
-
-
-def test_what_depends_on_a_document_alone_is_made_once() -> None:
-    made: list[Any] = []
-
-    def make(document: dict[str, Any]) -> bytes:
-        made.append(document)
-        return document["question"].encode()
-
-    one, other = {"question": "Polyp?", "rank": 1}, {"question": "Ulcer?", "rank": 1}
-    assert [once("a", document, make) for document in (one, dict(one), other)] == [b"Polyp?", b"Polyp?", b"Ulcer?"]
-    assert made == [one, other]
-    once("a", {"question": "Polyp?", "rank": True}, make)
-    once("b", one, make)
-    assert made == [one, other, {"question": "Polyp?", "rank": True}, one]
 
 
 # --------------------------------------------------------------------------------------------------------- facts

@@ -184,8 +184,6 @@ def test_a_forged_document_gains_nothing(forge: Forge, honest: Path, guessed: Pa
         assert codes(check(forged)) & {"LB401", "LB403"}
         (reasons,) = apart(found).values()
         assert "differ from the template" in reasons or "of no document of the task" in reasons
-    else:
-        assert "documents differ from the data" in str([run.notes for run in found.runs.values()])
     if forge in SAME_RESPONSES:
         assert values(found) == values(board(honest, guessed))
 

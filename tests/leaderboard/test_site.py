@@ -16,11 +16,11 @@ from medtasks.leaderboard.board.board import Board, Cell, Published
 from medtasks.leaderboard.board.numbers import difference, interval, number
 from medtasks.leaderboard.site import samples_of, write_site
 from medtasks.leaderboard.site.cells import cell_view, shared_judge
-from medtasks.leaderboard.site.tables import charts
 from medtasks.leaderboard.site.model_page import model_parts
+from medtasks.leaderboard.site.pages import size_class
 from medtasks.leaderboard.site.published import published_tables
 from medtasks.leaderboard.site.samples import SampleKey, sample_row
-from medtasks.leaderboard.site.tables import size_class
+from medtasks.leaderboard.site.tables import charts
 from medtasks.leaderboard.site.text import data_script, safe_link
 
 from medtasks.benchmarks.layouts import all_cards
@@ -265,13 +265,13 @@ def test_a_chart_shows_a_blind_run_below_its_model() -> None:
     made, model = board(), next(iter(board().models))
     for benchmark in made.benchmarks:
         blind, _ = benchmark.tables[0].apart
-        shown = [one for chart in charts(made, benchmark) for one in chart.rows]
-        at = [place for place, one in enumerate(shown) if one.blind]
-        assert {shown[place].model.slug for place in at} == {blind.row.model} == {model}
-        assert all(shown[place - 1].model.slug == model and not shown[place - 1].blind for place in at)
-        key = benchmark.rankings[0].column.key
-        assert shown[at[0]].cells[0].text == number(blind.row.cells[key].value, benchmark.rankings[0].column.unit)
-        assert not any(shown[place].cells[0].letters for place in at)
+        column = benchmark.rankings[0].column
+        shown = [(chart, row) for chart in charts(made, benchmark) for row in chart.rows]
+        at = [place for place, (_, row) in enumerate(shown) if row.blind]
+        assert {shown[place][1].model for place in at} == {blind.row.model} == {model}
+        assert all(shown[place - 1][1].model == model and not shown[place - 1][1].blind for place in at)
+        chart, row = shown[at[0]]
+        assert chart.column.cell(row).text == number(blind.row.cells[column.key].value, column.unit)
 
 
 def test_only_a_demonstration_says_that_it_is_one(site: Path, tmp_path: Path) -> None:
