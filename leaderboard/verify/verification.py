@@ -23,13 +23,12 @@ from medtasks.core.settings import using
 from medtasks.metrics.base import Array
 from medtasks.metrics.learned import LEARNED
 from medtasks.metrics.registry import get_metric, is_ours
-from medtasks.runs.learned import has_models, with_learned_metrics
 from medtasks.runs.manifest import RubricFacts, RunManifest, TaskFacts, facts_today
-from medtasks.runs.run_tables import in_parts
 from medtasks.runs.samples import Outcome, Sample
-from medtasks.runs.scored import scored_again
+from medtasks.runs.scored import has_models, scored_again, with_learned_metrics
 from medtasks.runs.signature import changed_options
-from medtasks.runs.verdict_scores import with_judged_scores
+from medtasks.runs.table import in_parts
+from medtasks.runs.verdicts import with_judged_scores
 
 from ..board.columns import unit_of
 from ..intake.remove_rows import is_stripped
