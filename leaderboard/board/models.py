@@ -35,7 +35,7 @@ from medtasks.judge.families import family_of
 from medtasks.runs.manifest import RunManifest
 
 from ..intake.redaction import is_secret, shown
-from .board import ModelFacts, RunFacts, Trained
+from .board import BoardModel, BoardRun, Trained
 from .yaml_texts import load_texts
 
 _SELF_DESCRIBED = ("medtasks_vlm", "medtasks_baseline", "medtasks_replay")
@@ -175,7 +175,7 @@ def _entry(path: Path, name: str, facts: Any, kind: type[M]) -> M:
         raise DataError(f"{path}: model {name[:80]!r}, {first_problem(error, kind)}; fix it.") from error
 
 
-def model_facts(run: RunFacts, models: Models | None = None) -> ModelFacts:
+def model_facts(run: BoardRun, models: Models | None = None) -> BoardModel:
     """The model of a run as the board shows it: the organiser's facts, or what its name reveals.
 
     Baselines have the type ``baseline``; otherwise type, size and training data are unknown unless given.
@@ -185,7 +185,7 @@ def model_facts(run: RunFacts, models: Models | None = None) -> ModelFacts:
     policy = "policy" in run.model_facts
     families = family_of(name) or family_of(str(run.model_facts.get("architecture", "")))
     trained: dict[str, Trained] = {**dict.fromkeys(run.data, "unknown"), **given.trained}
-    return ModelFacts(
+    return BoardModel(
         slug=run.model,
         name=given.name or name,
         family=given.family or ("baseline" if policy else ", ".join(families) or "unknown"),
@@ -213,7 +213,7 @@ def distinct_names(names: Mapping[str, str], facts: Mapping[str, Facts]) -> dict
 
     Args:
         names: by slug.
-        facts: `RunFacts.model_facts` of a run of each model, by slug.
+        facts: `BoardRun.model_facts` of a run of each model, by slug.
 
     >>> distinct_names({"a-1": "m", "b-2": "m", "c-3": "n"}, {"a-1": {"model": "vllm"}, "b-2": {"model": "openai"}})
     {'a-1': 'm (vllm)', 'b-2': 'm (openai)', 'c-3': 'n'}

@@ -19,7 +19,7 @@ from medtasks.runs.folder import SUFFIX, require_directory, run_folders
 
 from ..board.board import Refused
 from ..verify.scored_run import RunStore, ScoredRun, content_of, scored_run
-from .harness_logs import PlainRun, plain_runs
+from .harness_logs import HarnessRun, harness_runs
 from .redaction import shown
 
 LARGE = 64 * 2**20
@@ -48,7 +48,7 @@ class Found(NamedTuple):
     """Result directories, runs of our tasks that have only lmms-eval's logs, and what was not searched; each sorted."""
 
     folders: list[Path]
-    plain: list[PlainRun]
+    harness: list[HarnessRun]
     unread: list[Unread]
 
 
@@ -72,7 +72,7 @@ def collect(
         UsageError: one of the paths is not a directory.
     """
     found = find_everything(paths)
-    runs: list[Path | PlainRun] = [*found.folders, *found.plain]
+    runs: list[Path | HarnessRun] = [*found.folders, *found.harness]
     store = store or RunStore(None)
     scored: dict[str, ScoredRun] = {}
     refused = [
@@ -97,15 +97,15 @@ def collect(
         except Exception as error:  # untrusted input: one bad run must not hide the others
             refused.append(Refused(folder=_name(run), reason=_reason(error, run, type(error).__name__)))
         else:
-            known = scored.setdefault(one.facts.digest, one)
-            if one.facts.folder < known.facts.folder:  # the same copy for any order of paths
-                scored[one.facts.digest] = one
+            known = scored.setdefault(one.shown.digest, one)
+            if one.shown.folder < known.shown.folder:  # the same copy for any order of paths
+                scored[one.shown.digest] = one
         if not ahead:
             report(number, len(runs))
     return [scored[key] for key in sorted(scored)], sorted(refused, key=lambda one: (one.folder, one.reason))
 
 
-def _score_ahead(runs: Sequence[Path | PlainRun], store: RunStore, progress: Progress) -> bool:
+def _score_ahead(runs: Sequence[Path | HarnessRun], store: RunStore, progress: Progress) -> bool:
     """Score runs into the store in several processes, if there is much to read; return whether there was.
 
     Whatever cannot be read there, or not kept, is read in this process, which reports the reason. It loads runs only
@@ -127,7 +127,7 @@ def _score_ahead(runs: Sequence[Path | PlainRun], store: RunStore, progress: Pro
     return True
 
 
-def _unread_bytes(run: Path | PlainRun, store: RunStore) -> int:
+def _unread_bytes(run: Path | HarnessRun, store: RunStore) -> int:
     """Size of the run's files; 0 if it is kept, or if they cannot be read."""
     with contextlib.suppress(Exception):  # reported when the run is read
         return 0 if store.knows(_key(run, store)) else sum(path.stat().st_size for path in _files(run))
@@ -146,7 +146,7 @@ def _end_with_parent() -> None:
     threading.Thread(target=watch, daemon=True).start()
 
 
-def _into_store(run: Path | PlainRun, store: RunStore) -> None:
+def _into_store(run: Path | HarnessRun, store: RunStore) -> None:
     with contextlib.suppress(Exception):
         scored_run(run, store)
 
@@ -160,7 +160,7 @@ def state_of_results(paths: Sequence[Path], store: RunStore) -> str | None:
         UsageError: one of the paths is not a directory.
     """
     found = find_everything(paths)
-    runs: list[Path | PlainRun] = [*found.folders, *found.plain]
+    runs: list[Path | HarnessRun] = [*found.folders, *found.harness]
     try:
         keys = [[_name(run), _key(run, store)] for run in runs]
     except Exception:  # untrusted input
@@ -169,15 +169,15 @@ def state_of_results(paths: Sequence[Path], store: RunStore) -> str | None:
     return canonical_json([keys, [shown(path.resolve().name) for path in paths], unread])
 
 
-def _key(run: Path | PlainRun, store: RunStore) -> str:
+def _key(run: Path | HarnessRun, store: RunStore) -> str:
     if isinstance(run, Path):
         recover_directory(run)
     return store.key_of(run, content_of(run))
 
 
-def _files(run: Path | PlainRun) -> list[Path]:
+def _files(run: Path | HarnessRun) -> list[Path]:
     """The files that are scored."""
-    if isinstance(run, PlainRun):
+    if isinstance(run, HarnessRun):
         return run.files
     return [run / "manifest.json", *sorted((run / "samples").glob("*.jsonl"))]
 
@@ -192,7 +192,7 @@ def find_everything(paths: Sequence[Path]) -> Found:
         UsageError: one of the paths is not a directory.
     """
     folders: dict[Path, Path] = {}
-    plain: dict[tuple[Path, str], PlainRun] = {}
+    harness: dict[tuple[Path, str], HarnessRun] = {}
     unread: dict[Path, Unread] = {}
 
     def closed(error: OSError) -> None:
@@ -203,8 +203,8 @@ def find_everything(paths: Sequence[Path]) -> Found:
         for name in (*names, *files):
             if name.endswith(SUFFIX) and (here / name).is_symlink():
                 unread[here / name] = Unread(here / name, "it is a link", "copy what it points to", link=True)
-        for run in plain_runs(here, files):
-            plain.setdefault((here.resolve(), run.stamp), run)
+        for run in harness_runs(here, files):
+            harness.setdefault((here.resolve(), run.stamp), run)
 
     for path in paths:
         require_directory(path)
@@ -212,20 +212,20 @@ def find_everything(paths: Sequence[Path]) -> Found:
             folders.setdefault(folder.resolve(), folder)
     return Found(
         [folders[key] for key in sorted(folders)],
-        [plain[key] for key in sorted(plain)],
+        [harness[key] for key in sorted(harness)],
         [unread[key] for key in sorted(unread)],
     )
 
 
-def _root(run: Path | PlainRun) -> Path:
+def _root(run: Path | HarnessRun) -> Path:
     return (run if isinstance(run, Path) else run.directory).resolve()
 
 
-def _name(run: Path | PlainRun) -> str:
+def _name(run: Path | HarnessRun) -> str:
     return shown(run.resolve().name if isinstance(run, Path) else run.name)
 
 
-def _reason(error: Exception, run: Path | PlainRun, kind: str = "") -> str:
+def _reason(error: Exception, run: Path | HarnessRun, kind: str = "") -> str:
     """The error on one line, with directories shortened to their names."""
     place = run if isinstance(run, Path) else run.directory
     text = " ".join(str(error).split())

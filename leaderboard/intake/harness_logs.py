@@ -17,7 +17,7 @@ from medtasks.runs.folder import RunRecord, file_sha256
 from medtasks.runs.manifest import DataFacts, TaskFacts
 from medtasks.runs.samples import Sample
 
-from ..verify.run_facts import CONVERTED
+from ..verify.board_run import CONVERTED
 
 _LOG = re.compile(r"(?P<stamp>.+)_samples_(?P<task>[a-z0-9_]+)\.jsonl", re.I)
 _STAMP = re.compile(r"(\d{4})(\d\d)(\d\d)_(\d\d)(\d\d)(\d\d)")
@@ -29,7 +29,7 @@ _ASKED = ("system_instruction", "num_fewshot", "apply_chat_template", "repeats",
 
 
 @dataclass(frozen=True)
-class PlainRun:
+class HarnessRun:
     """The logs of one run of the harness in ``directory``, by task; ``stamp`` is the prefix of their names."""
 
     directory: Path
@@ -52,7 +52,7 @@ class PlainRun:
         return f"{self.directory.resolve().name}/{self.stamp}"
 
 
-def plain_runs(directory: Path, names: Iterable[str]) -> list[PlainRun]:
+def harness_runs(directory: Path, names: Iterable[str]) -> list[HarnessRun]:
     """The runs with logs among the file ``names`` of ``directory``, except those with a directory of ours."""
     found = [match for match in map(_LOG.fullmatch, sorted(names)) if match is not None]
     stamps = _stamps_of_ours(directory) if found else set()
@@ -62,7 +62,7 @@ def plain_runs(directory: Path, names: Iterable[str]) -> list[PlainRun]:
         if match["task"] in ours:
             logs.setdefault(match["stamp"], {})[match["task"]] = directory / match[0]
     return [
-        PlainRun(directory, stamp, members)
+        HarnessRun(directory, stamp, members)
         for stamp, members in logs.items()
         if stamp not in stamps and not (directory / f"{stamp}_medtasks").is_dir()
     ]
@@ -79,7 +79,7 @@ def _stamps_of_ours(directory: Path) -> set[str]:
     return stamps
 
 
-def plain_digest(run: PlainRun) -> str:
+def harness_content(run: HarnessRun) -> str:
     """SHA-256 of the content of the run's files, independent of their directory.
 
     Raises:
@@ -91,7 +91,7 @@ def plain_digest(run: PlainRun) -> str:
     return digest.hexdigest()
 
 
-def converted(run: PlainRun) -> RunRecord:
+def converted(run: HarnessRun) -> RunRecord:
     """The run as one of ours: responses joined with the prepared documents and scored by today's rules.
 
     The model comes from the results file; prompt, generation settings and frames are unknown.
@@ -119,7 +119,7 @@ def converted(run: PlainRun) -> RunRecord:
                 "model": model,
                 "predictions": {task: path.name for task, path in run.logs.items()},
                 "layout": CONVERTED,
-                "sha256": plain_digest(run),
+                "sha256": harness_content(run),
             },
             "settings": settings,
             "tasks": facts,

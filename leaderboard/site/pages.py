@@ -18,10 +18,10 @@ from ..board.board import (
     BenchmarkBoard,
     Board,
     BoardColumn,
+    BoardModel,
+    BoardRun,
     LetterCounts,
-    ModelFacts,
     Published,
-    RunFacts,
     Timeline,
 )
 from ..board.numbers import UNIT_LABELS, direction, number
@@ -148,7 +148,7 @@ def _benchmark(board: Board, benchmark: BenchmarkBoard, files: Mapping[str, Mapp
     }
 
 
-def _model(board: Board, model: ModelFacts) -> dict[str, object]:
+def _model(board: Board, model: BoardModel) -> dict[str, object]:
     parts = model_parts(board, model.slug)
     runs = [board.runs[key] for key in {key for part in parts for key in part.runs}]
     runs.sort(key=lambda run: (run.created, run.key), reverse=True)
@@ -235,7 +235,7 @@ def size_class(size: str | None) -> str:
     return next((name for name, end in (("s", 5), ("m", 15), ("l", 80)) if billions < end), "x")
 
 
-def _choices(rows: Iterable[ModelFacts | Published]) -> dict[str, list[tuple[str, str]]]:
+def _choices(rows: Iterable[BoardModel | Published]) -> dict[str, list[tuple[str, str]]]:
     """The options of the filters: values with their labels."""
     found = list(rows)
     sizes = {size_class(one.size) for one in found}
@@ -247,7 +247,7 @@ def _choices(rows: Iterable[ModelFacts | Published]) -> dict[str, list[tuple[str
     }
 
 
-def _trained_any(model: ModelFacts) -> str:
+def _trained_any(model: BoardModel) -> str:
     """Over all benchmarks: ``yes`` if it is for any, ``no`` if it is for every one listed."""
     answers = set(model.trained.values())
     return "yes" if "yes" in answers else "no" if answers == {"no"} else "unknown"
@@ -283,9 +283,9 @@ def _signature_parts(signature: str) -> list[tuple[str, str, str]]:
     return [(key, value or "yes", _SIGNATURE_PARTS.get(key, "a setting of the metric")) for key, value in parts.items()]
 
 
-def _protocol_sets(board: Board) -> dict[tuple[tuple[str, str, str], ...], list[RunFacts]]:
+def _protocol_sets(board: Board) -> dict[tuple[tuple[str, str, str], ...], list[BoardRun]]:
     """Runs by task, protocol hash and prompt hash of all their tasks, the most common set first."""
-    found: dict[tuple[tuple[str, str, str], ...], list[RunFacts]] = {}
+    found: dict[tuple[tuple[str, str, str], ...], list[BoardRun]] = {}
     for run in sorted(board.runs.values(), key=lambda one: one.key):
         names = sorted({*run.protocols, *run.prompts})
         tasks = tuple((name, run.protocols.get(name, "none"), run.prompts.get(name, "none")) for name in names)

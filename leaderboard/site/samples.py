@@ -16,7 +16,7 @@ from medtasks.runs.samples import Sample, read_samples, without_garbage_collecti
 
 from ..board.board import BenchmarkBoard, Board
 from ..intake.collect import find_everything
-from ..intake.harness_logs import converted, plain_digest
+from ..intake.harness_logs import converted, harness_content
 
 Run = TypeVar("Run")
 
@@ -69,8 +69,8 @@ def samples_of(board: Board, paths: Sequence[Path]) -> SampleText:
     runs_found = find_everything(paths)
     for key, folder in runs_on_board(board, ranked, runs_found.folders, folder_digest).items():
         found[key] = _of_folder(folder)
-    for key, plain in runs_on_board(board, ranked, runs_found.plain, plain_digest).items():
-        record = converted(plain)
+    for key, logs in runs_on_board(board, ranked, runs_found.harness, harness_content).items():
+        record = converted(logs)
         found[key] = {task: (record.manifest.tasks[task].benchmark, it) for task, it in record.samples.items()}
     samples: dict[SampleKey, Callable[[], Sequence[SampleRow]]] = {}
     pages = {one.name for one in board.benchmarks}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from ..board.board import Apart, BenchmarkBoard, Board, BoardRow, BoardTable, ModelFacts, ModelUsage, Ranking, RunFacts
+from ..board.board import Apart, BenchmarkBoard, Board, BoardModel, BoardRow, BoardRun, BoardTable, ModelUsage, Ranking
 from ..board.numbers import exact, shown_name
 from ..board.rows import without_empty
 from ..board.sentences import finding
@@ -61,7 +61,7 @@ class NotComparable:
     """A model's results on a benchmark that are not comparable: on how many of its tables, and why (for the headline
     scores, if they are among them)."""
 
-    model: ModelFacts
+    model: BoardModel
     blind: bool
     benchmark: BenchmarkBoard
     tables: int
@@ -116,7 +116,7 @@ def _missing(board: Board, table: BoardTable) -> dict[str, list[str]]:
     return dict(sorted(found.items()))
 
 
-def usage_table(rows: Sequence[ModelUsage | RunFacts]) -> tuple[list[ColumnView], list[list[CellView]]]:
+def usage_table(rows: Sequence[ModelUsage | BoardRun]) -> tuple[list[ColumnView], list[list[CellView]]]:
     """What runs used: columns, and the cells of each row; columns that no row has are left out."""
     found = measured([(row.usage, row.cost) for row in rows])
     columns = [ColumnView(f"usage.{one.key}", one.label, unit=one.unit) for one, _ in found]

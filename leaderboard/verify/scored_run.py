@@ -35,13 +35,13 @@ from medtasks.runs.table import ItemTable, Lazy, Rows, RunTables, shared
 from medtasks.runs.table_file import TableStore, code_hash, compressed
 from medtasks.runs.verdicts import judged_threshold, own_judge_hash
 
-from ..board.board import RunFacts, Timeline
+from ..board.board import BoardRun, Timeline
 from ..board.models import model_key
 from ..board.numbers import safe_name
 from ..board.timelines import timelines
-from ..intake.harness_logs import PlainRun, converted, plain_digest
+from ..intake.harness_logs import HarnessRun, converted, harness_content
+from .board_run import board_run, created, run_notes
 from .local_documents import is_miniature
-from .run_facts import created, run_facts, run_notes
 from .verification import SubmittedTask, Verification, installed_rubrics, require_statistics, verification_notes
 
 Samples = Mapping[str, Sequence[Sample]]
@@ -123,7 +123,7 @@ class Change:
 class ScoredRun:
     """One run, scored here.
 
-    ``facts`` are those that a board shows, ``blind`` marks a run without media. ``complete`` says by task and group
+    ``shown`` is what a board shows of it, ``blind`` marks a run without media. ``complete`` says by task and group
     whether every prepared document was asked, according to the manifest. ``verification`` is the outcome for each task
     (`leaderboard.verify.verification`), ``responses`` a hash of its responses, ``notes`` are those of the verification.
     ``record`` has the manifest as verified, the scores and the tables, and the samples if they were asked for;
@@ -131,7 +131,7 @@ class ScoredRun:
     computed. ``mode`` is ``own`` or ``submitted`` if the scores depend on the argument ``own`` of :func:`scored_run`.
     """
 
-    facts: RunFacts
+    shown: BoardRun
     blind: bool
     entries: Mapping[str, Entry]
     record: RunRecord
@@ -146,7 +146,7 @@ class ScoredRun:
     @property
     def model(self) -> str:
         """The model's slug."""
-        return self.facts.model
+        return self.shown.model
 
     @property
     def rescored(self) -> RunRecord:
@@ -175,7 +175,7 @@ class RunStore:
         """A hash of the texts and of all that scores and pages depend on except results."""
         return hashlib.sha256("\0".join((self._rules, *texts)).encode("utf-8", "surrogatepass")).hexdigest()
 
-    def key_of(self, run: Path | PlainRun, content: str) -> str:
+    def key_of(self, run: Path | HarnessRun, content: str) -> str:
         """The key of a run with this content; empty if nothing is kept.
 
         Raises:
@@ -185,7 +185,7 @@ class RunStore:
             return ""
         tasks: list[str] = []
         benchmarks: list[str] = []
-        if isinstance(run, PlainRun):
+        if isinstance(run, HarnessRun):
             tasks += run.logs
         else:
             manifest = read_manifest(run)
@@ -211,18 +211,18 @@ def _prepared(benchmark: str) -> str:
     return file_sha256(path) if safe_name(benchmark) == benchmark and path.is_file() else ""
 
 
-def content_of(run: Path | PlainRun) -> str:
+def content_of(run: Path | HarnessRun) -> str:
     """A hash of the run's content.
 
     Raises:
         DataError: a file cannot be read.
     """
-    return plain_digest(run) if isinstance(run, PlainRun) else folder_digest(run)
+    return harness_content(run) if isinstance(run, HarnessRun) else folder_digest(run)
 
 
 @without_garbage_collection()
 def scored_run(
-    run: Path | PlainRun, store: RunStore | None = None, *, own: bool = False, whole: bool = False
+    run: Path | HarnessRun, store: RunStore | None = None, *, own: bool = False, whole: bool = False
 ) -> ScoredRun:
     """The run in a result directory or in lmms-eval's logs, scored by the data and rules of this machine.
 
@@ -254,7 +254,7 @@ def scored_run(
                 read_manifest(run), samples, name, content, own=own, whole=whole, small=not (whole or store.is_kept)
             )
     elif found is None:
-        assert isinstance(run, PlainRun)
+        assert isinstance(run, HarnessRun)
         record = converted(run)
         found = scored_record(record.manifest, record.samples, run.name, content, own=own, whole=whole)
     if own:
@@ -511,7 +511,7 @@ def _run(kept: _Kept, tables: RunTables, folder: str, digest: str, samples: Samp
         for name in kept.groups  # tasks without prepared rows are never run
     }
     return ScoredRun(
-        facts=run_facts(manifest, folder, digest, [*run_notes(manifest, scores), *kept.notes]),
+        shown=board_run(manifest, folder, digest, [*run_notes(manifest, scores), *kept.notes]),
         blind=any(one.blind for one in manifest.tasks.values()),
         entries={
             name: Entry(
@@ -553,9 +553,9 @@ class _Kept(BaseModel, frozen=True):
     mode: str
 
 
-def _read(store: RunStore, key: str, run: Path | PlainRun, digest: str, *, own: bool) -> ScoredRun | None:
+def _read(store: RunStore, key: str, run: Path | HarnessRun, digest: str, *, own: bool) -> ScoredRun | None:
     """The kept run, if there is one."""
-    name = run.name if isinstance(run, PlainRun) else run.resolve().name
+    name = run.name if isinstance(run, HarnessRun) else run.resolve().name
     for mode in ("", "own" if own else "submitted"):
         if (found := store.tables.read(f"{key}{mode}")) is not None:
             return _run(_Kept.model_validate(found[0]), RunTables({}, found[1]), name, digest)

@@ -31,14 +31,14 @@ from medtasks.runs.table import in_parts
 from medtasks.runs.verdicts import with_judged_scores
 
 from ..board.columns import unit_of
-from ..intake.remove_rows import is_stripped
+from ..intake.remove_rows import lacks_texts
 from .local_documents import Release, known_documents, text_hash
 
 UNSCORED = "scores are taken as submitted, because they cannot be computed here"
 """In notes on tasks that could be scored again on another machine, or after data were prepared."""
 _MOST_NAMED = 5
 """Samples that are named when prompts differ."""
-STRIPPED = "claimed: it has no prompts and responses, so its scores cannot be computed from them"
+NO_RESPONSES = "claimed: it has no prompts and responses, so its scores cannot be computed from them"
 
 
 @dataclass(frozen=True)
@@ -92,8 +92,8 @@ class SubmittedTask:
         self.problems: list[str] = []
         self.responses = _responses_hash(samples)
         self.either = not has_models(self.spec)
-        if is_stripped(samples):
-            self._claim(STRIPPED)
+        if lacks_texts(samples):
+            self._claim(NO_RESPONSES)
             return
         require_responses(self._place, samples, responses_of(self.spec, manifest))
         self._use_local_documents()
@@ -324,5 +324,5 @@ def verification_notes(outcomes: Mapping[str, Verification]) -> Iterator[str]:
             yield f"{task}: {one.reason}"
     if tasks := sorted(task for task, one in outcomes.items() if one.outcome == "unverifiable" and not one.claimed):
         yield unverified_note(tasks)
-    if tasks := sorted(task for task, one in outcomes.items() if one.reason == STRIPPED):
+    if tasks := sorted(task for task, one in outcomes.items() if one.reason == NO_RESPONSES):
         yield f"stripped, so the responses cannot be scored again: {', '.join(tasks)}"

@@ -144,7 +144,7 @@ def strip(
     out: Annotated[Path, typer.Option("--out", help="Directory to create.")],
 ) -> None:
     """Copy a result directory without the rows that must not be shared; the scores do not change."""
-    from medtasks.leaderboard.intake.remove_rows import strip_run
+    from medtasks.leaderboard.intake.remove_rows import remove_rows
 
-    written = strip_run(results, out, write)
+    written = remove_rows(results, out, write)
     write(f"written: {written} (its scores are claimed: boards list them below those of responses)")

@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from made_digests import CLUSTERS, FAIR, GOOD, KEY, POOR, board, cxr, entry, page, ranked, right, run, signed
+from made_runs import CLUSTERS, FAIR, GOOD, KEY, POOR, board, cxr, entry, page, ranked, right, run, signed
 from medtasks.leaderboard.board.benchmark_board import benchmark_board
 from medtasks.leaderboard.board.board import Refused, Round, Timeline
 from medtasks.leaderboard.board.build import build_board
 from medtasks.leaderboard.board.models import Described
 from medtasks.leaderboard.board.sentences import finding
-from medtasks.leaderboard.rank.comparability import Standings
+from medtasks.leaderboard.rank.comparability import ComparabilityGroups
 
 from medtasks.catalog.board_layout import BoardLayout, Column
 from medtasks.cli.leaderboard import report
@@ -104,7 +104,7 @@ def test_a_signed_headline_ranks_nobody() -> None:
     )
     runs = [run(name, [entry("medstreambench", {"signed_delay": right(share, 1), "content": right(share, 2)})])
             for name, share in (("late", 0.9), ("early", 0.2))]  # fmt: skip
-    standings = Standings(runs, demonstration=False)
+    standings = ComparabilityGroups(runs, demonstration=False)
     made = benchmark_board(late, runs, standings, published=False, resamples=50)
     assert [one.column.metric for one in made.rankings] == ["content"]
     assert [one.metric for one in made.tables[0].columns] == ["signed_delay", "content"]

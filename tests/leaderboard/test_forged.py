@@ -24,7 +24,7 @@ from forged_runs import (
 from invented_runs import MODELS, edit_json, write_run_of, write_runs
 from medtasks.leaderboard.board.board import Board
 from medtasks.leaderboard.intake.collect import collect
-from medtasks.leaderboard.intake.remove_rows import strip_run
+from medtasks.leaderboard.intake.remove_rows import remove_rows
 from medtasks.leaderboard.publish import publish
 from medtasks.leaderboard.verify.scored_run import scored_run
 
@@ -336,7 +336,7 @@ def test_a_frame_cap_is_no_forgery(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 def test_a_stripped_run_stands_below_as_claimed(tmp_path: Path) -> None:
     """Whatever it claims: only runs with responses are ranked where there are any."""
     whole = write_run_of(tmp_path / "whole", MODELS[3], ["mi_cxr_tel"])
-    stripped = strip_run(write_run_of(tmp_path / "a", CAREFUL, ["mi_cxr_tel"]), tmp_path / "b" / "20261101_medtasks")
+    stripped = remove_rows(write_run_of(tmp_path / "a", CAREFUL, ["mi_cxr_tel"]), tmp_path / "b" / "20261101_medtasks")
     assert {(one.code, one.severity) for one in check(stripped).findings} == {("LB305", "note")}
     manifest, samples = read_run(stripped)
     right = {"scores": {"accuracy": 1.0}, "statistics": {"accuracy": (1.0, 1.0)}}
