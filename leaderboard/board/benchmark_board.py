@@ -129,7 +129,7 @@ class _Filling:
             prompt_order=None if paraphrased is None else paraphrased[1],
             published=rows,
             published_notes=() if reference is None else reference.notes,
-            published_gaps=() if reference is None else tuple(f"{gap.what}: {gap.why}" for gap in reference.gaps),
+            published_gaps=() if reference is None else reference.gaps,
         )
 
     def _columns(self, columns: Iterable[Column]) -> tuple[BoardColumn, ...]:

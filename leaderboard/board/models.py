@@ -26,6 +26,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 from urllib.parse import urlsplit
 
+import yaml
 from pydantic import BaseModel, Field, ValidationError, field_validator
 
 from medtasks.core.errors import DataError
@@ -36,7 +37,6 @@ from medtasks.runs.manifest import RunManifest
 
 from ..intake.redaction import is_secret, shown
 from .board import BoardModel, BoardRun, Trained
-from .yaml_texts import load_texts
 
 _SELF_DESCRIBED = ("medtasks_vlm", "medtasks_baseline", "medtasks_replay")
 CHECKPOINT_NAMES = ("checkpoint", "pretrained", "model_name", "model_id", "model_version", "model", "path", "engine")
@@ -153,13 +153,42 @@ def model_arguments(manifest: RunManifest) -> dict[str, Any]:
     return {**facts, **given, **({"backend": facts.get("model")} if "model" in given else {})}
 
 
+class _Loader(yaml.SafeLoader):
+    """``0.530`` keeps its digits and ``no`` is not a boolean; only ``null`` is special."""
+
+    yaml_implicit_resolvers = {  # noqa: RUF012 - PyYAML's own attribute
+        first: [(tag, pattern) for tag, pattern in resolvers if tag == "tag:yaml.org,2002:null"]
+        for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+    }
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        keys = [self.construct_object(key, deep=True) for key, _ in node.value]
+        if repeated := sorted(str(key) for key in keys if keys.count(key) > 1):
+            mark = node.start_mark
+            raise yaml.constructor.ConstructorError(None, None, f"key {repeated[0]!r} is duplicated", mark)
+        return super().construct_mapping(node, deep)
+
+
+def _texts(path: Path) -> Any:
+    """The content of the YAML file ``path``: scalars stay text, duplicate keys are refused.
+
+    Raises:
+        DataError: it cannot be read, or a key is duplicated.
+    """
+    try:
+        return yaml.load(path.read_text(encoding="utf-8"), Loader=_Loader)
+    except (OSError, ValueError, yaml.YAMLError, RecursionError, TypeError) as error:
+        found = " ".join(str(error).split())[:200]
+        raise DataError(f"{path}: not a readable YAML file ({found}); fix or restore it.") from error
+
+
 def read_by_model(path: Path, kind: type[M]) -> dict[str, M]:
     """The entries of a YAML file of slugs, names or globs of names, each read as ``kind``.
 
     Raises:
         DataError: the file cannot be read or breaks the format (names file, model and field).
     """
-    loaded = load_texts(path)
+    loaded = _texts(path)
     if not isinstance(loaded, dict) or not loaded:
         raise DataError(f"{path}: has no models, expected a mapping of names to facts; fix the file.")
     return {str(name): _entry(path, str(name), facts, kind) for name, facts in loaded.items()}
