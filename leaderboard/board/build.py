@@ -9,8 +9,8 @@ from medtasks.benchmarks.layouts import all_layouts
 from medtasks.stats.bootstrap import CONFIDENCE
 
 from ..rank.comparability import ComparabilityGroups, same_responses
-from ..rank.differences import SEED
 from ..rank.over_models import with_models
+from ..rank.rankings import SEED
 from ..verify.scored_run import ScoredRun
 from .benchmark_board import benchmark_board, is_shown
 from .board import BenchmarkBoard, Board, BoardModel, BoardRun, Refused

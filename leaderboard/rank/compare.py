@@ -19,7 +19,7 @@ from ..board.board import Pair, Unit
 from ..board.columns import unit_of
 from ..intake.collect import NO_RUN, collect
 from ..verify.scored_run import Entry, RunStore, ScoredRun
-from .differences import pair_of, with_holm
+from .rankings import pair_of, with_holm
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ from medtasks.data.prepared import data_root, is_mini
 from medtasks.metrics.base import Array
 from medtasks.metrics.registry import get_metric
 from medtasks.runs.comparisons import LevelGap, Paired
-from medtasks.runs.folder import RunRecord, SampleFiles, as_data_error, file_sha256, folder_digest, read_manifest
+from medtasks.runs.folder import RunRecord, as_data_error, file_sha256
 from medtasks.runs.manifest import RunManifest, TaskFacts, scoring_versions
 from medtasks.runs.run import scores_of
 from medtasks.runs.samples import Sample, SampleLines, duplicate_ids, without_garbage_collection
@@ -39,7 +39,7 @@ from ..board.board import BoardRun, Timeline
 from ..board.models import model_key
 from ..board.numbers import safe_name
 from ..board.timelines import timelines
-from ..intake.harness_logs import HarnessRun, converted, harness_content
+from ..intake.sources import RunFolder, Source
 from .board_run import board_run, created, run_notes
 from .local_documents import is_miniature
 from .verification import SubmittedTask, Verification, installed_rubrics, require_statistics, verification_notes
@@ -175,7 +175,7 @@ class RunStore:
         """A hash of the texts and of all that scores and pages depend on except results."""
         return hashlib.sha256("\0".join((self._rules, *texts)).encode("utf-8", "surrogatepass")).hexdigest()
 
-    def key_of(self, run: Path | HarnessRun, content: str) -> str:
+    def key_of(self, run: Source, content: str) -> str:
         """The key of a run with this content; empty if nothing is kept.
 
         Raises:
@@ -183,14 +183,7 @@ class RunStore:
         """
         if not self.is_kept:
             return ""
-        tasks: list[str] = []
-        benchmarks: list[str] = []
-        if isinstance(run, HarnessRun):
-            tasks += run.logs
-        else:
-            manifest = read_manifest(run)
-            tasks += manifest.tasks
-            benchmarks += manifest.data
+        tasks, benchmarks = run.contains()
         specs = [spec for name, spec in load_specs().items() if spec.kind == "task" and name in tasks]
         metrics = {name: get_metric(name) for spec in specs for name in (*spec.scores, *spec.metadata.learned)}
         state = {name: (one.signature, one.unavailable()) for name, one in sorted(metrics.items())}
@@ -211,18 +204,9 @@ def _prepared(benchmark: str) -> str:
     return file_sha256(path) if safe_name(benchmark) == benchmark and path.is_file() else ""
 
 
-def content_of(run: Path | HarnessRun) -> str:
-    """A hash of the run's content.
-
-    Raises:
-        DataError: a file cannot be read.
-    """
-    return harness_content(run) if isinstance(run, HarnessRun) else folder_digest(run)
-
-
 @without_garbage_collection()
 def scored_run(
-    run: Path | HarnessRun, store: RunStore | None = None, *, own: bool = False, whole: bool = False
+    run: Path | Source, store: RunStore | None = None, *, own: bool = False, whole: bool = False
 ) -> ScoredRun:
     """The run in a result directory or in lmms-eval's logs, scored by the data and rules of this machine.
 
@@ -240,54 +224,34 @@ def scored_run(
         MedtasksError: the samples cannot be scored.
     """
     store = store or RunStore(None)
-    if isinstance(run, Path):
-        read_manifest(run)  # a run that a crash left aside is restored
-    content = content_of(run)
-    key = store.key_of(run, content)
-    found = None if whole else _read(store, key, run, content, own=own)
+    source = RunFolder(run) if isinstance(run, Path) else run
+    content = source.content
+    key = store.key_of(source, content)
+    found = None if whole else _read(store, key, source.name, content, own=own)
     if found is not None and (found.record.kept is not None or not own):
         return found
-    if found is None and isinstance(run, Path):
-        with as_data_error(run):
-            name, samples = run.resolve().name, SampleFiles(run)
-            found = scored_record(
-                read_manifest(run), samples, name, content, own=own, whole=whole, small=not (whole or store.is_kept)
-            )
-    elif found is None:
-        assert isinstance(run, HarnessRun)
-        record = converted(run)
-        found = scored_record(record.manifest, record.samples, run.name, content, own=own, whole=whole)
+    if found is None:
+        with as_data_error(source.directory):
+            small = not (whole or store.is_kept)
+            found = scored_record(*source.read(), source.name, content, own=own, whole=whole, small=small)
     if own:
         found = replace(found, record=replace(found.record, kept=(found.record.comparisons, found.record.level_gaps)))
     _keep(store, key, found)
     # with less in memory: a board has many runs
-    return found if whole else _read(store, key, run, content, own=own) or found
+    return found if whole else _read(store, key, source.name, content, own=own) or found
 
 
 def keep_written(folder: Path, run: ScoredRun, store: RunStore) -> None:
     """Keep the scored run under the content of the directory to which it was written, too."""
     if not run.mode and run.notes == (*verification_notes(run.verification),):  # else it reads otherwise
         written = replace(run, record=run.rescored, changes=())
-        _keep(store, store.key_of(folder, content_of(folder)), written)
+        source = RunFolder(folder)
+        _keep(store, store.key_of(source, source.content), written)
 
 
 def _keep(store: RunStore, key: str, run: ScoredRun) -> None:
     if store.is_kept and not run.problems:
-        record, entries = run.record, run.entries
-        kept = _Kept(
-            manifest=record.manifest,
-            tasks=record.tasks,
-            groups=record.groups,
-            kept=record.kept,
-            signatures={name: {**one.signatures} for name, one in entries.items()},
-            timelines={name: one.timelines for name, one in entries.items()},
-            verification={**run.verification},
-            responses={**run.responses},
-            notes=run.notes,
-            changes=run.changes,
-            mode=run.mode,
-        )
-        store.tables.write(f"{key}{run.mode}", kept.model_dump(mode="json"), record.tables.made)
+        store.tables.write(f"{key}{run.mode}", KeptRun.of(run).model_dump(mode="json"), run.record.tables.made)
 
 
 def scored_record(
@@ -363,7 +327,7 @@ def scored_record(
         for name, scores in {**task_scores, **group_scores}.items()
     }
     done = {name: compressed(table) for name, table in tables.made.items()} if small else tables.made
-    scored = _Kept(
+    scored = KeptRun(
         manifest=manifest,
         tasks=task_scores,
         groups=group_scores,
@@ -502,7 +466,7 @@ def _signatures(
     }
 
 
-def _run(kept: _Kept, tables: RunTables, folder: str, digest: str, samples: Samples | None = None) -> ScoredRun:
+def _run(kept: KeptRun, tables: RunTables, folder: str, digest: str, samples: Samples | None = None) -> ScoredRun:
     manifest, scores = kept.manifest, {**kept.tasks, **kept.groups}
     complete = {task: _is_complete(manifest.tasks[task], one) for task, one in kept.tasks.items()}
     complete |= {
@@ -537,7 +501,7 @@ def _is_complete(facts: TaskFacts, scores: Scores) -> bool:
     return facts.attempted == facts.asked and not scores.incomplete
 
 
-class _Kept(BaseModel, frozen=True):
+class KeptRun(BaseModel, frozen=True):
     """A run without its tables, as the store keeps it."""
 
     manifest: RunManifest
@@ -552,11 +516,28 @@ class _Kept(BaseModel, frozen=True):
     changes: tuple[Change, ...]
     mode: str
 
+    @classmethod
+    def of(cls, run: ScoredRun) -> KeptRun:
+        """The run without its tables."""
+        record, entries = run.record, run.entries
+        return cls(
+            manifest=record.manifest,
+            tasks=record.tasks,
+            groups=record.groups,
+            kept=record.kept,
+            signatures={name: {**one.signatures} for name, one in entries.items()},
+            timelines={name: one.timelines for name, one in entries.items()},
+            verification={**run.verification},
+            responses={**run.responses},
+            notes=run.notes,
+            changes=run.changes,
+            mode=run.mode,
+        )
 
-def _read(store: RunStore, key: str, run: Path | HarnessRun, digest: str, *, own: bool) -> ScoredRun | None:
+
+def _read(store: RunStore, key: str, name: str, digest: str, *, own: bool) -> ScoredRun | None:
     """The kept run, if there is one."""
-    name = run.name if isinstance(run, HarnessRun) else run.resolve().name
     for mode in ("", "own" if own else "submitted"):
         if (found := store.tables.read(f"{key}{mode}")) is not None:
-            return _run(_Kept.model_validate(found[0]), RunTables({}, found[1]), name, digest)
+            return _run(KeptRun.model_validate(found[0]), RunTables({}, found[1]), name, digest)
     return None

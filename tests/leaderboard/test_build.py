@@ -172,15 +172,6 @@ def test_columns_that_nobody_has_are_left_out_and_published_ones_stay() -> None:
     assert not {one.model for one in shown.published} & {one.model for one in shown.rankings[0].ranked}
 
 
-def test_published_percentages_are_fractions_as_the_columns_are() -> None:
-    run_ = run("a", [entry("med_cmr_mcq", {"accuracy": right(0.5, 1)})])
-    cells = [cell for one in page(run_, published=True).published for cell in one.cells]
-    whole = [cell for cell in cells if cell.column == "med_cmr_mcq.accuracy"]
-    assert whole
-    assert all(cell.value == pytest.approx(float(cell.printed or 0) / 100) for cell in whole)
-    assert {cell.rankable for cell in cells if cell.column == "med_cmr_mcq_su.accuracy"} == {False}
-
-
 def test_models_are_shown_as_the_organiser_says() -> None:
     said = {"good": Described(name="Good", family="fine", trained={"mi_cxr": "yes"})}
     made = board(GOOD, FAIR, models=said)

@@ -14,9 +14,10 @@ import numpy as np
 import pytest
 from invented_runs import MODELS, edit_json, write_run_of
 from medtasks.leaderboard.intake import collect as module
+from medtasks.leaderboard.intake import sources
 from medtasks.leaderboard.intake.collect import collect, find_everything, find_runs
 from medtasks.leaderboard.verify import scored_run as scoring
-from medtasks.leaderboard.verify.scored_run import RunStore, ScoredRun, packed
+from medtasks.leaderboard.verify.scored_run import KeptRun, RunStore, ScoredRun
 
 from medtasks.benchmarks.documents import task_documents
 from medtasks.catalog.contents import task_packages
@@ -45,7 +46,7 @@ def tree(results: Path, tmp_path: Path) -> Path:
 
 def same(one: ScoredRun, other: ScoredRun) -> bool:
     """Equal to the last bit."""
-    return packed(one) == packed(other) and one.shown == other.shown
+    return KeptRun.of(one) == KeptRun.of(other) and one.shown == other.shown
 
 
 def run_of(tree: Path, name: str) -> Path:
@@ -170,12 +171,12 @@ def reads(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Names of the functions that read a folder, as they are called."""
     called: list[str] = []
 
-    def watched(name: str) -> None:
-        original = getattr(scoring, name)
-        monkeypatch.setattr(scoring, name, lambda *given, **named: (called.append(name), original(*given, **named))[1])
+    def watched(owner: Any, name: str) -> None:
+        original = getattr(owner, name)
+        monkeypatch.setattr(owner, name, lambda *given, **named: (called.append(name), original(*given, **named))[1])
 
-    watched("folder_digest")
-    watched("scored_record")
+    watched(sources, "folder_digest")
+    watched(scoring, "scored_record")
     return called
 
 
@@ -343,7 +344,7 @@ def plain(tmp_path: Path) -> Path:
 
 
 def test_a_plain_folder_becomes_a_run_that_is_comparable_with_no_other(plain: Path, tree: Path) -> None:
-    (run,) = find_everything([plain.parent]).harness
+    (run,) = find_everything([plain.parent]).runs
     assert list(run.logs) == [TASK]
     assert find_runs([plain.parent]) == []
     digests, refused = collect([plain.parent, tree])
@@ -378,5 +379,5 @@ def test_a_plain_folder_is_kept_too_and_refused_in_one_sentence(plain: Path, tmp
 
 def test_logs_beside_a_folder_of_ours_are_not_counted_twice(plain: Path, tree: Path) -> None:
     run_of(tree, "Guess-1B").rename(plain / "20261102_101500_medtasks")
-    assert find_everything([plain]).harness == []
+    assert find_everything([plain]).folders == [run.directory for run in find_everything([plain]).runs]
     assert [path.name for path in find_runs([plain])] == ["20261102_101500_medtasks"]
