@@ -18,10 +18,10 @@ from medtasks.runs.folder import unfinished_runs
 from medtasks.runs.manifest import RunManifest, outcome_counts
 from medtasks.runs.replies import Reply
 from medtasks.runs.reply_files import PLAN, Answer, Plan, by_document, read_answers, read_plan
-from medtasks.runs.run import pooled_scores
 from medtasks.runs.samples import Sample
 from medtasks.runs.scored import Answered, scored_samples
 from medtasks.runs.scores import MetricScore, Scores
+from medtasks.runs.scoring import pooled_scores
 from medtasks.runs.verdicts import with_judged_scores
 
 from ..board.columns import unit_of

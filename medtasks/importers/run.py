@@ -17,9 +17,10 @@ from medtasks.importers.verdicts import with_imported_verdicts
 from medtasks.runs.folder import RunRecord
 from medtasks.runs.manifest import UNKNOWN_PROMPT, RubricFacts, RunManifest, protocol_hash, task_facts, versions
 from medtasks.runs.replies import Reply
-from medtasks.runs.run import data_facts, pooled_scores
+from medtasks.runs.run import data_facts
 from medtasks.runs.samples import Sample
 from medtasks.runs.scored import Answered, scored_samples, with_learned_metrics
+from medtasks.runs.scoring import pooled_scores
 from medtasks.runs.verdicts import judged_threshold, with_judged_scores
 
 

@@ -31,8 +31,8 @@ from medtasks.judge.settings import STUB, JudgeConfig, JudgeSettings, default_st
 from medtasks.judge.store import VerdictStore
 from medtasks.runs.folder import RunRecord, read_scores
 from medtasks.runs.manifest import RubricFacts, RunManifest
-from medtasks.runs.run import scores_of
 from medtasks.runs.samples import Sample, rare_garbage_collection, without_garbage_collection
+from medtasks.runs.scoring import scores_of
 from medtasks.runs.table import RunTables
 from medtasks.runs.verdicts import (
     agreement_of,

@@ -7,10 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from medtasks.benchmarks.documents import task_rows
-from medtasks.catalog.registry import get_benchmark
 from medtasks.catalog.spec import TaskSpec, load_spec
 from medtasks.core.errors import DataError, MedtasksError, first_line
 from medtasks.core.settings import current_settings, using
@@ -21,12 +18,10 @@ from medtasks.runs.replies import ALL_BLANK, NOT_ASKED, Reply, is_blank
 from medtasks.runs.reply_files import Plan, by_document, read_answers, read_plan, read_spent
 from medtasks.runs.samples import Sample, SampleLines, duplicate_ids
 from medtasks.runs.scored import Answered, scored_samples, with_learned_metrics
-from medtasks.runs.scores import COVERAGE, Scores
-from medtasks.runs.scoring import Scored, score_tables
-from medtasks.runs.table import ItemTable, RunTables
+from medtasks.runs.scoring import scores_of
+from medtasks.runs.table import RunTables
 from medtasks.runs.usage import RunUsage, run_usage
 from medtasks.runs.verdicts import judged_threshold, with_judged_scores
-from medtasks.stats.bootstrap import clustered_standard_error
 
 JudgedSamples = tuple[dict[str, list[Sample]], dict[str, RubricFacts]]
 """Samples with their verdicts, and the facts for the manifest."""
@@ -173,47 +168,6 @@ def data_facts(benchmark: str) -> DataFacts:
         excluded=dict(manifest.excluded),
         coverage=manifest.coverage,
     )
-
-
-def pooled_scores(
-    samples: Mapping[str, Sequence[Sample]], groups: Mapping[str, Sequence[str]], *, threshold: float = COVERAGE
-) -> tuple[dict[str, Scores], dict[str, Scores]]:
-    """As :func:`scores_of`, for samples by task."""
-    return scores_of(RunTables(samples), groups, threshold=threshold)
-
-
-def scores_of(
-    tables: RunTables, groups: Mapping[str, Sequence[str]], *, threshold: float = COVERAGE
-) -> tuple[dict[str, Scores], dict[str, Scores]]:
-    """Scores of every task, and of every group pooled over all samples of its tasks.
-
-    ``threshold`` is the share of verdicts below which a judged score is marked incomplete.
-    """
-    entries = {name: _scored(name, tables.of(name)) for name in tables.tasks}
-    entries |= {name: _scored(name, tables.of(name, members)) for name, members in groups.items()}
-    scores = score_tables(entries, threshold=threshold)
-    return {name: scores[name] for name in tables.tasks}, {name: scores[name] for name in groups}
-
-
-def _scored(name: str, table: ItemTable) -> Scored:
-    facts = load_spec(name).metadata
-    return Scored(table, get_benchmark(facts.benchmark), facts.breakdowns)
-
-
-def standard_errors(tables: RunTables, groups: Mapping[str, Sequence[str]]) -> dict[str, dict[str, float | None]]:
-    """Clustered standard errors by task and group, for the mean-type metrics whose items all have a value."""
-    found = {name: _standard_errors(tables.of(name)) for name in tables.tasks}
-    return found | {name: _standard_errors(tables.of(name, members)) for name, members in groups.items()}
-
-
-def _standard_errors(table: ItemTable) -> dict[str, float | None]:
-    errors: dict[str, float | None] = {}
-    for metric in table.metrics:
-        column = table.columns[metric]
-        rows = np.flatnonzero(column.present)
-        if column.statistics.shape[1] == 2 and column.known[rows].all() and column.applies[rows].any():
-            errors[metric] = clustered_standard_error(column.statistics[rows], table.codes[rows])
-    return errors
 
 
 def score_unfinished(folder: Path, *, created: str) -> RunRecord:

@@ -17,9 +17,9 @@ from medtasks.catalog.spec import load_spec
 from medtasks.cli.app import main
 from medtasks.runs.folder import RunRecord, read_run, write_run
 from medtasks.runs.manifest import RunManifest, outcome_counts
-from medtasks.runs.run import pooled_scores
 from medtasks.runs.samples import Sample
 from medtasks.runs.scored import scored_again
+from medtasks.runs.scoring import pooled_scores
 
 Samples = dict[str, list[Sample]]
 Forge = Callable[[Samples], Samples]
