@@ -41,9 +41,8 @@ from ..board.numbers import safe_name
 from ..board.timelines import timelines
 from ..intake.harness_logs import PlainRun, converted, plain_digest
 from .local_documents import is_miniature
-from .plausible import require_numbers, require_statistics
 from .run_facts import created, run_facts, run_notes
-from .verification import SubmittedTask, Verification, installed_rubrics, verification_notes
+from .verification import SubmittedTask, Verification, installed_rubrics, require_statistics, verification_notes
 
 Samples = Mapping[str, Sequence[Sample]]
 M = TypeVar("M", bound=BaseModel)
@@ -369,9 +368,6 @@ def scored_record(
     for entry in found.entries.values():
         for metric, statistics in entry.statistics.items():
             require_statistics(metric, statistics)
-        require_numbers(entry.name, entry.scores)
-        for timeline in entry.timelines:
-            require_numbers(timeline.task, timeline, f" of {timeline.item}")
     return found
 
 
