@@ -15,7 +15,7 @@ from medtasks.catalog.spec import load_spec
 from medtasks.core.errors import MedtasksError, first_line
 from medtasks.core.settings import using
 from medtasks.runs.folder import unfinished_runs
-from medtasks.runs.manifest import RunManifest, outcome_counts
+from medtasks.runs.manifest import RunManifest
 from medtasks.runs.replies import Reply
 from medtasks.runs.reply_files import PLAN, Answer, Plan, by_document, read_answers, read_plan
 from medtasks.runs.samples import Sample
@@ -168,13 +168,13 @@ class _Followed:
     ) -> LiveTask:
         repeats = int(load_spec(task).resolved.get("repeats") or 1)
         replies = [answer.reply.checked() for answer in answers if answer.slot.task == task and answer.slot.outcome]
-        counts = outcome_counts([sample.outcome for sample in samples])
+        facts = plan.manifest.tasks[task].with_outcomes([sample.outcome for sample in samples])
         return LiveTask(
             name=task,
             planned=len(plan.documents[task]) * repeats,
             answered=sum(reply.failed is None for reply in replies),
             failed=dict(Counter(reply.failed for reply in replies if reply.failed is not None)),
-            statuses=counts["status"],
+            statuses=facts.status,
             abstained=sum(
                 sample.status != FAILED and sample.filtered == self._abstention(sample) for sample in samples
             ),

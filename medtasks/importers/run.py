@@ -110,7 +110,7 @@ def _record(
     facts = {}
     for name, members in samples.items():
         spec = load_spec(name)
-        made = task_facts(spec, {}, len(documents[name]), members)
+        made = task_facts(spec, {}, len(documents[name])).with_outcomes([sample.outcome for sample in members], ())
         known = protocol_hash(spec, {}, prompt_hash=UNKNOWN_PROMPT)
         facts[name] = made.model_copy(update={"prompt_hash": UNKNOWN_PROMPT, "template": "", "protocol_hash": known})
     benchmarks = sorted({fact.benchmark for fact in facts.values()})

@@ -108,7 +108,8 @@ def answered(
         scored = scored_samples(spec, answered)
         samples[task] = with_judged_scores(spec, with_learned_metrics(spec, scored, []))
         settings = {**spec.generation, **(generation or {})}
-        facts[task] = task_facts(spec, settings, len(everything), scored, blind=blind)
+        made = task_facts(spec, settings, len(everything), blind=blind)
+        facts[task] = made.with_outcomes([sample.outcome for sample in scored])
     members = {
         name: tuple(leaf for leaf in leaf_tasks(name) if leaf in samples)
         for group in groups
