@@ -14,9 +14,9 @@ from medtasks.core.files import short_hash
 from medtasks.metrics.registry import get_metric
 from medtasks.runs.folder import folder_digest, read_run
 from medtasks.runs.manifest import RunManifest
-from medtasks.runs.run import pooled_scores
 from medtasks.runs.samples import Sample
 from medtasks.runs.scores import Scores
+from medtasks.runs.scoring import pooled_scores
 from medtasks.runs.verdicts import judged_threshold
 
 from ..board.models import model_name

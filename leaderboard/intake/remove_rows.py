@@ -19,9 +19,9 @@ from medtasks.core.errors import MedtasksError
 from medtasks.runs.confidence import kept_confidences
 from medtasks.runs.folder import RunRecord, as_data_error, one_run, read_run, write_run
 from medtasks.runs.manifest import RunManifest
-from medtasks.runs.run import pooled_scores
 from medtasks.runs.samples import Sample
 from medtasks.runs.scores import Scores
+from medtasks.runs.scoring import pooled_scores
 from medtasks.runs.verdicts import judged_threshold
 from medtasks.validate.rendered import texts_in
 
