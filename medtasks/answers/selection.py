@@ -6,26 +6,12 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from medtasks.answers.markup import bounded, labelled, own_turn, plain_text
+from medtasks.answers.markup import plain_reply
 from medtasks.answers.mentions import Marked, letters_alone, mark_mentions
 from medtasks.answers.option_text import named_letters, texts_within, unique_forms, whole_option
 from medtasks.answers.statements import Statement, statements
-from medtasks.answers.vocabulary import MARK, Rank
-
-_INVISIBLE = re.compile("[\u200b-\u200f\u202a-\u202e\u2060\ufe0f\ufeff]")
-_SIGNS = str.maketrans(dict.fromkeys("✔✅☑√", "✓") | dict.fromkeys("✘❌✕✖☒🚫❎", "✗") | {"\r": "\n", "\u2028": "\n"})
-_BOX = re.compile(r"^(?P<lead>[ \t]{0,8}(?:[-*+]|\d{1,2}[.)])?[ \t]{0,4})\[(?P<tick>[ xX])\](?=[ \t])", re.MULTILINE)
-_STRUCK = re.compile(r"~~[^~\n]{1,200}~~|<(?P<tag>s|del|strike)>[^<\n]{1,200}</(?P=tag)>", re.IGNORECASE)
-_CYRILLIC = re.compile(r"(?<!\w)[АВСЕ](?=[ \t]{0,3}(?:$|[.)\]:;,*—–(-]))", re.MULTILINE)  # alike in print
-_Q = re.compile(r"\W{0,8}Q\d{0,2}[ \t]?[:.]")
-_A = re.compile(r"(?<![A-Za-z0-9])A\d{0,2}(?=[ \t]?:)")
-_NEXT_TURN = re.compile(r"^[^\w\n]{0,6}(?:user|human|question|q|instruction)\s{0,2}\d{0,3}[ \t]?:", re.I | re.M)
-_SECTION = re.compile(
-    r"^[^\w\n]{0,6}(?:\d{1,2}[.)][ \t]?)?(?:(?:the|my)[ \t])?"
-    r"(?:final[ \t](?:response|answer|verdict|decision|conclusion|diagnosis|choice|selection)"
-    r"|conclusion|answer|(?:最终)?(?:结论|答案)|回答)[^\w\n]{0,6}\n",
-    re.IGNORECASE | re.MULTILINE,
-)
+from medtasks.answers.thinking import PATTERNS
+from medtasks.answers.vocabulary import MARK, Rank, vocabulary_of
 
 
 @dataclass(frozen=True)
@@ -42,25 +28,15 @@ class Selection:
 
 def selection_of(reply: str, letters: str, options: Mapping[str, str]) -> Selection | None:
     """What a reply without thinking selects; None if it is empty."""
-    plain = _normalised(bounded(reply))
+    plain = plain_reply(reply)
     if not plain:
         return None
-    next_turn = _NEXT_TURN.search(plain, 1)
+    next_turn = PATTERNS["next_turn"].search(plain, 1)
     if next_turn:  # the model went on to write the next question
         found = _selected(plain[: next_turn.start()].strip(), letters, options)
         if found.letters:
             return found
     return _selected(plain, letters, options)
-
-
-def _normalised(reply: str) -> str:
-    """The model's own turn as plain text, in which JSON keys, answer tags and checked boxes are words and signs."""
-    text = _INVISIBLE.sub("", own_turn(reply)).translate(_SIGNS)
-    text = _A.sub("Answer", _STRUCK.sub("", text), count=1) if _Q.match(text) else _STRUCK.sub("", text)
-    text = _BOX.sub(lambda box: f"{box['lead']}{'✗' if box['tick'] == ' ' else '✓'}", text)
-    text = labelled(text)
-    text = _CYRILLIC.sub(lambda letter: "ABCE"["АВСЕ".index(letter[0])], text)
-    return plain_text(text)
 
 
 def _selected(plain: str, letters: str, options: Mapping[str, str]) -> Selection:
@@ -85,7 +61,7 @@ def _selected(plain: str, letters: str, options: Mapping[str, str]) -> Selection
 
 def _deciding_statements(plain: str, letters: str, options: Mapping[str, str]) -> Sequence[Statement]:
     """The statements that decide, those under the last heading with *answer* if there are any."""
-    for section in reversed(list(_SECTION.finditer(plain))[-3:]):
+    for section in reversed(list(vocabulary_of("")["section"].finditer(plain))[-3:]):
         if found := _deciding(mark_mentions(plain[section.end() :], options), letters):
             return found
     marked = mark_mentions(plain, options)

@@ -62,11 +62,20 @@ class Vocabulary:
     def __init__(self, name: str, languages: tuple[str, ...] | None = None) -> None:
         self._table, self._languages = _table(name), languages
         self._compiled: dict[str, re.Pattern[str]] = {}
+        self._rewriting: dict[str, list[tuple[re.Pattern[str], str]]] = {}
 
     def __getitem__(self, name: str) -> re.Pattern[str]:
         if name not in self._compiled:
             self._compiled[name] = self._compile(self._table["patterns"][name])
         return self._compiled[name]
+
+    def rewrite(self, stage: str, text: str) -> str:
+        """``text`` after the substitutions of one stage, in their order."""
+        if stage not in self._rewriting:
+            self._rewriting[stage] = [(self._compile(old), new) for old, new in self._table["substitutions"][stage]]
+        for pattern, replacement in self._rewriting[stage]:
+            text = pattern.sub(replacement, text)
+        return text
 
     @cached_property
     def claims(self) -> tuple[Claim, ...]:
