@@ -4,59 +4,88 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from typing import Literal, get_args
 
 from medtasks.answers.markup import plain_reply
 from medtasks.answers.mentions import Marked, letters_alone, mark_mentions
 from medtasks.answers.option_text import named_letters, texts_within, unique_forms, whole_option
 from medtasks.answers.statements import Statement, statements
-from medtasks.answers.thinking import PATTERNS
+from medtasks.answers.thinking import PATTERNS, strip_thinking
 from medtasks.answers.vocabulary import MARK, Rank, vocabulary_of
+
+LETTERS = "ABCDE"
+"""The options of a benchmark that declares none."""
+
+Status = Literal["ok", "none", "multiple", "out_of_range", "empty"]
+Kind = Literal["letter", "text"]
+_MARKERS: dict[str, Status] = {f"[{status}]": status for status in get_args(Status) if status != "ok"}
 
 
 @dataclass(frozen=True)
-class Selection:
-    """The letters that a reply selects, options or not; ``text``: an option's text alone is the answer.
+class Extraction:
+    """The extracted letter; None unless ``status`` is ``ok``.
 
-    ``named`` has the options whose texts a reply without one selected option contains.
+    ``kind`` is how the option was named: by its letter, or by its text or place. ``named`` has the options whose texts
+    are in a response that was not read.
     """
 
-    letters: frozenset[str]
-    text: bool = False
-    named: frozenset[str] = frozenset()
+    letter: str | None
+    status: Status
+    kind: Kind | None = field(default=None, compare=False)
+    named: frozenset[str] = field(default=frozenset(), compare=False)
+
+    @property
+    def filtered(self) -> str:
+        """The letter, or the status in brackets: what the harness logs as the filtered response."""
+        return self.letter or f"[{self.status}]"
 
 
-def selection_of(reply: str, letters: str, options: Mapping[str, str]) -> Selection | None:
-    """What a reply without thinking selects; None if it is empty."""
-    plain = plain_reply(reply)
+def extract_option(text: str, letters: str = LETTERS, options: Mapping[str, str] | None = None) -> Extraction:
+    """The one option that ``text`` selects among ``letters``, by the rules in `medtasks.answers.option_letter`.
+
+    Never raises. A status marker of this filter is read back as it is. ``options`` has the options' texts by letter;
+    without them, only letters are read.
+
+    >>> extract_option("Right lung", "AB", {"A": "Left lung", "B": "Right lung"}).letter
+    'B'
+    """
+    if own := _MARKERS.get(text.strip()):
+        return Extraction(None, own)
+    plain = plain_reply(strip_thinking(text))
     if not plain:
-        return None
+        return Extraction(None, "empty")
     next_turn = PATTERNS["next_turn"].search(plain, 1)
     if next_turn:  # the model went on to write the next question
-        found = _selected(plain[: next_turn.start()].strip(), letters, options)
-        if found.letters:
+        found = _extracted(plain[: next_turn.start()].strip(), letters, options or {})
+        if found.status != "none":
             return found
-    return _selected(plain, letters, options)
+    return _extracted(plain, letters, options or {})
 
 
-def _selected(plain: str, letters: str, options: Mapping[str, str]) -> Selection:
-    alone = letters_alone(plain)
-    if alone:
-        return Selection(alone)
+def _extracted(plain: str, letters: str, options: Mapping[str, str]) -> Extraction:
+    found, kind = _selected(plain, letters, options)
+    if len(found) != 1:
+        return Extraction(None, "multiple" if found else "none", named=named_letters(plain, options))
+    (letter,) = found
+    return Extraction(letter, "ok", kind) if letter in letters else Extraction(None, "out_of_range")
+
+
+def _selected(plain: str, letters: str, options: Mapping[str, str]) -> tuple[frozenset[str], Kind]:
+    """The letters that a reply selects, options or not, and how."""
+    if alone := letters_alone(plain):
+        return alone, "letter"
     said = plain.rstrip(". ").casefold()
     same = [letter for letter in unique_forms(options).values() if options[letter].strip().casefold() == said]
     if len(same) == 1:  # also "A. fumigatus", whose letter belongs to the text
-        return Selection(frozenset(same), text=True)
-    whole = whole_option(plain, options) if options else None
+        return frozenset(same), "text"
+    whole = frozenset((options and whole_option(plain, options)) or "")
     deciding = _deciding_statements(plain, letters, options)
-    found = frozenset[str]().union(*(one.letters for one in deciding))
     by_text = all(one.mention.text for one in deciding)
-    if whole and found <= {whole}:
-        return Selection(frozenset(whole), text=by_text)
-    if by_text and len(found) == 1:
-        found = frozenset()  # an option's text within prose
-    found |= frozenset(whole or "")
-    return Selection(found, named=named_letters(plain, options) if len(found) != 1 else frozenset())
+    found = _named(deciding)
+    if by_text and len(found) <= 1:
+        return whole, "text"  # an option's text within prose selects nothing
+    return found | whole, "letter"
 
 
 def _deciding_statements(plain: str, letters: str, options: Mapping[str, str]) -> Sequence[Statement]:

@@ -60,9 +60,13 @@ class Vocabulary:
     """The patterns of a file in ``words/`` with the words of some languages (None: all), compiled when first used."""
 
     def __init__(self, name: str, languages: tuple[str, ...] | None = None) -> None:
-        self._table, self._languages = _table(name), languages
+        self._name, self._languages = name, languages
         self._compiled: dict[str, re.Pattern[str]] = {}
         self._rewriting: dict[str, list[tuple[re.Pattern[str], str]]] = {}
+
+    @cached_property
+    def _table(self) -> dict[str, Any]:
+        return _table(self._name)
 
     def __getitem__(self, name: str) -> re.Pattern[str]:
         if name not in self._compiled:
