@@ -130,22 +130,20 @@ def _deciding(marked: Marked, letters: str) -> Sequence[Statement]:
 
 def _undisputed(marked: Marked, found: Sequence[Statement], letters: str) -> Sequence[Statement]:
     """Labels; a letter or an option's text elsewhere that is not denied contradicts them."""
-    labels = [one for one in found if one.rank == Rank.LABEL and len(one.letters) < max(4, len(letters))]
-    others = [one for one in found if one.rank != Rank.LISTED and one.mention.upper]
+    labels = [one for one in found if one.rank == Rank.LABEL]
     if marked.unfinished:  # what the reply began with may still be its answer
-        first = len(marked.text) - len(marked.text.lstrip()) + len(marked.text.strip().partition("\n")[0])
-        labels = [one for one in labels if one.position < first and not one.mention.named]
-    elif not labels:
-        labels = [one for one in found if one.rank in (Rank.LISTED, Rank.LABEL)]
-    opened = marked.words["opener"].search(marked.text)
-    if opened:
-        before = [one for one in labels if one.position < opened.start()]
-        if before or len(_named(labels)) == 1:
-            labels, others = before, [one for one in others if one.position < opened.start()]
-    labels = [one for one in labels if one.letters <= frozenset(letters)] or labels
-    if len(_named(labels)) != 1:
-        return labels
-    return [*labels, *(one for one in others if one.letters & frozenset(letters))]
+        before = [marked.text[: one.position] for one in labels]
+        labels = [
+            one for one, text in zip(labels, before, strict=True) if not one.mention.named and not text.strip(" (")
+        ]
+    elif not labels and any(one.rank == Rank.LISTED for one in found):
+        labels = [one for one in found if one.rank in (Rank.LISTED, Rank.REPEATED)]
+    others = [
+        one
+        for one in found
+        if one.rank in (Rank.MENTIONED, Rank.LABEL) and one.mention.upper and one.letters & set(letters)
+    ]
+    return [*labels, *others] if len(_named(labels)) == 1 else labels
 
 
 def _named(found: Iterable[Statement]) -> frozenset[str]:

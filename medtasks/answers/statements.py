@@ -30,7 +30,9 @@ def statements(marked: Marked, letters: str) -> list[Statement]:
     lone = _lone(marked, listed)
     found = []
     for at, mention in marked.mentions.items():
-        rank = Rank.LISTED if at in listed else Rank.LABEL if at in labels else Rank.MENTIONED
+        rank = Rank.LABEL if at in labels else Rank.MENTIONED
+        if at in listed:
+            rank = Rank.LISTED if at in labels else Rank.REPEATED
         rank, named = claims.get(at, (rank, mention.letters))
         found.append(Statement(named, max(rank, lone.get(at, rank)), at, mention, bare=at not in claims))
     return found
@@ -63,12 +65,7 @@ def _claims(marked: Marked) -> dict[int, tuple[Rank, frozenset[str]]]:
                 ranks[at] = max(rank, ranks.get(at, rank))
     for match in words["ticked"].finditer(text):
         ranks[match.start(match.lastgroup or 0)] = Rank.ANSWER
-    claims = {}
-    for at, rank in ranks.items():
-        letters = _with_others(marked, at, ranks)
-        if len(letters) > 1 or not words["both"].search(text[max(0, at - 20) : at]):
-            claims[at] = rank, letters
-    return claims
+    return {at: (rank, _with_others(marked, at, ranks)) for at, rank in ranks.items()}
 
 
 @lru_cache(maxsize=4096)  # a model that loops repeats its claims
@@ -156,12 +153,8 @@ def _begins_list(marked: Marked, position: int) -> bool:
 
 def _labels(marked: Marked, letters: str) -> dict[int, bool]:
     """Positions of letters that are only labels, at the start of a line (True) or elsewhere."""
-    found = dict.fromkeys(_line_labels(marked, letters), True)
-    found |= dict.fromkeys(_at_ends(marked), False)
-    if not marked.cut_off:
-        joint = (at for at, one in marked.mentions.items() if len(one.letters) > 1 and one.upper)
-        found |= dict.fromkeys(joint, False)
-    return found
+    joint = (at for at, one in marked.mentions.items() if len(one.letters) > 1 and one.upper and not marked.cut_off)
+    return dict.fromkeys(_line_labels(marked, letters), True) | dict.fromkeys([*_at_ends(marked), *joint], False)
 
 
 def _line_labels(marked: Marked, letters: str) -> Iterator[int]:
