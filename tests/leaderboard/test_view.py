@@ -35,8 +35,8 @@ from view_server import Answered, RunUnderWay, Server, serving, write_hostile_ru
 from medtasks.benchmarks.documents import all_pictures, task_documents
 from medtasks.catalog.spec import leaf_tasks, load_spec
 from medtasks.runs.folder import folder_digest
+from medtasks.runs.run import score_unfinished
 from medtasks.runs.samples import Sample, read_samples
-from medtasks.runs.unfinished import score_unfinished
 
 pytestmark = pytest.mark.slow
 
