@@ -17,7 +17,7 @@ from aiohttp import web
 from jinja2 import Environment
 
 from medtasks.core.errors import MedtasksError, UsageError, first_line
-from medtasks.runs.folder import run_folders, unfinished_runs
+from medtasks.runs.folder import require_directory, run_folders, unfinished_runs
 
 from ..site.text import data_script
 from .library import Library, empty_board, read_library, state
@@ -85,13 +85,12 @@ class View:
         paths: result directories, or trees that contain some.
 
     Raises:
-        UsageError: one of the paths is not a directory.
+        UsageError: one of the paths is not a directory, or cannot be listed.
     """
 
     def __init__(self, paths: Sequence[Path]) -> None:
         for path in paths:
-            if not path.is_dir():
-                raise UsageError(f"{path}: no such directory; give result directories.")
+            require_directory(path)
         self._paths = paths
         self._media = Media()
         self._live = Live(paths)

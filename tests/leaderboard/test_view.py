@@ -380,8 +380,9 @@ def test_a_bookmark_with_its_note_is_kept_beside_the_run(tmp_path: Path) -> None
             return server.ask(address, "POST", body=urlencode(form).encode(), Content_Type=kind, **headers)
 
         own = {"Origin": f"http://{server.host}"}
-        for origin in ({}, {"Origin": "null"}, {"Origin": "http://evil.example"}, {**own, "Sec_Fetch_Site": "cross-site"}):
-            assert mark({"note": "forged"}, first, **origin).status == 403, origin
+        other = {"Origin": "http://evil.example"}
+        for headers in ({}, {"Origin": "null"}, other, {**own, "Sec_Fetch_Site": "cross-site"}):
+            assert mark({"note": "forged"}, first, **headers).status == 403, headers
         assert mark({"note": "x"}, "no-such-sample", **own).status == 404
         assert "expected at most 4,000" in mark({"note": "x" * 4_001}, first, **own).text
         assert not kept.exists()
