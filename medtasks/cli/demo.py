@@ -77,15 +77,19 @@ def _stub_judge(settings: Path) -> Iterator[None]:
             yield
 
 
+def groups() -> list[str]:
+    """The main groups of our benchmarks; those of installed packages are not in the demo."""
+    ours = [package.module for package in task_packages() if package.ours and any(package.task_files())]
+    return [module.rpartition(".")[2] for module in ours]
+
+
 def _run(model: _Model, out: Path) -> None:
     folder = out / model.directory
     folder.mkdir(exist_ok=True)
-    ours = [package.module for package in task_packages() if package.ours and any(package.task_files())]
-    groups = [module.rpartition(".")[2] for module in ours]
     with _harness_output_in(folder / "harness.log"):
         from medtasks.harness import run_tasks
 
-        run_tasks(model.backend, model.arguments, groups, folder)
+        run_tasks(model.backend, model.arguments, groups(), folder)
 
 
 @contextlib.contextmanager
