@@ -11,7 +11,7 @@ from medtasks.answers import FILTER_VERSIONS, OptionLetterFilter
 from medtasks.answers.option_letter import option_status
 from medtasks.answers.presence import count_of, said_of
 from medtasks.answers.thinking import strip_thinking
-from medtasks.benchmarks.aggregations import pending_value, sample_value
+from medtasks.benchmarks.aggregations import pending_value, sample_value, scored_by
 from medtasks.benchmarks.documents import Rows, doc_to_messages, doc_to_text, doc_to_visual
 from medtasks.benchmarks.errors import Case, Errors
 from medtasks.benchmarks.layout_columns import error_columns, kinds_of_error
@@ -24,6 +24,7 @@ from medtasks.catalog.benchmark import (
     PrepareCommand,
     SampleView,
     Value,
+    by_field,
     round_items,
     sample_items,
 )
@@ -32,6 +33,7 @@ from medtasks.catalog.records import Record, Where, build, text_field, texts_by_
 from medtasks.catalog.registry import FilterInfo, Plugin
 from medtasks.catalog.scales import Aspect, Rubric
 from medtasks.core.errors import DataError, MediaError, MedtasksError, UsageError
+from medtasks.data.release import Release
 from medtasks.data.sources import read_jsonl
 from medtasks.metrics.base import MeanMetric, Metric, MetricUnavailableError, sign
 from medtasks.metrics.item_metrics import NO_OPTION, ErrorRate
@@ -63,6 +65,7 @@ __all__ = [
     "Plugin",
     "PrepareCommand",
     "Record",
+    "Release",
     "Rows",
     "Rubric",
     "SampleView",
@@ -71,6 +74,7 @@ __all__ = [
     "Value",
     "Where",
     "build",
+    "by_field",
     "count_of",
     "doc_to_messages",
     "doc_to_text",
@@ -85,6 +89,7 @@ __all__ = [
     "said_of",
     "sample_items",
     "sample_value",
+    "scored_by",
     "sign",
     "strip_thinking",
     "text_field",

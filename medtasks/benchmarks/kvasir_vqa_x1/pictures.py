@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from medtasks.benchmarks.kvasir_vqa_x1.source import KvasirSource, read_parquet, saved_rows
+from medtasks.benchmarks.kvasir_vqa_x1.source import KvasirSource, saved_rows
 from medtasks.catalog.records import Where, is_file_name, is_text, wrong
 from medtasks.core.errors import DataError, MediaError, UsageError
 from medtasks.core.schema import Frozen
