@@ -46,8 +46,8 @@ def benchmark(monkeypatch: pytest.MonkeyPatch) -> Benchmark:
         record=Question,
         read=read,
     )
-    monkeypatch.setattr(preparation, "get_benchmark", lambda name: made)
-    monkeypatch.setattr("medtasks.data.prepared.get_benchmark", lambda name: made)
+    monkeypatch.setattr(preparation, "get_benchmark", lambda _: made)
+    monkeypatch.setattr("medtasks.data.prepared.get_benchmark", lambda _: made)
     return made
 
 

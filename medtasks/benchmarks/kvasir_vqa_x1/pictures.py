@@ -17,7 +17,7 @@ from medtasks.core.schema import Frozen
 from medtasks.data.fetch import FetchSettings, fetch_pictures, hub_tree, is_url
 from medtasks.data.media.images import read_picture
 from medtasks.data.preparation import Preparation, Progress
-from medtasks.data.sources import SourceRow
+from medtasks.data.sources import SourceRow, read_parquet
 
 HUB = "SimulaMet-HOST/Kvasir-VQA"
 
