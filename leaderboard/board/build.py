@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 import medtasks
-from medtasks.benchmarks.layouts import all_cards
+from medtasks.benchmarks.layouts import all_layouts
 from medtasks.stats.bootstrap import CONFIDENCE
 
 from ..rank.comparability import Standings, same_responses
@@ -53,10 +53,10 @@ def build_board(
     known = _models(runs, models)
     boards = tuple(
         with_models(
-            benchmark_board(card, runs, standings, published=published, resamples=resamples, prices=prices), known
+            benchmark_board(layout, runs, standings, published=published, resamples=resamples, prices=prices), known
         )
-        for card in all_cards().values()
-        if is_shown(card, runs)
+        for layout in all_layouts().values()
+        if is_shown(layout, runs)
     )
     return Board(
         title=title,

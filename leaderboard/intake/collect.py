@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from medtasks.core.errors import MedtasksError
 from medtasks.core.files import canonical_json, recover_directory
-from medtasks.runs.find import SUFFIX, require_directory, run_folders
+from medtasks.runs.folder import SUFFIX, require_directory, run_folders
 
 from ..board.board import Refused
 from ..verify.scored_run import RunStore, ScoredRun, content_of, scored_run
