@@ -8,6 +8,8 @@ filters, metrics and board layouts. Our own benchmarks are built the same way.
 from __future__ import annotations
 
 from medtasks.answers import FILTER_VERSIONS, OptionLetterFilter
+from medtasks.answers.answer_text import answer_text
+from medtasks.answers.base import Reading, ResponseFilter
 from medtasks.answers.option_letter import option_status
 from medtasks.answers.presence import count_of, said_of
 from medtasks.answers.thinking import strip_thinking
@@ -30,7 +32,7 @@ from medtasks.catalog.benchmark import (
     sample_items,
 )
 from medtasks.catalog.board_layout import ALL_GROUPS, BoardLayout, Column, LayoutTable, Plot
-from medtasks.catalog.records import Record, Where, build, text_field, texts_by_key, wrong
+from medtasks.catalog.records import Record, Where, build, distinct, text_field, texts_by_key, wrong
 from medtasks.catalog.registry import FilterInfo, Plugin
 from medtasks.catalog.scales import Aspect, Rubric
 from medtasks.core.errors import DataError, MediaError, MedtasksError, UsageError
@@ -65,8 +67,10 @@ __all__ = [
     "Plot",
     "Plugin",
     "PrepareCommand",
+    "Reading",
     "Record",
     "Release",
+    "ResponseFilter",
     "Rows",
     "Rubric",
     "SampleView",
@@ -74,9 +78,11 @@ __all__ = [
     "UsageError",
     "Value",
     "Where",
+    "answer_text",
     "build",
     "by_field",
     "count_of",
+    "distinct",
     "doc_to_messages",
     "doc_to_text",
     "doc_to_visual",
