@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from medtasks.catalog.benchmark import Benchmark
-from medtasks.catalog.contents import owner_of, raised_at, task_files
+from medtasks.catalog.contents import owner_of, raised_at, task_files, task_packages
 from medtasks.catalog.prompts import template_variables
-from medtasks.catalog.registry import all_benchmarks, place_of
+from medtasks.catalog.registry import all_benchmarks, place_of, plugin_of
 from medtasks.catalog.spec import load_spec
 from medtasks.catalog.task_model import GroupFile, TaskFile, check_task
 from medtasks.catalog.task_source import TaskSource, kind_of, read_task
@@ -58,7 +58,7 @@ def validate(
     scores: bool = True,
     progress: Progress | None = None,
 ) -> Findings:
-    """Findings about benchmarks with their prepared data, tasks, groups, task files, and directories of them.
+    """Findings about packages, benchmarks with their prepared data, tasks, groups, task files and their directories.
 
     Args:
         what: by default everything that is prepared.
@@ -131,6 +131,7 @@ class _Chosen(NamedTuple):
 def _chosen(what: Sequence[str], read: Callable[[Path], TaskSource]) -> _Chosen:
     registered = {name: path for name, _, path in task_files()}
     only_files = bool(what) and all(Path(name).is_file() for name in what)
+    what = what if only_files else _without_packages(what)
     of = {} if only_files else _benchmarks_of(registered, read)
     benchmarks = [name for name in what if name in {*all_benchmarks(), *of.values()}]
     if not what:
@@ -144,6 +145,13 @@ def _chosen(what: Sequence[str], read: Callable[[Path], TaskSource]) -> _Chosen:
     known = {**registered, **{path.stem: path for path in given if not _is_shared(path)}}
     files = dict.fromkeys([*given, *(registered[name] for name in _everything_in(names, registered, read))])
     return _Chosen([name for name in benchmarks if name in all_benchmarks()], list(files), given, known)
+
+
+def _without_packages(what: Sequence[str]) -> list[str]:
+    """``what`` with the benchmarks of each package that is named by its module or distribution."""
+    packages = {name: one for one in task_packages() if not one.ours for name in (one.distribution, one.module)}
+    several = ([one.name for one in plugin_of(packages[name]).benchmarks] if name in packages else [] for name in what)
+    return [one for name, brought in zip(what, several, strict=True) for one in brought or [name]]
 
 
 def _benchmarks_of(files: Mapping[str, Path], read: Callable[[Path], TaskSource]) -> dict[str, str]:

@@ -23,8 +23,8 @@ open_zh = scored_by("chrf", "exact_match")
 def closed_answer(text: str, words: tuple[str, ...] = ()) -> str:
     """The one of ``words`` that a response contains; else its text without final punctuation, in lower case.
 
-    >>> closed_answer("Yes, on the left.", ("yes", "no")), closed_answer("Yes and no", ("yes", "no")), closed_answer("CT.")
-    ('yes', 'yes and no', 'ct')
+    >>> closed_answer("Yes, on the left.", ("yes", "no")), closed_answer("CT.", ("yes", "no"))
+    ('yes', 'ct')
     """
     answer = answer_text(text).lower().strip(" .!。！")
     named = [word for word in words if re.search(rf"\b{re.escape(word)}\b", answer)]

@@ -7,10 +7,11 @@ import io
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from medtasks.api import Record, Release, Where, build, by_field, text_field
+from medtasks.api import Record, Release, Where, build, by_field, text_field, wrong
 from PIL import Image, ImageDraw
 
 YES_NO = ("yes", "no")
+LETTERS = tuple("ABCDEFGHI")
 
 
 class Question(Record):
@@ -35,7 +36,9 @@ class Choice(Record):
     modality: str = ""
     question_type: str = ""
     body_system: str = ""
+    task: str = ""
     subject: str = ""
+    difficulty: str = ""
 
 
 def groups(*fields: str) -> dict[str, object]:
@@ -62,9 +65,11 @@ def hub_questions(release: Release, pattern: str) -> Iterator[Question]:
         yield short_question(where, row_id(picture, question, answer), picture, question, answer)
 
 
-def short_question(where: Where, name: str, picture: str, question: str, answer: str, **fields: str) -> Question:
-    """A question that is closed if its answer is yes or no; the picture is its cluster."""
-    closed = yes_or_no(answer)
+def short_question(
+    where: Where, name: str, picture: str, question: str, answer: str, closed: bool | None = None, **fields: str
+) -> Question:
+    """A question that is closed if its answer is yes or no, unless ``closed`` says it; the picture is its cluster."""
+    closed = yes_or_no(answer) if closed is None else closed
     return build(
         Question,
         where,
@@ -74,7 +79,27 @@ def short_question(where: Where, name: str, picture: str, question: str, answer:
         question=question,
         answer=answer.strip().lower() if closed else answer.strip(),
         closed=closed,
-        guesses=YES_NO if closed else (),
+        guesses=YES_NO if yes_or_no(answer) else (),
+        **fields,
+    )
+
+
+def choice_question(
+    where: Where, name: str, pictures: tuple[str, ...], question: str, texts: Sequence[str], answer: str, **fields: str
+) -> Choice:
+    """A question with options in the release's order; the first picture is its cluster."""
+    choices = {letter: text.strip() for letter, text in zip(LETTERS, texts, strict=False)}
+    if texts and answer not in choices:
+        raise wrong(where, "answer", answer, f"one of {', '.join(choices)}")
+    return build(
+        Choice,
+        where,
+        sample_id=name,
+        cluster=pictures[0],
+        media=pictures,
+        question=question,
+        choices=choices,
+        answer=answer,
         **fields,
     )
 
@@ -96,7 +121,7 @@ class Drawing(NamedTuple):
 
     def letter(self, count: int = 4) -> str:
         """The letter of the correct option."""
-        return "ABCDEFGHI"[self.number % count]
+        return LETTERS[self.number % count]
 
 
 SHAPES = ("circle", "square", "triangle", "bar", "cross")
