@@ -17,6 +17,8 @@ from medtasks.api import Benchmark, Release, Rows, distinct, text_field
 
 from medtasks_classics.shared import Question, drawings, groups, short_question
 
+SHAPES = {"circle": "圆形", "square": "方形", "triangle": "三角形", "bar": "长条"}
+
 
 def reader(language: str) -> Callable[[Release], list[Question]]:
     """Reads the test questions in one language."""
@@ -51,12 +53,12 @@ def mini(folder: Path) -> None:
         for one in drawings():
             name = f"xmlab{one.number}/source.jpg"
             archive.writestr(f"imgs/{name}", one.png)
-            chinese = (f"图中是{one.closed[0].split()[2]}吗？", "是" if one.closed[1] == "yes" else "不是")
+            chinese = (f"图中是{SHAPES[one.closed[0].split()[2]]}吗？", "是" if one.closed[1] == "yes" else "不是")
             for language, kind, (question, answer) in (
                 ("en", "CLOSED", one.closed),
                 ("en", "OPEN", one.open),
                 ("zh", "CLOSED", chinese),
-                ("zh", "OPEN", ("图中是什么形状？", "圆方三条"[len(one.shape) % 4])),
+                ("zh", "OPEN", ("图中是什么形状？", SHAPES[one.shape])),
             ):
                 text = {"qid": len(rows), "img_name": name, "q_lang": language, "question": question, "answer": answer}
                 place = {"location": ("Lung", "Brain")[one.number % 2], "modality": ("CT", "MRI")[one.number // 2 % 2]}
