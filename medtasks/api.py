@@ -27,7 +27,7 @@ from medtasks.catalog.benchmark import (
     SampleView,
     Turn,
     Value,
-    by_field,
+    by_fields,
     round_items,
     sample_items,
 )
@@ -80,7 +80,7 @@ __all__ = [
     "Where",
     "answer_text",
     "build",
-    "by_field",
+    "by_fields",
     "count_of",
     "distinct",
     "doc_to_messages",

@@ -13,9 +13,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from zipfile import ZipFile
 
-from medtasks.api import Benchmark, Release, Rows, text_field, texts_by_key, wrong
+from medtasks.api import Benchmark, Release, Rows, by_fields, text_field, texts_by_key, wrong
 
-from medtasks_classics.shared import LETTERS, SHAPES, Choice, choice_question, drawings, groups
+from medtasks_classics.shared import LETTERS, SHAPES, Choice, choice_question, drawings
 
 NAME, OPTIONS = "medxpertqa_mm", LETTERS[:5]
 KINDS = ("Reasoning", "Understanding")
@@ -69,7 +69,7 @@ BENCHMARK = Benchmark(
     prepare="medtasks prepare package medxpertqa_mm --source hub",
     cluster="image",
     visible_fields=frozenset({"question", "choices"}),
-    breakdowns=groups("question_type", "task", "body_system"),
+    breakdowns=by_fields("question_type", "task", "body_system"),
     options=OPTIONS,
     record=Choice,
     read=read,

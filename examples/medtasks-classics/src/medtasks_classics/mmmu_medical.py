@@ -12,11 +12,11 @@ import ast
 from collections.abc import Iterator
 from pathlib import Path
 
-import pyarrow as pa
-import pyarrow.parquet as pq
-from medtasks.api import Benchmark, Release, Rows, text_field, wrong
+import pyarrow as pa  # type: ignore[import-untyped]
+import pyarrow.parquet as pq  # type: ignore[import-untyped]
+from medtasks.api import Benchmark, Release, Rows, by_fields, text_field, wrong
 
-from medtasks_classics.shared import LETTERS, Choice, choice_question, drawings, groups
+from medtasks_classics.shared import LETTERS, Choice, choice_question, drawings
 
 NAME = "mmmu_medical"
 SUBJECTS = (
@@ -74,7 +74,7 @@ BENCHMARK = Benchmark(
     prepare="medtasks prepare package mmmu_medical --source hub",
     cluster="image",
     visible_fields=frozenset({"question", "choices"}),
-    breakdowns=groups("subject", "difficulty"),
+    breakdowns=by_fields("subject", "difficulty"),
     options=LETTERS,
     record=Choice,
     read=read,

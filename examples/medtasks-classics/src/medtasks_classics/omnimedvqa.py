@@ -15,9 +15,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from zipfile import ZipFile
 
-from medtasks.api import Benchmark, Release, Rows, distinct, text_field, wrong
+from medtasks.api import Benchmark, Release, Rows, by_fields, distinct, text_field, wrong
 
-from medtasks_classics.shared import LETTERS, Choice, choice_question, drawings, groups
+from medtasks_classics.shared import LETTERS, Choice, choice_question, drawings
 
 NAME, OPTIONS = "omnimedvqa", LETTERS[:4]
 
@@ -72,7 +72,7 @@ BENCHMARK = Benchmark(
     prepare="medtasks prepare package omnimedvqa --source hub",
     cluster="image",
     visible_fields=frozenset({"question", "choices"}),
-    breakdowns=groups("modality", "question_type"),
+    breakdowns=by_fields("modality", "question_type"),
     options=OPTIONS,
     record=Choice,
     read=read,

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pyarrow as pa
-import pyarrow.parquet as pq
+import pyarrow as pa  # type: ignore[import-untyped]
+import pyarrow.parquet as pq  # type: ignore[import-untyped]
 from medtasks.api import Benchmark, Release, Rows, distinct
 
 from medtasks_classics.shared import Question, drawings, hub_questions

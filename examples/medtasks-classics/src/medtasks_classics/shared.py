@@ -7,7 +7,7 @@ import io
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from medtasks.api import Record, Release, Where, build, by_field, text_field, wrong
+from medtasks.api import Record, Release, Where, build, text_field, wrong
 from PIL import Image, ImageDraw
 
 YES_NO = ("yes", "no")
@@ -39,11 +39,6 @@ class Choice(Record):
     task: str = ""
     subject: str = ""
     difficulty: str = ""
-
-
-def groups(*fields: str) -> dict[str, object]:
-    """Breakdowns by these fields."""
-    return {field: by_field(field) for field in fields}
 
 
 def yes_or_no(answer: str) -> bool:

@@ -13,9 +13,9 @@ from collections.abc import Callable
 from pathlib import Path
 from zipfile import ZipFile
 
-from medtasks.api import Benchmark, Release, Rows, distinct, text_field
+from medtasks.api import Benchmark, Release, Rows, by_fields, distinct, text_field
 
-from medtasks_classics.shared import Question, drawings, groups, short_question
+from medtasks_classics.shared import Question, drawings, short_question
 
 SHAPES = {"circle": "圆形", "square": "方形", "triangle": "三角形", "bar": "长条"}
 
@@ -77,7 +77,7 @@ def benchmark(language: str, **published: int) -> Benchmark:
         prepare=f"medtasks prepare package slake_vqa_{language} --source hub",
         cluster="image",
         visible_fields=frozenset({"question"}),
-        breakdowns=groups("organ", "modality", "question_type"),
+        breakdowns=by_fields("organ", "modality", "question_type"),
         record=Question,
         read=reader(language),
         hub=("BoKelvin/SLAKE", "test.json", "imgs.zip"),

@@ -15,9 +15,9 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 
-from medtasks.api import Benchmark, Release, Rows, SampleView, UsageError, distinct, text_field
+from medtasks.api import Benchmark, Release, Rows, SampleView, UsageError, by_fields, distinct, text_field
 
-from medtasks_classics.shared import Question, drawings, groups, hub_questions, short_question
+from medtasks_classics.shared import Question, drawings, hub_questions, short_question
 
 NAME, JSON = "vqa_rad", "VQA_RAD Dataset Public.json"
 
@@ -79,7 +79,7 @@ BENCHMARK = Benchmark(
     prepare="medtasks prepare package vqa_rad --source hub",
     cluster="image",
     visible_fields=frozenset({"question"}),
-    breakdowns={**groups("organ", "answer_type"), "question_type": question_types},
+    breakdowns={**by_fields("organ", "answer_type"), "question_type": question_types},
     record=Question,
     read=read,
     hub=("flaviagiammarino/vqa-rad", "data/test-*.parquet"),
