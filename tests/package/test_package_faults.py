@@ -207,7 +207,7 @@ LOOP = "{% for a in range(99999) %}{% for b in range(99999) %}{{ b }}{% endfor %
             'name = "otherlab_bench_brevity"',
             'name = "rougeL"',
             "MT150",
-            "metric rougeL is left out: medtasks already has that score",
+            "its metric rougeL has the name of a score of medtasks; call it otherlab_bench_rougeL, or another.",
         ),
         (
             'Column("otherlab_dots", Brevity.name, "Shortness")',
