@@ -57,7 +57,7 @@ class Frozen(BaseModel):
 
 
 class Compact(Frozen):
-    """A model with many instances, which does not keep the names of given fields: they take as much memory as the values."""
+    """A model with many instances, without the names of given fields, which take as much memory as the values."""
 
     def model_post_init(self, _: Any, /) -> None:
         object.__setattr__(self, "__pydantic_fields_set__", _UNKNOWN)
