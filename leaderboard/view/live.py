@@ -14,13 +14,13 @@ from medtasks.catalog.spec import load_spec
 from medtasks.core.errors import MedtasksError, first_line
 from medtasks.core.settings import using
 from medtasks.runs.folder import unfinished_runs
-from medtasks.runs.manifest import RunManifest, outcome_counts
+from medtasks.runs.manifest import RunManifest
 from medtasks.runs.replies import Reply
 from medtasks.runs.reply_files import PLAN, Answer, Plan, by_document, read_answers, read_plan
-from medtasks.runs.run import pooled_scores
 from medtasks.runs.samples import Sample
 from medtasks.runs.scored import Answered, scored_samples
 from medtasks.runs.scores import MetricScore, Scores
+from medtasks.runs.scoring import pooled_scores
 from medtasks.runs.verdicts import with_judged_scores
 
 from ..board.columns import unit_of
@@ -167,13 +167,13 @@ class _Followed:
     ) -> LiveTask:
         repeats = load_spec(task).repeats
         replies = [answer.reply.checked() for answer in answers if answer.slot.task == task and answer.slot.outcome]
-        counts = outcome_counts([sample.outcome for sample in samples])
+        facts = plan.manifest.tasks[task].with_outcomes([sample.outcome for sample in samples])
         return LiveTask(
             name=task,
             planned=len(plan.documents[task]) * repeats,
             answered=sum(reply.failed is None for reply in replies),
             failed=dict(Counter(reply.failed for reply in replies if reply.failed is not None)),
-            statuses=counts["status"],
+            statuses=facts.status,
             abstained=sum(
                 sample.status != FAILED and sample.filtered == self._abstention(sample) for sample in samples
             ),

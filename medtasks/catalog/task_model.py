@@ -433,7 +433,13 @@ def check_task(source: TaskSource) -> tuple[TaskFile | GroupFile | None, list[Fi
 
 
 def _refused(source: TaskSource, error: ValidationError, model: type[BaseModel]) -> Iterator[Finding]:
-    for one in problems(error, model):
+    found = list(problems(error, model))
+    unknown_keys = [one.keys for one in found if one.kind == "extra_forbidden"]
+    for one in found:
+        if one.kind == "missing" and any(
+            keys[:-1] == one.keys[:-1] and suggestion(keys[-1], [str(one.keys[-1])]) for keys in unknown_keys
+        ):
+            continue  # misspelt: the unknown key is reported, with this one as its suggestion
         codes = _METADATA_CODES if one.keys[0] == "metadata" and len(one.keys) > 1 else _CODES
         code = one.kind if one.kind.startswith("MT") else codes.get(one.kind, "MT109")
         yield source.finding(code, one.message, *one.keys)

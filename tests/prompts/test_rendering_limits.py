@@ -1,4 +1,4 @@
-"""Templates that anybody may have written: numbers, text and memory have limits."""
+"""Limits: of the numbers, text and memory of templates that anybody may have written, and of our tasks' responses."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from medtasks.catalog.contents import owner_of
 from medtasks.catalog.prompts import render
+from medtasks.catalog.spec import TaskSpec, load_specs
 from medtasks.core.errors import MedtasksError
 
 Write = Callable[[str], str]
@@ -50,3 +52,11 @@ def test_too_much_memory_is_an_error_of_the_template_alone(written: Write) -> No
     with pytest.raises(MedtasksError, match="MemoryError"):
         render(fatal)
     assert render(sound, what="it") == "Where is it?"
+
+
+@pytest.mark.parametrize(
+    "spec", [pytest.param(one, id=name) for name, one in load_specs().items() if one.kind == "task"]
+)
+def test_a_task_leaves_room_to_reason_and_has_no_stop_strings(spec: TaskSpec) -> None:
+    assert owner_of(spec.path).ours
+    assert (spec.generation["max_new_tokens"], spec.generation["until"]) == (4096, [])
