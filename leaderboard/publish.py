@@ -57,7 +57,7 @@ def board_of(
     described = read_by_model(models, Described) if models is not None else None
     runs, refused = collect(results, store, progress)
     if demonstration is None:
-        demonstration = any(run.shown.mini for run in runs)
+        demonstration = any(run.public.mini for run in runs)
         refused = [one for one in refused if runs or one.reason != NO_RUN]
     board = build_board(
         runs,
