@@ -38,9 +38,8 @@ from medtasks.runs.verdicts import judged_threshold, own_judge_hash
 from ..board.board import BoardRun, Timeline
 from ..board.models import model_key
 from ..board.numbers import safe_name
-from ..board.timelines import timelines
 from ..intake.sources import RunFolder, Source
-from .board_run import board_run, created, run_notes
+from .board_run import board_run, created, run_notes, timelines
 from .local_documents import is_miniature
 from .verification import SubmittedTask, Verification, installed_rubrics, require_statistics, verification_notes
 
