@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Sequence
 
-from medtasks.benchmarks.layout_check import HEADLINE, columns_of
+from medtasks.benchmarks.layouts import HEADLINE, columns_of
 from medtasks.catalog.board_layout import BoardLayout, Column, LayoutTable, Plot
 from medtasks.catalog.registry import benchmark_owner, get_benchmark
 from medtasks.catalog.spec import load_spec

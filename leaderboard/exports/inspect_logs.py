@@ -12,11 +12,11 @@ from medtasks.catalog.spec import load_spec
 from medtasks.core.errors import MedtasksError, UsageError, first_line
 from medtasks.core.files import short_hash
 from medtasks.metrics.registry import get_metric
-from medtasks.runs.folder import folder_digest, read_run
+from medtasks.runs.folder import folder_digest, no_run, read_run
 from medtasks.runs.manifest import RunManifest
-from medtasks.runs.run import pooled_scores
 from medtasks.runs.samples import Sample
 from medtasks.runs.scores import Scores
+from medtasks.runs.scoring import pooled_scores
 from medtasks.runs.verdicts import judged_threshold
 
 from ..board.models import model_name
@@ -45,7 +45,7 @@ def write_inspect_logs(results: Sequence[Path], out: Path) -> tuple[list[Path], 
         raise UsageError(f"{out}: exists already; logs are never overwritten, choose another directory.")
     folders = find_runs(results)
     if not folders:
-        raise UsageError(f"{results[0]}: contains no result directory (…_medtasks); name one.")
+        raise no_run(results[0])
     notes: dict[str, None] = {}
     written = []
     for folder in folders:

@@ -178,7 +178,7 @@ def _judged(run: Submission, known: Sequence[str]) -> Iterator[Finding]:
                 severity: Severity = "error" if (name, metric) in headline else "warning"
                 lacking.setdefault((coverage_text(score.samples, None, score.judged), severity), []).append(metric)
         for (found, severity), metrics in lacking.items():
-            fix, file = f"run `medtasks judge {run.folder.name} --judge FILE`", run.folder / "scores.json"
+            fix, file = f"run `medtasks judge {run.folder} --judge FILE`", run.folder / "scores.json"
             yield problem("LB205", name, found, fix=fix, file=file, field=", ".join(metrics), severity=severity)
 
 

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from medtasks.core.errors import MedtasksError
 from medtasks.core.files import canonical_json
-from medtasks.runs.folder import SUFFIX, require_directory, run_folders
+from medtasks.runs.folder import NO_RUN, SUFFIX, require_directory, run_folders
 
 from ..board.board import Refused
 from ..verify.scored_run import RunStore, ScoredRun, scored_run
@@ -25,8 +25,6 @@ from .sources import HarnessRun, RunFolder, Source, harness_runs
 LARGE = 64 * 2**20
 """From this many bytes on, runs are read in several processes; with less, these would hardly have started."""
 MOST_PROCESSES = 8
-NO_RUN = "it contains no result directory (…_medtasks)"
-"""Why a path without anything to rank is refused."""
 Progress = Callable[[int, int], None]
 """Called with the number of runs done and of all runs."""
 

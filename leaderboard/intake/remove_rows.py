@@ -8,10 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from medtasks.benchmarks.declared_errors import declared_metrics
-from medtasks.benchmarks.errors import pooled_metrics
-from medtasks.benchmarks.layout_check import columns_of
-from medtasks.benchmarks.layouts import all_layouts
+from medtasks.benchmarks.errors import declared_metrics, pooled_metrics
+from medtasks.benchmarks.layouts import all_layouts, columns_of
 from medtasks.benchmarks.variants import joined_items
 from medtasks.catalog.benchmark import with_derived
 from medtasks.catalog.board_layout import BoardLayout
@@ -21,9 +19,9 @@ from medtasks.core.errors import MedtasksError
 from medtasks.runs.confidence import kept_confidences
 from medtasks.runs.folder import RunRecord, as_data_error, one_run, read_run, write_run
 from medtasks.runs.manifest import RunManifest
-from medtasks.runs.run import pooled_scores
 from medtasks.runs.samples import Sample
 from medtasks.runs.scores import Scores
+from medtasks.runs.scoring import pooled_scores
 from medtasks.runs.verdicts import judged_threshold
 from medtasks.validate.rendered import texts_in
 

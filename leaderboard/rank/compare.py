@@ -9,15 +9,17 @@ from pathlib import Path
 import numpy as np
 
 from medtasks.core.errors import DataError, UsageError
+from medtasks.core.schema import suggestion
 from medtasks.core.text import first_names
 from medtasks.runs.comparisons import compare_statistics
+from medtasks.runs.folder import NO_RUN, no_run
 from medtasks.runs.signature import differences
 from medtasks.runs.table import without_value
 from medtasks.stats.student import detectable_difference
 
 from ..board.board import Pair, Unit
 from ..board.columns import unit_of
-from ..intake.collect import NO_RUN, collect
+from ..intake.collect import collect
 from ..verify.scored_run import Entry, RunStore, ScoredRun
 from .rankings import pair_of, with_holm
 
@@ -69,7 +71,7 @@ def read_one(folder: Path, cache: Path | None = None) -> ScoredRun:
     if runs:
         return runs[0]
     reason = refused[0].reason
-    raise (UsageError if reason == NO_RUN else DataError)(f"{folder}: {reason.rstrip('.')}.")
+    raise no_run(folder) if reason == NO_RUN else DataError(f"{folder}: {reason.rstrip('.')}.")
 
 
 def compare_runs(
@@ -113,7 +115,9 @@ def _places(first: ScoredRun, second: ScoredRun, task: str | None, metric: str |
             f"{first_names(sorted(second.entries))}; compare runs of the same tasks."
         )
     if task is not None and task not in shared:
-        raise UsageError(f"--task {task}: not in both runs, which share {first_names(shared, 12)}.")
+        raise UsageError(
+            f"--task {task}: not in both runs{suggestion(task, shared)}, which share {first_names(shared)}; choose one."
+        )
     names = shared if task is None else [task]
     found = [
         (name, one)
@@ -123,7 +127,8 @@ def _places(first: ScoredRun, second: ScoredRun, task: str | None, metric: str |
     ]
     metrics = list(dict.fromkeys(one for _, one in found))
     if metric is not None and metric not in metrics:
-        raise UsageError(f"--metric {metric}: not in both runs, which share {first_names(metrics, 12) or 'none'}.")
+        some = first_names(metrics, 12) or "none"
+        raise UsageError(f"--metric {metric}: not in both runs{suggestion(metric, metrics)}, which share {some}.")
     return [place for place in found if metric is None or place[1] == metric]
 
 

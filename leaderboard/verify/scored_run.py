@@ -27,9 +27,9 @@ from medtasks.metrics.registry import get_metric
 from medtasks.runs.comparisons import LevelGap, Paired
 from medtasks.runs.folder import RunRecord, as_data_error, file_sha256
 from medtasks.runs.manifest import RunManifest, TaskFacts, scoring_versions
-from medtasks.runs.run import scores_of
 from medtasks.runs.samples import Sample, SampleLines, duplicate_ids, without_garbage_collection
 from medtasks.runs.scores import Scores
+from medtasks.runs.scoring import scores_of
 from medtasks.runs.signature import signature
 from medtasks.runs.table import ItemTable, Lazy, Rows, RunTables, shared
 from medtasks.runs.table_file import TableStore, code_hash, compressed
@@ -97,7 +97,7 @@ class Entry:
     def part(self, metric: str, key: str = "") -> Array:
         """The statistics of a metric with items that are judged by parts reduced to the part ``key``
         (`Benchmark.parts`)."""
-        column = self.table.columns[metric].part(key)
+        column = self.table.column(metric, key)
         found = column.statistics
         if found.shape[1] == 2 and not column.present.all():
             found = np.where(column.present[:, None], found, 0.0)

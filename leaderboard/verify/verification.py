@@ -238,7 +238,7 @@ def _with_values(sample: Sample, submitted: Sample, names: Collection[str]) -> S
 def responses_of(spec: TaskSpec, manifest: RunManifest) -> int:
     """The number of responses to each question: the task's, unless the harness was run with ``--repeats``."""
     option = changed_options(manifest.settings).get("repeats")
-    number = option if isinstance(option, int) else spec.resolved.get("repeats") or 1
+    number = option if isinstance(option, int) else spec.repeats
     return 1 if "layout" in manifest.model else int(number)
 
 

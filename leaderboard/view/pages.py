@@ -19,6 +19,8 @@ from medtasks.runs.samples import Sample
 from ..board.board import Board
 from ..exports.tidy import csv_field
 from ..site.pages import page_environment
+from .bookmarks import LONGEST as LONGEST_NOTE
+from .bookmarks import bookmark
 from .library import Library, layout_of, title_of
 from .live import LiveRun
 from .media import picture, shown_media
@@ -115,10 +117,11 @@ def list_file(library: Library, given: Mapping[str, str], kind: str) -> bytes:
     stream = io.StringIO()
     writer = csv.writer(stream, lineterminator="\r\n")
     names = ("task", "sample", "result", selection.metric or "score", "question", "gold", "extracted", "extraction")
-    writer.writerow((*names, "response", "runs_right", "runs_scored"))
+    writer.writerow((*names, "response", "runs_right", "runs_scored", "note"))
     for row, sample in selection.samples(selection.rows):
         texts = (_question(sample), sample.target, sample.filtered, sample.status, "\n\n".join(sample.responses))
-        fields = (row.task, row.id, NAMES[row.outcome], row.score, *texts, row.right, row.scored)
+        note = selection.notes.get((row.task, row.id), "")
+        fields = (row.task, row.id, NAMES[row.outcome], row.score, *texts, row.right, row.scored, note)
         writer.writerow(map(csv_field, fields))
     return stream.getvalue().encode("utf-8", "replace")
 
@@ -153,11 +156,29 @@ def sample_page(library: Library, environment: Environment, given: Mapping[str, 
             ("Random wrong", "r", _random(selection)),
         ],
         up=query.address("samples.html"),
+        note=selection.notes.get((task, name)),
+        longest_note=LONGEST_NOTE,
+        mark=query.address("bookmark", id=name, **({} if task == query.task else {"of": task})),
         pictures=f"media?{pictures}",
         address=lambda run, other: replace(query, run=run).address(
             "sample.html", id=other, **({} if task == query.task else {"of": task})
         ),
     )
+
+
+def bookmark_sample(library: Library, given: Mapping[str, str], form: Mapping[str, str]) -> str:
+    """Bookmark the sample of an address with the form's note, or remove its bookmark; the address of its page.
+
+    Raises:
+        UsageError: there is no such sample, or the note is too long.
+        DataError: the bookmarks cannot be read or written.
+    """
+    query, name = Query.parsed(given), given.get("id", "")
+    run, task = library.run(query.run, query.task, query.model), given.get("of", query.task)
+    if not any((row.task, row.id) == (task, name) for row in select(library, Query(query.task, run.key)).rows):
+        raise UsageError(f"{task}: this run has no sample {name}; choose one of its list.")
+    bookmark(run, task, name, None if "remove" in form else form.get("note", "").strip())
+    return query.address("sample.html", id=name, **({} if task == query.task else {"of": task}))
 
 
 def _random(selection: Selection) -> Row | None:

@@ -111,6 +111,7 @@ def check(
     """Check that result directories can be submitted: complete, comparable, scored by today's rules, no secrets."""
     from medtasks.core.findings import COLUMNS, as_rows, summary
     from medtasks.leaderboard.intake.check import check_results
+    from medtasks.runs.folder import no_run
 
     with progress("checking results") as bar:
         found = check_results(
@@ -122,9 +123,7 @@ def check(
             progress=bar,
         )
     if not found.folders and {one.code for one in found.findings} == {"LB101"}:
-        raise UsageError(
-            f"{results[0]}: contains no result directory (…_medtasks); name one, or a directory that contains some."
-        )
+        raise no_run(results[0])
     if as_json:
         write_json(found)
     else:

@@ -12,7 +12,7 @@ from medtasks.leaderboard.board.build import build_board
 from medtasks.leaderboard.rank.comparability import protocols_today
 from medtasks.leaderboard.verify.scored_run import Entry, ScoredRun
 
-from medtasks.catalog.spec import leaf_tasks
+from medtasks.catalog.spec import leaf_tasks, load_spec
 from medtasks.metrics.aggregate import corpus_score
 from medtasks.metrics.registry import get_metric
 from medtasks.runs.folder import RunRecord
@@ -107,7 +107,9 @@ def entry(
     parts = {name: {key: scores(rows, {}) for key, rows in one.items()} for name, one in (breakdowns or {}).items()}
     rows, items = range(len(clusters)), ITEMS[: len(clusters)]
     table = ItemTable(
+        load_spec(task).benchmark,
         metrics=tuple(tables),
+        breakdowns=tuple(breakdowns or {}),
         items=items,
         tasks=(task,) * len(items),
         clusters=tuple(clusters),

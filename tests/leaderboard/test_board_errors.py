@@ -12,9 +12,8 @@ from medtasks.leaderboard.board.board import Board
 from medtasks.leaderboard.intake.remove_rows import remove_rows
 from medtasks.leaderboard.publish import publish
 
-from medtasks.benchmarks.layout_check import check_layout
 from medtasks.benchmarks.layout_columns import HARMS
-from medtasks.benchmarks.layouts import default_layout
+from medtasks.benchmarks.layouts import check_layout, default_layout
 from medtasks.catalog.registry import all_benchmarks, get_benchmark
 from medtasks.catalog.spec import load_specs
 

@@ -27,7 +27,7 @@ from medtasks.cli.app import main
 from medtasks.core.errors import MedtasksError
 from medtasks.core.findings import as_rows
 from medtasks.runs.folder import read_run, write_run
-from medtasks.runs.run import pooled_scores
+from medtasks.runs.scoring import pooled_scores
 
 NOISY = MODELS[1]
 

@@ -15,8 +15,8 @@ from medtasks.leaderboard.intake.remove_rows import remove_rows
 from medtasks.leaderboard.verify.scored_run import scored_run
 
 from medtasks.runs.folder import RunRecord, read_run, write_run
-from medtasks.runs.run import pooled_scores
 from medtasks.runs.samples import JudgedScore, Repeat, Sample
+from medtasks.runs.scoring import pooled_scores
 
 NOISY = MODELS[1]
 TASK = "med_cmr_mcq_su"

@@ -89,7 +89,7 @@ def test_a_folder_without_results_is_told(tree: Path, tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     digests, refused = collect([tree, tmp_path / "empty"])
     assert len(digests) == 2
-    assert [(one.folder, one.reason) for one in refused] == [("empty", "it contains no result directory (…_medtasks)")]
+    assert [(one.folder, one.reason) for one in refused] == [("empty", "contains no result directory (…_medtasks)")]
 
 
 def test_a_link_to_a_run_is_named_unless_the_run_itself_is_read(tree: Path, tmp_path: Path) -> None:

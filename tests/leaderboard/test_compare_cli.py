@@ -137,7 +137,8 @@ def test_names_of_models_steer_no_terminal(command: Any, folders: dict[str, Path
     ("arguments", "said"),
     [
         (("careful", "other"), "B has mi_cxr_tel_single; compare runs of the same tasks"),
-        (("careful", "guess", "--task", "mi_cxr_gts"), "--task mi_cxr_gts: not in both runs, which share mi_cxr_icr"),
+        (("careful", "guess", "--task", "mi_cxr_gts"), "--task mi_cxr_gts: not in both runs"),
+        (("careful", "guess", "--task", "mi_cxr_irc"), "(did you mean 'mi_cxr_icr'?), which share mi_cxr_icr"),
         (("careful", "guess", "--metric", "bleu"), "--metric bleu: not in both runs, which share accuracy"),
         (("careful", "nowhere"), "no such directory"),
         (("root", "guess"), "contains 4 runs"),

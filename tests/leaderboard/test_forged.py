@@ -29,8 +29,8 @@ from medtasks.leaderboard.verify.scored_run import scored_run
 
 from medtasks.harness import run_tasks
 from medtasks.runs.folder import RunRecord, read_run, write_run
-from medtasks.runs.run import pooled_scores
 from medtasks.runs.samples import Sample
+from medtasks.runs.scoring import pooled_scores
 
 CAREFUL = MODELS[1]
 NAME = "noisy_oracle (accuracy 0.8, seed 1)"

@@ -31,7 +31,7 @@ from medtasks.leaderboard.rank.comparability import ComparabilityGroups
 from medtasks.leaderboard.verify.scored_run import RunStore, scored_run
 
 from medtasks.runs.folder import RunRecord, read_run, write_run
-from medtasks.runs.run import pooled_scores
+from medtasks.runs.scoring import pooled_scores
 
 CAREFUL, GUESS = MODELS[1], MODELS[3]
 EASY = "med_cmr_mcq_su"
