@@ -25,7 +25,7 @@ from medtasks.data.prepared import data_root, is_mini
 from medtasks.metrics.base import Array
 from medtasks.metrics.registry import get_metric
 from medtasks.runs.comparisons import LevelGap, Paired
-from medtasks.runs.folder import RunRecord, SampleFiles, as_data_error, file_sha256, folder_digest, read_manifest
+from medtasks.runs.folder import RunRecord, as_data_error, file_sha256, folder_digest, read_manifest, sample_files
 from medtasks.runs.manifest import RunManifest, TaskFacts, scoring_versions
 from medtasks.runs.samples import Sample, SampleLines, duplicate_ids, without_garbage_collection
 from medtasks.runs.scores import Scores
@@ -249,7 +249,7 @@ def scored_run(
         return found
     if found is None and isinstance(run, Path):
         with as_data_error(run):
-            name, samples = run.resolve().name, SampleFiles(run)
+            name, samples = run.resolve().name, sample_files(run)
             found = scored_record(
                 read_manifest(run), samples, name, content, own=own, whole=whole, small=not (whole or store.is_kept)
             )

@@ -5,14 +5,20 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from tiny_endpoint import TinyEndpoint
 
-from medtasks.judge.client import JudgeAnswer, JudgeClient, JudgeRequest, JudgeSettings, Spent, Unanswered
+from medtasks.judge.client import JudgeAnswer, JudgeClient, JudgeSettings, Spent, Unanswered
 
 KEY = "planted-key-1234567890"
 SCHEMA = {"type": "object", "properties": {"ok": {"type": "boolean"}}}
+
+
+class JudgeRequest(NamedTuple):
+    key: str
+    messages: Any
+    schema: dict[str, Any] | None
 
 
 def question(text: str, schema: dict[str, Any] | None = None) -> JudgeRequest:
@@ -49,7 +55,7 @@ async def ask(client: JudgeClient, requests: Iterable[JudgeRequest]) -> Asked:
     async def one(request: JudgeRequest) -> None:
         name = request.key if callable(request.messages) else request.messages[-1]["content"]
         try:
-            asked.outcomes[name] = await client.answer(request)
+            asked.outcomes[name] = await client.answer(*request)
         except Unanswered as failure:
             asked.outcomes[name] = failure
 
