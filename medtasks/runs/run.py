@@ -157,7 +157,7 @@ def _answered(folder: Path, name: str, numbers: Sequence[int]) -> list[Answered]
     spec = load_spec(name)
     rows = task_rows(name).dataset()
     found = by_document(read_answers(folder, name), name)
-    repeats = int(spec.resolved.get("repeats") or 1)
+    repeats = spec.repeats
     documents = []
     for number, document in zip(numbers, rows.select(numbers).to_list(), strict=True):
         given = found.get(number, {})

@@ -17,8 +17,7 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from medtasks.benchmarks.declared_errors import declared_errors, declared_metrics
-from medtasks.benchmarks.errors import pooled_metrics
+from medtasks.benchmarks.errors import declared_errors, declared_metrics, pooled_metrics
 from medtasks.benchmarks.variants import joined_items
 from medtasks.catalog.benchmark import Benchmark, SampleView, Value, sample_items, with_derived
 from medtasks.catalog.registry import get_benchmark
