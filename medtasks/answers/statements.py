@@ -84,7 +84,9 @@ def _weighed(
             return Rank.FINAL
         if not before.strip(" \t*_#>-•\"'({[|") or words["concludes"].fullmatch(before.strip(" \t,")):
             return Rank.ANSWER
-    clause = words["clause_ends"].split(before)[-1] + label
+    clause = label if label.startswith((";", ",")) else words["clause_ends"].split(before)[-1] + label
+    if label.startswith(DENIED):  # "not A but B"
+        clause = ""
     before = words["forced"].sub("", before + label)
     if words["doubts"].search(before) or words["discredits"].search(clause) or words["question"].match(behind + after):
         return None
