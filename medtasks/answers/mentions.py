@@ -72,7 +72,8 @@ class Marked:
 
     def follows_sentence(self, position: int) -> bool:
         """Whether a sentence ends before ``position``: prose that ends there without a full stop is cut off."""
-        return position > 20 and self.words["sentence_ends"].search(self.text, 0, position) is not None
+        line = self.text.rfind("\n", 0, position) + 1
+        return position > 20 and self.words["sentence_ends"].search(self.text, line, position) is not None
 
 
 def letters_alone(plain: str) -> frozenset[str]:
