@@ -11,13 +11,12 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from medtasks.benchmarks.layouts import all_cards
-from medtasks.catalog.board_layout import Card
+from medtasks.benchmarks.layouts import all_layouts
+from medtasks.catalog.board_layout import BoardLayout
 from medtasks.catalog.spec import leaf_tasks, load_spec, load_specs
 from medtasks.core.cache import cache_root
 from medtasks.core.errors import UsageError
-from medtasks.runs.find import run_folders
-from medtasks.runs.folder import folder_digest, read_manifest
+from medtasks.runs.folder import read_manifest, run_folders
 from medtasks.runs.manifest import RunManifest
 from medtasks.runs.table_file import code_hash
 
@@ -26,11 +25,11 @@ from ..board.build import build_board
 from ..board.numbers import safe_name, shown_name
 from ..exports import exports_of
 from ..intake.collect import find_runs
+from ..intake.sources import RunFolder
 from ..publish import board_of
-from ..site import samples_of
 from ..site.data import data_scripts
 from ..site.pages import pages_of
-from ..site.samples import runs_on_board
+from ..site.samples import runs_on_board, samples_of
 from .parquet import SampleTable, SampleTables, state_of
 
 TITLE = "medtasks results"
@@ -131,10 +130,10 @@ class Library:
         self._tables.close()
 
 
-def card_of(task: str) -> Card:
+def layout_of(task: str) -> BoardLayout:
     """The board layout that says which part of a task's samples may be published; by default nothing."""
     benchmark = load_spec(task).metadata.benchmark
-    return all_cards().get(benchmark) or Card(benchmark=benchmark, headline=())
+    return all_layouts().get(benchmark) or BoardLayout(benchmark=benchmark, headline=())
 
 
 def title_of(task: str) -> str:
@@ -189,7 +188,8 @@ def _runs(board: Board, paths: Sequence[Path]) -> list[Run]:
     """The runs of the board, by model and then newest first."""
     several = {model for model, count in Counter(facts.model for facts in board.runs.values()).items() if count > 1}
     runs = []
-    for key, folder in runs_on_board(board, board.runs, find_runs(paths), folder_digest).items():
+    for key, run in runs_on_board(board, board.runs, map(RunFolder, find_runs(paths))).items():
+        folder = run.directory
         facts, manifest = board.runs[key], read_manifest(folder)
         name = shown_name(board, facts.model, any(one.blind for one in manifest.tasks.values()))
         label = f"{name}, {facts.created[:19].replace('T', ' ')}" if facts.model in several else name

@@ -9,9 +9,10 @@ from typing import Any
 from medtasks.answers.base import Reading, ResponseFilter
 from medtasks.benchmarks.aggregations import computed_together
 from medtasks.catalog.benchmark import FAILED
-from medtasks.catalog.contents import resolve
-from medtasks.catalog.registry import get_filter, wrong_return
+from medtasks.catalog.registry import wrong_return
 from medtasks.catalog.spec import TaskSpec
+from medtasks.core.errors import first_line
+from medtasks.metrics.learned import LEARNED
 from medtasks.runs.replies import Probabilities, Reply
 from medtasks.runs.samples import JudgedResponse, Limits, Repeat, Sample
 
@@ -114,7 +115,7 @@ def _sample(spec: TaskSpec, answered: Answered, readings: list[Reading]) -> Samp
         probabilities=_probabilities(answered),
         filtered=filtered[0],
         reading="" if failed else readings[0].how,
-        status=FAILED if failed else get_filter(spec.filters[-1]).status(filtered[0]),
+        status=FAILED if failed else spec.filter.status(filtered[0]),
         scores={metric: None if failed else value.get("score") for metric, value in values.items()},
         statistics={} if failed else _statistics(values),
         limits=limits,
@@ -135,7 +136,7 @@ def _filtered(spec: TaskSpec, responses: Sequence[tuple[Mapping[str, Any], list[
     if not responses:
         return []
     documents, texts = zip(*responses, strict=True)
-    step = get_filter(spec.filters[-1]).kind()
+    step = spec.filter.kind()
     if isinstance(step, ResponseFilter):
         readings = step.readings(texts, documents)
     else:  # another package's
@@ -165,7 +166,7 @@ def _guest_readings(
 
 
 def _process(spec: TaskSpec) -> Callable[[Mapping[str, Any], Sequence[str]], Values]:
-    function = resolve(spec.resolved["process_results"])
+    function = spec.function("process_results")
 
     def process(document: Mapping[str, Any], texts: Sequence[str]) -> Values:
         values: object = function(document, texts)
@@ -192,8 +193,49 @@ def _repeats(spec: TaskSpec, texts: Sequence[str], values: Values) -> tuple[Repe
     return tuple(
         Repeat(
             filtered=filtered,
-            status=get_filter(spec.filters[-1]).status(filtered),
+            status=spec.filter.status(filtered),
             statistics={name: tuple(value["repeats"][number]) for name, value in values.items() if "repeats" in value},
         )
         for number, filtered in enumerate(texts)
+    )
+
+
+def with_learned_metrics(spec: TaskSpec, samples: Sequence[Sample], problems: list[str]) -> list[Sample]:
+    """``samples`` with the task's learned metrics.
+
+    A metric whose weights are missing has no statistics. If a model fails, a message is added to ``problems`` and the
+    other scores are kept.
+    """
+    values = {name: _values(spec.name, name, samples, problems) for name in spec.metadata.learned}
+    if not values:
+        return list(samples)
+    return [
+        _with_scores(sample, {name: found.get(number) for name, found in values.items()})
+        for number, sample in enumerate(samples)
+    ]
+
+
+def has_models(spec: TaskSpec) -> bool:
+    """Whether a model scores the task's samples; a score depends a little on the others in its batch."""
+    return any(LEARNED[name].unavailable() is None for name in spec.metadata.learned)
+
+
+def _values(task: str, name: str, samples: Sequence[Sample], problems: list[str]) -> dict[int, float]:
+    """The scores of the samples that have a response, by position; empty if they cannot be computed."""
+    metric = LEARNED[name]
+    if metric.unavailable() is not None:
+        return {}
+    answered = [number for number, sample in enumerate(samples) if sample.status != FAILED]
+    try:
+        scores = metric.scores([(samples[number].filtered, samples[number].target) for number in answered])
+    except Exception as error:  # any model on any device: memory, drivers, weights
+        problems.append(f"{task}: {name} could not be computed ({first_line(error)}); `medtasks score` tries again.")
+        return {}
+    return dict(zip(answered, scores.tolist(), strict=True))
+
+
+def _with_scores(sample: Sample, values: Mapping[str, float | None]) -> Sample:
+    statistics = {name: (value, 1.0) for name, value in values.items() if value is not None}
+    return sample.model_copy(
+        update={"scores": {**sample.scores, **values}, "statistics": {**sample.statistics, **statistics}}
     )

@@ -18,7 +18,7 @@ from medtasks.core.errors import MedtasksError, UsageError
 from medtasks.judge.store import StoredVerdict, VerdictStore
 from medtasks.judge.stub import StubJudge, rule_based
 from medtasks.runs.folder import read_run, write_run
-from medtasks.runs.judge_facts import judge_names
+from medtasks.runs.verdicts import judge_names
 
 
 def sometimes(share: float) -> Any:
@@ -328,15 +328,6 @@ def test_a_blind_run_is_judged_by_judges_that_see(
         judged(folder, settings_of(stub, images="true"), store=tmp_path / "v", rubrics=["med_cmr_medreason"])
         assert all(len(request.body["messages"][0]["content"]) > 1 for request in stub.requests)
     assert manifest_of(folder)["judge"]["med_cmr_medreason"]["unjudged"] == {}
-
-
-def test_judging_twice_changes_no_byte_and_asks_nothing(folder: Path, tmp_path: Path) -> None:
-    with StubJudge() as stub:
-        judged(folder, settings_of(stub), store=tmp_path / "v")
-        first, asked = content(folder), stub.counts["ok"]
-        judged(folder, settings_of(stub), store=tmp_path / "v")
-        assert stub.counts["ok"] == asked
-    assert content(folder) == first
 
 
 def test_a_directory_that_has_all_verdicts_is_left_as_it_is(

@@ -34,7 +34,7 @@ FILES = {
         from PIL import Image, ImageDraw
 
         from medtasks.api import (
-            Benchmark, Card, Column, FilterInfo, MeanMetric, Plugin, Record, Rows, sample_value, sign,
+            Benchmark, BoardLayout, Column, FilterInfo, MeanMetric, Plugin, Record, Rows, sample_value, sign,
         )
 
 
@@ -97,7 +97,9 @@ FILES = {
             ),
             filters=(FilterInfo(FirstLineFilter, "1", lambda text: "ok" if text else "empty"),),
             metrics=(Brevity(),),
-            cards=(Card("otherlab_dots", (Column("otherlab_dots", Brevity.name, "Shortness"),), shows="text"),),
+            layouts=(
+                BoardLayout("otherlab_dots", (Column("otherlab_dots", Brevity.name, "Shortness"),), shows="text"),
+            ),
         )
         ''',
     "otherlab_bench/tasks/placeholder.jsonl": '{"placeholder": true}\n',
@@ -161,12 +163,10 @@ FILES = {
 }
 
 
-def write_package(folder: Path, **changes: str) -> Path:
-    """The package's source below ``folder``; ``changes`` are other contents, by path with ``/`` and ``.`` as ``_``."""
+def write_package(folder: Path) -> Path:
+    """The package's source below ``folder``."""
     for name, text in FILES.items():
-        content = changes.pop(name.replace("/", "_").replace(".", "_"), text)
-        _write(folder / name, content)
-    assert not changes, changes
+        _write(folder / name, text)
     return folder
 
 

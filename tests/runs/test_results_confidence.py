@@ -15,8 +15,8 @@ from medtasks.benchmarks.documents import task_documents
 from medtasks.catalog.registry import get_benchmark
 from medtasks.catalog.spec import load_spec
 from medtasks.metrics.confidence import CONFIDENCE_NAMES
+from medtasks.runs.comparisons import compare_tables
 from medtasks.runs.confidence import deciding_letter
-from medtasks.runs.paired import compare_tables
 from medtasks.runs.replies import Letter, Probabilities, Reply
 from medtasks.runs.reply_files import Answer, AnswerStore, Slot, read_answers
 from medtasks.runs.samples import Sample, SampleLines, write_samples
@@ -242,6 +242,6 @@ def test_a_run_without_confidences_is_compared_by_its_other_scores() -> None:
             lambda document: Reply(document["target"], probabilities=Probabilities(0.9)),
         )
     )
-    found = compare_tables(("sure", sure), ("silent", silent), get_benchmark("mi_cxr")).metrics
+    found = compare_tables(("sure", sure), ("silent", silent)).metrics
     assert found.keys() == {"accuracy", "confidence_given"}
     assert found["confidence_given"].difference == 1.0

@@ -11,12 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from medtasks.catalog.registry import get_benchmark
-from medtasks.runs.diagnostics import comparisons, diagnose, level_gap, same_tasks
-from medtasks.runs.paired import Paired, compare_tables
-from medtasks.runs.run_tables import RunTables
+from medtasks.runs.comparisons import Paired, compare_tables, comparisons, diagnose, level_gap, same_tasks
 from medtasks.runs.samples import Sample
 from medtasks.runs.scoring import score_samples
-from medtasks.runs.table import item_table
+from medtasks.runs.table import RunTables, item_table
 
 MI_CXR = get_benchmark("mi_cxr")
 
@@ -51,7 +49,7 @@ SECOND = "ABCDAAAAAAABCDEABAAA"
 
 def compare_samples(first: tuple[str, list[Sample]], second: tuple[str, list[Sample]], breakdowns: list[str]) -> Paired:
     one, other = ((name, item_table(samples, MI_CXR, breakdowns)) for name, samples in (first, second))
-    return compare_tables(one, other, MI_CXR, breakdowns)
+    return compare_tables(one, other)
 
 
 def test_the_difference_is_that_of_the_accuracies_and_p_swaps_patients() -> None:

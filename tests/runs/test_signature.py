@@ -21,13 +21,13 @@ from medtasks.core.files import canonical_json
 from medtasks.judge.settings import JudgeConfig, JudgeSettings
 from medtasks.judge.stub import StubJudge
 from medtasks.metrics.registry import get_metric
-from medtasks.runs.judge_run import judge_run
+from medtasks.runs.judge import judge_run
 from medtasks.runs.manifest import RunManifest, protocol_hash, task_facts, versions
 from medtasks.runs.replies import Reply
 from medtasks.runs.run import data_facts
 from medtasks.runs.scored import Answered, scored_samples
 from medtasks.runs.signature import differences, format_signature, parse_signature, signature
-from medtasks.runs.verdict_scores import with_judged_scores
+from medtasks.runs.verdicts import with_judged_scores
 
 TASK = "kvasir_vqa_x1_level1"
 OTHER = "kvasir_vqa_x1_level2"
@@ -43,7 +43,7 @@ def manifest(*tasks: str, spec: dict[str, Any] | None = None, generation: dict[s
     for name in tasks or (TASK, OTHER):
         read = load_spec(name)
         changed = TaskSpec.model_validate(read.model_copy(update=(spec or {}) if not facts else {}))
-        facts[name] = task_facts(changed, {**changed.generation, **(generation or {})}, len(IDS), ())
+        facts[name] = task_facts(changed, {**changed.generation, **(generation or {})}, len(IDS))
     return RunManifest(
         created="2026-11-01T00:00:00+00:00",
         processes=1,
@@ -93,7 +93,7 @@ def with_settings(**changes: Any) -> RunManifest:
 
 def blind() -> RunManifest:
     read = load_spec(TASK)
-    facts = task_facts(read, read.generation, len(IDS), (), blind=True)
+    facts = task_facts(read, read.generation, len(IDS), blind=True)
     run = plain()
     return run.model_copy(update={"tasks": {**run.tasks, TASK: facts}})
 

@@ -61,7 +61,7 @@ BENCHMARK = Benchmark(
     ),
     kinds=lambda record: (f"level{record.complexity}",),
     published={"rows": 16022, "level1": 5548, "level2": 5261, "level3": 5213},  # rows scored in table 6
-    figures=Path(__file__).with_name("published.yaml"),
+    figures=Path(__file__).with_name("published.csv"),
     levels=("kvasir_vqa_x1_level1", "kvasir_vqa_x1_level2", "kvasir_vqa_x1_level3"),
 )
 
@@ -76,7 +76,7 @@ TRANSFORMED = replace(
     levels=(),
 )
 
-PLUGIN = Plugin(benchmarks=(BENCHMARK, TRANSFORMED), metrics=ERRORS.own, cards=(KVASIR_VQA_X1,))
+PLUGIN = Plugin(benchmarks=(BENCHMARK, TRANSFORMED), metrics=ERRORS.own, layouts=(KVASIR_VQA_X1,))
 
 level1, level2, level3 = (level_rows(BENCHMARK.name, level) for level in (1, 2, 3))
 transformed_level1, transformed_level2, transformed_level3 = (

@@ -1,0 +1,202 @@
+"""Comparisons within a run and between runs: paired differences, gaps between levels, diagnostics of scores."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from pydantic import BaseModel, Field
+
+from medtasks.catalog.benchmark import ANSWERED, FAILED
+from medtasks.catalog.spec import leaf_tasks, load_spec, load_specs
+from medtasks.metrics.base import Array
+from medtasks.metrics.registry import get_metric
+from medtasks.runs.scores import Scores
+from medtasks.runs.table import ItemTable, Rows, RunTables, without_value
+from medtasks.stats.bootstrap import Clusters
+from medtasks.stats.paired import PairedDifference, clustered_score, paired_difference
+
+
+class Paired(BaseModel, frozen=True):
+    """The comparison of two runs, by metric and within the groups of each breakdown."""
+
+    first: str
+    second: str
+    items: int
+    unpaired: int
+    metrics: dict[str, PairedDifference]
+    breakdowns: dict[str, dict[str, Paired]] = {}
+
+
+def compare_tables(first: tuple[str, ItemTable], second: tuple[str, ItemTable]) -> Paired:
+    """Compare two (name, table) pairs, joined by item; ``unpaired`` counts the items in only one of them.
+
+    A metric is left out if no item has a value in both, or too few to define it. Groups of items and their clusters are
+    those of the first table. Without a shared item there is nothing to compare: ``items`` is 0, e.g. after
+    ``--limit 1``, when no question has all of its rotations.
+    """
+    tables = one, other = first[1], second[1]
+    rows = [{name: row for row, name in enumerate(table.unique) if table.complete[row]} for table in tables]
+    joined = [(rows[0][name], rows[1][name]) for name in sorted(rows[0].keys() & rows[1].keys())]
+    shared: Rows = np.array(joined, dtype=np.int64).reshape(-1, 2)
+    both = [metric for metric in one.metrics if metric in other.columns]
+    # a group's column is put together on each access
+    columns = {metric: (one.columns[metric], other.columns[metric]) for metric in both}
+
+    def compared(items: Rows, part: str = "", unpaired: int = 0, **more: Any) -> Paired:
+        metrics = {}
+        for metric, wholes in columns.items():
+            sides = zip(tables, wholes, strict=True)
+            used = (table.parts.get((metric, part), whole) for table, whole in sides)
+            left, right = (column.statistics[items[:, place]] for place, column in enumerate(used))
+            difference = compare_statistics(metric, left, right, one.codes[items[:, 0]])
+            if difference is not None:
+                metrics[metric] = difference
+        return Paired(first=first[0], second=second[0], items=len(items), unpaired=unpaired, metrics=metrics, **more)
+
+    def groups(breakdown: str) -> Mapping[str, Paired]:
+        return {
+            key: compared(shared[inside], key if breakdown == one.benchmark.parts else "")
+            for key, members in one.rows_by_group(breakdown).items()
+            if (inside := np.isin(shared[:, 0], members)).any()
+        }
+
+    unpaired = len(rows[0].keys() ^ rows[1].keys())
+    return compared(shared, "", unpaired, breakdowns={name: groups(name) for name in one.breakdowns})
+
+
+def compare_statistics(metric: str, first: Array, second: Array, clusters: Clusters) -> PairedDifference | None:
+    """The difference between two scores on ``metric``, over the items for which both have a value.
+
+    None if no item has, or if these items do not define the score.
+
+    Args:
+        metric: its name.
+        first: statistics ``(items, width)`` of one model; items without a value are NaN.
+        second: those of another model on the same items.
+        clusters: of each item, as names or numbers.
+    """
+    both = np.flatnonzero(~(without_value(first) | without_value(second)))
+    if not len(both):
+        return None
+    score = get_metric(metric).score
+    common = clusters[both] if isinstance(clusters, np.ndarray) else [clusters[row] for row in both.tolist()]
+    one, other = (clustered_score(side[both], common, score) for side in (first, second))
+    found = paired_difference(one, other)
+    return found if math.isfinite(found.difference) else None
+
+
+class Diagnostics(BaseModel, frozen=True):
+    """Diagnostics of one task or group; an optional share is None if its denominator is 0.
+
+    ``extraction_failures`` is the share of responses without an answer to score, ``read_by_text`` the share of selected
+    options that were named by their text instead of their letter, ``named_in_prose`` the share of questions without a
+    selected option whose response contains the text of just one. ``letter_bias`` is half the sum over
+    the options of |share among chosen letters - share among correct letters| (0: equally often, 1: disjoint).
+    ``false_abstention`` is the share of questions answered with the null option among those where it is wrong,
+    ``false_commitment`` the share answered with another option among those where it is correct (arXiv 2605.15574).
+    """
+
+    responses: int
+    extraction_failures: float
+    read_by_text: float | None = Field(default=None, exclude_if=lambda value: value is None)
+    named_in_prose: float | None = Field(default=None, exclude_if=lambda value: value is None)
+    letter_bias: float | None = None
+    false_abstention: float | None = None
+    false_commitment: float | None = None
+
+
+class LevelGap(BaseModel, frozen=True):
+    """A metric at a higher complexity level minus that at a lower one; images have questions at both levels."""
+
+    metric: str
+    difference: float
+    interval: tuple[float, float] | None
+    warning: str | None = None
+
+
+def diagnose(scores: Scores, null_option: str | None, readings: Mapping[str, int]) -> Diagnostics:
+    """Diagnostics from the scores of a task or group, and from how often options were named in which way."""
+    counts = {status: count for status, count in scores.status.items() if status != FAILED}
+    responses = sum(counts.values())
+    unread = sum(count for status, count in counts.items() if status not in ANSWERED)
+    found = Diagnostics(responses=responses, extraction_failures=unread / responses if responses else 0.0)
+    letters = scores.letters
+    if letters is None:
+        return found
+    gold, chosen = sum(letters.gold.values()), sum(letters.chosen[letter] for letter in letters.gold)
+    update: dict[str, float | None] = {}
+    by_letter, by_text, named = (readings.get(how, 0) for how in ("letter", "text", "named"))
+    if by_letter or by_text:
+        update["read_by_text"] = by_text / (by_letter + by_text)
+    if others := scores.samples - by_letter - by_text - scores.status.get(FAILED, 0):
+        update["named_in_prose"] = named / others
+    if chosen:
+        update["letter_bias"] = (
+            sum(abs(letters.chosen[letter] / chosen - letters.gold[letter] / gold) for letter in letters.gold) / 2
+        )
+    if null_option is not None and letters.null_chosen_when_wrong is not None:
+        right = letters.gold[null_option]
+        assert letters.null_missed_when_right is not None
+        update["false_abstention"] = letters.null_chosen_when_wrong / (gold - right) if gold > right else None
+        update["false_commitment"] = letters.null_missed_when_right / right if right else None
+    return found.model_copy(update=update)
+
+
+def level_gap(lower: ItemTable, higher: ItemTable, metric: str) -> LevelGap | None:
+    """The gap in ``metric`` between two levels, clustered by image across both; None if an item has no score."""
+    tables = higher, lower
+    if any(metric not in table.columns or not table.columns[metric].known.all() for table in tables):
+        return None
+    above, below = (table.columns[metric].statistics for table in tables)
+    clusters = [*higher.clusters, *lower.clusters]
+    sides = np.vstack([above, np.zeros_like(below)]), np.vstack([np.zeros_like(above), below])
+    score = get_metric(metric).score
+    one, other = (clustered_score(side, clusters, score) for side in sides)
+    found = paired_difference(one, other)
+    return LevelGap(metric=metric, difference=found.difference, interval=found.interval, warning=found.warning)
+
+
+def level_gaps(tables: RunTables) -> dict[str, LevelGap]:
+    """Gaps between adjacent levels (`Benchmark.levels`) if both were run, by ``higher - lower: metric``."""
+    found = {}
+    levels = dict.fromkeys(load_spec(task).benchmark.levels for task in tables.tasks)
+    for lower, higher in (pair for tasks in levels for pair in pairwise(tasks)):
+        if lower in tables.tasks and higher in tables.tasks:
+            for metric in ("rougeL", "meteor", "exact_match"):
+                gap = level_gap(tables.of(lower), tables.of(higher), metric)
+                if gap is not None:
+                    found[f"{higher} - {lower}: {metric}"] = gap
+    return found
+
+
+def comparisons(tables: RunTables, others: RunTables) -> dict[str, Paired]:
+    """Every task or group with a partner (``compare_with``), compared with that partner, if both were run.
+
+    ``tables`` and ``others`` may come from one run or from two.
+    """
+    found = {}
+    for name, spec in load_specs().items():
+        partner = spec.metadata.compare_with
+        if partner is None:
+            continue
+        if _has(tables, name) and _has(others, partner):
+            sides = (name, tables.of(name, leaf_tasks(name))), (partner, others.of(partner, leaf_tasks(partner)))
+            found[name] = compare_tables(*sides)
+    return found
+
+
+def same_tasks(tables: RunTables, others: RunTables) -> dict[str, Paired]:
+    """Every task that two runs share, the first run compared with the second."""
+    return {
+        f"{name} (both)": compare_tables((f"{name} (this)", tables.of(name)), (f"{name} (other)", others.of(name)))
+        for name in sorted({*tables.tasks} & {*others.tasks})
+    }
+
+
+def _has(tables: RunTables, name: str) -> bool:
+    """Whether every task of ``name`` was run."""
+    return set(leaf_tasks(name)) <= {*tables.tasks}

@@ -1,0 +1,462 @@
+"""Judging a run under one or several rubrics, by one or several judges, and scoring it again."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import hashlib
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from medtasks.benchmarks.documents import all_pictures
+from medtasks.catalog.rubric import load_rubric, rubric_hash
+from medtasks.catalog.scales import Rubric
+from medtasks.catalog.spec import load_spec
+from medtasks.core.errors import DataError, MedtasksError, UsageError
+from medtasks.core.files import canonical_json
+from medtasks.core.settings import using
+from medtasks.core.text import first_names, one_line, printable
+from medtasks.data.store import open_prepared
+from medtasks.judge.client import JudgeClient, Spent
+from medtasks.judge.families import same_family
+from medtasks.judge.human import HumanLabels, read_labels
+from medtasks.judge.images import ImageSource
+from medtasks.judge.pipeline import INVALID, REPAIR, Question, Verdicts, all_or_none, judge_questions
+from medtasks.judge.settings import STUB, JudgeConfig, JudgeSettings, default_store, judge_identity
+from medtasks.judge.store import VerdictStore
+from medtasks.runs.folder import RunRecord, read_scores
+from medtasks.runs.manifest import RubricFacts, RunManifest
+from medtasks.runs.samples import Sample, rare_garbage_collection, without_garbage_collection
+from medtasks.runs.scoring import scores_of
+from medtasks.runs.table import RunTables
+from medtasks.runs.verdicts import (
+    agreement_of,
+    combined_responses,
+    judge_hash,
+    judged_document,
+    judged_threshold,
+    questions_of,
+    rubric_facts,
+    with_verdicts,
+)
+
+Samples = Mapping[str, list[Sample]]
+"""The samples of a run, by task."""
+Progress = Callable[[str, str, int, int, Spent, "str | None"], None]
+"""Called with the rubric, the judge, questions done and in total, usage, and why the judge is not answering, if so."""
+
+SHOWN = 300  # characters of an answer
+_FAILURES = ("http ", "timeout:", "connection:", "bad reply:", "question:")
+_KEY_MISSING = ("http 400", "http 401", "http 403", "http 404")  # typical replies to a request without a key
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """The result of judging under one rubric: the run's samples with its verdicts, and facts for the manifest.
+
+    ``verdicts`` are by judge, ``problems`` are messages for the user, ``labels`` the human annotations.
+    """
+
+    samples: dict[str, list[Sample]]
+    facts: RubricFacts
+    verdicts: dict[str, Verdicts]
+    problems: tuple[str, ...]
+    labels: HumanLabels | None
+
+
+@dataclass
+class Judged:
+    """A run's samples with verdicts and scores, and the facts on all rubrics for its manifest.
+
+    ``outcomes`` are those of the rubrics judged now, ``failed`` has the error of each rubric that failed. A rubric
+    without a single verdict is in both, and leaves ``samples`` and ``facts`` unchanged.
+    """
+
+    samples: dict[str, list[Sample]]
+    facts: dict[str, RubricFacts]
+    outcomes: dict[str, Outcome] = field(default_factory=dict)
+    failed: dict[str, MedtasksError] = field(default_factory=dict)
+
+    @property
+    def succeeded(self) -> dict[str, Outcome]:
+        return {name: outcome for name, outcome in self.outcomes.items() if name not in self.failed}
+
+    @property
+    def error(self) -> MedtasksError | None:
+        """All failures as one error; None if there was none."""
+        distinct = {str(error): error for error in self.failed.values()}
+        if len(distinct) < 2:
+            return next(iter(distinct.values()), None)
+        return MedtasksError(" ".join(distinct))
+
+
+def judge_run(
+    manifest: RunManifest,
+    samples: Samples,
+    config: JudgeConfig,
+    *,
+    human: Path | None = None,
+    progress: Progress | None = None,
+) -> tuple[RunRecord, Judged]:
+    """Judge a finished run and score it again; other metrics are kept. If all rubrics fail, the run is unchanged.
+
+    Raises:
+        MedtasksError: as :func:`judge_all`.
+    """
+    with using(miniature=manifest.miniature):
+        judged = judge_all(
+            samples,
+            config,
+            judged_names=model_names(manifest.model, manifest.settings),
+            fingerprints={name: facts.fingerprint for name, facts in manifest.data.items()},
+            known=manifest.judge,
+            human=human,
+            progress=progress,
+        )
+    with without_garbage_collection():
+        tables = RunTables(judged.samples)
+        tasks, groups = scores_of(tables, manifest.groups, threshold=judged_threshold(judged.facts))
+    renewed = manifest.model_copy(update={"judge": judged.facts})
+    return RunRecord(manifest=renewed, samples=judged.samples, tasks=tasks, groups=groups, made=tables), judged
+
+
+def judged_before(folder: Path, manifest: RunManifest, config: JudgeConfig) -> RunRecord | None:
+    """The run in ``folder`` without its samples, if it has this panel's verdicts on all responses; else None.
+
+    According to its manifest and its scores: thousands of samples and verdicts need not be read for that. None, too, if
+    judges see images, which are compared with the prepared data first.
+
+    Raises:
+        MedtasksError: as :func:`judge_all`.
+    """
+    names = model_names(manifest.model, manifest.settings)
+    try:
+        tasks, groups = read_scores(folder)
+    except DataError:  # judging makes them again
+        return None
+    for rubric, asked in _tasks_by_rubric(manifest.tasks, config.rubrics):
+        facts = manifest.judge.get(rubric.name)
+        panel = judge_hash(rubric_hash(rubric), _identities(rubric, config), config.combine)
+        if facts is None or facts.judge_hash != panel or set(facts.tasks) != set(asked) or facts.judged != facts.asked:
+            return None
+        if rubric.media and any(one.images for one in config.judges.values()):
+            return None
+        if (facts.threshold, facts.warnings) != (config.threshold, _family_warnings(config, names)):
+            return None
+        found = [tasks[task].metrics.get(metric) for task in asked if task in tasks for metric in rubric.metrics]
+        if len(found) != len(asked) * len(rubric.metrics):
+            return None
+        if any(one is None or one.judged is None or one.judged != (one.answered or one.samples) for one in found):
+            return None
+    return RunRecord(manifest=manifest, samples={}, tasks=tasks, groups=groups)
+
+
+def judge_all(
+    samples: Samples,
+    config: JudgeConfig,
+    *,
+    judged_names: Sequence[str],
+    fingerprints: Mapping[str, str],
+    known: Mapping[str, RubricFacts] | None = None,
+    human: Path | None = None,
+    progress: Progress | None = None,
+) -> Judged:
+    """Judge ``samples`` under one rubric after another, asking all judges concurrently.
+
+    The rubrics are those in ``config``, by default the first one of each task. Stored verdicts are reused. A rubric
+    that fails is recorded in `Judged.failed`, and judging continues with the next one.
+
+    Args:
+        samples: of a run, by task; tasks that no rubric applies to are unchanged.
+        judged_names: names of the judged model, for the warning about judges of its family.
+        fingerprints: of the samples' data, by benchmark; needed to show images to judges.
+        known: facts on rubrics judged before, whose scores are kept.
+        human: a CSV file of human annotations (:mod:`medtasks.judge.human`) to compare the judges with.
+
+    Raises:
+        UsageError: a rubric is unknown or applies to no task of the run, or no task of the run is judged.
+        MedtasksError: the verdict store or the annotations cannot be read.
+    """
+    tasks_by_rubric = _tasks_by_rubric(samples, config.rubrics)
+    judged = Judged(dict(samples), dict(known or {}))
+    clients = {name: JudgeClient(one) for name, one in config.judges.items()}  # all rubrics share their budgets
+    warnings = _family_warnings(config, judged_names)
+    with VerdictStore(config.store or default_store()) as store:
+        for rubric, tasks in tasks_by_rubric:
+            labels = None if human is None else _labels(human, rubric, samples)
+            try:
+                questions = _questions(judged.samples, tasks, rubric, config, fingerprints)
+                with rare_garbage_collection():
+                    verdicts = asyncio.run(_ask(questions, rubric, clients, store, progress))
+                with without_garbage_collection():
+                    responses = combined_responses(rubric, config.combine, questions, verdicts)
+                    facts = rubric_facts(
+                        rubric,
+                        tasks,
+                        _identities(rubric, config),
+                        responses,
+                        verdicts,
+                        rule=config.combine,
+                        threshold=config.threshold,
+                        warnings=warnings,
+                        agreement=agreement_of(rubric, questions, verdicts, labels.ratings if labels else {}),
+                    )
+                    scored = with_verdicts(judged.samples, responses, judged.facts, facts)
+                    problems = _problems(verdicts, config.judges, store)
+            except MedtasksError as error:
+                judged.failed[rubric.name] = error
+                continue
+            judged.outcomes[rubric.name] = Outcome(scored, facts, verdicts, problems, labels)
+            if facts.asked and not any(given.valid for given in verdicts.values()):
+                judged.failed[rubric.name] = _nothing_judged(facts, problems)
+            else:
+                judged.samples, judged.facts[rubric.name] = scored, facts
+    return judged
+
+
+def _tasks_by_rubric(tasks: Collection[str], named: Sequence[str]) -> list[tuple[Rubric, tuple[str, ...]]]:
+    """The rubrics in ``named``, each with all tasks that can be judged under it; by default those that are the first of
+    a task, with these tasks."""
+    if named:
+        rubrics = [load_rubric(name) for name in dict.fromkeys(named)]
+        return [(rubric, _judgeable_tasks(tasks, rubric)) for rubric in rubrics]
+    by_name: dict[str, list[str]] = {}
+    for task in tasks:
+        for name in load_spec(task).metadata.rubrics[:1]:
+            by_name.setdefault(name, []).append(task)
+    if not by_name:
+        raise UsageError(f"no task of this run is judged ({', '.join(tasks)}); its scores are complete without.")
+    return [(load_rubric(name), tuple(members)) for name, members in by_name.items()]
+
+
+def _judgeable_tasks(samples: Collection[str], rubric: Rubric) -> tuple[str, ...]:
+    """The tasks that can be judged under ``rubric``: those that name it, or whose benchmark it names."""
+    named = {name: load_spec(name).metadata for name in samples}
+    names = tuple(
+        name for name, task in named.items() if rubric.name in task.rubrics or task.benchmark in rubric.benchmarks
+    )
+    if not names:
+        raise UsageError(
+            f"rubric {rubric.name} is for no task of this run ({', '.join(samples)}); a task names its rubrics in its "
+            "metadata."
+        )
+    return names
+
+
+def _labels(path: Path, rubric: Rubric, samples: Samples) -> HumanLabels:
+    tasks = _judgeable_tasks(samples, rubric)
+    documents = {(task, sample.sample_id): judged_document(sample) for task in tasks for sample in samples[task]}
+    return read_labels(path, rubric, documents)
+
+
+def _nothing_judged(facts: RubricFacts, problems: Sequence[str]) -> MedtasksError:
+    reasons = "; ".join(f"{count:,} × {reason}" for reason, count in Counter(facts.unjudged).most_common(3))
+    sentences = [
+        f"rubric {facts.rubric.name}: not one of {facts.asked:,} responses was judged ({reasons})",
+        *problems,
+        "Its scores were not changed, and the answers received are kept in the verdict store",
+    ]
+    return MedtasksError(". ".join(one.rstrip(".") for one in sentences) + ".")
+
+
+def _family_warnings(config: JudgeConfig, judged_names: Sequence[str]) -> tuple[str, ...]:
+    """A warning for each judge of the same family as the judged model, which may have several names."""
+    warnings = (
+        next(filter(None, (same_family(settings.model, name) for name in judged_names)), None)
+        for settings in config.judges.values()
+    )
+    return tuple(sorted(set(filter(None, warnings))))
+
+
+def _identities(rubric: Rubric, config: JudgeConfig) -> dict[str, dict[str, Any]]:
+    return {name: judge_identity(one, images=rubric.media and one.images) for name, one in config.judges.items()}
+
+
+def _questions(
+    samples: Samples, tasks: Sequence[str], rubric: Rubric, config: JudgeConfig, fingerprints: Mapping[str, str]
+) -> list[Question]:
+    """Every response of ``tasks`` that ``rubric`` asks about, with images if a judge is shown them."""
+    if not (rubric.media and any(one.images for one in config.judges.values())):
+        return questions_of(samples, tasks, rubric)
+    benchmarks = {task: load_spec(task).metadata.benchmark for task in tasks}
+    for benchmark in sorted(set(benchmarks.values())):
+        prepared, expected = open_prepared(benchmark).manifest.fingerprint, fingerprints.get(benchmark)
+        if prepared != expected:
+            raise MedtasksError(
+                f"{benchmark}: the data prepared here have fingerprint {prepared}, those of the run {expected}, so "
+                "its images cannot be shown to a judge; prepare the same data, or judge without images."
+            )
+    return questions_of(samples, tasks, rubric, lambda task, sample: shown_images(benchmarks[task], sample))
+
+
+async def _ask(
+    questions: Sequence[Question],
+    rubric: Rubric,
+    clients: Mapping[str, JudgeClient],
+    store: VerdictStore,
+    progress: Progress | None,
+) -> dict[str, Verdicts]:
+    """The verdicts of all judges, who are asked concurrently."""
+    asking = [
+        judge_questions(questions, rubric, client, store, progress and functools.partial(progress, rubric.name, judge))
+        for judge, client in clients.items()
+    ]
+    return dict(zip(clients, await all_or_none(asking), strict=True))
+
+
+def _problems(
+    verdicts: Mapping[str, Verdicts], judges: Mapping[str, JudgeSettings], store: VerdictStore
+) -> tuple[str, ...]:
+    """One line per judge for its first failure, with its address, and one for its first invalid answer."""
+    lines = []
+    for name, given in verdicts.items():
+        failure = next((why for why in given.unjudged.values() if why.startswith(_FAILURES)), None)
+        if failure is not None:
+            lines.append(one_line(f"{name} at {judges[name].base_url}: {failure}{_without_key(failure, judges[name])}"))
+        for question, verdict in given.by_question.items():
+            if verdict.unjudged == INVALID:
+                lines.append(one_line(f"{name} on {question}: {_invalid_answer(verdict.key or '', store)}"))
+                break
+    return tuple(lines)
+
+
+def _without_key(failure: str, settings: JudgeSettings) -> str:
+    if not failure.startswith(_KEY_MISSING) or settings.api_key() is not None:
+        return ""
+    return f" (asked without a key: the environment variable {settings.api_key_env} is not set)"
+
+
+def _invalid_answer(key: str, store: VerdictStore) -> str:
+    (*_, last) = store.get([key, key + REPAIR]).values()
+    answer = one_line(last.answer)
+    shown = answer if len(answer) <= SHOWN else f"{answer[:SHOWN]}…"
+    return f"not a verdict, because {last.reason}; it answered: {shown or '(nothing)'}"
+
+
+def shown_images(benchmark: str, sample: Sample) -> tuple[ImageSource, ...]:
+    """The images or frames of a sample, for a judge that accepts images; loaded when the request is sent.
+
+    Raises:
+        NotPreparedError: the benchmark is not prepared here.
+    """
+    fingerprint = open_prepared(benchmark).manifest.fingerprint
+    document = {**judged_document(sample), "media": list(sample.media)}
+    frames = document.get("frames") or []
+    names = [f"{document['media'][0]}@{frame}" for frame in frames] or document["media"]
+    return tuple(
+        ImageSource(
+            hashlib.sha256(f"{fingerprint}/{name}".encode()).hexdigest(),
+            functools.partial(_picture, document, position),
+        )
+        for position, name in enumerate(names)
+    )
+
+
+def _picture(document: Mapping[str, Any], position: int) -> Any:
+    return all_pictures(document)[position]  # also in a blind run: its judge is not blind
+
+
+def model_names(model: Mapping[str, Any], settings: Mapping[str, Any]) -> tuple[str, ...]:
+    """All names of the model in a manifest, for recognising its family."""
+    arguments = settings.get("model_args")
+    values = (
+        arguments.values()
+        if isinstance(arguments, Mapping)
+        else [entry.partition("=")[2] for entry in str(arguments or "").split(",")]
+    )
+    names = [model.get(key) for key in ("checkpoint", "pretrained", "model")] + [*values]
+    return tuple(dict.fromkeys(name for name in names if isinstance(name, str) and name))
+
+
+EVERY = 30.0  # seconds
+
+
+class PlainProgress:
+    """Prints progress on standard error: every 30 seconds, and immediately when a judge starts to fail."""
+
+    def __init__(self) -> None:
+        self._printed = time.monotonic()
+        self._known: set[tuple[str, str]] = set()
+
+    def __call__(self, rubric: str, judge: str, done: int, total: int, spent: Spent, trouble: str | None) -> None:
+        """See :data:`medtasks.runs.judge.Progress`."""
+        kind = (judge, "" if trouble is None else trouble.partition(":")[0])
+        fresh = trouble is not None and kind not in self._known
+        if not fresh and time.monotonic() - self._printed < EVERY:
+            return
+        self._known.add(kind)
+        self._printed = time.monotonic()
+        state = f"{done:,} of {total:,} responses done, {spent.requests:,} requests"
+        if trouble is not None:
+            state += f"; waiting: {trouble}"
+        print(printable(f"medtasks: {rubric}, {judge}: {state}"), file=sys.stderr, flush=True)
+
+
+def report_lines(judged: Judged, config: JudgeConfig) -> list[str]:
+    """A paragraph for each rubric that was just judged, and a line for each that failed."""
+    lines = [line for name, outcome in judged.succeeded.items() for line in _rubric_lines(name, outcome, config)]
+    if judged.failed and lines:
+        lines += ["", *(printable(f"not judged: {error}") for error in judged.failed.values())]
+    return lines
+
+
+def _rubric_lines(name: str, outcome: Outcome, config: JudgeConfig) -> Iterator[str]:
+    facts, labels = outcome.facts, outcome.labels
+    share = f" ({facts.judged / facts.asked:.1%})" if facts.asked else ""
+    yield from ("", f"{name}: {facts.judged:,} of {facts.asked:,} responses judged{share}")
+    if any(one["model"] == STUB for one in facts.judges.values()):
+        yield "  judged by a stub, which compares words: a demonstration, not a judgement"
+    yield from (f"  unjudged: {count:,} ({reason})" for reason, count in facts.unjudged.items())
+    yield from (f"  {printable(problem)}" for problem in outcome.problems)
+    if facts.repaired or facts.extra_keys:
+        yield f"  {facts.repaired:,} answers repaired; {facts.extra_keys:,} unknown keys"
+    for judge, verdicts in outcome.verdicts.items():
+        yield f"  {judge}: {_usage(verdicts.spent, config, judge)}"
+    yield f"  all verdicts, including stored ones: {_tokens(facts.prompt_tokens, facts.completion_tokens)}"
+    yield from (f"  warning: {warning}" for warning in facts.warnings)
+    if labels is not None and labels.unmatched:
+        shown = first_names(labels.unmatched, 5)
+        yield f"  {len(labels.unmatched):,} labelled samples are not in this run: {shown}"
+
+
+def _usage(spent: Spent, config: JudgeConfig, judge: str) -> str:
+    cost = config.judges[judge].cost(spent.prompt_tokens, spent.completion_tokens)
+    return (
+        f"{spent.requests:,} requests now ({spent.retries:,} retries, {spent.failed:,} questions without an "
+        f"answer), {_tokens(spent.prompt_tokens, spent.completion_tokens)}"
+        + ("" if cost is None else f", cost {cost:,.2f}")
+    )
+
+
+def _tokens(prompt: int, completion: int) -> str:
+    return f"{prompt:,} prompt and {completion:,} completion tokens"
+
+
+def exported_lines(judged: Judged, store: VerdictStore) -> Iterator[str]:
+    """One JSON line per response, judge and rubric: sample, prompt, raw answers, parsed verdict, tokens.
+
+    If nothing could be judged under a rubric, its lines are from that attempt: the answers show why.
+    """
+    sources = {name: (facts, judged.samples) for name, facts in judged.facts.items()}
+    sources |= {name: (outcome.facts, outcome.samples) for name, outcome in judged.outcomes.items()}
+    for rubric, (facts, samples) in sorted(sources.items()):
+        for task, sample in ((name, one) for name in facts.tasks for one in samples[name]):
+            for number, response in enumerate(sample.verdicts.get(rubric, ())):
+                for judge, entry in sorted(response.judges.items()):
+                    stored = [] if entry.key is None else [*store.get([entry.key, entry.key + REPAIR]).values()]
+                    line = {
+                        "rubric": rubric,
+                        "task": task,
+                        "sample_id": sample.sample_id,
+                        "repeat": number,
+                        "judge": judge,
+                        **entry.model_dump(mode="json"),
+                        "prompt": stored[0].prompt if stored else None,
+                        "answers": [one.answer for one in stored],
+                    }
+                    yield canonical_json(line)

@@ -1,0 +1,150 @@
+"""Board layouts: ours are complete and valid, other packages' are checked before they are shown."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+from medtasks.leaderboard.board.reference import load_reference
+
+from medtasks import api
+from medtasks.benchmarks import layouts as boards
+from medtasks.benchmarks.kvasir_vqa_x1.board import KVASIR_VQA_X1
+from medtasks.benchmarks.layouts import all_layouts, check_layout, columns_of, default_layout, metrics_of
+from medtasks.benchmarks.med_cmr.board import MED_CMR
+from medtasks.benchmarks.medstreambench.board import MEDSTREAMBENCH
+from medtasks.benchmarks.mi_cxr.board import MI_CXR
+from medtasks.catalog.board_layout import ALL_GROUPS, BoardLayout, Column, LayoutTable, Plot
+from medtasks.catalog.contents import fresh, task_packages
+from medtasks.catalog.registry import Plugin, all_benchmarks
+from medtasks.core.errors import MedtasksError
+
+OURS = (KVASIR_VQA_X1, MI_CXR, MED_CMR, MEDSTREAMBENCH)
+
+
+@pytest.mark.parametrize("layout", OURS, ids=lambda layout: layout.benchmark)
+def test_tasks_metrics_and_breakdowns_of_ours_exist(layout: BoardLayout) -> None:
+    check_layout(layout)
+    assert layout.why
+
+
+def test_every_benchmark_of_ours_has_a_page_or_stands_on_one() -> None:
+    layouts = all_layouts()
+    assert list(layouts) == ["kvasir_vqa_x1", "mi_cxr", "med_cmr", "medstreambench"]
+    assert [layouts[layout.benchmark] for layout in OURS] == list(OURS)
+    on_kvasir = {column.task for column in columns_of(layouts["kvasir_vqa_x1"])}
+    assert "kvasir_vqa_x1_transformed" in on_kvasir
+
+
+@pytest.mark.parametrize("benchmark", [name for name, one in all_benchmarks().items() if one.figures is not None])
+def test_every_published_figure_has_a_column(benchmark: str) -> None:
+    columns = list(columns_of(all_layouts()[benchmark]))
+    whole = {(one.task, one.metric, one.breakdown, one.group) for one in columns}
+    every = {(one.task, one.metric, one.breakdown) for one in columns if one.group == ALL_GROUPS}
+    cells = [cell for row in load_reference(benchmark).rows for cell in row.cells]
+    lacking = {
+        (one.task, one.metric, one.breakdown, one.group)
+        for one in cells
+        if (one.task, one.metric, one.breakdown, one.group) not in whole
+        and (one.task, one.metric, one.breakdown) not in every
+    }
+    assert cells
+    assert not lacking
+
+
+def kinds(layout: BoardLayout) -> list[tuple[str, str]]:
+    return [(plot.kind, plot.name) for plot in layout.plots]
+
+
+def test_the_plots_that_the_papers_argue_with_are_there() -> None:
+    assert [plot.ranks for plot in KVASIR_VQA_X1.plots if plot.name.startswith("class-ranks")] == [True, True]
+    assert {"heatmap", "radar", "bars", "paired"} <= {kind for kind, _ in kinds(KVASIR_VQA_X1)}
+    assert {("paired", "stage-wise"), ("letters", "letters"), ("bars", "families")} <= {*kinds(MI_CXR)}
+    assert {("radar", "radar-mcq"), ("heatmap", "modality-mcq"), ("heatmap", "organ-open")} <= {*kinds(MED_CMR)}
+    assert {("heatmap", "organ"), ("timeline", "timelines")} <= {*kinds(MEDSTREAMBENCH)}
+    assert all(len(plot.columns) == 7 for plot in MED_CMR.plots if plot.kind == "radar")
+    # they show other scores than accuracies as well
+    without = ("option-order", "prompt-sensitivity", "errors", "reasoning-failures")
+    assert all(plot.chance for plot in MI_CXR.plots if plot.kind == "bars" and plot.name not in without)
+
+
+def test_nothing_of_a_credentialed_sample_is_shown() -> None:
+    assert MI_CXR.shows == "nothing"
+    assert {layout.shows for layout in OURS} == {"nothing", "text"}
+
+
+def test_a_group_has_the_metrics_of_its_tasks_and_its_pooled_ones() -> None:
+    rates = ("undercall_rate", "overcall_rate", "direction_known_rate", "no_option_rate")
+    assert metrics_of("med_cmr_mcq") == ("accuracy", "accuracy_dimension_mean", *rates)
+    assert {"bleurt", "judged_strict"} <= {*metrics_of("kvasir_vqa_x1")}
+    assert {"content_open", "content_closed_fallback", "overall_table4"} <= {*metrics_of("medstreambench")}
+
+
+def broken() -> Iterator[tuple[BoardLayout, str]]:
+    good = BoardLayout("mi_cxr", (Column("mi_cxr", "accuracy", "Overall"),), shows="nothing", why="-")
+
+    def headline(*arguments: str) -> BoardLayout:
+        return replace(good, headline=(Column(*arguments),))
+
+    yield replace(good, headline=()), "no headline column"
+    yield headline("nope", "accuracy", "x"), "task 'nope' is unknown"
+    yield headline("mi_cxr", "rougeL", "x"), "metric 'rougeL' is unknown, expected one of accuracy"
+    yield headline("mi_cxr", "accuracy", "x", "organ", "eye"), "breakdown 'organ' is unknown, expected one of family"
+    yield headline("mi_cxr", "accuracy", "x", "family", "TEL"), "headline column 'x' is a breakdown"
+    yield headline("mi_cxr", "accuracy", "x", "family"), "has only one of breakdown and group"
+    late = Column("medstreambench", "signed_delay", "x")
+    yield replace(good, headline=(late,)), "the headline has 'signed_delay', which is best at 0"
+    yield replace(good, plots=(Plot("a", "x", "heatmap", (late,)),)), "plot 'a' (heatmap) has 'signed_delay'"
+    for name, said in (("../up", "lower-case"), ("headline", "is duplicated or reserved"), ("Letters", "lower-case")):
+        yield replace(good, tables=(LayoutTable(name, "x", good.headline),)), said
+    yield replace(good, plots=(Plot("a", "x", "paired", good.headline),)), "1 columns and 0 `against`"
+    yield replace(good, plots=(Plot("a", "x", "bars", good.headline, good.headline),)), "1 columns and 1 `against`"
+
+
+@pytest.mark.parametrize(("layout", "said"), broken(), ids=lambda value: value if isinstance(value, str) else "")
+def test_a_layout_that_cannot_be_shown_says_why(layout: BoardLayout, said: str) -> None:
+    with pytest.raises(MedtasksError, match="board layout of mi_cxr: ") as caught:
+        check_layout(layout)
+    assert said in str(caught.value)
+
+
+@pytest.mark.parametrize("benchmark", [layout.benchmark for layout in OURS])
+def test_a_benchmark_without_a_card_shows_its_groups_metrics(benchmark: str) -> None:
+    layout = default_layout(benchmark)
+    assert benchmark in {column.task for column in layout.headline}
+    assert all(column.metric == metrics_of(column.task)[0] for column in layout.headline)
+    assert layout.shows == "nothing"
+
+
+def test_a_layout_of_anothers_benchmark_is_left_out(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    class Stranger:
+        PLUGIN = Plugin(layouts=(replace(MI_CXR, why="mine now"),))
+
+    ours = task_packages()
+    stranger = replace(ours[0], distribution="stranger", version="3", module="stranger")
+    monkeypatch.setitem(sys.modules, "stranger", Stranger)
+    with fresh((*ours, stranger)):
+        assert all_layouts()["mi_cxr"] is MI_CXR
+    said = capsys.readouterr().err
+    assert "stranger 3 is left out: its board layout is for mi_cxr, which is none of its benchmarks" in said
+    assert len(said.splitlines()) == 1
+
+
+def test_another_packages_layout_that_cannot_be_shown_is_replaced(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    wrong = replace(MI_CXR, headline=(Column("mi_cxr", "nope", "x"),))
+    stranger = replace(task_packages()[0], distribution="stranger", version="3")
+    monkeypatch.setattr(boards, "benchmark_owner", lambda name: stranger)  # noqa: ARG005
+    assert boards._checked(wrong) == default_layout("mi_cxr")
+    left_out = "board layout mi_cxr of stranger 3 is left out: board layout of mi_cxr: column 'x'"
+    assert left_out in capsys.readouterr().err
+
+
+def test_packages_find_all_that_a_layout_is_made_of_in_the_api() -> None:
+    assert {"ALL_GROUPS", "BoardLayout", "LayoutTable", "Column", "Plot", "read_jsonl"} <= {*api.__all__}
+    assert api.BoardLayout is BoardLayout
