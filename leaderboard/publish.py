@@ -18,7 +18,7 @@ from .board.models import Described, read_by_model
 from .board.usage import Price
 from .exports import write_exports
 from .intake.collect import collect, state_of_results
-from .site import samples_of
+from .site.samples import samples_of
 from .site.write import is_current, write_site
 from .verify.scored_run import RunStore
 
@@ -58,7 +58,7 @@ def board_of(
     described = read_by_model(models, Described) if models is not None else None
     runs, refused = collect(results, store, progress)
     if demonstration is None:
-        demonstration = any(run.facts.mini for run in runs)
+        demonstration = any(run.shown.mini for run in runs)
         refused = [one for one in refused if runs or one.reason != NO_RUN]
     board = build_board(
         runs,

@@ -21,7 +21,7 @@ from ..board.board import Pair, Unit
 from ..board.columns import unit_of
 from ..intake.collect import collect
 from ..verify.scored_run import Entry, RunStore, ScoredRun
-from .differences import pair_of, with_holm
+from .rankings import pair_of, with_holm
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ def read_one(folder: Path, cache: Path | None = None) -> ScoredRun:
     """
     runs, refused = collect([folder], RunStore(cache and cache / "scores"))
     if len(runs) > 1:
-        names = first_names((run.facts.folder for run in runs), 5)
+        names = first_names((run.shown.folder for run in runs), 5)
         raise UsageError(f"{folder}: contains {len(runs)} runs ({names}), expected one; give its path.")
     if runs:
         return runs[0]

@@ -22,7 +22,6 @@ from medtasks.runs.folder import require_directory, run_folders, unfinished_runs
 from ..site.text import data_script
 from .library import Library, empty_board, read_library, state
 from .live import Live
-from .media import Media
 from .pages import (
     POLICY,
     bookmark_sample,
@@ -30,8 +29,8 @@ from .pages import (
     list_page,
     live_page,
     message_page,
-    picture,
     sample_page,
+    sample_picture,
     view_environment,
     waiting_page,
 )
@@ -92,7 +91,6 @@ class View:
         for path in paths:
             require_directory(path)
         self._paths = paths
-        self._media = Media()
         self._live = Live(paths)
         self._reading = threading.Lock()
         self._following = threading.Lock()
@@ -169,17 +167,17 @@ class View:
             raise MedtasksError(f"The results cannot be read: {self._failed}")
         library, environment = shown.library, shown.environment
         if name == "samples.html" and "id" not in given:
-            return _page(list_page(library, environment, given, self._media))
+            return _page(list_page(library, environment, given))
         if name in ("samples.csv", "samples.jsonl"):
             return list_file(library, given, name.rpartition(".")[2]), "application/octet-stream"
         if name in ("sample.html", "samples.html"):  # the static site has all on one page, and links to that
-            return _page(sample_page(library, environment, given, self._media))
+            return _page(sample_page(library, environment, given))
         if name in ("live.html", "live-part.html"):
             with self._following:
                 runs = self._live.runs()
             return _page(live_page(environment, runs, whole=name == "live.html"))
         if name == "media":
-            return picture(library, given, self._media)
+            return sample_picture(library, given)
         if name.startswith("data/") and (make := library.scripts.get(name[5:].removesuffix(".js"))) is not None:
             return data_script(name[5:].removesuffix(".js"), make()).encode(), "text/javascript"
         if name in library.pages:

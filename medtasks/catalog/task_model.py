@@ -414,7 +414,7 @@ def check_task(source: TaskSource) -> tuple[TaskFile | GroupFile | None, list[Fi
     Nothing is said about the keys of a file if a part of it cannot be read.
     """
     defects = list(source.defects)
-    if any(one.code in _UNREADABLE or one.field == "include" for one in defects):
+    if any(defect.code in _UNREADABLE or defect.field == "include" for defect in defects):
         return None, defects
     if ("group" in source.content) != (source.kind == "group"):
         content, folder = ("a task", "the benchmark's directory") if source.kind == "group" else ("a group", "groups/")

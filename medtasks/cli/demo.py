@@ -20,7 +20,7 @@ from medtasks.core.settings import using
 
 if TYPE_CHECKING:
     from medtasks.leaderboard.board.board import Board
-    from medtasks.leaderboard.site.charts import Chart
+    from medtasks.leaderboard.site.tables import Chart
 
 
 @dataclass(frozen=True)
@@ -123,9 +123,9 @@ def _cells(board: Board, chart: Chart) -> dict[str, str]:
     from medtasks.leaderboard.board.numbers import shown_name
 
     return {
-        shown_name(board, row.model.slug, row.blind): f"{cell.text} [{cell.interval}]"
+        shown_name(board, row.model, row.blind): f"{cell.text} [{cell.interval}]"
         for row in chart.rows
-        for cell in row.cells
+        for cell in [chart.column.cell(row)]
     }
 
 
@@ -152,7 +152,7 @@ def _write_filled(text: str, indent: str = "") -> None:
 
 
 def _report(board: Board, out: Path) -> None:
-    from medtasks.leaderboard.site.charts import overview_charts
+    from medtasks.leaderboard.site.tables import overview_charts
 
     shown = overview_charts(board)
     cells = [_cells(board, one) for one in shown]

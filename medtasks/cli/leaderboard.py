@@ -78,8 +78,7 @@ def build(
 
 def report(board: Board, out: Path) -> None:
     """Print what the rankings show, what is not comparable, what was refused, and where the pages are."""
-    from medtasks.leaderboard.site.charts import charts
-    from medtasks.leaderboard.site.overview import is_beside_its_model
+    from medtasks.leaderboard.site.tables import charts, is_beside_its_model
 
     shown = [(benchmark.title, one) for benchmark in board.benchmarks for one in charts(board, benchmark)]
     rows = [[title, one.ranking.column.label, one.finding] for title, one in shown if len(one.ranking.ranked) > 1]
@@ -151,9 +150,9 @@ def strip(
     out: Annotated[Path, typer.Option("--out", help="Directory to create.")],
 ) -> None:
     """Copy a result directory without the rows that must not be shared; the scores do not change."""
-    from medtasks.leaderboard.intake.remove_rows import strip_run
+    from medtasks.leaderboard.intake.remove_rows import remove_rows
 
-    written = strip_run(results, out, write)
+    written = remove_rows(results, out, write)
     write(f"written: {written} (its scores are claimed: boards list them below those of responses)")
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from aligned import cells
 from invented_runs import Invented, make_run, write_run_of
-from made_digests import ITEMS, entry, right, run, signed
+from made_runs import ITEMS, entry, right, run, signed
 from medtasks.leaderboard.rank.compare import Comparison, compare_runs, read_one
 from scipy.stats import binomtest, wilcoxon
 from statsmodels.stats.multitest import multipletests

@@ -22,7 +22,7 @@ import numpy as np
 import pytest
 from boards import HOSTILE
 from invented_runs import MODELS, edit_json, make_run, write_run_of, write_runs
-from medtasks.leaderboard.intake.remove_rows import strip_run
+from medtasks.leaderboard.intake.remove_rows import remove_rows
 from medtasks.leaderboard.publish import publish
 from medtasks.leaderboard.view import server as server_module
 from medtasks.leaderboard.view.highlight import segments
@@ -438,7 +438,7 @@ def test_a_sample_shows_prompt_response_options_and_the_other_runs(server: Serve
 
 def test_a_stripped_run_is_shown_beside_whole_ones(results: Path, tmp_path: Path) -> None:
     (folder,) = (results / ORACLE.folder).glob("*_medtasks")
-    strip_run(folder, tmp_path / "stripped_medtasks")
+    remove_rows(folder, tmp_path / "stripped_medtasks")
     name = next(iter(samples_of(results, ORACLE.folder, CHOICE)))
     with serving([tmp_path, results / GUESS.folder]) as server:
         for model in (ORACLE.folder, GUESS.folder):

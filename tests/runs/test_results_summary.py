@@ -90,7 +90,7 @@ def test_few_scores_are_shown_in_full(tmp_path: Path) -> None:
 def test_answers_cut_off_at_the_token_limit(ends: dict[str, int], model: dict[str, int], said: str | None) -> None:
     run = finished(["mi_cxr_icr"])
     spec = load_specs()["mi_cxr_icr"]
-    facts = task_facts(spec, spec.generation, 100, ()).model_copy(update={"finish": ends})
+    facts = task_facts(spec, spec.generation, 100).model_copy(update={"finish": ends})
     run = replace(run, manifest=run.manifest.model_copy(update={"model": model, "tasks": {"mi_cxr_icr": facts}}))
     text = " ".join(summary(run, None).split())
     assert (said or "") in text
