@@ -50,7 +50,7 @@ Read = tuple[dict[str, Any], dict[str, str]]
 
 def group_of(family: str) -> str:
     """The group of model families that a row belongs to."""
-    return next((name for name, begins in GROUPS.items() if family.startswith(begins)), "other open models")
+    return next((name for name, begins in GROUPS.items() if family.casefold().startswith(begins)), "other open models")
 
 
 def rows() -> list[dict[str, Any]]:
