@@ -93,7 +93,8 @@ def theirs() -> dict[str, Reader]:
 
 def agrees(row: Mapping[str, Any], read: str) -> bool:
     """Whether a reading is the reader's letter, or no letter where the reader named none."""
-    return read == row["reading"] if len(row["reading"]) == 1 else len(read) != 1
+    reading = row["reading"] or "none"
+    return read == reading if len(reading) == 1 else len(read) != 1
 
 
 def tables(readers: Mapping[str, Reader]) -> Iterable[str]:
