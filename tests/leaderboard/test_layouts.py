@@ -100,6 +100,7 @@ def broken() -> Iterator[tuple[BoardLayout, str]]:
     for name, said in (("../up", "lower-case"), ("headline", "is duplicated or reserved"), ("Letters", "lower-case")):
         yield replace(good, tables=(LayoutTable(name, "x", good.headline),)), said
     yield replace(good, plots=(Plot("a", "x", "paired", good.headline),)), "1 columns and 0 `against`"
+    yield replace(good, plots=(Plot("a", "x", "radar", 2 * good.headline),)), "2 columns, expected at least 3 axes"
     yield replace(good, plots=(Plot("a", "x", "bars", good.headline, good.headline),)), "1 columns and 1 `against`"
 
 

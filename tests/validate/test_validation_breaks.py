@@ -29,6 +29,10 @@ CIRCULAR, PROMPTS = f"{TASKS}acme_dots_shape_circular.yaml", f"{TASKS}acme_dots_
 GROUP, TEMPLATE = f"{TASKS}groups/acme_dots.yaml", f"templates/{MODULE}/question.j2"
 CODE, MINI = "benchmark.py", "mini.py"
 SCORE = 'return {"accuracy": sample_value("accuracy", results, doc["target"], doc["cluster"])}'
+WITH_LAYOUT = """from medtasks.api import BoardLayout, Column
+
+LAYOUT = BoardLayout("acme_dots", (Column("acme_dots", "acuracy", "Accuracy"),))
+PLUGIN = Plugin(layouts=(LAYOUT,), """
 BAD_PICTURE = '(folder / path).write_text("?")'
 
 BREAKS: dict[str, tuple[str, str, str]] = {
@@ -63,6 +67,7 @@ BREAKS: dict[str, tuple[str, str, str]] = {
     "syntax error in the code": (CODE, "-> list[Document]:", "-> list[Document]"),
     "missing import": (CODE, "from typing import Any", "import no_such_module"),
     "exit at import": (CODE, 'NAME = "acme_dots"', 'raise SystemExit("no licence")'),
+    "board layout with a misspelt metric": ("__init__.py", "PLUGIN = Plugin(", WITH_LAYOUT),
     "plugin of another name": ("__init__.py", "PLUGIN =", "PLUG_IN ="),
     "documents that fail": (CODE, '"target": record.answer', '"target": record.gold'),
     "documents that are none": (CODE, "return [{**fields,", "return [] and [{**fields,"),
