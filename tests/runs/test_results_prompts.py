@@ -283,6 +283,13 @@ def test_a_response_without_one_option_is_wrong_and_does_not_agree() -> None:
     assert values(silent)["prompt_agreement"] == 0.0  # the same status is not the same option
 
 
+def test_prompts_of_a_question_are_one_item_of_its_cluster() -> None:
+    scores = scores_of(ICR, policy("oracle"))
+    direct = plain(ICR)
+    assert (scores.items, scores.samples) == (len(direct), 4 * len(direct))
+    assert scores.clusters == len({one["cluster"] for one in direct.values()})
+
+
 def test_a_question_with_a_failed_prompt_is_scored_only_under_the_others() -> None:
     first = task_documents(ICR)[0]["prompt_of"]
     scores = scores_of(

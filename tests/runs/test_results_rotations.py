@@ -296,6 +296,13 @@ def test_a_question_without_any_selected_option_is_in_the_letters_of_the_others(
     assert scores.letters.chosen["[none]"] == scores.status["none"] == 5
 
 
+def test_rotations_of_a_question_are_one_item_of_its_cluster() -> None:
+    scores = scores_of(ICR, policy("oracle"))
+    direct = plain(ICR)
+    assert (scores.items, scores.samples) == (len(direct), 5 * len(direct))
+    assert scores.clusters == len({one["cluster"] for one in direct.values()})
+
+
 def test_a_question_with_a_failed_rotation_is_not_scored() -> None:
     first = task_documents(ICR)[0]["rotation_of"]
     scores = scores_of(

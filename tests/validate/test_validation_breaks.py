@@ -31,6 +31,10 @@ CODE, MINI = "benchmark.py", "mini.py"
 SCORE, RECORD = 'process_results = scored_by("accuracy")', "    record=Question,"
 LAMBDA = 'process_results = lambda doc, results: scored_by("accuracy")'
 LOWER = '{**record.model_dump(mode="json"), "target": record.answer.lower(), "abstention": "[none]"}'
+WITH_LAYOUT = """from medtasks.api import BoardLayout, Column
+
+LAYOUT = BoardLayout("acme_dots", (Column("acme_dots", "acuracy", "Accuracy"),))
+PLUGIN = Plugin(layouts=(LAYOUT,), """
 BAD_PICTURE = '(folder / path).write_text("?")'
 
 BREAKS: dict[str, tuple[str, str, str]] = {
@@ -65,6 +69,7 @@ BREAKS: dict[str, tuple[str, str, str]] = {
     "syntax error in the code": (CODE, "-> Iterator[Case]:", "-> Iterator[Case]"),
     "missing import": (CODE, "from collections.abc import Iterator", "import no_such_module"),
     "exit at import": (CODE, 'NAME = "acme_dots"', 'raise SystemExit("no licence")'),
+    "board layout with a misspelt metric": ("__init__.py", "PLUGIN = Plugin(", WITH_LAYOUT),
     "plugin of another name": ("__init__.py", "PLUGIN =", "PLUG_IN ="),
     "documents that fail": (CODE, RECORD, f"    documents=lambda record: [record.gold],\n{RECORD}"),
     "documents that are none": (CODE, RECORD, f"    documents=lambda record: [],\n{RECORD}"),
