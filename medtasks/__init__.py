@@ -1,7 +1,48 @@
-"""medtasks: four medical vision-language benchmarks as task plug-ins for lmms-eval."""
+"""medtasks: four medical vision-language benchmarks as task plug-ins for lmms-eval.
+
+Results in Python are in `medtasks.analysis`, whose functions this module has, too; task packages use `medtasks.api`.
+"""
 
 from __future__ import annotations
 
-__all__ = ["__version__"]
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from medtasks.analysis.results import Ranks, board, compare, plan, plot, rank
+    from medtasks.analysis.runs import Run, Runs, open
+    from medtasks.analysis.scoring import evaluate, score
+    from medtasks.analysis.table import Table
+
+__all__ = [
+    "Ranks",
+    "Run",
+    "Runs",
+    "Table",
+    "__version__",
+    "board",
+    "compare",
+    "evaluate",
+    "open",
+    "plan",
+    "plot",
+    "rank",
+    "score",
+]
 
 __version__ = "0.1.0"
+
+_MODULES = {
+    **dict.fromkeys(("Ranks", "board", "compare", "plan", "plot", "rank"), "results"),
+    **dict.fromkeys(("Run", "Runs", "open"), "runs"),
+    **dict.fromkeys(("evaluate", "score"), "scoring"),
+    "Table": "table",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """A name of `medtasks.analysis`, imported when it is first used: every command imports this module."""
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
+    return getattr(import_module(f"medtasks.analysis.{_MODULES[name]}"), name)

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from medtasks.core.errors import DataError, UsageError
+from medtasks.core.tables import TextTable
 from medtasks.core.text import first_names
 from medtasks.runs.column import without_value
 from medtasks.runs.paired import compare_statistics
@@ -19,6 +20,7 @@ from ..board.board import Pair, Unit
 from ..board.columns import unit_of
 from ..intake.collect import NO_RUN, collect
 from ..verify.scored_run import Entry, RunStore, ScoredRun
+from .compare_table import comparison_table
 from .differences import pair_of, with_holm
 
 
@@ -51,6 +53,14 @@ class Comparison:
     first: str
     second: str
     lines: tuple[Line, ...]
+
+    @property
+    def table(self) -> TextTable:
+        """The lines as ``medtasks compare`` prints them; A is the first run."""
+        return comparison_table(self.lines)
+
+    def _repr_html_(self) -> str:
+        return self.table._repr_html_()
 
 
 def read_one(folder: Path, cache: Path | None = None) -> ScoredRun:

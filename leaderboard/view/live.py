@@ -14,10 +14,10 @@ from medtasks.catalog.registry import get_filter
 from medtasks.catalog.spec import load_spec
 from medtasks.core.errors import MedtasksError, first_line
 from medtasks.core.settings import using
-from medtasks.runs.find import unfinished_runs
+from medtasks.runs.find import PLAN, unfinished_runs
 from medtasks.runs.manifest import RunManifest, outcome_counts
 from medtasks.runs.replies import Reply
-from medtasks.runs.reply_files import PLAN, Answer, Plan, by_document, read_answers, read_plan
+from medtasks.runs.reply_files import Answer, Plan, by_document, read_answers, read_plan
 from medtasks.runs.run import pooled_scores
 from medtasks.runs.samples import Sample
 from medtasks.runs.scored import Answered, scored_samples

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -16,7 +16,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from medtasks.core.text import first_names, printable
+from medtasks.core.text import printable
 
 if TYPE_CHECKING:
     from rich.progress import TaskID
@@ -135,14 +135,6 @@ def _is_prose(cells: Sequence[str]) -> bool:
 
 def _letters(cell: str) -> bool:
     return any(map(str.isalpha, cell))
-
-
-def notes(texts: Iterable[tuple[str, str]]) -> list[str]:
-    """One line for each distinct text, indented, with the first of the places that it is about."""
-    places: dict[str, dict[str, None]] = {}
-    for text, place in texts:
-        places.setdefault(text, {})[place] = None
-    return [f"  {printable(f'{text} ({first_names(names)})')}" for text, names in places.items()]
 
 
 class _Bar:

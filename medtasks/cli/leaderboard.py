@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from medtasks.cli.console import Json, Prices, Results, notes, progress, table, write, write_json
+from medtasks.cli.console import Json, Prices, Results, progress, table, write, write_json
 from medtasks.core.cache import cache_root
 from medtasks.core.errors import UsageError
+from medtasks.core.tables import grouped_notes
 from medtasks.core.text import counted
 
 if TYPE_CHECKING:
@@ -79,7 +80,9 @@ def report(board: Board, out: Path) -> None:
     if rows:
         table(("benchmark", "score", "finding"), rows)
     alone = [(title, one) for title, one in shown if len(one.ranking.ranked) < 2]
-    for line in notes((one.finding.rstrip("."), f"{title}: {one.ranking.column.label}") for title, one in alone):
+    for line in grouped_notes(
+        (one.finding.rstrip("."), f"{title}: {one.ranking.column.label}") for title, one in alone
+    ):
         write(line)
     not_comparable = Counter(
         (board.models[one.row.model].name, _VARYING.sub("…", _OF_OTHERS.sub("", reason)))

@@ -9,10 +9,16 @@ from pathlib import Path
 from medtasks.core.errors import UsageError
 from medtasks.core.files import recover_directory
 from medtasks.core.text import first_names
-from medtasks.runs.reply_files import is_unfinished
 
 SUFFIX = "_medtasks"
 """Suffix of the names of result directories."""
+PLAN = "run.json"
+"""Describes an unfinished run, beside its replies (`medtasks.runs.reply_files`)."""
+
+
+def is_unfinished(folder: Path) -> bool:
+    """Whether ``folder`` contains the replies of an unfinished run."""
+    return (folder / PLAN).is_file()
 
 
 def run_folders(

@@ -1,0 +1,73 @@
+"""The comparison of two runs as a table, with notes on how to read it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from medtasks.core.tables import TextTable, grouped_notes
+from medtasks.core.text import counted
+
+if TYPE_CHECKING:
+    from .compare import Line
+
+COLUMNS = ("task", "metric", "A", "B", "A - B", "95 % interval", "p", "p (Holm)", "items", "comparable", "clusters",
+           "unpaired", "detectable")  # fmt: skip
+_DIGITS = {"fraction": 3, "points": 1, "seconds": 2, "score": 3}
+
+
+def comparison_table(lines: Sequence[Line]) -> TextTable:
+    """One row for each metric of each task; notes say why cells are empty or scores not comparable."""
+    return TextTable(COLUMNS, [_row(line) for line in lines], notes=_notes(lines))
+
+
+def signed_number(value: float | None, unit: str, sign: str = "") -> str:
+    """The value with its unit's digits, and a plus sign if ``sign`` is ``+``; empty for None."""
+    return "" if value is None else f"{value:{sign}.{_DIGITS[unit]}f}"
+
+
+def p_value(value: float | None) -> str:
+    """The p-value with three digits; empty for None."""
+    return "" if value is None else f"{value:.3g}"
+
+
+def _row(line: Line) -> tuple[str, ...]:
+    pair, comparable = line.pair, "no" if line.unlike else "yes"
+    if pair is None:
+        return (line.task, line.metric, *[""] * 6, "0", comparable, "0", f"{line.unpaired:,}", "")
+    ends = [signed_number(end, line.unit, "+") for end in (pair.low, pair.high)]
+    return (
+        line.task,
+        line.metric,
+        signed_number(line.first, line.unit),
+        signed_number(line.second, line.unit),
+        signed_number(pair.difference, line.unit, "+"),
+        f"[{', '.join(ends)}]" if all(ends) else "none",
+        p_value(pair.p_value),
+        p_value(pair.p_holm),
+        f"{pair.items:,}",
+        comparable,
+        f"{pair.clusters:,}",
+        f"{line.unpaired:,}",
+        signed_number(line.detectable, line.unit),
+    )
+
+
+def _notes(lines: Sequence[Line]) -> list[str]:
+    tests = sum(line.pair is not None and line.pair.p_value is not None for line in lines)
+    several = [f"  p (Holm) is corrected over the {counted(tests, 'test')} of this table."] if tests > 1 else []
+    texts: dict[str, list[tuple[str, str]]] = {"no difference": [], "no interval": [], "warning": [], "unlike": []}
+    for line in lines:
+        place, pair = f"{line.task} {line.metric}", line.pair
+        if line.reason is not None:
+            kind = "no difference" if pair is None or pair.p_value is None else "no interval"
+            texts[kind].append((f"{kind}: {line.reason}", place))
+        if pair is not None and pair.warning is not None:
+            texts["warning"].append((f"warning: {pair.warning}", place))
+        texts["unlike"] += [(f"not comparable: {reason}", place) for reason in line.unlike]
+    return [
+        "  Scores are over the items with a value in both runs; intervals and p are from the cluster sign-flip test.",
+        *several,
+        "  detectable: the minimum detectable difference (80 % power); smaller ones are likely to be missed.",
+        *(note for kind in texts.values() for note in grouped_notes(kind)),
+    ]

@@ -1,0 +1,277 @@
+"""What the commands compute of runs, as objects: comparisons, ranks, plans, boards and their figures."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from medtasks.analysis.progress import progress_bar
+from medtasks.analysis.runs import Run, Runs, open, scored_of
+from medtasks.benchmarks.layouts import all_cards
+from medtasks.catalog.board_layout import Card, Column
+from medtasks.catalog.spec import load_spec
+from medtasks.core.cache import cache_root
+from medtasks.core.errors import MedtasksError, UsageError, first_line
+from medtasks.core.tables import TextTable
+from medtasks.core.text import first_names
+from medtasks.leaderboard.board.board import BenchmarkBoard, Ranking, Refused
+from medtasks.leaderboard.board.board import Board as BoardData
+from medtasks.leaderboard.board.build import build_board
+from medtasks.leaderboard.board.models import Described, read_by_model
+from medtasks.leaderboard.board.sentences import finding
+from medtasks.leaderboard.board.usage import Price
+from medtasks.leaderboard.figures.plots import figures_of
+from medtasks.leaderboard.intake.collect import collect
+from medtasks.leaderboard.rank.compare import Comparison, compare_runs
+from medtasks.leaderboard.rank.planning import ICC, SHARES, Plan, default_metric, plan_task
+from medtasks.leaderboard.site.cells import cell_view
+from medtasks.leaderboard.site.tables import TableView, benchmark_tables, rank_cells
+from medtasks.leaderboard.verify.scored_run import RunStore, ScoredRun
+
+AnyRun: TypeAlias = Run | ScoredRun | str | Path
+"""A run, or the path of a directory that contains one."""
+AnyRuns: TypeAlias = Runs | Sequence[Run] | str | Path
+TITLE = "medtasks leaderboard"
+
+
+def compare(
+    first: AnyRun,
+    second: AnyRun,
+    *,
+    task: str | None = None,
+    metric: str | None = None,
+    progress: Any = None,
+) -> Comparison:
+    """The comparison of two runs item by item, as ``medtasks compare`` prints it.
+
+    Args:
+        first: a run, or a directory that contains one.
+        second: another.
+        task: only this task or group.
+        metric: only this metric.
+        progress: called with (done, total).
+
+    Raises:
+        UsageError: the runs have no task in common, or lack ``task`` or ``metric``.
+        MedtasksError: a run cannot be read.
+    """
+    return compare_runs(scored_of(first), scored_of(second), task=task, metric=metric, progress=progress)
+
+
+def plan(
+    task: str,
+    metric: str | None = None,
+    *,
+    pilots: Sequence[AnyRun] = (),
+    score: float | None = None,
+    icc: float = ICC,
+    difference: float | None = None,
+    shares: Sequence[float] = SHARES,
+) -> Plan:
+    """The minimum detectable differences of subsets of a task or group, as ``medtasks plan`` prints them.
+
+    Arguments and errors are those of `medtasks.leaderboard.rank.planning.plan_task`.
+    """
+    scored = [scored_of(pilot) for pilot in pilots]
+    return plan_task(task, metric, scored, score=score, icc=icc, difference=difference, shares=shares)
+
+
+@dataclass(frozen=True)
+class Ranks:
+    """The models ranked by one score, best first, with the board's ``ranking`` and what it shows in a sentence."""
+
+    ranking: Ranking
+    finding: str
+    table: TextTable
+
+    def _repr_html_(self) -> str:
+        return self.table._repr_html_()
+
+
+def rank(runs: AnyRuns, task: str, metric: str | None = None, *, demonstration: bool | None = None) -> Ranks:
+    """The models of comparable runs ranked by one score, as on a board: values, rank intervals, groups, all pairs.
+
+    Args:
+        runs: runs, or a directory that contains some.
+        task: a task or group.
+        metric: by default the first headline score.
+        demonstration: rank runs on miniature data; by default if there are any.
+
+    Raises:
+        UsageError: there is no such task or metric, or no run to rank by it.
+    """
+    metric = metric or default_metric(task)
+    benchmark = load_spec(task).metadata.benchmark
+    card = all_cards().get(benchmark)
+    headline = () if card is None else card.headline
+    label = next((one.label for one in headline if (one.task, one.metric) == (task, metric)), metric)
+    layout = Card(benchmark, headline=(Column(task, metric, label),))
+    made = _board(runs, TITLE, None, demonstration, False, None, [layout])
+    rankings = [ranking for one in made.benchmarks for ranking in one.rankings]
+    if not rankings:
+        reasons = [one.reason for one in made.refused]
+        reasons += [reason for one in made.benchmarks for row in one.tables[0].apart for reason in row.reasons]
+        raise UsageError(f"{task}, {metric}: no run can be ranked ({first_names(reasons) or 'none has this score'}).")
+    (ranking,) = rankings
+    cells = {row.model: row.cells[ranking.column.key] for row in made.benchmarks[0].tables[0].rows if not row.blind}
+    rows = []
+    for one in ranking.ranked:
+        view = cell_view(ranking.column, cells[one.model])
+        place, group = rank_cells(ranking, one.model)
+        rows.append((place.text, place.interval, made.models[one.model].name, view.text, view.interval, group.text))
+    notes = [finding(ranking, made.models, cells)]
+    notes += [f"not ranked: {made.models[model].name} ({reason})" for model, reason in ranking.unranked.items()]
+    columns = ("rank", "95 % interval", "model", label, "95 % interval", "group")
+    return Ranks(ranking, notes[0], TextTable(columns, rows, f"{task}, {metric}", notes))
+
+
+class Board(BoardData):  # type: ignore[misc]
+    """A leaderboard as data, the content of ``board.json``; a notebook shows its headline tables."""
+
+    @property
+    def tables(self) -> list[TextTable]:
+        """The headline table of each benchmark, as on its page."""
+        return [_page_table(one, benchmark_tables(self, one)[0]) for one in self.benchmarks]
+
+    def _repr_html_(self) -> str:
+        return "".join(table._repr_html_() for table in self.tables)
+
+
+def _page_table(benchmark: BenchmarkBoard, view: TableView) -> TextTable:
+    columns = ["model", *(f"{one.label} ({one.unit})" if one.unit else one.label for one in view.columns)]
+    rows = [
+        [row.model.name, *(f"{cell.text} ({cell.interval})" if cell.interval else cell.text for cell in row.cells)]
+        for row in view.rows
+    ]
+    notes = [f"not comparable: {row.model.name} ({'; '.join(row.reasons)})" for row in view.apart]
+    return TextTable(columns, rows, benchmark.title, notes)
+
+
+def board(
+    runs: AnyRuns,
+    *,
+    title: str = TITLE,
+    models: str | Path | None = None,
+    demonstration: bool | None = None,
+    published: bool = True,
+    prices: str | Path | None = None,
+) -> Board:
+    """The leaderboard of runs, as ``medtasks leaderboard build`` writes it.
+
+    Args:
+        runs: runs, or a directory that contains some. Unfinished ones are refused.
+        title: the board's heading.
+        models: the file of models.
+        demonstration: rank runs on miniature data; by default if there are any.
+        published: show the papers' figures.
+        prices: the file of prices.
+
+    Raises:
+        UsageError: there is no run.
+        DataError: the file of models or prices cannot be read.
+    """
+    return _board(runs, title, models, demonstration, published, prices, None)
+
+
+def _board(
+    runs: AnyRuns,
+    title: str,
+    models: str | Path | None,
+    demonstration: bool | None,
+    published: bool,
+    prices: str | Path | None,
+    layouts: Sequence[Card] | None,
+) -> Board:
+    chosen = open(runs) if isinstance(runs, str | Path) else runs
+    scored, refused = _scored(chosen)
+    made = build_board(
+        scored,
+        refused,
+        title=title,
+        models=None if models is None else read_by_model(Path(models), Described),
+        demonstration=any(one.facts.mini for one in scored) if demonstration is None else demonstration,
+        published=published,
+        prices=None if prices is None else read_by_model(Path(prices), Price),
+        layouts=layouts,
+    )
+    return Board(**{name: getattr(made, name) for name in type(made).model_fields})
+
+
+def _scored(runs: Sequence[Run]) -> tuple[list[ScoredRun], list[Refused]]:
+    """The scored runs, several at a time where that is worth it, and those that cannot be on a board."""
+    refused = [
+        Refused(folder=run.name, reason="it is unfinished: repeat its command") for run in runs if run.unfinished
+    ]
+    finished = [run.path for run in runs if run._load is None and run.path is not None]
+    with progress_bar("reading results") as bar:
+        scored, unread = collect(finished, RunStore(cache_root() / "scores"), bar) if finished else ([], [])
+    for run in runs:
+        if run._load is not None and not run.unfinished:
+            try:
+                scored.append(run.scored)
+            except MedtasksError as error:
+                unread.append(Refused(folder=run.name, reason=first_line(error)))
+    return scored, [*refused, *unread]
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A figure of a board: ``svg`` is its drawing, ``alt`` describes it in words."""
+
+    board: Board
+    benchmark: str
+    name: str
+    svg: str
+    alt: str
+
+    def save(self, path: str | Path) -> Path:
+        """Write the figure as SVG, PNG or PDF, by the file's suffix.
+
+        Raises:
+            UsageError: the suffix is another.
+        """
+        target = Path(path)
+        content, _ = _drawn(self.board, self.benchmark, self.name, target.suffix.removeprefix("."))
+        target.write_bytes(content)
+        return target
+
+    def _repr_svg_(self) -> str:
+        return self.svg
+
+
+def plot(board: Board, name: str | None = None, benchmark: str | None = None) -> Picture:
+    """One figure of a board, such as bars of scores or a score against its cost.
+
+    Args:
+        board: made by :func:`board`.
+        name: of the figure; by default the first.
+        benchmark: by default the first that has the figure.
+
+    Raises:
+        UsageError: there is no such figure; the message lists those of the board.
+    """
+    known = list(_figures(board))
+    fitting = [one for one in known if benchmark in (None, one[0]) and name in (None, one[1])]
+    if not fitting:
+        listed = first_names((f"{plot} of {of}" for of, plot in known), 12) or "none"
+        raise UsageError(f"plot {name or ''} of {benchmark or 'any benchmark'}: not on this board, which has {listed}.")
+    svg, alt = _drawn(board, *fitting[0], "svg")
+    return Picture(board, *fitting[0], svg.decode(), alt)
+
+
+def _figures(board: Board) -> Iterator[tuple[str, str]]:
+    yield from ((one.name, name) for one in board.benchmarks for name in figures_of(board, one))
+
+
+def _drawn(board: Board, benchmark: str, name: str, kind: str) -> tuple[bytes, str]:
+    from medtasks.leaderboard.board.board import FORMATS
+    from medtasks.leaderboard.figures.draw import draw_all  # matplotlib takes a second to import
+
+    if kind not in FORMATS:
+        raise UsageError(f"a figure is written as {', '.join(FORMATS)}, not as {kind or 'a file without a suffix'}.")
+    with tempfile.TemporaryDirectory() as folder:
+        found = draw_all(board, Path(folder), (kind,), only=(benchmark, name))[benchmark, name]
+        return (Path(folder) / found.files[kind]).read_bytes(), found.alt
