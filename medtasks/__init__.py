@@ -1,42 +1,23 @@
 """medtasks: four medical vision-language benchmarks as task plug-ins for lmms-eval.
 
 Results in Python are in `medtasks.analysis`, whose functions this module has, too; task packages use `medtasks.api`.
+``__init__.pyi`` has the types.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from medtasks.analysis.results import Ranks, board, compare, plan, plot, rank
-    from medtasks.analysis.runs import Run, Runs, open
-    from medtasks.analysis.scoring import evaluate, score
-    from medtasks.analysis.table import Table
-
-__all__ = [
-    "Ranks",
-    "Run",
-    "Runs",
-    "Table",
-    "__version__",
-    "board",
-    "compare",
-    "evaluate",
-    "open",
-    "plan",
-    "plot",
-    "rank",
-    "score",
-]
+from typing import Any
 
 __version__ = "0.1.0"
 
 _MODULES = {
-    **dict.fromkeys(("Ranks", "board", "compare", "plan", "plot", "rank"), "results"),
+    **dict.fromkeys(("Board", "Ranks", "board", "compare", "plan", "plot", "rank"), "results"),
     **dict.fromkeys(("Run", "Runs", "open"), "runs"),
     **dict.fromkeys(("evaluate", "score"), "scoring"),
     "Table": "table",
 }
+
+__all__ = ["__version__", *_MODULES]
 
 
 def __getattr__(name: str) -> Any:

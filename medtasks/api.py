@@ -15,7 +15,7 @@ from medtasks.benchmarks.aggregations import pending_value, sample_value
 from medtasks.benchmarks.documents import Rows, doc_to_messages, doc_to_text, doc_to_visual
 from medtasks.benchmarks.errors import Case, Errors
 from medtasks.benchmarks.layout_columns import error_columns, kinds_of_error
-from medtasks.benchmarks.streams import Turn, round_values
+from medtasks.benchmarks.streams import round_values
 from medtasks.catalog.benchmark import (
     Benchmark,
     Document,
@@ -23,11 +23,12 @@ from medtasks.catalog.benchmark import (
     Joined,
     PrepareCommand,
     SampleView,
+    Turn,
     Value,
     round_items,
     sample_items,
 )
-from medtasks.catalog.board_layout import ALL_GROUPS, Card, CardTable, Column, Plot
+from medtasks.catalog.board_layout import ALL_GROUPS, BoardLayout, Column, LayoutTable, Plot
 from medtasks.catalog.records import Record, Where, build, text_field, texts_by_key, wrong
 from medtasks.catalog.registry import FilterInfo, Plugin
 from medtasks.catalog.scales import Aspect, Rubric
@@ -42,8 +43,7 @@ __all__ = [
     "NO_OPTION",
     "Aspect",
     "Benchmark",
-    "Card",
-    "CardTable",
+    "BoardLayout",
     "Case",
     "Column",
     "DataError",
@@ -53,6 +53,7 @@ __all__ = [
     "FilterInfo",
     "Item",
     "Joined",
+    "LayoutTable",
     "MeanMetric",
     "MediaError",
     "MedtasksError",

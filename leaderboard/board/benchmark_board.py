@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Sequence
 
-from medtasks.benchmarks.layout_check import HEADLINE, card_columns
-from medtasks.catalog.board_layout import Card, CardTable, Column, Plot
+from medtasks.benchmarks.layout_check import HEADLINE, columns_of
+from medtasks.catalog.board_layout import BoardLayout, Column, LayoutTable, Plot
 from medtasks.catalog.registry import benchmark_owner, get_benchmark
 from medtasks.catalog.spec import load_spec
 from medtasks.runs.scores import MetricScore, coverage_text
@@ -35,15 +35,15 @@ from .rows import Tables, held_chance, held_groups, is_incomplete, without_empty
 from .usage import SECONDS, Prices, plotted, used_by
 
 
-def is_shown(card: Card, digests: Iterable[ScoredRun]) -> bool:
+def is_shown(layout: BoardLayout, digests: Iterable[ScoredRun]) -> bool:
     """Whether any run has a score of the layout's benchmark, or of another track in its columns."""
-    tasks = {column.task for column in card_columns(card)}
+    tasks = {column.task for column in columns_of(layout)}
     entries = (entry for digest in digests for entry in digest.entries.values())
-    return any(entry.benchmark == card.benchmark or entry.name in tasks for entry in entries)
+    return any(entry.benchmark == layout.benchmark or entry.name in tasks for entry in entries)
 
 
 def benchmark_board(
-    card: Card,
+    layout: BoardLayout,
     digests: Sequence[ScoredRun],
     standings: Standings,
     *,
@@ -55,27 +55,30 @@ def benchmark_board(
 
     Columns that neither a run nor a paper fills are left out, as are tables and plots with only such columns.
     """
-    return _Filling(card, digests, standings, published, prices or {}).board(resamples)
+    return _Filling(layout, digests, standings, published, prices or {}).board(resamples)
 
 
 class _Filling:
     def __init__(
-        self, card: Card, digests: Sequence[ScoredRun], standings: Standings, published: bool, prices: Prices
+        self, layout: BoardLayout, digests: Sequence[ScoredRun], standings: Standings, published: bool, prices: Prices
     ) -> None:
-        self._card = card
+        self._layout = layout
         self._digests = digests
         self._standings = standings
         self._prices = prices
-        self._benchmark = get_benchmark(card.benchmark)
+        self._benchmark = get_benchmark(layout.benchmark)
         has_reference = published and self._benchmark.figures is not None
-        self._reference = load_reference(card.benchmark) if has_reference else None
+        self._reference = load_reference(layout.benchmark) if has_reference else None
 
     def board(self, resamples: int) -> BenchmarkBoard:
-        headline = self._columns(self._card.headline)
+        headline = self._columns(self._layout.headline)
         rankings = tuple(filter(None, (self._ranking(column, resamples) for column in headline)))
         tables = Tables(self._digests, self._standings, _order(rankings))
-        cards = (CardTable(name=HEADLINE, title="Headline scores", columns=self._card.headline), *self._card.tables)
-        every = [tables.table(one.name, one.title, self._columns(one.columns), one.note) for one in cards]
+        tables_shown = (
+            LayoutTable(name=HEADLINE, title="Headline scores", columns=self._layout.headline),
+            *self._layout.tables,
+        )
+        every = [tables.table(one.name, one.title, self._columns(one.columns), one.note) for one in tables_shown]
         rows = self._published([column for table in every for column in table.columns])
         printed = {cell.column for row in rows for cell in row.cells}
         shown = [without_empty(table, printed) for table in every]
@@ -108,8 +111,8 @@ class _Filling:
             language=benchmark.language,
             intended_use=benchmark.intended_use,
             owner=benchmark_owner(benchmark.name).owner,
-            shows=self._card.shows,
-            why=self._card.why,
+            shows=self._layout.shows,
+            why=self._layout.why,
             rankings=rankings,
             tables=tuple(kept),
             plots=tuple(plots),
@@ -174,7 +177,7 @@ class _Filling:
     def _plots(self, shown: list[BoardTable], tables: Tables) -> list[BoardPlot]:
         """The plots with data; if no table in ``shown`` has a plot's columns, one is added."""
         found = []
-        for plot in self._card.plots:
+        for plot in self._layout.plots:
             columns, against = self._drawn(plot, tables)
             if not columns:
                 continue
@@ -222,7 +225,7 @@ class _Filling:
 
     def _of_kind(self, kind: str) -> list[BoardColumn]:
         """The columns of all plots of a kind, one per task."""
-        plotted = self._columns(column for plot in self._card.plots if plot.kind == kind for column in plot.columns)
+        plotted = self._columns(column for plot in self._layout.plots if plot.kind == kind for column in plot.columns)
         return list({column.task: column for column in plotted}.values())
 
     def _letters_of(self, column: BoardColumn) -> Iterable[LetterCounts]:

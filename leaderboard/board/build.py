@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 import medtasks
-from medtasks.benchmarks.layouts import all_cards
-from medtasks.catalog.board_layout import Card
+from medtasks.benchmarks.layouts import all_layouts
+from medtasks.catalog.board_layout import BoardLayout
 from medtasks.stats.bootstrap import CONFIDENCE
 
 from ..rank.comparability import Standings, same_responses
@@ -31,7 +31,7 @@ def build_board(
     published: bool = True,
     prices: Prices | None = None,
     resamples: int = RESAMPLES,
-    layouts: Iterable[Card] | None = None,
+    layouts: Iterable[BoardLayout] | None = None,
 ) -> Board:
     """The leaderboard of the runs; their order makes no difference.
 
@@ -56,10 +56,10 @@ def build_board(
     known = _models(runs, models)
     boards = tuple(
         with_models(
-            benchmark_board(card, runs, standings, published=published, resamples=resamples, prices=prices), known
+            benchmark_board(layout, runs, standings, published=published, resamples=resamples, prices=prices), known
         )
-        for card in (all_cards().values() if layouts is None else layouts)
-        if is_shown(card, runs)
+        for layout in (all_layouts().values() if layouts is None else layouts)
+        if is_shown(layout, runs)
     )
     return Board(
         title=title,

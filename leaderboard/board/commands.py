@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from medtasks.catalog.registry import get_benchmark
-from medtasks.runs.judge_facts import IMPORTED
 from medtasks.runs.manifest import RubricFacts, RunManifest
 from medtasks.runs.scores import COVERAGE
+from medtasks.runs.verdicts import IMPORTED
 
 from ..intake.redaction import HIDDEN, shown, shown_argument
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from medtasks.benchmarks.streams import Turn, stream_of, timing_of
-from medtasks.catalog.benchmark import Item, SampleView
+from medtasks.benchmarks.streams import stream_of, timing_of
+from medtasks.catalog.benchmark import Item, SampleView, Turn
 from medtasks.metrics import streaming
 
 from ..intake.redaction import shown

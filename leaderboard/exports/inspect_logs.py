@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from medtasks.benchmarks.layouts import all_cards
+from medtasks.benchmarks.layouts import all_layouts
 from medtasks.catalog.spec import load_spec
 from medtasks.core.errors import MedtasksError, UsageError, first_line
 from medtasks.core.files import short_hash
@@ -17,7 +17,7 @@ from medtasks.runs.manifest import RunManifest
 from medtasks.runs.run import pooled_scores
 from medtasks.runs.samples import Sample
 from medtasks.runs.scores import Scores
-from medtasks.runs.verdict_scores import judged_threshold
+from medtasks.runs.verdicts import judged_threshold
 
 from ..board.models import model_name
 from ..board.numbers import safe_name
@@ -69,9 +69,9 @@ def _pictures(
 ) -> tuple[Mapping[str, Sequence[str]], str]:
     """Pictures by sample id as data URLs, or a note on why there are none."""
     benchmark = load_spec(task).metadata.benchmark
-    card = all_cards().get(benchmark)
-    if card is None or card.shows != "media":
-        return {}, f"{benchmark}: without pictures. {card.why if card else 'Its terms do not allow them.'}"
+    layout = all_layouts().get(benchmark)
+    if layout is None or layout.shows != "media":
+        return {}, f"{benchmark}: without pictures. {layout.why if layout else 'Its terms do not allow them.'}"
     found: dict[str, list[str]] = {}
     try:
         for sample in samples:

@@ -10,8 +10,8 @@ from medtasks.catalog.spec import leaf_tasks, load_spec
 from medtasks.core.findings import Finding, Severity
 from medtasks.core.text import counted, first_names
 from medtasks.metrics.learned import LEARNED
-from medtasks.runs.learned import with_learned_metrics
 from medtasks.runs.manifest import filter_versions
+from medtasks.runs.scored import with_learned_metrics
 from medtasks.runs.scores import COVERAGE, coverage_text
 from medtasks.runs.signature import changed_options
 from medtasks.validate.rendered import leaks
@@ -22,7 +22,7 @@ from ..verify.local_documents import document_of, is_miniature
 from ..verify.run_facts import release_coverage
 from ..verify.verification import other_prompts
 from .check_rules import MOST, Asked, Submission, problem
-from .remove_rows import card_of, is_stripped, is_withheld
+from .remove_rows import is_stripped, is_withheld, layout_of
 
 _TOLERANCE = 1e-3
 """A learned score depends a little on the others in its batch."""
@@ -153,8 +153,8 @@ def _prompts(run: Submission, name: str, asked: Asked) -> Iterator[Finding]:
     """Samples that must not be shared, but for miniature data, and prompts that show what the benchmark hides."""
     file, samples, benchmark = run.samples_file(name), run.samples[name], run.manifest.tasks[name].benchmark
     if is_withheld(benchmark) and not run.manifest.data[benchmark].mini and not is_stripped(samples):
-        card = card_of(benchmark)
-        why = card.why if card is not None and card.why else "its package has no board layout that allows more"
+        layout = layout_of(benchmark)
+        why = layout.why if layout is not None and layout.why else "its package has no board layout that allows more"
         found = f"{counted(len(samples), 'sample')} with prompts, references and responses ({why.rstrip('.')})"
         yield problem("LB304", name, found, file=file, severity=None if asked.public else "warning")
     visible = get_benchmark(benchmark).visible_fields
@@ -170,8 +170,8 @@ def _prompts(run: Submission, name: str, asked: Asked) -> Iterator[Finding]:
 
 def _judged(run: Submission, known: Sequence[str]) -> Iterator[Finding]:
     """Scores that are not judged or have too few verdicts; an error for headline scores."""
-    cards = filter(None, map(card_of, {run.manifest.tasks[name].benchmark for name in known}))
-    headline = {(column.task, column.metric) for card in cards for column in card.headline}
+    layouts = filter(None, map(layout_of, {run.manifest.tasks[name].benchmark for name in known}))
+    headline = {(column.task, column.metric) for layout in layouts for column in layout.headline}
     for name, entry in run.digest.entries.items():
         lacking: dict[tuple[str, Severity], list[str]] = {}
         for metric, score in entry.scores.metrics.items():

@@ -10,11 +10,11 @@ from typing import Any
 
 from medtasks.benchmarks.declared_errors import declared_metrics
 from medtasks.benchmarks.errors import pooled_metrics
-from medtasks.benchmarks.layout_check import card_columns
-from medtasks.benchmarks.layouts import all_cards
+from medtasks.benchmarks.layout_check import columns_of
+from medtasks.benchmarks.layouts import all_layouts
 from medtasks.benchmarks.variants import joined_items
 from medtasks.catalog.benchmark import with_derived
-from medtasks.catalog.board_layout import Card
+from medtasks.catalog.board_layout import BoardLayout
 from medtasks.catalog.registry import get_benchmark
 from medtasks.catalog.spec import load_spec, load_specs
 from medtasks.core.errors import MedtasksError
@@ -25,24 +25,24 @@ from medtasks.runs.manifest import RunManifest
 from medtasks.runs.run import pooled_scores
 from medtasks.runs.samples import Sample
 from medtasks.runs.scores import Scores
-from medtasks.runs.verdict_scores import judged_threshold
+from medtasks.runs.verdicts import judged_threshold
 from medtasks.validate.rendered import texts_in
 
 _LONGEST = 40
 
 
-def card_of(benchmark: str) -> Card | None:
+def layout_of(benchmark: str) -> BoardLayout | None:
     """The board layout with the tasks of ``benchmark``: its own, or another benchmark's."""
-    cards = all_cards()
+    layouts = all_layouts()
     tasks = {name for name, spec in load_specs().items() if spec.metadata.benchmark == benchmark}
-    others = (card for card in cards.values() if any(column.task in tasks for column in card_columns(card)))
-    return cards.get(benchmark) or next(others, None)
+    others = (layout for layout in layouts.values() if any(column.task in tasks for column in columns_of(layout)))
+    return layouts.get(benchmark) or next(others, None)
 
 
 def is_withheld(benchmark: str) -> bool:
     """Whether only ids, extracted options and scores of the benchmark's samples may be shown."""
-    card = card_of(benchmark)
-    return card is None or card.shows == "nothing"
+    layout = layout_of(benchmark)
+    return layout is None or layout.shows == "nothing"
 
 
 def is_stripped(samples: Sequence[Sample]) -> bool:

@@ -11,9 +11,9 @@ import numpy as np
 from medtasks.core.errors import DataError, UsageError
 from medtasks.core.tables import TextTable
 from medtasks.core.text import first_names
-from medtasks.runs.column import without_value
-from medtasks.runs.paired import compare_statistics
+from medtasks.runs.comparisons import compare_statistics
 from medtasks.runs.signature import differences
+from medtasks.runs.table import without_value
 from medtasks.stats.student import detectable_difference
 
 from ..board.board import Pair, Unit

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from medtasks.metrics.base import Array
-from medtasks.runs.column import without_value
+from medtasks.runs.table import without_value
 from medtasks.stats.paired import PairedDifference, few_clusters, holm
 
 from ..board.board import Pair

@@ -12,9 +12,9 @@ import numpy as np
 
 from medtasks.catalog.benchmark import Benchmark
 from medtasks.metrics.base import Array
-from medtasks.runs.column import without_value
-from medtasks.runs.paired import compare_statistics
+from medtasks.runs.comparisons import compare_statistics
 from medtasks.runs.signature import format_signature, parse_signature
+from medtasks.runs.table import without_value
 
 from ..board.board import BoardColumn, BoardPlot, BoardRow, BoardTable, Cell, TextOnly
 from ..board.rows import cell_of

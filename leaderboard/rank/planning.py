@@ -10,14 +10,14 @@ from statistics import median
 import numpy as np
 
 from medtasks.benchmarks.documents import task_documents
-from medtasks.benchmarks.layouts import all_cards
+from medtasks.benchmarks.layouts import all_layouts
 from medtasks.catalog.benchmark import Document
 from medtasks.catalog.spec import leaf_tasks, load_spec
 from medtasks.catalog.subset import Subset
 from medtasks.core.errors import NoRowsError, UsageError
 from medtasks.core.tables import TextTable
 from medtasks.metrics.registry import get_metric
-from medtasks.runs.column import without_value
+from medtasks.runs.table import without_value
 from medtasks.stats.paired import clustered_score
 from medtasks.stats.student import detectable_difference
 
@@ -172,8 +172,9 @@ def plan_task(
 def default_metric(task: str) -> str:
     """The first headline score of the benchmark that the task has, else the task's first metric."""
     spec = load_spec(task)
-    card = all_cards().get(spec.metadata.benchmark)
-    columns = [] if card is None else [*card.headline, *(column for table in card.tables for column in table.columns)]
+    layout = all_layouts().get(spec.metadata.benchmark)
+    tables = () if layout is None else layout.tables
+    columns = [*(layout.headline if layout else ()), *(column for table in tables for column in table.columns)]
     metrics = [*spec.scores, *(one for leaf in leaf_tasks(task) for one in load_spec(leaf).scores)]
     return next(iter((*(column.metric for column in columns if column.task == task), *metrics)))
 

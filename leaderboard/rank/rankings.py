@@ -14,7 +14,7 @@ from medtasks.core.errors import UsageError
 from medtasks.metrics.aggregate import totals
 from medtasks.metrics.base import Array
 from medtasks.metrics.registry import get_metric
-from medtasks.runs.column import without_value
+from medtasks.runs.table import without_value
 from medtasks.stats.bootstrap import joint_resamples
 from medtasks.stats.paired import ClusteredScore, PairedDifference, clustered_score, few_clusters, paired_difference
 from medtasks.stats.ranks import compact_letters, rank_intervals

@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from medtasks.benchmarks.layouts import all_cards
+from medtasks.benchmarks.layouts import all_layouts
 from medtasks.runs.signature import parse_signature
 from medtasks.runs.usage import RunUsage
 
@@ -252,9 +252,9 @@ def _in_order(entries: Sequence[Entry], order: Mapping[str, int]) -> list[Entry]
 
 def _undrawn(benchmark: BenchmarkBoard, drawn: Container[str]) -> list[str]:
     """Titles of the plots of a layout for which too few models have values."""
-    card = all_cards().get(benchmark.name)
+    layout = all_layouts().get(benchmark.name)
     tables = {"letters": benchmark.letters, "timeline": benchmark.timelines}
-    plots = () if card is None else card.plots
+    plots = () if layout is None else layout.plots
     return [plot.title for plot in plots if plot.name not in drawn and not tables.get(plot.kind)]
 
 

@@ -10,10 +10,10 @@ from medtasks.catalog.spec import load_spec
 from medtasks.core.errors import DataError
 from medtasks.core.text import counted
 from medtasks.importers.layouts import Layout
-from medtasks.runs.judge_facts import judge_names
 from medtasks.runs.manifest import RunManifest
 from medtasks.runs.scores import Scores
 from medtasks.runs.signature import changed_options
+from medtasks.runs.verdicts import judge_names
 
 from ..board.board import RunFacts
 from ..board.commands import commands

@@ -24,20 +24,16 @@ from medtasks.core.files import canonical_json
 from medtasks.data.prepared import data_root, is_mini
 from medtasks.metrics.base import Array
 from medtasks.metrics.registry import get_metric
-from medtasks.runs.column import Lazy, Rows
-from medtasks.runs.diagnostics import LevelGap
+from medtasks.runs.comparisons import LevelGap, Paired
 from medtasks.runs.folder import RunRecord, SampleFiles, as_data_error, file_sha256, folder_digest, read_manifest
-from medtasks.runs.judge_facts import own_judge_hash
 from medtasks.runs.manifest import RunManifest, TaskFacts, scoring_versions
-from medtasks.runs.paired import Paired
 from medtasks.runs.run import scores_of
-from medtasks.runs.run_tables import RunTables
 from medtasks.runs.samples import Sample, SampleLines, duplicate_ids, without_garbage_collection
 from medtasks.runs.scores import Scores
 from medtasks.runs.signature import signature
-from medtasks.runs.table import ItemTable, shared
+from medtasks.runs.table import ItemTable, Lazy, Rows, RunTables, shared
 from medtasks.runs.table_file import TableStore, code_hash, compressed
-from medtasks.runs.verdict_scores import judged_threshold
+from medtasks.runs.verdicts import judged_threshold, own_judge_hash
 
 from ..board.board import RunFacts, Timeline
 from ..board.models import model_key
@@ -45,9 +41,8 @@ from ..board.numbers import safe_name
 from ..board.timelines import timelines
 from ..intake.harness_logs import PlainRun, converted, plain_digest
 from .local_documents import is_miniature
-from .plausible import require_numbers, require_statistics
 from .run_facts import created, run_facts, run_notes
-from .verification import SubmittedTask, Verification, installed_rubrics, verification_notes
+from .verification import SubmittedTask, Verification, installed_rubrics, require_statistics, verification_notes
 
 Samples = Mapping[str, Sequence[Sample]]
 M = TypeVar("M", bound=BaseModel)
@@ -373,9 +368,6 @@ def scored_record(
     for entry in found.entries.values():
         for metric, statistics in entry.statistics.items():
             require_statistics(metric, statistics)
-        require_numbers(entry.name, entry.scores)
-        for timeline in entry.timelines:
-            require_numbers(timeline.task, timeline, f" of {timeline.item}")
     return found
 
 

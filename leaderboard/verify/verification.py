@@ -6,10 +6,14 @@ functions as in a run. So nothing can be forged but responses and verdicts.
 
 from __future__ import annotations
 
+import functools
 import hashlib
+import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
+
+import numpy as np
 
 from medtasks.benchmarks.stages import asked_prompt
 from medtasks.catalog.benchmark import FAILED, Document
@@ -18,15 +22,17 @@ from medtasks.catalog.spec import TaskSpec, load_spec
 from medtasks.core.errors import DataError, MedtasksError, NotPreparedError, first_line
 from medtasks.core.files import canonical_json
 from medtasks.core.settings import using
-from medtasks.metrics.registry import get_metric
-from medtasks.runs.learned import has_models, with_learned_metrics
+from medtasks.metrics.base import Array
+from medtasks.metrics.learned import LEARNED
+from medtasks.metrics.registry import get_metric, is_ours
 from medtasks.runs.manifest import RubricFacts, RunManifest, TaskFacts, facts_today
-from medtasks.runs.run_tables import in_parts
 from medtasks.runs.samples import Outcome, Sample
-from medtasks.runs.scored import scored_again
+from medtasks.runs.scored import has_models, scored_again, with_learned_metrics
 from medtasks.runs.signature import changed_options
-from medtasks.runs.verdict_scores import with_judged_scores
+from medtasks.runs.table import in_parts
+from medtasks.runs.verdicts import with_judged_scores
 
+from ..board.columns import unit_of
 from ..intake.remove_rows import is_stripped
 from .local_documents import (
     Release,
@@ -37,7 +43,6 @@ from .local_documents import (
     once,
     with_document,
 )
-from .plausible import require_samples
 
 UNSCORED = "scores are taken as submitted, because they cannot be computed here"
 """In notes on tasks that could be scored again on another machine, or after data were prepared."""
@@ -147,7 +152,6 @@ class SubmittedTask:
         if self._trusted:
             return list(samples)
         if self.outcome.claimed:
-            require_samples(self._place, samples)
             self.submitted |= {name for sample in samples for name in sample.statistics}
             return list(samples)
         try:
@@ -216,7 +220,6 @@ class SubmittedTask:
         self.either = self.either and not claimed
         if self._own or not claimed:
             return
-        require_samples(self._place, self._samples)
         self.submitted = frozenset(claimed)
         if names := sorted(claimed & learned):
             text = f"{', '.join(names)} are taken as submitted, because building loads no models"
@@ -308,6 +311,49 @@ def _responses_hash(samples: Sequence[Sample]) -> str:
     if len(found) < 20 or len({*found.values()}) < 4:
         return ""
     return _hash(canonical_json(sorted(found.items()))).hex()[:16]
+
+
+_SCALE = re.compile(r"\|scale:(?:0-)?(\d+(?:\.\d+)?)(?:\||$)")
+_HUGE = 1e12
+"""Above all real scores, and small enough for pages and figures."""
+_ROUNDING = 1e-9
+
+
+@functools.cache
+def bounds_of(metric: str) -> tuple[float, float]:
+    """The lowest and the highest score of an item, by the scale in the metric's signature, or 0 to 1 for our fractions.
+
+    Learned metrics have no known lower end, metrics of other packages without a scale no end at all.
+    """
+    scale = _SCALE.search(get_metric(metric).signature)
+    highest = {"fraction": 1.0, "points": 100.0}.get(unit_of(metric)) if is_ours(metric) else None
+    highest = float(scale[1]) if scale is not None else highest
+    if highest is None:
+        return -_HUGE, _HUGE
+    return -_HUGE if metric in LEARNED else 0.0, highest
+
+
+def require_statistics(metric: str, rows: Array) -> None:
+    """Refuse statistics ``(items, width)`` that score an item beyond :func:`bounds_of` the metric, or count it
+    negatively: they were submitted, and nothing else limits them.
+
+    Raises:
+        DataError: names the metric.
+    """
+    low, high = bounds_of(metric)
+    known = rows[~np.isnan(rows).any(axis=1)]
+    with np.errstate(all="ignore"):  # a single item may have no score
+        scores = get_metric(metric).score(known)
+    if known.shape[1] == 2 and (known[:, 1] < 0).any():
+        found, expected = f"an item counts {known[:, 1].min():g} times", "0 or more"
+    elif (beyond := scores[(scores < low - _ROUNDING) | (scores > high * (1 + _ROUNDING))]).size:
+        found, expected = f"an item's score is {beyond[0]:g}", f"{low:g} to {high:g}"
+    else:
+        return
+    raise DataError(
+        f"statistics of {metric}: {found}, expected {expected}; restore the directory, or score it again: medtasks "
+        "score DIR --out NEW_DIR."
+    )
 
 
 def unverified_note(tasks: Sequence[str]) -> str:

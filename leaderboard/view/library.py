@@ -11,8 +11,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from medtasks.benchmarks.layouts import all_cards
-from medtasks.catalog.board_layout import Card
+from medtasks.benchmarks.layouts import all_layouts
+from medtasks.catalog.board_layout import BoardLayout
 from medtasks.catalog.spec import leaf_tasks, load_spec, load_specs
 from medtasks.core.cache import cache_root
 from medtasks.core.errors import UsageError
@@ -131,10 +131,10 @@ class Library:
         self._tables.close()
 
 
-def card_of(task: str) -> Card:
+def layout_of(task: str) -> BoardLayout:
     """The board layout that says which part of a task's samples may be published; by default nothing."""
     benchmark = load_spec(task).metadata.benchmark
-    return all_cards().get(benchmark) or Card(benchmark=benchmark, headline=())
+    return all_layouts().get(benchmark) or BoardLayout(benchmark=benchmark, headline=())
 
 
 def title_of(task: str) -> str:

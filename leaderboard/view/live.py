@@ -22,13 +22,13 @@ from medtasks.runs.run import pooled_scores
 from medtasks.runs.samples import Sample
 from medtasks.runs.scored import Answered, scored_samples
 from medtasks.runs.scores import MetricScore, Scores
-from medtasks.runs.verdict_scores import with_judged_scores
+from medtasks.runs.verdicts import with_judged_scores
 
 from ..board.columns import unit_of
 from ..board.models import model_name
 from ..board.numbers import UNIT_LABELS, interval, number
 from ..verify.local_documents import Release, local_documents
-from .library import card_of
+from .library import layout_of
 from .sample_view import Score
 
 LATEST = 20
@@ -200,7 +200,7 @@ class _Followed:
 
 def _scores(name: str, scores: Scores) -> tuple[Score, ...]:
     """The metrics by which the board ranks, if the task or group has some; else all that apply to it."""
-    ranked = {column.metric for column in card_of(name).headline}
+    ranked = {column.metric for column in layout_of(name).headline}
     metrics = {metric: score for metric, score in scores.metrics.items() if score.samples}
     chosen = {metric: score for metric, score in metrics.items() if metric in ranked} or metrics
     return tuple(_score(metric, score) for metric, score in chosen.items())

@@ -19,7 +19,7 @@ from medtasks.runs.samples import Sample
 from ..board.board import Board
 from ..exports.tidy import csv_field
 from ..site.pages import page_environment
-from .library import Library, card_of, title_of
+from .library import Library, layout_of, title_of
 from .live import LiveRun
 from .media import Media
 from .query import (
@@ -77,7 +77,7 @@ def list_page(library: Library, environment: Environment, given: Mapping[str, st
         page="samples.html",
         query=query,
         selection=selection,
-        card=card_of(query.task),
+        layout=layout_of(query.task),
         tasks=_tasks(library),
         runs=runs,
         metrics=[(name, name) for name in selection.metrics],
@@ -143,7 +143,7 @@ def sample_page(library: Library, environment: Environment, given: Mapping[str, 
         query=query,
         selection=selection,
         parts_of=parts,
-        card=card_of(task),
+        layout=layout_of(task),
         title=title_of(task),
         place=place + 1 if here else 0,
         steps=[

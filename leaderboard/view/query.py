@@ -12,7 +12,7 @@ from medtasks.runs.samples import Sample
 
 from ..board.columns import unit_of
 from ..board.numbers import UNIT_LABELS, number
-from .library import Library, Run, card_of
+from .library import Library, Run, layout_of
 from .parquet import SampleTable, as_sample, quoted, read_at
 
 ABSENT, UNSCORED, WRONG, PARTLY, RIGHT = range(-1, 4)
@@ -225,5 +225,5 @@ def _names(names: Iterable[Sequence[str]]) -> list[str]:
 
 def _main_metric(task: str, metrics: Sequence[str]) -> str:
     """The metric by which the board ranks, if samples have values of it; else the first that they have."""
-    ranked = [column.metric for column in card_of(task).headline]
+    ranked = [column.metric for column in layout_of(task).headline]
     return next((name for name in (*ranked, *metrics) if name in metrics), "")

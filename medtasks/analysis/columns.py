@@ -19,9 +19,9 @@ from medtasks.core.errors import DataError, UsageError, first_line, reading
 from medtasks.leaderboard.board.columns import unit_of
 from medtasks.leaderboard.board.rows import part_signature
 from medtasks.metrics.registry import get_metric
-from medtasks.runs.column import ABSENT, AWAITING, FAILED, PENDING, PRESENT
 from medtasks.runs.samples import write_samples
 from medtasks.runs.scores import Scores
+from medtasks.runs.table import ABSENT, AWAITING, FAILED, PENDING, PRESENT
 
 if TYPE_CHECKING:
     from medtasks.analysis.runs import Run

@@ -10,8 +10,8 @@ from typing import Any, TypeAlias
 
 from medtasks.analysis.progress import progress_bar
 from medtasks.analysis.runs import Run, Runs, open, scored_of
-from medtasks.benchmarks.layouts import all_cards
-from medtasks.catalog.board_layout import Card, Column
+from medtasks.benchmarks.layouts import all_layouts
+from medtasks.catalog.board_layout import BoardLayout, Column
 from medtasks.catalog.spec import load_spec
 from medtasks.core.cache import cache_root
 from medtasks.core.errors import MedtasksError, UsageError, first_line
@@ -105,10 +105,10 @@ def rank(runs: AnyRuns, task: str, metric: str | None = None, *, demonstration: 
     """
     metric = metric or default_metric(task)
     benchmark = load_spec(task).metadata.benchmark
-    card = all_cards().get(benchmark)
-    headline = () if card is None else card.headline
+    usual = all_layouts().get(benchmark)
+    headline = () if usual is None else usual.headline
     label = next((one.label for one in headline if (one.task, one.metric) == (task, metric)), metric)
-    layout = Card(benchmark, headline=(Column(task, metric, label),))
+    layout = BoardLayout(benchmark, headline=(Column(task, metric, label),))
     made = _board(runs, TITLE, None, demonstration, False, None, [layout])
     rankings = [ranking for one in made.benchmarks for ranking in one.rankings]
     if not rankings:
@@ -183,7 +183,7 @@ def _board(
     demonstration: bool | None,
     published: bool,
     prices: str | Path | None,
-    layouts: Sequence[Card] | None,
+    layouts: Sequence[BoardLayout] | None,
 ) -> Board:
     chosen = open(runs) if isinstance(runs, str | Path) else runs
     scored, refused = _scored(chosen)

@@ -222,7 +222,7 @@ def _runs_below(path: Path) -> Iterator[Run]:
 
 def _unfinished(folder: Path) -> RunRecord:
     from medtasks.runs.manifest import now
-    from medtasks.runs.unfinished import score_unfinished
+    from medtasks.runs.run import score_unfinished
 
     return score_unfinished(folder, created=now())
 

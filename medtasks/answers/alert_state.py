@@ -33,8 +33,8 @@ from dataclasses import dataclass, field
 from typing import Literal, cast
 
 from medtasks.answers.base import ResponseFilter
-from medtasks.answers.cues import Cues, Rank
-from medtasks.answers.plain_text import bounded, labelled, plain_text, reply_text
+from medtasks.answers.markup import bounded, labelled, plain_text, reply_text
+from medtasks.answers.vocabulary import Rank, Vocabulary
 
 State = Literal["no_alert", "uncertain", "alert"]
 AlertStatus = Literal["ok", "invalid", "empty"]
@@ -56,7 +56,7 @@ class AlertResponse:
         return f"{self.state}: {self.reason}" if self.reason else self.state
 
 
-_CUES = Cues("alerts")
+_PATTERNS = Vocabulary("alerts")
 _EDGES = " \t\"'“”‘’`{}:;,=–—-|>→#!"
 _MARKUP = str.maketrans("", "", "<>|_#◁▷*`$\\~")
 
@@ -84,16 +84,16 @@ def parse_alert(text: str) -> AlertResponse:
         return AlertResponse(None, "", cast("AlertStatus", reply[1:-1]))
     if reply.startswith("alert: ") and _reason(reply[7:]) == reply[7:]:
         return _settled(reply[7:])
-    plain = plain_text(_CUES["other_field"].sub("", _CUES["fence"].sub("", labelled(reply))))
+    plain = plain_text(_PATTERNS["other_field"].sub("", _PATTERNS["fence"].sub("", labelled(reply))))
     if not plain:
         return AlertResponse(None, "", "empty")
-    found = _statements(plain.split("\n")) or _statements(_CUES["sentence_ends"].split(plain))
+    found = _statements(plain.split("\n")) or _statements(_PATTERNS["sentence_ends"].split(plain))
     states = _deciding(found)
     if states != {"alert"}:
         return _only(states)
-    stated = [_reason(line["reason"]) for line in _CUES["reason_line"].finditer(plain)]
+    stated = [_reason(line["reason"]) for line in _PATTERNS["reason_line"].finditer(plain)]
     tails = [_reason("\n".join(statement.tail)) for statement in found if statement.states == states]
-    reasons = [reason for reason in [*stated, *tails] if reason and not _CUES["only_yes"].fullmatch(reason)]
+    reasons = [reason for reason in [*stated, *tails] if reason and not _PATTERNS["only_yes"].fullmatch(reason)]
     return _settled(reasons[-1] if reasons else "")
 
 
@@ -113,10 +113,10 @@ class AlertStateFilter(ResponseFilter):
 def _without_instruction(reply: str) -> str:
     """``reply`` without the lines that repeat the instruction's format; *[invalid]* if nothing else is left."""
     for state in ("no_alert", "uncertain", "alert"):  # in Chinese
-        reply = _CUES[state].sub(state, reply)
-    if not _CUES["echo"].search(reply):
+        reply = _PATTERNS[state].sub(state, reply)
+    if not _PATTERNS["echo"].search(reply):
         return reply
-    return "\n".join(line for line in reply.split("\n") if not _CUES["echo"].search(line)).strip() or "[invalid]"
+    return "\n".join(line for line in reply.split("\n") if not _PATTERNS["echo"].search(line)).strip() or "[invalid]"
 
 
 def _statements(lines: Sequence[str]) -> list[_Statement]:
@@ -133,16 +133,16 @@ def _statements(lines: Sequence[str]) -> list[_Statement]:
                 found.pop()
             found.append(statement)
         if line.strip():
-            label = _CUES["label_alone"].fullmatch(line)
+            label = _PATTERNS["label_alone"].fullmatch(line)
             above = _rank(label) if label else Rank.LABEL
     return found
 
 
 def _in_line(line: str, above: Rank) -> _Statement | None:
     """What a line states: at its start, below a label (of the rank ``above``), or after one within the line."""
-    bullet = _CUES["bullet"].match(line)
+    bullet = _PATTERNS["bullet"].match(line)
     start = bullet.end() if bullet else 0
-    label = _CUES["label"].match(line, start)
+    label = _PATTERNS["label"].match(line, start)
     first = _standing(line, label.end(), _rank(label)) if label else _standing(line, start, above)
     within = _within(line)
     return within if first is None or (within is not None and within.states != first.states) else first
@@ -151,7 +151,7 @@ def _in_line(line: str, above: Rank) -> _Statement | None:
 def _within(line: str) -> _Statement | None:
     """The last state on the line after a label."""
     last = None
-    for label in _CUES["label_within"].finditer(line):
+    for label in _PATTERNS["label_within"].finditer(line):
         last = _standing(line, label.end(), _rank(label)) or last
     return last
 
@@ -163,14 +163,14 @@ def _rank(label: re.Match[str]) -> Rank:
 
 def _standing(line: str, start: int, rank: Rank) -> _Statement | None:
     """The state that begins at ``start``, with a second one that follows it at once (a hedge)."""
-    match = _CUES["stands"].match(line, start)
+    match = _PATTERNS["stands"].match(line, start)
     if match is None:
         return None
     state, tail = _state_named(match["state"]), line[match.end() :]
     is_label = state == "alert" and match["sign"] in (":", "=")  # rule 10
-    if is_label and _CUES["nothing"].match(tail.strip(_EDGES)):
+    if is_label and _PATTERNS["nothing"].match(tail.strip(_EDGES)):
         return _Statement(frozenset(("no_alert",)), rank, [tail])
-    after = _CUES["stands"].match(tail, len(tail) - len(tail.lstrip(" \t\"'([|/:;,–—->")))
+    after = _PATTERNS["stands"].match(tail, len(tail) - len(tail.lstrip(" \t\"'([|/:;,–—->")))
     if after is None:
         return _Statement(frozenset((state,)), rank, [tail], label=state == "alert" and ":" in match[0])
     second = _state_named(after["state"])
@@ -186,7 +186,7 @@ def _deciding(found: Sequence[_Statement]) -> frozenset[State]:
     """The states of the last statement, if earlier ones are taken back or of lower rank; else those of all."""
     last = found[-1:]
     outranked = all(one.rank < last[0].rank for one in found if one.states != last[0].states)
-    taken_back = any(_CUES["taken_back"].search("\n".join(one.tail)) for one in found[:-1])
+    taken_back = any(_PATTERNS["taken_back"].search("\n".join(one.tail)) for one in found[:-1])
     return frozenset[State]().union(*(one.states for one in (last if outranked or taken_back else found)))
 
 
@@ -197,19 +197,19 @@ def _settled(reason: str) -> AlertResponse:
         return _only(within.states)
     position = 0
     while True:
-        stands = _CUES["stands"].match(reason, position)
+        stands = _PATTERNS["stands"].match(reason, position)
         if stands and _state_named(stands["state"]) != "alert":
             return _only(frozenset((_state_named(stands["state"]),)))
-        skipped = (_CUES[name].match(reason, position) for name in ("reason", "label_within", "edges"))
+        skipped = (_PATTERNS[name].match(reason, position) for name in ("reason", "label_within", "edges"))
         step = stands or next(filter(None, skipped), None)
         if step is None or step.end() == position:
             break
         position = step.end()
-    if _CUES["nothing"].match(reason, position):
+    if _PATTERNS["nothing"].match(reason, position):
         return _only(frozenset(("no_alert",)))
-    again = _CUES["label_within"].search(reason, position) if within else None
+    again = _PATTERNS["label_within"].search(reason, position) if within else None
     reason = _reason(reason[position : again.start() if again else len(reason)])
-    return AlertResponse("alert", "" if _CUES["only_yes"].fullmatch(reason) else reason, "ok")
+    return AlertResponse("alert", "" if _PATTERNS["only_yes"].fullmatch(reason) else reason, "ok")
 
 
 def _only(states: frozenset[State]) -> AlertResponse:
@@ -231,6 +231,6 @@ def _reason(tail: str) -> str:
 
 def _tidied(text: str) -> str:
     line = " ".join(unicodedata.normalize("NFKC", plain_text(text)).split()).strip(_EDGES)
-    label = _CUES["reason"].match(line)
+    label = _PATTERNS["reason"].match(line)
     line = (line[label.end() :] if label else line).strip(_EDGES)
     return line[1:-1].strip(_EDGES) if line.startswith("(") and line.find(")") == len(line) - 1 else line

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from medtasks.answers.base import ResponseFilter
-from medtasks.answers.plain_text import own_turn
+from medtasks.answers.markup import own_turn
 from medtasks.answers.thinking import strip_thinking
 
 _WRAPPED = re.compile(

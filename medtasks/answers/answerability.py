@@ -23,8 +23,8 @@ from typing import Literal
 
 from medtasks.answers.answer_text import answer_text
 from medtasks.answers.base import ResponseFilter
-from medtasks.answers.cues import Cues
-from medtasks.answers.plain_text import bounded, plain_text, reply_text
+from medtasks.answers.markup import bounded, plain_text, reply_text
+from medtasks.answers.vocabulary import Vocabulary
 
 UNANSWERABLE = "unanswerable"
 """How every abstention is written after filtering."""
@@ -32,7 +32,7 @@ UNANSWERABLE = "unanswerable"
 AnswerabilityStatus = Literal["ok", "unanswerable", "empty"]
 
 _EMPTY = "[empty]"
-_CUES = Cues("abstentions")
+_PATTERNS = Vocabulary("abstentions")
 
 
 def answer_or_unanswerable(text: str) -> str:
@@ -68,7 +68,7 @@ def _answer(text: str) -> str:
     """``text`` without thinking and leading labels; removing a label may uncover either again."""
     while True:
         answer = answer_text(reply_text(text))
-        again = _CUES["labels_again"].match(answer)
+        again = _PATTERNS["labels_again"].match(answer)
         answer = answer[again.end() :].strip() if again else answer
         if answer == text:
             return answer
@@ -76,30 +76,30 @@ def _answer(text: str) -> str:
 
 
 def _abstains(plain: str) -> bool:
-    labels = [label.end() for label in _CUES["label"].finditer(plain)]
+    labels = [label.end() for label in _PATTERNS["label"].finditer(plain)]
     stated = [end for end in labels if any(map(str.isalnum, plain[end : end + 40]))]
     start = stated[-1] if stated else 0
-    if _CUES["abstains"].match(plain, start):
+    if _PATTERNS["abstains"].match(plain, start):
         return True
     answer = plain[start:].strip()
-    return declines(answer) or any(map(_concludes, _CUES["sentence_ends"].split(answer)))
+    return declines(answer) or any(map(_concludes, _PATTERNS["sentence_ends"].split(answer)))
 
 
 def declines(reply: str) -> bool:
     """Whether a short reply says only that the question cannot be answered."""
-    if len(reply) > 400 or "?" in reply or not _CUES["declines"].match(reply):
+    if len(reply) > 400 or "?" in reply or not _PATTERNS["declines"].match(reply):
         return False
-    return _CUES["answers"].search(_CUES["sorry"].sub("", reply)) is None
+    return _PATTERNS["answers"].search(_PATTERNS["sorry"].sub("", reply)) is None
 
 
 def _concludes(sentence: str) -> bool:
     """Whether the sentence calls the question or the answer unanswerable, neither asked nor doubted."""
-    if _CUES["abstains"].fullmatch(sentence.strip()):
+    if _PATTERNS["abstains"].fullmatch(sentence.strip()):
         return True
-    statement = _CUES["concludes"].search(sentence)
+    statement = _PATTERNS["concludes"].search(sentence)
     if statement is None or "?" in sentence[statement.end() :]:
         return False
     before = sentence[: statement.start("word")]
-    if _CUES["condition"].search(before, 0, statement.start()):
+    if _PATTERNS["condition"].search(before, 0, statement.start()):
         return False
-    return _CUES["doubts"].search(_CUES["clause_ends"].split(before)[-1]) is None
+    return _PATTERNS["doubts"].search(_PATTERNS["clause_ends"].split(before)[-1]) is None

@@ -15,7 +15,7 @@ becomes plain text, the plain text a list of statements with a rank each, and th
    by *or*, *and*, a comma or a slash are one mention; so is a letter with another option's text behind it. Denied
    mentions (``not B``, ``B is incorrect``, ``no pleural effusion (B)``, a label below ``Why not the others?``) do not
    count.
-4. *Statements* (``statements``). Each statement calls a mention the answer, with a rank (`medtasks.answers.cues.Rank`):
+4. *Statements* (``statements``). Each statement calls a mention the answer, with a rank (`answers.vocabulary.Rank`):
    label, tentative, suggested, stated, concluded, answer, final. A condition, a question or a negation before it takes
    it back. The words are data, one table a language.
 5. *The decision* (``selection``). Stated and firmer statements decide if there are any: the last one alone if it

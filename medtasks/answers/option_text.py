@@ -8,8 +8,8 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
 
-from medtasks.answers.cues import Cues, cues_of
-from medtasks.answers.plain_text import plain_text
+from medtasks.answers.markup import plain_text
+from medtasks.answers.vocabulary import Vocabulary, vocabulary_of
 
 TEXTS = "\ue100-\ue11f"
 """The characters that replace option texts, as in a regular expression."""
@@ -95,10 +95,10 @@ def _answers(plain: str) -> Iterator[str]:
     if only:
         yield only["value"]
     yield plain if len(plain) < 2_000 else ""
-    label = cues_of(plain[:2_000])["answer_label"].match(plain)
+    label = vocabulary_of(plain[:2_000])["answer_label"].match(plain)
     if label and len(plain) - label.end() < 1_000:
         yield plain[label.end() :]
-    labels = list(cues_of(plain[-2_000:])["answer_line"].finditer(plain, max(0, len(plain) - 2_000)))
+    labels = list(vocabulary_of(plain[-2_000:])["answer_line"].finditer(plain, max(0, len(plain) - 2_000)))
     if labels:
         yield plain[labels[-1].end() :]
 
@@ -141,10 +141,10 @@ def named_letters(plain: str, options: Mapping[str, str]) -> frozenset[str]:
     return frozenset(letter for sign, letter in letters.items() if sign in marked)
 
 
-def texts_within(sentence: str, options: Mapping[str, str], words: Cues) -> frozenset[str]:
+def texts_within(sentence: str, options: Mapping[str, str], words: Vocabulary) -> frozenset[str]:
     """The options whose texts ``sentence`` has, those that prose uses in passing included, undenied.
 
-    >>> sorted(texts_within("It is on the left, not the right.", {"A": "Left", "B": "Right"}, cues_of("")))
+    >>> sorted(texts_within("It is on the left, not the right.", {"A": "Left", "B": "Right"}, vocabulary_of("")))
     ['A']
     """
     found = set()

@@ -21,15 +21,15 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import Literal
 
-from medtasks.answers.cues import MARK, Cues
-from medtasks.answers.plain_text import bounded, plain_text, reply_text
+from medtasks.answers.markup import bounded, plain_text, reply_text
+from medtasks.answers.vocabulary import MARK, Vocabulary
 
 VERSION = "3"
 """Changes whenever a rule does; part of the signature of every score that reads answers this way."""
 
 Said = Literal["present", "absent", "unclear", "silent"]
 
-_CUES = Cues("findings")
+_PATTERNS = Vocabulary("findings")
 _WORDS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
 _NUMBERS = {**{word: number for number, word in enumerate(_WORDS)}, "a": 1, "an": 1, "single": 1, "solitary": 1}
 _REACH = 200
@@ -55,7 +55,7 @@ def said_of(text: str, terms: str) -> Said:
             if contrasted:
                 states.clear()
             states.append(state)
-        contrasted = bool(states) and _CUES["contrasts"].search(statement) is not None
+        contrasted = bool(states) and _PATTERNS["contrasts"].search(statement) is not None
     if not states:
         return "absent" if no_other else "silent"
     return states[0] if len(set(states)) == 1 else "unclear"
@@ -63,7 +63,7 @@ def said_of(text: str, terms: str) -> Said:
 
 def bare_answer(text: str) -> Said:
     """``present`` or ``absent`` for an answer that begins with yes or no, as to one question about presence."""
-    answer = _CUES["bare"].match(_plain(text))
+    answer = _PATTERNS["bare"].match(_plain(text))
     if answer is None:
         return "silent"
     return "present" if answer["yes"] else "absent"
@@ -87,14 +87,14 @@ def count_of(text: str, terms: str, *, only: bool = False) -> int | None:
         counts = set(_counts(statement))
         some = any(counts)  # not "no findings and no abnormalities"
         found |= counts | ({None} if joined and some else set())
-        joined = _CUES["joins" if some else "between"].search(statement) is not None
+        joined = _PATTERNS["joins" if some else "between"].search(statement) is not None
     if not found and any("no other" in _mentions(statement) for statement in statements):
         return 0
     if not found and only:
-        alone = _CUES["number_alone"].fullmatch(_plain(text))
+        alone = _PATTERNS["number_alone"].fullmatch(_plain(text))
         if alone is not None:
             return _number(alone["number"])
-        return 0 if _CUES["none_alone"].fullmatch(_plain(text)) else None
+        return 0 if _PATTERNS["none_alone"].fullmatch(_plain(text)) else None
     return found.pop() if len(found) == 1 else None
 
 
@@ -107,10 +107,10 @@ def _plain(text: str) -> str:
 def _statements(text: str, terms: str) -> tuple[str, ...]:
     """The statements of a text, without its questions; ``MARK`` replaces each mention of the finding."""
     statements: list[str] = []
-    for sentence in _CUES["sentence_ends"].split(_plain(text).replace(MARK, "")):
+    for sentence in _PATTERNS["sentence_ends"].split(_plain(text).replace(MARK, "")):
         if sentence.rstrip().endswith("?"):
             continue
-        ends = [0, *(end.end() for end in _CUES["statement_ends"].finditer(sentence)), len(sentence)]
+        ends = [0, *(end.end() for end in _PATTERNS["statement_ends"].finditer(sentence)), len(sentence)]
         statements.extend(sentence[start:end].strip() for start, end in pairwise(ends))
     names = re.compile(rf"\b(?<!non-)(?:{terms})\b(?!-like)", re.IGNORECASE)
     return tuple(names.sub(MARK, statement) for statement in statements)
@@ -119,14 +119,14 @@ def _statements(text: str, terms: str) -> tuple[str, ...]:
 def _mentions(statement: str) -> Iterator[Said | Literal["no other"]]:
     """What a statement says in each place that mentions the finding."""
     mentions = list(re.finditer(MARK, statement))
-    hedged = bool(mentions) and _CUES["hedges"].search(statement) is not None
+    hedged = bool(mentions) and _PATTERNS["hedges"].search(statement) is not None
     for mention in mentions:
         before = statement[max(0, mention.start() - _REACH) : mention.start()]
         if hedged:
             yield "unclear"
-        elif _CUES["no_other"].search(before):
+        elif _PATTERNS["no_other"].search(before):
             yield "no other"
-        elif _CUES["denies_before"].search(before) or _CUES["denies_behind"].match(statement, mention.end()):
+        elif _PATTERNS["denies_before"].search(before) or _PATTERNS["denies_behind"].match(statement, mention.end()):
             yield "absent"
         else:
             yield "present"
@@ -135,8 +135,8 @@ def _mentions(statement: str) -> Iterator[Said | Literal["no other"]]:
 def _counts(statement: str) -> Iterator[int | None]:
     """The counts in a statement, None for a vague one; a mention without a number gives none."""
     states = [state for state in _mentions(statement) if state != "no other"]
-    behind = _CUES["count_behind"].search(statement)
-    numbers = list(_CUES["count_before"].finditer(statement))
+    behind = _PATTERNS["count_behind"].search(statement)
+    numbers = list(_PATTERNS["count_before"].finditer(statement))
     if "unclear" in states:
         yield None
     elif states and behind is not None and not numbers:
@@ -144,11 +144,11 @@ def _counts(statement: str) -> Iterator[int | None]:
     elif "absent" in states:
         yield 0
     elif states:
-        if _CUES["many"].search(statement):
+        if _PATTERNS["many"].search(statement):
             yield None
         for match in numbers:
             before = statement[max(0, match.start() - _REACH) : match.start()]
-            unclear = _CUES["vague"].search(before) or _CUES["type"].search(before)
+            unclear = _PATTERNS["vague"].search(before) or _PATTERNS["type"].search(before)
             yield None if unclear else _number(match["number"])
 
 

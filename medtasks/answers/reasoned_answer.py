@@ -24,13 +24,13 @@ from typing import Literal
 
 from medtasks.answers.answerability import declines
 from medtasks.answers.base import ResponseFilter
-from medtasks.answers.cues import Cues
-from medtasks.answers.plain_text import bounded, reply_text
+from medtasks.answers.markup import bounded, reply_text
+from medtasks.answers.vocabulary import Vocabulary
 
 ReasonedStatus = Literal["ok", "no_final_answer", "empty"]
 
 _EMPTY = "[empty]"
-_CUES = Cues("finals")
+_PATTERNS = Vocabulary("finals")
 _MARKS = ("**", "__", "`", '"', "$", "*", "_")
 
 
@@ -42,10 +42,10 @@ def final_answer(text: str) -> str | None:
     """
     reply = bounded(reply_text(text))
     for name in ("label", "said", "plain"):
-        labels = list(_CUES[name].finditer(reply))
+        labels = list(_PATTERNS[name].finditer(reply))
         if not labels:
             continue
-        asked = _CUES["asked"].search(reply, labels[0].end())
+        asked = _PATTERNS["asked"].search(reply, labels[0].end())
         if asked and any(map(str.isalnum, reply[labels[0].end() : asked.start()])):  # it wrote the next question, too
             reply = reply[: asked.start()]
         end = len(reply)
@@ -55,16 +55,16 @@ def final_answer(text: str) -> str | None:
                 return answer
             end = min(end, label.start())
         return None
-    alone = reply != _EMPTY and _CUES["one_line"].fullmatch(reply) and not declines(reply)
+    alone = reply != _EMPTY and _PATTERNS["one_line"].fullmatch(reply) and not declines(reply)
     return _unwrapped(reply) if alone else None
 
 
 def _labelled(label: re.Match[str], segment: str, *, plain: bool) -> str:
     """The answer in the segment behind a label; empty for a placeholder."""
     if plain:
-        segment = _CUES["reasoning"].split(segment, maxsplit=1)[0]
-    segment = _CUES["next"].split(segment, maxsplit=1)[0]
-    if _CUES["placeholder"].fullmatch(segment.strip(" \t\n*_`")):
+        segment = _PATTERNS["reasoning"].split(segment, maxsplit=1)[0]
+    segment = _PATTERNS["next"].split(segment, maxsplit=1)[0]
+    if _PATTERNS["placeholder"].fullmatch(segment.strip(" \t\n*_`")):
         return ""
     return _boxed(segment) if label.groupdict().get("box") else _unwrapped(segment)
 
@@ -98,10 +98,10 @@ def _boxed(segment: str) -> str:
 
 def _unwrapped(segment: str) -> str:
     """``segment`` without the markup around it, or left half open by its label."""
-    closing = _CUES["closing_tag"].search(segment)
+    closing = _PATTERNS["closing_tag"].search(segment)
     if closing:
         segment = segment[: closing.start()]
-    answer = _CUES["token"].sub("", segment).strip().strip("`").strip()
+    answer = _PATTERNS["token"].sub("", segment).strip().strip("`").strip()
     if answer.endswith(("}", "]")):  # the end of a JSON object whose key was the label
         answer = answer.rstrip("}] \t\n") if answer.startswith(('"', "'", "[")) else answer
     for mark in _MARKS:

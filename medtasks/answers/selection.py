@@ -4,23 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from medtasks.answers.cues import MARK, Rank
+from medtasks.answers.markup import bounded, labelled, own_turn, plain_text
 from medtasks.answers.mentions import Marked, letters_alone, mark_mentions
 from medtasks.answers.option_text import named_letters, texts_within, unique_forms, whole_option
-from medtasks.answers.plain_text import bounded, labelled, own_turn, plain_text
-from medtasks.answers.statements import (
-    Statement,
-    claims,
-    has_ended,
-    is_cut_off,
-    is_reopened,
-    labels,
-    retractions,
-    sentence_before,
-    sentence_of,
-)
+from medtasks.answers.statements import Statement, statements
+from medtasks.answers.vocabulary import MARK, Rank
 
 _INVISIBLE = re.compile("[\u200b-\u200f\u202a-\u202e\u2060\ufe0f\ufeff]")
 _SIGNS = str.maketrans(dict.fromkeys("✔✅☑√", "✓") | dict.fromkeys("✘❌✕✖☒🚫❎", "✗") | {"\r": "\n", "\u2028": "\n"})
@@ -82,21 +72,21 @@ def _selected(plain: str, letters: str, options: Mapping[str, str]) -> Selection
     if len(same) == 1:  # also "A. fumigatus", whose letter belongs to the text
         return Selection(frozenset(same), text=True)
     whole = whole_option(plain, options) if options else None
-    stated = _deciding_letters(plain, letters, options)
-    found = frozenset().union(*(one.letters for one in stated))
+    deciding = _deciding_statements(plain, letters, options)
+    found = frozenset[str]().union(*(one.letters for one in deciding))
+    by_text = all(one.mention.text for one in deciding)
     if whole and found <= {whole}:
-        return Selection(frozenset(whole), text=all(one.text for one in stated))
-    if stated and all(one.text for one in stated) and len(found) == 1:
+        return Selection(frozenset(whole), text=by_text)
+    if by_text and len(found) == 1:
         found = frozenset()  # an option's text within prose
     found |= frozenset(whole or "")
     return Selection(found, named=named_letters(plain, options) if len(found) != 1 else frozenset())
 
 
-def _deciding_letters(plain: str, letters: str, options: Mapping[str, str]) -> Sequence[Statement]:
+def _deciding_statements(plain: str, letters: str, options: Mapping[str, str]) -> Sequence[Statement]:
     """The statements that decide, those under the last heading with *answer* if there are any."""
     for section in reversed(list(_SECTION.finditer(plain))[-3:]):
-        found = _deciding(mark_mentions(plain[section.end() :], options), letters)
-        if found:
+        if found := _deciding(mark_mentions(plain[section.end() :], options), letters):
             return found
     marked = mark_mentions(plain, options)
     found = _deciding(marked, letters)
@@ -105,36 +95,65 @@ def _deciding_letters(plain: str, letters: str, options: Mapping[str, str]) -> S
 
 def _deciding(marked: Marked, letters: str) -> Sequence[Statement]:
     """The statements that count: one, if it decides alone, or all that contradict each other."""
-    text, words, found = marked.text, marked.cues, claims(marked)
-    firm = [one for one in found if one.rank >= (Rank.ANSWER if one.text else Rank.STATED)]
+    text, found = marked.text, statements(marked, letters)
+    claims = [one for one in found if one.rank >= Rank.TENTATIVE]
+    firm = [one for one in claims if one.rank >= (Rank.ANSWER if one.mention.text else Rank.STATED)]
+    retractions = [match.end() for match in marked.words["retracts"].finditer(text)]
     if firm:
-        taken_back = retractions(words, text)
-        firm = _upheld(firm, taken_back)
+        firm = _upheld(firm, retractions)
         last = firm[-1].position
-        if is_reopened(words, text, last):
+        if _is_reopened(marked, last):
             return ()
-        doubts = [one for one in found if one.rank == Rank.TENTATIVE and one.position > last]
-        unclear = [at for at in marked.mentions if taken_back and at > taken_back[-1] > last]
-        return [*_outranking([*firm, *doubts]), *_labels_at(marked, unclear)]
-    if found:
-        if is_cut_off(words, text) or is_reopened(words, text, found[-1].position):
+        later = [one for one in found if one.position > last]
+        doubts = [one for one in later if one.rank == Rank.TENTATIVE]
+        unclear = [one for one in later if retractions and one.position > retractions[-1] > last]
+        return [*_outranking([*firm, *doubts]), *unclear]
+    if claims:
+        last = claims[-1].position
+        if marked.cut_off or _is_reopened(marked, last):
             return ()
-        start, end = sentence_of(text, found[-1].position)
-        whole = found[-1].rank == Rank.TENTATIVE
-        beside = [at for at in marked.mentions if whole or start <= at < end]
-        return [*_outranking(found), *_labels_at(marked, beside)]
-    if retractions(words, text) and not has_ended(text):
+        ends = marked.words["sentence_ends"]
+        start = max((end.end() for end in ends.finditer(text, 0, last)), default=0)
+        stop = ends.search(text, last)
+        whole = claims[-1].rank == Rank.TENTATIVE
+        beside = [one for one in found if whole or start <= one.position < (stop.start() if stop else len(text))]
+        return [*_outranking(claims), *beside]
+    if retractions and not marked.ended:
         return ()
-    return _undisputed(marked, letters)
+    return _undisputed(marked, found, letters)
 
 
-def _undisputed(marked: Marked, letters: str) -> Sequence[Statement]:
+def _undisputed(marked: Marked, found: Sequence[Statement], letters: str) -> Sequence[Statement]:
     """Labels; a letter or an option's text elsewhere that is not denied contradicts them."""
-    places, named = labels(marked, letters)
-    chosen = _labels_at(marked, places)
-    if len(frozenset().union(*(one.letters for one in chosen))) == 1:
-        chosen = [*chosen, *(Statement(frozenset(one), Rank.LABEL, len(marked.text)) for one in named & set(letters))]
-    return chosen
+    labels = [one for one in found if one.rank == Rank.LABEL and len(one.letters) < max(4, len(letters))]
+    others = [one for one in found if one.rank != Rank.LISTED and one.mention.upper]
+    if marked.unfinished:  # what the reply began with may still be its answer
+        first = len(marked.text) - len(marked.text.lstrip()) + len(marked.text.strip().partition("\n")[0])
+        labels = [one for one in labels if one.position < first and not one.mention.named]
+    elif not labels:
+        labels = [one for one in found if one.rank in (Rank.LISTED, Rank.LABEL)]
+    opened = marked.words["opener"].search(marked.text)
+    if opened:
+        before = [one for one in labels if one.position < opened.start()]
+        if before or len(_named(labels)) == 1:
+            labels, others = before, [one for one in others if one.position < opened.start()]
+    labels = [one for one in labels if one.letters <= frozenset(letters)] or labels
+    if len(_named(labels)) != 1:
+        return labels
+    return [*labels, *(one for one in others if one.letters & frozenset(letters))]
+
+
+def _named(found: Iterable[Statement]) -> frozenset[str]:
+    return frozenset[str]().union(*(one.letters for one in found))
+
+
+def _is_reopened(marked: Marked, position: int) -> bool:
+    """Whether the text withdraws the claim at ``position``, or is cut off while it reasons or lists on after it."""
+    text, words = marked.text, marked.words
+    if marked.ended or words["withdraws"].search(text, position):
+        return words["withdraws"].search(text, position) is not None
+    more = marked.unfinished and words["more_comes"].match(text, position + 1)
+    return bool(more or words["reasons_on"].search(text, position) or words["retracts"].search(text, position))
 
 
 def _texts_beside(marked: Marked, found: Sequence[Statement], options: Mapping[str, str]) -> Iterator[Statement]:
@@ -142,23 +161,28 @@ def _texts_beside(marked: Marked, found: Sequence[Statement], options: Mapping[s
     if len({one.letters for one in found}) != 1 or not options:
         return
     for one in found:
-        if one.bare and not marked.mentions[one.position].own:
-            start, sentence = sentence_before(marked.text, one.position)
+        if one.bare and not one.mention.own:
+            start, sentence = _sentence_above(marked, one.position)
             marks = [marked.mentions[start + mark.start()] for mark in re.finditer(MARK, sentence)]
-            named = texts_within(sentence, options, marked.cues)
+            named = texts_within(sentence, options, marked.words)
             named = named.union(*(mark.letters for mark in marks if mark.text))
             if not named & one.letters:
-                yield from (Statement(frozenset(letter), Rank.LABEL, one.position, bare=True) for letter in named)
+                yield from (replace(one, letters=frozenset(letter)) for letter in named)
 
 
-def _labels_at(marked: Marked, places: Iterable[int]) -> list[Statement]:
-    mentions = marked.mentions
-    return [Statement(mentions[at].letters, Rank.LABEL, at, mentions[at].text, bare=True) for at in places]
+def _sentence_above(marked: Marked, position: int) -> tuple[int, str]:
+    """Start and text of what is on the line before ``position``: the rest of its sentence, or the one before."""
+    text, words = marked.text, marked.words
+    line = max(text.rfind("\n", 0, position) + 1, position - 300)
+    ends = [line, *(match.end() for match in words["sentence_ends"].finditer(text, line, position))]
+    while len(ends) > 1 and not re.search(rf"[\w{MARK}]", text[ends[-1] : position]):
+        ends.pop()
+    return ends[-1], text[ends[-1] : position]
 
 
-def _upheld(firm: Sequence[Statement], taken_back: Sequence[int]) -> list[Statement]:
+def _upheld(firm: Sequence[Statement], retractions: Sequence[int]) -> list[Statement]:
     """The claims that are not taken back: those after the last retraction that a claim follows."""
-    for position in reversed(taken_back):
+    for position in reversed(retractions):
         behind = [claim for claim in firm if claim.position > position]
         if behind:
             return behind

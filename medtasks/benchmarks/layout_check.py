@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import TypeAlias
 
-from medtasks.catalog.board_layout import ALL_GROUPS, Card, CardTable, Column, Plot
+from medtasks.catalog.board_layout import ALL_GROUPS, BoardLayout, Column, LayoutTable, Plot
 from medtasks.catalog.packages import LeftOut, TaskPackage
 from medtasks.catalog.registry import plugin_of
 from medtasks.catalog.rubric import load_rubric
@@ -32,51 +32,51 @@ def metrics_of(task: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*names, *load_spec(task).metadata.pooled)))
 
 
-def card_columns(card: Card) -> Iterator[Column]:
+def columns_of(layout: BoardLayout) -> Iterator[Column]:
     """Every column of the layout, headline first."""
-    yield from card.headline
-    for table in card.tables:
+    yield from layout.headline
+    for table in layout.tables:
         yield from table.columns
-    for plot in card.plots:
+    for plot in layout.plots:
         yield from (*plot.columns, *plot.against)
 
 
-def check_card(card: Card) -> None:
+def check_layout(layout: BoardLayout) -> None:
     """Refuse a board layout that cannot be shown, by a :class:`MedtasksError` with what was expected."""
-    for _, problem in _problems(card):
-        raise MedtasksError(f"board layout of {card.benchmark}: {problem}.")
+    for _, problem in _problems(layout):
+        raise MedtasksError(f"board layout of {layout.benchmark}: {problem}.")
 
 
-def card_left_out(card: Card, package: TaskPackage) -> LeftOut | None:
+def layout_left_out(layout: BoardLayout, package: TaskPackage) -> LeftOut | None:
     """Why a package's layout cannot be shown, with file and line; None if it can."""
-    part, problem = f"board layout {card.benchmark}", None
+    part, problem = f"board layout {layout.benchmark}", None
     try:
-        problem = next(_problems(card), None)
+        problem = next(_problems(layout), None)
     except (AttributeError, TypeError) as error:  # its fields may be anything
-        problem = card, first_line(error)
+        problem = layout, first_line(error)
     if problem is None:
         return None
-    return LeftOut(package.owner, part, f"board layout of {card.benchmark}: {problem[1]}.", *problem[0].place)
+    return LeftOut(package.owner, part, f"board layout of {layout.benchmark}: {problem[1]}.", *problem[0].place)
 
 
-def cards_left_out(package: TaskPackage) -> Iterator[LeftOut]:
+def layouts_left_out(package: TaskPackage) -> Iterator[LeftOut]:
     """The layouts of another package that cannot be shown; our tests check ours."""
-    for card in () if package.ours else plugin_of(package).cards:
-        if (left_out := card_left_out(card, package)) is not None:
+    for layout in () if package.ours else plugin_of(package).layouts:
+        if (left_out := layout_left_out(layout, package)) is not None:
             yield left_out
 
 
-_Problem: TypeAlias = tuple[Card | CardTable | Plot | Column, str]
+_Problem: TypeAlias = tuple[BoardLayout | LayoutTable | Plot | Column, str]
 """The part of a layout that is wrong, and what is wrong with it."""
 
 
-def _problems(card: Card) -> Iterator[_Problem]:
-    if not card.headline:
-        yield card, "it has no headline column, expected at least one"
-    yield from _bad_names("table", card.tables, HEADLINE)
-    yield from _bad_names("plot", card.plots)
+def _problems(layout: BoardLayout) -> Iterator[_Problem]:
+    if not layout.headline:
+        yield layout, "it has no headline column, expected at least one"
+    yield from _bad_names("table", layout.tables, HEADLINE)
+    yield from _bad_names("plot", layout.plots)
     known: dict[str, tuple[str, ...]] = {}
-    for column in card_columns(card):
+    for column in columns_of(layout):
         if column.task not in known:
             try:
                 leaves = [load_spec(leaf) for leaf in leaf_tasks(column.task)]
@@ -86,14 +86,14 @@ def _problems(card: Card) -> Iterator[_Problem]:
                 yield column, str(error).rstrip(".")
                 return
         yield from _bad_column(column, known[column.task])
-    for column in card.headline:
+    for column in layout.headline:
         if column.breakdown is not None:
             message = (
                 f"headline column {column.label!r} is a breakdown, expected all items because models are ranked by it"
             )
             yield column, message
-    yield from _signed(card)
-    for plot in card.plots:
+    yield from _signed(layout)
+    for plot in layout.plots:
         if len(plot.against) != (len(plot.columns) if plot.kind == "paired" else 0):
             columns = f"{len(plot.columns)} columns and {len(plot.against)} `against`"
             yield plot, f"plot {plot.name!r} ({plot.kind}) has {columns}"
@@ -102,10 +102,10 @@ def _problems(card: Card) -> Iterator[_Problem]:
             yield plot, f"plot {plot.name!r} (radar) has {len(plot.columns)} columns, expected at least 3 axes"
 
 
-def _signed(card: Card) -> Iterator[_Problem]:
+def _signed(layout: BoardLayout) -> Iterator[_Problem]:
     """Scores that are best at 0 where models are ranked."""
-    places = {"the headline": card.headline}
-    places |= {f"plot {plot.name!r} (heatmap)": plot.columns for plot in card.plots if plot.kind == "heatmap"}
+    places = {"the headline": layout.headline}
+    places |= {f"plot {plot.name!r} (heatmap)": plot.columns for plot in layout.plots if plot.kind == "heatmap"}
     for place, columns in places.items():
         for column in columns:
             if column.metric in SIGNED:
@@ -115,7 +115,7 @@ def _signed(card: Card) -> Iterator[_Problem]:
                 yield column, message
 
 
-def _bad_names(kind: str, parts: Sequence[CardTable | Plot], *reserved: str) -> Iterator[_Problem]:
+def _bad_names(kind: str, parts: Sequence[LayoutTable | Plot], *reserved: str) -> Iterator[_Problem]:
     names = [*reserved, *(part.name for part in parts)]
     for part in parts:
         if not _NAME.fullmatch(part.name):

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from medtasks.catalog.board_layout import ALL_GROUPS, CardTable, Column, Plot
+from medtasks.catalog.benchmark import Rate
+from medtasks.catalog.board_layout import ALL_GROUPS, Column, LayoutTable, Plot
 from medtasks.catalog.task_model import prompt_metric
-from medtasks.metrics.item_metrics import ErrorRate
 
 
 def scores(task: str, metrics: Mapping[str, str], suffix: str = "") -> tuple[Column, ...]:
@@ -30,11 +30,11 @@ def labelled(columns: Iterable[Column], suffix: str) -> tuple[Column, ...]:
     return tuple(replace(column, label=f"{column.label}{suffix}") for column in columns)
 
 
-def prompt_sensitivity(task: str, prompts: int, metric: str = "accuracy") -> tuple[CardTable, tuple[Plot, ...]]:
+def prompt_sensitivity(task: str, prompts: int, metric: str = "accuracy") -> tuple[LayoutTable, tuple[Plot, ...]]:
     """Table and figures of a task or group that is asked with several prompts, whose first metric is ``metric``."""
     over = scores(task, {metric: "mean over prompts", **_PROMPT_LABELS})
     each = scores(task, {prompt_metric(number): f"prompt {number}" for number in range(1, prompts + 1)})
-    table = CardTable(
+    table = LayoutTable(
         "prompt-sensitivity",
         "Paraphrased prompts",
         (*over, *each),
@@ -64,10 +64,10 @@ _ORDER_LABELS = {
 }
 
 
-def option_order(task: str, parts: Mapping[str, str], metric: str = "accuracy") -> tuple[CardTable, tuple[Plot, ...]]:
+def option_order(task: str, parts: Mapping[str, str], metric: str = "accuracy") -> tuple[LayoutTable, tuple[Plot, ...]]:
     """Table and figures of a task or group whose options are rotated; ``parts`` are its parts with their headings."""
     columns = scores(task, {metric: "mean over rotations", **_ORDER_LABELS})
-    table = CardTable(
+    table = LayoutTable(
         "option-order",
         "Options in every rotation",
         (*columns, *labelled(tasks(parts, "circular_accuracy"), ", every rotation")),
@@ -85,7 +85,7 @@ HARMS = "could harm a patient"
 
 
 def error_columns(
-    task: str, rates: Iterable[ErrorRate], suffix: str = "", *, breakdown: str | None = None, group: str | None = None
+    task: str, rates: Iterable[Rate], suffix: str = "", *, breakdown: str | None = None, group: str | None = None
 ) -> tuple[Column, ...]:
     """Rates of kinds of error: first those that could harm a patient, then those that do not, then correct outcomes."""
     ordered = sorted(rates, key=lambda rate: (rate.higher_is_better, not rate.harms))
@@ -94,7 +94,7 @@ def error_columns(
     )
 
 
-def _remark(rate: ErrorRate) -> str:
+def _remark(rate: Rate) -> str:
     if rate.higher_is_better:
         return ""
     return HARMS if rate.harms else "no harm by itself"
@@ -102,11 +102,11 @@ def _remark(rate: ErrorRate) -> str:
 
 def kinds_of_error(
     columns: Sequence[Column], further: Sequence[Column] = (), note: str = "", name: str = "errors"
-) -> tuple[CardTable, Plot]:
+) -> tuple[LayoutTable, Plot]:
     """Table and figure of kinds of error; ``further`` columns and those without a remark are only in the table."""
     harmful = ", ".join(column.label.lower() for column in columns if column.remark == HARMS)
     further = [replace(column, remark="") for column in further]
     notes = [f"Could harm a patient if nobody noticed: {harmful}." if harmful else "", note]
-    table = CardTable(name, "Kinds of error", (*columns, *further), note=" ".join(filter(None, notes)))
+    table = LayoutTable(name, "Kinds of error", (*columns, *further), note=" ".join(filter(None, notes)))
     drawn = tuple(column for column in columns if column.remark)
     return table, Plot(name, table.title, "bars", drawn, note="Lower is better.")

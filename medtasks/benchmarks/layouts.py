@@ -8,16 +8,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from medtasks.benchmarks.declared_errors import declared_rates
-from medtasks.benchmarks.layout_check import HEADLINE, card_columns, card_left_out, check_card, metrics_of
+from medtasks.benchmarks.layout_check import HEADLINE, check_layout, columns_of, layout_left_out, metrics_of
 from medtasks.benchmarks.layout_columns import error_columns, kinds_of_error
-from medtasks.catalog.board_layout import ALL_GROUPS, Card, CardTable, Column, Plot
-from medtasks.catalog.registry import all_benchmarks, benchmark_owner, get_benchmark, loaded_cards
+from medtasks.catalog.benchmark import Rate
+from medtasks.catalog.board_layout import ALL_GROUPS, BoardLayout, Column, LayoutTable, Plot
+from medtasks.catalog.registry import all_benchmarks, benchmark_owner, brought_layouts, get_benchmark
 from medtasks.catalog.spec import TaskSpec, leaf_tasks, load_spec, load_specs
 from medtasks.core.errors import MedtasksError
-from medtasks.metrics.item_metrics import ErrorRate
 
 
-def all_cards() -> dict[str, Card]:
+def all_layouts() -> dict[str, BoardLayout]:
     """The board layout of every benchmark that has a page of its own, by the benchmark's name, ours first.
 
     A benchmark without a layout gets a plain one with the metrics of its tasks, unless another layout of its package
@@ -25,38 +25,40 @@ def all_cards() -> dict[str, Card]:
     one. Kinds of error that task files declare are added to any layout. A benchmark that cannot be shown at all is left
     out, with one sentence on standard error.
     """
-    brought = loaded_cards()
-    elsewhere = {(benchmark_owner(card.benchmark), name) for card in brought.values() for name in _benchmarks_on(card)}
-    found: dict[str, Card] = {}
+    brought = brought_layouts()
+    beside = {
+        (benchmark_owner(layout.benchmark), name) for layout in brought.values() for name in _benchmarks_on(layout)
+    }
+    found: dict[str, BoardLayout] = {}
     for name in all_benchmarks():
-        card = brought.get(name)
-        if card is None and (benchmark_owner(name), name) in elsewhere:
+        layout = brought.get(name)
+        if layout is None and (benchmark_owner(name), name) in beside:
             continue
         try:
-            found[name] = default_card(name) if card is None else _with_declared_errors(_checked(card))
+            found[name] = default_layout(name) if layout is None else _with_declared_errors(_checked(layout))
         except MedtasksError as error:
             print(f"medtasks: left off the leaderboard: {error}", file=sys.stderr, flush=True)
     return found
 
 
-def _benchmarks_on(card: Card) -> set[str]:
+def _benchmarks_on(layout: BoardLayout) -> set[str]:
     specs = load_specs()
-    return {specs[column.task].metadata.benchmark for column in card_columns(card) if column.task in specs}
+    return {specs[column.task].metadata.benchmark for column in columns_of(layout) if column.task in specs}
 
 
-def _checked(card: Card) -> Card:
+def _checked(layout: BoardLayout) -> BoardLayout:
     """The layout, or the plain one if it is another package's and cannot be shown; our tests check ours."""
-    owner = benchmark_owner(card.benchmark)
+    owner = benchmark_owner(layout.benchmark)
     if owner.ours:
-        return card
-    left_out = card_left_out(card, owner)
+        return layout
+    left_out = layout_left_out(layout, owner)
     if left_out is None:
-        return card
+        return layout
     left_out.warn()
-    return default_card(card.benchmark)
+    return default_layout(layout.benchmark)
 
 
-def default_card(benchmark: str) -> Card:
+def default_layout(benchmark: str) -> BoardLayout:
     """A plain layout: the first metric of each group (of each task without a group) as headline, one table of all
     metrics for each, one table per breakdown; no samples are shown. Tasks with rotated options or paraphrased prompts
     are not in the headline, and have a figure of their own, as kinds of error have a table and a figure.
@@ -74,7 +76,7 @@ def default_card(benchmark: str) -> Card:
     scored = {spec.name: Column(spec.name, metrics_of(spec.name)[0], spec.metadata.title) for spec in shown}
     headline = tuple(scored[spec.name] for spec in shown if spec not in varied) or tuple(scored.values())
     tables = [
-        CardTable(
+        LayoutTable(
             name=names.of(spec.name),
             title=spec.metadata.title,
             columns=tuple(Column(spec.name, metric, metric) for metric in metrics_of(spec.name)),
@@ -96,15 +98,15 @@ def default_card(benchmark: str) -> Card:
     for spec in shown:
         rates = [rate for rate in (errors.rates if errors else ()) if rate.name in spec.metadata.pooled]
         _add_errors(spec.name, (*rates, *declared_rates(spec.name)), names, tables, plots)
-    card = Card(
+    layout = BoardLayout(
         benchmark=benchmark,
         headline=headline,
         tables=tuple(tables),
         plots=tuple(plots),
         why="Its package has no board layout that allows more.",
     )
-    check_card(card)
-    return card
+    check_layout(layout)
+    return layout
 
 
 def _specs_of(benchmark: str) -> dict[str, TaskSpec]:
@@ -117,9 +119,7 @@ def _outermost(specs: Mapping[str, TaskSpec]) -> list[TaskSpec]:
     return [spec for name, spec in sorted(specs.items()) if name not in inner]
 
 
-def _add_errors(
-    task: str, rates: Sequence[ErrorRate], names: _Names, tables: list[CardTable], plots: list[Plot]
-) -> None:
+def _add_errors(task: str, rates: Sequence[Rate], names: _Names, tables: list[LayoutTable], plots: list[Plot]) -> None:
     if rates:
         table, plot = kinds_of_error(error_columns(task, rates), name=names.of(f"{task}-errors"))
         tables.append(table)
@@ -127,30 +127,30 @@ def _add_errors(
             plots.append(plot)
 
 
-def _with_declared_errors(card: Card) -> Card:
+def _with_declared_errors(layout: BoardLayout) -> BoardLayout:
     """The layout with tables and figures of declared kinds of error that it does not show."""
-    names = _Names([*(table.name for table in card.tables), *(plot.name for plot in card.plots)])
-    shown = {column.metric for column in card_columns(card)}
-    tables, plots = [*card.tables], [*card.plots]
-    for spec in _outermost(_specs_of(card.benchmark)):
+    names = _Names([*(table.name for table in layout.tables), *(plot.name for plot in layout.plots)])
+    shown = {column.metric for column in columns_of(layout)}
+    tables, plots = [*layout.tables], [*layout.plots]
+    for spec in _outermost(_specs_of(layout.benchmark)):
         rates = [rate for rate in declared_rates(spec.name) if rate.name not in shown]
         _add_errors(spec.name, rates, names, tables, plots)
-    return card if len(tables) == len(card.tables) else replace(card, tables=tuple(tables), plots=tuple(plots))
+    return layout if len(tables) == len(layout.tables) else replace(layout, tables=tuple(tables), plots=tuple(plots))
 
 
-def _by_member(spec: TaskSpec, specs: dict[str, TaskSpec], names: _Names) -> CardTable:
+def _by_member(spec: TaskSpec, specs: dict[str, TaskSpec], names: _Names) -> LayoutTable:
     """Each member's first metric."""
     members = [specs[name] for name in spec.members if name in specs]
-    return CardTable(
+    return LayoutTable(
         name=names.of(f"{spec.name}-tasks"),
         title=f"{spec.metadata.title}, by task",
         columns=tuple(Column(one.name, metrics_of(one.name)[0], one.metadata.title) for one in members),
     )
 
 
-def _by_part(spec: TaskSpec, breakdown: str, names: _Names) -> CardTable:
+def _by_part(spec: TaskSpec, breakdown: str, names: _Names) -> LayoutTable:
     metric = metrics_of(spec.name)[0]
-    return CardTable(
+    return LayoutTable(
         name=names.of(f"{spec.name}-by-{breakdown}"),
         title=f"{spec.metadata.title}: {metric} by {breakdown}",
         columns=(Column(spec.name, metric, breakdown, breakdown, ALL_GROUPS),),

@@ -1,15 +1,14 @@
-"""Scores of a streaming item from its rounds; a :class:`Turn` is one response's contribution."""
+"""Scores of a streaming item from its rounds."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
-from medtasks.catalog.benchmark import FAILED, Item, SampleView, Value
+from medtasks.catalog.benchmark import FAILED, Item, SampleView, Turn, Value
 from medtasks.catalog.spec import load_spec
 from medtasks.catalog.task_model import Timing
 from medtasks.metrics import streaming
@@ -22,42 +21,6 @@ OPEN = "content_open"
 FALLBACK = "content_closed_fallback"
 
 _METRICS: Mapping[str, ItemMetric] = {metric.name: metric for metric in ITEM_METRICS}
-
-
-@dataclass(frozen=True)
-class Turn:
-    """One response of an item; times are in seconds or frame indices.
-
-    ``content`` is None while there is no verdict, ``judge`` the hash of the judge that was asked.
-    ``fallback`` is the content of a closed answer if a judge decides on answers that do not match.
-    """
-
-    item: str
-    number: int
-    rounds: int
-    streaming: bool
-    in_seconds: bool
-    closed: bool
-    time: float
-    query_time: float
-    expected_time: float | None
-    tolerance: float | None
-    answerable: bool
-    positive: bool
-    content: float | None
-    invalid: bool
-    judge: str | None = None
-    fallback: float | None = None
-    fallback_judge: str | None = None
-
-    def payload(self) -> dict[str, Any]:
-        """The turn as JSON, for the harness's own aggregation."""
-        return asdict(self)
-
-    @property
-    def with_fallback(self) -> Turn:
-        """The turn with the content that it has if a judge decides on closed answers that do not match."""
-        return replace(self, content=self.fallback, judge=self.fallback_judge) if self.closed else self
 
 
 @lru_cache(maxsize=256)

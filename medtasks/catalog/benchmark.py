@@ -1,20 +1,22 @@
-"""The description of one benchmark, and the items that its samples form."""
+"""What a package describes: a benchmark, the items that its samples form, and metrics of them."""
 
 from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 from medtasks.catalog.records import Record
 from medtasks.core.errors import MedtasksError
 
 if TYPE_CHECKING:
-    from medtasks.benchmarks.errors import Errors
-    from medtasks.benchmarks.streams import Turn
+    import numpy as np
+    import numpy.typing as npt
+
+    Array: TypeAlias = npt.NDArray[np.float64]
 
 FAILED = "failed"
 """Status of a sample to which the back-end gave no response."""
@@ -23,6 +25,36 @@ ANSWERED = ("ok", "unanswerable", "no_final_answer")
 
 Document = dict[str, Any]
 """A record as the harness sees it; docs/architecture.md lists the keys that all benchmarks share."""
+
+
+@runtime_checkable
+class Metric(Protocol):
+    """A stateless, thread-safe metric. Statistics reduce by ``sum``, across samples and processes alike."""
+
+    @property
+    def name(self) -> str:
+        """The column name, e.g. ``rougeL``."""
+
+    @property
+    def width(self) -> int:
+        """Length of one statistics vector."""
+
+    @property
+    def higher_is_better(self) -> bool:
+        """Whether a larger score is a better one."""
+
+    @property
+    def signature(self) -> str:
+        """Every choice that can change the score, as ``name|key:value|…``."""
+
+    def unavailable(self) -> str | None:
+        """Why the metric cannot be computed here, with the command that fixes it; None if it can."""
+
+    def statistics(self, prediction: str, reference: str) -> Array:
+        """Sufficient statistics of one sample, float64 of shape ``(width,)``."""
+
+    def score(self, totals: Array) -> Array:
+        """Corpus scores ``(...)`` of summed statistics ``(..., width)``."""
 
 
 class Value(NamedTuple):
@@ -153,6 +185,65 @@ def round_items(samples: Sequence[SampleView], values: Callable[[Sequence[Sample
 
 
 @dataclass(frozen=True)
+class Turn:
+    """One response of an item; times are in seconds or frame indices.
+
+    ``content`` is None while there is no verdict, ``judge`` the hash of the judge that was asked.
+    ``fallback`` is the content of a closed answer if a judge decides on answers that do not match.
+    """
+
+    item: str
+    number: int
+    rounds: int
+    streaming: bool
+    in_seconds: bool
+    closed: bool
+    time: float
+    query_time: float
+    expected_time: float | None
+    tolerance: float | None
+    answerable: bool
+    positive: bool
+    content: float | None
+    invalid: bool
+    judge: str | None = None
+    fallback: float | None = None
+    fallback_judge: str | None = None
+
+    def payload(self) -> dict[str, Any]:
+        """The turn as JSON, for the harness's own aggregation."""
+        return asdict(self)
+
+    @property
+    def with_fallback(self) -> Turn:
+        """The turn with the content that it has if a judge decides on closed answers that do not match."""
+        return replace(self, content=self.fallback, judge=self.fallback_judge) if self.closed else self
+
+
+class Rate(Metric, Protocol):
+    """The rate of a kind of error (`medtasks.metrics.item_metrics.ErrorRate`)."""
+
+    @property
+    def label(self) -> str:
+        """The heading on a leaderboard."""
+
+    @property
+    def harms(self) -> bool:
+        """Whether the error could harm a patient if nobody noticed it."""
+
+
+class ErrorKinds(Protocol):
+    """Kinds of error (`medtasks.benchmarks.errors.Errors`)."""
+
+    @property
+    def rates(self) -> tuple[Rate, ...]:
+        """One per kind."""
+
+    def values(self, benchmark: Benchmark, item: Item) -> dict[str, Value]:
+        """The item's value of every rate."""
+
+
+@dataclass(frozen=True)
 class PrepareCommand:
     """``medtasks prepare <benchmark>``, for a benchmark whose preparation needs more than ``Benchmark.read``.
 
@@ -223,7 +314,7 @@ class Benchmark:
     null_option: str | None = None
     join: Callable[[Sequence[SampleView]], Joined] = sample_items
     pooled: Mapping[str, Callable[[Item], Value | None]] = field(default_factory=dict)
-    errors: Errors | None = None
+    errors: ErrorKinds | None = None
     documents: Callable[[Any], list[Document]] = _no_documents
     record: type[Record] = Record
     read: Callable[[Path], Iterable[Record]] | None = None

@@ -45,7 +45,7 @@ class Column(_Placed):
 
 
 @dataclass(frozen=True)
-class CardTable(_Placed):
+class LayoutTable(_Placed):
     """A table with models as rows. ``name`` is part of URLs and file names: lower case, digits, hyphens."""
 
     name: str
@@ -83,7 +83,7 @@ class Plot(_Placed):
 
 
 @dataclass(frozen=True)
-class Card(_Placed):
+class BoardLayout(_Placed):
     """The board layout of a benchmark.
 
     Args:
@@ -98,7 +98,7 @@ class Card(_Placed):
 
     benchmark: str
     headline: tuple[Column, ...]
-    tables: tuple[CardTable, ...] = ()
+    tables: tuple[LayoutTable, ...] = ()
     plots: tuple[Plot, ...] = ()
     shows: Literal["nothing", "text", "media"] = "nothing"
     why: str = ""

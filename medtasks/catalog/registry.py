@@ -14,17 +14,14 @@ from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from medtasks.catalog.benchmark import Benchmark
-from medtasks.catalog.board_layout import Card
+from medtasks.catalog.benchmark import Benchmark, Metric
+from medtasks.catalog.board_layout import BoardLayout
 from medtasks.catalog.contents import files_left_out, once, raised_at, raised_in, task_packages
 from medtasks.catalog.packages import OURS, LeftOut, TaskPackage
 from medtasks.core.errors import GuestCodeError, MedtasksError, UsageError, first_line
 from medtasks.core.schema import shown, unknown
-
-if TYPE_CHECKING:
-    from medtasks.metrics.base import Metric
 
 
 @dataclass(frozen=True)
@@ -49,7 +46,7 @@ class Plugin:
     benchmarks: tuple[Benchmark, ...] = ()
     filters: tuple[FilterInfo, ...] = ()
     metrics: tuple[Metric, ...] = ()
-    cards: tuple[Card, ...] = ()
+    layouts: tuple[BoardLayout, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -156,9 +153,9 @@ def benchmark_owner(name: str) -> TaskPackage:
 
 
 @once
-def loaded_cards() -> dict[str, Card]:
+def brought_layouts() -> dict[str, BoardLayout]:
     """All board layouts, by benchmark."""
-    return {card.benchmark: card for loaded in _plugins() for card in loaded.plugin.cards}
+    return {layout.benchmark: layout for loaded in _plugins() for layout in loaded.plugin.layouts}
 
 
 def filter_name(path: str) -> str:
@@ -226,10 +223,10 @@ class _Check:
                 raise MedtasksError(f"its benchmark {one.name} is already defined by {owner}; rename it.")
         filters = self._usable("filter", self._plugin.filters, self._about_filter)
         metrics = self._usable("metric", self._plugin.metrics, self._about_metric)
-        cards = self._usable(
-            "board layout", self._plugin.cards, partial(self._about_card, [one.name for one in benchmarks])
+        layouts = self._usable(
+            "board layout", self._plugin.layouts, partial(self._about_layout, [one.name for one in benchmarks])
         )
-        return _Loaded(self._package, Plugin(benchmarks, filters, metrics, cards), tuple(self._left_out))
+        return _Loaded(self._package, Plugin(benchmarks, filters, metrics, layouts), tuple(self._left_out))
 
     def _usable(self, word: str, parts: Any, check: Callable[[Any], Iterator[str]]) -> tuple[Any, ...]:
         kept = []
@@ -279,9 +276,12 @@ class _Check:
             yield f"its name must start with that of the package; call it {package.prefix}_{name}."
         self._metrics[name] = package.owner
 
-    def _about_card(self, benchmarks: list[str], card: Any) -> Iterator[str]:
-        yield from _not_a(Card, card)
-        if card.benchmark not in benchmarks or [one.benchmark for one in self._plugin.cards].count(card.benchmark) > 1:
+    def _about_layout(self, benchmarks: list[str], layout: Any) -> Iterator[str]:
+        yield from _not_a(BoardLayout, layout)
+        if (
+            layout.benchmark not in benchmarks
+            or [one.benchmark for one in self._plugin.layouts].count(layout.benchmark) > 1
+        ):
             yield f"it must be the only board layout of a benchmark of its package ({', '.join(benchmarks) or 'none'})."
 
 

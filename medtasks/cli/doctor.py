@@ -80,13 +80,13 @@ def _packages() -> list[Check]:
 
 def _task_packages() -> list[Check]:
     """Other packages with tasks: what they provide, and which parts are left out."""
-    from medtasks.benchmarks.layout_check import cards_left_out
+    from medtasks.benchmarks.layout_check import layouts_left_out
     from medtasks.harness.installed import taken_names
 
     packages = {one.owner: one for one in task_packages() if not one.ours}
     left_out = [*everything_left_out(), *taken_names()]
     for package in packages.values():
-        left_out += [*_broken_files(package), *cards_left_out(package)]
+        left_out += [*_broken_files(package), *layouts_left_out(package)]
     checks = []
     for owner in sorted({*packages, *(one.owner for one in left_out)}):
         own = [one for one in left_out if one.owner == owner]
@@ -109,7 +109,7 @@ def _brings(package: TaskPackage) -> str:
         "filter": len(plugin.filters),
         "metric": len(plugin.metrics),
         "rubric": len(list(package.rubric_files())),
-        "board layout": len(plugin.cards),
+        "board layout": len(plugin.layouts),
     }
     return ", ".join(number_of(count, word) for word, count in counts.items() if count)
 

@@ -19,7 +19,7 @@ from medtasks.core.text import counted
 if TYPE_CHECKING:
     from medtasks.judge.client import Spent
     from medtasks.judge.settings import JudgeConfig, JudgeSettings
-    from medtasks.runs.judge_run import Judged, Progress
+    from medtasks.runs.judge import Judged, Progress
 
 LONGEST_LINE = 2**26  # bytes of a line in an export
 
@@ -71,8 +71,7 @@ def judge(
     from medtasks.judge.settings import read_judges
     from medtasks.runs.find import one_run
     from medtasks.runs.folder import read_manifest, read_run, replace_run
-    from medtasks.runs.judge_report import report_lines
-    from medtasks.runs.judge_run import judge_run, judged_before
+    from medtasks.runs.judge import judge_run, judged_before, report_lines
     from medtasks.runs.samples import without_garbage_collection
     from medtasks.runs.summary import summary
 
@@ -141,7 +140,7 @@ def _export(judged: Judged, config: JudgeConfig, path: Path) -> None:
     from medtasks.core.files import replaced
     from medtasks.judge.settings import default_store
     from medtasks.judge.store import VerdictStore
-    from medtasks.runs.judge_report import exported_lines
+    from medtasks.runs.judge import exported_lines
 
     with (
         VerdictStore(config.store or default_store()) as store,
@@ -169,7 +168,7 @@ def bars(config: JudgeConfig) -> Iterator[Progress]:
     """
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
-    from medtasks.runs.judge_report import PlainProgress
+    from medtasks.runs.judge import PlainProgress
 
     console, plain = Console(stderr=True), PlainProgress()
     if not console.is_terminal:

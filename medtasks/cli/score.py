@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from medtasks.importers.layouts import Layout
     from medtasks.importers.run import Imported
     from medtasks.leaderboard.verify.scored_run import ScoredRun
+    from medtasks.runs.comparisons import Paired
     from medtasks.runs.folder import RunRecord
-    from medtasks.runs.paired import Paired
 
 SHOWN = 20
 
@@ -77,12 +77,12 @@ def score(
 
 def _rescore(folder: Path, against: Path | None, out: Path | None, as_json: bool) -> None:
     from medtasks.leaderboard.verify.scored_run import RunStore, keep_written, scored_run
-    from medtasks.runs.diagnostics import comparisons, same_tasks
+    from medtasks.runs.comparisons import comparisons, same_tasks
     from medtasks.runs.find import is_unfinished, one_run
     from medtasks.runs.folder import read_manifest, write_run
     from medtasks.runs.manifest import now
+    from medtasks.runs.run import score_unfinished
     from medtasks.runs.summary import summary
-    from medtasks.runs.unfinished import score_unfinished
 
     folder = one_run(folder)
     if is_unfinished(folder):

@@ -31,8 +31,7 @@ from medtasks.data.media.images import default_cache
 from medtasks.data.store import open_prepared
 from medtasks.judge.settings import configured_judges
 from medtasks.runs.folder import RunRecord
-from medtasks.runs.judge_report import PlainProgress, report_lines
-from medtasks.runs.judge_run import judge_all, model_names
+from medtasks.runs.judge import PlainProgress, judge_all, model_names, report_lines
 from medtasks.runs.manifest import RunManifest, local_stamp, now, task_facts, versions
 from medtasks.runs.reply_files import SUFFIX, AnswerStore, Plan, folder_key
 from medtasks.runs.run import AskedTask, collect_run, data_facts, finish_run

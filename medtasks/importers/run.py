@@ -16,13 +16,12 @@ from medtasks.importers.matching import Joined, join
 from medtasks.importers.prediction import Prediction
 from medtasks.importers.verdicts import with_imported_verdicts
 from medtasks.runs.folder import RunRecord
-from medtasks.runs.learned import with_learned_metrics
 from medtasks.runs.manifest import UNKNOWN_PROMPT, RubricFacts, RunManifest, protocol_hash, task_facts, versions
 from medtasks.runs.replies import Reply
 from medtasks.runs.run import data_facts, pooled_scores
 from medtasks.runs.samples import Sample
-from medtasks.runs.scored import Answered, scored_samples
-from medtasks.runs.verdict_scores import judged_threshold, with_judged_scores
+from medtasks.runs.scored import Answered, scored_samples, with_learned_metrics
+from medtasks.runs.verdicts import judged_threshold, with_judged_scores
 
 
 @dataclass(frozen=True)

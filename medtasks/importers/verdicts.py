@@ -14,11 +14,17 @@ from medtasks.importers.prediction import Prediction
 from medtasks.judge.families import same_family
 from medtasks.judge.pipeline import Verdicts
 from medtasks.judge.verdict import Verdict, parse_verdict
-from medtasks.runs.judge_facts import IMPORTED, imported_hash, rubric_facts
 from medtasks.runs.manifest import RubricFacts
 from medtasks.runs.samples import Sample
 from medtasks.runs.scores import COVERAGE
-from medtasks.runs.verdict_scores import combined_responses, questions_of, with_verdicts
+from medtasks.runs.verdicts import (
+    IMPORTED,
+    combined_responses,
+    imported_hash,
+    questions_of,
+    rubric_facts,
+    with_verdicts,
+)
 
 
 def with_imported_verdicts(

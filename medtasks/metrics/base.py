@@ -1,4 +1,4 @@
-"""The metric protocol: sufficient statistics per sample, then a score of their sum.
+"""Bases of metrics: sufficient statistics per sample, then a score of their sum.
 
 As in sacrebleu (``sacrebleu/metrics/base.py``), corpus scores, scores per group, bootstrap intervals and paired tests
 all start from the same per-sample vectors, so they cannot disagree.
@@ -7,11 +7,12 @@ all start from the same per-sample vectors, so they cannot disagree.
 from __future__ import annotations
 
 import functools
-from typing import Any, Protocol, TypeAlias, runtime_checkable
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
+from medtasks.catalog.benchmark import Metric as Metric
 from medtasks.core.errors import MedtasksError
 from medtasks.metrics._ngrams import Pairs
 
@@ -20,36 +21,6 @@ Array: TypeAlias = npt.NDArray[np.float64]
 
 class MetricUnavailableError(MedtasksError):
     """A metric's model or data are missing; the message says how to get them."""
-
-
-@runtime_checkable
-class Metric(Protocol):
-    """A stateless, thread-safe metric. Statistics reduce by ``sum``, across samples and processes alike."""
-
-    @property
-    def name(self) -> str:
-        """The column name, e.g. ``rougeL``."""
-
-    @property
-    def width(self) -> int:
-        """Length of one statistics vector."""
-
-    @property
-    def higher_is_better(self) -> bool:
-        """Whether a larger score is a better one."""
-
-    @property
-    def signature(self) -> str:
-        """Every choice that can change the score, as ``name|key:value|…``."""
-
-    def unavailable(self) -> str | None:
-        """Why the metric cannot be computed here, with the command that fixes it; None if it can."""
-
-    def statistics(self, prediction: str, reference: str) -> Array:
-        """Sufficient statistics of one sample, float64 of shape ``(width,)``."""
-
-    def score(self, totals: Array) -> Array:
-        """Corpus scores ``(...)`` of summed statistics ``(..., width)``."""
 
 
 class _Installed:

@@ -26,7 +26,7 @@ import unicodedata
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 
-from medtasks.answers.plain_text import plain_text, reply_text
+from medtasks.answers.markup import plain_text, reply_text
 from medtasks.answers.stated_confidence import without_confidence
 
 VERSION = "2"

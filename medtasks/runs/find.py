@@ -1,4 +1,7 @@
-"""Finding result directories: every command accepts a run's directory, or a directory that contains it."""
+"""Finding result directories: every command accepts a run's directory, or a directory that contains it.
+
+Only light modules are imported: `medtasks.open` lists runs before anything of them is read.
+"""
 
 from __future__ import annotations
 
@@ -37,20 +40,20 @@ def run_folders(
         closed: called with the error for each directory that cannot be listed.
     """
     found: list[Path] = []
-    for directory, names, files in os.walk(path, onerror=closed):
+    for directory, names, others in os.walk(path, onerror=closed):
         current = Path(directory)
         for name in sorted(names):
             whole = current / name[1:].removesuffix(".aside")
             if name.startswith(".") and name.endswith(f"{SUFFIX}.aside") and not whole.exists():
                 found.append(whole)
-        whole_run = "manifest.json" in files and (current == path or "samples" in names)
+        whole_run = "manifest.json" in others and (current == path or "samples" in names)
         if whole_run or current.resolve().name.endswith(SUFFIX):
             found.append(current)
             names.clear()
             continue
         names[:] = sorted(name for name in names if not name.startswith("."))
         if other is not None:
-            other(current, names, files)
+            other(current, names, others)
     return found
 
 

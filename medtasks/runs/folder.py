@@ -1,4 +1,4 @@
-"""Writing a run's directory atomically: ``manifest.json``, ``scores.json`` and ``samples/<task>.jsonl``."""
+"""Result directories: writing them atomically, reading them."""
 
 from __future__ import annotations
 
@@ -21,12 +21,11 @@ from medtasks.core import files
 from medtasks.core.errors import DataError, MedtasksError, UsageError, first_line, reading
 from medtasks.core.files import canonical_json, recover_directory, replace_directory, temporary_beside
 from medtasks.core.schema import first_problem
-from medtasks.runs.diagnostics import Diagnostics, LevelGap, comparisons, diagnose, level_gaps
+from medtasks.runs.comparisons import Diagnostics, LevelGap, Paired, comparisons, diagnose, level_gaps
 from medtasks.runs.manifest import RunManifest
-from medtasks.runs.paired import Paired
-from medtasks.runs.run_tables import RunTables
 from medtasks.runs.samples import Sample, read_samples, write_samples
 from medtasks.runs.scores import Scores, intervals
+from medtasks.runs.table import RunTables
 
 
 @dataclass(frozen=True)

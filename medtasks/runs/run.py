@@ -9,22 +9,23 @@ from typing import Any
 
 import numpy as np
 
+from medtasks.benchmarks.documents import task_rows
 from medtasks.catalog.registry import get_benchmark
 from medtasks.catalog.spec import TaskSpec, load_spec
-from medtasks.core.errors import MedtasksError, first_line
-from medtasks.core.settings import current_settings
+from medtasks.core.errors import DataError, MedtasksError, first_line
+from medtasks.core.settings import current_settings, using
 from medtasks.data.store import open_prepared
 from medtasks.runs.folder import RunRecord, write_run
-from medtasks.runs.learned import with_learned_metrics
 from medtasks.runs.manifest import DataFacts, RubricFacts, RunManifest, TaskFacts, task_facts, versions
-from medtasks.runs.replies import ALL_BLANK, Reply, is_blank
-from medtasks.runs.run_tables import RunTables
+from medtasks.runs.replies import ALL_BLANK, NOT_ASKED, Reply, is_blank
+from medtasks.runs.reply_files import Plan, by_document, read_answers, read_plan, read_spent
 from medtasks.runs.samples import Sample, SampleLines, duplicate_ids
-from medtasks.runs.scored import Answered, scored_samples
+from medtasks.runs.scored import Answered, scored_samples, with_learned_metrics
 from medtasks.runs.scores import COVERAGE, Scores
 from medtasks.runs.scoring import Scored, score_tables
-from medtasks.runs.table import ItemTable
-from medtasks.runs.verdict_scores import judged_threshold, with_judged_scores
+from medtasks.runs.table import ItemTable, RunTables
+from medtasks.runs.usage import RunUsage, run_usage
+from medtasks.runs.verdicts import judged_threshold, with_judged_scores
 from medtasks.stats.bootstrap import clustered_standard_error
 
 JudgedSamples = tuple[dict[str, list[Sample]], dict[str, RubricFacts]]
@@ -213,3 +214,48 @@ def _standard_errors(table: ItemTable) -> dict[str, float | None]:
         if column.statistics.shape[1] == 2 and column.known[rows].all() and column.applies[rows].any():
             errors[metric] = clustered_standard_error(column.statistics[rows], table.codes[rows])
     return errors
+
+
+def score_unfinished(folder: Path, *, created: str) -> RunRecord:
+    """The run made of the replies in ``folder``; requests that were not sent count as failed, with that reason.
+
+    Raises:
+        DataError: the directory cannot be read, or the prepared data are not those of the run.
+        MedtasksError: none of its tasks can be scored.
+    """
+    plan = read_plan(folder)
+    with using(miniature=plan.manifest.miniature):
+        return _unfinished(folder, plan, created)
+
+
+def _unfinished(folder: Path, plan: Plan, created: str) -> RunRecord:
+    for name, facts in plan.manifest.data.items():
+        prepared = open_prepared(name).manifest.fingerprint
+        if prepared != facts.fingerprint:
+            raise DataError(
+                f"{folder}: the run used {name} data with fingerprint {facts.fingerprint[:16]}, but the data prepared "
+                f"here have {prepared[:16]}; prepare the same data."
+            )
+    manifest = plan.manifest
+    tasks = (_asked(folder, name, numbers, manifest.tasks[name]) for name, numbers in plan.documents.items())
+    run = collect_run(tasks, manifest.groups, {**manifest.model, "processes": manifest.processes})
+    if not run.samples:
+        raise MedtasksError(f"{folder}: {' '.join(run.manifest.problems)}")
+    spent = list(read_spent(folder).values())
+    measured = any(one.reply.work is not None for process in spent for one in process)
+    usage = run_usage(spent, devices=manifest.usage.devices or 1) if measured else RunUsage()
+    return finish_run(run, None, settings=manifest.settings, created=created, usage=usage)
+
+
+def _asked(folder: Path, name: str, numbers: tuple[int, ...], facts: TaskFacts) -> AskedTask:
+    spec = load_spec(name)
+    rows = task_rows(name).dataset()
+    found = by_document(read_answers(folder, name), name)
+    repeats = int(spec.resolved.get("repeats") or 1)
+    documents = []
+    for number, document in zip(numbers, rows.select(numbers).to_list(), strict=True):
+        given = found.get(number, {})
+        replies = [given[repeat].reply if repeat in given else Reply.failure(NOT_ASKED) for repeat in range(repeats)]
+        prompt = next((answer.slot.prompt for answer in given.values()), "")
+        documents.append(Answered(document, tuple(replies), prompt, spec.prompt_hash or ""))
+    return AskedTask(spec, facts.generation, len(rows), documents, facts.presentation)

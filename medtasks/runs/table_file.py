@@ -23,9 +23,8 @@ import medtasks
 from medtasks.catalog.contents import task_packages
 from medtasks.catalog.prompts import template_folders
 from medtasks.core.files import canonical_json, temporary_beside
-from medtasks.runs.column import Column, Lazy
 from medtasks.runs.manifest import versions
-from medtasks.runs.table import ItemTable, shared
+from medtasks.runs.table import Column, ItemTable, Lazy, shared
 
 _ASSETS = ("*.py", "*.j2", "*.js", "*.css", "*.svg")
 

@@ -35,7 +35,7 @@ from medtasks.runs.samples import Sample
 from medtasks.runs.scored import Answered, scored_samples
 from medtasks.runs.scores import Scores
 from medtasks.runs.scoring import score_samples
-from medtasks.runs.verdict_scores import with_judged_scores
+from medtasks.runs.verdicts import with_judged_scores
 from medtasks.validate.documents import Documents
 from medtasks.validate.ranges import TIMED, TOLERANCE, best_score, range_of, reaches, unreadable
 from medtasks.validate.report import TaskReport

@@ -9,7 +9,7 @@ from typing import Any
 
 from medtasks.benchmarks.declared_errors import name_problem
 from medtasks.benchmarks.documents import Rows
-from medtasks.benchmarks.layout_check import cards_left_out
+from medtasks.benchmarks.layout_check import layouts_left_out
 from medtasks.benchmarks.variants import varied_rows
 from medtasks.catalog.benchmark import Benchmark
 from medtasks.catalog.contents import once, owner_of, resolve, task_packages
@@ -36,7 +36,7 @@ def check_packages(packages: Collection[TaskPackage], faulty: Collection[TaskPac
     owners = {package.owner for package in packages}
     left_out = [part for part in everything_left_out() if part.owner in owners]
     causes = {part.owner for part in left_out} | {package.owner for package in faulty}
-    left_out += [part for package in packages if package.owner not in causes for part in cards_left_out(package)]
+    left_out += [part for package in packages if package.owner not in causes for part in layouts_left_out(package)]
     return [_left_out(part) for part in left_out]
 
 

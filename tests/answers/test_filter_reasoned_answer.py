@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from medtasks.answers.plain_text import reply_text
+from medtasks.answers.markup import reply_text
 from medtasks.answers.reasoned_answer import ReasonedAnswerFilter, final_answer, reasoned_status
 
 ANSWER = "Left frontal meningioma, WHO grade 1"

@@ -1,4 +1,4 @@
-"""The floors of docs/architecture.md: imports run downwards, inside functions too, and core names no benchmark."""
+"""docs/architecture.md: imports run downwards, inside functions too, and only benchmarks name a benchmark."""
 
 from __future__ import annotations
 
@@ -40,19 +40,11 @@ MODULES = dict(sources())
 
 
 def imported(module: str, path: Path) -> set[str]:
-    """Modules of ours that ``path`` imports anywhere, but for those imported for the type checker alone."""
+    """Modules of ours that ``path`` imports anywhere, also within functions and for the type checker alone."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
-    skipped = {
-        id(inner)
-        for node in ast.walk(tree)
-        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)
-        for inner in ast.walk(node)
-    }
     package = module if path.name == "__init__.py" else module.rpartition(".")[0]
     found: set[str] = set()
     for node in ast.walk(tree):
-        if id(node) in skipped:
-            continue
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
@@ -68,27 +60,8 @@ def graph() -> dict[str, set[str]]:
     return {module: imported(module, path) for module, path in MODULES.items()}
 
 
-def floor_of(module: str) -> int | None:
-    """From 0, the highest; None for packages that hold modules of several floors and import none."""
-    parts = module.split(".")
-    names = {".".join(parts[:length]) for length in range(2, len(parts) + 1)}
-    return next((number for number, floor in enumerate(FLOORS) if floor & names), None)
-
-
 def test_no_import_leads_back_to_where_it_started() -> None:
     TopologicalSorter(graph()).prepare()  # raises CycleError, which names the modules
-
-
-def test_no_import_runs_upwards() -> None:
-    arrows = {(module, other) for module, others in graph().items() for other in others}
-    floors = {module: floor_of(module) for module in MODULES}
-    assert not {(one, other) for one, other in arrows if (floors[other] or 0) < (floors[one] or 0)}
-
-
-def test_every_module_has_a_floor() -> None:
-    without = {module for module in MODULES if floor_of(module) is None}
-    assert without == {"medtasks", "medtasks.benchmarks", "medtasks.catalog", "medtasks.core", "medtasks.data"}
-    assert not any(graph()[module] for module in without)
 
 
 def test_the_contracts_hold() -> None:
@@ -99,7 +72,7 @@ def test_the_contracts_hold() -> None:
 def test_the_page_states_the_floors_that_are_checked() -> None:
     page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
     assert len(page.splitlines()) <= 100
-    listed = page.partition("## Floors")[2].partition("\n## ")[0]
+    listed = page.partition("## Folders")[2].partition("\n## ")[0]
     items = [" ".join(item.split()) for item in re.split(r"^- ", listed, flags=re.MULTILINE)[1:]]
     stated = [{f"medtasks.{name}" for name in re.findall(r"`([\w.]+)`", item.partition(": ")[0])} for item in items]
     assert stated == FLOORS
@@ -134,7 +107,8 @@ def test_core_names_no_benchmark(module: str) -> None:
     assert not found or module in NAMED or module == "medtasks.benchmarks"
 
 
-def test_what_benchmarks_share_names_none_of_them() -> None:
+def test_what_benchmarks_share_neither_names_nor_imports_one() -> None:
     own = re.compile(rf"medtasks\.benchmarks\.({'|'.join(DIRECTORIES)})")
     shared = [name for name in MODULES if name.startswith("medtasks.benchmarks.") and not own.match(name)]
     assert {name for name in shared if any(map(NAMES.search, code_words(MODULES[name])))} == set()
+    assert {name for name in shared if any(map(own.match, graph()[name]))} == set()

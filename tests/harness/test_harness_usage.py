@@ -14,7 +14,7 @@ from runs import Run, baseline
 
 from medtasks.benchmarks.documents import task_documents
 from medtasks.runs.reply_files import read_spent
-from medtasks.runs.unfinished import score_unfinished
+from medtasks.runs.run import score_unfinished
 
 TASK, OTHER = "med_cmr_mcq_ltg", "med_cmr_mcq_msi"
 pytestmark = pytest.mark.slow

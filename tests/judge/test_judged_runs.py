@@ -18,7 +18,7 @@ from medtasks.core.errors import MedtasksError, UsageError
 from medtasks.judge.store import StoredVerdict, VerdictStore
 from medtasks.judge.stub import StubJudge, rule_based
 from medtasks.runs.folder import read_run, write_run
-from medtasks.runs.judge_facts import judge_names
+from medtasks.runs.verdicts import judge_names
 
 
 def sometimes(share: float) -> Any:

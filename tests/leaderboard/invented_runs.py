@@ -23,14 +23,13 @@ from medtasks.catalog.spec import leaf_tasks, load_spec
 from medtasks.judge.settings import JudgeConfig, JudgeSettings
 from medtasks.judge.stub import MODEL, StubJudge
 from medtasks.runs.folder import RunRecord, write_run
-from medtasks.runs.judge_run import judge_run
-from medtasks.runs.learned import with_learned_metrics
+from medtasks.runs.judge import judge_run
 from medtasks.runs.manifest import RunManifest, task_facts, versions
 from medtasks.runs.replies import Reply
 from medtasks.runs.run import data_facts, pooled_scores
 from medtasks.runs.samples import Sample
-from medtasks.runs.scored import Answered, scored_samples
-from medtasks.runs.verdict_scores import with_judged_scores
+from medtasks.runs.scored import Answered, scored_samples, with_learned_metrics
+from medtasks.runs.verdicts import with_judged_scores
 
 __all__ = [
     "GROUPS",

@@ -15,12 +15,11 @@ from medtasks.leaderboard.verify.scored_run import Entry, ScoredRun
 from medtasks.catalog.spec import leaf_tasks
 from medtasks.metrics.aggregate import corpus_score
 from medtasks.metrics.registry import get_metric
-from medtasks.runs.column import PRESENT, Column
 from medtasks.runs.folder import RunRecord
 from medtasks.runs.manifest import RunManifest
 from medtasks.runs.scores import Letters, MetricScore, Scores
 from medtasks.runs.signature import format_signature, versions_today
-from medtasks.runs.table import ItemTable
+from medtasks.runs.table import PRESENT, Column, ItemTable
 
 __all__ = [
     "CLUSTERS",

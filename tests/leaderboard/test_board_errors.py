@@ -12,9 +12,9 @@ from medtasks.leaderboard.board.board import Board
 from medtasks.leaderboard.intake.remove_rows import strip_run
 from medtasks.leaderboard.publish import publish
 
-from medtasks.benchmarks.layout_check import check_card
+from medtasks.benchmarks.layout_check import check_layout
 from medtasks.benchmarks.layout_columns import HARMS
-from medtasks.benchmarks.layouts import default_card
+from medtasks.benchmarks.layouts import default_layout
 from medtasks.catalog.registry import all_benchmarks, get_benchmark
 from medtasks.catalog.spec import load_specs
 
@@ -76,13 +76,13 @@ def test_every_benchmark_has_a_table_and_a_figure(name: str, made: Board, site: 
 
 
 def test_a_plain_layout_has_a_table_and_a_figure_of_the_rates_that_its_groups_name() -> None:
-    card = default_card("mi_cxr")
+    layout = default_layout("mi_cxr")
     errors = get_benchmark("mi_cxr").errors
     assert errors is not None
-    drawn = {plot.name: plot for plot in card.plots}["mi-cxr-errors"]
+    drawn = {plot.name: plot for plot in layout.plots}["mi-cxr-errors"]
     assert [column.metric for column in drawn.columns] == [rate.name for rate in errors.rates]
-    assert "mi-cxr-errors" in {table.name for table in card.tables}
-    check_card(replace(card))
+    assert "mi-cxr-errors" in {table.name for table in layout.tables}
+    check_layout(replace(layout))
 
 
 def test_every_declared_rate_is_named_by_a_group() -> None:

@@ -13,7 +13,7 @@ from medtasks.leaderboard.board.board import BenchmarkBoard, OrderChange
 from medtasks.leaderboard.publish import publish
 
 from medtasks.benchmarks.documents import prompt_text, task_documents
-from medtasks.benchmarks.layouts import default_card
+from medtasks.benchmarks.layouts import default_layout
 from medtasks.catalog.spec import leaf_tasks, load_spec
 from medtasks.runs.folder import RunRecord, write_run
 from medtasks.runs.replies import Reply
@@ -121,8 +121,8 @@ def tau(one: tuple[int, ...], other: tuple[int, ...]) -> float:
 
 
 def test_a_plain_layout_shows_paraphrased_tasks_below_the_headline() -> None:
-    card = default_card("mi_cxr")
-    assert not [one for one in card.headline if one.task.endswith("_prompts")]
-    drawn = {(column.task, column.metric) for plot in card.plots for column in plot.columns}
-    shown = {(column.task, column.metric) for table in card.tables for column in table.columns}
+    layout = default_layout("mi_cxr")
+    assert not [one for one in layout.headline if one.task.endswith("_prompts")]
+    drawn = {(column.task, column.metric) for plot in layout.plots for column in plot.columns}
+    shown = {(column.task, column.metric) for table in layout.tables for column in table.columns}
     assert {(GROUP, metric) for metric in (*OVER, *EACH)} <= drawn & shown

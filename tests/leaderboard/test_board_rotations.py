@@ -10,7 +10,7 @@ from invented_runs import MODELS, write_runs
 from medtasks.leaderboard.board.board import Board
 from medtasks.leaderboard.publish import publish
 
-from medtasks.benchmarks.layouts import default_card
+from medtasks.benchmarks.layouts import default_layout
 from medtasks.runs.scores import RotatedLetters, Scores
 
 GROUP = "mi_cxr_circular"
@@ -69,8 +69,8 @@ def test_the_page_has_each_letter_with_its_interval(made: Board, site: Path, fol
 
 
 def test_a_plain_layout_shows_rotated_tasks_below_the_headline() -> None:
-    card = default_card("mi_cxr")
-    assert not [one for one in card.headline if one.task.endswith("_circular")]
-    drawn = {(column.task, column.metric) for plot in card.plots for column in plot.columns}
-    shown = {(column.task, column.metric) for table in card.tables for column in table.columns}
+    layout = default_layout("mi_cxr")
+    assert not [one for one in layout.headline if one.task.endswith("_circular")]
+    drawn = {(column.task, column.metric) for plot in layout.plots for column in plot.columns}
+    shown = {(column.task, column.metric) for table in layout.tables for column in table.columns}
     assert {(GROUP, metric) for metric in SCORES} <= drawn & shown

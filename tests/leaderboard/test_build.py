@@ -17,7 +17,7 @@ from medtasks.leaderboard.board.models import Described
 from medtasks.leaderboard.board.sentences import finding
 from medtasks.leaderboard.rank.comparability import Standings
 
-from medtasks.catalog.board_layout import Card, Column
+from medtasks.catalog.board_layout import BoardLayout, Column
 from medtasks.cli.leaderboard import report
 from medtasks.runs.scores import Letters
 from medtasks.runs.signature import parse_signature
@@ -99,7 +99,9 @@ def test_units_and_directions_come_from_the_metrics() -> None:
 
 
 def test_a_signed_headline_ranks_nobody() -> None:
-    late = Card("medstreambench", tuple(Column("medstreambench", one, one) for one in ("signed_delay", "content")))
+    late = BoardLayout(
+        "medstreambench", tuple(Column("medstreambench", one, one) for one in ("signed_delay", "content"))
+    )
     runs = [run(name, [entry("medstreambench", {"signed_delay": right(share, 1), "content": right(share, 2)})])
             for name, share in (("late", 0.9), ("early", 0.2))]  # fmt: skip
     standings = Standings(runs, demonstration=False)

@@ -10,7 +10,7 @@ import pytest
 from invented_runs import MODELS, edit_json, write_run_of, write_runs
 from medtasks.leaderboard.exports.inspect_logs import write_inspect_logs
 
-from medtasks.benchmarks import layouts as cards
+from medtasks.benchmarks import layouts
 from medtasks.core.errors import UsageError
 from medtasks.importers.inspect_log import read_inspect
 from medtasks.runs.folder import read_run
@@ -71,9 +71,9 @@ def test_a_failed_request_is_an_error_and_has_no_score(tmp_path: Path) -> None:
 
 def test_pictures_are_included_only_where_the_licence_allows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     log = pytest.importorskip("inspect_ai.log")
-    known = cards.all_cards()
+    known = layouts.all_layouts()
     allowed = {**known, "mi_cxr": replace(known["mi_cxr"], shows="media")}
-    monkeypatch.setattr("medtasks.leaderboard.exports.inspect_logs.all_cards", lambda: allowed)
+    monkeypatch.setattr("medtasks.leaderboard.exports.inspect_logs.all_layouts", lambda: allowed)
     write_run_of(tmp_path, GUESS, [CHOICE])
     ((path,), notes) = write_inspect_logs([tmp_path], tmp_path / "logs")
     assert notes == []

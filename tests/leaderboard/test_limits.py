@@ -9,13 +9,9 @@ from typing import Any
 
 import pytest
 from invented_runs import MODELS, edit_json, write_run_of, write_runs
-from medtasks.leaderboard.board.board import Round, Timeline
 from medtasks.leaderboard.board.build import build_board
 from medtasks.leaderboard.exports import write_exports
 from medtasks.leaderboard.intake.collect import collect
-from medtasks.leaderboard.verify.plausible import require_numbers
-
-from medtasks.core.errors import DataError
 
 TASK = "kvasir_vqa_x1_level3"
 Spoil = Callable[[dict[str, Any]], None]
@@ -49,41 +45,15 @@ def statistics(*numbers: float) -> Spoil:
     return lambda sample: sample["statistics"].update({"rougeL": list(numbers)})
 
 
-def judged(number: float) -> Spoil:
-    def change(sample: dict[str, Any]) -> None:
-        sample["judged"]["judged_accuracy"]["limits"] = [[0.0, 1.0], [number, 1.0]]
-
-    return change
-
-
-def repeated(number: float) -> Spoil:
-    repeat = {"filtered": "no", "status": "ok", "statistics": {"rougeL": [number, 1.0]}}
-    return lambda sample: sample.update(repeats=[repeat, repeat])
-
-
-def part(number: float) -> Spoil:
-    limits = [[number, 1.0], [1.0, 1.0]]
-    return lambda sample: sample["judged"]["judged_accuracy"].update(parts={"polyp_count": limits})
-
-
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
-        (lambda sample: sample["scores"].update(rougeL=float("nan")), "field `scores.rougeL` is nan, expected 1e+12"),
-        (lambda sample: sample["scores"].update(rougeL=1.7976e308), "field `scores.rougeL` is 1.7976e+308"),
-        (statistics(float("inf"), 1.0), "field `statistics.rougeL.0` is inf, expected 1e+12 or less"),
-        (statistics(1e300, 1.0), "field `statistics.rougeL.0` is 1e+300, expected 1e+12 or less"),
-        (statistics(1.0, 1e-300), "statistics of rougeL: an item's score is 1e+300"),
-        (statistics(-1.0, -1.0), "statistics of rougeL: an item counts -1 times, expected 0 or more"),
-        (judged(1e300), "field `judged.judged_accuracy.limits.1.0` is 1e+300"),
-        (judged(float("nan")), "field `judged.judged_accuracy.limits.1.0` is nan, expected 1e+12 or less"),
-        (repeated(-1e300), "field `repeats.0.statistics.rougeL.0` is -1e+300"),
-        (part(1e300), "field `judged.judged_accuracy.parts.polyp_count.0.0` is 1e+300"),
+        (statistics(float("inf"), 1.0), "is inf, expected a finite number"),
+        (statistics(1e300, 1.0), "an item's score is 1e+300, expected 0 to 1"),
+        (statistics(1.0, 1e-300), "an item's score is 1e+300, expected 0 to 1"),
+        (statistics(-1.0, -1.0), "an item counts -1 times, expected 0 or more"),
     ],
-    ids=[
-        *("no-score", "huge-score", "endless", "huge", "counts-hardly", "counts-backwards", "huge-limit", "no-limit"),
-        *("huge-repeat", "huge-part"),
-    ],
+    ids=["endless", "huge", "counts-hardly", "counts-backwards"],
 )
 def test_numbers_that_no_score_can_be_refuse_their_folder_alone(
     change: Spoil, reason: str, spoiled: Callable[[Spoil], Path], tmp_path: Path
@@ -94,28 +64,6 @@ def test_numbers_that_no_score_can_be_refuse_their_folder_alone(
     assert [one.folder for one in board.refused] == ["20261101_000000_medtasks"]
     assert reason in board.refused[0].reason
     write_exports(board, tmp_path / "exports")
-
-
-@pytest.mark.parametrize("update", [{"value": float("nan")}, {"interval": (0.0, 1e300)}, {"bounds": (-1e300, 1.0)}])
-def test_scores_that_are_none_are_named_in_breakdowns_too(update: dict[str, Any], results: Path) -> None:
-    scores = collect([results])[0][0].entries[TASK].scores
-    require_numbers(TASK, scores)
-    (breakdown, groups), *_ = scores.breakdowns.items()
-    (group, inner), *_ = groups.items()
-    wrong = inner.model_copy(
-        update={"metrics": {**inner.metrics, "rougeL": inner.metrics["rougeL"].model_copy(update=update)}}
-    )
-    with pytest.raises(
-        DataError, match=rf"^{TASK}: breakdowns.{breakdown}.{group}.metrics.rougeL.* is .*, expected 1e\+12 or less; "
-    ):
-        require_numbers(TASK, scores.model_copy(update={"breakdowns": {breakdown: {group: wrong}}}))
-
-
-def test_times_beyond_all_times_are_named() -> None:
-    turn = Round(time=1e300, answerable=True, positive=True, valid=True, content=None, said="yes")
-    one = Timeline(model="m", task="t", item="i", query_time=0.0, expected_time=None, tolerance=1.0, rounds=(turn,))
-    with pytest.raises(DataError, match=r"^t: rounds.0.time of i is 1e\+300"):
-        require_numbers("t", one, " of i")
 
 
 def test_large_and_small_numbers_of_their_own_are_taken(spoiled: Callable[[Spoil], Path]) -> None:

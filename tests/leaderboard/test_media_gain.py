@@ -19,8 +19,8 @@ from medtasks.leaderboard.site.pages import pages_of
 from medtasks.leaderboard.verify.scored_run import RunStore
 
 from medtasks.judge.stub import StubJudge
+from medtasks.runs.comparisons import compare_statistics
 from medtasks.runs.folder import write_run
-from medtasks.runs.paired import compare_statistics
 from medtasks.runs.samples import Sample
 
 GAIN = f"{KEY}.gain"

@@ -14,9 +14,8 @@ from medtasks.leaderboard.rank.rankings import rank_models
 from medtasks.leaderboard.verify.scored_run import ScoredRun, scored_record
 
 from medtasks.metrics.registry import get_metric
-from medtasks.runs.diagnostics import same_tasks
+from medtasks.runs.comparisons import Paired, same_tasks
 from medtasks.runs.folder import RunRecord
-from medtasks.runs.paired import Paired
 from medtasks.stats.paired import PairedDifference
 
 TASKS = ("mi_cxr_icr", "kvasir_vqa_x1_level1", "medstreambench_proactive", "med_cmr_mcq_cr")

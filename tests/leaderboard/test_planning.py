@@ -70,7 +70,7 @@ def test_the_clusters_needed_are_the_fewest(difference: float) -> None:
 
 def test_the_planned_difference_is_detected_in_four_of_five_cases() -> None:
     """Models that differ by what 100 clusters detect, simulated; the test is the board's."""
-    from medtasks.runs.paired import compare_statistics
+    from medtasks.runs.comparisons import compare_statistics
 
     draw = np.random.default_rng(5)
     spread = Spread(1.0 / math.sqrt(400), 400, "")  # differences with deviation 1 per cluster

@@ -23,7 +23,7 @@ from medtasks.leaderboard.site.samples import SampleKey, sample_row
 from medtasks.leaderboard.site.tables import size_class
 from medtasks.leaderboard.site.text import data_script, safe_link
 
-from medtasks.benchmarks.layouts import all_cards
+from medtasks.benchmarks.layouts import all_layouts
 from medtasks.core.errors import DataError, UsageError
 from medtasks.runs.folder import folder_digest
 from medtasks.runs.samples import Sample, write_samples
@@ -367,7 +367,7 @@ def test_plots_that_were_not_drawn_are_named(tmp_path: Path) -> None:
     renamed = one.benchmarks[0].model_copy(update={"name": "mi_cxr"})
     write_site(one.model_copy(update={"benchmarks": (renamed,)}), tmp_path / "out")
     page = Page(tmp_path / "out" / "benchmark-mi_cxr.html")
-    others = [plot for plot in all_cards()["mi_cxr"].plots if f"figure-{plot.name}" not in page.attributes("id")]
+    others = [plot for plot in all_layouts()["mi_cxr"].plots if f"figure-{plot.name}" not in page.attributes("id")]
     beside = {"letters": renamed.letters, "timeline": renamed.timelines}  # drawn into their own tables
     others = [plot for plot in others if not beside.get(plot.kind)]
     assert f"Not drawn, for lack of values: {'; '.join(plot.title for plot in others)}." in page.text

@@ -34,8 +34,8 @@ from view_server import RunUnderWay, Server, serving, write_hostile_run
 
 from medtasks.benchmarks.documents import all_pictures, task_documents
 from medtasks.catalog.spec import leaf_tasks, load_spec
+from medtasks.runs.run import score_unfinished
 from medtasks.runs.samples import Sample, read_samples
-from medtasks.runs.unfinished import score_unfinished
 
 pytestmark = pytest.mark.slow
 

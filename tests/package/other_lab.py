@@ -34,7 +34,7 @@ FILES = {
         from PIL import Image, ImageDraw
 
         from medtasks.api import (
-            Benchmark, Card, Column, FilterInfo, MeanMetric, Plugin, Record, Rows, sample_value, sign,
+            Benchmark, BoardLayout, Column, FilterInfo, MeanMetric, Plugin, Record, Rows, sample_value, sign,
         )
 
 
@@ -97,7 +97,9 @@ FILES = {
             ),
             filters=(FilterInfo(FirstLineFilter, "1", lambda text: "ok" if text else "empty"),),
             metrics=(Brevity(),),
-            cards=(Card("otherlab_dots", (Column("otherlab_dots", Brevity.name, "Shortness"),), shows="text"),),
+            layouts=(
+                BoardLayout("otherlab_dots", (Column("otherlab_dots", Brevity.name, "Shortness"),), shows="text"),
+            ),
         )
         ''',
     "otherlab_bench/tasks/placeholder.jsonl": '{"placeholder": true}\n',

@@ -131,19 +131,19 @@ def test_options_count_by_text_as_in_the_rates_that_mi_cxr_computes_by_letter(py
         assert in_order == rotated == expected
 
 
-CARD = """
+LAYOUTS = """
 import json
-from medtasks.benchmarks.layouts import all_cards
+from medtasks.benchmarks.layouts import all_layouts
 
-card = all_cards()["otherlab_dots"]
-tables = {table.name: [[column.metric, column.remark] for column in table.columns] for table in card.tables}
-print(json.dumps([tables, {plot.name: [column.metric for column in plot.columns] for plot in card.plots}]))
+layout = all_layouts()["otherlab_dots"]
+tables = {table.name: [[column.metric, column.remark] for column in table.columns] for table in layout.tables}
+print(json.dumps([tables, {plot.name: [column.metric for column in plot.columns] for plot in layout.plots}]))
 """
 
 
 @pytest.mark.slow
 def test_a_layout_of_the_package_gets_table_and_figure(python: Any, tmp_path: Path) -> None:
-    done = python("-c", CARD, PYTHONPATH=str(write_site(tmp_path / "site", TITLE, DECLARED)))
+    done = python("-c", LAYOUTS, PYTHONPATH=str(write_site(tmp_path / "site", TITLE, DECLARED)))
     assert done.returncode == 0, done.stderr
     tables, plots = json.loads(done.stdout)
     assert tables == {

@@ -15,8 +15,8 @@ from medtasks.benchmarks.documents import task_documents
 from medtasks.catalog.registry import get_benchmark
 from medtasks.catalog.spec import load_spec
 from medtasks.metrics.confidence import CONFIDENCE_NAMES
+from medtasks.runs.comparisons import compare_tables
 from medtasks.runs.confidence import deciding_letter
-from medtasks.runs.paired import compare_tables
 from medtasks.runs.replies import Letter, Probabilities, Reply
 from medtasks.runs.reply_files import Answer, AnswerStore, Slot, read_answers
 from medtasks.runs.samples import Sample, SampleLines, write_samples

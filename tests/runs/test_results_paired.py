@@ -11,12 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from medtasks.catalog.registry import get_benchmark
-from medtasks.runs.diagnostics import comparisons, diagnose, level_gap, same_tasks
-from medtasks.runs.paired import Paired, compare_tables
-from medtasks.runs.run_tables import RunTables
+from medtasks.runs.comparisons import Paired, compare_tables, comparisons, diagnose, level_gap, same_tasks
 from medtasks.runs.samples import Sample
 from medtasks.runs.scoring import score_samples
-from medtasks.runs.table import item_table
+from medtasks.runs.table import RunTables, item_table
 
 MI_CXR = get_benchmark("mi_cxr")
 

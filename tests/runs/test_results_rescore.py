@@ -26,10 +26,9 @@ from medtasks.catalog.registry import all_benchmarks
 from medtasks.core.errors import DataError, MedtasksError, UsageError
 from medtasks.harness import run_tasks
 from medtasks.importers.run import score_predictions
-from medtasks.runs.diagnostics import comparisons, level_gaps
+from medtasks.runs.comparisons import Paired, comparisons, level_gaps
 from medtasks.runs.folder import read_run, write_run
 from medtasks.runs.manifest import now
-from medtasks.runs.paired import Paired
 
 TASKS = [*all_benchmarks(), "mi_cxr_stagewise", "mi_cxr_sampled", "mi_cxr_report"]
 

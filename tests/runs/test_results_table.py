@@ -13,13 +13,11 @@ from medtasks.catalog.benchmark import Value
 from medtasks.catalog.registry import get_benchmark
 from medtasks.catalog.spec import load_spec
 from medtasks.core.errors import DataError, MedtasksError
-from medtasks.runs.column import Column, column_of, stacked
-from medtasks.runs.paired import compare_tables
+from medtasks.runs.comparisons import compare_tables
 from medtasks.runs.replies import Probabilities
-from medtasks.runs.run_tables import RunTables, in_parts
 from medtasks.runs.samples import Sample
 from medtasks.runs.scoring import Scored, score_samples, score_tables
-from medtasks.runs.table import ItemTable, item_table, pooled_table
+from medtasks.runs.table import Column, ItemTable, RunTables, column_of, in_parts, item_table, pooled_table, stacked
 from medtasks.runs.table_file import TableStore, code_hash
 
 MI_CXR = get_benchmark("mi_cxr")

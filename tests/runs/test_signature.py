@@ -21,13 +21,13 @@ from medtasks.core.files import canonical_json
 from medtasks.judge.settings import JudgeConfig, JudgeSettings
 from medtasks.judge.stub import StubJudge
 from medtasks.metrics.registry import get_metric
-from medtasks.runs.judge_run import judge_run
+from medtasks.runs.judge import judge_run
 from medtasks.runs.manifest import RunManifest, protocol_hash, task_facts, versions
 from medtasks.runs.replies import Reply
 from medtasks.runs.run import data_facts
 from medtasks.runs.scored import Answered, scored_samples
 from medtasks.runs.signature import differences, format_signature, parse_signature, signature
-from medtasks.runs.verdict_scores import with_judged_scores
+from medtasks.runs.verdicts import with_judged_scores
 
 TASK = "kvasir_vqa_x1_level1"
 OTHER = "kvasir_vqa_x1_level2"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from medtasks.benchmarks.kvasir_vqa_x1.errors import ERRORS, FINDINGS
 from medtasks.benchmarks.layout_columns import error_columns, groups, kinds_of_error, prompt_sensitivity, scores, tasks
-from medtasks.catalog.board_layout import Card, CardTable, Column, Plot
+from medtasks.catalog.board_layout import BoardLayout, Column, LayoutTable, Plot
 
 _KVASIR = "kvasir_vqa_x1"
 _TRANSFORMED = "kvasir_vqa_x1_transformed"
@@ -39,11 +39,11 @@ _ERRORS, _ERROR_PLOT = kinds_of_error(
 _PER_FINDING = ("missed_finding_rate", "hallucination_rate", "sensitivity", "specificity")
 
 
-def _class_tables(metric: str, name: str, title: str, note: str) -> tuple[CardTable, ...]:
+def _class_tables(metric: str, name: str, title: str, note: str) -> tuple[LayoutTable, ...]:
     """Class × level, as Table 7 has it; all levels first."""
     tasks = {_KVASIR: "all levels", **_LEVELS}
     return tuple(
-        CardTable(
+        LayoutTable(
             f"classes-{name}{label.removeprefix('all levels').replace('level ', '-level-')}",
             f"{title}, {label}",
             (*groups(task, metric, "question_class"), Column(task, metric, "All classes")),
@@ -81,17 +81,17 @@ def _class_plots() -> tuple[Plot, ...]:
     return tuple(made)
 
 
-KVASIR_VQA_X1 = Card(
+KVASIR_VQA_X1 = BoardLayout(
     benchmark=_KVASIR,
     headline=(*scores(_KVASIR, _JUDGED), *scores(_KVASIR, _RANKED_TEXT)),
     tables=(
-        CardTable(
+        LayoutTable(
             "text",
             "Text metrics",
             scores(_KVASIR, _TEXT),
             note="The column CHRF++ of the paper's Table 6 is chrF with word order 0: compare it with chrF here.",
         ),
-        CardTable(
+        LayoutTable(
             "levels",
             "By complexity level",
             tuple(
@@ -104,7 +104,7 @@ KVASIR_VQA_X1 = Card(
         *_class_tables("rougeL", "rouge-l", "ROUGE-L by question class", _SEVERAL),
         *_class_tables(_REPEATED, "repeated", "Judged accuracy by question class, counted as published", _AS_PUBLISHED),
         _ERRORS,
-        CardTable(
+        LayoutTable(
             "errors-by-finding",
             "Kinds of error by finding",
             tuple(
@@ -120,7 +120,7 @@ KVASIR_VQA_X1 = Card(
             ),
             note="A count above 0 also says that the finding is present.",
         ),
-        CardTable(
+        LayoutTable(
             "transformed",
             "Original and transformed images",
             (
@@ -129,14 +129,14 @@ KVASIR_VQA_X1 = Card(
             ),
             note="The same questions on slightly cropped, rotated, shifted and re-lit images.",
         ),
-        CardTable(
+        LayoutTable(
             "mixed",
             "Mixed images",
             scores("kvasir_vqa_x1_mixed", {**_JUDGED, **_TEXT}),
             note="23 % of the questions show the original image, the others a transformed one (paper, section 2.3).",
         ),
         _PARAPHRASED,
-        CardTable(
+        LayoutTable(
             "medico2025",
             "Medico 2025 public subset",
             scores(f"{_KVASIR}_medico2025", _SHARES),

@@ -12,7 +12,7 @@ from medtasks.benchmarks.layout_columns import (
     tasks,
 )
 from medtasks.benchmarks.med_cmr.errors import ERRORS
-from medtasks.catalog.board_layout import Card, CardTable, Column, Plot
+from medtasks.catalog.board_layout import BoardLayout, Column, LayoutTable, Plot
 
 _MCQ = "med_cmr_mcq"
 _OPEN = "med_cmr_open"
@@ -42,19 +42,19 @@ _SWAPPED = (
 )
 _FORMATS = {"mcq": (_MCQ, "accuracy", "Multiple choice"), "open": (_OPEN, "open_total", "Open-ended")}
 
-MED_CMR = Card(
+MED_CMR = BoardLayout(
     benchmark="med_cmr",
     headline=(*_MCQ_WHOLE, *_OPEN_WHOLE),
     tables=(
-        CardTable(
+        LayoutTable(
             "mcq",
             "Multiple choice by dimension",
             (*_MCQ_AXES, *_MCQ_WHOLE),
             note="All rows: seven in ten are LTG. Dimensions: small objects (SOD), fine detail (FDD), spatial (SU), "
             "temporal prediction (TP), causal reasoning (CR), long tail (LTG), several sources (MSI).",
         ),
-        CardTable("open", "Open-ended by dimension", (*_OPEN_AXES, *_OPEN_WHOLE)),
-        CardTable(
+        LayoutTable("open", "Open-ended by dimension", (*_OPEN_AXES, *_OPEN_WHOLE)),
+        LayoutTable(
             "open-aspects",
             "Open-ended by aspect",
             scores(
@@ -67,7 +67,7 @@ MED_CMR = Card(
                 },
             ),
         ),
-        CardTable(
+        LayoutTable(
             "medreason",
             "Open-ended under the MedReason rubric",
             scores(
@@ -82,7 +82,7 @@ MED_CMR = Card(
             note="Another published rubric for the same rows; its scores are not comparable with others.",
         ),
         *(
-            CardTable(
+            LayoutTable(
                 f"{part}-{form}",
                 f"{title} by {label}",
                 groups(task, metric, breakdown),
@@ -92,7 +92,7 @@ MED_CMR = Card(
             for breakdown, (part, label) in _PARTS.items()
         ),
         _ERRORS,
-        CardTable("right-letters", "By correct letter", groups(_MCQ, "accuracy", "gold_option")),
+        LayoutTable("right-letters", "By correct letter", groups(_MCQ, "accuracy", "gold_option")),
         _ROTATED,
         _PARAPHRASED,
     ),

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, StringConstraints
 
-from medtasks.answers.cues import names
+from medtasks.answers.vocabulary import Vocabulary
 from medtasks.catalog.records import Record, ReleaseRow, Where, build, is_path_below, is_text, parse_row, plain
 from medtasks.core.schema import Text, expects
 from medtasks.data.sources import read_table
@@ -23,7 +23,7 @@ _DIMENSION_OF = {
 }
 
 OPTIONS = ("A", "B", "C", "D", "E")
-_EPITHET = rf"\.\s+(?i:{names()['species']})\b"
+_EPITHET = rf"\.\s+(?i:{Vocabulary('letters').part('species')})\b"
 _OWN_LETTER = re.compile(rf"\s*\(?(?P<letter>[A-E])(?!{_EPITHET})[).:]\s+(?=\S)")
 
 

@@ -87,4 +87,4 @@ BENCHMARK = Benchmark(
     figures=Path(__file__).with_name("published.yaml"),
 )
 
-PLUGIN = Plugin(benchmarks=(BENCHMARK,), metrics=(*_TABLE4, ALERT_DELAY, *ERRORS.own), cards=(MEDSTREAMBENCH,))
+PLUGIN = Plugin(benchmarks=(BENCHMARK,), metrics=(*_TABLE4, ALERT_DELAY, *ERRORS.own), layouts=(MEDSTREAMBENCH,))

@@ -11,7 +11,7 @@ from medtasks.benchmarks.layout_columns import (
     scores,
     tasks,
 )
-from medtasks.catalog.board_layout import Card, CardTable, Column, Plot
+from medtasks.catalog.board_layout import BoardLayout, Column, LayoutTable, Plot
 
 _STREAM = "medstreambench"
 _STREAMED = {"medstreambench_future_streaming": "future", "medstreambench_proactive": "proactive"}
@@ -75,7 +75,7 @@ _ERRORS, _ERROR_PLOT = kinds_of_error(
 )
 _CONTENTS = {"content": ("", "Content"), "content_closed": ("-closed", "Closed content")}
 
-MEDSTREAMBENCH = Card(
+MEDSTREAMBENCH = BoardLayout(
     benchmark=_STREAM,
     headline=(
         Column(_STREAM, "overall", "Overall"),
@@ -84,13 +84,13 @@ MEDSTREAMBENCH = Card(
         Column(_STREAM, "content_closed", "Closed content"),
     ),
     tables=(
-        CardTable(
+        LayoutTable(
             "modes",
             "By temporal mode",
             (*_MODES, _TABLE4),
             note="As in the paper's Table 4, whose overall combines means of modes; the headline pools the items.",
         ),
-        CardTable(
+        LayoutTable(
             "laws",
             "What depends on our reading of the paper",
             _LAWS,
@@ -98,8 +98,8 @@ MEDSTREAMBENCH = Card(
             "2δ; the second, stream length, at the stream's length beyond δ. Table 4 fits its mode means as well if "
             "equation 10 holds for all future items, with responsiveness 0 for single-turn ones.",
         ),
-        CardTable("mode-overall", "Overall by temporal mode", groups(_STREAM, "overall", "temporal_mode")),
-        CardTable(
+        LayoutTable("mode-overall", "Overall by temporal mode", groups(_STREAM, "overall", "temporal_mode")),
+        LayoutTable(
             "content",
             "Content by kind of question",
             scores(
@@ -113,7 +113,7 @@ MEDSTREAMBENCH = Card(
                 },
             ),
         ),
-        CardTable(
+        LayoutTable(
             "timing",
             "Timing of streaming items",
             (
@@ -124,11 +124,11 @@ MEDSTREAMBENCH = Card(
         ),
         _ERRORS,
         *(
-            CardTable(f"{part}{suffix}", f"{title} by {label}", groups(_STREAM, metric, breakdown))
+            LayoutTable(f"{part}{suffix}", f"{title} by {label}", groups(_STREAM, metric, breakdown))
             for metric, (suffix, title) in _CONTENTS.items()
             for breakdown, part, label in (("organ_group", "organ", "organ group"), ("dataset", "dataset", "dataset"))
         ),
-        CardTable("label-source", "Content by source of labels", groups(_STREAM, "content", "label_source")),
+        LayoutTable("label-source", "Content by source of labels", groups(_STREAM, "content", "label_source")),
         _ROTATED,
         _PARAPHRASED,
     ),

@@ -11,8 +11,8 @@ from medtasks.answers.alert_state import alert_status, parse_alert
 from medtasks.answers.answerability import UNANSWERABLE, answerability_status
 from medtasks.benchmarks.medstreambench.records import ABSTENTIONS
 from medtasks.benchmarks.medstreambench.table4 import table4_statistics
-from medtasks.benchmarks.streams import FALLBACK, OPEN, Turn, round_values
-from medtasks.catalog.benchmark import Item, Joined, SampleView, Value, by_field, round_items
+from medtasks.benchmarks.streams import FALLBACK, OPEN, round_values
+from medtasks.catalog.benchmark import Item, Joined, SampleView, Turn, Value, by_field, round_items
 from medtasks.metrics.closed_answer import closed_answer_matches
 
 BREAKDOWNS = {

@@ -15,7 +15,7 @@ from medtasks.benchmarks.layout_columns import (
     tasks,
 )
 from medtasks.benchmarks.mi_cxr.errors import ERRORS, FAILURES
-from medtasks.catalog.board_layout import Card, CardTable, Column, Plot
+from medtasks.catalog.board_layout import BoardLayout, Column, LayoutTable, Plot
 
 _CXR = "mi_cxr"
 _FAMILIES = {_CXR: "Overall", "mi_cxr_tel": "TEL", "mi_cxr_icr": "ICR", "mi_cxr_gts": "GTS"}
@@ -68,13 +68,13 @@ def _prompted(tasks: Mapping[str, str], variant: str) -> dict[str, str]:
     return {f"{task}_{variant}": label for task, label in tasks.items()}
 
 
-MI_CXR = Card(
+MI_CXR = BoardLayout(
     benchmark=_CXR,
     headline=_DIRECT,
     tables=(
-        CardTable("subtypes", "By subtype", tasks(_SUBTYPES, "accuracy")),
-        CardTable("question-types", "By question type", groups(_CXR, "accuracy", "qtype")),
-        CardTable(
+        LayoutTable("subtypes", "By subtype", tasks(_SUBTYPES, "accuracy")),
+        LayoutTable("question-types", "By question type", groups(_CXR, "accuracy", "qtype")),
+        LayoutTable(
             "stage-wise",
             "Direct and stage-wise",
             (
@@ -83,7 +83,7 @@ MI_CXR = Card(
             ),
             note="Stage-wise: first what changed in each interval, then the option, without the images.",
         ),
-        CardTable(
+        LayoutTable(
             "prompting",
             "Prompting variants",
             (
@@ -96,7 +96,7 @@ MI_CXR = Card(
             ),
         ),
         *(
-            CardTable(
+            LayoutTable(
                 f"subtypes-{variant}",
                 f"By subtype, {label}",
                 tasks(_prompted({_CXR: "Overall", **_SUBTYPES}, variant), "accuracy"),
@@ -104,7 +104,7 @@ MI_CXR = Card(
             for variant, label in _PROMPTED.items()
         ),
         _ERRORS,
-        CardTable(
+        LayoutTable(
             "reasoning-failures",
             "Reasoning failures",
             _FAILED,
@@ -113,19 +113,19 @@ MI_CXR = Card(
         ),
         _ROTATED,
         _PARAPHRASED,
-        CardTable(
+        LayoutTable(
             "right-letters",
             "By correct letter",
             groups(_CXR, "accuracy", "gold_option"),
             note="Equal up to chance if a model prefers no letter.",
         ),
-        CardTable(
+        LayoutTable(
             "null-option",
             "Null option",
             groups(_CXR, "accuracy", "null_option"),
             note="The last option is that none of the others applies; it can be the correct one.",
         ),
-        CardTable(
+        LayoutTable(
             "report",
             "Interval summaries in free text",
             scores("mi_cxr_report", {"rougeL": "ROUGE-L", "meteor": "METEOR", "cider": "CIDEr"}),

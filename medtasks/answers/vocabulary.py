@@ -1,4 +1,4 @@
-r"""Words and patterns of claims, denials, corrections and other cues: data in ``words/``, compiled when first used.
+r"""Words and patterns of claims, denials, corrections and other signs: data in ``words/``, compiled when first used.
 
 A file with a two-letter name is a table of words of one language; any other has patterns for one kind of answer. A
 pattern of ``letters`` is compiled with the words of English and of each language whose ``signs`` the response contains.
@@ -10,48 +10,42 @@ alternative. All repetitions are bounded: reading takes linear time.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from enum import IntEnum
 from functools import cache, cached_property
 from importlib.resources import files
-from typing import Any
+from typing import Any, NamedTuple
 
 import yaml
 
-MARK = "\ue000"
-"""Replaces a letter or an option's text that may be the answer (a private-use character)."""
-
-OWN = "\ue002"
-"""Replaces an option's text right behind its letter."""
-
-DENIED = "\ue001"
-"""Replaces letters and option texts that the response names only to deny that they are the answer."""
+MARK, DENIED, OWN = "\ue000", "\ue001", "\ue002"
+"""Private-use characters: a letter or an option's text that may be the answer, one that is only denied, and an
+option's text right behind its letter."""
 
 
 class Rank(IntEnum):
     """How firmly an option is called the answer: the table by which statements are weighed."""
 
-    LABEL = 0
+    MENTIONED = 0
+    """A letter or an option's text anywhere: it cannot be the answer, but contradicts a label."""
+    LISTED = 1
+    """One of the options in a list: ``A. Pneumonia``, ``B. Pneumothorax``, …"""
+    LABEL = 2
     """A letter before a text or in brackets, without any claim: ``B. Pneumothorax``."""
-    TENTATIVE = 1
+    TENTATIVE = 3
     """``It may be B.``"""
-    SUGGESTED = 2
+    SUGGESTED = 4
     """``The findings point to B.``"""
-    STATED = 3
+    STATED = 5
     """``The answer is B.`` ``B is correct.``"""
-    CONCLUDED = 4
+    CONCLUDED = 6
     """``Therefore B.``"""
-    ANSWER = 5
+    ANSWER = 7
     """``Answer: B`` at the start of a line, a tick, a letter alone on the first line."""
-    FINAL = 6
+    FINAL = 8
     """``Final answer: B``, a box, an answer tag."""
 
 
-SENTENCE_ENDS = re.compile(r"\n+|[.!?][\"')\]]{0,2}(?=\s)|[。！？；।]")
-
-
-@dataclass(frozen=True)
-class Cue:
+class Claim(NamedTuple):
     """A pattern whose group ``letter`` is a MARK; a group ``sign`` is what separates a label from its letter.
 
     ``loose``: the words are those of prose, and the letter must end its clause.
@@ -62,23 +56,23 @@ class Cue:
     loose: bool
 
 
-class Cues:
+class Vocabulary:
     """The patterns of a file in ``words/`` with the words of some languages (None: all), compiled when first used."""
 
     def __init__(self, name: str, languages: tuple[str, ...] | None = None) -> None:
-        self._name, self._languages = name, languages
+        self._table, self._languages = _table(name), languages
         self._compiled: dict[str, re.Pattern[str]] = {}
 
     def __getitem__(self, name: str) -> re.Pattern[str]:
         if name not in self._compiled:
-            self._compiled[name] = self._compile(_table(self._name)["patterns"][name])
+            self._compiled[name] = self._compile(self._table["patterns"][name])
         return self._compiled[name]
 
     @cached_property
-    def claims(self) -> tuple[Cue, ...]:
+    def claims(self) -> tuple[Claim, ...]:
         """Every pattern of a claim."""
-        claims: list[tuple[str, str]] = _table(self._name)["claims"]
-        return tuple(Cue(self._compile(cue), Rank[rank.upper()], cue.endswith("{end}")) for rank, cue in claims)
+        claims: list[tuple[str, str]] = self._table["claims"]
+        return tuple(Claim(self._compile(text), Rank[rank.upper()], text.endswith("{end}")) for rank, text in claims)
 
     def _compile(self, pattern: str | list[str]) -> re.Pattern[str]:
         """The regular expression that ``pattern`` abbreviates."""
@@ -91,7 +85,7 @@ class Cues:
 
     def part(self, name: str) -> str:
         """A part of patterns, or the words called ``name``; it matches nothing if no language has any."""
-        if part := _table(self._name).get("parts", {}).get(name):
+        if part := self._table.get("parts", {}).get(name):
             return _alternatives(part)
         entries = []
         for language in _languages() if self._languages is None else self._languages:
@@ -126,18 +120,12 @@ def _languages() -> dict[str, dict[str, Any]]:
 
 
 @cache
-def names() -> dict[str, str]:
-    """What makes a letter part of a name (``words/names.yaml``), as regular expressions."""
-    return {name: "|".join(entries) for name, entries in _table("names").items()}
+def _letters(languages: tuple[str, ...]) -> Vocabulary:
+    return Vocabulary("letters", languages)
 
 
-@cache
-def _letters(languages: tuple[str, ...]) -> Cues:
-    return Cues("letters", languages)
-
-
-def cues_of(text: str) -> Cues:
-    """The cues of the languages that ``text`` may be written in, by their ``signs``; English always is one.
+def vocabulary_of(text: str) -> Vocabulary:
+    """The patterns of ``letters`` for the languages that ``text`` may be written in, by their ``signs``, and English.
 
     Of the others in Latin letters, whose words are easily confused, it is the one with the most signs.
     """

@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import functools
 import hashlib
+import sys
+import time
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -16,27 +18,30 @@ from medtasks.catalog.rubric import load_rubric, rubric_hash
 from medtasks.catalog.scales import Rubric
 from medtasks.catalog.spec import load_spec
 from medtasks.core.errors import DataError, MedtasksError, UsageError
+from medtasks.core.files import canonical_json
 from medtasks.core.settings import using
-from medtasks.core.text import one_line
+from medtasks.core.text import first_names, one_line, printable
 from medtasks.data.store import open_prepared
 from medtasks.judge.client import JudgeClient, Spent
 from medtasks.judge.families import same_family
 from medtasks.judge.human import HumanLabels, read_labels
 from medtasks.judge.images import ImageSource
 from medtasks.judge.pipeline import INVALID, REPAIR, Question, Verdicts, all_or_none, judge_questions
-from medtasks.judge.settings import JudgeConfig, JudgeSettings, default_store, judge_identity
+from medtasks.judge.settings import STUB, JudgeConfig, JudgeSettings, default_store, judge_identity
 from medtasks.judge.store import VerdictStore
 from medtasks.runs.folder import RunRecord, read_scores
-from medtasks.runs.judge_facts import agreement_of, judge_hash, rubric_facts
 from medtasks.runs.manifest import RubricFacts, RunManifest
 from medtasks.runs.run import scores_of
-from medtasks.runs.run_tables import RunTables
 from medtasks.runs.samples import Sample, rare_garbage_collection, without_garbage_collection
-from medtasks.runs.verdict_scores import (
+from medtasks.runs.table import RunTables
+from medtasks.runs.verdicts import (
+    agreement_of,
     combined_responses,
+    judge_hash,
     judged_document,
     judged_threshold,
     questions_of,
+    rubric_facts,
     with_verdicts,
 )
 
@@ -371,3 +376,92 @@ def model_names(model: Mapping[str, Any], settings: Mapping[str, Any]) -> tuple[
     )
     names = [model.get(key) for key in ("checkpoint", "pretrained", "model")] + [*values]
     return tuple(dict.fromkeys(name for name in names if isinstance(name, str) and name))
+
+
+EVERY = 30.0  # seconds
+
+
+class PlainProgress:
+    """Prints progress on standard error: every 30 seconds, and immediately when a judge starts to fail."""
+
+    def __init__(self) -> None:
+        self._printed = time.monotonic()
+        self._known: set[tuple[str, str]] = set()
+
+    def __call__(self, rubric: str, judge: str, done: int, total: int, spent: Spent, trouble: str | None) -> None:
+        """See :data:`medtasks.runs.judge.Progress`."""
+        kind = (judge, "" if trouble is None else trouble.partition(":")[0])
+        fresh = trouble is not None and kind not in self._known
+        if not fresh and time.monotonic() - self._printed < EVERY:
+            return
+        self._known.add(kind)
+        self._printed = time.monotonic()
+        state = f"{done:,} of {total:,} responses done, {spent.requests:,} requests"
+        if trouble is not None:
+            state += f"; waiting: {trouble}"
+        print(printable(f"medtasks: {rubric}, {judge}: {state}"), file=sys.stderr, flush=True)
+
+
+def report_lines(judged: Judged, config: JudgeConfig) -> list[str]:
+    """A paragraph for each rubric that was just judged, and a line for each that failed."""
+    lines = [line for name, outcome in judged.succeeded.items() for line in _rubric_lines(name, outcome, config)]
+    if judged.failed and lines:
+        lines += ["", *(printable(f"not judged: {error}") for error in judged.failed.values())]
+    return lines
+
+
+def _rubric_lines(name: str, outcome: Outcome, config: JudgeConfig) -> Iterator[str]:
+    facts, labels = outcome.facts, outcome.labels
+    share = f" ({facts.judged / facts.asked:.1%})" if facts.asked else ""
+    yield from ("", f"{name}: {facts.judged:,} of {facts.asked:,} responses judged{share}")
+    if any(one["model"] == STUB for one in facts.judges.values()):
+        yield "  judged by a stub, which compares words: a demonstration, not a judgement"
+    yield from (f"  unjudged: {count:,} ({reason})" for reason, count in facts.unjudged.items())
+    yield from (f"  {printable(problem)}" for problem in outcome.problems)
+    if facts.repaired or facts.extra_keys:
+        yield f"  {facts.repaired:,} answers repaired; {facts.extra_keys:,} unknown keys"
+    for judge, verdicts in outcome.verdicts.items():
+        yield f"  {judge}: {_usage(verdicts.spent, config, judge)}"
+    yield f"  all verdicts, including stored ones: {_tokens(facts.prompt_tokens, facts.completion_tokens)}"
+    yield from (f"  warning: {warning}" for warning in facts.warnings)
+    if labels is not None and labels.unmatched:
+        shown = first_names(labels.unmatched, 5)
+        yield f"  {len(labels.unmatched):,} labelled samples are not in this run: {shown}"
+
+
+def _usage(spent: Spent, config: JudgeConfig, judge: str) -> str:
+    cost = config.judges[judge].cost(spent.prompt_tokens, spent.completion_tokens)
+    return (
+        f"{spent.requests:,} requests now ({spent.retries:,} retries, {spent.failed:,} questions without an "
+        f"answer), {_tokens(spent.prompt_tokens, spent.completion_tokens)}"
+        + ("" if cost is None else f", cost {cost:,.2f}")
+    )
+
+
+def _tokens(prompt: int, completion: int) -> str:
+    return f"{prompt:,} prompt and {completion:,} completion tokens"
+
+
+def exported_lines(judged: Judged, store: VerdictStore) -> Iterator[str]:
+    """One JSON line per response, judge and rubric: sample, prompt, raw answers, parsed verdict, tokens.
+
+    If nothing could be judged under a rubric, its lines are from that attempt: the answers show why.
+    """
+    sources = {name: (facts, judged.samples) for name, facts in judged.facts.items()}
+    sources |= {name: (outcome.facts, outcome.samples) for name, outcome in judged.outcomes.items()}
+    for rubric, (facts, samples) in sorted(sources.items()):
+        for task, sample in ((name, one) for name in facts.tasks for one in samples[name]):
+            for number, response in enumerate(sample.verdicts.get(rubric, ())):
+                for judge, entry in sorted(response.judges.items()):
+                    stored = [] if entry.key is None else [*store.get([entry.key, entry.key + REPAIR]).values()]
+                    line = {
+                        "rubric": rubric,
+                        "task": task,
+                        "sample_id": sample.sample_id,
+                        "repeat": number,
+                        "judge": judge,
+                        **entry.model_dump(mode="json"),
+                        "prompt": stored[0].prompt if stored else None,
+                        "answers": [one.answer for one in stored],
+                    }
+                    yield canonical_json(line)

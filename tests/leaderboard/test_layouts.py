@@ -1,4 +1,4 @@
-"""Cards: ours name what there is, hold all that the papers print, and others' are checked before they are shown."""
+"""Board layouts: ours are complete and valid, other packages' are checked before they are shown."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from medtasks.leaderboard.board.reference import load_reference
 from medtasks import api
 from medtasks.benchmarks import layouts as boards
 from medtasks.benchmarks.kvasir_vqa_x1.board import KVASIR_VQA_X1
-from medtasks.benchmarks.layout_check import card_columns, check_card, metrics_of
-from medtasks.benchmarks.layouts import all_cards, default_card
+from medtasks.benchmarks.layout_check import check_layout, columns_of, metrics_of
+from medtasks.benchmarks.layouts import all_layouts, default_layout
 from medtasks.benchmarks.med_cmr.board import MED_CMR
 from medtasks.benchmarks.medstreambench.board import MEDSTREAMBENCH
 from medtasks.benchmarks.mi_cxr.board import MI_CXR
-from medtasks.catalog.board_layout import ALL_GROUPS, Card, CardTable, Column, Plot
+from medtasks.catalog.board_layout import ALL_GROUPS, BoardLayout, Column, LayoutTable, Plot
 from medtasks.catalog.contents import fresh, task_packages
 from medtasks.catalog.registry import Plugin, all_benchmarks
 from medtasks.core.errors import MedtasksError
@@ -25,23 +25,23 @@ from medtasks.core.errors import MedtasksError
 OURS = (KVASIR_VQA_X1, MI_CXR, MED_CMR, MEDSTREAMBENCH)
 
 
-@pytest.mark.parametrize("card", OURS, ids=lambda card: card.benchmark)
-def test_tasks_metrics_and_breakdowns_of_ours_exist(card: Card) -> None:
-    check_card(card)
-    assert card.why
+@pytest.mark.parametrize("layout", OURS, ids=lambda layout: layout.benchmark)
+def test_tasks_metrics_and_breakdowns_of_ours_exist(layout: BoardLayout) -> None:
+    check_layout(layout)
+    assert layout.why
 
 
 def test_every_benchmark_of_ours_has_a_page_or_stands_on_one() -> None:
-    cards = all_cards()
-    assert list(cards) == ["kvasir_vqa_x1", "mi_cxr", "med_cmr", "medstreambench"]
-    assert [cards[card.benchmark] for card in OURS] == list(OURS)
-    on_kvasir = {column.task for column in card_columns(cards["kvasir_vqa_x1"])}
+    layouts = all_layouts()
+    assert list(layouts) == ["kvasir_vqa_x1", "mi_cxr", "med_cmr", "medstreambench"]
+    assert [layouts[layout.benchmark] for layout in OURS] == list(OURS)
+    on_kvasir = {column.task for column in columns_of(layouts["kvasir_vqa_x1"])}
     assert "kvasir_vqa_x1_transformed" in on_kvasir
 
 
 @pytest.mark.parametrize("benchmark", [name for name, one in all_benchmarks().items() if one.figures is not None])
 def test_every_published_figure_has_a_column(benchmark: str) -> None:
-    columns = list(card_columns(all_cards()[benchmark]))
+    columns = list(columns_of(all_layouts()[benchmark]))
     whole = {(one.task, one.metric, one.breakdown, one.group) for one in columns}
     every = {(one.task, one.metric, one.breakdown) for one in columns if one.group == ALL_GROUPS}
     cells = [cell for row in load_reference(benchmark).rows for cell in row.cells]
@@ -55,8 +55,8 @@ def test_every_published_figure_has_a_column(benchmark: str) -> None:
     assert not lacking
 
 
-def kinds(card: Card) -> list[tuple[str, str]]:
-    return [(plot.kind, plot.name) for plot in card.plots]
+def kinds(layout: BoardLayout) -> list[tuple[str, str]]:
+    return [(plot.kind, plot.name) for plot in layout.plots]
 
 
 def test_the_plots_that_the_papers_argue_with_are_there() -> None:
@@ -73,7 +73,7 @@ def test_the_plots_that_the_papers_argue_with_are_there() -> None:
 
 def test_nothing_of_a_credentialed_sample_is_shown() -> None:
     assert MI_CXR.shows == "nothing"
-    assert {card.shows for card in OURS} == {"nothing", "text"}
+    assert {layout.shows for layout in OURS} == {"nothing", "text"}
 
 
 def test_a_group_has_the_metrics_of_its_tasks_and_its_pooled_ones() -> None:
@@ -83,10 +83,10 @@ def test_a_group_has_the_metrics_of_its_tasks_and_its_pooled_ones() -> None:
     assert {"content_open", "content_closed_fallback", "overall_table4"} <= {*metrics_of("medstreambench")}
 
 
-def broken() -> Iterator[tuple[Card, str]]:
-    good = Card("mi_cxr", (Column("mi_cxr", "accuracy", "Overall"),), shows="nothing", why="-")
+def broken() -> Iterator[tuple[BoardLayout, str]]:
+    good = BoardLayout("mi_cxr", (Column("mi_cxr", "accuracy", "Overall"),), shows="nothing", why="-")
 
-    def headline(*arguments: str) -> Card:
+    def headline(*arguments: str) -> BoardLayout:
         return replace(good, headline=(Column(*arguments),))
 
     yield replace(good, headline=()), "no headline column"
@@ -99,37 +99,37 @@ def broken() -> Iterator[tuple[Card, str]]:
     yield replace(good, headline=(late,)), "the headline has 'signed_delay', which is best at 0"
     yield replace(good, plots=(Plot("a", "x", "heatmap", (late,)),)), "plot 'a' (heatmap) has 'signed_delay'"
     for name, said in (("../up", "lower-case"), ("headline", "is duplicated or reserved"), ("Letters", "lower-case")):
-        yield replace(good, tables=(CardTable(name, "x", good.headline),)), said
+        yield replace(good, tables=(LayoutTable(name, "x", good.headline),)), said
     yield replace(good, plots=(Plot("a", "x", "paired", good.headline),)), "1 columns and 0 `against`"
     yield replace(good, plots=(Plot("a", "x", "bars", good.headline, good.headline),)), "1 columns and 1 `against`"
 
 
-@pytest.mark.parametrize(("card", "said"), broken(), ids=lambda value: value if isinstance(value, str) else "")
-def test_a_card_that_cannot_be_shown_says_why(card: Card, said: str) -> None:
+@pytest.mark.parametrize(("layout", "said"), broken(), ids=lambda value: value if isinstance(value, str) else "")
+def test_a_layout_that_cannot_be_shown_says_why(layout: BoardLayout, said: str) -> None:
     with pytest.raises(MedtasksError, match="board layout of mi_cxr: ") as caught:
-        check_card(card)
+        check_layout(layout)
     assert said in str(caught.value)
 
 
-@pytest.mark.parametrize("benchmark", [card.benchmark for card in OURS])
+@pytest.mark.parametrize("benchmark", [layout.benchmark for layout in OURS])
 def test_a_benchmark_without_a_card_shows_its_groups_metrics(benchmark: str) -> None:
-    card = default_card(benchmark)
-    assert benchmark in {column.task for column in card.headline}
-    assert all(column.metric == metrics_of(column.task)[0] for column in card.headline)
-    assert card.shows == "nothing"
+    layout = default_layout(benchmark)
+    assert benchmark in {column.task for column in layout.headline}
+    assert all(column.metric == metrics_of(column.task)[0] for column in layout.headline)
+    assert layout.shows == "nothing"
 
 
 def test_a_card_of_anothers_benchmark_is_left_out(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     class Stranger:
-        PLUGIN = Plugin(cards=(replace(MI_CXR, why="mine now"),))
+        PLUGIN = Plugin(layouts=(replace(MI_CXR, why="mine now"),))
 
     ours = task_packages()
     stranger = replace(ours[0], distribution="stranger", version="3", module="stranger")
     monkeypatch.setitem(sys.modules, "stranger", Stranger)
     with fresh((*ours, stranger)):
-        assert all_cards()["mi_cxr"] is MI_CXR
+        assert all_layouts()["mi_cxr"] is MI_CXR
     said = capsys.readouterr().err
     assert "board layout mi_cxr of stranger 3 is left out: it must be the only board layout of a benchmark" in said
     assert len(said.splitlines()) == 1
@@ -141,11 +141,11 @@ def test_another_packages_card_that_cannot_be_shown_is_replaced(
     wrong = replace(MI_CXR, headline=(Column("mi_cxr", "nope", "x"),))
     stranger = replace(task_packages()[0], distribution="stranger", version="3")
     monkeypatch.setattr(boards, "benchmark_owner", lambda name: stranger)  # noqa: ARG005
-    assert boards._checked(wrong) == default_card("mi_cxr")
+    assert boards._checked(wrong) == default_layout("mi_cxr")
     left_out = "board layout mi_cxr of stranger 3 is left out: board layout of mi_cxr: column 'x'"
     assert left_out in capsys.readouterr().err
 
 
 def test_packages_find_all_that_a_card_is_made_of_in_the_api() -> None:
-    assert {"ALL_GROUPS", "Card", "CardTable", "Column", "Plot", "read_jsonl"} <= {*api.__all__}
-    assert api.Card is Card
+    assert {"ALL_GROUPS", "BoardLayout", "LayoutTable", "Column", "Plot", "read_jsonl"} <= {*api.__all__}
+    assert api.BoardLayout is BoardLayout
