@@ -6,8 +6,6 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
-from tqdm.auto import tqdm
-
 from medtasks.core.errors import first_line
 from medtasks.core.files import short_hash
 
@@ -49,10 +47,9 @@ class MedtasksFunction(MedtasksAdapter):
 
     def generate_until(self, requests: list[Any]) -> list[Response]:
         """The answers to ``requests`` in their order."""
-        read = read_requests(requests, self.task_dict)
         return [
             Response("") if request.padding else self._reply(request.messages(self.task_dict))
-            for request in tqdm(read, desc="answering", delay=2, leave=False, disable=not self.show_progress)
+            for request in read_requests(requests, self.task_dict)
         ]
 
     def _reply(self, messages: list[dict[str, Any]]) -> Response:

@@ -256,7 +256,8 @@ def plot(board: Board, name: str | None = None, benchmark: str | None = None) ->
     known = list(_figures(board))
     fitting = [one for one in known if benchmark in (None, one[0]) and name in (None, one[1])]
     if not fitting:
-        listed = first_names((f"{plot} of {of}" for of, plot in known), 12) or "none"
+        near = [one for one in known if benchmark == one[0]] or known
+        listed = first_names((f"{plot} of {of}" for of, plot in near), 12) or "none"
         raise UsageError(f"plot {name or ''} of {benchmark or 'any benchmark'}: not on this board, which has {listed}.")
     svg, alt = _drawn(board, *fitting[0], "svg")
     return Picture(board, *fitting[0], svg.decode(), alt)
