@@ -3,29 +3,31 @@
 from __future__ import annotations
 
 import json
-import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, NamedTuple
 
 import duckdb
 import numpy as np
 import pyarrow as pa  # type: ignore[import-untyped]
 
 from medtasks.analysis.table import Table, joined
-from medtasks.catalog.spec import leaf_tasks
 from medtasks.core.errors import DataError, UsageError, first_line, reading
 from medtasks.leaderboard.board.columns import unit_of
 from medtasks.leaderboard.board.rows import part_signature
+from medtasks.leaderboard.verify.scored_run import Entry
 from medtasks.metrics.registry import get_metric
-from medtasks.runs.samples import write_samples
 from medtasks.runs.scores import Scores
 from medtasks.runs.table import ABSENT, AWAITING, FAILED, PENDING, PRESENT
 
-if TYPE_CHECKING:
-    from medtasks.analysis.runs import Run
-    from medtasks.leaderboard.verify.scored_run import Entry
+
+class Label(NamedTuple):
+    """A run in a table: its path, and its model's name."""
+
+    run: str
+    model: str
+
 
 _RUN = {
     "run": "path of the run, as it was opened",
@@ -100,47 +102,26 @@ from read_json($file, format = 'newline_delimited', columns = {columns})
 """
 
 
-def samples_table(runs: Iterable[Run], task: str | None) -> Table:
-    """The samples of some runs, parsed by DuckDB without an object for each; columns are `SAMPLES`."""
+def samples_table(files: Iterable[tuple[Label, str, Path]], asked: str | None) -> Table:
+    """The samples in some files, each of a task of a run, parsed by DuckDB without an object for each.
+
+    Raises:
+        UsageError: there is no file of what was ``asked``.
+        DataError: a file cannot be read.
+    """
     with duckdb.connect(config={"autoinstall_known_extensions": False}) as database:
-        parts = [
-            _samples_of(database, run, name, file)
-            for run in runs
-            for names in [_leaves(run, task)]
-            for name, file in _files(run, names)
-        ]
-    return _checked(parts, SAMPLES, task)
+        parts = [_samples_of(database, label, task, file) for label, task, file in files]
+    return _checked(parts, SAMPLES, asked)
 
 
-def _leaves(run: Run, task: str | None) -> list[str]:
-    known = list(run.manifest.tasks)
-    return known if task is None else [name for name in leaf_tasks(task) if name in known]
-
-
-def _files(run: Run, tasks: Sequence[str]) -> Iterator[tuple[str, Path]]:
-    """The files of a run's samples; they are written now if the run has no directory of its own."""
-    if run._record is None:
-        assert run.path is not None
-        files = {file.stem: file for file in (run.path / "samples").glob("*.jsonl")}
-        if lacking := [task for task in tasks if task not in files]:
-            raise DataError(f"{run.path}: samples/{lacking[0]}.jsonl is missing; restore it.")
-        yield from ((task, files[task]) for task in tasks)
-        return
-    with tempfile.TemporaryDirectory(prefix="medtasks-") as folder:
-        for number, task in enumerate(tasks):
-            file = Path(folder) / f"{number}.jsonl"
-            write_samples(file, run._record.samples[task])
-            yield task, file
-
-
-def _samples_of(database: duckdb.DuckDBPyConnection, run: Run, task: str, file: Path) -> Any:
+def _samples_of(database: duckdb.DuckDBPyConnection, label: Label, task: str, file: Path) -> Any:
     with _reported(file), file.open("rb") as stream:
         first = json.loads(stream.readline() or b'{"scores": {}}')
         scores = "".join(f",\n cast(scores->>{_quoted(name)} as double) as score{number}"
                          for number, name in enumerate(first["scores"]))  # fmt: skip
         found = database.sql(
             _SELECT.format(scores=scores, columns=_STORED),
-            params={"run": run.name, "model": run.model, "task": task, "file": str(file)},
+            params={**label._asdict(), "task": task, "file": str(file)},
         ).to_arrow_table()
     fixed = found.num_columns - len(first["scores"])
     names = [*found.column_names[:fixed], *(f"score_{name}" for name in first["scores"])]
@@ -161,14 +142,9 @@ def _reported(file: Path) -> Iterator[None]:
         raise DataError(f"{file}: not samples ({first_line(error)}); restore it.") from error
 
 
-def scores_table(runs: Iterable[Run]) -> Table:
-    """All scores of some runs; columns are `SCORES`."""
-    rows = [
-        {"run": run.name, "model": run.model, "task": name, **row}
-        for run in runs
-        for name, entry in run.scored.entries.items()
-        for row in _score_rows(entry)
-    ]
+def scores_table(entries: Iterable[tuple[Label, Entry]]) -> Table:
+    """All scores of the tasks and groups of some runs."""
+    rows = [{**label._asdict(), "task": entry.name, **row} for label, entry in entries for row in _score_rows(entry)]
     counts = ("items", "answered", "judged")
     kinds = {
         **dict.fromkeys(("value", "low", "high", "chance", "least", "most"), pa.float64()),
@@ -201,23 +177,17 @@ def _score_rows(entry: Entry) -> Iterator[dict[str, Any]]:
             }
 
 
-def items_table(runs: Iterable[Run], task: str | None, metric: str | None) -> Table:
-    """The items of some runs; columns are `ITEMS`."""
-    parts = [
-        part
-        for run in runs
-        for entry in ([run.scored.entries[name] for name in run.manifest.tasks] if task is None else _entry(run, task))
-        for part in _item_parts(run, entry, metric)
-    ]
-    return _checked(parts, ITEMS, task if metric is None else metric)
+def items_table(entries: Iterable[tuple[Label, Entry]], asked: str | None, metric: str | None) -> Table:
+    """The items of tasks and groups of some runs.
+
+    Raises:
+        UsageError: there is nothing of what was ``asked``, or none has the metric.
+    """
+    parts = [part for label, entry in entries for part in _item_parts(label, entry, metric)]
+    return _checked(parts, ITEMS, asked if metric is None else metric)
 
 
-def _entry(run: Run, task: str) -> list[Entry]:
-    entry = run.scored.entries.get(task)
-    return [] if entry is None else [entry]
-
-
-def _item_parts(run: Run, entry: Entry, metric: str | None) -> Iterator[Any]:
+def _item_parts(label: Label, entry: Entry, metric: str | None) -> Iterator[Any]:
     """A table for each metric."""
     table = entry.table
     size = len(table.items)
@@ -230,8 +200,8 @@ def _item_parts(run: Run, entry: Entry, metric: str | None) -> Iterator[Any]:
         offsets = pa.array(np.arange(size + 1, dtype=np.int32) * column.statistics.shape[1])
         yield pa.table(
             {
-                "run": _repeated(run.name, size),
-                "model": _repeated(run.model, size),
+                "run": _repeated(label.run, size),
+                "model": _repeated(label.model, size),
                 "task": list(table.tasks),
                 "item": list(table.items),
                 "cluster": list(table.clusters),

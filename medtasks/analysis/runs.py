@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
@@ -12,10 +13,11 @@ from medtasks.core.errors import UsageError
 from medtasks.runs.find import PLAN, SUFFIX, is_unfinished, require_directory, run_folders
 
 if TYPE_CHECKING:
+    from medtasks.analysis.columns import Label
     from medtasks.analysis.table import Table
     from medtasks.core.tables import TextTable
     from medtasks.leaderboard.intake.harness_logs import PlainRun
-    from medtasks.leaderboard.verify.scored_run import ScoredRun
+    from medtasks.leaderboard.verify.scored_run import Entry, ScoredRun
     from medtasks.runs.folder import RunRecord
     from medtasks.runs.manifest import RunManifest
 
@@ -86,34 +88,59 @@ class Run:
         """What a reader of the scores must know: blind, miniature data, unanswered documents, claimed scores."""
         return [*self._remarks, *self.scored.facts.notes]
 
+    @property
+    def _label(self) -> Label:
+        from medtasks.analysis.columns import Label
+
+        return Label(self.name, self.model)
+
+    def _files(self, task: str | None) -> Iterator[tuple[Label, str, Path]]:
+        """The sample files by task; written now, and removed afterwards, if the run has no directory of its own."""
+        from medtasks.catalog.spec import leaf_tasks
+        from medtasks.core.errors import DataError
+        from medtasks.runs.samples import write_samples
+
+        known = self.manifest.tasks
+        tasks = list(known) if task is None else [name for name in leaf_tasks(task) if name in known]
+        if self._record is None:
+            assert self.path is not None
+            files = {file.stem: file for file in (self.path / "samples").glob("*.jsonl")}
+            if lacking := [name for name in tasks if name not in files]:
+                raise DataError(f"{self.path}: samples/{lacking[0]}.jsonl is missing; restore it.")
+            yield from ((self._label, name, files[name]) for name in tasks)
+            return
+        with tempfile.TemporaryDirectory(prefix="medtasks-") as folder:
+            for number, name in enumerate(tasks):
+                file = Path(folder) / f"{number}.jsonl"
+                write_samples(file, self._record.samples[name])
+                yield self._label, name, file
+
+    def _entries(self, names: Sequence[str] | None = None) -> Iterator[tuple[Label, Entry]]:
+        entries = self.scored.entries
+        yield from ((self._label, entries[name]) for name in (entries if names is None else names) if name in entries)
+
     def samples(self, task: str | None = None) -> Table:
-        """The samples of all tasks, or of one task or group, a row each; see `medtasks.analysis.columns.SAMPLES`.
+        """The samples of all tasks, or of one task or group, a row each.
 
         Raises:
             UsageError: the run has no such task.
             DataError: a file cannot be read.
         """
-        from medtasks.analysis.columns import samples_table
-
-        return samples_table([self], task)
+        return Runs([self]).samples(task)
 
     def scores(self) -> Table:
-        """All scores, a row for each metric of each task, group and part; see `medtasks.analysis.columns.SCORES`."""
-        from medtasks.analysis.columns import scores_table
-
-        return scores_table([self])
+        """All scores, a row for each metric of each task, group and group of a breakdown."""
+        return Runs([self]).scores()
 
     def items(self, task: str | None = None, metric: str | None = None) -> Table:
-        """What scores are made of, a row for each item and metric; see `medtasks.analysis.columns.ITEMS`.
+        """What scores are made of, a row for each item and metric; by default of all tasks and metrics.
 
-        By default of all tasks and metrics. A group has the items of its tasks, and metrics over several of them.
+        A group has the items of its tasks, and metrics over several of them.
 
         Raises:
             UsageError: the run has no such task or metric.
         """
-        from medtasks.analysis.columns import items_table
-
-        return items_table([self], task, metric)
+        return Runs([self]).items(task, metric)
 
     @property
     def table(self) -> TextTable:
@@ -154,19 +181,20 @@ class Runs(Sequence[Run]):
         """As `Run.samples`; runs without the task are left out."""
         from medtasks.analysis.columns import samples_table
 
-        return samples_table(self, task)
+        return samples_table((found for run in self for found in run._files(task)), task)
 
     def scores(self) -> Table:
         """As `Run.scores`."""
         from medtasks.analysis.columns import scores_table
 
-        return scores_table(self)
+        return scores_table(found for run in self for found in run._entries())
 
     def items(self, task: str | None = None, metric: str | None = None) -> Table:
         """As `Run.items`; runs without the task or metric are left out."""
         from medtasks.analysis.columns import items_table
 
-        return items_table(self, task, metric)
+        named = ((run, list(run.manifest.tasks) if task is None else [task]) for run in self)
+        return items_table((found for run, names in named for found in run._entries(names)), task, metric)
 
     def __repr__(self) -> str:
         return f"Runs({[run.name for run in self]})"

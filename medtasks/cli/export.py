@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from medtasks.cli.console import Results, progress, write
-from medtasks.core.text import counted
+from medtasks.core.text import counted, printable
 
 app = typer.Typer(help="Results in the formats of other tools.", no_args_is_help=True)
 
@@ -31,3 +31,39 @@ def inspect(
     for note in notes:
         write(note)
     write(f"{counted(len(written), 'log')}: {out} (inspect view --log-dir {out})")
+
+
+@app.command("hub")
+def hub(
+    results: Results,
+    model: Annotated[str, typer.Option("--model", help="The model's repository on the hub: owner/name.")],
+    out: Annotated[Path, typer.Option("--out", help="Directory of the repository's files.")] = Path(),
+    source_url: Annotated[
+        str | None, typer.Option("--source-url", help="Address of the evidence, such as a leaderboard.")
+    ] = None,
+    pull_request: Annotated[bool, typer.Option("--push", help="Open a pull request, and write nothing here.")] = False,
+) -> None:
+    """Write a model's headline scores for its page on the hub: `.eval_results/BENCHMARK.yaml`."""
+    from medtasks.leaderboard.exports.hub import hub_files, push, write_hub_files
+
+    with progress("reading results"):
+        files, refused = hub_files(results, model, source_url=source_url)
+    for reason in refused:
+        write(printable(reason))
+    if pull_request:
+        write(f"pull request: {push(files, model)}")
+        return
+    for path in write_hub_files(files, out):
+        write(f"written: {path}")
+
+
+@app.command("benchmark")
+def benchmark(
+    name: Annotated[str, typer.Argument(help="The benchmark.", show_default=False)],
+    out: Annotated[Path, typer.Option("--out", help="The file.")] = Path("eval.yaml"),
+) -> None:
+    """Write `eval.yaml`, with which a dataset's owner registers the benchmark on the hub."""
+    from medtasks.leaderboard.exports.hub import benchmark_file
+
+    out.write_bytes(benchmark_file(name))
+    write(f"written: {out}; put it into the root of the dataset's repository")

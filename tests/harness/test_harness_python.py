@@ -19,7 +19,7 @@ def test_a_back_end_gives_the_run_of_the_command(tmp_path: Path) -> None:
     run = medtasks.evaluate(
         "medtasks_baseline", [TASK], model_args={"policy": "uniform", "seed": 3}, output_path=tmp_path / "python"
     )
-    other = baseline("uniform", [TASK], tmp_path / "harness", seed=3)
+    other = baseline("uniform,seed=3", [TASK], tmp_path / "harness")
     assert run.path is not None
     assert (run.path / "scores.json").read_bytes() == (other.folder / "scores.json").read_bytes()
 
