@@ -19,7 +19,7 @@ from medtasks.runs.scores import MetricScore
 from ..board.columns import column_key
 from ..board.rows import is_incomplete
 from ..intake.collect import collect
-from ..rank.comparability import Standings
+from ..rank.comparability import ComparabilityGroups
 from ..verify.scored_run import RunStore, ScoredRun
 
 
@@ -62,28 +62,28 @@ def headlines(results: Sequence[Path]) -> list[Headline]:
     runs, refused = collect(results, RunStore(cache_root() / "scores"))
     if refused:
         raise MedtasksError(f"{refused[0].folder}: {refused[0].reason.rstrip('.')}.")
-    if len(models := {run.model: str(run.facts.model_facts.get("name", run.model)) for run in runs}) > 1:
+    if len(models := {run.model: str(run.shown.model_facts.get("name", run.model)) for run in runs}) > 1:
         raise UsageError(f"the runs are of several models ({first_names(models.values())}); give those of one.")
     return [headline for run in runs for headline in _headlines_of(run)]
 
 
 def _headlines_of(run: ScoredRun) -> Iterator[Headline]:
-    standings = Standings([run], demonstration=False)
+    groups = ComparabilityGroups([run], demonstration=False)
     for benchmark in all_layouts():
         for column in headline_columns(benchmark):
             entry = run.entries.get(column.task)
             score = None if entry is None else entry.scores.metrics.get(column.metric)
             if score is not None and score.samples:
-                yield Headline(run, benchmark, column, score, _why_not(run, column, score, standings))
+                yield Headline(run, benchmark, column, score, _why_not(run, column, score, groups))
 
 
-def _why_not(run: ScoredRun, column: Column, score: MetricScore, standings: Standings) -> str:
+def _why_not(run: ScoredRun, column: Column, score: MetricScore, groups: ComparabilityGroups) -> str:
     """The first reason not to publish a score; empty if there is none."""
-    standing = standings.of(column.task, column.metric)
+    group = groups.of(column.task, column.metric)
     manifest = run.record.manifest
     tasks = [manifest.tasks[one] for one in manifest.groups.get(column.task, (column.task,))]
     failed = sum(sum(one.failed.values()) for one in tasks)
-    reasons = [reason for several in standing.apart.values() for reason in several]
+    reasons = [reason for several in group.apart.values() for reason in several]
     if any(one.subset for one in tasks):
         reasons.append("only a subset of the clusters was asked")
     if failed:
@@ -92,7 +92,7 @@ def _why_not(run: ScoredRun, column: Column, score: MetricScore, standings: Stan
         reasons.append(score.reason or "it has no value")
     elif is_incomplete(score):
         reasons.append("too many items lack a response or a verdict")
-    return next(iter(reasons), "" if standing.ranked else "it is not comparable")
+    return next(iter(reasons), "" if group.ranked else "it is not comparable")
 
 
 def dataset_of(benchmark: str, fingerprint: str = "") -> tuple[str, str | None]:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from medtasks.analysis.columns import Label
     from medtasks.analysis.table import Table
     from medtasks.core.tables import TextTable
-    from medtasks.leaderboard.intake.harness_logs import PlainRun
+    from medtasks.leaderboard.intake.sources import HarnessRun
     from medtasks.leaderboard.verify.scored_run import Entry, ScoredRun
     from medtasks.runs.folder import RunRecord
     from medtasks.runs.manifest import RunManifest
@@ -81,12 +81,12 @@ class Run:
         if self._record is None:
             assert self.path is not None
             return scored_run(self.path, RunStore(cache_root() / "scores"))
-        return scored_record(self._record.manifest, self._record.samples, self.name, own=True, trusted=True)
+        return scored_record(self._record.manifest, self._record.samples, self.name, own=True)
 
     @property
     def notes(self) -> list[str]:
         """What a reader of the scores must know: blind, miniature data, unanswered documents, claimed scores."""
-        return [*self._remarks, *self.scored.facts.notes]
+        return [*self._remarks, *self.scored.shown.notes]
 
     @property
     def _label(self) -> Label:
@@ -232,14 +232,14 @@ def open(*paths: str | Path) -> Runs:
 
 
 def _runs_below(path: Path) -> Iterator[Run]:
-    logged: list[PlainRun] = []
+    logged: list[HarnessRun] = []
     unfinished = [path] if is_unfinished(path) else []
 
     def other(here: Path, names: list[str], files: list[str]) -> None:
         if any(_LOG in name for name in files):
-            from medtasks.leaderboard.intake.harness_logs import plain_runs
+            from medtasks.leaderboard.intake.sources import harness_runs
 
-            logged.extend(plain_runs(here, files))
+            logged.extend(harness_runs(here, files))
         unfinished.extend(here / name for name in names if (here / name / PLAN).is_file())
 
     yield from (Run(str(folder), folder) for folder in run_folders(path, other))
@@ -255,8 +255,8 @@ def _unfinished(folder: Path) -> RunRecord:
     return score_unfinished(folder, created=now())
 
 
-def _logged(run: PlainRun) -> RunRecord:
-    from medtasks.leaderboard.intake.harness_logs import converted
+def _logged(run: HarnessRun) -> RunRecord:
+    from medtasks.leaderboard.intake.sources import converted
 
     record: RunRecord = converted(run)
     return record

@@ -12,7 +12,7 @@ from medtasks.catalog.spec import load_spec
 from medtasks.core.errors import UsageError
 from medtasks.core.files import canonical_json, short_hash
 from medtasks.importers.layouts import recognise
-from medtasks.importers.prediction_columns import predictions_in_rows
+from medtasks.importers.rows import predictions_in_rows
 from medtasks.importers.run import Imported, score_predictions, score_rows
 from medtasks.runs.folder import write_run
 from medtasks.runs.manifest import now

@@ -161,8 +161,8 @@ def with_derived(joined: Joined, derived: Iterable[Derived]) -> Joined:
 
 
 def sample_items(samples: Sequence[SampleView]) -> Joined:
-    """Each sample is an item."""
-    return Joined(tuple(Item(one.sample_id, one.cluster, (one,), one.values) for one in samples))
+    """The items of samples that are scored alone: one item per sample."""
+    return Joined(tuple(Item(sample.sample_id, sample.cluster, (sample,), sample.values) for sample in samples))
 
 
 def round_items(samples: Sequence[SampleView], values: Callable[[Sequence[SampleView]], Mapping[str, Value]]) -> Joined:
@@ -291,7 +291,7 @@ class Benchmark:
     ``language`` is that of questions and answers, ``intended_use`` what scores may be used for.
 
     Counts: ``kinds`` names the counts of the data manifest that a record belongs to, ``published`` the expected counts
-    (``rows`` excludes kinds that start with ``apart``, which share one count of that name). ``figures`` is a YAML file
+    (``rows`` excludes kinds that start with ``apart``, which share one count of that name). ``figures`` is a CSV file
     of published scores (`leaderboard.board.reference`). ``coverage`` gives the source and the task under which a
     record is counted as prepared or not; None if it is not counted.
 

@@ -11,6 +11,7 @@ import typer
 from medtasks.catalog.packages import without_warnings
 from medtasks.cli.console import Json, progress, table, write, write_json
 from medtasks.core.findings import COLUMNS, as_rows, failed, summary
+from medtasks.core.text import counted
 
 
 def validate(
@@ -37,6 +38,6 @@ def validate(
         if found.all:
             table(COLUMNS, as_rows(found.all))
         data = f" and the data of {', '.join(found.data)}" if found.data else ""
-        write(f"{found.files} task files{data}: {summary(found.all)}")
+        write(f"{counted(found.files, 'task file')}{data}: {summary(found.all)}")
     if failed(found.all, strict):
         raise typer.Exit(1)

@@ -24,10 +24,9 @@ import medtasks
 from medtasks.catalog.records import Record, repeated
 from medtasks.catalog.registry import get_benchmark
 from medtasks.core.errors import DataError, MediaError, MedtasksError, UsageError
-from medtasks.core.files import recover_directory, replace_directory
+from medtasks.core.files import held, recover_directory, replace_directory
 from medtasks.core.schema import shown
 from medtasks.core.text import first_names
-from medtasks.data.lock import held
 from medtasks.data.manifest import DataManifest, Source, count, covered, differences, fingerprint
 from medtasks.data.media.images import KnownMedia, MediaEntry, index_media
 from medtasks.data.prepared import Prepared, data_root, open_directory

@@ -1,23 +1,24 @@
-"""Runs of our tasks logged only by lmms-eval, converted as by ``medtasks score``."""
+"""What a run is read from: a result directory, or lmms-eval's logs alone, converted as by ``medtasks score``."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from medtasks.catalog.spec import leaf_tasks, load_specs
 from medtasks.core.errors import DataError
+from medtasks.core.files import recover_directory
 from medtasks.importers.run import score_predictions
-from medtasks.runs.folder import RunRecord, file_sha256
-from medtasks.runs.manifest import DataFacts, TaskFacts
+from medtasks.runs.folder import RunRecord, SampleFiles, file_sha256, folder_digest, read_manifest
+from medtasks.runs.manifest import DataFacts, RunManifest, TaskFacts
 from medtasks.runs.samples import Sample
 
-from ..verify.run_facts import CONVERTED
+from ..verify.board_run import CONVERTED
 
 _LOG = re.compile(r"(?P<stamp>.+)_samples_(?P<task>[a-z0-9_]+)\.jsonl", re.I)
 _STAMP = re.compile(r"(\d{4})(\d\d)(\d\d)_(\d\d)(\d\d)(\d\d)")
@@ -29,7 +30,39 @@ _ASKED = ("system_instruction", "num_fewshot", "apply_chat_template", "repeats",
 
 
 @dataclass(frozen=True)
-class PlainRun:
+class RunFolder:
+    """The result directory ``directory``."""
+
+    directory: Path
+
+    @property
+    def name(self) -> str:
+        """The name of the directory."""
+        return self.directory.resolve().name
+
+    @property
+    def files(self) -> list[Path]:
+        """All files that are scored."""
+        return [self.directory / "manifest.json", *sorted((self.directory / "samples").glob("*.jsonl"))]
+
+    @property
+    def content(self) -> str:
+        """SHA-256 of the content."""
+        recover_directory(self.directory)
+        return folder_digest(self.directory)
+
+    def contains(self) -> tuple[Collection[str], Collection[str]]:
+        """The names of the tasks, and of the benchmarks whose data were used."""
+        manifest = read_manifest(self.directory)
+        return manifest.tasks, manifest.data
+
+    def read(self) -> tuple[RunManifest, Mapping[str, Sequence[Sample]]]:
+        """The manifest, and the samples by task, which are read on access."""
+        return read_manifest(self.directory), SampleFiles(self.directory)
+
+
+@dataclass(frozen=True)
+class HarnessRun:
     """The logs of one run of the harness in ``directory``, by task; ``stamp`` is the prefix of their names."""
 
     directory: Path
@@ -42,17 +75,41 @@ class PlainRun:
         return self.directory / f"{self.stamp}_results.json"
 
     @property
+    def name(self) -> str:
+        """The run's name: directory and stamp."""
+        return f"{self.directory.resolve().name}/{self.stamp}"
+
+    @property
     def files(self) -> list[Path]:
         """All files of the run."""
         return [*self.logs.values(), *([self.results] if self.results.is_file() else [])]
 
     @property
-    def name(self) -> str:
-        """The run's name: directory and stamp."""
-        return f"{self.directory.resolve().name}/{self.stamp}"
+    def content(self) -> str:
+        """SHA-256 of the content of the files, independent of their directory.
+
+        Raises:
+            DataError: a file cannot be read.
+        """
+        digest = hashlib.sha256()
+        for path in self.files:
+            digest.update(f"{path.name.removeprefix(self.stamp)}\0{file_sha256(path)}\0".encode())
+        return digest.hexdigest()
+
+    def contains(self) -> tuple[Collection[str], Collection[str]]:
+        """The names of the tasks; no data are named."""
+        return self.logs, ()
+
+    def read(self) -> tuple[RunManifest, Mapping[str, Sequence[Sample]]]:
+        """Manifest and samples as `converted` makes them."""
+        record = converted(self)
+        return record.manifest, record.samples
 
 
-def plain_runs(directory: Path, names: Iterable[str]) -> list[PlainRun]:
+Source: TypeAlias = "RunFolder | HarnessRun"
+
+
+def harness_runs(directory: Path, names: Iterable[str]) -> list[HarnessRun]:
     """The runs with logs among the file ``names`` of ``directory``, except those with a directory of ours."""
     found = [match for match in map(_LOG.fullmatch, sorted(names)) if match is not None]
     stamps = _stamps_of_ours(directory) if found else set()
@@ -62,7 +119,7 @@ def plain_runs(directory: Path, names: Iterable[str]) -> list[PlainRun]:
         if match["task"] in ours:
             logs.setdefault(match["stamp"], {})[match["task"]] = directory / match[0]
     return [
-        PlainRun(directory, stamp, members)
+        HarnessRun(directory, stamp, members)
         for stamp, members in logs.items()
         if stamp not in stamps and not (directory / f"{stamp}_medtasks").is_dir()
     ]
@@ -79,19 +136,7 @@ def _stamps_of_ours(directory: Path) -> set[str]:
     return stamps
 
 
-def plain_digest(run: PlainRun) -> str:
-    """SHA-256 of the content of the run's files, independent of their directory.
-
-    Raises:
-        DataError: a file cannot be read.
-    """
-    digest = hashlib.sha256()
-    for path in run.files:
-        digest.update(f"{path.name.removeprefix(run.stamp)}\0{file_sha256(path)}\0".encode())
-    return digest.hexdigest()
-
-
-def converted(run: PlainRun) -> RunRecord:
+def converted(run: HarnessRun) -> RunRecord:
     """The run as one of ours: responses joined with the prepared documents and scored by today's rules.
 
     The model comes from the results file; prompt, generation settings and frames are unknown.
@@ -119,7 +164,7 @@ def converted(run: PlainRun) -> RunRecord:
                 "model": model,
                 "predictions": {task: path.name for task, path in run.logs.items()},
                 "layout": CONVERTED,
-                "sha256": plain_digest(run),
+                "sha256": run.content,
             },
             "settings": settings,
             "tasks": facts,

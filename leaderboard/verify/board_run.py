@@ -15,7 +15,7 @@ from medtasks.runs.scores import Scores
 from medtasks.runs.signature import changed_options
 from medtasks.runs.verdicts import judge_names
 
-from ..board.board import RunFacts
+from ..board.board import BoardRun
 from ..board.commands import commands
 from ..board.models import model_arguments, model_key, model_name
 from ..intake.redaction import shown, shown_facts
@@ -24,10 +24,10 @@ CONVERTED: Layout = "lmms-eval"
 """The layout of a run converted from the harness's own sample log."""
 
 
-def run_facts(manifest: RunManifest, folder: str, digest: str, notes: Sequence[str]) -> RunFacts:
+def board_run(manifest: RunManifest, folder: str, digest: str, notes: Sequence[str]) -> BoardRun:
     """The facts of the run in the directory called ``folder``, with the content ``digest``."""
     model = {key: value for key, value in model_arguments(manifest).items() if key != "processes"}
-    return RunFacts(
+    return BoardRun(
         key=f"run-{digest[:12]}",
         folder=shown(folder),
         digest=digest,

@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 from intervals import cluster_bootstrap
-from medtasks.leaderboard.board.board import Apart, BenchmarkBoard, Board, RunFacts
+from medtasks.leaderboard.board.board import Apart, BenchmarkBoard, Board, BoardRun
 from medtasks.leaderboard.board.build import build_board
 from medtasks.leaderboard.rank.comparability import protocols_today
 from medtasks.leaderboard.verify.scored_run import Entry, ScoredRun
 
-from medtasks.catalog.spec import leaf_tasks
+from medtasks.catalog.spec import leaf_tasks, load_spec
 from medtasks.metrics.aggregate import corpus_score
 from medtasks.metrics.registry import get_metric
 from medtasks.runs.folder import RunRecord
@@ -107,7 +107,9 @@ def entry(
     parts = {name: {key: scores(rows, {}) for key, rows in one.items()} for name, one in (breakdowns or {}).items()}
     rows, items = range(len(clusters)), ITEMS[: len(clusters)]
     table = ItemTable(
+        load_spec(task).benchmark,
         metrics=tuple(tables),
+        breakdowns=tuple(breakdowns or {}),
         items=items,
         tasks=(task,) * len(items),
         clusters=tuple(clusters),
@@ -123,7 +125,7 @@ def entry(
     return Entry(task, scores(rows, parts), table, signatures, timelines)
 
 
-def facts(model: str, key: str | None = None, **changes: Any) -> RunFacts:
+def facts(model: str, key: str | None = None, **changes: Any) -> BoardRun:
     """Facts of a run of ``model``; of ``created`` the order of its key's runs follows."""
     plain: dict[str, Any] = {
         "key": key or f"run-{model}",
@@ -143,7 +145,7 @@ def facts(model: str, key: str | None = None, **changes: Any) -> RunFacts:
         "commands": (),
         "mini": False,
     }
-    return RunFacts.model_validate({**plain, **changes})
+    return BoardRun.model_validate({**plain, **changes})
 
 
 def run(
@@ -159,7 +161,7 @@ def run(
     tasks = [leaf for one in entries for leaf in leaf_tasks(one.name)]
     protocols = {task: sorted(protocols_today(task))[0] for task in tasks}
     return ScoredRun(
-        facts=facts(model, key, **{"protocols": protocols, **more}),
+        shown=facts(model, key, **{"protocols": protocols, **more}),
         blind=blind,
         entries={one.name: one for one in entries},
         record=RunRecord(
