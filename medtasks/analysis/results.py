@@ -17,18 +17,18 @@ from medtasks.core.cache import cache_root
 from medtasks.core.errors import MedtasksError, UsageError, first_line
 from medtasks.core.tables import TextTable
 from medtasks.core.text import first_names
-from medtasks.leaderboard.board.board import BenchmarkBoard, Ranking, Refused
+from medtasks.leaderboard.board.board import BenchmarkBoard, BoardColumn, Cell, Ranking, Refused
 from medtasks.leaderboard.board.board import Board as BoardData
 from medtasks.leaderboard.board.build import build_board
 from medtasks.leaderboard.board.models import Described, read_by_model
+from medtasks.leaderboard.board.numbers import column_note, interval, number, shown_name
 from medtasks.leaderboard.board.sentences import finding
 from medtasks.leaderboard.board.usage import Price
+from medtasks.leaderboard.exports.tables import as_latex
 from medtasks.leaderboard.figures.plots import figures_of
 from medtasks.leaderboard.intake.collect import collect
 from medtasks.leaderboard.rank.compare import Comparison, compare_runs
 from medtasks.leaderboard.rank.planning import ICC, SHARES, Plan, default_metric, plan_task
-from medtasks.leaderboard.site.cells import cell_view
-from medtasks.leaderboard.site.tables import TableView, benchmark_tables, rank_cells
 from medtasks.leaderboard.verify.scored_run import RunStore, ScoredRun
 
 AnyRun: TypeAlias = Run | ScoredRun | str | Path
@@ -119,12 +119,14 @@ def rank(runs: AnyRuns, task: str, metric: str | None = None, *, demonstration: 
     cells = {row.model: row.cells[ranking.column.key] for row in made.benchmarks[0].tables[0].rows if not row.blind}
     rows = []
     for one in ranking.ranked:
-        view = cell_view(ranking.column, cells[one.model])
-        place, group = rank_cells(ranking, one.model)
-        rows.append((place.text, place.interval, made.models[one.model].name, view.text, view.interval, group.text))
+        cell, unit = cells[one.model], ranking.column.unit
+        ends = "" if one.best is None else f"{one.best}–{one.worst}"
+        value = "" if cell.value is None else number(cell.value, unit)
+        name, letters = made.models[one.model].name, ", ".join(one.letters)
+        rows.append((f"{one.rank}", ends, name, value, interval(cell.low, cell.high, unit), letters))
     notes = [finding(ranking, made.models, cells)]
     notes += [f"not ranked: {made.models[model].name} ({reason})" for model, reason in ranking.unranked.items()]
-    columns = ("rank", "95 % interval", "model", label, "95 % interval", "group")
+    columns = ("rank", "95 % interval", "model", f"{label} ({column_note(ranking.column)})", "95 % interval", "group")
     return Ranks(ranking, notes[0], TextTable(columns, rows, f"{task}, {metric}", notes))
 
 
@@ -134,20 +136,44 @@ class Board(BoardData):  # type: ignore[misc]
     @property
     def tables(self) -> list[TextTable]:
         """The headline table of each benchmark, as on its page."""
-        return [_page_table(one, benchmark_tables(self, one)[0]) for one in self.benchmarks]
+        return [_headline_table(self, one) for one in self.benchmarks]
+
+    def latex(self, benchmark: str, table: str = "headline") -> str:
+        """A table of a benchmark in LaTeX (``booktabs``), as the board's own exports.
+
+        Raises:
+            UsageError: the board has no such table; the message lists those that it has.
+        """
+        for one in self.benchmarks:
+            for content in one.tables:
+                if (one.name, content.name) == (benchmark, table):
+                    return str(as_latex(self, one, content))
+        known = (f"{content.name} of {one.name}" for one in self.benchmarks for content in one.tables)
+        raise UsageError(f"table {table} of {benchmark}: not on this board, which has {first_names(known, 12)}.")
 
     def _repr_html_(self) -> str:
         return "".join(table._repr_html_() for table in self.tables)
 
 
-def _page_table(benchmark: BenchmarkBoard, view: TableView) -> TextTable:
-    columns = ["model", *(f"{one.label} ({one.unit})" if one.unit else one.label for one in view.columns)]
+def _headline_table(board: Board, benchmark: BenchmarkBoard) -> TextTable:
+    table = benchmark.tables[0]
     rows = [
-        [row.model.name, *(f"{cell.text} ({cell.interval})" if cell.interval else cell.text for cell in row.cells)]
-        for row in view.rows
+        [shown_name(board, row.model, row.blind), *(_cell_text(row.cells.get(one.key), one) for one in table.columns)]
+        for row in table.rows
     ]
-    notes = [f"not comparable: {row.model.name} ({'; '.join(row.reasons)})" for row in view.apart]
+    notes = [
+        f"not comparable: {shown_name(board, one.row.model, one.row.blind)} ({'; '.join(one.reasons)})"
+        for one in table.apart
+    ]
+    columns = ("model", *(f"{one.label} ({column_note(one)})" for one in table.columns))
     return TextTable(columns, rows, benchmark.title, notes)
+
+
+def _cell_text(cell: Cell | None, column: BoardColumn) -> str:
+    if cell is None or cell.value is None:
+        return ""
+    ends = interval(cell.low, cell.high, column.unit)
+    return f"{number(cell.value, column.unit)}{'*' * cell.incomplete}{f' ({ends})' if ends else ''}"
 
 
 def board(

@@ -13,6 +13,8 @@ from medtasks.core.errors import UsageError
 from medtasks.runs.find import PLAN, SUFFIX, is_unfinished, require_directory, run_folders
 
 if TYPE_CHECKING:
+    from PIL.Image import Image
+
     from medtasks.analysis.columns import Label
     from medtasks.analysis.table import Table
     from medtasks.core.tables import TextTable
@@ -141,6 +143,16 @@ class Run:
             UsageError: the run has no such task or metric.
         """
         return Runs([self]).items(task, metric)
+
+    def pictures(self, task: str, sample_id: str) -> list[Image]:
+        """What the model was shown of a sample of a task, in order, as PIL images of the data prepared here.
+
+        Raises:
+            MedtasksError: the data of the run are not prepared here, or have no such sample.
+        """
+        from medtasks.leaderboard.view.media import pictures
+
+        return list(pictures(task, sample_id, self.manifest))
 
     @property
     def table(self) -> TextTable:

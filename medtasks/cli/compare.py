@@ -74,7 +74,7 @@ def compare(
 def _compare_pairs(pairs: Sequence[str], group: str | None, metric: str | None, *, as_json: bool) -> None:
     from medtasks.leaderboard.rank.compare import read_one
     from medtasks.leaderboard.rank.compare_several import compare_pairs
-    from medtasks.leaderboard.rank.compare_table import p_value, signed_number
+    from medtasks.leaderboard.rank.comparison import p_value, signed_number
 
     folders = [one.split(":") for one in pairs]
     for given, parts in zip(pairs, folders, strict=True):

@@ -67,3 +67,27 @@ def benchmark(
 
     out.write_bytes(benchmark_file(name))
     write(f"written: {out}; put it into the root of the dataset's repository")
+
+
+@app.command("every-eval-ever")
+def every_eval_ever(
+    results: Results,
+    model: Annotated[str, typer.Option("--model", help="The model's name on the hub: owner/name.")],
+    organization: Annotated[str, typer.Option("--organization", help="Who reports the results.")],
+    relationship: Annotated[
+        str,
+        typer.Option(
+            "--relationship", help="Of the evaluators to the model: first_party, third_party, collaborative or other."
+        ),
+    ] = "third_party",
+    out: Annotated[Path, typer.Option("--out", help="The directory `data` of the collection.")] = Path("data"),
+) -> None:
+    """Write records for Every Eval Ever: headline scores, and samples where the licence allows."""
+    from medtasks.leaderboard.exports.every_eval_ever import write_records
+
+    with progress("writing records"):
+        written, notes = write_records(results, out, model=model, organization=organization, relationship=relationship)
+    for note in notes:
+        write(printable(note))
+    for path in written:
+        write(f"written: {path}")

@@ -14,35 +14,17 @@ from typing import Any
 import pytest
 import yaml
 from huggingface_hub import parse_eval_result_entries
-from invented_runs import Invented, edit_json, write_run_of
+from invented_runs import edit_json, write_run_of
+from release_runs import COMMIT, GOOD, GROUP, write_release, write_release_run
 from typer.testing import CliRunner
 
 from medtasks.cli.app import app
 from medtasks.core.errors import UsageError
-from medtasks.data.store import open_prepared
-
-GOOD = Invented("lab/Good-7B", "noisy_oracle", seed=1, accuracy=0.8)
-GROUP = "med_cmr_mcq"
-COMMIT = "5503434ddd753f426f4b38109466949a1217c2bb"
-FINGERPRINT = "f" * 64
 
 
 @pytest.fixture(scope="module")
 def release(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Prepared data that say they are a release from the hub."""
-    root = tmp_path_factory.mktemp("release")
-    shutil.copytree(open_prepared("med_cmr").directory, root / "med_cmr")
-    source = {"kind": "hub", "name": "aaassddaadf/Med-CMR", "revision": COMMIT}
-    manifest = root / "med_cmr" / "manifest.json"
-    edit_json(manifest, lambda it: it.update(mini=False, source=source, fingerprint=FINGERPRINT))
-    return root
-
-
-def write_release_run(root: Path, model: Invented = GOOD, **options: Any) -> Path:
-    """A run that was asked those data."""
-    folder = write_run_of(root, model, [GROUP], mini=False, **options)
-    edit_json(folder / "manifest.json", lambda it: it["data"]["med_cmr"].update(fingerprint=FINGERPRINT))
-    return folder
+    return write_release(tmp_path_factory.mktemp("release"))
 
 
 @pytest.fixture

@@ -1,24 +1,57 @@
-"""The comparison of two runs as a table, with notes on how to read it."""
+"""The comparison of two runs: its lines, and the table that is printed of them, with notes on how to read it."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
 
 from medtasks.core.tables import TextTable, grouped_notes
 from medtasks.core.text import counted
 
-if TYPE_CHECKING:
-    from .compare import Line
+from ..board.board import Pair, Unit
 
 COLUMNS = ("task", "metric", "A", "B", "A - B", "95 % interval", "p", "p (Holm)", "items", "comparable", "clusters",
            "unpaired", "detectable")  # fmt: skip
 _DIGITS = {"fraction": 3, "points": 1, "seconds": 2, "score": 3}
 
 
-def comparison_table(lines: Sequence[Line]) -> TextTable:
-    """One row for each metric of each task; notes say why cells are empty or scores not comparable."""
-    return TextTable(COLUMNS, [_row(line) for line in lines], notes=_notes(lines))
+@dataclass(frozen=True)
+class Line:
+    """One metric of one task or group.
+
+    ``first`` and ``second`` are the scores over the items with a value in both runs, None without any; ``pair`` has
+    their difference, first - second. ``unpaired`` counts items with a value in only one run. ``detectable`` is the
+    minimum detectable difference (80 % power at level 0.05), in the metric's unit. ``unlike`` says why the two scores
+    are not comparable, ``reason`` why there is no difference or no test.
+    """
+
+    task: str
+    metric: str
+    unit: Unit
+    unpaired: int
+    unlike: tuple[str, ...]
+    first: float | None = None
+    second: float | None = None
+    pair: Pair | None = None
+    detectable: float | None = None
+    reason: str | None = None
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Two runs, named by their models' slugs; p-values are corrected over all lines that have one."""
+
+    first: str
+    second: str
+    lines: tuple[Line, ...]
+
+    @property
+    def table(self) -> TextTable:
+        """The lines as ``medtasks compare`` prints them; A is the first run."""
+        return TextTable(COLUMNS, [_row(line) for line in self.lines], notes=_notes(self.lines))
+
+    def _repr_html_(self) -> str:
+        return self.table._repr_html_()
 
 
 def signed_number(value: float | None, unit: str, sign: str = "") -> str:
