@@ -17,7 +17,9 @@ from medtasks.core.text import counted
 def validate(
     what: Annotated[
         list[str] | None,
-        typer.Argument(help="Benchmarks, tasks, groups, task files or directories (default: all that is prepared)."),
+        typer.Argument(
+            help="Packages, benchmarks, tasks, groups, files or directories (default: all that is prepared)."
+        ),
     ] = None,
     quick: Annotated[
         bool, typer.Option("--quick", help="Do not decode pictures and frames, and do not check how scores behave.")

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from medtasks.catalog.benchmark import Benchmark
-from medtasks.catalog.contents import owner_of, raised_at, task_path
+from medtasks.catalog.contents import owner_of, raised_at, task_packages, task_path
 from medtasks.catalog.prompts import template_variables
-from medtasks.catalog.registry import all_benchmarks, place_of
+from medtasks.catalog.registry import all_benchmarks, place_of, plugin_of
 from medtasks.catalog.spec import load_spec
 from medtasks.catalog.task_model import GroupFile, TaskFile, check_task
 from medtasks.catalog.task_source import kind_of
@@ -58,7 +58,7 @@ def validate(
     scores: bool = True,
     progress: Progress | None = None,
 ) -> Findings:
-    """Findings about benchmarks with their prepared data, tasks, groups, task files, and directories of them.
+    """Findings about packages, benchmarks with their prepared data, tasks, groups, task files and their directories.
 
     Args:
         what: by default everything that is prepared.
@@ -116,6 +116,7 @@ def _cause(one: Finding) -> tuple[object, ...]:
 def _chosen(what: Sequence[str], files: Files) -> tuple[list[str], list[Path], list[Path]]:
     """The benchmarks whose data are checked, the files given by a path, and all files."""
     only_files = bool(what) and all(Path(name).is_file() for name in what)
+    what = what if only_files else _without_packages(what)
     of = {} if only_files else files.benchmarks()
     named = [name for name in what if name in {*all_benchmarks(), *of.values()}]
     if not what:
@@ -132,6 +133,13 @@ def _chosen(what: Sequence[str], files: Files) -> tuple[list[str], list[Path], l
     for name in benchmarks:  # data that cannot be opened are a finding
         _is_prepared(name, required=True)
     return benchmarks, given, list(dict.fromkeys([*given, *everything]))
+
+
+def _without_packages(what: Sequence[str]) -> list[str]:
+    """``what`` with the benchmarks of each package that is named by its module or distribution."""
+    packages = {name: one for one in task_packages() if not one.ours for name in (one.distribution, one.module)}
+    several = ([one.name for one in plugin_of(packages[name]).benchmarks] if name in packages else [] for name in what)
+    return [one for name, brought in zip(what, several, strict=True) for one in brought or [name]]
 
 
 def _is_prepared(benchmark: str, *, required: bool = False) -> bool:
