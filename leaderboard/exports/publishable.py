@@ -101,12 +101,13 @@ def dataset_of(benchmark: str, fingerprint: str = "") -> tuple[str, str | None]:
     Raises:
         UsageError: the benchmark's source is not a dataset on the hub.
     """
-    name = get_benchmark(benchmark).source.split(",")[0]
+    known = get_benchmark(benchmark)
+    name = known.hub[0] if known.hub else known.source.split(",")[0]
     if name.count("/") != 1 or " " in name:
         raise UsageError(f"{benchmark}: its source is not a dataset on the hub ({name}), so no page could show scores.")
     try:
         manifest = open_prepared(benchmark).manifest
     except MedtasksError:  # the revision is then unknown
         return name, None
-    known = manifest.fingerprint == fingerprint and manifest.source.kind == "hub"
-    return name, manifest.source.revision if known else None
+    same = manifest.fingerprint == fingerprint and manifest.source.kind == "hub"
+    return name, manifest.source.revision if same else None

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -12,8 +13,11 @@ import duckdb
 import numpy as np
 import pyarrow as pa  # type: ignore[import-untyped]
 
+import medtasks
 from medtasks.analysis.table import Table, joined
+from medtasks.core.cache import cache_root
 from medtasks.core.errors import DataError, UsageError, first_line, reading
+from medtasks.core.files import file_state, replaced
 from medtasks.leaderboard.board.columns import unit_of
 from medtasks.leaderboard.board.rows import part_signature
 from medtasks.leaderboard.verify.scored_run import Entry
@@ -94,7 +98,7 @@ _STORED = {
     **dict.fromkeys(("document", "verdicts", "scores"), "JSON"),
 }
 _SELECT = """
-select $run as run, $model as model, $task as task, sample_id, cluster, media, document->>'question' as question,
+select sample_id, cluster, media, document->>'question' as question,
        prompt, target, responses[1] as response, responses, filtered, coalesce(reading, '') as reading, status,
        list_filter(failed, lambda one: one is not null)[1] as failed, document::varchar as document,
        verdicts::varchar as verdicts{scores}
@@ -102,30 +106,51 @@ from read_json($file, format = 'newline_delimited', columns = {columns})
 """
 
 
-def samples_table(files: Iterable[tuple[Label, str, Path]], asked: str | None) -> Table:
+def samples_table(files: Iterable[tuple[Label, str, Path, bool]], asked: str | None) -> Table:
     """The samples in some files, each of a task of a run, parsed by DuckDB without an object for each.
+
+    What is parsed of files marked True is kept in the user's cache and mapped into memory the next time.
 
     Raises:
         UsageError: there is no file of what was ``asked``.
         DataError: a file cannot be read.
     """
     with duckdb.connect(config={"autoinstall_known_extensions": False}) as database:
-        parts = [_samples_of(database, label, task, file) for label, task, file in files]
+        parts = [_samples_of(database, *one) for one in files]
     return _checked(parts, SAMPLES, asked)
 
 
-def _samples_of(database: duckdb.DuckDBPyConnection, label: Label, task: str, file: Path) -> Any:
-    with _reported(file), file.open("rb") as stream:
-        first = json.loads(stream.readline() or b'{"scores": {}}')
-        scores = "".join(f",\n cast(scores->>{_quoted(name)} as double) as score{number}"
-                         for number, name in enumerate(first["scores"]))  # fmt: skip
-        found = database.sql(
-            _SELECT.format(scores=scores, columns=_STORED),
-            params={**label._asdict(), "task": task, "file": str(file)},
-        ).to_arrow_table()
-    fixed = found.num_columns - len(first["scores"])
-    names = [*found.column_names[:fixed], *(f"score_{name}" for name in first["scores"])]
-    return found.rename_columns(names)
+def _samples_of(database: duckdb.DuckDBPyConnection, label: Label, task: str, file: Path, keep: bool) -> Any:
+    with _reported(file):
+        state = f"{medtasks.__version__} {_SELECT} {file.resolve()} {file_state(file.stat())}"
+        kept = cache_root() / "samples" / f"{hashlib.sha256(state.encode()).hexdigest()}.arrow"
+        found = None
+        with contextlib.suppress(OSError, pa.ArrowException):  # absent or damaged
+            found = pa.ipc.open_file(pa.memory_map(str(kept))).read_all() if keep else None
+        if found is None:
+            found = _parsed(database, file)
+            with contextlib.suppress(OSError):  # a cache that cannot be written costs time alone
+                if keep:
+                    _write(found, kept)
+    named = {**label._asdict(), "task": task}
+    columns = {name: pa.repeat(pa.scalar(text), found.num_rows) for name, text in named.items()}
+    return pa.table({**columns, **dict(zip(found.column_names, found.columns, strict=True))})
+
+
+def _parsed(database: duckdb.DuckDBPyConnection, file: Path) -> Any:
+    with file.open("rb") as stream:
+        metrics = list(json.loads(stream.readline() or b'{"scores": {}}')["scores"])
+    scores = "".join(f", cast(scores->>{_quoted(name)} as double) as s{place}" for place, name in enumerate(metrics))
+    query = _SELECT.format(scores=scores, columns=_STORED)
+    found = database.sql(query, params={"file": str(file)}).to_arrow_table()
+    fixed = found.column_names[: found.num_columns - len(metrics)]
+    return found.rename_columns([*fixed, *(f"score_{name}" for name in metrics)])
+
+
+def _write(table: Any, path: Path) -> None:
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)  # some texts must not be shared
+    with replaced(path) as partial, pa.ipc.new_file(str(partial), table.schema) as writer:
+        writer.write_table(table)
 
 
 def _quoted(metric: str) -> str:
@@ -133,7 +158,7 @@ def _quoted(metric: str) -> str:
     return "'" + f"$.{json.dumps(metric)}".replace("'", "''") + "'"
 
 
-@contextmanager
+@contextlib.contextmanager
 def _reported(file: Path) -> Iterator[None]:
     try:
         with reading(file, "restore it"):

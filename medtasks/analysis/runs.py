@@ -96,8 +96,8 @@ class Run:
 
         return Label(self.name, self.model)
 
-    def _files(self, task: str | None) -> Iterator[tuple[Label, str, Path]]:
-        """The sample files by task; written now, and removed afterwards, if the run has no directory of its own."""
+    def _files(self, task: str | None) -> Iterator[tuple[Label, str, Path, bool]]:
+        """The sample files by task, and whether they stay: a run without a directory of its own writes them now."""
         from medtasks.catalog.spec import leaf_tasks
         from medtasks.core.errors import DataError
         from medtasks.runs.samples import write_samples
@@ -109,13 +109,13 @@ class Run:
             files = {file.stem: file for file in (self.path / "samples").glob("*.jsonl")}
             if lacking := [name for name in tasks if name not in files]:
                 raise DataError(f"{self.path}: samples/{lacking[0]}.jsonl is missing; restore it.")
-            yield from ((self._label, name, files[name]) for name in tasks)
+            yield from ((self._label, name, files[name], True) for name in tasks)
             return
         with tempfile.TemporaryDirectory(prefix="medtasks-") as folder:
             for number, name in enumerate(tasks):
                 file = Path(folder) / f"{number}.jsonl"
                 write_samples(file, self._record.samples[name])
-                yield self._label, name, file
+                yield self._label, name, file, False
 
     def _entries(self, names: Sequence[str] | None = None) -> Iterator[tuple[Label, Entry]]:
         entries = self.scored.entries

@@ -15,6 +15,7 @@ from invented_runs import edit_json, shared_runs
 
 import medtasks
 from medtasks.analysis.columns import ITEMS, SAMPLES, SCORES
+from medtasks.core.cache import cache_root
 from medtasks.core.errors import DataError, UsageError
 from medtasks.metrics.registry import get_metric
 
@@ -91,6 +92,20 @@ def test_samples_are_the_lines_of_the_files(runs: medtasks.Runs) -> None:
         scores = {name.removeprefix("score_"): row[name] for name in row if name.startswith("score_")}
         assert {name: value for name, value in scores.items() if name in line["scores"]} == line["scores"]
         assert {scores[name] for name in scores.keys() - line["scores"].keys()} <= {None}
+
+
+def test_samples_are_read_again_if_their_file_changes_or_the_cache_is_damaged(tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(next(iter(shared_runs().values())), tmp_path / "20261101_000000_medtasks"))
+    (run,) = medtasks.open(folder)
+    first = run.samples("mi_cxr_icr").arrow
+    kept = list((cache_root() / "samples").glob("*.arrow"))
+    assert kept
+    for file in kept:
+        file.write_bytes(b"damaged")
+    assert run.samples("mi_cxr_icr").arrow == first
+    assert run.samples("mi_cxr_icr").arrow == first  # out of the cache
+    edit_json(folder / "samples" / "mi_cxr_icr.jsonl", lambda sample: sample.update(filtered="E"), line=0)
+    assert run.samples("mi_cxr_icr").arrow["filtered"].to_pylist()[0] == "E"
 
 
 def test_samples_of_a_group_are_those_of_its_tasks_in_all_runs(runs: medtasks.Runs) -> None:
