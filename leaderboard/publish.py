@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import hashlib
 from collections.abc import Callable, Sequence
+from dataclasses import asdict
 from pathlib import Path
 
 from medtasks.core.errors import UsageError, reading
@@ -14,6 +15,7 @@ from medtasks.runs.table_file import TableStore
 
 from .board.board import Board
 from .board.build import RESAMPLES, build_board
+from .board.claimed import read_claims, with_claims
 from .board.models import Described, read_by_model
 from .board.usage import Price
 from .exports import write_exports
@@ -35,6 +37,7 @@ def board_of(
     demonstration: bool | None = False,
     published: bool = True,
     prices: Path | None = None,
+    claimed: Sequence[str] = (),
     cache: Path | None = None,
     progress: Progress | None = None,
 ) -> tuple[Board, str]:
@@ -47,9 +50,18 @@ def board_of(
         UsageError: a path is not a directory.
         DataError: the file of models or prices cannot be read.
     """
+    claims = read_claims(claimed)
     store = RunStore(None if cache is None else cache / "scores")
     state = state_of_results(results, store) if store.is_kept else None
-    options = [title, demonstration, published, RESAMPLES, _hash(models), _hash(prices)]
+    options = [
+        title,
+        demonstration,
+        published,
+        RESAMPLES,
+        _hash(models),
+        _hash(prices),
+        [asdict(claim) for claim in claims],
+    ]
     key = "" if state is None else store.key(canonical_json(options), state)
     boards = TableStore(None if cache is None else cache / "boards")
     kept = boards.read(key) if key else None
@@ -69,6 +81,7 @@ def board_of(
         published=published,
         prices=read_by_model(prices, Price) if prices is not None else None,
     )
+    board = with_claims(board, claims)
     if key:
         boards.write(key, board.model_dump(mode="json"), {})
         boards.keep_newest(_BOARDS)
@@ -91,6 +104,7 @@ def publish(
     demonstration: bool = False,
     published: bool = True,
     prices: Path | None = None,
+    claimed: Sequence[str] = (),
     figures: Sequence[str] = (),
     cache: Path | None = None,
     progress: Progress | None = None,
@@ -107,6 +121,7 @@ def publish(
         demonstration: rank runs on miniature data too.
         published: show the papers' figures.
         prices: the file of prices.
+        claimed: copies of models' repositories, whose claimed scores are shown as references.
         figures: formats of figures for download; none draws none.
         cache: directory that keeps scored runs and the board; None reads every directory again.
         progress: called with the number of directories read, and of all.
@@ -122,6 +137,7 @@ def publish(
         demonstration=demonstration,
         published=published,
         prices=prices,
+        claimed=claimed,
         cache=cache,
         progress=progress,
     )

@@ -42,6 +42,14 @@ def build(
     published: Annotated[
         bool, typer.Option("--published/--no-published", help="Show the figures of the papers, unranked.")
     ] = True,
+    claimed: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--claimed",
+            metavar="OWNER/NAME=DIRECTORY",
+            help="A copy of a model's repository: shows its `.eval_results` as claimed, unranked; can be repeated.",
+        ),
+    ] = None,
     figures: Annotated[
         str, typer.Option("--figures", help="Also draw each figure as files: formats of svg, png, pdf, with commas.")
     ] = "",
@@ -63,6 +71,7 @@ def build(
             demonstration=demonstration,
             published=published,
             prices=prices,
+            claimed=claimed or (),
             figures=formats,
             cache=None if fresh else cache_root(),
             progress=bar,
