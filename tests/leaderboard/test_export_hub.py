@@ -140,7 +140,7 @@ def test_claimed_scores_are_references_on_a_board_and_never_ranked(run: Path, tm
     (own,) = [one["cells"][f"{GROUP}.accuracy"] for one in med_cmr["tables"][0]["rows"]]
     assert (row["model"], cell["value"], cell["rankable"]) == ("lab/Claimed-7B", own["value"], False)
     assert all(len(ranking["ranked"]) == 1 for ranking in med_cmr["rankings"])
-    page = (tmp_path / "page" / "med_cmr.html").read_text(encoding="utf-8")
+    page = (tmp_path / "page" / "benchmark-med_cmr.html").read_text(encoding="utf-8")
     assert "claimed in the model&#39;s repository, not re-run and not verified" in page
 
 
