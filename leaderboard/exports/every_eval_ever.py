@@ -65,12 +65,12 @@ def write_records(
         raise UsageError(f"--relationship {relationship}: choose from {', '.join(RELATIONSHIPS)}.")
     found = headlines(results)
     notes = {
-        f"not exported: {one.task_id} of {one.run.shown.folder} ({one.refused})": None for one in found if one.refused
+        f"not exported: {one.task_id} of {one.run.public.folder} ({one.refused})": None for one in found if one.refused
     }
     records: dict[tuple[str, str], list[Headline]] = {}
     for one in found:
         if not one.refused:
-            records.setdefault((one.run.shown.key, one.benchmark), []).append(one)
+            records.setdefault((one.run.public.key, one.benchmark), []).append(one)
     if not records:
         raise UsageError(f"no score may be published: {first_names(notes, 3, '; ') or 'there is no headline score'}.")
     written: list[Path] = []
@@ -99,7 +99,7 @@ def write_records(
 
 def _samples_of(results: Sequence[Path], run: ScoredRun) -> Mapping[str, Sequence[Sample]]:
     """The run's samples as they are scored here, by task."""
-    source = next(one for one in find_everything(results).runs if one.content == run.shown.digest)
+    source = next(one for one in find_everything(results).runs if one.content == run.public.digest)
     return scored_run(source, whole=True).record.samples
 
 
@@ -119,7 +119,7 @@ class _Record:
         self._organization, self._relationship = organization, relationship
         self._run: ScoredRun = members[0].run
         self._manifest = self._run.record.manifest
-        self._id = f"{benchmark}/{model}/{self._run.shown.key}"
+        self._id = f"{benchmark}/{model}/{self._run.public.key}"
         self._version = import_module("every_eval_ever.schema").get_schema_version()
 
     def aggregate(self, samples: str, written: Sequence[Path], rows: int) -> dict[str, Any]:
@@ -145,16 +145,16 @@ class _Record:
                 source_type="evaluation_run",
                 source_organization_name=self._organization,
                 evaluator_relationship=self._relationship,
-                additional_details={"run": self._run.shown.key, "notes": "; ".join(self._run.shown.notes)},
+                additional_details={"run": self._run.public.key, "notes": "; ".join(self._run.public.notes)},
             ),
             eval_library=types.EvalLibrary(
                 name="medtasks", version=self._manifest.versions.get("medtasks", "unknown"), additional_details=versions
             ),
             model_info=types.ModelInfo(
-                name=str(self._run.shown.model_facts.get("name", self._model)),
+                name=str(self._run.public.model_facts.get("name", self._model)),
                 id=self._model,
                 developer=self._model.partition("/")[0],
-                additional_details=dict(self._run.shown.model_facts),
+                additional_details=dict(self._run.public.model_facts),
             ),
             evaluation_results=[self._result(one) for one in self._members],
             detailed_evaluation_results=detailed,

@@ -51,9 +51,9 @@ def hub_files(
         raise UsageError(f"--model {model}: expected owner/name, the model's repository on the hub; fix it.")
     chosen: dict[tuple[str, str], Headline] = {}
     refused: dict[str, None] = {}
-    for one in sorted(headlines(results), key=lambda headline: str(headline.run.shown.created)):
+    for one in sorted(headlines(results), key=lambda headline: str(headline.run.public.created)):
         if one.refused:
-            refused[f"not exported: {one.task_id} of {one.run.shown.folder} ({one.refused})"] = None
+            refused[f"not exported: {one.task_id} of {one.run.public.folder} ({one.refused})"] = None
         else:
             chosen[one.benchmark, one.task_id] = one
     files: dict[str, bytes] = {}
@@ -72,7 +72,7 @@ def hub_files(
 
 
 def _entry(one: Headline, source_url: str | None) -> EvalResultEntry:
-    facts = one.run.shown
+    facts = one.run.public
     dataset, revision = dataset_of(one.benchmark, one.run.record.manifest.data[one.benchmark].fingerprint)
     return EvalResultEntry(
         dataset_id=dataset,
@@ -96,7 +96,7 @@ def _notes(one: Headline) -> str:
         low, high = score.interval
         parts.append(f"95 % interval {low:.6g} to {high:.6g} (bootstrap, cluster: {cluster})")
     parts.append(coverage_text(score.samples, score.answered, score.judged) or f"{score.samples:,} items")
-    judge = one.run.shown.judged_by.get(one.column.task) if score.judged is not None else None
+    judge = one.run.public.judged_by.get(one.column.task) if score.judged is not None else None
     parts += [f"judged by {judge}"] if judge else []
     return "; ".join([*parts, f"signature {one.signature}"])
 

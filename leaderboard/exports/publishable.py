@@ -62,7 +62,7 @@ def headlines(results: Sequence[Path]) -> list[Headline]:
     runs, refused = collect(results, RunStore(cache_root() / "scores"))
     if refused:
         raise MedtasksError(f"{refused[0].folder}: {refused[0].reason.rstrip('.')}.")
-    if len(models := {run.model: str(run.shown.model_facts.get("name", run.model)) for run in runs}) > 1:
+    if len(models := {run.model: str(run.public.model_facts.get("name", run.model)) for run in runs}) > 1:
         raise UsageError(f"the runs are of several models ({first_names(models.values())}); give those of one.")
     return [headline for run in runs for headline in _headlines_of(run)]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from medtasks.core.tables import TextTable, grouped_notes
+from medtasks.core.tables import TextTable, grouped_notes, p_text, signed_interval
 from medtasks.core.text import counted
 
 from ..board.board import Pair, Unit
@@ -59,25 +59,19 @@ def signed_number(value: float | None, unit: str, sign: str = "") -> str:
     return "" if value is None else f"{value:{sign}.{_DIGITS[unit]}f}"
 
 
-def p_value(value: float | None) -> str:
-    """The p-value with three digits; empty for None."""
-    return "" if value is None else f"{value:.3g}"
-
-
 def _row(line: Line) -> tuple[str, ...]:
     pair, comparable = line.pair, "no" if line.unlike else "yes"
     if pair is None:
         return (line.task, line.metric, *[""] * 6, "0", comparable, "0", f"{line.unpaired:,}", "")
-    ends = [signed_number(end, line.unit, "+") for end in (pair.low, pair.high)]
     return (
         line.task,
         line.metric,
         signed_number(line.first, line.unit),
         signed_number(line.second, line.unit),
         signed_number(pair.difference, line.unit, "+"),
-        f"[{', '.join(ends)}]" if all(ends) else "none",
-        p_value(pair.p_value),
-        p_value(pair.p_holm),
+        signed_interval((pair.low, pair.high), _DIGITS[line.unit]),
+        p_text(pair.p_value),
+        p_text(pair.p_holm),
         f"{pair.items:,}",
         comparable,
         f"{pair.clusters:,}",

@@ -15,8 +15,8 @@ from medtasks.core.errors import MedtasksError, first_line
 from medtasks.core.settings import using
 from medtasks.runs.find import PLAN, unfinished_runs
 from medtasks.runs.manifest import RunManifest
-from medtasks.runs.replies import Reply
-from medtasks.runs.reply_files import Answer, Plan, by_document, read_answers, read_plan
+from medtasks.runs.replies import Answer, Reply
+from medtasks.runs.reply_files import Plan, by_document, read_answers, read_plan
 from medtasks.runs.samples import Sample
 from medtasks.runs.scored import Answered, scored_samples
 from medtasks.runs.scores import MetricScore, Scores

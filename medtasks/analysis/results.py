@@ -218,7 +218,7 @@ def _board(
         refused,
         title=title,
         models=None if models is None else read_by_model(Path(models), Described),
-        demonstration=any(one.shown.mini for one in scored) if demonstration is None else demonstration,
+        demonstration=any(one.public.mini for one in scored) if demonstration is None else demonstration,
         published=published,
         prices=None if prices is None else read_by_model(Path(prices), Price),
         layouts=layouts,

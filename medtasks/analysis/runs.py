@@ -88,7 +88,7 @@ class Run:
     @property
     def notes(self) -> list[str]:
         """What a reader of the scores must know: blind, miniature data, unanswered documents, claimed scores."""
-        return [*self._remarks, *self.scored.shown.notes]
+        return [*self._remarks, *self.scored.public.notes]
 
     @property
     def _label(self) -> Label:

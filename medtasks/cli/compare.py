@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from medtasks.cli.console import Json, Prices, progress, table, write, write_json
-from medtasks.core.cache import cache_root
+from medtasks.cli.console import Json, Prices, progress, read_runs, table, write, write_json
 from medtasks.core.errors import UsageError
-from medtasks.core.tables import grouped_notes
+from medtasks.core.tables import grouped_notes, p_text
 from medtasks.core.text import printable
 
 if TYPE_CHECKING:
@@ -40,7 +39,6 @@ def compare(
     from medtasks.analysis.results import compare as compare_two
     from medtasks.leaderboard.board.models import read_by_model
     from medtasks.leaderboard.board.usage import Price, amount, measured, used_by
-    from medtasks.leaderboard.rank.compare import read_one
 
     if pairs:
         if first is not None or prices is not None:
@@ -50,9 +48,7 @@ def compare(
     if first is None or second is None:
         raise UsageError("expected two directories of runs, or --pairs BASE:TUNED; give them.")
     known = {} if prices is None else read_by_model(prices, Price)
-
-    with progress("reading results"):
-        runs = [read_one(folder, cache_root()) for folder in (first, second)]
+    runs = read_runs((first, second))
     with progress("comparing") as bar:
         found = compare_two(*runs, task=task, metric=metric, progress=bar)
     used = [used_by(one, known, task) for one in runs]
@@ -62,7 +58,7 @@ def compare(
         usage = [{**usage.model_dump(mode="json"), **({} if cost is None else {"cost": cost})} for usage, cost in used]
         write_json({**to_jsonable_python(found), "usage": dict(zip(("first", "second"), usage, strict=True))})
         return
-    names = [f"{one.shown.model_facts.get('name', one.model)} ({one.shown.folder})" for one in runs]
+    names = [f"{one.public.model_facts.get('name', one.model)} ({one.public.folder})" for one in runs]
     write(f"A: {printable(names[0])}\nB: {printable(names[1])}\n")
     table(found.table.columns, found.table.rows)
     write("\n".join(found.table.notes))
@@ -72,19 +68,15 @@ def compare(
 
 
 def _compare_pairs(pairs: Sequence[str], group: str | None, metric: str | None, *, as_json: bool) -> None:
-    from medtasks.leaderboard.rank.compare import read_one
     from medtasks.leaderboard.rank.compare_several import compare_pairs
-    from medtasks.leaderboard.rank.comparison import p_value, signed_number
+    from medtasks.leaderboard.rank.comparison import signed_number
 
     folders = [one.split(":") for one in pairs]
     for given, parts in zip(pairs, folders, strict=True):
         if len(parts) != 2 or not all(parts):
             raise UsageError(f"--pairs {given}: expected BASE:TUNED, two directories of runs without a colon; fix it.")
-    with progress("reading results"):
-        read = {
-            folder: read_one(Path(folder), cache_root())
-            for folder in dict.fromkeys(folder for parts in folders for folder in parts)
-        }
+    names = list(dict.fromkeys(folder for parts in folders for folder in parts))
+    read = dict(zip(names, read_runs(map(Path, names)), strict=True))
     with progress("comparing") as bar:
         tests = compare_pairs(
             [(read[base], read[tuned]) for base, tuned in folders], group=group, metric=metric, progress=bar
@@ -107,7 +99,7 @@ def _compare_pairs(pairs: Sequence[str], group: str | None, metric: str | None, 
             (
                 *(test.group, test.metric, f"{len(pairs)}", f"{test.better}", f"{test.worse}"),
                 f"{sum(one.difference == 0 for one in test.differences)}",
-                *map(p_value, (test.sign_p, test.wilcoxon_p, test.least_p)),
+                *map(p_text, (test.sign_p, test.wilcoxon_p, test.least_p)),
             )
             for test in tests
         ],

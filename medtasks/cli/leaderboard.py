@@ -1,9 +1,15 @@
-"""``medtasks leaderboard``: build pages from result directories, and check submissions."""
+"""``medtasks leaderboard``, ``view`` and ``export``: pages of result directories, submissions, other tools' formats."""
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
+import os
 import re
+import sys
+import webbrowser
 from collections import Counter
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,12 +19,13 @@ from medtasks.cli.console import Json, Prices, Results, progress, table, write, 
 from medtasks.core.cache import cache_root
 from medtasks.core.errors import UsageError
 from medtasks.core.tables import grouped_notes
-from medtasks.core.text import counted
+from medtasks.core.text import counted, printable
 
 if TYPE_CHECKING:
     from medtasks.leaderboard.board.board import Board
 
 app = typer.Typer(help="Leaderboard pages from result directories.", no_args_is_help=True)
+exports = typer.Typer(help="Results in the formats of other tools.", no_args_is_help=True)
 
 _VARYING = re.compile(r"[0-9a-f]{8,}…?|[\d,]+ of [\d,]+(?= documents)")
 _OF_OTHERS = re.compile(r" \(and \d+ more of other tasks\)$")
@@ -159,3 +166,108 @@ def strip(
 
     written = remove_rows(results, out, write)
     write(f"written: {written} (its scores are claimed: boards list them below those of responses)")
+
+
+def view(
+    results: Results,
+    port: Annotated[int, typer.Option("--port", help="Port to listen on; 0 for any.", min=0, max=65535)] = 0,
+    no_browser: Annotated[bool, typer.Option("--no-browser", help="Only print the address.")] = False,
+) -> None:
+    """Show results in a browser: the board, every sample with its pictures, and runs under way."""
+    from medtasks.leaderboard.view.server import View, in_background, serve
+    from medtasks.runs.find import NO_RUN
+
+    shown = View(results)
+    if not shown.found:
+        write(f"{', '.join(map(str, results))}: {NO_RUN} and no run under way yet.")
+
+    def ready(address: str) -> None:
+        write(f"{address} (only from this computer; Ctrl+C ends it)")
+        if not no_browser:
+            in_background(partial(webbrowser.open, address))
+
+    with contextlib.suppress(KeyboardInterrupt):
+        asyncio.run(serve(shown, port, ready))
+    shown.close()
+    sys.stdout.flush()
+    os._exit(0)  # a thread that still draws must neither delay the end nor be stopped within a library
+
+
+@exports.callback()
+def export() -> None:
+    """Results in the formats of other tools."""
+
+
+@exports.command("inspect")
+def inspect(
+    results: Results,
+    out: Annotated[Path, typer.Option("--out", help="The new directory.")],
+) -> None:
+    """Write Inspect logs, one `.eval` file for each run and task, for `inspect view`."""
+    from medtasks.leaderboard.exports.inspect_logs import write_inspect_logs
+
+    with progress("writing logs"):
+        written, notes = write_inspect_logs(results, out)
+    for note in notes:
+        write(note)
+    write(f"{counted(len(written), 'log')}: {out} (inspect view --log-dir {out})")
+
+
+@exports.command("hub")
+def hub(
+    results: Results,
+    model: Annotated[str, typer.Option("--model", help="The model's repository on the hub: owner/name.")],
+    out: Annotated[Path, typer.Option("--out", help="Directory of the repository's files.")] = Path(),
+    source_url: Annotated[
+        str | None, typer.Option("--source-url", help="Address of the evidence, such as a leaderboard.")
+    ] = None,
+    pull_request: Annotated[bool, typer.Option("--push", help="Open a pull request, and write nothing here.")] = False,
+) -> None:
+    """Write a model's headline scores for its page on the hub: `.eval_results/BENCHMARK.yaml`."""
+    from medtasks.leaderboard.exports.hub import hub_files, push, write_hub_files
+
+    with progress("reading results"):
+        files, refused = hub_files(results, model, source_url=source_url)
+    for reason in refused:
+        write(printable(reason))
+    if pull_request:
+        write(f"pull request: {push(files, model)}")
+        return
+    for path in write_hub_files(files, out):
+        write(f"written: {path}")
+
+
+@exports.command("benchmark")
+def benchmark(
+    name: Annotated[str, typer.Argument(help="The benchmark.", show_default=False)],
+    out: Annotated[Path, typer.Option("--out", help="The file.")] = Path("eval.yaml"),
+) -> None:
+    """Write `eval.yaml`, with which a dataset's owner registers the benchmark on the hub."""
+    from medtasks.leaderboard.exports.hub import benchmark_file
+
+    out.write_bytes(benchmark_file(name))
+    write(f"written: {out}; put it into the root of the dataset's repository")
+
+
+@exports.command("every-eval-ever")
+def every_eval_ever(
+    results: Results,
+    model: Annotated[str, typer.Option("--model", help="The model's name on the hub: owner/name.")],
+    organization: Annotated[str, typer.Option("--organization", help="Who reports the results.")],
+    relationship: Annotated[
+        str,
+        typer.Option(
+            "--relationship", help="Of the evaluators to the model: first_party, third_party, collaborative or other."
+        ),
+    ] = "third_party",
+    out: Annotated[Path, typer.Option("--out", help="The directory `data` of the collection.")] = Path("data"),
+) -> None:
+    """Write records for Every Eval Ever: headline scores, and samples where the licence allows."""
+    from medtasks.leaderboard.exports.every_eval_ever import write_records
+
+    with progress("writing records"):
+        written, notes = write_records(results, out, model=model, organization=organization, relationship=relationship)
+    for note in notes:
+        write(printable(note))
+    for path in written:
+        write(f"written: {path}")

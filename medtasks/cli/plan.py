@@ -7,8 +7,7 @@ from typing import Annotated
 
 import typer
 
-from medtasks.cli.console import Json, progress, table, write, write_json
-from medtasks.core.cache import cache_root
+from medtasks.cli.console import Json, read_runs, table, write, write_json
 from medtasks.core.text import printable
 
 
@@ -36,11 +35,9 @@ def plan(
     as_json: Json = False,
 ) -> None:
     """Show the minimum detectable differences of subsets, before inference is paid for."""
-    from medtasks.leaderboard.rank.compare import read_one
     from medtasks.leaderboard.rank.planning import SHARES, plan_task
 
-    with progress("reading results"):
-        runs = [read_one(folder, cache_root()) for folder in pilot or ()]
+    runs = read_runs(pilot) if pilot else []
     found = plan_task(task, metric, runs, score=score, icc=icc, difference=difference, shares=share or SHARES)
     if as_json:
         needed = None if difference is None else {"difference": difference, "clusters": found.needed}

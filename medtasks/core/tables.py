@@ -33,3 +33,15 @@ def grouped_notes(texts: Iterable[tuple[str, str]]) -> list[str]:
     for text, place in texts:
         places.setdefault(text, {})[place] = None
     return [f"  {printable(f'{text} ({first_names(names)})')}" for text, names in places.items()]
+
+
+def signed_interval(ends: Sequence[float | None] | None, digits: int = 3) -> str:
+    """An interval of a difference; ``none`` if there is none."""
+    if ends is None or None in ends:
+        return "none"
+    return f"[{', '.join(f'{end:+.{digits}f}' for end in ends)}]"
+
+
+def p_text(value: float | None) -> str:
+    """A p-value; empty without one."""
+    return "" if value is None else f"{value:.3g}"

@@ -30,22 +30,23 @@ from medtasks.data.media.frames import default_frames
 from medtasks.data.media.images import default_cache
 from medtasks.data.store import open_prepared
 from medtasks.judge.settings import configured_judges
+from medtasks.runs.find import SUFFIX
 from medtasks.runs.folder import RunRecord, write_run
 from medtasks.runs.judge import PlainProgress, judge_all, model_names, report_lines
 from medtasks.runs.manifest import RunManifest, TaskFacts, local_stamp, now, task_facts, versions
-from medtasks.runs.reply_files import SUFFIX, AnswerStore, Plan, folder_key
+from medtasks.runs.reply_files import AnswerStore, Plan, folder_key
 from medtasks.runs.run import collect_run, data_facts
 from medtasks.runs.scored import Answered
 from medtasks.runs.summary import summary
 from medtasks.runs.table import refuse_unknown_names
-from medtasks.runs.usage import RunUsage
+from medtasks.runs.usage import RunUsage, run_usage
 
 from .backends import SYSTEM_PROMPT, backend_name, take_no_media, task_presentation
 from .model import described, gathered_counters, run_arguments, settings
 from .numbers import KEY, replace_numbers, replace_samples
 from .requests import Requests, taken_from
 from .sending import Sender
-from .usage import gathered, gathered_usage, memory_of, work_so_far
+from .usage import gathered, memory_of, work_so_far
 
 
 class Evaluation:
@@ -99,8 +100,9 @@ class Evaluation:
             default_frames().close()
             counters = gathered_counters(self._lm)
             work = {} if memory is None else work_so_far(store.folder)
-            usage = gathered_usage(work, devices=getattr(self._lm, "devices", 1), counters=counters)
-            del work
+            spent = [part for known in gathered(work) for _, part in sorted(known.items())]
+            usage = run_usage(spent, devices=getattr(self._lm, "devices", 1), counters=counters)
+            del work, spent
             answers = self._answers(requests)
             # The harness never leaves the process group, whose thread aborts the process if it outlives the
             # interpreter: a finished run would exit with a failure code.

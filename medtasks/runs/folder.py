@@ -25,7 +25,7 @@ from medtasks.runs.comparisons import Diagnostics, LevelGap, Paired, comparisons
 from medtasks.runs.manifest import RunManifest
 from medtasks.runs.samples import Sample, read_samples, write_samples
 from medtasks.runs.scores import Scores, intervals
-from medtasks.runs.table import RunTables
+from medtasks.runs.table import Lazy, RunTables
 
 
 @dataclass(frozen=True)
@@ -135,23 +135,13 @@ def read_run(directory: Path) -> tuple[RunManifest, dict[str, list[Sample]]]:
         UsageError: the directory does not exist or is not a run's.
         DataError: the manifest or a sample line cannot be read; names file, line and field.
     """
-    return read_manifest(directory), dict(SampleFiles(directory))
+    return read_manifest(directory), dict(sample_files(directory))
 
 
-class SampleFiles(Mapping[str, list[Sample]]):
+def sample_files(directory: Path) -> Mapping[str, list[Sample]]:
     """The samples of the run in ``directory`` by task, read anew on each access."""
-
-    def __init__(self, directory: Path) -> None:
-        self._files = {file.stem: file for file in sorted((directory / "samples").glob("*.jsonl"))}
-
-    def __getitem__(self, task: str) -> list[Sample]:
-        return read_samples(self._files[task])
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._files)
-
-    def __len__(self) -> int:
-        return len(self._files)
+    files = {file.stem: file for file in sorted((directory / "samples").glob("*.jsonl"))}
+    return Lazy(files, lambda task: read_samples(files[task]))
 
 
 @contextmanager
