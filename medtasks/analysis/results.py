@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -17,7 +16,7 @@ from medtasks.core.cache import cache_root
 from medtasks.core.errors import MedtasksError, UsageError, first_line
 from medtasks.core.tables import TextTable
 from medtasks.core.text import first_names
-from medtasks.leaderboard.board.board import BenchmarkBoard, BoardColumn, Cell, Ranking, Refused
+from medtasks.leaderboard.board.board import FORMATS, BenchmarkBoard, BoardColumn, Cell, Ranking, Refused
 from medtasks.leaderboard.board.board import Board as BoardData
 from medtasks.leaderboard.board.build import build_board
 from medtasks.leaderboard.board.models import Described, read_by_model
@@ -25,7 +24,7 @@ from medtasks.leaderboard.board.numbers import column_note, interval, number, sh
 from medtasks.leaderboard.board.sentences import finding
 from medtasks.leaderboard.board.usage import Price
 from medtasks.leaderboard.exports.tables import as_latex
-from medtasks.leaderboard.figures.plots import figures_of
+from medtasks.leaderboard.figures.plots import Figure, figures_of
 from medtasks.leaderboard.intake.collect import collect
 from medtasks.leaderboard.rank.compare import Comparison, compare_runs
 from medtasks.leaderboard.rank.planning import ICC, SHARES, Plan, default_metric, plan_task
@@ -245,13 +244,26 @@ def _scored(runs: Sequence[Run]) -> tuple[list[ScoredRun], list[Refused]]:
 
 @dataclass(frozen=True)
 class Picture:
-    """A figure of a board: ``svg`` is its drawing, ``alt`` describes it in words."""
+    """A figure of a board, drawn when it is shown or saved."""
 
     board: Board
     benchmark: str
-    name: str
-    svg: str
-    alt: str
+    figure: Figure
+
+    @property
+    def name(self) -> str:
+        """The figure's name on the board."""
+        return str(self.figure.plot.name)
+
+    @property
+    def alt(self) -> str:
+        """What the figure shows, in words."""
+        return str(self.figure.alt)
+
+    @property
+    def svg(self) -> str:
+        """The figure as SVG."""
+        return _drawn(self, "svg").decode()
 
     def save(self, path: str | Path) -> Path:
         """Write the figure as SVG, PNG or PDF, by the file's suffix.
@@ -260,12 +272,22 @@ class Picture:
             UsageError: the suffix is another.
         """
         target = Path(path)
-        content, _ = _drawn(self.board, self.benchmark, self.name, target.suffix.removeprefix("."))
-        target.write_bytes(content)
+        kind = target.suffix.removeprefix(".")
+        if kind not in FORMATS:
+            found = kind or "a file without a suffix"
+            raise UsageError(f"a figure is written as {', '.join(FORMATS)}, not as {found}.")
+        target.write_bytes(_drawn(self, kind))
         return target
 
     def _repr_svg_(self) -> str:
         return self.svg
+
+
+def _drawn(picture: Picture, kind: str) -> bytes:
+    from medtasks.leaderboard.figures.draw import draw  # matplotlib takes a second to import
+
+    content: bytes = draw(picture.board, picture.figure, (kind,))[kind]
+    return content
 
 
 def plot(board: Board, name: str | None = None, benchmark: str | None = None) -> Picture:
@@ -279,26 +301,11 @@ def plot(board: Board, name: str | None = None, benchmark: str | None = None) ->
     Raises:
         UsageError: there is no such figure; the message lists those of the board.
     """
-    known = list(_figures(board))
+    known = [(one.name, plot, figure) for one in board.benchmarks for plot, figure in figures_of(board, one).items()]
     fitting = [one for one in known if benchmark in (None, one[0]) and name in (None, one[1])]
     if not fitting:
         near = [one for one in known if benchmark == one[0]] or known
-        listed = first_names((f"{plot} of {of}" for of, plot in near), 12) or "none"
+        listed = first_names((f"{plot} of {of}" for of, plot, _ in near), 12) or "none"
         raise UsageError(f"plot {name or ''} of {benchmark or 'any benchmark'}: not on this board, which has {listed}.")
-    svg, alt = _drawn(board, *fitting[0], "svg")
-    return Picture(board, *fitting[0], svg.decode(), alt)
-
-
-def _figures(board: Board) -> Iterator[tuple[str, str]]:
-    yield from ((one.name, name) for one in board.benchmarks for name in figures_of(board, one))
-
-
-def _drawn(board: Board, benchmark: str, name: str, kind: str) -> tuple[bytes, str]:
-    from medtasks.leaderboard.board.board import FORMATS
-    from medtasks.leaderboard.figures.draw import draw_all  # matplotlib takes a second to import
-
-    if kind not in FORMATS:
-        raise UsageError(f"a figure is written as {', '.join(FORMATS)}, not as {kind or 'a file without a suffix'}.")
-    with tempfile.TemporaryDirectory() as folder:
-        found = draw_all(board, Path(folder), (kind,), only=(benchmark, name))[benchmark, name]
-        return (Path(folder) / found.files[kind]).read_bytes(), found.alt
+    of, _, figure = fitting[0]
+    return Picture(board, of, figure)
