@@ -30,11 +30,10 @@ from medtasks.data.media.frames import default_frames
 from medtasks.data.media.images import default_cache
 from medtasks.data.store import open_prepared
 from medtasks.judge.settings import configured_judges
-from medtasks.runs.find import SUFFIX
 from medtasks.runs.folder import RunRecord, write_run
 from medtasks.runs.judge import PlainProgress, judge_all, model_names, report_lines
 from medtasks.runs.manifest import RunManifest, TaskFacts, local_stamp, now, task_facts, versions
-from medtasks.runs.reply_files import AnswerStore, Plan, folder_key
+from medtasks.runs.reply_files import SUFFIX, AnswerStore, Plan, folder_key
 from medtasks.runs.run import collect_run, data_facts
 from medtasks.runs.scored import Answered
 from medtasks.runs.summary import summary
