@@ -5,16 +5,18 @@ from __future__ import annotations
 import functools
 import hashlib
 from collections.abc import Callable, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from medtasks.core.errors import UsageError, reading
 from medtasks.core.files import canonical_json, file_sha256
-from medtasks.runs.folder import NO_RUN, no_run
+from medtasks.runs.find import NO_RUN, no_run
 from medtasks.runs.table_file import TableStore
 
 from .board.board import Board
 from .board.build import RESAMPLES, build_board
+from .board.claimed import read_claims, with_claims
 from .board.models import Described, read_by_model
 from .board.usage import Price
 from .exports import write_exports
@@ -36,6 +38,7 @@ def board_of(
     demonstration: bool | None = False,
     published: bool = True,
     prices: Path | None = None,
+    claimed: Sequence[str] = (),
     cache: Path | None = None,
     progress: Progress | None = None,
 ) -> tuple[Board, str]:
@@ -48,6 +51,7 @@ def board_of(
         demonstration: rank runs on miniature data too; None ranks them if there are any.
         published: show the papers' figures.
         prices: the file of prices.
+        claimed: copies of models' repositories, whose claimed scores are shown as references.
         cache: directory that keeps scored runs and the board of the same results and options; None reads every
             directory again.
         progress: called with the number of directories read, and of all.
@@ -56,9 +60,18 @@ def board_of(
         UsageError: a path is not a directory.
         DataError: the file of models or prices cannot be read.
     """
+    claims = read_claims(claimed)
     store = RunStore(None if cache is None else cache / "scores")
     state = state_of_results(results, store) if store.is_kept else None
-    options = [title, demonstration, published, RESAMPLES, _hash(models), _hash(prices)]
+    options = [
+        title,
+        demonstration,
+        published,
+        RESAMPLES,
+        _hash(models),
+        _hash(prices),
+        [asdict(claim) for claim in claims],
+    ]
     key = "" if state is None else store.key(canonical_json(options), state)
     boards = TableStore(None if cache is None else cache / "boards")
     kept = boards.read(key) if key else None
@@ -78,6 +91,7 @@ def board_of(
         published=published,
         prices=read_by_model(prices, Price) if prices is not None else None,
     )
+    board = with_claims(board, claims)
     if key:
         boards.write(key, board.model_dump(mode="json"), {})
         boards.keep_newest(_BOARDS)

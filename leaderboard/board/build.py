@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 
 import medtasks
 from medtasks.benchmarks.layouts import all_layouts
+from medtasks.catalog.board_layout import BoardLayout
 from medtasks.stats.bootstrap import CONFIDENCE
 
 from ..rank.comparability import ComparabilityGroups, same_responses
@@ -30,6 +31,7 @@ def build_board(
     published: bool = True,
     prices: Prices | None = None,
     resamples: int = RESAMPLES,
+    layouts: Iterable[BoardLayout] | None = None,
 ) -> Board:
     """The leaderboard of the runs; their order makes no difference.
 
@@ -42,6 +44,7 @@ def build_board(
         published: show the papers' figures.
         prices: of models, as ``models``; without them there are no costs.
         resamples: number of resamples for rank intervals.
+        layouts: what is shown of each benchmark; by default the installed ones.
 
     Raises:
         UsageError: a run's items and statistics do not match.
@@ -55,7 +58,7 @@ def build_board(
         with_models(
             benchmark_board(layout, runs, groups, published=published, resamples=resamples, prices=prices), known
         )
-        for layout in all_layouts().values()
+        for layout in (all_layouts().values() if layouts is None else layouts)
         if is_shown(layout, runs)
     )
     return Board(

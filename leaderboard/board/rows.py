@@ -60,7 +60,7 @@ def cell_of(run: ScoredRun, column: BoardColumn) -> Cell | None:
         bounds=score.bounds,
         incomplete=is_incomplete(score),
         reason=score.reason,
-        signature=_part_signature(run.entries[column.task].signatures[column.metric], column.breakdown, column.group),
+        signature=part_signature(run.entries[column.task].signatures[column.metric], column.breakdown, column.group),
     )
 
 
@@ -73,7 +73,8 @@ def _score_of(run: ScoredRun, column: Column | BoardColumn) -> MetricScore | Non
 
 
 @functools.lru_cache(maxsize=4096)
-def _part_signature(signature: str, breakdown: str | None, group: str | None) -> str:
+def part_signature(signature: str, breakdown: str | None, group: str | None) -> str:
+    """The signature of the score of one group of a breakdown; the whole score's without a breakdown."""
     if breakdown is None:
         return signature
     return format_signature({**parse_signature(signature), "part": f"{breakdown}={group}"})

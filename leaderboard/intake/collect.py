@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from medtasks.core.errors import MedtasksError
 from medtasks.core.files import canonical_json
-from medtasks.runs.folder import NO_RUN, SUFFIX, require_directory, run_folders
+from medtasks.runs.find import NO_RUN, SUFFIX, require_directory, run_folders
 
 from ..board.board import Refused
 from ..verify.scored_run import RunStore, ScoredRun, scored_run

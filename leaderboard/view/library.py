@@ -15,7 +15,8 @@ from medtasks.catalog.board_layout import BoardLayout
 from medtasks.catalog.spec import leaf_tasks, load_spec, load_specs
 from medtasks.core.cache import cache_root
 from medtasks.core.errors import UsageError
-from medtasks.runs.folder import read_manifest, run_folders
+from medtasks.runs.find import run_folders
+from medtasks.runs.folder import read_manifest
 from medtasks.runs.manifest import RunManifest
 from medtasks.runs.table_file import code_hash
 

@@ -17,7 +17,7 @@ from aiohttp import web
 from jinja2 import Environment
 
 from medtasks.core.errors import MedtasksError, UsageError, first_line
-from medtasks.runs.folder import require_directory, run_folders, unfinished_runs
+from medtasks.runs.find import require_directory, run_folders, unfinished_runs
 
 from ..site.text import data_script
 from .library import Library, empty_board, read_library, state

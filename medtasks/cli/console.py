@@ -17,7 +17,7 @@ from rich.table import Table
 from rich.text import Text
 
 from medtasks.core.cache import cache_root
-from medtasks.core.text import first_names, printable
+from medtasks.core.text import printable
 
 if TYPE_CHECKING:
     from rich.progress import Progress, ProgressColumn, TaskID
@@ -140,32 +140,12 @@ def _letters(cell: str) -> bool:
     return any(map(str.isalpha, cell))
 
 
-def signed_interval(ends: Sequence[float | None] | None, digits: int = 3) -> str:
-    """An interval of a difference; ``none`` if there is none."""
-    if ends is None or None in ends:
-        return "none"
-    return f"[{', '.join(f'{end:+.{digits}f}' for end in ends)}]"
-
-
-def p_text(value: float | None) -> str:
-    """A p-value; empty without one."""
-    return "" if value is None else f"{value:.3g}"
-
-
 def read_runs(folders: Iterable[Path]) -> list[ScoredRun]:
     """The one run in each of the directories, with a progress bar."""
     from medtasks.leaderboard.rank.compare import read_one
 
     with progress("reading results"):
         return [read_one(folder, cache_root()) for folder in folders]
-
-
-def notes(texts: Iterable[tuple[str, str]]) -> list[str]:
-    """One line for each distinct text, indented, with the first of the places that it is about."""
-    places: dict[str, dict[str, None]] = {}
-    for text, place in texts:
-        places.setdefault(text, {})[place] = None
-    return [f"  {printable(f'{text} ({first_names(names)})')}" for text, names in places.items()]
 
 
 def bars(*more: ProgressColumn) -> Progress:

@@ -68,7 +68,8 @@ def judge(
     from medtasks.harness.numbers import has_numbers, renew_numbers
     from medtasks.judge.agreement import COLUMNS, rows
     from medtasks.judge.settings import read_judges
-    from medtasks.runs.folder import one_run, read_manifest, read_run, replace_run
+    from medtasks.runs.find import one_run
+    from medtasks.runs.folder import read_manifest, read_run, replace_run
     from medtasks.runs.judge import judge_run, judged_before, report_lines
     from medtasks.runs.samples import without_garbage_collection
     from medtasks.runs.summary import summary

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
-from medtasks.cli.console import Json, notes, p_text, signed_interval, table, write, write_json
+from medtasks.cli.console import Json, table, write, write_json
 from medtasks.core.cache import cache_root
 from medtasks.core.errors import MedtasksError, UsageError
+from medtasks.core.tables import grouped_notes, p_text, signed_interval
 from medtasks.core.text import counted, first_names, printable
 
 if TYPE_CHECKING:
     from medtasks.importers.layouts import Layout
-    from medtasks.importers.matching import Joined
     from medtasks.importers.run import Imported
     from medtasks.leaderboard.verify.scored_run import ScoredRun
     from medtasks.runs.comparisons import Paired
@@ -78,9 +78,9 @@ def score(
 def _rescore(folder: Path, against: Path | None, out: Path | None, as_json: bool) -> None:
     from medtasks.leaderboard.verify.scored_run import RunStore, keep_written, scored_run
     from medtasks.runs.comparisons import comparisons, same_tasks
-    from medtasks.runs.folder import one_run, read_manifest, write_run
+    from medtasks.runs.find import is_unfinished, one_run
+    from medtasks.runs.folder import read_manifest, write_run
     from medtasks.runs.manifest import now
-    from medtasks.runs.reply_files import is_unfinished
     from medtasks.runs.run import score_unfinished
     from medtasks.runs.summary import summary
 
@@ -182,7 +182,7 @@ def _show_paired(paired: dict[str, Paired]) -> None:
         for text in (score.warning, score.reason)
         if text is not None
     }
-    for line in notes(texts):
+    for line in grouped_notes(texts):
         write(line)
 
 
@@ -245,9 +245,8 @@ def _elsewhere(
         write_json({**scored.run.results, "predictions": counts})
         return
     write(summary(scored.run, out, keep="--out"))
-    _show_joined(scored.joined)
-    if scored.others:
-        write(f"  left out, because they name another task: {counted(scored.others, 'prediction')}")
+    for note in scored.notes:
+        write(f"  {printable(note)}")
     _show_verdicts(scored, verdicts_of)
 
 
@@ -261,23 +260,3 @@ def _show_verdicts(scored: Imported, judge: str | None) -> None:
             write(f"  unjudged: {count:,} ({reason})")
         for warning in facts.warnings:
             write(f"  warning: {warning}")
-
-
-def _show_joined(joined: Joined) -> None:
-    asked = len(joined.responses) + len(joined.missing)
-    write(f"  {len(joined.responses):,} of {asked:,} documents have a prediction")
-    if joined.missing:
-        write(f"  unanswered (not scored): {first_names(joined.missing, 5)}")
-    problems = (
-        (("matches no document", "match no document"), joined.unmatched),
-        (("has another reference answer than its document", "have other reference answers than their documents"),
-         joined.strange),
-        (("repeats an earlier one", "repeat earlier ones"), joined.duplicates),
-    )  # fmt: skip
-    for what, members in problems:
-        if members:
-            places = first_names((str(one.where) for one in members), 5)
-            write(f"  {counted(len(members), 'prediction')} {what[len(members) > 1]}: {places}")
-    if joined.ambiguous:
-        count = counted(len(joined.ambiguous), "document")
-        write(f"  {count} with the key of another, answered in order")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path, PureWindowsPath
 from typing import Annotated, Any, Literal
 
@@ -108,12 +108,19 @@ def read_columns(path: Path, layout: str, columns: Mapping[str, str]) -> list[Pr
         UsageError: a column is not one of ours.
         DataError: the file cannot be read, a column is missing or is not a text, or a row does not identify its sample.
     """
+    return predictions_in_rows(_source_rows(path, layout, columns.get("response", "response")), columns)
+
+
+def predictions_in_rows(
+    rows: Iterable[tuple[Where, Mapping[str, Any]]], columns: Mapping[str, str]
+) -> list[Prediction]:
+    """The predictions in rows with their places; arguments and errors as in :func:`read_columns`."""
     for column in columns:
         if column not in _COLUMNS:
             raise UsageError(f"column {column!r} is unknown; choose from {', '.join(_COLUMNS)}.")
     names = {column: columns.get(column, column) for column in _COLUMNS}
     required = tuple(dict.fromkeys((names["response"], *columns.values())))
-    return [_parsed(row, where, names, required) for where, row in _source_rows(path, layout, names["response"])]
+    return [_parsed(row, where, names, required) for where, row in rows]
 
 
 def _source_rows(path: Path, layout: str, response: str) -> Iterator[tuple[Where, Mapping[str, Any]]]:

@@ -22,11 +22,11 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 from medtasks.core.errors import DataError, MedtasksError, UsageError
 from medtasks.core.files import canonical_json, replaced, temporary_beside
 from medtasks.core.schema import first_problem
+from medtasks.runs.find import PLAN
 from medtasks.runs.manifest import RunManifest
 from medtasks.runs.replies import Answer, Reply, Slot
 
 SUFFIX = "_unfinished"
-PLAN = "run.json"
 
 
 _LINE = TypeAdapter(Answer)
@@ -42,11 +42,6 @@ class Plan(BaseModel, frozen=True):
 def folder_key(identity: Mapping[str, Any]) -> str:
     """First 12 hex digits of the SHA-256 of everything that identifies a command."""
     return hashlib.sha256(canonical_json(identity).encode()).hexdigest()[:12]
-
-
-def is_unfinished(folder: Path) -> bool:
-    """Whether ``folder`` contains the replies of an unfinished run."""
-    return (folder / PLAN).is_file()
 
 
 class AnswerStore:
