@@ -60,7 +60,7 @@ def test_rotations_prompts_confidences_and_failures_score_what_they_scored_befor
         "mi_cxr_verbalised",
         "medstreambench",
     )
-    found = pinned(run_of(tmp_path / "run", reply, (*varied, "medstreambench")).results)
+    found = pinned(run_of(tmp_path / "run", reply, groups).results)
     check({f"with failures: {name}": entry for name, entry in found.items()})
 
 
