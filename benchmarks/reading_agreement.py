@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-CORPORA = sorted((Path(__file__).parent.parent / "tests" / "filters").glob("blind_*.jsonl"))
+CORPORA = sorted((Path(__file__).parent.parent / "tests" / "answers").glob("blind_*.jsonl"))
 GROUPS = {
     "OpenAI": ("gpt", "o3"),
     "Gemini": ("gemini",),

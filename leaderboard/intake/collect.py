@@ -99,9 +99,9 @@ def collect(
         except Exception as error:  # untrusted input: one bad run must not hide the others
             refused.append(Refused(folder=shown(run.name), reason=_reason(error, run, type(error).__name__)))
         else:
-            known = scored.setdefault(one.shown.digest, one)
-            if one.shown.folder < known.shown.folder:  # the same copy for any order of paths
-                scored[one.shown.digest] = one
+            known = scored.setdefault(one.public.digest, one)
+            if one.public.folder < known.public.folder:  # the same copy for any order of paths
+                scored[one.public.digest] = one
         if not ahead:
             report(number, len(runs))
     return [scored[key] for key in sorted(scored)], sorted(refused, key=lambda one: (one.folder, one.reason))

@@ -66,7 +66,7 @@ def read_one(folder: Path, cache: Path | None = None) -> ScoredRun:
     """
     runs, refused = collect([folder], RunStore(cache and cache / "scores"))
     if len(runs) > 1:
-        names = first_names((run.shown.folder for run in runs), 5)
+        names = first_names((run.public.folder for run in runs), 5)
         raise UsageError(f"{folder}: contains {len(runs)} runs ({names}), expected one; give its path.")
     if runs:
         return runs[0]

@@ -41,7 +41,7 @@ _HEADERS = {
     "Cache-Control": "no-store",
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
-    "Referrer-Policy": "same-origin",  # without a referrer, browsers send forms with the origin "null"
+    "Referrer-Policy": "same-origin",
     "Server": "medtasks",
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",

@@ -8,8 +8,18 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from medtasks.cli.console import Json, Prices, notes, progress, table, write, write_json
-from medtasks.core.cache import cache_root
+from medtasks.cli.console import (
+    Json,
+    Prices,
+    notes,
+    p_text,
+    progress,
+    read_runs,
+    signed_interval,
+    table,
+    write,
+    write_json,
+)
 from medtasks.core.errors import UsageError
 from medtasks.core.text import counted, printable
 
@@ -41,7 +51,7 @@ def compare(
     """Compare two runs: differences item by item, 95 % intervals, corrected tests, and what both used."""
     from medtasks.leaderboard.board.models import read_by_model
     from medtasks.leaderboard.board.usage import Price, amount, measured, used_by
-    from medtasks.leaderboard.rank.compare import compare_runs, read_one
+    from medtasks.leaderboard.rank.compare import compare_runs
 
     if pairs:
         if first is not None or prices is not None:
@@ -51,9 +61,7 @@ def compare(
     if first is None or second is None:
         raise UsageError("expected two directories of runs, or --pairs BASE:TUNED; give them.")
     known = {} if prices is None else read_by_model(prices, Price)
-
-    with progress("reading results"):
-        runs = [read_one(folder, cache_root()) for folder in (first, second)]
+    runs = read_runs((first, second))
     with progress("comparing") as bar:
         found = compare_runs(*runs, task=task, metric=metric, progress=bar)
     used = [used_by(one, known, task) for one in runs]
@@ -63,7 +71,7 @@ def compare(
         usage = [{**usage.model_dump(mode="json"), **({} if cost is None else {"cost": cost})} for usage, cost in used]
         write_json({**to_jsonable_python(found), "usage": dict(zip(("first", "second"), usage, strict=True))})
         return
-    names = [f"{one.shown.model_facts.get('name', one.model)} ({one.shown.folder})" for one in runs]
+    names = [f"{one.public.model_facts.get('name', one.model)} ({one.public.folder})" for one in runs]
     write(f"A: {printable(names[0])}\nB: {printable(names[1])}\n")
     columns = (
         *("task", "metric", "A", "B", "A - B", "95 % interval", "p", "p (Holm)"),
@@ -77,18 +85,14 @@ def compare(
 
 
 def _compare_pairs(pairs: Sequence[str], group: str | None, metric: str | None, *, as_json: bool) -> None:
-    from medtasks.leaderboard.rank.compare import read_one
     from medtasks.leaderboard.rank.compare_several import compare_pairs
 
     folders = [one.split(":") for one in pairs]
     for given, parts in zip(pairs, folders, strict=True):
         if len(parts) != 2 or not all(parts):
             raise UsageError(f"--pairs {given}: expected BASE:TUNED, two directories of runs without a colon; fix it.")
-    with progress("reading results"):
-        read = {
-            folder: read_one(Path(folder), cache_root())
-            for folder in dict.fromkeys(folder for parts in folders for folder in parts)
-        }
+    names = list(dict.fromkeys(folder for parts in folders for folder in parts))
+    read = dict(zip(names, read_runs(map(Path, names)), strict=True))
     with progress("comparing") as bar:
         tests = compare_pairs(
             [(read[base], read[tuned]) for base, tuned in folders], group=group, metric=metric, progress=bar
@@ -111,7 +115,7 @@ def _compare_pairs(pairs: Sequence[str], group: str | None, metric: str | None, 
             (
                 *(test.group, test.metric, f"{len(pairs)}", f"{test.better}", f"{test.worse}"),
                 f"{sum(one.difference == 0 for one in test.differences)}",
-                *map(_p_value, (test.sign_p, test.wilcoxon_p, test.least_p)),
+                *map(p_text, (test.sign_p, test.wilcoxon_p, test.least_p)),
             )
             for test in tests
         ],
@@ -137,24 +141,19 @@ def _number(value: float | None, unit: str, sign: str = "") -> str:
     return "" if value is None else f"{value:{sign}.{DIGITS[unit]}f}"
 
 
-def _p_value(value: float | None) -> str:
-    return "" if value is None else f"{value:.3g}"
-
-
 def _row(line: Line) -> tuple[str, ...]:
     pair, comparable = line.pair, "no" if line.unlike else "yes"
     if pair is None:
         return (line.task, line.metric, *[""] * 6, "0", comparable, "0", f"{line.unpaired:,}", "")
-    ends = [_number(end, line.unit, "+") for end in (pair.low, pair.high)]
     return (
         line.task,
         line.metric,
         _number(line.first, line.unit),
         _number(line.second, line.unit),
         _number(pair.difference, line.unit, "+"),
-        f"[{', '.join(ends)}]" if all(ends) else "none",
-        _p_value(pair.p_value),
-        _p_value(pair.p_holm),
+        signed_interval((pair.low, pair.high), DIGITS[line.unit]),
+        p_text(pair.p_value),
+        p_text(pair.p_holm),
         f"{pair.items:,}",
         comparable,
         f"{pair.clusters:,}",

@@ -1,9 +1,15 @@
-"""``medtasks leaderboard``: build pages from result directories, and check submissions."""
+"""``medtasks leaderboard``, ``view`` and ``export``: pages of result directories, submissions, other tools' formats."""
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
+import os
 import re
+import sys
+import webbrowser
 from collections import Counter
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -18,6 +24,7 @@ if TYPE_CHECKING:
     from medtasks.leaderboard.board.board import Board
 
 app = typer.Typer(help="Leaderboard pages from result directories.", no_args_is_help=True)
+exports = typer.Typer(help="Results in the formats of other tools.", no_args_is_help=True)
 
 _VARYING = re.compile(r"[0-9a-f]{8,}…?|[\d,]+ of [\d,]+(?= documents)")
 _OF_OTHERS = re.compile(r" \(and \d+ more of other tasks\)$")
@@ -147,3 +154,48 @@ def strip(
 
     written = remove_rows(results, out, write)
     write(f"written: {written} (its scores are claimed: boards list them below those of responses)")
+
+
+def view(
+    results: Results,
+    port: Annotated[int, typer.Option("--port", help="Port to listen on; 0 for any.", min=0, max=65535)] = 0,
+    no_browser: Annotated[bool, typer.Option("--no-browser", help="Only print the address.")] = False,
+) -> None:
+    """Show results in a browser: the board, every sample with its pictures, and runs under way."""
+    from medtasks.leaderboard.view.server import View, in_background, serve
+    from medtasks.runs.folder import NO_RUN
+
+    shown = View(results)
+    if not shown.found:
+        write(f"{', '.join(map(str, results))}: {NO_RUN} and no run under way yet.")
+
+    def ready(address: str) -> None:
+        write(f"{address} (only from this computer; Ctrl+C ends it)")
+        if not no_browser:
+            in_background(partial(webbrowser.open, address))
+
+    with contextlib.suppress(KeyboardInterrupt):
+        asyncio.run(serve(shown, port, ready))
+    shown.close()
+    sys.stdout.flush()
+    os._exit(0)  # a thread that still draws must neither delay the end nor be stopped within a library
+
+
+@exports.callback()
+def export() -> None:
+    """Results in the formats of other tools."""
+
+
+@exports.command("inspect")
+def inspect(
+    results: Results,
+    out: Annotated[Path, typer.Option("--out", help="The new directory.")],
+) -> None:
+    """Write Inspect logs, one `.eval` file for each run and task, for `inspect view`."""
+    from medtasks.leaderboard.exports.inspect_logs import write_inspect_logs
+
+    with progress("writing logs"):
+        written, notes = write_inspect_logs(results, out)
+    for note in notes:
+        write(note)
+    write(f"{counted(len(written), 'log')}: {out} (inspect view --log-dir {out})")

@@ -7,8 +7,7 @@ from typing import Annotated
 
 import typer
 
-from medtasks.cli.console import Json, progress, table, write, write_json
-from medtasks.core.cache import cache_root
+from medtasks.cli.console import Json, read_runs, table, write, write_json
 from medtasks.core.errors import NoRowsError, UsageError
 from medtasks.core.text import printable
 
@@ -43,7 +42,6 @@ def plan(
     from medtasks.catalog.spec import leaf_tasks
     from medtasks.leaderboard.board.columns import unit_of
     from medtasks.leaderboard.board.numbers import UNITS, number
-    from medtasks.leaderboard.rank.compare import read_one
     from medtasks.leaderboard.rank.planning import assumed_spread, default_metric, pilot_spread, sizes
 
     if len(pilot or ()) > 2:
@@ -63,9 +61,7 @@ def plan(
     if not documents:
         raise UsageError(f"{task}: the prepared data have no documents of its tasks.")
     if pilot:
-        with progress("reading results"):
-            runs = [read_one(folder, cache_root()) for folder in pilot]
-        spread = pilot_spread(task, metric, *runs)
+        spread = pilot_spread(task, metric, *read_runs(pilot))
     else:
         spread = assumed_spread(task, metric, documents, score, icc)
     unit = unit_of(metric)

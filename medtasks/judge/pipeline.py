@@ -119,7 +119,8 @@ async def judge_questions(
     async with client:
         ticking = asyncio.ensure_future(run.tick())
         try:
-            await all_or_none([run.work() for _ in range(OPEN_PER_SLOT * client.settings.in_flight)])
+            workers = min(len(questions), OPEN_PER_SLOT * client.settings.in_flight)  # a batch API has 30,000 slots
+            await all_or_none([run.work() for _ in range(workers)])
         finally:
             ticking.cancel()
     return run.result()
