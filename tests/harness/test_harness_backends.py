@@ -11,6 +11,7 @@ from foreign_backend import Backend, evaluate
 from medtasks import harness
 from medtasks.benchmarks.documents import task_documents
 from medtasks.catalog.spec import load_spec, load_specs
+from medtasks.core.errors import MedtasksError, UsageError
 
 
 class OneFunction(Backend):
@@ -140,15 +141,14 @@ def test_local_weights_are_known_by_their_content(tmp_path: Path) -> None:
     assert prints[0] == prints[1] != prints[2]
 
 
-def test_a_run_names_a_back_end_that_is_unknown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit):
+def test_a_run_names_a_back_end_that_is_unknown(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="back-end 'qwen25_vl' is unknown to lmms-eval; did you mean qwen2_5_vl"):
         harness.run_tasks("qwen25_vl", "", ["mi_cxr_icr"], tmp_path)
-    assert "back-end 'qwen25_vl' is unknown to lmms-eval; did you mean qwen2_5_vl" in capsys.readouterr().err
 
 
-def test_an_error_of_the_harness_is_one_sentence(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit):
+def test_an_error_of_the_harness_is_one_sentence(tmp_path: Path) -> None:
+    with pytest.raises(MedtasksError) as raised:
         harness.run_tasks("huggingface", "pretrained=x,attn_implementation=none", ["mi_cxr_icr"], tmp_path)
-    error = capsys.readouterr().err.splitlines()[-1]
-    assert error.startswith("medtasks: the harness ended the run: ValueError: attn_implementation must be one of")
+    error = str(raised.value)
+    assert error.startswith("the harness ended the run: ValueError: attn_implementation must be one of")
     assert error.endswith("(--verbosity DEBUG shows where).")

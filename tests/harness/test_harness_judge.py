@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from runs import Run, baseline
 
+from medtasks.core.errors import UsageError
 from medtasks.harness import run_tasks
 from medtasks.judge.stub import StubJudge
 
@@ -146,15 +147,14 @@ def test_a_rubric_without_a_response_to_judge_shows_no_agreement(python: Any, tm
 
 
 def test_a_rubric_that_nobody_knows_stops_the_run_before_it_begins(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "judge.yaml"
     judge = {"model": "m", "base_url": "http://127.0.0.1:9/v1"}
     path.write_text(json.dumps({"judges": [judge], "rubrics": ["nonsense"]}))
     monkeypatch.setenv("MEDTASKS_JUDGE", str(path))
-    with pytest.raises(SystemExit):
+    with pytest.raises(UsageError, match="rubric 'nonsense' is unknown"):
         baseline("oracle", ["med_cmr_open_ltg"], tmp_path / "run")
-    assert "rubric 'nonsense' is unknown" in capsys.readouterr().err
 
 
 def test_the_model_s_arguments_tell_its_family_during_a_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
