@@ -7,6 +7,7 @@ the package and the checkpoint, but neither prepared data nor a shared file syst
 
 from __future__ import annotations
 
+import functools
 import itertools
 import os
 import re
@@ -21,6 +22,7 @@ from typing import Annotated, Any, Literal
 from lmms_eval.api.instance import Instance
 from loguru import logger
 from pydantic import AfterValidator
+from pydantic_core import PydanticCustomError
 from tqdm import tqdm
 
 from medtasks.core.errors import MedtasksError, UsageError, first_line
@@ -39,7 +41,7 @@ ENGINES = {
     "baseline": ("medtasks.adapters.baseline", "MedtasksBaseline"),
 }
 ATTEMPTS = 3
-"""After so many replicas died on a unit, its requests fail; after so many failed starts, a replica is left out."""
+"""After so many replicas died on a unit, its requests fail; a replica that dies so often while it loads is left out."""
 PICTURE_TOKENS, ANSWER_TOKENS, CHARACTERS = 1_024, 512, 4
 """Rough tokens of a picture and of an answer, and characters of a token: they decide the sizes of units alone."""
 MESSAGE_EVERY = 30.0
@@ -52,7 +54,7 @@ _FIELDS = ("item_id", "media", *FIELDS)
 def _checked_replicas(text: str) -> str:
     match = _REPLICAS.fullmatch(text)
     if match is None or int(match[1]) > int(match[2] or match[1]):
-        raise ValueError(f"is {text!r}, expected a number such as 8 or a range such as 4..32")
+        raise PydanticCustomError("expected", "a number such as 8, or a range such as 4..32")
     return text
 
 
@@ -203,15 +205,16 @@ class MedtasksRay(MedtasksAdapter):
         match = _REPLICAS.fullmatch(self._given.replicas)
         assert match is not None
         self._least, most = int(match[1]), int(match[2] or match[1])
+        self._left = most
         gpus = self._given.gpus
         gpus = float(bool(ray.cluster_resources().get("GPU"))) if gpus is None else gpus
         self.devices = most * max(1, int(gpus))
-        options = {"num_gpus": gpus, "num_cpus": self._given.cpus, "max_restarts": -1}
-        kind = ray.remote(**options)(Replica)
-        self._replicas = [kind.remote(self._given.engine, engine) for _ in range(most)]
+        kind = ray.remote(num_gpus=gpus, num_cpus=self._given.cpus)(Replica)
+        self._new = functools.partial(kind.remote, self._given.engine, engine)
         self._idle: list[Any] = []
-        self._loading: dict[Any, Any] = {replica.load.remote(): replica for replica in self._replicas}
-        self._starts: Counter[Any] = Counter()
+        self._loading: dict[Any, tuple[Any, int]] = {}
+        for _ in range(most):
+            self._load()
         self._facts: dict[str, Any] = {}
         self._usage: dict[tuple[Any, int], dict[str, int]] = {}
         self._nodes: list[str] = []
@@ -243,6 +246,11 @@ class MedtasksRay(MedtasksAdapter):
                 said = time.monotonic()
                 logger.info(f"medtasks_ray: {len(self._idle)} of {self._least} replicas are loaded")
 
+    def _load(self, died: int = 0) -> None:
+        """Start a replica, on whatever node has room; as many have ``died`` in its place while they loaded."""
+        replica = self._new()
+        self._loading[replica.load.remote()] = (replica, died)
+
     def _loaded(self, reference: Any) -> None:
         """A replica has loaded its model, or failed to.
 
@@ -250,20 +258,19 @@ class MedtasksRay(MedtasksAdapter):
             UsageError: the engine cannot be started.
             MedtasksError: no replica is left.
         """
-        replica = self._loading.pop(reference)
+        replica, died = self._loading.pop(reference)
         try:
             loaded = self._ray.get(reference)
         except self._ray.exceptions.RayActorError as error:
-            self._starts[replica] += 1
-            if self._starts[replica] < ATTEMPTS:
-                self._loading[replica.load.remote()] = replica
+            if died + 1 < ATTEMPTS:
+                self._load(died + 1)
                 return
-            self._replicas.remove(replica)
-            logger.warning(f"medtasks_ray: a replica died {ATTEMPTS} times while it loaded ({first_line(error)})")
-            if len(self._replicas) < self._least:
+            self._left -= 1
+            logger.warning(f"medtasks_ray: a replica died {ATTEMPTS} times while it loaded ({type(error).__name__})")
+            if self._left < self._least:
                 raise MedtasksError(
-                    f"{len(self._replicas)} of {self._least} replicas are left, the others died while they loaded the "
-                    "model; look at Ray's logs, or give each more memory."
+                    f"{self._left} of {self._least} replicas are left, the others died while they loaded the model; "
+                    "look at Ray's logs, or give each more memory."
                 ) from error
         except self._ray.exceptions.RayTaskError as error:
             raise UsageError(str(error.cause)) from None
@@ -359,7 +366,7 @@ class MedtasksRay(MedtasksAdapter):
         except self._ray.exceptions.RayTaskError as error:
             raise UsageError(str(error.cause)) from None
         except self._ray.exceptions.RayError as error:  # the replica or its node died
-            self._loading[replica.load.remote()] = replica
+            self._load()
             unit.attempts += 1
             if unit.attempts < ATTEMPTS:
                 return None
@@ -374,8 +381,8 @@ class MedtasksRay(MedtasksAdapter):
     def clean(self) -> None:
         """Stop the replicas; the harness calls this once it has all answers."""
         self._nodes = self._alive()
-        for replica in self._replicas:
-            self._ray.kill(replica)
+        self._idle.clear()
+        self._loading.clear()
         self._ray.shutdown()
         super().clean()
 
