@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -165,7 +164,11 @@ class MedtasksAdapter(lmms):  # type: ignore[misc]
                 f"{replicas} processes were launched, but accelerate joined {self._world_size}; on CPU launch them "
                 "with ACCELERATE_USE_CPU=true torchrun --nproc_per_node N."
             )
-        _warn_of_lone_process(replicas)
+        if current_settings().alone_on_cpu:
+            logger.warning(
+                "accelerate launch --cpu started one process only; for several use "
+                "ACCELERATE_USE_CPU=true torchrun --nproc_per_node N"
+            )
         own: torch.device = self.accelerator.device
         if replicas > 1:
             if kind == "cuda" and own.type != "cuda":
@@ -189,19 +192,6 @@ class MedtasksAdapter(lmms):  # type: ignore[misc]
     def loglikelihood(self, requests: list[Any]) -> list[tuple[float, bool]]:
         """Not supported: no medtasks task needs likelihoods."""
         raise NotImplementedError(f"{type(self).__name__} generates text; log-likelihood requests are not supported.")
-
-
-def _warn_of_lone_process(replicas: int) -> None:
-    """Warn that ``accelerate launch --cpu --num_processes N`` starts one process, regardless of N.
-
-    If several were requested, the launcher sets a master address but no world size.
-    """
-    forced = os.environ.get("ACCELERATE_USE_CPU", "").lower() == "true"
-    if replicas == 1 and forced and "MASTER_ADDR" in os.environ and "WORLD_SIZE" not in os.environ:
-        logger.warning(
-            "accelerate launch --cpu started one process only; for several use "
-            "ACCELERATE_USE_CPU=true torchrun --nproc_per_node N"
-        )
 
 
 def _checked_kind(device: str, replicas: int) -> str:

@@ -46,11 +46,11 @@ def _digest(image: Image.Image) -> bytes:
 class Unit:
     """Media that the vision tower encodes together: one picture, or all media of a prompt.
 
-    ``inputs`` are its pixels as model inputs, ``identity`` is a digest of its content, ``count`` the number of pictures
+    ``inputs`` are its pixels as model inputs, ``content_hash`` is one of its content, ``count`` the number of pictures
     and videos.
     """
 
-    identity: bytes
+    content_hash: bytes
     inputs: Mapping[str, Any]
     count: int
 
@@ -180,13 +180,13 @@ class Vision:
 
     def features(self, unit: Unit) -> dict[str, Features]:
         """Features by modality (``image``, ``video``)."""
-        features = self._kept.get(unit.identity)
+        features = self._kept.get(unit.content_hash)
         if features is not None:
             self.reused += unit.count
             return features
         features = self._encode(unit)
         self.encoded += unit.count
-        self._kept.add(unit.identity, features)
+        self._kept.add(unit.content_hash, features)
         return features
 
     def trim(self, needed: Collection[bytes]) -> None:

@@ -90,7 +90,7 @@ class SharedPrefix:
     def inputs(self, prompts: Sequence[Prompt], padding: int) -> dict[str, Any]:
         """Arguments of ``generate`` for a left-padded batch of ``prompts``, in their order."""
         rows = [self._row(prompt) for prompt in prompts]
-        self.vision.trim({identity for row in rows for identity in row.media})
+        self.vision.trim({content_hash for row in rows for content_hash in row.media})
         groups: dict[tuple[bytes, ...], list[int]] = {}
         for number, row in enumerate(rows):
             groups.setdefault(row.media, []).append(number)
@@ -116,7 +116,7 @@ class SharedPrefix:
         features: dict[str, list[Features]] = {}
         identities: dict[str, list[torch.Tensor]] = {}
         for unit in prompt.units:
-            base = int.from_bytes(unit.identity[:7], "big")
+            base = int.from_bytes(unit.content_hash[:7], "big")
             for modality, part in self.vision.features(unit).items():
                 features.setdefault(modality, []).append(part)
                 identities.setdefault(modality, []).append(-1 - base - torch.arange(len(part.pooled)))
@@ -134,7 +134,7 @@ class SharedPrefix:
             types={name: text[name].to(device) for name in _TOKEN_TYPES if name in text},
             features=features,
             placeholders=placeholders,
-            media=tuple(unit.identity for unit in prompt.units),
+            media=tuple(unit.content_hash for unit in prompt.units),
         )
 
     def _computed(self, rows: Sequence[Row]) -> tuple[Layers, list[int]]:

@@ -84,7 +84,7 @@ class Reader:
         if conversation.videos:
             return Prompt(inputs, (_whole(conversation, inputs),))
         together = len(conversation.images) if len(latest) == 1 else 1
-        return Prompt(inputs, tuple(Unit(identity, pixels, together) for identity, pixels in latest))
+        return Prompt(inputs, tuple(Unit(content_hash, pixels, together) for content_hash, pixels in latest))
 
     def _encode(self, conversation: Conversation) -> Mapping[str, Any]:
         self._pictures.latest = []

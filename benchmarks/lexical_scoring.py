@@ -239,7 +239,7 @@ def write_folder(rows: list[Row], folder: Path) -> None:
         spec = load_spec(f"kvasir_vqa_x1_level{level}")
         chosen = [(number, row) for number, row in enumerate(rows) if row.level == level]
         samples[spec.name] = [unscored(spec, number, row) for number, row in chosen]
-        facts[spec.name] = task_facts(spec, spec.generation, len(chosen), ())
+        facts[spec.name] = task_facts(spec, spec.generation, len(chosen))
         facts[spec.name] = facts[spec.name].model_copy(update={"answered": len(chosen)})
     manifest = RunManifest(
         created="2026-01-01T00:00:00+00:00",

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from medtasks.core.errors import UsageError, reading
 from medtasks.core.files import canonical_json, file_sha256
+from medtasks.runs.folder import NO_RUN, no_run
 from medtasks.runs.table_file import TableStore
 
 from .board.board import Board
@@ -16,8 +17,8 @@ from .board.build import RESAMPLES, build_board
 from .board.models import Described, read_by_model
 from .board.usage import Price
 from .exports import write_exports
-from .intake.collect import NO_RUN, collect, state_of_results
-from .site import samples_of
+from .intake.collect import collect, state_of_results
+from .site.samples import samples_of
 from .site.write import is_current, write_site
 from .verify.scored_run import RunStore
 
@@ -57,7 +58,7 @@ def board_of(
     described = read_by_model(models, Described) if models is not None else None
     runs, refused = collect(results, store, progress)
     if demonstration is None:
-        demonstration = any(run.facts.mini for run in runs)
+        demonstration = any(run.shown.mini for run in runs)
         refused = [one for one in refused if runs or one.reason != NO_RUN]
     board = build_board(
         runs,
@@ -125,8 +126,8 @@ def publish(
         progress=progress,
     )
     if not board.runs:
-        reasons = "; ".join(f"{one.folder}: {one.reason.rstrip('.')}" for one in board.refused)
-        raise UsageError(f"nothing to show: {reasons or 'no result directory (…_medtasks)'}.")
+        reasons = "; ".join(f"{one.folder}: {one.reason.rstrip('.')}" for one in board.refused if one.reason != NO_RUN)
+        raise UsageError(f"nothing to show: {reasons}.") if reasons else no_run(results[0])
     made_of = key and hashlib.sha256(f"{key} {' '.join(sorted(figures))}".encode()).hexdigest()
     if made_of and is_current(site, made_of):
         return board

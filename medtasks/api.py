@@ -8,10 +8,12 @@ filters, metrics and board layouts. Our own benchmarks are built the same way.
 from __future__ import annotations
 
 from medtasks.answers import FILTER_VERSIONS, OptionLetterFilter
+from medtasks.answers.answer_text import answer_text
+from medtasks.answers.base import Reading, ResponseFilter
 from medtasks.answers.option_letter import option_status
 from medtasks.answers.presence import count_of, said_of
 from medtasks.answers.thinking import strip_thinking
-from medtasks.benchmarks.aggregations import pending_value, sample_value
+from medtasks.benchmarks.aggregations import pending_value, sample_value, scored_by
 from medtasks.benchmarks.documents import Rows, doc_to_messages, doc_to_text, doc_to_visual
 from medtasks.benchmarks.errors import Case, Errors
 from medtasks.benchmarks.layout_columns import error_columns, kinds_of_error
@@ -25,14 +27,16 @@ from medtasks.catalog.benchmark import (
     SampleView,
     Turn,
     Value,
+    by_fields,
     round_items,
     sample_items,
 )
 from medtasks.catalog.board_layout import ALL_GROUPS, BoardLayout, Column, LayoutTable, Plot
-from medtasks.catalog.records import Record, Where, build, text_field, texts_by_key, wrong
+from medtasks.catalog.records import Record, Where, build, distinct, text_field, texts_by_key, wrong
 from medtasks.catalog.registry import FilterInfo, Plugin
 from medtasks.catalog.scales import Aspect, Rubric
 from medtasks.core.errors import DataError, MediaError, MedtasksError, UsageError
+from medtasks.data.release import Release
 from medtasks.data.sources import read_jsonl
 from medtasks.metrics.base import MeanMetric, Metric, MetricUnavailableError, sign
 from medtasks.metrics.item_metrics import NO_OPTION, ErrorRate
@@ -63,7 +67,10 @@ __all__ = [
     "Plot",
     "Plugin",
     "PrepareCommand",
+    "Reading",
     "Record",
+    "Release",
+    "ResponseFilter",
     "Rows",
     "Rubric",
     "SampleView",
@@ -71,8 +78,11 @@ __all__ = [
     "UsageError",
     "Value",
     "Where",
+    "answer_text",
     "build",
+    "by_fields",
     "count_of",
+    "distinct",
     "doc_to_messages",
     "doc_to_text",
     "doc_to_visual",
@@ -86,6 +96,7 @@ __all__ = [
     "said_of",
     "sample_items",
     "sample_value",
+    "scored_by",
     "sign",
     "strip_thinking",
     "text_field",

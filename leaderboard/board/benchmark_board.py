@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Sequence
 
-from medtasks.benchmarks.layout_check import HEADLINE, columns_of
+from medtasks.benchmarks.layouts import HEADLINE, columns_of
 from medtasks.catalog.board_layout import BoardLayout, Column, LayoutTable, Plot
 from medtasks.catalog.registry import benchmark_owner, get_benchmark
 from medtasks.catalog.spec import load_spec
 from medtasks.runs.scores import MetricScore, coverage_text
 from medtasks.runs.usage import Usage
 
-from ..rank.comparability import Standing, Standings, on_common_items
+from ..rank.comparability import ComparabilityGroup, ComparabilityGroups, on_common_items
 from ..rank.media_gain import MediaGain
 from ..rank.prompt_ranks import prompt_ranks
 from ..rank.rankings import rank_models
@@ -35,17 +35,17 @@ from .rows import Tables, held_chance, held_groups, is_incomplete, without_empty
 from .usage import SECONDS, Prices, plotted, used_by
 
 
-def is_shown(layout: BoardLayout, digests: Iterable[ScoredRun]) -> bool:
+def is_shown(layout: BoardLayout, runs: Iterable[ScoredRun]) -> bool:
     """Whether any run has a score of the layout's benchmark, or of another track in its columns."""
     tasks = {column.task for column in columns_of(layout)}
-    entries = (entry for digest in digests for entry in digest.entries.values())
+    entries = (entry for run in runs for entry in run.entries.values())
     return any(entry.benchmark == layout.benchmark or entry.name in tasks for entry in entries)
 
 
 def benchmark_board(
     layout: BoardLayout,
-    digests: Sequence[ScoredRun],
-    standings: Standings,
+    runs: Sequence[ScoredRun],
+    groups: ComparabilityGroups,
     *,
     published: bool,
     resamples: int,
@@ -55,16 +55,21 @@ def benchmark_board(
 
     Columns that neither a run nor a paper fills are left out, as are tables and plots with only such columns.
     """
-    return _Filling(layout, digests, standings, published, prices or {}).board(resamples)
+    return _Filling(layout, runs, groups, published, prices or {}).board(resamples)
 
 
 class _Filling:
     def __init__(
-        self, layout: BoardLayout, digests: Sequence[ScoredRun], standings: Standings, published: bool, prices: Prices
+        self,
+        layout: BoardLayout,
+        runs: Sequence[ScoredRun],
+        groups: ComparabilityGroups,
+        published: bool,
+        prices: Prices,
     ) -> None:
         self._layout = layout
-        self._digests = digests
-        self._standings = standings
+        self._runs = runs
+        self._groups = groups
         self._prices = prices
         self._benchmark = get_benchmark(layout.benchmark)
         has_reference = published and self._benchmark.figures is not None
@@ -73,7 +78,7 @@ class _Filling:
     def board(self, resamples: int) -> BenchmarkBoard:
         headline = self._columns(self._layout.headline)
         rankings = tuple(filter(None, (self._ranking(column, resamples) for column in headline)))
-        tables = Tables(self._digests, self._standings, _order(rankings))
+        tables = Tables(self._runs, self._groups, _order(rankings))
         tables_shown = (
             LayoutTable(name=HEADLINE, title="Headline scores", columns=self._layout.headline),
             *self._layout.tables,
@@ -85,7 +90,7 @@ class _Filling:
         kept = [table for table in shown if table.columns or table.name == HEADLINE]
         plots = self._plots(kept, tables)
         gain = MediaGain(
-            self._benchmark, headline, (column for table in kept for column in table.columns), self._standings
+            self._benchmark, headline, (column for table in kept for column in table.columns), self._groups
         )
         if gain.table is not None:
             kept.append(gain.table)
@@ -94,7 +99,7 @@ class _Filling:
             [column for table in kept for column in table.columns], lambda column: self._ranking(column, resamples)
         )
         kept += [] if paraphrased is None else [paraphrased[0]]
-        confidence = ConfidenceSection(headline, self._digests, self._standings, tables)
+        confidence = ConfidenceSection(headline, self._runs, self._groups, tables)
         kept += confidence.tables
         plots += confidence.plots
         ordering = [column for column in headline if not column.signed][:1]
@@ -124,35 +129,33 @@ class _Filling:
             prompt_order=None if paraphrased is None else paraphrased[1],
             published=rows,
             published_notes=() if reference is None else reference.notes,
-            published_gaps=() if reference is None else tuple(f"{gap.what}: {gap.why}" for gap in reference.gaps),
+            published_gaps=() if reference is None else reference.gaps,
         )
 
     def _columns(self, columns: Iterable[Column]) -> tuple[BoardColumn, ...]:
         found: tuple[BoardColumn, ...]
         found = board_columns(
             columns,
-            lambda task, breakdown: held_groups(self._digests, task, breakdown),
-            lambda column: held_chance(self._digests, column),
+            lambda task, breakdown: held_groups(self._runs, task, breakdown),
+            lambda column: held_chance(self._runs, column),
         )
         return found
 
     def _ranking(self, column: BoardColumn, resamples: int) -> Ranking | None:
         """The ranking by one headline column; None for a signed score, or if no run is comparable."""
-        standing = self._standings.of(column.task, column.metric)
-        if column.signed or not (standing.ranked or standing.waiting):
+        group = self._groups.of(column.task, column.metric)
+        if column.signed or not (group.ranked or group.waiting):
             return None
-        unranked = {**_reasons(standing.waiting, column), **_incomplete(standing, column)}
-        entries = {
-            model: digest.entries[column.task] for model, digest in standing.ranked.items() if model not in unranked
-        }
-        some = next(iter((*standing.ranked.values(), *standing.waiting.values()))).entries[column.task]
+        unranked = {**_reasons(group.waiting, column), **_incomplete(group, column)}
+        entries = {model: run.entries[column.task] for model, run in group.ranked.items() if model not in unranked}
+        some = next(iter((*group.ranked.values(), *group.waiting.values()))).entries[column.task]
         tables, clusters = on_common_items(entries or {"": some}, column.metric)
         return rank_models(
             column,
             {model: table for model, table in tables.items() if model},
             clusters,
             cluster=load_spec(column.task).benchmark.cluster,
-            signature=standing.signature,
+            signature=group.signature,
             unranked=unranked,
             resamples=resamples,
         )
@@ -161,11 +164,11 @@ class _Filling:
         """What the runs ranked by the first headline score used."""
         for column in headline:
             cells = {row.model: row.cells.get(column.key) for row in table.rows if not row.blind}
-            for model, digest in self._standings.of(column.task, column.metric).ranked.items():
-                usage, cost = used_by(digest, self._prices, column.task)
+            for model, run in self._groups.of(column.task, column.metric).ranked.items():
+                usage, cost = used_by(run, self._prices, column.task)
                 cell = cells.get(model)
                 if cell is not None and usage != Usage():
-                    yield ModelUsage(model=model, run=digest.facts.key, score=cell, usage=usage, cost=cost)
+                    yield ModelUsage(model=model, run=run.shown.key, score=cell, usage=usage, cost=cost)
 
     def _published(self, columns: Iterable[BoardColumn]) -> tuple[Published, ...]:
         if self._reference is None:
@@ -195,7 +198,7 @@ class _Filling:
                     columns=tuple(column.key for column in columns),
                     against=tuple(column.key for column in against),
                     ranks=plot.ranks,
-                    chance=held_chance(self._digests, Column(columns[0].task, "accuracy", "")) if plot.chance else None,
+                    chance=held_chance(self._runs, Column(columns[0].task, "accuracy", "")) if plot.chance else None,
                     note=plot.note,
                 )
             )
@@ -229,8 +232,8 @@ class _Filling:
         return list({column.task: column for column in plotted}.values())
 
     def _letters_of(self, column: BoardColumn) -> Iterable[LetterCounts]:
-        for model, digest in self._standings.of(column.task, column.metric).ranked.items():
-            letters = digest.entries[column.task].scores.letters
+        for model, run in self._groups.of(column.task, column.metric).ranked.items():
+            letters = run.entries[column.task].scores.letters
             if letters is not None:
                 yield LetterCounts(
                     task=column.task,
@@ -241,8 +244,8 @@ class _Filling:
                 )
 
     def _timelines_of(self, column: BoardColumn) -> Iterable[Timeline]:
-        for digest in self._standings.of(column.task, column.metric).ranked.values():
-            yield from digest.entries[column.task].timelines
+        for run in self._groups.of(column.task, column.metric).ranked.values():
+            yield from run.entries[column.task].timelines
 
 
 def _cost_plot(
@@ -271,21 +274,21 @@ def _order(rankings: Sequence[Ranking]) -> dict[str, tuple[float, ...]]:
 
 
 def _reasons(waiting: dict[str, ScoredRun], column: BoardColumn) -> dict[str, str]:
-    return {model: _score(digest, column).reason or "no value" for model, digest in waiting.items()}
+    return {model: _score(run, column).reason or "no value" for model, run in waiting.items()}
 
 
-def _incomplete(standing: Standing, column: BoardColumn) -> dict[str, str]:
+def _incomplete(group: ComparabilityGroup, column: BoardColumn) -> dict[str, str]:
     """Models with too few responses or verdicts for a rank, and how many they have."""
     found = {}
-    for model, digest in standing.ranked.items():
-        score = _score(digest, column)
+    for model, run in group.ranked.items():
+        score = _score(run, column)
         if is_incomplete(score):
             found[model] = f"incomplete: {coverage_text(score.samples, score.answered, score.judged)}"
     return found
 
 
-def _score(digest: ScoredRun, column: BoardColumn) -> MetricScore:
-    found: MetricScore = digest.entries[column.task].scores.metrics[column.metric]
+def _score(run: ScoredRun, column: BoardColumn) -> MetricScore:
+    found: MetricScore = run.entries[column.task].scores.metrics[column.metric]
     return found
 
 

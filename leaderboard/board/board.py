@@ -333,7 +333,7 @@ class BenchmarkBoard(_Frozen):
     type_means: tuple[TypeMeans, ...] = ()
 
 
-class RunFacts(_Frozen):
+class BoardRun(_Frozen):
     """A run: the name of its directory without the path, and the SHA-256 of the content.
 
     ``protocols`` and ``prompts`` map tasks to protocol and prompt hashes, ``judged_by`` tasks and groups to the names
@@ -363,7 +363,7 @@ class RunFacts(_Frozen):
     cost: float | None = None
 
 
-class ModelFacts(_Frozen):
+class BoardModel(_Frozen):
     """A model as the board shows it; ``trained`` says by benchmark whether it was trained on that benchmark's data."""
 
     slug: str
@@ -397,7 +397,7 @@ class Board(_Frozen):
     resamples: int
     seed: int
     demonstration: bool
-    models: dict[str, ModelFacts]
-    runs: dict[str, RunFacts]
+    models: dict[str, BoardModel]
+    runs: dict[str, BoardRun]
     benchmarks: tuple[BenchmarkBoard, ...]
     refused: tuple[Refused, ...] = ()

@@ -1,4 +1,4 @@
-"""The board from digests of runs: comparable runs are ranked, all others listed with the reasons."""
+"""The board from scored runs: comparable runs are ranked, all others listed with the reasons."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ import medtasks
 from medtasks.benchmarks.layouts import all_layouts
 from medtasks.stats.bootstrap import CONFIDENCE
 
-from ..rank.comparability import Standings, same_responses
-from ..rank.differences import SEED
+from ..rank.comparability import ComparabilityGroups, same_responses
 from ..rank.over_models import with_models
+from ..rank.rankings import SEED
 from ..verify.scored_run import ScoredRun
 from .benchmark_board import benchmark_board, is_shown
-from .board import BenchmarkBoard, Board, ModelFacts, Refused, RunFacts
+from .board import BenchmarkBoard, Board, BoardModel, BoardRun, Refused
 from .models import Models, distinct_names, model_facts
 from .usage import Prices, cost_of
 
@@ -21,7 +21,7 @@ RESAMPLES = 1000
 
 
 def build_board(
-    digests: Iterable[ScoredRun],
+    runs: Iterable[ScoredRun],
     refused: Iterable[Refused] = (),
     *,
     title: str,
@@ -34,7 +34,7 @@ def build_board(
     """The leaderboard of the runs; their order makes no difference.
 
     Args:
-        digests: of the result directories (`medtasks.leaderboard.intake.collect`); duplicates are ignored.
+        runs: of the result directories (`medtasks.leaderboard.intake.collect`); duplicates are ignored.
         refused: directories that could not be read, and why.
         title: the board's heading.
         models: the organiser's facts about models (`medtasks.leaderboard.board.models.read_by_model`).
@@ -47,13 +47,13 @@ def build_board(
         UsageError: a run's items and statistics do not match.
         DataError: a file of published figures breaks its format.
     """
-    once = {digest.facts.key: digest for digest in sorted(digests, key=lambda one: (one.facts.key, one.facts.folder))}
-    runs = sorted(once.values(), key=lambda one: (one.facts.created, one.facts.key))
-    standings = Standings(runs, demonstration=demonstration)
+    by_key = {run.shown.key: run for run in sorted(runs, key=lambda run: (run.shown.key, run.shown.folder))}
+    runs = sorted(by_key.values(), key=lambda run: (run.shown.created, run.shown.key))
+    groups = ComparabilityGroups(runs, demonstration=demonstration)
     known = _models(runs, models)
     boards = tuple(
         with_models(
-            benchmark_board(layout, runs, standings, published=published, resamples=resamples, prices=prices), known
+            benchmark_board(layout, runs, groups, published=published, resamples=resamples, prices=prices), known
         )
         for layout in all_layouts().values()
         if is_shown(layout, runs)
@@ -61,45 +61,45 @@ def build_board(
     return Board(
         title=title,
         medtasks=medtasks.__version__,
-        latest=max((digest.facts.created for digest in runs), default=None),
+        latest=max((run.shown.created for run in runs), default=None),
         confidence=CONFIDENCE,
         resamples=resamples,
         seed=SEED,
         demonstration=demonstration,
         models=known,
-        runs={facts.key: facts for facts in _runs(runs, standings, boards, prices or {})},
+        runs={facts.key: facts for facts in _runs(runs, groups, boards, prices or {})},
         benchmarks=boards,
         refused=tuple(sorted(refused, key=lambda one: (one.folder, one.reason))),
     )
 
 
-def _models(runs: Sequence[ScoredRun], models: Models | None) -> dict[str, ModelFacts]:
+def _models(runs: Sequence[ScoredRun], models: Models | None) -> dict[str, BoardModel]:
     """Models by slug, with distinct names; facts are from the newest run, training data from all."""
-    found: dict[str, ModelFacts] = {}
-    for digest in runs:
-        facts = model_facts(digest.facts, models)
+    found: dict[str, BoardModel] = {}
+    for run in runs:
+        facts = model_facts(run.shown, models)
         trained = {**found[facts.slug].trained, **facts.trained} if facts.slug in found else facts.trained
         found[facts.slug] = facts.model_copy(update={"trained": trained})
-    model_facts_of = {digest.facts.model: digest.facts.model_facts for digest in runs}
+    model_facts_of = {run.shown.model: run.shown.model_facts for run in runs}
     names = distinct_names({slug: facts.name for slug, facts in found.items()}, model_facts_of)
     return {slug: facts.model_copy(update={"name": names[slug]}) for slug, facts in sorted(found.items())}
 
 
 def _runs(
-    runs: Sequence[ScoredRun], standings: Standings, boards: Sequence[BenchmarkBoard], prices: Prices
-) -> list[RunFacts]:
+    runs: Sequence[ScoredRun], groups: ComparabilityGroups, boards: Sequence[BenchmarkBoard], prices: Prices
+) -> list[BoardRun]:
     """Every run, sorted, with its cost and notes on what is not shown."""
     tables = [table for board in boards for table in board.tables]
     shown = {key for table in tables for row in (*table.rows, *(one.row for one in table.apart)) for key in row.runs}
     columns = {(column.task, column.metric) for table in tables for column in table.columns}
     instead: dict[str, dict[str, set[str]]] = {}
     for task, metric in sorted(columns):
-        for old, new in standings.of(task, metric).replaced.items():
+        for old, new in groups.of(task, metric).replaced.items():
             instead.setdefault(old, {}).setdefault(new, set()).add(task)
     copies = same_responses(runs)
     found = []
-    for digest in runs:
-        key = digest.facts.key
+    for run in runs:
+        key = run.shown.key
         notes = [
             f"superseded by {new} in {', '.join(sorted(tasks))}" for new, tasks in sorted(instead.get(key, {}).items())
         ]
@@ -109,6 +109,6 @@ def _runs(
             f"same responses as {other}, a run of another model, in {', '.join(tasks)}"
             for other, tasks in sorted(copies.get(key, {}).items())
         ]
-        cost = cost_of(prices, digest.facts, digest.facts.usage)
-        found.append(digest.facts.model_copy(update={"notes": (*digest.facts.notes, *notes), "cost": cost}))
+        cost = cost_of(prices, run.shown, run.shown.usage)
+        found.append(run.shown.model_copy(update={"notes": (*run.shown.notes, *notes), "cost": cost}))
     return sorted(found, key=lambda facts: facts.key)

@@ -10,7 +10,7 @@ from medtasks.catalog.spec import load_spec
 from medtasks.metrics.confidence import BINS, CONFIDENCE_NAMES, ECE
 from medtasks.runs.signature import format_signature, parse_signature
 
-from ..rank.comparability import Standings
+from ..rank.comparability import ComparabilityGroups
 from ..verify.scored_run import Entry, ScoredRun
 from .board import BoardColumn, BoardPlot, BoardRow, BoardTable, Cell, ModelReliability
 from .columns import board_columns
@@ -44,16 +44,16 @@ class ConfidenceSection:
 
     Args:
         headline: the headline columns.
-        digests: the runs.
-        standings: of all runs.
+        runs: the runs.
+        groups: of all runs.
         tables: makes tables from them.
     """
 
     def __init__(
-        self, headline: Sequence[BoardColumn], digests: Sequence[ScoredRun], standings: Standings, tables: Tables
+        self, headline: Sequence[BoardColumn], runs: Sequence[ScoredRun], groups: ComparabilityGroups, tables: Tables
     ) -> None:
-        self._standings = standings
-        self._titles = self._named(headline, digests)
+        self._groups = groups
+        self._titles = self._named(headline, runs)
         self.models = tuple(
             ModelReliability(task=task, model=model, reliability=found)
             for task in self._titles
@@ -66,9 +66,9 @@ class ConfidenceSection:
             self._add_scores(task, tables)
             self._add_figures(task)
 
-    def _named(self, headline: Sequence[BoardColumn], digests: Sequence[ScoredRun]) -> dict[str, str]:
+    def _named(self, headline: Sequence[BoardColumn], runs: Sequence[ScoredRun]) -> dict[str, str]:
         """What distinguishes each task, empty for that of a headline column: the first with confidences."""
-        held = {name for digest in digests for name, entry in digest.entries.items() if ECE in entry.scores.metrics}
+        held = {name for run in runs for name, entry in run.entries.items() if ECE in entry.scores.metrics}
         for column in headline:
             twins = {
                 name: f": {spec.metadata.title.rpartition(', ')[2]}"
@@ -80,8 +80,8 @@ class ConfidenceSection:
         return {}
 
     def _entries(self, task: str) -> Iterable[tuple[str, Entry]]:
-        for model, digest in self._standings.of(task, ECE).ranked.items():
-            yield model, digest.entries[task]
+        for model, run in self._groups.of(task, ECE).ranked.items():
+            yield model, run.entries[task]
 
     def _add_scores(self, task: str, tables: Tables) -> None:
         asked = [Column(task, metric, label) for metric, label in _LABELS.items()]
@@ -95,8 +95,8 @@ class ConfidenceSection:
         bins: dict[str, BoardColumn] = {}
         parts: dict[str, BoardColumn] = {}
         rows: dict[str, list[BoardRow]] = {"reliability": [], "coverage": []}
-        for model, digest in self._standings.of(task, ECE).ranked.items():
-            entry = digest.entries[task]
+        for model, run in self._groups.of(task, ECE).ranked.items():
+            entry = run.entries[task]
             found = entry.scores.reliability
             if found is None:
                 continue
@@ -118,7 +118,7 @@ class ConfidenceSection:
                 by_part[column.key] = Cell(value=accuracy, items=answers, signature=text)
                 parts[column.key] = column
             for kind, cells in (("reliability", by_bin), ("coverage", by_part)):
-                rows[kind].append(BoardRow(model=model, cells=cells, runs=(digest.facts.key,)))
+                rows[kind].append(BoardRow(model=model, cells=cells, runs=(run.shown.key,)))
         rows["reliability"] = [
             row.model_copy(update={"cells": {key: row.cells.get(key, _EMPTY) for key in sorted(bins)}})
             for row in rows["reliability"]

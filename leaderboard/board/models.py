@@ -26,6 +26,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 from urllib.parse import urlsplit
 
+import yaml
 from pydantic import BaseModel, Field, ValidationError, field_validator
 
 from medtasks.core.errors import DataError
@@ -35,8 +36,7 @@ from medtasks.judge.families import family_of
 from medtasks.runs.manifest import RunManifest
 
 from ..intake.redaction import is_secret, shown
-from .board import ModelFacts, RunFacts, Trained
-from .yaml_texts import load_texts
+from .board import BoardModel, BoardRun, Trained
 
 _SELF_DESCRIBED = ("medtasks_vlm", "medtasks_baseline", "medtasks_replay")
 CHECKPOINT_NAMES = ("checkpoint", "pretrained", "model_name", "model_id", "model_version", "model", "path", "engine")
@@ -153,13 +153,42 @@ def model_arguments(manifest: RunManifest) -> dict[str, Any]:
     return {**facts, **given, **({"backend": facts.get("model")} if "model" in given else {})}
 
 
+class _Loader(yaml.SafeLoader):
+    """``0.530`` keeps its digits and ``no`` is not a boolean; only ``null`` is special."""
+
+    yaml_implicit_resolvers = {  # noqa: RUF012 - PyYAML's own attribute
+        first: [(tag, pattern) for tag, pattern in resolvers if tag == "tag:yaml.org,2002:null"]
+        for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+    }
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        keys = [self.construct_object(key, deep=True) for key, _ in node.value]
+        if repeated := sorted(str(key) for key in keys if keys.count(key) > 1):
+            mark = node.start_mark
+            raise yaml.constructor.ConstructorError(None, None, f"key {repeated[0]!r} is duplicated", mark)
+        return super().construct_mapping(node, deep)
+
+
+def _texts(path: Path) -> Any:
+    """The content of the YAML file ``path``: scalars stay text, duplicate keys are refused.
+
+    Raises:
+        DataError: it cannot be read, or a key is duplicated.
+    """
+    try:
+        return yaml.load(path.read_text(encoding="utf-8"), Loader=_Loader)
+    except (OSError, ValueError, yaml.YAMLError, RecursionError, TypeError) as error:
+        found = " ".join(str(error).split())[:200]
+        raise DataError(f"{path}: not a readable YAML file ({found}); fix or restore it.") from error
+
+
 def read_by_model(path: Path, kind: type[M]) -> dict[str, M]:
     """The entries of a YAML file of slugs, names or globs of names, each read as ``kind``.
 
     Raises:
         DataError: the file cannot be read or breaks the format (names file, model and field).
     """
-    loaded = load_texts(path)
+    loaded = _texts(path)
     if not isinstance(loaded, dict) or not loaded:
         raise DataError(f"{path}: has no models, expected a mapping of names to facts; fix the file.")
     return {str(name): _entry(path, str(name), facts, kind) for name, facts in loaded.items()}
@@ -175,7 +204,7 @@ def _entry(path: Path, name: str, facts: Any, kind: type[M]) -> M:
         raise DataError(f"{path}: model {name[:80]!r}, {first_problem(error, kind)}; fix it.") from error
 
 
-def model_facts(run: RunFacts, models: Models | None = None) -> ModelFacts:
+def model_facts(run: BoardRun, models: Models | None = None) -> BoardModel:
     """The model of a run as the board shows it: the organiser's facts, or what its name reveals.
 
     Baselines have the type ``baseline``; otherwise type, size and training data are unknown unless given.
@@ -185,7 +214,7 @@ def model_facts(run: RunFacts, models: Models | None = None) -> ModelFacts:
     policy = "policy" in run.model_facts
     families = family_of(name) or family_of(str(run.model_facts.get("architecture", "")))
     trained: dict[str, Trained] = {**dict.fromkeys(run.data, "unknown"), **given.trained}
-    return ModelFacts(
+    return BoardModel(
         slug=run.model,
         name=given.name or name,
         family=given.family or ("baseline" if policy else ", ".join(families) or "unknown"),
@@ -213,7 +242,7 @@ def distinct_names(names: Mapping[str, str], facts: Mapping[str, Facts]) -> dict
 
     Args:
         names: by slug.
-        facts: `RunFacts.model_facts` of a run of each model, by slug.
+        facts: `BoardRun.model_facts` of a run of each model, by slug.
 
     >>> distinct_names({"a-1": "m", "b-2": "m", "c-3": "n"}, {"a-1": {"model": "vllm"}, "b-2": {"model": "openai"}})
     {'a-1': 'm (vllm)', 'b-2': 'm (openai)', 'c-3': 'n'}

@@ -1,33 +1,33 @@
-"""Published figures of the benchmarks' papers, as data: the YAML file that a benchmark names (`Benchmark.figures`).
+"""Published figures of the benchmarks' papers, as data: the CSV file that a benchmark names (`Benchmark.figures`).
 
-A file has each table as printed, one line per printed row, label first. ``null`` is a cell that cannot be read with
-certainty; ``cell_notes`` says why. Each figure is mapped to the task, metric and, for a breakdown, the group that
-medtasks scores. Most tables have models as rows, and ``columns`` says what was scored. In a table with one column per
-model, ``models_across`` lists its headings, and ``rows_are`` says what its rows scored.
+Each line is one printed figure: the paper's table and where it was found, the model as printed (``label``) and as the
+board shows it (``model``), the heading (``column``), the figure as printed, and the task, metric and, for a breakdown,
+the group that medtasks scores. An unreadable figure is empty, and its notes say why. ``notes`` are about the figure,
+``row_notes`` about the model's row in the table; several notes are on lines of their own. A line without a table is
+about all figures: ``note``, or ``gap`` for figures that the file lacks, and why.
 """
 
 from __future__ import annotations
 
+import csv
 import functools
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from decimal import Decimal
-from itertools import product
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import Field, ValidationError, model_validator
+from pydantic import BeforeValidator, Field, ValidationError, model_validator
 
 from medtasks.catalog.registry import get_benchmark
-from medtasks.core.errors import DataError, UsageError
+from medtasks.core.errors import DataError, UsageError, first_line
 from medtasks.core.schema import Frozen, first_problem
 
 from .board import BoardColumn, Published, PublishedCell, Trained
-from .yaml_texts import load_texts
 
 Text = Annotated[str, Field(min_length=1)]
-Notes = tuple[Text, ...]
-Unit = Literal["fraction", "percent", "points", "score"]
+OptionalText = Annotated[str | None, BeforeValidator(lambda text: text or None)]
+Notes = Annotated[tuple[Text, ...], BeforeValidator(lambda text: tuple(text.splitlines()))]
 Place = tuple[str, str, "str | None", "str | None"]
 """Task, metric, breakdown, group."""
 
@@ -35,27 +35,54 @@ _HIGHEST = {"fraction": 1, "percent": 100, "points": 100}
 _NUMBER = re.compile(r"-?\d+(\.\d+)?")
 
 
-class Paper(Frozen):
-    """Where the figures of a file were published."""
+class _Line(Frozen):
+    table: Text
+    source: Text
+    paper: Text
+    judge: OptionalText
+    label: Text
+    model: Text
+    family: Text
+    size: OptionalText
+    type: Literal["closed", "general", "medical"]
+    trained: Trained
+    column: Text
+    printed: OptionalText
+    unit: Literal["fraction", "percent", "points", "score"]
+    task: Text
+    metric: Text
+    breakdown: OptionalText
+    group: OptionalText
+    rankable: bool
+    why: str
+    notes: Notes
+    row_notes: Notes
 
-    title: Text
-    arxiv: Text
-    year: int
+    @model_validator(mode="after")
+    def _whole(self) -> _Line:
+        if (self.breakdown is None) != (self.group is None):
+            raise ValueError("has one of `breakdown` and `group`, expected both or neither")
+        if self.why and self.rankable:
+            raise ValueError("`why` is given, but the figure is rankable; remove it, or write no in `rankable`")
+        if self.printed is None and not self.notes:
+            raise ValueError("`printed` is empty; say why in `notes`")
+        if self.printed is not None and not _NUMBER.fullmatch(self.printed):
+            raise ValueError(f"`printed` is {self.printed!r}, expected a number, or nothing if it is unreadable")
+        highest = _HIGHEST.get(self.unit)
+        if self.printed is not None and highest is not None and not 0 <= Decimal(self.printed) <= highest:
+            raise ValueError(f"`printed` is {self.printed}, expected 0 to {highest} ({self.unit})")
+        return self
 
-
-class Gap(Frozen):
-    """Published figures that the file lacks, and why."""
-
-    what: Text
-    why: Text
+    @property
+    def value(self) -> float | None:
+        """The figure in the unit of our metric: a percentage becomes a fraction, all others stay."""
+        if self.printed is None:
+            return None
+        return float(Decimal(self.printed) / 100 if self.unit == "percent" else Decimal(self.printed))
 
 
 class ReferenceCell(PublishedCell):
-    """One printed figure, and its counterpart in medtasks.
-
-    ``breakdown`` and ``group`` name the part of the task's rows that was scored, such as ``question_class`` and
-    ``polyp_type``; both are None for all rows. ``rankable`` is False for figures that are not comparable with ours.
-    """
+    """One printed figure, and what medtasks scores as its counterpart."""
 
     task: str
     metric: str
@@ -64,225 +91,61 @@ class ReferenceCell(PublishedCell):
 
 
 class ReferenceRow(Published):
-    """One model's row in one table; ``label`` is the model as printed, ``model`` as the board shows it.
-
-    ``judge`` is the model that gave the judged columns. ``notes`` are the table's, then the model's.
-    """
+    """One model's row in one table."""
 
     cells: tuple[ReferenceCell, ...]
 
 
 class Reference(Frozen):
-    """One benchmark's published rows, notes about all of them, and what is missing."""
+    """One benchmark's published rows, notes about all of them, and what is missing and why."""
 
-    notes: Notes
+    notes: tuple[str, ...]
     rows: tuple[ReferenceRow, ...]
-    gaps: tuple[Gap, ...]
+    gaps: tuple[str, ...]
 
 
-class _Model(Frozen):
-    name: Text
-    printed_as: tuple[Text, ...] = ()
-    family: Text
-    size: str | None = None
-    type: Literal["closed", "general", "medical"]
-    trained_on_benchmark: Trained
-    notes: Notes = ()
-
-    @property
-    def labels(self) -> tuple[str, ...]:
-        return self.printed_as or (self.name,)
-
-
-class _Scored(Frozen):
-    task: Text
-    metric: Text
-    unit: Unit
-    breakdown: str | None = None
-    group: str | None = None
-    rankable: bool = True
-    why: str = ""
-    notes: Notes = ()
-
-    @model_validator(mode="after")
-    def _reason_without_rank(self) -> _Scored:
-        if self.why and self.rankable:
-            raise ValueError(
-                f"`why` is {self.why[:60]!r}, but the figures are rankable; remove it or set rankable: false"
-            )
-        return self
-
-
-class _Column(_Scored):
-    name: Text
-
-    @model_validator(mode="after")
-    def _whole(self) -> _Column:
-        if (self.breakdown is None) != (self.group is None):
-            raise ValueError(f"column {self.name!r} has one of `breakdown` and `group`, expected both or neither")
-        return self
-
-
-class _RowsAre(_Scored):
-    breakdown: Text
-    group: None = None
-
-
-class _CellNote(Frozen):
-    row: Text
-    column: Text
-    note: Text
-
-
-class _Table(Frozen):
-    name: Text
-    source: Text
-    judge: str | None = None
-    notes: Notes = ()
-    columns: tuple[_Column, ...] = ()
-    models_across: tuple[Text, ...] = ()
-    rows_are: _RowsAre | None = None
-    rows: Annotated[tuple[Annotated[tuple[str | None, ...], Field(min_length=1)], ...], Field(min_length=1)]
-    cell_notes: tuple[_CellNote, ...] = ()
-
-    @property
-    def headings(self) -> tuple[str, ...]:
-        return self.models_across or tuple(column.name for column in self.columns)
-
-    @property
-    def row_labels(self) -> tuple[str, ...]:
-        return tuple(row[0] or "" for row in self.rows)
-
-    @model_validator(mode="after")
-    def _one_layout(self) -> _Table:
-        if bool(self.columns) == bool(self.models_across) or bool(self.models_across) != bool(self.rows_are):
-            raise ValueError(
-                f"table {self.name!r} must have either `columns`, or both of `models_across` and `rows_are`"
-            )
-        _once(f"table {self.name!r}: column", self.headings)
-        _once(f"table {self.name!r}: row", self.row_labels)
-        for row in self.rows:
-            if len(row) != len(self.headings) + 1 or not row[0]:
-                expected = f"a label and {len(self.headings)} figures (null if unreadable)"
-                raise ValueError(f"table {self.name!r}, row {row[0]!r} has {len(row)} cells, expected {expected}")
-        return self
-
-    @model_validator(mode="after")
-    def _noted(self) -> _Table:
-        noted = {(entry.row, entry.column) for entry in self.cell_notes}
-        if unknown := sorted(noted - {*product(self.row_labels, self.headings)}):
-            raise ValueError(f"table {self.name!r}: `cell_notes` names {unknown[0]}, which is not in the table")
-        for label, row in zip(self.row_labels, self.rows, strict=True):
-            for heading, figure in zip(self.headings, row[1:], strict=True):
-                if figure is None and (label, heading) not in noted:
-                    place = f"row {label!r}, column {heading!r}"
-                    raise ValueError(f"table {self.name!r}, {place} is null; say why in `cell_notes`")
-        return self
-
-
-class _File(Frozen):
-    benchmark: Text
-    paper: Paper
-    models: tuple[_Model, ...]
-    notes: Notes = ()
-    tables: Annotated[tuple[_Table, ...], Field(min_length=1)]
-    gaps: tuple[Gap, ...] = ()
-
-    @model_validator(mode="after")
-    def _models_of_tables(self) -> _File:
-        _once("table", [table.name for table in self.tables])
-        _once("model", [model.name for model in self.models])
-        labels = [label for model in self.models for label in model.labels]
-        _once("model label", labels)
-        printed = [label for table in self.tables for label in (table.models_across or table.row_labels)]
-        if odd := sorted(set(labels) ^ set(printed)):
-            raise ValueError(f"{odd[0]!r} is not both in a table and in `models` (as name or in `printed_as`)")
-        return self
-
-
-def _once(what: str, names: Sequence[str]) -> None:
-    for name in names:
-        if names.count(name) > 1:
-            raise ValueError(f"{what} {name!r} is duplicated, expected once")
-
-
-def _value(place: str, unit: Unit, text: str | None) -> float | None:
-    """The figure in the unit of our metric: a percentage becomes a fraction, all others stay."""
-    if text is None:
-        return None
-    if not _NUMBER.fullmatch(text):
-        raise ValueError(f"{place} is {text!r}, expected a plain number or null")
-    number = Decimal(text)
-    if unit in _HIGHEST and not 0 <= number <= _HIGHEST[unit]:
-        raise ValueError(f"{place} is {text}, expected 0 to {_HIGHEST[unit]} ({unit})")
-    return float(number / 100 if unit == "percent" else number)
-
-
-def _cells(table: _Table) -> Iterator[tuple[str, ReferenceCell]]:
-    """Every cell with the label of its model, in printed order."""
-    cell_notes = {(entry.row, entry.column): (entry.note,) for entry in table.cell_notes}
-    columns = {column.name: column for column in table.columns}
-    for label, row in zip(table.row_labels, table.rows, strict=True):
-        for heading, text in zip(table.headings, row[1:], strict=True):
-            model, name = (label, heading) if table.rows_are is None else (heading, label)
-            scored = table.rows_are or columns[heading]
-            yield (
-                model,
-                ReferenceCell(
-                    column=name,
-                    printed=text,
-                    value=_value(f"table {table.name!r}, row {label!r}, column {heading!r}", scored.unit, text),
-                    rankable=scored.rankable,
-                    why=scored.why,
-                    notes=scored.notes + cell_notes.get((label, heading), ()),
-                    task=scored.task,
-                    metric=scored.metric,
-                    breakdown=scored.breakdown,
-                    group=scored.group if table.rows_are is None else label,
-                ),
-            )
-
-
-def _reference_rows(content: _File) -> Iterator[ReferenceRow]:
-    models = {label: model for model in content.models for label in model.labels}
-    for table in content.tables:
-        gathered: dict[str, list[ReferenceCell]] = {}
-        for label, cell in _cells(table):
-            gathered.setdefault(label, []).append(cell)
-        for label, cells in gathered.items():
-            model = models[label]
-            yield ReferenceRow(
-                table=table.name,
-                source=table.source,
-                paper=f"arXiv {content.paper.arxiv}",
-                label=label,
-                model=model.name,
-                family=model.family,
-                size=model.size,
-                type=model.type,
-                trained=model.trained_on_benchmark,
-                judge=table.judge,
-                cells=tuple(cells),
-                notes=table.notes + model.notes,
-            )
-
-
-def read_reference(path: Path, benchmark: str) -> Reference:
-    """The published rows of ``benchmark`` in the YAML file ``path``.
+def read_reference(path: Path) -> Reference:
+    """The published rows in the CSV file ``path``.
 
     Raises:
-        DataError: the file is unreadable or breaks the format (names file and field, and table, row and column).
+        DataError: the file is unreadable or breaks the format (names file, line and field).
     """
+    about: dict[str, list[str]] = {"note": [], "gap": []}
+    rows: dict[tuple[str, str], dict[str, _Line]] = {}
     try:
-        content = _File.model_validate(load_texts(path))
-        rows = tuple(_reference_rows(content))
+        with path.open(encoding="utf-8", newline="") as stream:
+            reader = csv.DictReader(stream, strict=True)
+            for fields in reader:
+                place = f"{path}, line {reader.line_num}"
+                if not fields.get("table") and fields.get("column") in about:
+                    about[fields["column"]].append(": ".join(filter(None, (fields["notes"], fields["why"]))))
+                    continue
+                line = _read_line(place, fields)
+                row = rows.setdefault((line.table, line.label), {})
+                if line.column in row:
+                    raise DataError(f"{place}: {line.table}, {line.label}, {line.column} is duplicated; remove it.")
+                row[line.column] = line
+    except (OSError, ValueError, csv.Error) as error:
+        raise DataError(f"{path}: not a readable CSV file ({first_line(error)}); fix or restore it.") from error
+    found = tuple(_row(list(row.values())) for row in rows.values())
+    return Reference(notes=tuple(about["note"]), rows=found, gaps=tuple(about["gap"]))
+
+
+def _read_line(place: str, fields: Mapping[Any, Any]) -> _Line:
+    try:
+        return _Line.model_validate(fields)
     except ValidationError as error:
-        raise DataError(f"{path}: {first_problem(error)}; fix it.") from error
-    except ValueError as error:
-        raise DataError(f"{path}: field `tables`: {error}.") from error
-    if content.benchmark != benchmark:
-        raise DataError(f"{path}: field `benchmark` is {content.benchmark!r}, expected {benchmark!r}; fix it.")
-    return Reference(notes=content.notes, rows=rows, gaps=content.gaps)
+        raise DataError(f"{place}: {first_problem(error, _Line)}; fix it.") from error
+
+
+def _row(lines: list[_Line]) -> ReferenceRow:
+    first, cells = lines[0], []
+    for line in lines:
+        fields = line.model_dump(include=ReferenceCell.model_fields.keys() - {"value"})
+        cells.append(ReferenceCell(value=line.value, **fields))
+    notes = dict.fromkeys(note for line in lines for note in line.row_notes)
+    fields = first.model_dump(include=ReferenceRow.model_fields.keys() - {"cells", "notes"})
+    return ReferenceRow(cells=tuple(cells), notes=tuple(notes), **fields)
 
 
 @functools.cache
@@ -296,7 +159,7 @@ def load_reference(benchmark: str) -> Reference:
     path = get_benchmark(benchmark).figures
     if path is None:
         raise UsageError(f"benchmark {benchmark!r} has no published figures here.")
-    return read_reference(path, benchmark)
+    return read_reference(path)
 
 
 def place_of(column: BoardColumn | ReferenceCell) -> Place:

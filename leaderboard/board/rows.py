@@ -12,7 +12,7 @@ from medtasks.catalog.spec import load_spec
 from medtasks.runs.scores import COVERAGE, MetricScore, Scores
 from medtasks.runs.signature import format_signature, parse_signature
 
-from ..rank.comparability import Standings, coverage_notes, level
+from ..rank.comparability import ComparabilityGroups, coverage_notes, level
 from ..verify.scored_run import ScoredRun
 from ..verify.verification import unverified_note
 from .board import Apart, BoardColumn, BoardRow, BoardTable, Cell
@@ -20,20 +20,17 @@ from .board import Apart, BoardColumn, BoardRow, BoardTable, Cell
 _VARYING = re.compile(r"\b[0-9a-f]{8}…|[\d,]+ of [\d,]+(?= documents)|[\d,]+ samples? instead of [\d,]+")
 
 
-def held_groups(digests: Iterable[ScoredRun], task: str, breakdown: str) -> set[str]:
+def held_groups(runs: Iterable[ScoredRun], task: str, breakdown: str) -> set[str]:
     """The groups of a task's breakdown in any run."""
     return {
-        group
-        for digest in digests
-        if task in digest.entries
-        for group in digest.entries[task].scores.breakdowns.get(breakdown, {})
+        group for run in runs if task in run.entries for group in run.entries[task].scores.breakdowns.get(breakdown, {})
     }
 
 
-def held_chance(digests: Iterable[ScoredRun], column: Column) -> float | None:
+def held_chance(runs: Iterable[ScoredRun], column: Column) -> float | None:
     """The accuracy of uniform guessing at the items of a column: that of the run that has the most of them, else by the
     benchmark's options."""
-    scores = [_score_of(digest, replace(column, metric="accuracy")) for digest in digests]
+    scores = [_score_of(run, replace(column, metric="accuracy")) for run in runs]
     known = [(score.known, score.chance) for score in scores if score is not None and score.chance is not None]
     if known:
         return max(known)[1]
@@ -46,9 +43,9 @@ def is_incomplete(score: MetricScore) -> bool:
     return score.incomplete or (score.value is not None and score.known < COVERAGE * score.samples)
 
 
-def cell_of(digest: ScoredRun, column: BoardColumn) -> Cell | None:
+def cell_of(run: ScoredRun, column: BoardColumn) -> Cell | None:
     """A run's score in a column; None without one, or if the metric applies to none of its items."""
-    score = _score_of(digest, column)
+    score = _score_of(run, column)
     if score is None or not score.samples:
         return None
     low, high = score.interval or (None, None)
@@ -59,18 +56,16 @@ def cell_of(digest: ScoredRun, column: BoardColumn) -> Cell | None:
         items=score.samples,
         answered=score.answered,
         judged=score.judged,
-        judge="" if score.judged is None else digest.facts.judged_by.get(column.task, ""),
+        judge="" if score.judged is None else run.shown.judged_by.get(column.task, ""),
         bounds=score.bounds,
         incomplete=is_incomplete(score),
         reason=score.reason,
-        signature=_part_signature(
-            digest.entries[column.task].signatures[column.metric], column.breakdown, column.group
-        ),
+        signature=_part_signature(run.entries[column.task].signatures[column.metric], column.breakdown, column.group),
     )
 
 
-def _score_of(digest: ScoredRun, column: Column | BoardColumn) -> MetricScore | None:
-    entry = digest.entries.get(column.task)
+def _score_of(run: ScoredRun, column: Column | BoardColumn) -> MetricScore | None:
+    entry = run.entries.get(column.task)
     scores: Scores | None = None if entry is None else entry.scores
     if scores is not None and column.breakdown is not None:
         scores = scores.breakdowns.get(column.breakdown, {}).get(column.group or "")
@@ -95,10 +90,10 @@ class Tables:
     """Tables of one benchmark from several runs; ``order`` gives the order of models."""
 
     def __init__(
-        self, digests: Sequence[ScoredRun], standings: Standings, order: Mapping[str, tuple[float, ...]]
+        self, runs: Sequence[ScoredRun], groups: ComparabilityGroups, order: Mapping[str, tuple[float, ...]]
     ) -> None:
-        self._digests = {digest.facts.key: digest for digest in digests}
-        self._standings = standings
+        self._runs = {run.shown.key: run for run in runs}
+        self._groups = groups
         self._order = order
 
     def table(self, name: str, title: str, columns: Sequence[BoardColumn], note: str = "") -> BoardTable:
@@ -106,11 +101,11 @@ class Tables:
         rows: dict[str, _Row] = {}
         apart: dict[str, _Row] = {}
         for column in columns:
-            standing = self._standings.of(column.task, column.metric)
-            for model, digest in {**standing.waiting, **standing.ranked}.items():
-                _enter(rows.setdefault(model, _Row()), digest, column, ())
-            for key, reasons in standing.apart.items():
-                _enter(apart.setdefault(key, _Row()), self._digests[key], column, reasons)
+            group = self._groups.of(column.task, column.metric)
+            for model, run in {**group.waiting, **group.ranked}.items():
+                _enter(rows.setdefault(model, _Row()), run, column, ())
+            for key, reasons in group.apart.items():
+                _enter(apart.setdefault(key, _Row()), self._runs[key], column, reasons)
         return BoardTable(
             name=name,
             title=title,
@@ -125,8 +120,8 @@ class Tables:
         )
 
     def _unusual(self, columns: Sequence[BoardColumn]) -> str:
-        standings = {(one.task, one.metric): self._standings.of(one.task, one.metric) for one in columns}
-        tasks = sorted({task for (task, _), standing in standings.items() if not standing.usual})
+        groups = {(one.task, one.metric): self._groups.of(one.task, one.metric) for one in columns}
+        tasks = sorted({task for (task, _), group in groups.items() if not group.usual})
         return (
             f"No run of {', '.join(tasks)} follows today's task files; these runs agree with each other."
             if tasks
@@ -137,8 +132,8 @@ class Tables:
         """Tasks whose documents were not verified, or whose scores cannot be recomputed."""
         levels: dict[int, set[str]] = {1: set(), 2: set()}
         for column in columns:
-            for digest in self._standings.of(column.task, column.metric).ranked.values():
-                levels.get(level(digest, column.task), set()).add(column.task)
+            for run in self._groups.of(column.task, column.metric).ranked.values():
+                levels.get(level(run, column.task), set()).add(column.task)
         notes = [unverified_note(sorted(levels[1]))] if levels[1] else []
         if levels[2]:
             tasks = ", ".join(sorted(levels[2]))
@@ -147,12 +142,12 @@ class Tables:
 
     def _coverage(self, columns: Sequence[BoardColumn]) -> list[str]:
         """How much of a release the comparable runs of a column answered, if not all."""
-        ranked = {(one.task, one.metric): self._standings.of(one.task, one.metric).ranked for one in columns}
+        ranked = {(one.task, one.metric): self._groups.of(one.task, one.metric).ranked for one in columns}
         notes = (
             f"{note}."
-            for (task, _), digests in ranked.items()
-            for digest in digests.values()
-            for note in coverage_notes(digest, task)
+            for (task, _), runs in ranked.items()
+            for run in runs.values()
+            for note in coverage_notes(run, task)
         )
         return sorted(set(notes))
 
@@ -160,12 +155,12 @@ class Tables:
         return self._order.get(model, (float("inf"),)), model
 
     def _apart_place(self, key: str) -> tuple[str, str, str]:
-        digest = self._digests[key]
-        return digest.model, digest.facts.created, key
+        run = self._runs[key]
+        return run.model, run.shown.created, key
 
     def _apart(self, key: str, row: _Row) -> Apart:
-        digest = self._digests[key]
-        return Apart(row=_board_row(digest.model, row, blind=digest.blind), reasons=_shortened(row.reasons))
+        run = self._runs[key]
+        return Apart(row=_board_row(run.model, row, blind=run.blind), reasons=_shortened(row.reasons))
 
 
 def without_empty(table: BoardTable, printed: Collection[str] = ()) -> BoardTable:
@@ -185,12 +180,12 @@ def _shortened(reasons: Iterable[str]) -> tuple[str, ...]:
     )
 
 
-def _enter(row: _Row, digest: ScoredRun, column: BoardColumn, reasons: Iterable[str]) -> None:
-    cell = cell_of(digest, column)
+def _enter(row: _Row, run: ScoredRun, column: BoardColumn, reasons: Iterable[str]) -> None:
+    cell = cell_of(run, column)
     if cell is None:
         return
     row.cells[column.key] = cell
-    row.runs.add(digest.facts.key)
+    row.runs.add(run.shown.key)
     row.reasons |= dict.fromkeys(reasons)
 
 

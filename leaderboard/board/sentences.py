@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from .board import BoardColumn, Cell, ModelFacts, Pair, Ranking, Unit
+from .board import BoardColumn, BoardModel, Cell, Pair, Ranking, Unit
 from .numbers import number
 
 MOST_NAMED = 3
@@ -14,7 +14,7 @@ _UNITS: dict[Unit, str] = {"fraction": " points", "points": " points", "seconds"
 """Units of differences; those of fractions are percentage points."""
 
 
-def finding(ranking: Ranking, models: Mapping[str, ModelFacts], cells: Mapping[str, Cell]) -> str:
+def finding(ranking: Ranking, models: Mapping[str, BoardModel], cells: Mapping[str, Cell]) -> str:
     """What the ranking shows, in a sentence or two.
 
     Args:
@@ -39,7 +39,7 @@ def finding(ranking: Ranking, models: Mapping[str, ModelFacts], cells: Mapping[s
     return " ".join(filter(None, sentences))
 
 
-def _top(equals: Sequence[str], behind: Sequence[str], ranking: Ranking, models: Mapping[str, ModelFacts]) -> str:
+def _top(equals: Sequence[str], behind: Sequence[str], ranking: Ranking, models: Mapping[str, BoardModel]) -> str:
     best = models[equals[0]].name if equals else models[ranking.ranked[0].model].name
     if not ranking.pairs or not equals:
         return f"{best} has the best value; differences were not tested."
@@ -53,7 +53,7 @@ def _top(equals: Sequence[str], behind: Sequence[str], ranking: Ranking, models:
     return lead if len(equals) == 1 else f"{tied}; {lead}"
 
 
-def _next(behind: Sequence[str], ranking: Ranking, models: Mapping[str, ModelFacts]) -> str:
+def _next(behind: Sequence[str], ranking: Ranking, models: Mapping[str, BoardModel]) -> str:
     """By how much the best of those behind leads the model after it; nothing if they cannot be told apart."""
     letters = {one.model: {*one.letters} for one in ranking.ranked}
     if len(behind) < 2 or letters[behind[0]] & letters[behind[1]]:
@@ -81,7 +81,7 @@ def _ends(pair: Pair, sign: int) -> tuple[float, float] | None:
 
 
 def _chance(
-    column: BoardColumn, order: Sequence[str], models: Mapping[str, ModelFacts], cells: Mapping[str, Cell]
+    column: BoardColumn, order: Sequence[str], models: Mapping[str, BoardModel], cells: Mapping[str, Cell]
 ) -> str:
     """Which models, apart from baselines, have an interval that does not lie above the chance level."""
     if column.chance is None:
@@ -94,7 +94,7 @@ def _chance(
     return f"{_named(guessing, models)} {'is' if len(guessing) == 1 else 'are'} not above chance ({level})."
 
 
-def _named(chosen: Sequence[str], models: Mapping[str, ModelFacts]) -> str:
+def _named(chosen: Sequence[str], models: Mapping[str, BoardModel]) -> str:
     names = [models[model].name for model in chosen]
     if len(names) > MOST_NAMED + 1:
         return f"{', '.join(names[:MOST_NAMED])} and {len(names) - MOST_NAMED} more models"

@@ -13,7 +13,7 @@ from medtasks.core.schema import Frozen
 from medtasks.runs.usage import Usage
 
 from ..verify.scored_run import ScoredRun
-from .board import RunFacts
+from .board import BoardRun
 from .models import find
 
 Amount = Annotated[float, Field(ge=0, allow_inf_nan=False)]
@@ -55,17 +55,17 @@ Prices = Mapping[str, Price]
 """A file of prices: by slug, name or glob of names, as in a file of models."""
 
 
-def cost_of(prices: Prices, run: RunFacts, usage: Usage) -> float | None:
+def cost_of(prices: Prices, run: BoardRun, usage: Usage) -> float | None:
     """The cost of answers in a run with this usage; None without a price, or without what it is for."""
     price = find(prices, run.model, run.model_facts.get("name", run.model))
     return None if price is None else price.cost(usage)
 
 
-def used_by(digest: ScoredRun, prices: Prices, task: str | None = None) -> tuple[Usage, float | None]:
+def used_by(run: ScoredRun, prices: Prices, task: str | None = None) -> tuple[Usage, float | None]:
     """What a run used, in all or for a task or group, and what that cost."""
     wanted = None if task is None else leaf_tasks(task)
-    usage = digest.facts.usage.of([one for one in digest.facts.protocols if wanted is None or one in wanted])
-    return usage, cost_of(prices, digest.facts, usage)
+    usage = run.shown.usage.of([one for one in run.shown.protocols if wanted is None or one in wanted])
+    return usage, cost_of(prices, run.shown, usage)
 
 
 @dataclass(frozen=True)

@@ -12,18 +12,18 @@ from medtasks.catalog.spec import load_spec
 from medtasks.core.errors import MedtasksError, UsageError, first_line
 from medtasks.core.files import short_hash
 from medtasks.metrics.registry import get_metric
-from medtasks.runs.folder import folder_digest, read_run
+from medtasks.runs.folder import folder_digest, no_run, read_run
 from medtasks.runs.manifest import RunManifest
-from medtasks.runs.run import pooled_scores
 from medtasks.runs.samples import Sample
 from medtasks.runs.scores import Scores
+from medtasks.runs.scoring import pooled_scores
 from medtasks.runs.verdicts import judged_threshold
 
 from ..board.models import model_name
 from ..board.numbers import safe_name
 from ..intake.collect import find_runs
 from ..intake.redaction import shown_facts
-from ..view.media import Media
+from ..view.media import picture, shown_media
 
 INSTALL = 'pip install "medtasks[inspect]"'
 
@@ -45,8 +45,7 @@ def write_inspect_logs(results: Sequence[Path], out: Path) -> tuple[list[Path], 
         raise UsageError(f"{out}: exists already; logs are never overwritten, choose another directory.")
     folders = find_runs(results)
     if not folders:
-        raise UsageError(f"{results[0]}: contains no result directory (…_medtasks); name one.")
-    media = Media()
+        raise no_run(results[0])
     notes: dict[str, None] = {}
     written = []
     for folder in folders:
@@ -55,7 +54,7 @@ def write_inspect_logs(results: Sequence[Path], out: Path) -> tuple[list[Path], 
         scores, _ = pooled_scores(samples, {}, threshold=judged_threshold(manifest.judge))
         out.mkdir(parents=True, exist_ok=True)
         for task, found in samples.items():
-            pictures, note = _pictures(task, found, manifest, media)
+            pictures, note = _pictures(task, found, manifest)
             if note:
                 notes[note] = None
             path = out / f"{digest[:12]}_{safe_name(model_name(manifest))}_{safe_name(task)}.eval"
@@ -64,9 +63,7 @@ def write_inspect_logs(results: Sequence[Path], out: Path) -> tuple[list[Path], 
     return written, list(notes)
 
 
-def _pictures(
-    task: str, samples: Sequence[Sample], manifest: RunManifest, media: Media
-) -> tuple[Mapping[str, Sequence[str]], str]:
+def _pictures(task: str, samples: Sequence[Sample], manifest: RunManifest) -> tuple[Mapping[str, Sequence[str]], str]:
     """Pictures by sample id as data URLs, or a note on why there are none."""
     benchmark = load_spec(task).metadata.benchmark
     layout = all_layouts().get(benchmark)
@@ -75,10 +72,10 @@ def _pictures(
     found: dict[str, list[str]] = {}
     try:
         for sample in samples:
-            shown = media.shown(sample, manifest)
+            shown = shown_media(sample, manifest)
             if shown.absent:
                 return {}, f"{benchmark}: without pictures. {shown.absent}"
-            content = [media.picture(task, sample.sample_id, manifest, place, False) for place in range(shown.count)]
+            content = [picture(task, sample.sample_id, manifest, place, False) for place in range(shown.count)]
             found[sample.sample_id] = [f"data:image/png;base64,{base64.b64encode(one).decode()}" for one in content]
     except MedtasksError as error:
         return {}, f"{benchmark}: without pictures. {first_line(error)}"

@@ -99,13 +99,13 @@ def _blocks(shape: Blocks, title: str, lines: Sequence[str], confidence: float) 
     for number, (axis, blocks) in enumerate(by_axis.items()):
         axes = figure.add_subplot(grid[number])
         what = axis.title if shape.paired else f"{axis.title}; lines are {100 * confidence:g} % intervals"
-        _panel(axes, axis, blocks, what, shape.paired)
+        _draw_axis(axes, axis, blocks, what, shape.paired)
     if shape.paired:
         _legend(figure, ["named first", "named second"], [_FILLED, _HOLLOW])
     return figure
 
 
-def _panel(axes: Axes, axis: Axis, blocks: Sequence[Block], title: str, paired: bool) -> None:
+def _draw_axis(axes: Axes, axis: Axis, blocks: Sequence[Block], title: str, paired: bool) -> None:
     axes.set_xlim(axis.low, axis.high)
     ticks, names, top, width = [], [], 0.0, axis.high - axis.low
     for block in blocks:

@@ -67,10 +67,10 @@ def check_results(
     for number, folder in enumerate(folders):
         if progress is not None:
             progress(number, len(folders))
-        digest, found = _checked(folder, asked, rescore, secrets)
+        run, found = _checked(folder, asked, rescore, secrets)
         findings += found
-        if digest is not None:
-            runs[folder] = digest
+        if run is not None:
+            runs[folder] = run
     findings += [*_other_data(runs), *_same_model(runs), *_same_responses(runs)]
     if progress is not None:
         progress(len(folders), len(folders))
@@ -78,7 +78,7 @@ def check_results(
 
 
 def _checked(folder: Path, asked: Asked, rescore: bool, secrets: Patterns) -> tuple[ScoredRun | None, list[Finding]]:
-    """The digest (None if the directory cannot be read) and all findings; never raises."""
+    """The run (None if the directory cannot be read) and all findings; never raises."""
     try:
         manifest, samples = read_run(folder)
         run = Submission(folder, manifest, samples, scored_run(folder))
@@ -89,7 +89,7 @@ def _checked(folder: Path, asked: Asked, rescore: bool, secrets: Patterns) -> tu
             unreadable = replace(unreadable, message=str(error))
         tasks = [path.stem for path in (folder / "samples").glob("*.jsonl")]
         return None, [unreadable, *check_files(folder, tasks, secrets)]
-    return run.digest, [*found, *check_files(folder, manifest.tasks, secrets)]
+    return run.scored, [*found, *check_files(folder, manifest.tasks, secrets)]
 
 
 def _around(paths: Sequence[Path], folders: Sequence[Path], secrets: Patterns, asked: Asked) -> Iterator[Finding]:
@@ -106,8 +106,8 @@ def _around(paths: Sequence[Path], folders: Sequence[Path], secrets: Patterns, a
 def _other_data(runs: Mapping[Path, ScoredRun]) -> Iterator[Finding]:
     """Runs on other data than those with most of the release, or that most runs have."""
     by_data: dict[str, dict[str, list[Path]]] = {}
-    for folder, digest in runs.items():
-        for benchmark, fingerprint in digest.facts.data.items():
+    for folder, run in runs.items():
+        for benchmark, fingerprint in run.shown.data.items():
             by_data.setdefault(benchmark, {}).setdefault(fingerprint, []).append(folder)
 
     def share(benchmark: str, folders: Sequence[Path]) -> float:
@@ -125,7 +125,7 @@ def _other_data(runs: Mapping[Path, ScoredRun]) -> Iterator[Finding]:
 
 def _same_responses(runs: Mapping[Path, ScoredRun]) -> Iterator[Finding]:
     """Runs whose responses are those of another model."""
-    folders = {digest.facts.key: folder for folder, digest in runs.items()}
+    folders = {run.shown.key: folder for folder, run in runs.items()}
     for key, copies in same_responses(runs.values()).items():
         for other, tasks in copies.items():
             found = f"the responses of {first_names(tasks, MOST)} are those of {folders[other].name}, another model"
@@ -134,19 +134,19 @@ def _same_responses(runs: Mapping[Path, ScoredRun]) -> Iterator[Finding]:
 
 def _same_model(runs: Mapping[Path, ScoredRun]) -> Iterator[Finding]:
     """Runs that would replace an older one of the same model: whoever submits a run chooses its model's name."""
-    for folder, digest in runs.items():
+    for folder, run in runs.items():
         older = [
             other.name
             for other, one in runs.items()
-            if one.model == digest.model
-            and one.facts.digest != digest.facts.digest
-            and (one.facts.created, one.facts.key) < (digest.facts.created, digest.facts.key)
-            and _signatures(one) & _signatures(digest)  # they are comparable
+            if one.model == run.model
+            and one.shown.digest != run.shown.digest
+            and (one.shown.created, one.shown.key) < (run.shown.created, run.shown.key)
+            and _signatures(one) & _signatures(run)  # they are comparable
         ]
         if older:
             found = f"a newer run of the model of {first_names(sorted(older), MOST)}, which it would replace"
             yield problem("LB211", folder.name, found, file=folder / "manifest.json")
 
 
-def _signatures(digest: ScoredRun) -> set[str]:
-    return {signature for entry in digest.entries.values() for signature in entry.signatures.values()}
+def _signatures(run: ScoredRun) -> set[str]:
+    return {signature for entry in run.entries.values() for signature in entry.signatures.values()}

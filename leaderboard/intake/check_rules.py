@@ -106,12 +106,12 @@ def problem(
 
 @dataclass(frozen=True)
 class Submission:
-    """A run that could be read: its directory, content and digest."""
+    """A run that could be read: its directory, its content, and as it is scored here."""
 
     folder: Path
     manifest: RunManifest
     samples: Mapping[str, Sequence[Sample]]
-    digest: ScoredRun
+    scored: ScoredRun
 
     def in_manifest(self, code: str, where: str, found: str, field: str = "", **more: str) -> Finding:
         """A finding of rule ``code`` about the manifest; ``more`` are texts of `problem`."""

@@ -18,11 +18,10 @@ from medtasks.validate.rendered import leaks
 
 from ..board.rows import is_incomplete
 from ..rank.comparability import protocols_today, released_share
+from ..verify.board_run import release_coverage
 from ..verify.local_documents import document_of, is_miniature
-from ..verify.run_facts import release_coverage
-from ..verify.verification import other_prompts
 from .check_rules import MOST, Asked, Submission, problem
-from .remove_rows import is_stripped, is_withheld, layout_of
+from .remove_rows import is_withheld, lacks_texts, layout_of
 
 _TOLERANCE = 1e-3
 """A learned score depends a little on the others in its batch."""
@@ -30,7 +29,7 @@ _TOLERANCE = 1e-3
 
 def check_run(run: Submission, asked: Asked) -> Iterator[Finding]:
     """Findings about the run as a whole, and about each of its installed tasks."""
-    known = [name for name in run.manifest.tasks if name in run.digest.entries]
+    known = [name for name in run.manifest.tasks if name in run.scored.entries]
     for name in sorted(run.manifest.tasks.keys() - set(known)):
         yield problem("LB207", name, "no installed package has this task")
     yield from _complete(run, known)
@@ -61,15 +60,15 @@ def _complete(run: Submission, known: Sequence[str]) -> Iterator[Finding]:
             # an error if a score over the others would be incomplete
             severity = "error" if facts.answered < COVERAGE * facts.attempted else "warning"
             yield run.in_manifest("LB210", name, found, f"tasks.{name}.failed", severity=severity)
-        if run.digest.complete[name] or limited:
+        if run.scored.complete[name] or limited:
             continue
-        total = run.digest.facts.counts[name]["asked"]
+        total = run.scored.shown.counts[name]["asked"]
         found = f"{facts.attempted:,} of {total:,} documents were asked"
         if facts.attempted == total:
-            found = f"{run.digest.entries[name].scores.incomplete:,} streaming items lack some of their rounds"
+            found = f"{run.scored.entries[name].scores.incomplete:,} streaming items lack some of their rounds"
         yield run.in_manifest("LB201", name, found, f"tasks.{name}.answered")
     for name, members in run.manifest.groups.items():
-        lacking = sorted(set(leaf_tasks(name)) - set(members)) if name in run.digest.entries else []
+        lacking = sorted(set(leaf_tasks(name)) - set(members)) if name in run.scored.entries else []
         if lacking:
             yield run.in_manifest("LB208", name, f"the group lacks {first_names(lacking, MOST)}", f"groups.{name}")
 
@@ -89,7 +88,7 @@ def _in_tasks(found: str, tasks: Sequence[str]) -> str:
 
 def _data(run: Submission, asked: Asked) -> Iterator[Finding]:
     enough = f"{asked.coverage:.0%} or more"
-    for name in run.digest.facts.data:  # not those of packages that are not installed
+    for name in run.scored.shown.data:  # not those of packages that are not installed
         facts = run.manifest.data[name]
         prepared, records = release_coverage(run.manifest, name)
         little = not facts.mini and prepared < asked.coverage * records
@@ -101,9 +100,9 @@ def _data(run: Submission, asked: Asked) -> Iterator[Finding]:
             found = f"{prepared:,} of the release's {records:,} records ({prepared / records:.1%})"
             yield run.in_manifest("LB204", name, found, f"data.{name}.coverage", expected=enough)
             continue
-        for task, entry in run.digest.entries.items():
+        for task, entry in run.scored.entries.items():
             share, subset = released_share(entry), any(run.manifest.tasks[leaf].subset for leaf in leaf_tasks(task))
-            if entry.benchmark == name and run.digest.complete[task] and not subset and share < asked.coverage:
+            if entry.benchmark == name and run.scored.complete[task] and not subset and share < asked.coverage:
                 found = f"{counted(len(entry.items), 'item')}, {share:.1%} of the published number"
                 fix, file = "submit the directory as the run wrote it", run.samples_file(task)
                 yield problem("LB204", task, found, expected=enough, fix=fix, file=file)
@@ -116,7 +115,7 @@ def _whole_run(run: Submission, known: Sequence[str]) -> Iterator[Finding]:
         found = _in_tasks("prompts were sent without media", blind)
         yield run.in_manifest("LB206", blind[0], found, f"tasks.{blind[0]}.blind")
     stripped = {
-        name: is_withheld(run.manifest.tasks[name].benchmark) for name in known if is_stripped(run.samples[name])
+        name: is_withheld(run.manifest.tasks[name].benchmark) for name in known if lacks_texts(run.samples[name])
     }
     for withheld in (False, True):
         if tasks := [name for name, one in stripped.items() if one is withheld]:
@@ -152,7 +151,7 @@ def _comparable(run: Submission, name: str) -> Iterator[Finding]:
 def _prompts(run: Submission, name: str, asked: Asked) -> Iterator[Finding]:
     """Samples that must not be shared, but for miniature data, and prompts that show what the benchmark hides."""
     file, samples, benchmark = run.samples_file(name), run.samples[name], run.manifest.tasks[name].benchmark
-    if is_withheld(benchmark) and not run.manifest.data[benchmark].mini and not is_stripped(samples):
+    if is_withheld(benchmark) and not run.manifest.data[benchmark].mini and not lacks_texts(samples):
         layout = layout_of(benchmark)
         why = layout.why if layout is not None and layout.why else "its package has no board layout that allows more"
         found = f"{counted(len(samples), 'sample')} with prompts, references and responses ({why.rstrip('.')})"
@@ -172,29 +171,28 @@ def _judged(run: Submission, known: Sequence[str]) -> Iterator[Finding]:
     """Scores that are not judged or have too few verdicts; an error for headline scores."""
     layouts = filter(None, map(layout_of, {run.manifest.tasks[name].benchmark for name in known}))
     headline = {(column.task, column.metric) for layout in layouts for column in layout.headline}
-    for name, entry in run.digest.entries.items():
+    for name, entry in run.scored.entries.items():
         lacking: dict[tuple[str, Severity], list[str]] = {}
         for metric, score in entry.scores.metrics.items():
             if score.judged is not None and score.samples and (score.value is None or is_incomplete(score)):
                 severity: Severity = "error" if (name, metric) in headline else "warning"
                 lacking.setdefault((coverage_text(score.samples, None, score.judged), severity), []).append(metric)
         for (found, severity), metrics in lacking.items():
-            fix, file = f"run `medtasks judge {run.folder.name} --judge FILE`", run.folder / "scores.json"
+            fix, file = f"run `medtasks judge {run.folder} --judge FILE`", run.folder / "scores.json"
             yield problem("LB205", name, found, fix=fix, file=file, field=", ".join(metrics), severity=severity)
 
 
 def _verified(run: Submission) -> Iterator[Finding]:
     """What verification refused, and what it could not verify, other than stripped tasks."""
     unverifiable: dict[str, str] = {}
-    for task, one in run.digest.verification.items():
-        if one.outcome == "unverifiable" and not is_stripped(run.samples[task]):
+    for task, one in run.scored.verification.items():
+        if one.outcome == "unverifiable" and not lacks_texts(run.samples[task]):
             unverifiable[task] = one.reason
-        others = list(other_prompts(load_spec(task), run.manifest, run.samples[task]))
-        file = run.samples_file(task)
-        for line, sample in others[:MOST]:
-            where = f"{task}: {sample.sample_id}"
-            yield problem("LB403", where, "another prompt", file=file, line=line, field="prompt")
-        if one.outcome == "refused" and not others:
+        file, ids = run.samples_file(task), [sample.sample_id for sample in run.samples[task]]
+        for name in one.samples:
+            line = ids.index(name) + 1
+            yield problem("LB403", f"{task}: {name}", "another prompt", file=file, line=line, field="prompt")
+        if one.outcome == "refused" and not one.samples:
             yield problem("LB401", task, one.reason, file=file)
     for why, tasks in _grouped(unverifiable).items():
         found = f"{first_names(tasks, MOST)} cannot be verified here ({why})"
@@ -203,9 +201,9 @@ def _verified(run: Submission) -> Iterator[Finding]:
 
 def check_learned(run: Submission) -> Iterator[Finding]:
     """Compute the learned metrics of the run's responses again, and compare."""
-    for task in run.digest.verification:
+    for task in run.scored.verification:
         spec, samples, file = load_spec(task), run.samples[task], run.samples_file(task)
-        if not spec.metadata.learned or is_stripped(samples):
+        if not spec.metadata.learned or lacks_texts(samples):
             continue
         problems: list[str] = []
         again = with_learned_metrics(spec, samples, problems)

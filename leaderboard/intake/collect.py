@@ -14,19 +14,17 @@ from pathlib import Path
 from typing import NamedTuple
 
 from medtasks.core.errors import MedtasksError
-from medtasks.core.files import canonical_json, recover_directory
-from medtasks.runs.folder import SUFFIX, require_directory, run_folders
+from medtasks.core.files import canonical_json
+from medtasks.runs.folder import NO_RUN, SUFFIX, require_directory, run_folders
 
 from ..board.board import Refused
-from ..verify.scored_run import RunStore, ScoredRun, content_of, scored_run
-from .harness_logs import PlainRun, plain_runs
+from ..verify.scored_run import RunStore, ScoredRun, scored_run
 from .redaction import shown
+from .sources import HarnessRun, RunFolder, Source, harness_runs
 
 LARGE = 64 * 2**20
 """From this many bytes on, runs are read in several processes; with less, these would hardly have started."""
 MOST_PROCESSES = 8
-NO_RUN = "it contains no result directory (…_medtasks)"
-"""Why a path without anything to rank is refused."""
 Progress = Callable[[int, int], None]
 """Called with the number of runs done and of all runs."""
 
@@ -45,11 +43,15 @@ class Unread:
 
 
 class Found(NamedTuple):
-    """Result directories, runs of our tasks that have only lmms-eval's logs, and what was not searched; each sorted."""
+    """Result directories, then runs of our tasks that have only lmms-eval's logs, and what was not searched."""
 
-    folders: list[Path]
-    plain: list[PlainRun]
+    runs: list[Source]
     unread: list[Unread]
+
+    @property
+    def folders(self) -> list[Path]:
+        """The result directories."""
+        return [run.directory for run in self.runs if isinstance(run, RunFolder)]
 
 
 def find_runs(paths: Sequence[Path]) -> list[Path]:
@@ -72,13 +74,13 @@ def collect(
         UsageError: one of the paths is not a directory.
     """
     found = find_everything(paths)
-    runs: list[Path | PlainRun] = [*found.folders, *found.plain]
+    runs = found.runs
     store = store or RunStore(None)
     scored: dict[str, ScoredRun] = {}
     refused = [
         Refused(folder=shown(path.resolve().name), reason=NO_RUN)
         for path in dict.fromkeys(paths)
-        if not any(_root(run).is_relative_to(path.resolve()) for run in runs)
+        if not any(run.directory.resolve().is_relative_to(path.resolve()) for run in runs)
     ]
     read = {folder.resolve() for folder in found.folders}
     refused += [
@@ -93,19 +95,19 @@ def collect(
         try:
             one = scored_run(run, store)
         except MedtasksError as error:
-            refused.append(Refused(folder=_name(run), reason=_reason(error, run)))
+            refused.append(Refused(folder=shown(run.name), reason=_reason(error, run)))
         except Exception as error:  # untrusted input: one bad run must not hide the others
-            refused.append(Refused(folder=_name(run), reason=_reason(error, run, type(error).__name__)))
+            refused.append(Refused(folder=shown(run.name), reason=_reason(error, run, type(error).__name__)))
         else:
-            known = scored.setdefault(one.facts.digest, one)
-            if one.facts.folder < known.facts.folder:  # the same copy for any order of paths
-                scored[one.facts.digest] = one
+            known = scored.setdefault(one.shown.digest, one)
+            if one.shown.folder < known.shown.folder:  # the same copy for any order of paths
+                scored[one.shown.digest] = one
         if not ahead:
             report(number, len(runs))
     return [scored[key] for key in sorted(scored)], sorted(refused, key=lambda one: (one.folder, one.reason))
 
 
-def _score_ahead(runs: Sequence[Path | PlainRun], store: RunStore, progress: Progress) -> bool:
+def _score_ahead(runs: Sequence[Source], store: RunStore, progress: Progress) -> bool:
     """Score runs into the store in several processes, if there is much to read; return whether there was.
 
     Whatever cannot be read there, or not kept, is read in this process, which reports the reason. It loads runs only
@@ -127,10 +129,10 @@ def _score_ahead(runs: Sequence[Path | PlainRun], store: RunStore, progress: Pro
     return True
 
 
-def _unread_bytes(run: Path | PlainRun, store: RunStore) -> int:
+def _unread_bytes(run: Source, store: RunStore) -> int:
     """Size of the run's files; 0 if it is kept, or if they cannot be read."""
     with contextlib.suppress(Exception):  # reported when the run is read
-        return 0 if store.knows(_key(run, store)) else sum(path.stat().st_size for path in _files(run))
+        return 0 if store.knows(store.key_of(run, run.content)) else sum(path.stat().st_size for path in run.files)
     return 0
 
 
@@ -146,7 +148,7 @@ def _end_with_parent() -> None:
     threading.Thread(target=watch, daemon=True).start()
 
 
-def _into_store(run: Path | PlainRun, store: RunStore) -> None:
+def _into_store(run: Source, store: RunStore) -> None:
     with contextlib.suppress(Exception):
         scored_run(run, store)
 
@@ -160,26 +162,12 @@ def state_of_results(paths: Sequence[Path], store: RunStore) -> str | None:
         UsageError: one of the paths is not a directory.
     """
     found = find_everything(paths)
-    runs: list[Path | PlainRun] = [*found.folders, *found.plain]
     try:
-        keys = [[_name(run), _key(run, store)] for run in runs]
+        keys = [[shown(run.name), store.key_of(run, run.content)] for run in found.runs]
     except Exception:  # untrusted input
         return None
     unread = [[shown(one.path.name), one.found, one.link] for one in found.unread]
     return canonical_json([keys, [shown(path.resolve().name) for path in paths], unread])
-
-
-def _key(run: Path | PlainRun, store: RunStore) -> str:
-    if isinstance(run, Path):
-        recover_directory(run)
-    return store.key_of(run, content_of(run))
-
-
-def _files(run: Path | PlainRun) -> list[Path]:
-    """The files that are scored."""
-    if isinstance(run, PlainRun):
-        return run.files
-    return [run / "manifest.json", *sorted((run / "samples").glob("*.jsonl"))]
 
 
 def find_everything(paths: Sequence[Path]) -> Found:
@@ -192,7 +180,7 @@ def find_everything(paths: Sequence[Path]) -> Found:
         UsageError: one of the paths is not a directory.
     """
     folders: dict[Path, Path] = {}
-    plain: dict[tuple[Path, str], PlainRun] = {}
+    logs: dict[tuple[Path, str], HarnessRun] = {}
     unread: dict[Path, Unread] = {}
 
     def closed(error: OSError) -> None:
@@ -203,33 +191,23 @@ def find_everything(paths: Sequence[Path]) -> Found:
         for name in (*names, *files):
             if name.endswith(SUFFIX) and (here / name).is_symlink():
                 unread[here / name] = Unread(here / name, "it is a link", "copy what it points to", link=True)
-        for run in plain_runs(here, files):
-            plain.setdefault((here.resolve(), run.stamp), run)
+        for run in harness_runs(here, files):
+            logs.setdefault((here.resolve(), run.stamp), run)
 
     for path in paths:
         require_directory(path)
         for folder in run_folders(path, other, closed):
             folders.setdefault(folder.resolve(), folder)
     return Found(
-        [folders[key] for key in sorted(folders)],
-        [plain[key] for key in sorted(plain)],
+        [*(RunFolder(folders[key]) for key in sorted(folders)), *(logs[key] for key in sorted(logs))],
         [unread[key] for key in sorted(unread)],
     )
 
 
-def _root(run: Path | PlainRun) -> Path:
-    return (run if isinstance(run, Path) else run.directory).resolve()
-
-
-def _name(run: Path | PlainRun) -> str:
-    return shown(run.resolve().name if isinstance(run, Path) else run.name)
-
-
-def _reason(error: Exception, run: Path | PlainRun, kind: str = "") -> str:
+def _reason(error: Exception, run: Source, kind: str = "") -> str:
     """The error on one line, with directories shortened to their names."""
-    place = run if isinstance(run, Path) else run.directory
     text = " ".join(str(error).split())
-    for folder in (str(place.resolve()), str(place)):
-        text = text.replace(folder, _name(run) if isinstance(run, Path) else place.resolve().name)
+    for folder in (str(run.directory.resolve()), str(run.directory)):
+        text = text.replace(folder, run.directory.resolve().name)
     text = shown(text)[:500] or "it cannot be read"
     return f"it cannot be read ({kind}: {text})" if kind else text

@@ -50,7 +50,7 @@ def shown(value: Any) -> str:
     >>> shown("/data/models/Qwen2.5-VL-7B/"), shown("Qwen/Qwen2.5-VL-7B"), shown("at ~/x/judge.yaml: no such file")
     ('Qwen2.5-VL-7B', 'Qwen/Qwen2.5-VL-7B', 'at judge.yaml: no such file')
     """
-    text = value if isinstance(value, str) else canonical_json(_plain(value))
+    text = value if isinstance(value, str) else canonical_json(_redacted(value))
     text = _ADDRESS.sub(HIDDEN, _SECRET.sub(HIDDEN, text))
     stripped = text.strip()
     if re.match(r"(~|\.{1,2}|[A-Za-z]:)?[/\\]", stripped) and not re.search(r"[\n,;'\"<>|=()]", stripped):
@@ -65,12 +65,12 @@ def _last(path: str) -> str:
     return re.split(r"[/\\]", path.rstrip("/\\"))[-1] or HIDDEN
 
 
-def _plain(value: Any) -> Any:
+def _redacted(value: Any) -> Any:
     """``value`` with every text in it redacted."""
     if isinstance(value, Mapping):
-        return {str(key): HIDDEN if is_secret(str(key)) else _plain(one) for key, one in value.items()}
+        return {str(key): HIDDEN if is_secret(str(key)) else _redacted(one) for key, one in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_plain(one) for one in value]
+        return [_redacted(one) for one in value]
     if isinstance(value, str):
         return shown(value)
     return value if isinstance(value, (int, float, bool)) or value is None else str(value)

@@ -8,10 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from medtasks.benchmarks.declared_errors import declared_metrics
-from medtasks.benchmarks.errors import pooled_metrics
-from medtasks.benchmarks.layout_check import columns_of
-from medtasks.benchmarks.layouts import all_layouts
+from medtasks.benchmarks.errors import declared_metrics, pooled_metrics
+from medtasks.benchmarks.layouts import all_layouts, columns_of
 from medtasks.benchmarks.variants import joined_items
 from medtasks.catalog.benchmark import with_derived
 from medtasks.catalog.board_layout import BoardLayout
@@ -21,9 +19,9 @@ from medtasks.core.errors import MedtasksError
 from medtasks.runs.confidence import kept_confidences
 from medtasks.runs.folder import RunRecord, as_data_error, one_run, read_run, write_run
 from medtasks.runs.manifest import RunManifest
-from medtasks.runs.run import pooled_scores
 from medtasks.runs.samples import Sample
 from medtasks.runs.scores import Scores
+from medtasks.runs.scoring import pooled_scores
 from medtasks.runs.verdicts import judged_threshold
 from medtasks.validate.rendered import texts_in
 
@@ -44,12 +42,12 @@ def is_withheld(benchmark: str) -> bool:
     return layout is None or layout.shows == "nothing"
 
 
-def is_stripped(samples: Sequence[Sample]) -> bool:
+def lacks_texts(samples: Sequence[Sample]) -> bool:
     """Whether these samples have neither prompts nor responses."""
     return bool(samples) and all(not sample.prompt and not sample.responses for sample in samples)
 
 
-def strip_run(folder: Path, out: Path, report: Callable[[str], object] = lambda _: None) -> Path:
+def remove_rows(folder: Path, out: Path, report: Callable[[str], object] = lambda _: None) -> Path:
     """Write the run in ``folder`` to the new directory ``out``, without what its board layouts withhold.
 
     Samples of such a benchmark keep their ids, the correct and the chosen options, the groups of its breakdowns, scores
@@ -66,10 +64,10 @@ def strip_run(folder: Path, out: Path, report: Callable[[str], object] = lambda 
     """
     folder = one_run(folder)
     with as_data_error(folder):
-        return _strip(folder, out, report)
+        return _written(folder, out, report)
 
 
-def _strip(folder: Path, out: Path, report: Callable[[str], object]) -> Path:
+def _written(folder: Path, out: Path, report: Callable[[str], object]) -> Path:
     manifest, samples = read_run(folder)
     record, left_out = _without_rows(manifest, samples, words=False)
     if left_out:
@@ -93,14 +91,14 @@ def _without_rows(
     left_out = []
     for task, members in samples.items():
         try:
-            stripped = _stripped_task(task, members, names, words=words) if task in withheld else members
+            without = _task_without_rows(task, members, names, words=words) if task in withheld else members
         except _NeedsRows as error:
             left_out.append(str(error))
             continue
-        if changed := _first_change(before[task], scores({task: stripped}, {})[0][task]):
+        if changed := _first_change(before[task], scores({task: without}, {})[0][task]):
             left_out.append(f"{task}, because its {changed} would change without the texts of its rows")
         else:
-            kept[task] = stripped
+            kept[task] = without
     groups = {name: leaves for name, leaves in manifest.groups.items() if kept.keys() >= {*leaves}}
     tasks, after_groups = scores(kept, groups) if kept else ({}, {})
     for name in manifest.groups:
@@ -175,11 +173,11 @@ def _refuse_text(task: str, field: str, value: Any) -> None:
             raise _NeedsRows(f"{task}, because its scores depend on the field `{field}`, which is text ({text[:40]!r})")
 
 
-def _stripped_task(task: str, samples: Sequence[Sample], names: Mapping[str, str], *, words: bool) -> list[Sample]:
+def _task_without_rows(task: str, samples: Sequence[Sample], names: Mapping[str, str], *, words: bool) -> list[Sample]:
     fields, options = _fields(task, samples), load_spec(task).benchmark.options
     confidences = kept_confidences(samples)
     return [
-        _stripped(sample, fields, names, one, {*options, *(_words(sample) if words else ())})
+        _sample_without_rows(sample, fields, names, one, {*options, *(_words(sample) if words else ())})
         for sample, one in zip(samples, confidences, strict=True)
     ]
 
@@ -189,7 +187,7 @@ def _words(sample: Sample) -> list[str]:
     return [one for one in sample.document.get("guesses", ()) if len(one) <= _LONGEST and " " not in one]
 
 
-def _stripped(
+def _sample_without_rows(
     sample: Sample, fields: frozenset[str], names: Mapping[str, str], confidence: float | str | None, shown: set[str]
 ) -> Sample:
     """The sample without its rows; of the gold answer and the extracted ones, those in ``shown`` are kept."""

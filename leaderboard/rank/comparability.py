@@ -36,7 +36,7 @@ _CLAIMED = {"items": "", "data": ""}
 
 
 @dataclass(frozen=True)
-class Standing:
+class ComparabilityGroup:
     """The comparable runs of one metric of one task or group, by model, and what happened to the others.
 
     ``ranked`` have a value; ``waiting`` were asked the same but have none. ``apart`` lists by run why its score is not
@@ -53,13 +53,13 @@ class Standing:
 
 
 @dataclass(frozen=True)
-class _Run:
+class _Candidate:
     """One run's score of the metric; ``group_key`` is equal for comparable runs, ``share`` is that of the release.
 
     ``level`` is that of :func:`level`.
     """
 
-    digest: ScoredRun
+    run: ScoredRun
     score: MetricScore
     signature: str
     group_key: tuple[str, str]
@@ -69,7 +69,7 @@ class _Run:
 
     @property
     def key(self) -> str:
-        return str(self.digest.facts.key)
+        return str(self.run.shown.key)
 
     @property
     def asked(self) -> dict[str, str]:
@@ -77,16 +77,16 @@ class _Run:
         return {key: parts[key] for key in _ASKED if key in parts}
 
 
-class Standings:
+class ComparabilityGroups:
     """The comparability groups of several runs; ``demonstration`` allows miniature data."""
 
-    def __init__(self, digests: Iterable[ScoredRun], *, demonstration: bool) -> None:
-        self._digests = sorted(digests, key=lambda one: (one.facts.created, one.facts.key))
+    def __init__(self, runs: Iterable[ScoredRun], *, demonstration: bool) -> None:
+        self._runs = sorted(runs, key=lambda one: (one.shown.created, one.shown.key))
         self._demonstration = demonstration
         self._items: dict[tuple[str, str], str] = {}
-        self._known: dict[tuple[str, str], Standing] = {}
+        self._known: dict[tuple[str, str], ComparabilityGroup] = {}
 
-    def of(self, task: str, metric: str) -> Standing:
+    def of(self, task: str, metric: str) -> ComparabilityGroup:
         """The comparability group of one metric of one task or group.
 
         Its runs are complete, not blind, not on miniature data, not refused (:func:`refusals`), and have equal
@@ -100,28 +100,30 @@ class Standings:
             self._known[task, metric] = self._standing(task, metric)
         return self._known[task, metric]
 
-    def _standing(self, task: str, metric: str) -> Standing:
-        runs = self._runs(task, metric)
+    def _standing(self, task: str, metric: str) -> ComparabilityGroup:
+        runs = self._candidates(task, metric)
         main = _comparable(runs, task)
-        ranked, replaced = _newest([run for run in main if run.score.value is not None])
+        ranked, replaced = _newest([candidate for candidate in main if candidate.score.value is not None])
         unscored = [
-            run for run in runs if main and run.eligible and run.score.value is None and run.asked == main[0].asked
+            candidate
+            for candidate in runs
+            if main and candidate.eligible and candidate.score.value is None and candidate.asked == main[0].asked
         ]
         waiting, older = _newest(unscored)
         replaced |= older
         for model in ranked.keys() & waiting.keys():
             replaced[waiting.pop(model).key] = ranked[model].key
-        placed = {run.key for run in (*ranked.values(), *waiting.values())} | replaced.keys()
+        placed = {candidate.key for candidate in (*ranked.values(), *waiting.values())} | replaced.keys()
         apart: dict[str, tuple[str, ...]] = {}
-        rest = [run for run in runs if run.key not in placed]
-        for one in dict.fromkeys(run.group_key for run in rest):
-            others, older = _newest([run for run in rest if run.group_key == one])
+        rest = [candidate for candidate in runs if candidate.key not in placed]
+        for one in dict.fromkeys(candidate.group_key for candidate in rest):
+            others, older = _newest([candidate for candidate in rest if candidate.group_key == one])
             replaced |= older
-            apart |= {run.key: self._reasons(run, task, metric, main) for run in others.values()}
-        return Standing(
+            apart |= {candidate.key: self._reasons(candidate, task, metric, main) for candidate in others.values()}
+        return ComparabilityGroup(
             signature=main[0].signature if main else "",
-            ranked={model: run.digest for model, run in sorted(ranked.items())},
-            waiting={model: run.digest for model, run in sorted(waiting.items())},
+            ranked={model: candidate.run for model, candidate in sorted(ranked.items())},
+            waiting={model: candidate.run for model, candidate in sorted(waiting.items())},
             apart=apart,
             replaced=replaced,
             usual=not main or _is_usual(main[0], task),
@@ -136,68 +138,68 @@ class Standings:
         ranked = self.of(task, metric).ranked
         items = {model: self._items_of(one, task) for model, one in ranked.items()}
         found = {}
-        for run in self._runs(task, metric):  # oldest first
-            model = run.digest.model
-            if not (model in ranked and run.digest.blind and self._counts(run.digest, task)):
+        for candidate in self._candidates(task, metric):  # oldest first
+            model = candidate.run.model
+            if not (model in ranked and candidate.run.blind and self._counts(candidate.run, task)):
                 continue
-            if self._items_of(run.digest, task) == items[model] and _asked_blindly(
-                run.digest, ranked[model], task, metric
+            if self._items_of(candidate.run, task) == items[model] and _asked_blindly(
+                candidate.run, ranked[model], task, metric
             ):
-                found[model] = run.digest
+                found[model] = candidate.run
         return found
 
-    def _counts(self, digest: ScoredRun, task: str) -> bool:
+    def _counts(self, run: ScoredRun, task: str) -> bool:
         """Whether the run is complete, not refused and, unless in a demonstration, not on miniature data."""
-        mini = digest.facts.mini and not self._demonstration
-        return not (mini or refusals(digest, task)) and digest.complete.get(task, False)
+        mini = run.shown.mini and not self._demonstration
+        return not (mini or refusals(run, task)) and run.complete.get(task, False)
 
-    def _runs(self, task: str, metric: str) -> list[_Run]:
+    def _candidates(self, task: str, metric: str) -> list[_Candidate]:
         """The runs that have a score for the metric, oldest first."""
         found = []
-        for digest in self._digests:
-            entry = digest.entries.get(task)
+        for run in self._runs:
+            entry = run.entries.get(task)
             score = None if entry is None else entry.scores.metrics.get(metric)
             if entry is None or score is None or not score.samples:
                 continue
-            eligible = not digest.blind and self._counts(digest, task)
-            own, line = level(digest, task), entry.signatures[metric]
+            eligible = not run.blind and self._counts(run, task)
+            own, line = level(run, task), entry.signatures[metric]
             key = (
                 (format_signature({**parse_signature(line), **_CLAIMED}), str(own))
                 if own
-                else (line, self._items_of(digest, task))
+                else (line, self._items_of(run, task))
             )
-            found.append(_Run(digest, score, line, key, eligible, released_share(entry), own))
+            found.append(_Candidate(run, score, line, key, eligible, released_share(entry), own))
         return found
 
-    def _items_of(self, digest: ScoredRun, task: str) -> str:
+    def _items_of(self, run: ScoredRun, task: str) -> str:
         """A hash of items, and of how clusters divide them (stripped runs rename clusters)."""
-        key = (digest.facts.key, task)
+        key = (run.shown.key, task)
         if key not in self._items:
-            entry = digest.entries[task]
+            entry = run.entries[task]
             text = canonical_json([entry.items, clusters_by_item(entry)])
             self._items[key] = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
         return self._items[key]
 
-    def _reasons(self, run: _Run, task: str, metric: str, main: Sequence[_Run]) -> tuple[str, ...]:
-        reasons = refusals(run.digest, task)
-        if main and run.level > main[0].level:
-            reasons += claims(run.digest, task) if run.level == 2 else [UNVERIFIED]
-        if run.digest.blind:
+    def _reasons(self, candidate: _Candidate, task: str, metric: str, main: Sequence[_Candidate]) -> tuple[str, ...]:
+        reasons = refusals(candidate.run, task)
+        if main and candidate.level > main[0].level:
+            reasons += claims(candidate.run, task) if candidate.level == 2 else [UNVERIFIED]
+        if candidate.run.blind:
             reasons.append(BLIND)
-        if run.digest.facts.mini and not self._demonstration:
+        if candidate.run.shown.mini and not self._demonstration:
             reasons.append(MINIATURE)
-        if unasked := not run.digest.complete.get(task, False):
-            reasons.append(_unasked(run.digest, task))
-        usual = coverage_notes(main[0].digest, task) if main else []
-        reasons += [note for note in coverage_notes(run.digest, task) if note not in usual]
-        if main and not (run.digest.blind and _asked_blindly(run.digest, main[0].digest, task, metric)):
-            here, there = run.signature, main[0].signature
-            if run.level and run.group_key == main[0].group_key and run.share < main[0].share:
+        if unasked := not candidate.run.complete.get(task, False):
+            reasons.append(_unasked(candidate.run, task))
+        usual = coverage_notes(main[0].run, task) if main else []
+        reasons += [note for note in coverage_notes(candidate.run, task) if note not in usual]
+        if main and not (candidate.run.blind and _asked_blindly(candidate.run, main[0].run, task, metric)):
+            here, there = candidate.signature, main[0].signature
+            if candidate.level and candidate.group_key == main[0].group_key and candidate.share < main[0].share:
                 reasons.append(SMALLER)
             # that an incomplete run has other items goes without saying
             reasons += differences(_with_items_of(there, here) if unasked else here, there)
-            if run.signature == main[0].signature and self._items_of(run.digest, task) != self._items_of(
-                main[0].digest, task
+            if candidate.signature == main[0].signature and self._items_of(candidate.run, task) != self._items_of(
+                main[0].run, task
             ):
                 reasons.append(OTHER_ITEMS)
         return tuple(dict.fromkeys(reasons))
@@ -207,33 +209,33 @@ def _with_items_of(other: str, signature: str) -> str:
     return format_signature({**parse_signature(signature), "items": parse_signature(other).get("items", "none")})
 
 
-def coverage_notes(digest: ScoredRun, task: str) -> list[str]:
+def coverage_notes(run: ScoredRun, task: str) -> list[str]:
     """The run's notes about media that were missing when the task's data were prepared."""
     benchmark = load_spec(task).metadata.benchmark
-    return [note for note in digest.facts.notes if note.startswith(f"{benchmark}: coverage ")]
+    return [note for note in run.shown.notes if note.startswith(f"{benchmark}: coverage ")]
 
 
-def refusals(digest: ScoredRun, task: str) -> list[str]:
+def refusals(run: ScoredRun, task: str) -> list[str]:
     """The reasons not to rank the run in a task or group, a sentence each."""
-    found = _outcomes(digest, task)
+    found = _outcomes(run, task)
     return [_of_task(task, leaf, one.reason) for leaf, one in found.items() if one.outcome == "refused"]
 
 
-def claims(digest: ScoredRun, task: str) -> list[str]:
+def claims(run: ScoredRun, task: str) -> list[str]:
     """Why scores of the run in a task or group are those that were submitted, a sentence each."""
-    found = _outcomes(digest, task)
+    found = _outcomes(run, task)
     return list(dict.fromkeys(one.reason for one in found.values() if one.claimed))
 
 
-def level(digest: ScoredRun, task: str) -> int:
+def level(run: ScoredRun, task: str) -> int:
     """How far a task or group is verified: 0 in full, 1 scored from the responses, but with the documents that were
     submitted, 2 with scores that were submitted."""
-    found = _outcomes(digest, task).values()
+    found = _outcomes(run, task).values()
     return max((2 if one.claimed else int(one.outcome == "unverifiable") for one in found), default=0)
 
 
-def _outcomes(digest: ScoredRun, task: str) -> dict[str, Verification]:
-    return {leaf: digest.verification[leaf] for leaf in leaf_tasks(task) if leaf in digest.verification}
+def _outcomes(run: ScoredRun, task: str) -> dict[str, Verification]:
+    return {leaf: run.verification[leaf] for leaf in leaf_tasks(task) if leaf in run.verification}
 
 
 def _of_task(task: str, leaf: str, reason: str) -> str:
@@ -271,60 +273,66 @@ def released_share(entry: Entry) -> float:
     return min(1.0, len(entry.items) / published) if published else 1.0
 
 
-def _comparable(runs: Sequence[_Run], task: str) -> list[_Run]:
+def _comparable(runs: Sequence[_Candidate], task: str) -> list[_Candidate]:
     """The runs to rank; empty if none is eligible."""
-    sets: dict[tuple[str, str], list[_Run]] = {}
-    for run in runs:
-        if run.eligible:
-            sets.setdefault(run.group_key, []).append(run)
+    sets: dict[tuple[str, str], list[_Candidate]] = {}
+    for candidate in runs:
+        if candidate.eligible:
+            sets.setdefault(candidate.group_key, []).append(candidate)
 
-    def quality(members: list[_Run]) -> tuple[bool, bool, int, bool, float]:
-        valued = any(run.score.value is not None for run in members)
+    def quality(members: list[_Candidate]) -> tuple[bool, bool, int, bool, float]:
+        valued = any(candidate.score.value is not None for candidate in members)
         usual = _is_usual(members[0], task)
-        share = max(run.share for run in members)
+        share = max(candidate.share for candidate in members)
         return not valued, "subset" in members[0].asked, members[0].level, not usual, -share
 
-    def order(members: list[_Run]) -> tuple[tuple[bool, bool, int, bool, float], int, tuple[str, str]]:
-        valued = {run.digest.model for run in members if run.score.value is not None}
+    def order(members: list[_Candidate]) -> tuple[tuple[bool, bool, int, bool, float], int, tuple[str, str]]:
+        valued = {candidate.run.model for candidate in members if candidate.score.value is not None}
         return quality(members), -len(valued), members[0].group_key
 
     best = min(sets.values(), key=order, default=[])
-    most = max((run.share for run in best), default=0.0)
-    return [run for run in best if not run.level or run.share >= min(most, _WHOLE)]
+    most = max((candidate.share for candidate in best), default=0.0)
+    return [candidate for candidate in best if not candidate.level or candidate.share >= min(most, _WHOLE)]
 
 
-def _newest(runs: Sequence[_Run]) -> tuple[dict[str, _Run], dict[str, str]]:
+def _newest(runs: Sequence[_Candidate]) -> tuple[dict[str, _Candidate], dict[str, str]]:
     """The newest run of each model, and the one that replaces each older run."""
-    newest = {run.digest.model: run for run in runs}
-    return newest, {run.key: newest[run.digest.model].key for run in runs if run is not newest[run.digest.model]}
+    newest = {candidate.run.model: candidate for candidate in runs}
+    return newest, {
+        candidate.key: newest[candidate.run.model].key
+        for candidate in runs
+        if candidate is not newest[candidate.run.model]
+    }
 
 
 def _asked_blindly(blind: ScoredRun, seeing: ScoredRun, task: str, metric: str) -> bool:
     """Whether the two runs differ only in that the first had no media."""
     here, there = (parse_signature(one.entries[task].signatures[metric]) for one in (blind, seeing))
     differing = {key for key in {*here, *there} if here.get(key) != there.get(key)}
-    settings = [[one.facts.generation.get(leaf) for leaf in leaf_tasks(task)] for one in (blind, seeing)]
+    settings = [[one.shown.generation.get(leaf) for leaf in leaf_tasks(task)] for one in (blind, seeing)]
     return differing <= {"blind", "protocol"} and settings[0] == settings[1]
 
 
-def _unasked(digest: ScoredRun, task: str) -> str:
+def _unasked(run: ScoredRun, task: str) -> str:
     """Why the run of a task or group is incomplete."""
-    counts = digest.facts.counts
+    counts = run.shown.counts
     leaves = leaf_tasks(task)
     if lacking := [leaf for leaf in leaves if leaf not in counts]:
         return f"run without {', '.join(lacking)}"
     answered, asked = (sum(counts[leaf].get(what, 0) for leaf in leaves) for what in ("answered", "asked"))
     if answered < asked:
-        limited = "run with --limit: " if "limit" in digest.facts.settings else ""
+        limited = "run with --limit: " if "limit" in run.shown.settings else ""
         return f"{limited}{answered:,} of {asked:,} documents"
     return "streaming items without all of their rounds"
 
 
-def _is_usual(run: _Run, task: str) -> bool:
+def _is_usual(candidate: _Candidate, task: str) -> bool:
     """Whether the run follows today's task files, with the harness's usual settings."""
-    protocols = run.digest.facts.protocols
+    protocols = candidate.run.shown.protocols
     leaves = [leaf for leaf in leaf_tasks(task) if leaf in protocols]
-    if "harness" in run.asked or versions_today(leaves).items() - run.asked.items():  # a hash alone can be claimed
+    if (
+        "harness" in candidate.asked or versions_today(leaves).items() - candidate.asked.items()
+    ):  # a hash alone can be claimed
         return False
     return all(protocols[leaf] in protocols_today(leaf) for leaf in leaves)
 
@@ -340,17 +348,17 @@ def protocols_today(task: str) -> frozenset[str]:
     return frozenset(protocol_hash(spec, one, frames=whole) for one in (settings, floats))
 
 
-def same_responses(digests: Iterable[ScoredRun]) -> dict[str, dict[str, list[str]]]:
+def same_responses(runs: Iterable[ScoredRun]) -> dict[str, dict[str, list[str]]]:
     """By run, the runs of other models with the same responses, with the tasks: a copy, or a coincidence."""
     by_responses: dict[tuple[str, str], list[ScoredRun]] = {}
-    for digest in digests:
-        for task, found in digest.responses.items():
+    for run in runs:
+        for task, found in run.responses.items():
             if found:
-                by_responses.setdefault((task, found), []).append(digest)
+                by_responses.setdefault((task, found), []).append(run)
     copies: dict[str, dict[str, list[str]]] = {}
     for (task, _), several in by_responses.items():
         for one in several:
             for other in several:
                 if one.model != other.model:
-                    copies.setdefault(one.facts.key, {}).setdefault(other.facts.key, []).append(task)
+                    copies.setdefault(one.shown.key, {}).setdefault(other.shown.key, []).append(task)
     return copies

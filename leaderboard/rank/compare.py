@@ -9,17 +9,19 @@ from pathlib import Path
 import numpy as np
 
 from medtasks.core.errors import DataError, UsageError
+from medtasks.core.schema import suggestion
 from medtasks.core.text import first_names
 from medtasks.runs.comparisons import compare_statistics
+from medtasks.runs.folder import NO_RUN, no_run
 from medtasks.runs.signature import differences
 from medtasks.runs.table import without_value
 from medtasks.stats.student import detectable_difference
 
 from ..board.board import Pair, Unit
 from ..board.columns import unit_of
-from ..intake.collect import NO_RUN, collect
+from ..intake.collect import collect
 from ..verify.scored_run import Entry, RunStore, ScoredRun
-from .differences import pair_of, with_holm
+from .rankings import pair_of, with_holm
 
 
 @dataclass(frozen=True)
@@ -64,12 +66,12 @@ def read_one(folder: Path, cache: Path | None = None) -> ScoredRun:
     """
     runs, refused = collect([folder], RunStore(cache and cache / "scores"))
     if len(runs) > 1:
-        names = first_names((run.facts.folder for run in runs), 5)
+        names = first_names((run.shown.folder for run in runs), 5)
         raise UsageError(f"{folder}: contains {len(runs)} runs ({names}), expected one; give its path.")
     if runs:
         return runs[0]
     reason = refused[0].reason
-    raise (UsageError if reason == NO_RUN else DataError)(f"{folder}: {reason.rstrip('.')}.")
+    raise no_run(folder) if reason == NO_RUN else DataError(f"{folder}: {reason.rstrip('.')}.")
 
 
 def compare_runs(
@@ -113,7 +115,9 @@ def _places(first: ScoredRun, second: ScoredRun, task: str | None, metric: str |
             f"{first_names(sorted(second.entries))}; compare runs of the same tasks."
         )
     if task is not None and task not in shared:
-        raise UsageError(f"--task {task}: not in both runs, which share {first_names(shared, 12)}.")
+        raise UsageError(
+            f"--task {task}: not in both runs{suggestion(task, shared)}, which share {first_names(shared)}; choose one."
+        )
     names = shared if task is None else [task]
     found = [
         (name, one)
@@ -123,7 +127,8 @@ def _places(first: ScoredRun, second: ScoredRun, task: str | None, metric: str |
     ]
     metrics = list(dict.fromkeys(one for _, one in found))
     if metric is not None and metric not in metrics:
-        raise UsageError(f"--metric {metric}: not in both runs, which share {first_names(metrics, 12) or 'none'}.")
+        some = first_names(metrics, 12) or "none"
+        raise UsageError(f"--metric {metric}: not in both runs{suggestion(metric, metrics)}, which share {some}.")
     return [place for place in found if metric is None or place[1] == metric]
 
 

@@ -19,7 +19,7 @@ from medtasks.runs.table import without_value
 from ..board.board import BoardColumn, BoardPlot, BoardRow, BoardTable, Cell, TextOnly
 from ..board.rows import cell_of
 from ..verify.scored_run import Entry, ScoredRun
-from .comparability import Standings
+from .comparability import ComparabilityGroups
 
 NAME = "media-gain"
 TITLE = "What the media add"
@@ -36,7 +36,7 @@ class MediaGain:
         benchmark: the benchmark.
         headline: its headline columns.
         columns: those of its other tables.
-        standings: of all runs.
+        groups: of all runs.
     """
 
     def __init__(
@@ -44,17 +44,17 @@ class MediaGain:
         benchmark: Benchmark,
         headline: Sequence[BoardColumn],
         columns: Iterable[BoardColumn],
-        standings: Standings,
+        groups: ComparabilityGroups,
     ) -> None:
         self._benchmark = benchmark
-        self._standings = standings
+        self._groups = groups
         self._headline = [one for one in headline if not one.signed and self._twins(one)]
         self._columns = [*self._headline, *self._further(columns)]
 
     def _twins(self, column: BoardColumn) -> dict[str, tuple[ScoredRun, ScoredRun]]:
         """By model, its run and its blind run."""
-        blind = self._standings.blind_twins(column.task, column.metric)
-        ranked = self._standings.of(column.task, column.metric).ranked
+        blind = self._groups.blind_twins(column.task, column.metric)
+        ranked = self._groups.of(column.task, column.metric).ranked
         return {model: (ranked[model], one) for model, one in blind.items()}
 
     def _further(self, columns: Iterable[BoardColumn]) -> list[BoardColumn]:
@@ -84,7 +84,7 @@ class MediaGain:
                 cell = self._cell(seeing, blind, column)
                 if cell is not None:
                     rows.setdefault(model, {})[f"{column.key}.gain"] = cell
-                    runs.setdefault(model, set()).update((seeing.facts.key, blind.facts.key))
+                    runs.setdefault(model, set()).update((seeing.shown.key, blind.shown.key))
         if not rows:
             return None
         filled = {key for cells in rows.values() for key in cells}
@@ -159,7 +159,7 @@ class MediaGain:
         for which, side in (("", first), ("blind run: ", second)):
             if side.value is None:
                 return cell.model_copy(update={"reason": f"{which}{side.reason or 'no value'}"})
-        entries = [digest.entries[column.task] for digest in (seeing, blind)]
+        entries = [run.entries[column.task] for run in (seeing, blind)]
         one, other = (self._statistics(entry, column) for entry in entries)
         rows = np.flatnonzero(_members(entries[0], column))
         clusters = [entries[0].clusters[row] for row in rows.tolist()]

@@ -12,7 +12,7 @@ from medtasks.catalog.spec import leaf_tasks
 from medtasks.metrics.item_metrics import ErrorRate
 from medtasks.metrics.registry import get_metric
 
-from ..board.board import BenchmarkBoard, BoardColumn, ModelFacts, SizeCorrelation, TypeMeans
+from ..board.board import BenchmarkBoard, BoardColumn, BoardModel, SizeCorrelation, TypeMeans
 from .media_gain import NAME as GAINS
 
 FEWEST = 4
@@ -31,7 +31,7 @@ def billions_of(size: str | None) -> float | None:
     return float(found[1]) * _BILLIONS[found[2].upper()] if found else None
 
 
-def with_models(board: BenchmarkBoard, models: Mapping[str, ModelFacts]) -> BenchmarkBoard:
+def with_models(board: BenchmarkBoard, models: Mapping[str, BoardModel]) -> BenchmarkBoard:
     """The benchmark with its correlations with size and its means by type of model.
 
     Both are of headline scores, of the same metrics in the tasks of a headline group, and of the other scores of
@@ -69,7 +69,7 @@ def _values(board: BenchmarkBoard, key: str) -> Iterator[tuple[str, float]]:
 
 
 def _of_runs(
-    columns: Iterable[BoardColumn], values: Mapping[str, Sequence[tuple[str, float]]], models: Mapping[str, ModelFacts]
+    columns: Iterable[BoardColumn], values: Mapping[str, Sequence[tuple[str, float]]], models: Mapping[str, BoardModel]
 ) -> Iterator[SizeCorrelation]:
     for column in columns:
         if not isinstance(get_metric(column.metric), ErrorRate):
@@ -97,7 +97,7 @@ def _correlation(
 
 
 def _by_type(
-    columns: Iterable[BoardColumn], values: Mapping[str, Sequence[tuple[str, float]]], models: Mapping[str, ModelFacts]
+    columns: Iterable[BoardColumn], values: Mapping[str, Sequence[tuple[str, float]]], models: Mapping[str, BoardModel]
 ) -> Iterator[TypeMeans]:
     for column in columns:
         by_type: dict[str, list[float]] = defaultdict(list)

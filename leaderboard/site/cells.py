@@ -1,14 +1,33 @@
-"""Scores as shown on pages: text, interval bar, and why a value is missing."""
+"""Scores as shown on pages: columns with their headings, and cells with text, interval bar, or a reason."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import takewhile
+from typing import Any, Literal
 
 from medtasks.runs.scores import coverage_text
 
-from ..board.board import BoardColumn, BoardRow, Cell
-from ..board.numbers import exact, interval, number
+from ..board.board import BoardColumn, BoardRow, Cell, Ranking
+from ..board.numbers import UNIT_LABELS, direction, exact, interval, number
+
+
+@dataclass(frozen=True)
+class CellView:
+    """A cell of a table. ``bar`` and ``chance`` are path data of a drawing 100 units wide and 8 high; ``reason`` says
+    why there is no text."""
+
+    text: str = ""
+    sort: str = ""
+    interval: str = ""
+    notes: tuple[str, ...] = ()
+    bar: str = ""
+    chance: str = ""
+    top: bool = False
+    reason: str = ""
+    items: int | None = None
+    signature: str = ""
 
 
 @dataclass(frozen=True)
@@ -17,7 +36,6 @@ class Scale:
 
     low: float
     high: float
-    chance: float | None
 
     def place(self, value: float) -> str:
         """The position of ``value``, 0 to 100."""
@@ -26,21 +44,67 @@ class Scale:
 
 
 @dataclass(frozen=True)
-class CellView:
-    """A cell of a table. ``bar`` and ``chance`` are path data of a drawing 100 units wide and 8 high; ``letters`` are
-    those of the ranking, in a table without a column for them; ``reason`` says why there is no text."""
+class ColumnView:
+    """A column: a score, or the rank or the letters of the score before it.
 
-    text: str = ""
-    sort: str = ""
-    interval: str = ""
-    letters: str = ""
-    notes: tuple[str, ...] = ()
-    bar: str = ""
-    chance: str = ""
-    top: bool = False
-    reason: str = ""
-    items: int | None = None
-    signature: str = ""
+    ``sub`` distinguishes columns with equal labels, ``hint`` is the direction unless more is better, ``judge`` names
+    the judges of all its scores, ``first`` is how the first click sorts: the best value on top, of a signed score the
+    lowest. Intervals are drawn on ``scale``; ``best`` marks the best value. ``ranking`` is that by this score.
+    """
+
+    key: str
+    label: str
+    kind: Literal["score", "rank", "group"] = "score"
+    unit: str = ""
+    of: str = ""
+    sub: str = ""
+    hint: str = ""
+    judge: str = ""
+    first: Literal["up", "down"] = "down"
+    column: BoardColumn | None = None
+    scale: Scale | None = None
+    best: float | None = None
+    ranking: Ranking | None = None
+
+    def cell(self, row: BoardRow, competes: bool = True) -> CellView:
+        """The cell of a row; only if it ``competes`` it is ranked, and may be marked as the best."""
+        if self.kind == "score":
+            assert self.column is not None
+            best = self.best if competes else None
+            return cell_view(self.column, row.cells.get(self.column.key), self.scale, best, self.judge)
+        assert self.ranking is not None
+        found = next((one for one in self.ranking.ranked if one.model == row.model), None) if competes else None
+        if found is None:
+            reason = self.ranking.unranked.get(row.model, "not ranked") if competes else ""
+            return CellView(reason=reason)
+        if self.kind == "group":
+            return CellView(letters := self.letters(row.model), letters)
+        ends = "" if found.best is None or found.worst is None else f"{found.best}–{found.worst}"
+        return CellView(str(found.rank), str(found.rank), ends)
+
+    def letters(self, model: str) -> str:
+        """The letters of the model's groups; empty if it is not ranked."""
+        ranked = () if self.ranking is None else self.ranking.ranked
+        letters = next((one.letters for one in ranked if one.model == model), ())
+        return ("" if all(len(letter) == 1 for letter in letters) else " ").join(letters)
+
+
+def column_view(column: BoardColumn, **more: Any) -> ColumnView:
+    """The column of a score; ``more`` are other fields of it."""
+    first: Literal["up", "down"] = "down" if column.higher_is_better and not column.signed else "up"
+    unit, hint = UNIT_LABELS[column.unit], direction(column)
+    return ColumnView(column.key, column.label, unit=unit, hint=hint, first=first, column=column, **more)
+
+
+def column_views(columns: Sequence[BoardColumn]) -> list[ColumnView]:
+    """Score columns of one table; ``sub`` distinguishes those with the same label."""
+    subs = subtitles(columns)
+    return [column_view(column, sub=subs.get(column.key, "")) for column in columns]
+
+
+def cells_of(key: str, rows: Iterable[BoardRow]) -> list[Cell]:
+    """The cells of a column."""
+    return [row.cells[key] for row in rows if key in row.cells]
 
 
 def scale_of(column: BoardColumn, cells: Iterable[Cell]) -> Scale | None:
@@ -51,18 +115,15 @@ def scale_of(column: BoardColumn, cells: Iterable[Cell]) -> Scale | None:
     if column.chance is not None:
         ends.append(column.chance)
     margin = 0.04 * (max(ends) - min(ends)) or 1.0
-    return Scale(min(ends) - margin, max(ends) + margin, column.chance)
+    return Scale(min(ends) - margin, max(ends) + margin)
 
 
-def best_values(columns: Sequence[BoardColumn], rows: Sequence[BoardRow]) -> dict[str, float]:
-    """By column key, the best of at least two complete values; signed columns have no best."""
-    best = {}
-    for column in columns:
-        cells = [row.cells[column.key] for row in rows if column.key in row.cells]
-        known = [cell.value for cell in cells if cell.value is not None and not cell.incomplete]
-        if len(known) > 1 and not column.signed:
-            best[column.key] = max(known) if column.higher_is_better else min(known)
-    return best
+def best_of(column: BoardColumn, rows: Iterable[BoardRow]) -> float | None:
+    """The best of at least two complete values; signed columns have no best."""
+    known = [one.value for one in cells_of(column.key, rows) if one.value is not None and not one.incomplete]
+    if len(known) < 2 or column.signed:
+        return None
+    return max(known) if column.higher_is_better else min(known)
 
 
 def shared_judge(cells: Iterable[Cell]) -> str:
@@ -89,7 +150,7 @@ def cell_view(
     if scale is not None:
         ends = "" if cell.low is None or cell.high is None else f"M{scale.place(cell.low)} 4H{scale.place(cell.high)}"
         bar = f"{ends}M{scale.place(cell.value)} 1V7"
-        chance = "" if scale.chance is None else f"M{scale.place(scale.chance)} 0V8"
+        chance = "" if column.chance is None else f"M{scale.place(column.chance)} 0V8"
     return CellView(
         text=number(cell.value, column.unit),
         sort=exact(cell.value),
@@ -111,3 +172,63 @@ def coverage_notes(column: BoardColumn, cell: Cell) -> tuple[str, ...]:
     if cell.bounds is not None:
         notes.append(f"bounds: {interval(*cell.bounds, column.unit)}")
     return (*notes, "incomplete") if cell.incomplete else tuple(notes)
+
+
+def subtitles(columns: Sequence[BoardColumn]) -> dict[str, str]:
+    """By key, what distinguishes a column from others with the same label."""
+    labels: dict[str, list[BoardColumn]] = {}
+    for column in columns:
+        labels.setdefault(column.label, []).append(column)
+    tasks = {one.task for one in columns}
+    several = (same for same in labels.values() if len(same) > 1)
+    return {column.key: distinguishing(column, same, tasks) for same in several for column in same}
+
+
+def distinguishing(column: BoardColumn, others: Sequence[BoardColumn], tasks: Collection[str] = ()) -> str:
+    """How ``column`` differs from ``others``: task (without the words that all tasks share), metric, breakdown."""
+    every = {*tasks, *(one.task for one in others)}
+    shared = leading_words(every, "_") + "_" if len(every) > 1 else ""
+    task = "all" if f"{column.task}_" == shared else column.task.removeprefix(shared)
+    parts = {
+        task: len({one.task for one in others}) > 1,
+        column.metric: len({one.metric for one in others}) > 1,
+        column.breakdown or "all": len({one.breakdown for one in others}) > 1,
+    }
+    return ", ".join(part for part, differs in parts.items() if differs and part)
+
+
+def leading_words(texts: Collection[str], separator: str) -> str:
+    """The words with which all texts begin.
+
+    >>> leading_words(["kvasir_vqa_x1_level1", "kvasir_vqa_x1_level2"], "_")
+    'kvasir_vqa_x1'
+    """
+    by_place = zip(*(text.split(separator) for text in texts), strict=False)
+    return separator.join(words[0] for words in takewhile(lambda words: len({*words}) == 1, by_place))
+
+
+def table_columns(
+    columns: Sequence[BoardColumn],
+    rows: Sequence[BoardRow],
+    competing: Sequence[BoardRow],
+    rankings: Mapping[str, Ranking],
+) -> Iterator[ColumnView]:
+    """The columns of a table with these rows, some of which compete; by key, ``rankings`` are those by some of them.
+
+    Intervals are drawn in the headline table, which has the rankings.
+    """
+    subs = subtitles(columns)
+    for column in columns:
+        cells = cells_of(column.key, rows)
+        view = column_view(
+            column,
+            sub=", ".join(filter(None, (subs.get(column.key), column.remark))),
+            judge=shared_judge(cells),
+            scale=scale_of(column, cells) if rankings else None,
+            best=best_of(column, competing),
+        )
+        yield view
+        if (ranking := rankings.get(column.key)) is not None:
+            of = ColumnView(f"{column.key}.rank", "Rank", "rank", of=column.label, first="up", ranking=ranking)
+            yield of
+            yield replace(of, key=f"{column.key}.group", label="Group", kind="group")

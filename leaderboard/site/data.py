@@ -9,10 +9,9 @@ from typing import Any
 
 from ..board.board import Board, BoardColumn, Cell, Pair, Unit
 from ..board.numbers import difference, interval, number, safe_name
-from .cells import coverage_notes
-from .overview import not_comparable
+from .cells import ColumnView, column_view, column_views, coverage_notes
 from .samples import SampleKey, SampleRow, SampleText
-from .tables import ColumnView, column_view, column_views
+from .tables import not_comparable
 from .text import data_script
 
 

@@ -8,8 +8,17 @@ from itertools import groupby
 
 from ..board.board import BenchmarkBoard, Board, BoardColumn, BoardRow, BoardTable, Cell, Ranking
 from ..board.numbers import UNIT_LABELS
-from .cells import CellView, cell_view, scale_of, shared_judge
-from .tables import ColumnView, column_views, distinguishing, leading_words, rank_cells
+from .cells import (
+    CellView,
+    ColumnView,
+    cell_view,
+    cells_of,
+    column_views,
+    distinguishing,
+    leading_words,
+    scale_of,
+    shared_judge,
+)
 
 
 @dataclass(frozen=True)
@@ -38,7 +47,7 @@ class Part:
     keys of `Board.runs`."""
 
     benchmark: BenchmarkBoard
-    places: tuple[tuple[Ranking, CellView, CellView, CellView], ...]
+    places: tuple[tuple[Ranking, CellView, CellView, str], ...]
     matrices: tuple[Matrix, ...]
     apart: tuple[Matrix, ...]
     runs: frozenset[str]
@@ -92,14 +101,15 @@ def model_parts(board: Board, slug: str) -> list[Part]:
     return parts
 
 
-def _places(benchmark: BenchmarkBoard, slug: str) -> Iterator[tuple[Ranking, CellView, CellView, CellView]]:
+def _places(benchmark: BenchmarkBoard, slug: str) -> Iterator[tuple[Ranking, CellView, CellView, str]]:
     for ranking in benchmark.rankings:
         column = ranking.column
-        rows = benchmark.tables[0].rows
-        cells = {row.model: row.cells[column.key] for row in rows if not row.blind and column.key in row.cells}
-        if slug in cells:
-            cell = cell_view(column, cells[slug], scale_of(column, cells.values()))
-            yield ranking, cell, *rank_cells(ranking, slug)
+        rows = [row for row in benchmark.tables[0].rows if not row.blind]
+        scale = scale_of(column, cells_of(column.key, rows))
+        rank = ColumnView(column.key, column.label, "rank", ranking=ranking)
+        for row in rows:
+            if row.model == slug and column.key in row.cells:
+                yield ranking, cell_view(column, row.cells[column.key], scale), rank.cell(row), rank.letters(slug)
 
 
 def _matrices(rows: Iterable[_Row]) -> Iterator[Matrix]:

@@ -18,16 +18,16 @@ from ..board.board import (
     BenchmarkBoard,
     Board,
     BoardColumn,
+    BoardModel,
+    BoardRun,
     LetterCounts,
-    ModelFacts,
     Published,
-    RunFacts,
     Timeline,
 )
 from ..board.numbers import UNIT_LABELS, direction, number
 from ..figures.plots import figures_of
-from .cells import cell_view
-from .charts import charts, overview_charts
+from ..rank.over_models import billions_of
+from .cells import cell_view, column_view
 from .figures import (
     heat_colour,
     look_number,
@@ -38,14 +38,14 @@ from .figures import (
     time_axis,
 )
 from .model_page import model_parts
-from .overview import all_models, not_comparable
 from .published import published_tables
 from .tables import (
+    all_models,
     benchmark_tables,
-    column_view,
+    charts,
     model_order,
-    size_class,
-    size_order,
+    not_comparable,
+    overview_charts,
     usage_table,
 )
 from .text import paper_link, safe_link
@@ -103,10 +103,12 @@ def pages_of(
     for benchmark in board.benchmarks:
         files = {plot: paths for (name, plot), paths in figures.items() if name == benchmark.name}
         page(f"benchmark-{benchmark.name}.html", "benchmark.html.j2", partial(_benchmark, board, benchmark, files))
+    # the two models to compare until others are chosen: the first two of the overview
+    best = [row.model for row in all_models(board)[1][:2]]
     models = sorted(board.models.values(), key=lambda one: (one.name.casefold(), one.slug))
     for model in models:
         page(f"model-{model.slug}.html", "model.html.j2", partial(_model, board, model))
-    page("compare.html", "compare.html.j2", lambda: {"models": models, "best": _best(board)})
+    page("compare.html", "compare.html.j2", lambda: {"chosen": models, "best": best})
     if samples and not served:
         page("samples.html", "samples.html.j2", dict)
     page("protocol.html", "protocol.html.j2", lambda: _protocol(board))
@@ -114,9 +116,11 @@ def pages_of(
 
 
 def _overview(board: Board, downloads: Sequence[str]) -> dict[str, object]:
+    columns, rows = all_models(board)
     return {
         "charts": overview_charts(board),
-        "models": all_models(board),
+        "columns": columns,
+        "rows": rows,
         "apart": not_comparable(board),
         "choices": _choices(board.models.values()),
         "downloads": downloads,
@@ -144,17 +148,12 @@ def _benchmark(board: Board, benchmark: BenchmarkBoard, files: Mapping[str, Mapp
     }
 
 
-def _model(board: Board, model: ModelFacts) -> dict[str, object]:
+def _model(board: Board, model: BoardModel) -> dict[str, object]:
     parts = model_parts(board, model.slug)
     runs = [board.runs[key] for key in {key for part in parts for key in part.runs}]
     runs.sort(key=lambda run: (run.created, run.key), reverse=True)
     used = [run for run in runs if run.usage != RunUsage()]
     return {"model": model, "results": parts, "runs": runs, "used": used, "usage": usage_table(used)}
-
-
-def _best(board: Board) -> list[str]:
-    """The two models to compare until others are chosen: the first two of the overview."""
-    return [row.model.slug for row in all_models(board).rows[:2]]
 
 
 def _protocol(board: Board) -> dict[str, object]:
@@ -181,6 +180,7 @@ def page_environment(
     titles = {benchmark.name: benchmark.title for benchmark in board.benchmarks}
     environment.globals.update(
         board=board,
+        models=board.models,
         policy=POLICY,
         served=served,
         navigation=[
@@ -211,7 +211,7 @@ def page_environment(
         safe_link=safe_link,
         signature_parts=_signature_parts,
         size_class=size_class,
-        size_order=size_order,
+        size_order=lambda size: "" if (billions := billions_of(size)) is None else f"{billions:.6g}",
         time_axis=time_axis,
         times=lambda lines: sorted({each.time for one in lines for each in one.rounds}),
         trained=lambda model, benchmark: model.trained.get(benchmark, "unknown"),
@@ -222,7 +222,20 @@ def page_environment(
     return environment
 
 
-def _choices(rows: Iterable[ModelFacts | Published]) -> dict[str, list[tuple[str, str]]]:
+def size_class(size: str | None) -> str:
+    """The range of parameters of a size such as ``235B-A22B``: ``s`` under 5, ``m`` under 15, ``l`` under 80 billion,
+    ``x`` above, ``n`` if it is not stated.
+
+    >>> [size_class(size) for size in ("500M", "8B", "30B-A3B", "1T", None, "large")]
+    ['s', 'm', 'l', 'x', 'n', 'n']
+    """
+    billions = billions_of(size)
+    if billions is None:
+        return "n"
+    return next((name for name, end in (("s", 5), ("m", 15), ("l", 80)) if billions < end), "x")
+
+
+def _choices(rows: Iterable[BoardModel | Published]) -> dict[str, list[tuple[str, str]]]:
     """The options of the filters: values with their labels."""
     found = list(rows)
     sizes = {size_class(one.size) for one in found}
@@ -234,7 +247,7 @@ def _choices(rows: Iterable[ModelFacts | Published]) -> dict[str, list[tuple[str
     }
 
 
-def _trained_any(model: ModelFacts) -> str:
+def _trained_any(model: BoardModel) -> str:
     """Over all benchmarks: ``yes`` if it is for any, ``no`` if it is for every one listed."""
     answers = set(model.trained.values())
     return "yes" if "yes" in answers else "no" if answers == {"no"} else "unknown"
@@ -270,9 +283,9 @@ def _signature_parts(signature: str) -> list[tuple[str, str, str]]:
     return [(key, value or "yes", _SIGNATURE_PARTS.get(key, "a setting of the metric")) for key, value in parts.items()]
 
 
-def _protocol_sets(board: Board) -> dict[tuple[tuple[str, str, str], ...], list[RunFacts]]:
+def _protocol_sets(board: Board) -> dict[tuple[tuple[str, str, str], ...], list[BoardRun]]:
     """Runs by task, protocol hash and prompt hash of all their tasks, the most common set first."""
-    found: dict[tuple[tuple[str, str, str], ...], list[RunFacts]] = {}
+    found: dict[tuple[tuple[str, str, str], ...], list[BoardRun]] = {}
     for run in sorted(board.runs.values(), key=lambda one: one.key):
         names = sorted({*run.protocols, *run.prompts})
         tasks = tuple((name, run.protocols.get(name, "none"), run.prompts.get(name, "none")) for name in names)

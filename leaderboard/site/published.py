@@ -8,8 +8,7 @@ from decimal import Decimal, InvalidOperation
 
 from ..board.board import BenchmarkBoard, BoardColumn, Published, PublishedCell
 from ..board.numbers import exact, number
-from .cells import CellView
-from .tables import ColumnView, column_view
+from .cells import CellView, ColumnView, column_view
 
 
 @dataclass(frozen=True)

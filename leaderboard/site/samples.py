@@ -7,18 +7,15 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 from medtasks.catalog.spec import leaf_tasks, load_specs
 from medtasks.core.errors import DataError
-from medtasks.runs.folder import folder_digest, read_manifest
-from medtasks.runs.samples import Sample, read_samples, without_garbage_collection
+from medtasks.runs.samples import Sample, without_garbage_collection
 
 from ..board.board import BenchmarkBoard, Board
 from ..intake.collect import find_everything
-from ..intake.harness_logs import converted, plain_digest
-
-Run = TypeVar("Run")
+from ..intake.sources import Source
 
 
 class SampleKey(NamedTuple):
@@ -65,41 +62,36 @@ def samples_of(board: Board, paths: Sequence[Path]) -> SampleText:
         DataError: a run cannot be read; on reading rows, a sample cannot.
     """
     ranked = {run for benchmark in board.benchmarks for _, run in _ranked(benchmark)}
-    found: dict[str, Mapping[str, tuple[str, Path | Sequence[Sample]]]] = {}
-    runs_found = find_everything(paths)
-    for key, folder in runs_on_board(board, ranked, runs_found.folders, folder_digest).items():
-        found[key] = _of_folder(folder)
-    for key, plain in runs_on_board(board, ranked, runs_found.plain, plain_digest).items():
-        record = converted(plain)
-        found[key] = {task: (record.manifest.tasks[task].benchmark, it) for task, it in record.samples.items()}
+    on_board = runs_on_board(board, ranked, find_everything(paths).runs)
+    found = {key: source.read() for key, source in on_board.items()}
     samples: dict[SampleKey, Callable[[], Sequence[SampleRow]]] = {}
     pages = {one.name for one in board.benchmarks}
     for benchmark in board.benchmarks:
         other_tasks = _tasks_on(benchmark)
         for model, run in sorted(_ranked(benchmark), key=lambda one: (board.runs[one[1]].created, one)):
-            for task, (owner, source) in found.get(run, {}).items():
+            if run not in found:
+                continue
+            manifest, by_task = found[run]
+            for task in by_task.keys() & manifest.tasks.keys():
+                owner = manifest.tasks[task].benchmark
                 if owner == benchmark.name or (owner not in pages and task in other_tasks):
-                    samples[SampleKey(benchmark.name, task, model)] = partial(
-                        _sample_rows, source, benchmark.shows != "nothing"
-                    )
+                    read = partial(_sample_rows, by_task, task, benchmark.shows != "nothing")
+                    samples[SampleKey(benchmark.name, task, model)] = read
     return samples
 
 
 @without_garbage_collection()
-def _sample_rows(source: Path | Sequence[Sample], texts: bool) -> list[SampleRow]:
-    samples = read_samples(source) if isinstance(source, Path) else source
-    return sorted((sample_row(one, texts) for one in samples), key=lambda row: row.sample_id)
+def _sample_rows(by_task: Mapping[str, Sequence[Sample]], task: str, texts: bool) -> list[SampleRow]:
+    return sorted((sample_row(one, texts) for one in by_task[task]), key=lambda row: row.sample_id)
 
 
-def runs_on_board(
-    board: Board, keys: Iterable[str], runs: Iterable[Run], digest: Callable[[Run], str]
-) -> dict[str, Run]:
-    """The runs with these keys, found by the digests of their contents; the board reports those that are unreadable."""
+def runs_on_board(board: Board, keys: Iterable[str], runs: Iterable[Source]) -> dict[str, Source]:
+    """The runs with these keys, found by their contents; the board reports those that are unreadable."""
     wanted = {board.runs[key].digest: key for key in keys}
     found = {}
     for run in runs:
         with contextlib.suppress(DataError):
-            if key := wanted.get(digest(run)):
+            if key := wanted.get(run.content):
                 found[key] = run
     return found
 
@@ -112,13 +104,6 @@ def _tasks_on(benchmark: BenchmarkBoard) -> set[str]:
 
 def _ranked(benchmark: BenchmarkBoard) -> set[tuple[str, str]]:
     return {(row.model, run) for table in benchmark.tables for row in table.rows if not row.blind for run in row.runs}
-
-
-def _of_folder(folder: Path) -> dict[str, tuple[str, Path]]:
-    """The tasks with samples in ``folder``, with their benchmarks. Paths never come from the manifest."""
-    tasks = read_manifest(folder).tasks
-    files = sorted((folder / "samples").glob("*.jsonl"))
-    return {file.stem: (tasks[file.stem].benchmark, file) for file in files if file.stem in tasks}
 
 
 def sample_row(sample: Sample, texts: bool) -> SampleRow:

@@ -1,139 +1,71 @@
-"""The tables of a benchmark's page: models as rows, with their blind runs; those that are not comparable below."""
+"""The tables and charts of the overview and of benchmarks' pages: comparable models, their blind runs, the others."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from itertools import takewhile
-from typing import Literal
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
-from ..board.board import (
-    Apart,
-    BenchmarkBoard,
-    Board,
-    BoardColumn,
-    BoardRow,
-    BoardTable,
-    ModelFacts,
-    ModelUsage,
-    Ranking,
-    RunFacts,
-)
-from ..board.numbers import UNIT_LABELS, direction, exact, shown_name
+from ..board.board import Apart, BenchmarkBoard, Board, BoardModel, BoardRow, BoardRun, BoardTable, ModelUsage, Ranking
+from ..board.numbers import exact, shown_name
 from ..board.rows import without_empty
+from ..board.sentences import finding
 from ..board.usage import amount, measured
-from ..rank.over_models import billions_of
-from .cells import CellView, Scale, best_values, cell_view, scale_of, shared_judge
+from .cells import (
+    CellView,
+    ColumnView,
+    best_of,
+    cell_view,
+    cells_of,
+    column_view,
+    scale_of,
+    shared_judge,
+    table_columns,
+)
 
-
-@dataclass(frozen=True)
-class ColumnView:
-    """A column: a score, or the rank or the letters of the score before it. ``sub`` distinguishes columns with equal
-    labels, ``hint`` is the direction unless more is better, ``judge`` names the judges of all its scores, ``first`` is
-    how the first click sorts: the best value on top, of a signed score the lowest."""
-
-    key: str
-    label: str
-    kind: Literal["score", "rank", "group"] = "score"
-    unit: str = ""
-    of: str = ""
-    sub: str = ""
-    hint: str = ""
-    judge: str = ""
-    first: Literal["up", "down"] = "down"
-
-
-@dataclass(frozen=True)
-class RowView:
-    """A row. ``attached`` are the same model's blind runs, shown below it; ``reasons`` why it is not comparable."""
-
-    model: ModelFacts
-    cells: tuple[CellView, ...]
-    blind: bool = False
-    reasons: tuple[str, ...] = ()
-    attached: tuple[RowView, ...] = ()
+MOST_ROWS = 12
+"""Models in a chart; the table below has all."""
 
 
 @dataclass(frozen=True)
 class TableView:
-    """A table, ready to be printed. ``missing`` lists empty cells by reason; ``rankings`` are those of the headline
-    table."""
+    """A table of the board: its columns, the rows of ranked models, best first, and ``apart`` those that are not
+    comparable. ``beside`` has by ranked model its blind runs, ``missing`` the empty cells by reason; ``rankings`` are
+    those of the headline table."""
 
-    name: str
-    title: str
-    note: str
-    columns: tuple[ColumnView, ...]
-    rows: tuple[RowView, ...]
-    apart: tuple[RowView, ...]
+    content: BoardTable
+    columns: Sequence[ColumnView]
+    rows: Sequence[BoardRow]
+    beside: Mapping[str, Sequence[Apart]]
+    apart: Sequence[Apart]
     missing: Mapping[str, Sequence[str]]
-    rankings: tuple[Ranking, ...] = ()
+    rankings: Sequence[Ranking]
 
 
-def size_class(size: str | None) -> str:
-    """The range of parameters of a size such as ``235B-A22B``: ``s`` under 5, ``m`` under 15, ``l`` under 80 billion,
-    ``x`` above, ``n`` if it is not stated.
+@dataclass(frozen=True)
+class Chart:
+    """The models of a ranking, best first, each with its score and, below it, its blind run, which is not ranked.
 
-    >>> [size_class(size) for size in ("500M", "8B", "30B-A3B", "1T", None, "large")]
-    ['s', 'm', 'l', 'x', 'n', 'n']
+    ``more`` counts the models left out, ``finding`` says what the chart shows.
     """
-    billions = billions_of(size)
-    if billions is None:
-        return "n"
-    return next((name for name, end in (("s", 5), ("m", 15), ("l", 80)) if billions < end), "x")
+
+    benchmark: BenchmarkBoard
+    ranking: Ranking
+    column: ColumnView
+    rows: tuple[BoardRow, ...]
+    more: int
+    finding: str
 
 
-def size_order(size: str | None) -> str:
-    """Parameters in billions, to sort by."""
-    billions = billions_of(size)
-    return "" if billions is None else f"{billions:.6g}"
+@dataclass(frozen=True)
+class NotComparable:
+    """A model's results on a benchmark that are not comparable: on how many of its tables, and why (for the headline
+    scores, if they are among them)."""
 
-
-def _subtitles(columns: Sequence[BoardColumn]) -> dict[str, str]:
-    """By key, what distinguishes a column from others with the same label."""
-    labels: dict[str, list[BoardColumn]] = {}
-    for column in columns:
-        labels.setdefault(column.label, []).append(column)
-    return {
-        column.key: distinguishing(column, same, {one.task for one in columns})
-        for same in labels.values()
-        if len(same) > 1
-        for column in same
-    }
-
-
-def distinguishing(column: BoardColumn, others: Sequence[BoardColumn], tasks: Collection[str] = ()) -> str:
-    """How ``column`` differs from ``others``: task (without the words that all tasks share), metric, breakdown."""
-    every = {*tasks, *(one.task for one in others)}
-    shared = leading_words(every, "_") + "_" if len(every) > 1 else ""
-    task = "all" if f"{column.task}_" == shared else column.task.removeprefix(shared)
-    parts = {
-        task: len({one.task for one in others}) > 1,
-        column.metric: len({one.metric for one in others}) > 1,
-        column.breakdown or "all": len({one.breakdown for one in others}) > 1,
-    }
-    return ", ".join(part for part, differs in parts.items() if differs and part)
-
-
-def leading_words(texts: Collection[str], separator: str) -> str:
-    """The words with which all texts begin.
-
-    >>> leading_words(["kvasir_vqa_x1_level1", "kvasir_vqa_x1_level2"], "_")
-    'kvasir_vqa_x1'
-    """
-    by_place = zip(*(text.split(separator) for text in texts), strict=False)
-    return separator.join(words[0] for words in takewhile(lambda words: len({*words}) == 1, by_place))
-
-
-def column_view(column: BoardColumn, sub: str = "", judge: str = "") -> ColumnView:
-    first: Literal["up", "down"] = "down" if column.higher_is_better and not column.signed else "up"
-    unit, hint = UNIT_LABELS[column.unit], direction(column)
-    return ColumnView(column.key, column.label, unit=unit, sub=sub, hint=hint, judge=judge, first=first)
-
-
-def column_views(columns: Sequence[BoardColumn]) -> list[ColumnView]:
-    """Score columns of one table; ``sub`` distinguishes those with the same label."""
-    subs = _subtitles(columns)
-    return [column_view(column, subs.get(column.key, "")) for column in columns]
+    model: BoardModel
+    blind: bool
+    benchmark: BenchmarkBoard
+    tables: int
+    reasons: tuple[str, ...]
 
 
 def model_order(benchmark: BenchmarkBoard) -> dict[str, int]:
@@ -141,22 +73,6 @@ def model_order(benchmark: BenchmarkBoard) -> dict[str, int]:
     ranked = next(([one.model for one in ranking.ranked] for ranking in benchmark.rankings if ranking.ranked), [])
     others = {row.model for table in benchmark.tables for row in (*table.rows, *(one.row for one in table.apart))}
     return {model: place for place, model in enumerate([*ranked, *sorted(others - set(ranked))])}
-
-
-def rank_cells(ranking: Ranking, model: str) -> tuple[CellView, CellView]:
-    """Rank with its interval, and the letters of the groups."""
-    for one in ranking.ranked:
-        if one.model == model:
-            ends = "" if one.best is None or one.worst is None else f"{one.best}–{one.worst}"
-            letters = ("" if all(len(letter) == 1 for letter in one.letters) else " ").join(one.letters)
-            return CellView(str(one.rank), str(one.rank), ends), CellView(letters, letters)
-    empty = CellView(reason=ranking.unranked.get(model, "not ranked"))
-    return empty, empty
-
-
-def letters_of(ranking: Ranking, model: str) -> str:
-    """The letters of the model's groups; empty if it is not ranked."""
-    return rank_cells(ranking, model)[1].text
 
 
 def benchmark_tables(board: Board, benchmark: BenchmarkBoard) -> list[TableView]:
@@ -171,66 +87,36 @@ def benchmark_tables(board: Board, benchmark: BenchmarkBoard) -> list[TableView]
 
 
 def _table(board: Board, table: BoardTable, order: Mapping[str, int], rankings: Sequence[Ranking]) -> TableView:
-    main = sorted((row for row in table.rows if not row.blind), key=lambda row: order[row.model])
+    rows = sorted((row for row in table.rows if not row.blind), key=lambda row: order[row.model])
     aside = [*table.apart, *(Apart(row=row, reasons=()) for row in table.rows if row.blind)]
     aside.sort(key=lambda one: order[one.row.model])
-    by_key = {ranking.column.key: ranking for ranking in rankings}
-    every = [*main, *(one.row for one in aside)]
-    scales: dict[str, Scale | None] = {
-        column.key: scale_of(column, [row.cells[column.key] for row in every if column.key in row.cells])
-        for column in (table.columns if rankings else ())
-    }
-    best = best_values(table.columns, main)
-    judges = {
-        column.key: shared_judge(row.cells[column.key] for row in every if column.key in row.cells)
-        for column in table.columns
-    }
-
-    def cells(row: BoardRow, ranked: bool) -> tuple[CellView, ...]:
-        found: list[CellView] = []
-        for column in table.columns:
-            top = best.get(column.key) if ranked else None
-            cell, scale = row.cells.get(column.key), scales.get(column.key)
-            found.append(cell_view(column, cell, scale, top, judges[column.key]))
-            if column.key in by_key:
-                found.extend(rank_cells(by_key[column.key], row.model) if ranked else (CellView(), CellView()))
-        return tuple(found)
-
-    ranked = {row.model for row in main}
-    attached: dict[str, list[RowView]] = {}
-    apart: list[RowView] = []
+    ranked = {row.model for row in rows}
+    beside: dict[str, list[Apart]] = {}
+    apart: list[Apart] = []
     for one in aside:
-        view = RowView(board.models[one.row.model], cells(one.row, False), one.row.blind, one.reasons)
-        of_model = attached.setdefault(one.row.model, []) if one.row.blind and one.row.model in ranked else apart
-        of_model.append(view)
-    return TableView(
-        name=table.name,
-        title=table.title,
-        note=table.note,
-        columns=tuple(_columns(table.columns, by_key, judges)),
-        rows=tuple(
-            RowView(board.models[row.model], cells(row, True), attached=tuple(attached.get(row.model, ())))
-            for row in main
-        ),
-        apart=tuple(apart),
-        missing=_missing(board, table),
-        rankings=tuple(rankings),
-    )
+        of_model = one.row.blind and one.row.model in ranked
+        (beside.setdefault(one.row.model, []) if of_model else apart).append(one)
+    every = [*rows, *(one.row for one in aside)]
+    columns = table_columns(table.columns, every, rows, {ranking.column.key: ranking for ranking in rankings})
+    return TableView(table, [*columns], rows, beside, apart, _missing(board, table), rankings)
 
 
-def _columns(
-    columns: Sequence[BoardColumn], rankings: Mapping[str, Ranking], judges: Mapping[str, str]
-) -> Iterator[ColumnView]:
-    subs = _subtitles(columns)
-    for column in columns:
-        sub = ", ".join(filter(None, (subs.get(column.key), column.remark)))
-        yield column_view(column, sub, judges[column.key])
-        if column.key in rankings:
-            yield ColumnView(f"{column.key}.rank", "Rank", "rank", of=column.label, first="up")
-            yield ColumnView(f"{column.key}.group", "Group", "group", of=column.label, first="up")
+def _missing(board: Board, table: BoardTable) -> dict[str, list[str]]:
+    """By reason, the models with empty cells and their columns."""
+    found: dict[str, list[str]] = {}
+    rows = [*(row for row in table.rows if not row.blind), *(one.row for one in table.apart)]
+    for row in (*rows, *(row for row in table.rows if row.blind)):
+        empty: dict[str, list[str]] = {}
+        for column in table.columns:
+            if reason := cell_view(column, row.cells.get(column.key)).reason:
+                empty.setdefault(reason, []).append(column.label)
+        for reason, labels in empty.items():
+            columns = "all columns" if len(labels) == len(table.columns) > 1 else ", ".join(labels)
+            found.setdefault(reason, []).append(f"{shown_name(board, row.model, row.blind)}: {columns}")
+    return dict(sorted(found.items()))
 
 
-def usage_table(rows: Sequence[ModelUsage | RunFacts]) -> tuple[list[ColumnView], list[list[CellView]]]:
+def usage_table(rows: Sequence[ModelUsage | BoardRun]) -> tuple[list[ColumnView], list[list[CellView]]]:
     """What runs used: columns, and the cells of each row; columns that no row has are left out."""
     found = measured([(row.usage, row.cost) for row in rows])
     columns = [ColumnView(f"usage.{one.key}", one.label, unit=one.unit) for one, _ in found]
@@ -241,17 +127,79 @@ def _usage_cell(value: float | None) -> CellView:
     return CellView(reason="not counted") if value is None else CellView(amount(value), exact(value))
 
 
-def _missing(board: Board, table: BoardTable) -> dict[str, list[str]]:
-    """By reason, the models with empty cells and their columns."""
-    found: dict[str, list[str]] = {}
-    rows = [*(row for row in table.rows if not row.blind), *(one.row for one in table.apart)]
-    for row in (*rows, *(row for row in table.rows if row.blind)):
-        empty: dict[str, list[str]] = {}
-        for column in table.columns:
-            view = cell_view(column, row.cells.get(column.key))
-            if view.reason:
-                empty.setdefault(view.reason, []).append(column.label)
-        for reason, labels in empty.items():
-            columns = "all columns" if len(labels) == len(table.columns) > 1 else ", ".join(labels)
-            found.setdefault(reason, []).append(f"{shown_name(board, row.model, row.blind)}: {columns}")
-    return dict(sorted(found.items()))
+def charts(board: Board, benchmark: BenchmarkBoard) -> Iterator[Chart]:
+    """A chart for each ranking with a ranked model."""
+    for ranking in benchmark.rankings:
+        if ranking.ranked:
+            yield _chart(board, benchmark, ranking)
+
+
+def overview_charts(board: Board) -> list[Chart]:
+    """For each benchmark with a ranking, its first one in which a model is ranked; if there is none, an empty chart."""
+    return [
+        next(charts(board, one), Chart(one, ranking, column_view(ranking.column), (), 0, "No model is ranked."))
+        for one in board.benchmarks
+        for ranking in one.rankings[:1]
+    ]
+
+
+def _chart(board: Board, benchmark: BenchmarkBoard, ranking: Ranking) -> Chart:
+    column, table = ranking.column, benchmark.tables[0]
+    seeing = {row.model: row for row in table.rows if column.key in row.cells}
+    beside = [one.row for one in table.apart if one.row.blind and len(one.reasons) == 1]  # that it is blind
+    blind = {row.model: row for row in beside if column.key in row.cells}
+    shown = [one.model for one in ranking.ranked[:MOST_ROWS]]
+    rows = [rows[model] for model in shown for rows in (seeing, blind) if model in rows]
+    view = column_view(
+        column,
+        judge=shared_judge(cells_of(column.key, (*seeing.values(), *blind.values()))),
+        scale=scale_of(column, cells_of(column.key, rows)),
+        ranking=ranking,
+    )
+    cells = {model: row.cells[column.key] for model, row in seeing.items()}
+    more = len(ranking.ranked) - len(shown)
+    return Chart(benchmark, ranking, view, tuple(rows), more, finding(ranking, board.models, cells))
+
+
+def all_models(board: Board) -> tuple[list[ColumnView], list[BoardRow]]:
+    """Each benchmark's first headline score, and a row for every model that a benchmark compares."""
+    found: dict[str, BoardRow] = {}
+    for row in (row for benchmark in board.benchmarks for row in benchmark.tables[0].rows if not row.blind):
+        known = found.get(row.model, row)
+        found[row.model] = row.model_copy(update={"cells": {**known.cells, **row.cells}})
+    rows = [*found.values()]
+    columns = []
+    for benchmark in board.benchmarks:
+        for ranking in benchmark.rankings[:1]:
+            cells, best = cells_of(ranking.column.key, rows), best_of(ranking.column, rows)
+            view = column_view(ranking.column, of=benchmark.title, judge=shared_judge(cells), ranking=ranking)
+            columns.append(replace(view, scale=scale_of(ranking.column, cells), best=best))
+    ranks = [{one.model: one.rank for one in column.ranking.ranked} for column in columns if column.ranking]
+
+    def place(row: BoardRow) -> tuple[list[int], str, str]:
+        return [one.get(row.model, len(board.models) + 1) for one in ranks], board.models[row.model].name, row.model
+
+    return columns, sorted(rows, key=place)
+
+
+def is_beside_its_model(table: BoardTable, apart: Apart) -> bool:
+    """Whether a row that is not comparable is just a ranked model's blind run: every page shows it below that model."""
+    ranked = {row.model for row in table.rows}
+    return apart.row.blind and apart.row.model in ranked and len(apart.reasons) == 1  # that it is blind
+
+
+def not_comparable(board: Board) -> list[NotComparable]:
+    """The rows of tables that are not comparable, once for each model and benchmark."""
+    found = []
+    for benchmark in board.benchmarks:
+        reasons: dict[tuple[str, bool], dict[str, dict[str, None]]] = {}
+        for table in benchmark.tables:
+            for one in (one for one in table.apart if not is_beside_its_model(table, one)):
+                by_table = reasons.setdefault((one.row.model, one.row.blind), {})
+                by_table.setdefault(table.name, {}).update(dict.fromkeys(one.reasons))
+        for (model, blind), by_table in reasons.items():
+            headline = by_table.get(benchmark.tables[0].name)
+            counted = [headline] if headline is not None else by_table.values()
+            once = tuple(dict.fromkeys(reason for each in counted for reason in each))
+            found.append(NotComparable(board.models[model], blind, benchmark, len(by_table), once))
+    return sorted(found, key=lambda one: (one.model.name.casefold(), one.model.slug, one.blind))

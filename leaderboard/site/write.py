@@ -16,7 +16,6 @@ from ..board.board import Board
 from .data import write_data
 from .pages import pages_of
 from .samples import SampleText
-from .text import require_name
 
 if TYPE_CHECKING:
     from ..figures.draw import FigureFiles
@@ -51,9 +50,8 @@ def write_site(
 
     Raises:
         UsageError: ``directory`` has files but no site of ours, or another file with the name of one of the site's.
-        DataError: a name cannot be part of a file name, or a sample cannot be read.
+        DataError: a sample cannot be read.
     """
-    _require_names(board)
     directory = directory.absolute()
     recover_directory(directory)
     others = _other_files(directory)
@@ -144,15 +142,3 @@ def _copy(source: Path, target: Path) -> None:
         shutil.copytree(source, target, symlinks=True)
     else:
         shutil.copy2(source, target, follow_symlinks=False)
-
-
-def _require_names(board: Board) -> None:
-    """Refuse a board whose keys could leave the site's directory."""
-    names = [("model slug", slug) for slug in board.models] + [("run key", key) for key in board.runs]
-    for benchmark in board.benchmarks:
-        names.append(("benchmark", benchmark.name))
-        for table in benchmark.tables:
-            names += [("table", table.name), *(("column key", column.key) for column in table.columns)]
-        names += [("plot", plot.name) for plot in benchmark.plots]
-    for what, name in names:
-        require_name(name, what)

@@ -5,24 +5,21 @@ from __future__ import annotations
 import functools
 import hashlib
 import json
-import marshal
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from medtasks.benchmarks.documents import task_rows
+from medtasks.benchmarks.stages import asked_prompt
 from medtasks.catalog.benchmark import Document
 from medtasks.catalog.registry import get_benchmark
-from medtasks.catalog.spec import load_spec
+from medtasks.catalog.spec import TaskSpec, load_spec
 from medtasks.core.errors import DataError, MedtasksError, first_line
 from medtasks.core.files import canonical_json
 from medtasks.core.settings import Settings, current_settings, using
 from medtasks.data.store import open_prepared
 from medtasks.runs.manifest import DataFacts
 from medtasks.runs.samples import Sample
-
-LENGTH = 12
-"""Bytes kept of each SHA-256: enough to make a second document with the same hash infeasible."""
 
 
 @dataclass(frozen=True)
@@ -68,19 +65,56 @@ def _documents(task: str, fingerprint: str, settings: Settings) -> list[Document
     return task_rows(task).documents(media=False)
 
 
-_HASHES: dict[tuple[str, Release, Settings], Mapping[str, bytes]] = {}
+@dataclass(frozen=True)
+class LocalDocument:
+    """A document of the data prepared here: what a sample has of it, and the hash of the prompt that it gives."""
+
+    fields: Mapping[str, Any]
+    prompt: bytes
 
 
-def local_hashes(task: str, release: Release) -> Mapping[str, bytes]:
-    """The hash of each of the task's documents by sample id: all runs of a board are compared with the same ones.
+_KNOWN: dict[tuple[str, Release, Settings], Mapping[str, LocalDocument]] = {}
+
+
+def known_documents(task: str, release: Release) -> Mapping[str, LocalDocument]:
+    """The task's documents by sample id, made once: all runs of a board answer the same questions.
 
     Raises:
         MedtasksError: as :func:`local_documents`.
     """
     key = (task, release, current_settings())
-    if key not in _HASHES:
-        _HASHES[key] = {one["sample_id"]: _hash(one) for one in local_documents(task, release)}
-    return _HASHES[key]
+    if key not in _KNOWN:
+        spec = load_spec(task)
+        _KNOWN[key] = {one["sample_id"]: _known(spec, one) for one in local_documents(task, release)}
+    return _KNOWN[key]
+
+
+def _known(spec: TaskSpec, document: Document) -> LocalDocument:
+    fields = {
+        name: value for name, value in document.items() if name not in ("sample_id", "cluster", "media", "target")
+    }
+    return LocalDocument(
+        {
+            "cluster": document["cluster"],
+            "media": tuple(document["media"]),
+            "target": document["target"],
+            "document": json.loads(canonical_json(fields)),
+        },
+        _prompt_hash(spec, document),
+    )
+
+
+def _prompt_hash(spec: TaskSpec, document: Document) -> bytes:
+    """The hash of the prompt; empty if the document does not give one."""
+    try:
+        return text_hash(asked_prompt(spec, document))
+    except (MedtasksError, KeyError):
+        return b""
+
+
+def text_hash(text: str) -> bytes:
+    """SHA-256 of a text."""
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()
 
 
 def document_of(sample: Sample) -> Document:
@@ -92,62 +126,6 @@ def document_of(sample: Sample) -> Document:
         "media": list(sample.media),
         "target": sample.target,
     }
-
-
-def document_hash(sample: Sample) -> bytes:
-    """The hash of the sample's document, as in :func:`local_hashes`."""
-    return once("document", document_of(sample), _hash)
-
-
-def with_document(sample: Sample, document: Document) -> Sample:
-    """The sample with another document."""
-    fields = dict(document)
-    update = {name: fields.pop(name) for name in ("cluster", "target")}
-    fields.pop("sample_id")
-    media = tuple(fields.pop("media"))
-    return sample.model_copy(update={**update, "media": media, "document": json.loads(canonical_json(fields))})
-
-
-_MOST = 2**18
-_MADE: dict[bytes, bytes] = {}
-
-
-def once(what: str, document: Document, make: Callable[[Document], bytes]) -> bytes:
-    """``make(document)``, called once for all equal documents: the runs of a leaderboard answer the same questions.
-
-    Args:
-        what: the name of the result, different for each kind of ``make``.
-        document: from JSON.
-        make: depends on nothing else.
-    """
-    key = hashlib.blake2b(marshal.dumps((what, document), 2), digest_size=24).digest()  # version 2 has no references
-    if key not in _MADE:
-        if len(_MADE) >= _MOST:
-            _MADE.clear()
-        _MADE[key] = make(document)
-    return _MADE[key]
-
-
-def _hash(document: Mapping[str, Any]) -> bytes:
-    text = canonical_json(_canonical(document))
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()[:LENGTH]
-
-
-def _canonical(document: Mapping[str, Any]) -> Document:
-    """Equal for a document and its copy from JSON or a table: absent and empty fields, tuples and lists, and whole
-    numbers of any type are the same."""
-    fields = {str(key): _canonical_value(value) for key, value in document.items()}
-    return {key: value for key, value in fields.items() if value is not None and value != {}}
-
-
-def _canonical_value(value: Any) -> Any:
-    if isinstance(value, str):
-        return value
-    if isinstance(value, Mapping):
-        return _canonical(value)
-    if isinstance(value, list | tuple):
-        return [_canonical_value(one) for one in value]
-    return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 def is_miniature(benchmark: str, facts: DataFacts) -> bool:

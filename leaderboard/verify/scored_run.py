@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
@@ -25,23 +25,23 @@ from medtasks.data.prepared import data_root, is_mini
 from medtasks.metrics.base import Array
 from medtasks.metrics.registry import get_metric
 from medtasks.runs.comparisons import LevelGap, Paired
-from medtasks.runs.folder import RunRecord, SampleFiles, as_data_error, file_sha256, folder_digest, read_manifest
+from medtasks.runs.folder import RunRecord, as_data_error, file_sha256
 from medtasks.runs.manifest import RunManifest, TaskFacts, scoring_versions
-from medtasks.runs.run import scores_of
 from medtasks.runs.samples import Sample, SampleLines, duplicate_ids, without_garbage_collection
 from medtasks.runs.scores import Scores
+from medtasks.runs.scoring import scores_of
 from medtasks.runs.signature import signature
 from medtasks.runs.table import ItemTable, Lazy, Rows, RunTables, shared
 from medtasks.runs.table_file import TableStore, code_hash, compressed
 from medtasks.runs.verdicts import judged_threshold, own_judge_hash
 
-from ..board.board import RunFacts, Timeline
+from ..board.board import BoardRun, Timeline
 from ..board.models import model_key
 from ..board.numbers import safe_name
 from ..board.timelines import timelines
-from ..intake.harness_logs import PlainRun, converted, plain_digest
+from ..intake.sources import RunFolder, Source
+from .board_run import board_run, created, run_notes
 from .local_documents import is_miniature
-from .run_facts import created, run_facts, run_notes
 from .verification import SubmittedTask, Verification, installed_rubrics, require_statistics, verification_notes
 
 Samples = Mapping[str, Sequence[Sample]]
@@ -98,7 +98,7 @@ class Entry:
     def part(self, metric: str, key: str = "") -> Array:
         """The statistics of a metric with items that are judged by parts reduced to the part ``key``
         (`Benchmark.parts`)."""
-        column = self.table.columns[metric].part(key)
+        column = self.table.column(metric, key)
         found = column.statistics
         if found.shape[1] == 2 and not column.present.all():
             found = np.where(column.present[:, None], found, 0.0)
@@ -123,7 +123,7 @@ class Change:
 class ScoredRun:
     """One run, scored here.
 
-    ``facts`` are those that a board shows, ``blind`` marks a run without media. ``complete`` says by task and group
+    ``shown`` is what a board shows of it, ``blind`` marks a run without media. ``complete`` says by task and group
     whether every prepared document was asked, according to the manifest. ``verification`` is the outcome for each task
     (`leaderboard.verify.verification`), ``responses`` a hash of its responses, ``notes`` are those of the verification.
     ``record`` has the manifest as verified, the scores and the tables, and the samples if they were asked for;
@@ -131,7 +131,7 @@ class ScoredRun:
     computed. ``mode`` is ``own`` or ``submitted`` if the scores depend on the argument ``own`` of :func:`scored_run`.
     """
 
-    facts: RunFacts
+    shown: BoardRun
     blind: bool
     entries: Mapping[str, Entry]
     record: RunRecord
@@ -146,7 +146,7 @@ class ScoredRun:
     @property
     def model(self) -> str:
         """The model's slug."""
-        return self.facts.model
+        return self.shown.model
 
     @property
     def rescored(self) -> RunRecord:
@@ -175,7 +175,7 @@ class RunStore:
         """A hash of the texts and of all that scores and pages depend on except results."""
         return hashlib.sha256("\0".join((self._rules, *texts)).encode("utf-8", "surrogatepass")).hexdigest()
 
-    def key_of(self, run: Path | PlainRun, content: str) -> str:
+    def key_of(self, run: Source, content: str) -> str:
         """The key of a run with this content; empty if nothing is kept.
 
         Raises:
@@ -183,14 +183,7 @@ class RunStore:
         """
         if not self.is_kept:
             return ""
-        tasks: list[str] = []
-        benchmarks: list[str] = []
-        if isinstance(run, PlainRun):
-            tasks += run.logs
-        else:
-            manifest = read_manifest(run)
-            tasks += manifest.tasks
-            benchmarks += manifest.data
+        tasks, benchmarks = run.contains()
         specs = [spec for name, spec in load_specs().items() if spec.kind == "task" and name in tasks]
         metrics = {name: get_metric(name) for spec in specs for name in (*spec.scores, *spec.metadata.learned)}
         state = {name: (one.signature, one.unavailable()) for name, one in sorted(metrics.items())}
@@ -211,18 +204,9 @@ def _prepared(benchmark: str) -> str:
     return file_sha256(path) if safe_name(benchmark) == benchmark and path.is_file() else ""
 
 
-def content_of(run: Path | PlainRun) -> str:
-    """A hash of the run's content.
-
-    Raises:
-        DataError: a file cannot be read.
-    """
-    return plain_digest(run) if isinstance(run, PlainRun) else folder_digest(run)
-
-
 @without_garbage_collection()
 def scored_run(
-    run: Path | PlainRun, store: RunStore | None = None, *, own: bool = False, whole: bool = False
+    run: Path | Source, store: RunStore | None = None, *, own: bool = False, whole: bool = False
 ) -> ScoredRun:
     """The run in a result directory or in lmms-eval's logs, scored by the data and rules of this machine.
 
@@ -240,40 +224,34 @@ def scored_run(
         MedtasksError: the samples cannot be scored.
     """
     store = store or RunStore(None)
-    if isinstance(run, Path):
-        read_manifest(run)  # a run that a crash left aside is restored
-    content = content_of(run)
-    key = store.key_of(run, content)
-    found = None if whole else _read(store, key, run, content, own=own)
+    source = RunFolder(run) if isinstance(run, Path) else run
+    content = source.content
+    key = store.key_of(source, content)
+    found = None if whole else _read(store, key, source.name, content, own=own)
     if found is not None and (found.record.kept is not None or not own):
         return found
-    if found is None and isinstance(run, Path):
-        with as_data_error(run):
-            name, samples = run.resolve().name, SampleFiles(run)
-            found = scored_record(
-                read_manifest(run), samples, name, content, own=own, whole=whole, small=not (whole or store.is_kept)
-            )
-    elif found is None:
-        assert isinstance(run, PlainRun)
-        record = converted(run)
-        found = scored_record(record.manifest, record.samples, run.name, content, trusted=True)
+    if found is None:
+        with as_data_error(source.directory):
+            small = not (whole or store.is_kept)
+            found = scored_record(*source.read(), source.name, content, own=own, whole=whole, small=small)
     if own:
         found = replace(found, record=replace(found.record, kept=(found.record.comparisons, found.record.level_gaps)))
     _keep(store, key, found)
     # with less in memory: a board has many runs
-    return found if whole else _read(store, key, run, content, own=own) or found
+    return found if whole else _read(store, key, source.name, content, own=own) or found
 
 
 def keep_written(folder: Path, run: ScoredRun, store: RunStore) -> None:
     """Keep the scored run under the content of the directory to which it was written, too."""
     if not run.mode and run.notes == (*verification_notes(run.verification),):  # else it reads otherwise
         written = replace(run, record=run.rescored, changes=())
-        _keep(store, store.key_of(folder, content_of(folder)), written)
+        source = RunFolder(folder)
+        _keep(store, store.key_of(source, source.content), written)
 
 
 def _keep(store: RunStore, key: str, run: ScoredRun) -> None:
     if store.is_kept and not run.problems:
-        store.tables.write(f"{key}{run.mode}", packed(run), run.record.tables.made)
+        store.tables.write(f"{key}{run.mode}", KeptRun.of(run).model_dump(mode="json"), run.record.tables.made)
 
 
 def scored_record(
@@ -284,7 +262,6 @@ def scored_record(
     *,
     own: bool = False,
     whole: bool = False,
-    trusted: bool = False,
     small: bool = False,
 ) -> ScoredRun:
     """The run with this manifest and these samples, scored as by :func:`scored_run`.
@@ -296,7 +273,6 @@ def scored_record(
         digest: a hash of the run's content.
         own: as in :func:`scored_run`.
         whole: as in :func:`scored_run`.
-        trusted: the samples were scored in this process, and are not scored again.
         small: compress the tables, because they stay in memory.
 
     Raises:
@@ -322,7 +298,7 @@ def scored_record(
     for task in manifest.tasks:
         ordered = sorted(samples[task], key=lambda sample: sample.sample_id)
         _check_samples(manifest, task, ordered)
-        one = SubmittedTask(task, manifest, ordered, own=own, trusted=trusted)
+        one = SubmittedTask(task, manifest, ordered, own=own)
         del ordered
         benchmark = load_spec(task).benchmark
         joined = benchmark.join is not sample_items  # groups join samples of several tasks
@@ -351,20 +327,21 @@ def scored_record(
         for name, scores in {**task_scores, **group_scores}.items()
     }
     done = {name: compressed(table) for name, table in tables.made.items()} if small else tables.made
-    record = RunRecord(manifest, kept if whole else {}, task_scores, group_scores, RunTables({}, done))
-    found = _run(
-        record,
-        folder,
-        digest,
+    scored = KeptRun(
+        manifest=manifest,
+        tasks=task_scores,
+        groups=group_scores,
+        kept=None,
         signatures=signatures,
         timelines=shown,
         verification=verification,
         responses={task: one for task, one in responses.items() if one},
         notes=(*notes, *verification_notes(verification)),
         changes=tuple(changes),
-        problems=tuple(problems),
-        mode=("own" if own else "submitted") if depends and not trusted else "",
+        mode=("own" if own else "submitted") if depends else "",
     )
+    found = _run(scored, RunTables({}, done), folder, digest, kept if whole else None)
+    found = replace(found, problems=tuple(problems))
     for entry in found.entries.values():
         for metric, statistics in entry.statistics.items():
             require_statistics(metric, statistics)
@@ -489,40 +466,34 @@ def _signatures(
     }
 
 
-def _run(
-    record: RunRecord,
-    folder: str,
-    digest: str,
-    *,
-    signatures: Mapping[str, Mapping[str, str]],
-    timelines: Mapping[str, tuple[Timeline, ...]],
-    notes: tuple[str, ...],
-    **more: Any,
-) -> ScoredRun:
-    manifest, scores = record.manifest, {**record.tasks, **record.groups}
-    complete = {task: _is_complete(manifest.tasks[task], one) for task, one in record.tasks.items()}
+def _run(kept: KeptRun, tables: RunTables, folder: str, digest: str, samples: Samples | None = None) -> ScoredRun:
+    manifest, scores = kept.manifest, {**kept.tasks, **kept.groups}
+    complete = {task: _is_complete(manifest.tasks[task], one) for task, one in kept.tasks.items()}
     complete |= {
         name: all(complete[task] for task in manifest.groups[name])
         and set(leaf_tasks(name)) <= {*manifest.groups[name]}
-        for name in record.groups  # tasks without prepared rows are never run
+        for name in kept.groups  # tasks without prepared rows are never run
     }
     return ScoredRun(
-        facts=run_facts(manifest, folder, digest, [*run_notes(manifest, scores), *notes]),
+        shown=board_run(manifest, folder, digest, [*run_notes(manifest, scores), *kept.notes]),
         blind=any(one.blind for one in manifest.tasks.values()),
         entries={
             name: Entry(
                 name,
                 one,
-                record.tables.of(name, manifest.groups.get(name, ())),
-                signatures[name],
-                timelines.get(name, ()),
+                tables.of(name, manifest.groups.get(name, ())),
+                kept.signatures[name],
+                kept.timelines.get(name, ()),
             )
             for name, one in scores.items()
         },
-        record=record,
+        record=RunRecord(manifest, samples or {}, kept.tasks, kept.groups, tables, kept.kept),
         complete=complete,
-        notes=notes,
-        **more,
+        verification=kept.verification,
+        responses=kept.responses,
+        notes=kept.notes,
+        changes=kept.changes,
+        mode=kept.mode,
     )
 
 
@@ -530,58 +501,43 @@ def _is_complete(facts: TaskFacts, scores: Scores) -> bool:
     return facts.attempted == facts.asked and not scores.incomplete
 
 
-def packed(run: ScoredRun) -> dict[str, Any]:
-    """A run without its tables, as JSON."""
-    record, entries = run.record, run.entries
-    return {
-        "manifest": record.manifest.model_dump(mode="json"),
-        "tasks": _dumped(record.tasks),
-        "groups": _dumped(record.groups),
-        "signatures": {name: dict(entry.signatures) for name, entry in entries.items()},
-        "timelines": {
-            name: [one.model_dump(mode="json") for one in entry.timelines] for name, entry in entries.items()
-        },
-        "verification": {task: asdict(one) for task, one in run.verification.items()},
-        "responses": dict(run.responses),
-        "notes": run.notes,
-        "kept": None if record.kept is None else [_dumped(one) for one in record.kept],
-        "changes": [[getattr(one, field.name) for one in run.changes] for field in fields(Change)],
-        "mode": run.mode,
-    }
+class KeptRun(BaseModel, frozen=True):
+    """A run without its tables, as the store keeps it."""
+
+    manifest: RunManifest
+    tasks: dict[str, Scores]
+    groups: dict[str, Scores]
+    kept: tuple[dict[str, Paired], dict[str, LevelGap]] | None
+    signatures: dict[str, dict[str, str]]
+    timelines: dict[str, tuple[Timeline, ...]]
+    verification: dict[str, Verification]
+    responses: dict[str, str]
+    notes: tuple[str, ...]
+    changes: tuple[Change, ...]
+    mode: str
+
+    @classmethod
+    def of(cls, run: ScoredRun) -> KeptRun:
+        """The run without its tables."""
+        record, entries = run.record, run.entries
+        return cls(
+            manifest=record.manifest,
+            tasks=record.tasks,
+            groups=record.groups,
+            kept=record.kept,
+            signatures={name: {**one.signatures} for name, one in entries.items()},
+            timelines={name: one.timelines for name, one in entries.items()},
+            verification={**run.verification},
+            responses={**run.responses},
+            notes=run.notes,
+            changes=run.changes,
+            mode=run.mode,
+        )
 
 
-def _dumped(models: Mapping[str, BaseModel]) -> dict[str, Any]:
-    return {name: one.model_dump(mode="json") for name, one in models.items()}
-
-
-def _loaded(kind: type[M], models: Mapping[str, Any]) -> dict[str, M]:
-    return {name: kind.model_validate(one) for name, one in models.items()}
-
-
-def _read(store: RunStore, key: str, run: Path | PlainRun, digest: str, *, own: bool) -> ScoredRun | None:
+def _read(store: RunStore, key: str, name: str, digest: str, *, own: bool) -> ScoredRun | None:
     """The kept run, if there is one."""
-    found = [store.tables.read(f"{key}{mode}") for mode in ("", "own" if own else "submitted")]
-    for content, tables in filter(None, found):
-        record = RunRecord(
-            RunManifest.model_validate(content["manifest"]),
-            {},
-            _loaded(Scores, content["tasks"]),
-            _loaded(Scores, content["groups"]),
-            RunTables({}, tables),
-            content["kept"] and (_loaded(Paired, content["kept"][0]), _loaded(LevelGap, content["kept"][1])),
-        )
-        return _run(
-            record,
-            run.name if isinstance(run, PlainRun) else run.resolve().name,
-            digest,
-            signatures=content["signatures"],
-            timelines={
-                name: tuple(map(Timeline.model_validate, several)) for name, several in content["timelines"].items()
-            },
-            verification={task: Verification(**one) for task, one in content["verification"].items()},
-            responses=content["responses"],
-            notes=tuple(content["notes"]),
-            changes=tuple(map(Change, *content["changes"])),
-            mode=content["mode"],
-        )
+    for mode in ("", "own" if own else "submitted"):
+        if (found := store.tables.read(f"{key}{mode}")) is not None:
+            return _run(KeptRun.model_validate(found[0]), RunTables({}, found[1]), name, digest)
     return None

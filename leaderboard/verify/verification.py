@@ -7,7 +7,6 @@ functions as in a run. So nothing can be forged but responses and verdicts.
 from __future__ import annotations
 
 import functools
-import hashlib
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,8 +14,7 @@ from typing import Literal
 
 import numpy as np
 
-from medtasks.benchmarks.stages import asked_prompt
-from medtasks.catalog.benchmark import FAILED, Document
+from medtasks.catalog.benchmark import FAILED
 from medtasks.catalog.rubric import load_rubric, rubric_hash, rubric_names
 from medtasks.catalog.spec import TaskSpec, load_spec
 from medtasks.core.errors import DataError, MedtasksError, NotPreparedError, first_line
@@ -33,20 +31,14 @@ from medtasks.runs.table import in_parts
 from medtasks.runs.verdicts import with_judged_scores
 
 from ..board.columns import unit_of
-from ..intake.remove_rows import is_stripped
-from .local_documents import (
-    Release,
-    document_hash,
-    document_of,
-    local_documents,
-    local_hashes,
-    once,
-    with_document,
-)
+from ..intake.remove_rows import lacks_texts
+from .local_documents import Release, known_documents, text_hash
 
 UNSCORED = "scores are taken as submitted, because they cannot be computed here"
 """In notes on tasks that could be scored again on another machine, or after data were prepared."""
-STRIPPED = "claimed: it has no prompts and responses, so its scores cannot be computed from them"
+_MOST_NAMED = 5
+"""Samples that are named when prompts differ."""
+NO_RESPONSES = "claimed: it has no prompts and responses, so its scores cannot be computed from them"
 
 
 @dataclass(frozen=True)
@@ -55,12 +47,13 @@ class Verification:
 
     ``verified``: scored from the responses, with the data prepared here. ``unverifiable``: the data are not here, so
     questions and gold answers are taken as submitted, or the scores themselves (``claimed``). ``refused``: never
-    ranked.
+    ranked; ``samples`` are the first ones with another prompt.
     """
 
     outcome: Literal["verified", "unverifiable", "refused"] = "verified"
     reason: str = ""
     claimed: bool = False
+    samples: tuple[str, ...] = ()
 
 
 class SubmittedTask:
@@ -72,7 +65,6 @@ class SubmittedTask:
         samples: those of the task.
         own: compute learned metrics with their models, and use nothing that was submitted; otherwise the submitted
             values of learned metrics, and of those that this machine cannot compute, are kept.
-        trusted: the samples were scored in this process.
 
     Attributes:
         spec: the task's.
@@ -87,11 +79,9 @@ class SubmittedTask:
         DataError: the samples do not have the task's number of responses.
     """
 
-    def __init__(
-        self, task: str, manifest: RunManifest, samples: Sequence[Sample], *, own: bool, trusted: bool = False
-    ) -> None:
+    def __init__(self, task: str, manifest: RunManifest, samples: Sequence[Sample], *, own: bool) -> None:
         self.spec = load_spec(task)
-        self._manifest, self._own, self._trusted = manifest, own, trusted
+        self._manifest, self._own = manifest, own
         self._place = f"samples/{task}.jsonl"
         self._samples = samples
         self._facts = manifest.tasks[task]
@@ -102,15 +92,11 @@ class SubmittedTask:
         self.problems: list[str] = []
         self.responses = _responses_hash(samples)
         self.either = not has_models(self.spec)
-        if trusted:
-            return
-        if is_stripped(samples):
-            self._claim(STRIPPED)
+        if lacks_texts(samples):
+            self._claim(NO_RESPONSES)
             return
         require_responses(self._place, samples, responses_of(self.spec, manifest))
         self._use_local_documents()
-        if others := sum(1 for _ in other_prompts(self.spec, manifest, self._samples)):
-            self.outcome = Verification("refused", f"{others:,} of {len(samples):,} prompts differ from the template")
         self._keep_submitted()
 
     def parts(self) -> Iterator[tuple[Sequence[Sample], list[Sample]]]:
@@ -136,8 +122,7 @@ class SubmittedTask:
     @property
     def facts_now(self) -> TaskFacts:
         """The task's facts under the current rules, once all parts are scored."""
-        known = self.outcome.claimed or self._trusted
-        return self._facts if known else facts_today(self.spec, self._facts, self._outcomes)
+        return self._facts if self.outcome.claimed else facts_today(self.spec, self._facts, self._outcomes)
 
     def _claim(self, reason: str) -> None:
         """Take the scores as submitted."""
@@ -149,8 +134,6 @@ class SubmittedTask:
         Raises:
             NotPreparedError: a metric needs data that are not prepared here.
         """
-        if self._trusted:
-            return list(samples)
         if self.outcome.claimed:
             self.submitted |= {name for sample in samples for name in sample.statistics}
             return list(samples)
@@ -185,12 +168,12 @@ class SubmittedTask:
         return DataError(f"{self._place}: its samples cannot be scored ({text}); restore it.")
 
     def _use_local_documents(self) -> None:
-        """Replace changed documents by those of the data."""
-        facts, samples, name = self._facts, self._samples, self.spec.name
+        """Take documents from the data, and compare the prompts with those that they give."""
+        facts, samples = self._facts, self._samples
         data = self._manifest.data[facts.benchmark]
         release = Release(data.fingerprint, data.mini, facts.frames.get("cap"), facts.subset)
         try:
-            known = local_hashes(name, release)
+            known = known_documents(self.spec.name, release)
         except MedtasksError as error:
             self.outcome = Verification("unverifiable", first_line(error).rstrip("."))
             return
@@ -200,17 +183,17 @@ class SubmittedTask:
             self._facts = facts.model_copy(update={"asked": max(facts.asked, len(known))})
             return
         self._facts = facts.model_copy(update={"asked": len(known)})
-        changed = {sample.sample_id for sample in samples if document_hash(sample) != known[sample.sample_id]}
-        if changed:
-            documents = {one["sample_id"]: one for one in local_documents(name, release)}
-            self._samples = [
-                with_document(sample, documents[sample.sample_id]) if sample.sample_id in changed else sample
-                for sample in samples
+        if not changed_options(self._manifest.settings) and facts.prompt_hash == self.spec.prompt_hash:
+            others = [
+                one.sample_id
+                for one in samples
+                if (one.prompt or one.status != FAILED)  # else it was never asked: the run was not finished
+                and text_hash(one.prompt) != known[one.sample_id].prompt
             ]
-            self.notes.append(
-                f"{name}: {len(changed):,} of {len(samples):,} documents differ from the data (question, options, "
-                "gold answer, media or cluster); those of the data are used"
-            )
+            if others:
+                text = f"{len(others):,} of {len(samples):,} prompts differ from the template"
+                self.outcome = Verification("refused", text, samples=tuple(others[:_MOST_NAMED]))
+        self._samples = [one.model_copy(update=known[one.sample_id].fields) for one in samples]
 
     def _keep_submitted(self) -> None:
         """Find the metrics whose submitted values are used."""
@@ -255,7 +238,7 @@ def _with_values(sample: Sample, submitted: Sample, names: Collection[str]) -> S
 def responses_of(spec: TaskSpec, manifest: RunManifest) -> int:
     """The number of responses to each question: the task's, unless the harness was run with ``--repeats``."""
     option = changed_options(manifest.settings).get("repeats")
-    number = option if isinstance(option, int) else spec.resolved.get("repeats") or 1
+    number = option if isinstance(option, int) else spec.repeats
     return 1 if "layout" in manifest.model else int(number)
 
 
@@ -275,42 +258,12 @@ def require_responses(place: str, samples: Sequence[Sample], number: int) -> Non
                 )
 
 
-def other_prompts(spec: TaskSpec, manifest: RunManifest, samples: Sequence[Sample]) -> Iterator[tuple[int, Sample]]:
-    """The samples, with line numbers, whose prompt is not what the task's template makes of their documents.
-
-    Empty if the run has another template than the one installed here, or harness options changed the prompts. Tasks
-    with two stages log the first prompt.
-    """
-    prompt_hash = manifest.tasks[spec.name].prompt_hash
-    if changed_options(manifest.settings) or prompt_hash != spec.prompt_hash or is_stripped(samples):
-        return
-    what = f"prompt of {spec.name} {prompt_hash}"
-    for line, sample in enumerate(samples, start=1):
-        if sample.status == FAILED and not sample.prompt:  # never asked: the run was not finished
-            continue
-        expected = once(what, document_of(sample), lambda one: _prompt(spec, one))
-        if _hash(sample.prompt) != expected:
-            yield line, sample
-
-
-def _prompt(spec: TaskSpec, document: Document) -> bytes:
-    """The hash of the prompt; empty if the document does not give one."""
-    try:
-        return _hash(asked_prompt(spec, document))
-    except (MedtasksError, KeyError):
-        return b""
-
-
-def _hash(text: str) -> bytes:
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()
-
-
 def _responses_hash(samples: Sequence[Sample]) -> str:
     """A hash of all responses, to find copies; empty if there are too few different ones to tell chance from copies."""
     found = {sample.sample_id: sample.responses for sample in samples}
     if len(found) < 20 or len({*found.values()}) < 4:
         return ""
-    return _hash(canonical_json(sorted(found.items()))).hex()[:16]
+    return text_hash(canonical_json(sorted(found.items()))).hex()[:16]
 
 
 _SCALE = re.compile(r"\|scale:(?:0-)?(\d+(?:\.\d+)?)(?:\||$)")
@@ -371,5 +324,5 @@ def verification_notes(outcomes: Mapping[str, Verification]) -> Iterator[str]:
             yield f"{task}: {one.reason}"
     if tasks := sorted(task for task, one in outcomes.items() if one.outcome == "unverifiable" and not one.claimed):
         yield unverified_note(tasks)
-    if tasks := sorted(task for task, one in outcomes.items() if one.reason == STRIPPED):
+    if tasks := sorted(task for task, one in outcomes.items() if one.reason == NO_RESPONSES):
         yield f"stripped, so the responses cannot be scored again: {', '.join(tasks)}"

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from medtasks.answers.option_letter import read_stages
-from medtasks.catalog.registry import get_filter
 from medtasks.catalog.spec import TaskSpec
 
 _MOST = 40
@@ -33,7 +32,7 @@ def segments(spec: TaskSpec, response: str, filtered: str, document: Mapping[str
     """``response``, with the part marked that became ``filtered``; unmarked if that cannot be told."""
 
     def read(text: str) -> str:
-        (found,) = get_filter(spec.filters[-1]).kind().apply([[text]], [document])
+        (found,) = spec.filter.kind().apply([[text]], [document])
         return found.strip() if isinstance(found, str) else ""
 
     try:

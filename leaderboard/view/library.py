@@ -16,7 +16,7 @@ from medtasks.catalog.board_layout import BoardLayout
 from medtasks.catalog.spec import leaf_tasks, load_spec, load_specs
 from medtasks.core.cache import cache_root
 from medtasks.core.errors import UsageError
-from medtasks.runs.folder import folder_digest, read_manifest, run_folders
+from medtasks.runs.folder import read_manifest, run_folders
 from medtasks.runs.manifest import RunManifest
 from medtasks.runs.table_file import code_hash
 
@@ -25,11 +25,11 @@ from ..board.build import build_board
 from ..board.numbers import safe_name, shown_name
 from ..exports import exports_of
 from ..intake.collect import find_runs
+from ..intake.sources import RunFolder
 from ..publish import board_of
-from ..site import samples_of
 from ..site.data import data_scripts
 from ..site.pages import pages_of
-from ..site.samples import runs_on_board
+from ..site.samples import runs_on_board, samples_of
 from .parquet import SampleTable, SampleTables, state_of
 
 TITLE = "medtasks results"
@@ -188,7 +188,8 @@ def _runs(board: Board, paths: Sequence[Path]) -> list[Run]:
     """The runs of the board, by model and then newest first."""
     several = {model for model, count in Counter(facts.model for facts in board.runs.values()).items() if count > 1}
     runs = []
-    for key, folder in runs_on_board(board, board.runs, find_runs(paths), folder_digest).items():
+    for key, run in runs_on_board(board, board.runs, map(RunFolder, find_runs(paths))).items():
+        folder = run.directory
         facts, manifest = board.runs[key], read_manifest(folder)
         name = shown_name(board, facts.model, any(one.blind for one in manifest.tasks.values()))
         label = f"{name}, {facts.created[:19].replace('T', ' ')}" if facts.model in several else name

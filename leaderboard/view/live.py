@@ -10,18 +10,17 @@ from pathlib import Path
 from typing import Any
 
 from medtasks.catalog.benchmark import FAILED, Document
-from medtasks.catalog.registry import get_filter
 from medtasks.catalog.spec import load_spec
 from medtasks.core.errors import MedtasksError, first_line
 from medtasks.core.settings import using
 from medtasks.runs.folder import unfinished_runs
-from medtasks.runs.manifest import RunManifest, outcome_counts
+from medtasks.runs.manifest import RunManifest
 from medtasks.runs.replies import Reply
 from medtasks.runs.reply_files import PLAN, Answer, Plan, by_document, read_answers, read_plan
-from medtasks.runs.run import pooled_scores
 from medtasks.runs.samples import Sample
 from medtasks.runs.scored import Answered, scored_samples
 from medtasks.runs.scores import MetricScore, Scores
+from medtasks.runs.scoring import pooled_scores
 from medtasks.runs.verdicts import with_judged_scores
 
 from ..board.columns import unit_of
@@ -142,7 +141,7 @@ class _Followed:
     def _scored(self, task: str, plan: Plan, answers: Sequence[Answer]) -> list[Sample]:
         """The samples of all documents with every reply, scored as at the end of a run, without learned metrics."""
         spec = load_spec(task)
-        repeats = int(spec.resolved.get("repeats") or 1)
+        repeats = spec.repeats
         documents = self._documents(task, plan.manifest)
         new: dict[int, Answered] = {}
         found = by_document(answers, task)
@@ -166,15 +165,15 @@ class _Followed:
     def _task(
         self, task: str, plan: Plan, answers: Sequence[Answer], samples: Sequence[Sample], scores: Scores | None
     ) -> LiveTask:
-        repeats = int(load_spec(task).resolved.get("repeats") or 1)
+        repeats = load_spec(task).repeats
         replies = [answer.reply.checked() for answer in answers if answer.slot.task == task and answer.slot.outcome]
-        counts = outcome_counts([sample.outcome for sample in samples])
+        facts = plan.manifest.tasks[task].with_outcomes([sample.outcome for sample in samples])
         return LiveTask(
             name=task,
             planned=len(plan.documents[task]) * repeats,
             answered=sum(reply.failed is None for reply in replies),
             failed=dict(Counter(reply.failed for reply in replies if reply.failed is not None)),
-            statuses=counts["status"],
+            statuses=facts.status,
             abstained=sum(
                 sample.status != FAILED and sample.filtered == self._abstention(sample) for sample in samples
             ),
@@ -187,7 +186,7 @@ class _Followed:
         text = str(sample.document.get("abstention", ""))
         key = (sample.task, text)
         if key not in self._abstentions:
-            kind = get_filter(load_spec(sample.task).filters[-1]).kind
+            kind = load_spec(sample.task).filter.kind
             (found,) = kind().apply([[text]], [sample.document])
             self._abstentions[key] = str(found)
         return self._abstentions[key]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import io
-import threading
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -37,73 +36,66 @@ class Shown:
     absent: str = ""
 
 
-class Media:
-    """Pictures of samples, as models get them (RGB, upright)."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._documents = functools.lru_cache(maxsize=8)(self._read)
-
-    def shown(self, sample: Sample, manifest: RunManifest) -> Shown:
-        """What can be shown of the sample's media."""
-        try:
-            document = self._document(sample.task, sample.sample_id, manifest)
-        except MedtasksError as error:
-            benchmark = load_spec(sample.task).metadata.benchmark
-            facts = manifest.data.get(benchmark)
-            fix = "run the model again" if facts and facts.mini else f"prepare them: {get_benchmark(benchmark).prepare}"
-            return Shown(absent=f"Pictures need the data of this run; {fix} ({first_line(error)})")
-        if tuple(document["media"]) != sample.media:
-            return Shown(absent="The data prepared here have other media for this sample than the run names.")
-        if document.get("frames"):
-            return Shown(len(document["frames"]), tuple(document["times"]))
-        return Shown(len(document["media"]), tuple(document.get("times") or ()))
-
-    def picture(self, task: str, sample_id: str, manifest: RunManifest, number: int, small: bool) -> bytes:
-        """Picture or frame ``number`` of a sample, as PNG; a ``small`` one as JPEG.
-
-        Raises:
-            MedtasksError: the data are not prepared, or there is no such picture.
-        """
-        document = self._document(task, sample_id, manifest)
-        image = self._image(document, number, manifest)
-        stream = io.BytesIO()
-        if small:
-            image = image.copy()
-            image.thumbnail((SMALL, SMALL))
-            image.save(stream, "JPEG", quality=88)
-        else:
-            image.save(stream, "PNG", compress_level=1)
-        return stream.getvalue()
-
-    def _image(self, document: Document, number: int, manifest: RunManifest) -> Image:
-        benchmark = document["benchmark"]
-        mini = manifest.data[benchmark].mini
-        prepared = open_directory(prepare_mini(benchmark)) if mini else open_prepared(benchmark)
-        shown = document.get("frames") or document["media"]
-        if not 0 <= number < len(shown):
-            raise MediaError(f"{document['sample_id']}: has no picture {number}.")
-        if not document.get("frames"):
-            return default_cache().load(prepared.media_path(document["media"][number]))
-        name = document["media"][0]
-        also = prepared.item_frames(document["item_id"])
-        keyframes = prepared.video(name).keyframes
-        # all of them: the page asks for the others next
-        loaded = default_frames().load(prepared.media_path(name), keyframes, document["frames"], also)
-        return loaded[number]
-
-    def _document(self, task: str, sample_id: str, manifest: RunManifest) -> Document:
-        benchmark = load_spec(task).metadata.benchmark
+def shown_media(sample: Sample, manifest: RunManifest) -> Shown:
+    """What can be shown of the sample's media."""
+    try:
+        document = _document(sample.task, sample.sample_id, manifest)
+    except MedtasksError as error:
+        benchmark = load_spec(sample.task).metadata.benchmark
         facts = manifest.data.get(benchmark)
-        if facts is None:
-            raise MediaError(f"the run's manifest names no data of {benchmark}.")
-        cap = manifest.tasks[task].frames.get("cap")
-        with self._lock:
-            documents = self._documents(task, Release(facts.fingerprint, facts.mini, cap))
-        if sample_id not in documents:
-            raise MediaError(f"{task}: the data prepared here have no sample {sample_id}.")
-        return documents[sample_id]
+        fix = "run the model again" if facts and facts.mini else f"prepare them: {get_benchmark(benchmark).prepare}"
+        return Shown(absent=f"Pictures need the data of this run; {fix} ({first_line(error)})")
+    if tuple(document["media"]) != sample.media:
+        return Shown(absent="The data prepared here have other media for this sample than the run names.")
+    if document.get("frames"):
+        return Shown(len(document["frames"]), tuple(document["times"]))
+    return Shown(len(document["media"]), tuple(document.get("times") or ()))
 
-    def _read(self, task: str, release: Release) -> dict[str, Document]:
-        found = local_documents(task, release)
-        return {document["sample_id"]: document for document in found}
+
+def picture(task: str, sample_id: str, manifest: RunManifest, number: int, small: bool) -> bytes:
+    """Picture or frame ``number`` of a sample as models get it (RGB, upright), as PNG; a ``small`` one as JPEG.
+
+    Raises:
+        MedtasksError: the data are not prepared, or there is no such picture.
+    """
+    image = _image(_document(task, sample_id, manifest), number, manifest)
+    stream = io.BytesIO()
+    if small:
+        image = image.copy()
+        image.thumbnail((SMALL, SMALL))
+        image.save(stream, "JPEG", quality=88)
+    else:
+        image.save(stream, "PNG", compress_level=1)
+    return stream.getvalue()
+
+
+def _image(document: Document, number: int, manifest: RunManifest) -> Image:
+    benchmark = document["benchmark"]
+    mini = manifest.data[benchmark].mini
+    prepared = open_directory(prepare_mini(benchmark)) if mini else open_prepared(benchmark)
+    shown = document.get("frames") or document["media"]
+    if not 0 <= number < len(shown):
+        raise MediaError(f"{document['sample_id']}: has no picture {number}.")
+    if not document.get("frames"):
+        return default_cache().load(prepared.media_path(document["media"][number]))
+    name = document["media"][0]
+    also = prepared.item_frames(document["item_id"])
+    keyframes = prepared.video(name).keyframes
+    # all of them: the page asks for the others next
+    return default_frames().load(prepared.media_path(name), keyframes, document["frames"], also)[number]
+
+
+def _document(task: str, sample_id: str, manifest: RunManifest) -> Document:
+    benchmark = load_spec(task).metadata.benchmark
+    facts = manifest.data.get(benchmark)
+    if facts is None:
+        raise MediaError(f"the run's manifest names no data of {benchmark}.")
+    documents = _documents(task, Release(facts.fingerprint, facts.mini, manifest.tasks[task].frames.get("cap")))
+    if sample_id not in documents:
+        raise MediaError(f"{task}: the data prepared here have no sample {sample_id}.")
+    return documents[sample_id]
+
+
+@functools.lru_cache(maxsize=8)
+def _documents(task: str, release: Release) -> dict[str, Document]:
+    return {document["sample_id"]: document for document in local_documents(task, release)}

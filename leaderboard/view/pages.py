@@ -19,9 +19,11 @@ from medtasks.runs.samples import Sample
 from ..board.board import Board
 from ..exports.tidy import csv_field
 from ..site.pages import page_environment
+from .bookmarks import LONGEST as LONGEST_NOTE
+from .bookmarks import bookmark
 from .library import Library, layout_of, title_of
 from .live import LiveRun
-from .media import Media
+from .media import picture, shown_media
 from .query import (
     DISAGREEMENTS,
     NAMES,
@@ -64,14 +66,14 @@ def _selected(library: Library, given: Mapping[str, str]) -> Selection:
     return select(library, Query.parsed({"task": next(iter(library.tasks), ""), **given}))
 
 
-def list_page(library: Library, environment: Environment, given: Mapping[str, str], media: Media) -> str:
+def list_page(library: Library, environment: Environment, given: Mapping[str, str]) -> str:
     """The list of samples that an address asks for, one page of it."""
     selection = _selected(library, given)
     query = selection.query
     page = given.get("page", "1")
     shown = min(max(int(page), 1), selection.pages) if page.isdecimal() and len(page) < 9 else 1
     entries = selection.samples(selection.rows[(shown - 1) * PAGE : shown * PAGE])
-    shows_media = bool(entries) and media.shown(entries[0][1], selection.run.manifest).count > 0
+    shows_media = bool(entries) and shown_media(entries[0][1], selection.run.manifest).count > 0
     runs = library.runs_of(query.task)
     return environment.get_template("sample_list.html.j2").render(
         page="samples.html",
@@ -115,15 +117,16 @@ def list_file(library: Library, given: Mapping[str, str], kind: str) -> bytes:
     stream = io.StringIO()
     writer = csv.writer(stream, lineterminator="\r\n")
     names = ("task", "sample", "result", selection.metric or "score", "question", "gold", "extracted", "extraction")
-    writer.writerow((*names, "response", "runs_right", "runs_scored"))
+    writer.writerow((*names, "response", "runs_right", "runs_scored", "note"))
     for row, sample in selection.samples(selection.rows):
         texts = (_question(sample), sample.target, sample.filtered, sample.status, "\n\n".join(sample.responses))
-        fields = (row.task, row.id, NAMES[row.outcome], row.score, *texts, row.right, row.scored)
+        note = selection.notes.get((row.task, row.id), "")
+        fields = (row.task, row.id, NAMES[row.outcome], row.score, *texts, row.right, row.scored, note)
         writer.writerow(map(csv_field, fields))
     return stream.getvalue().encode("utf-8", "replace")
 
 
-def sample_page(library: Library, environment: Environment, given: Mapping[str, str], media: Media) -> str:
+def sample_page(library: Library, environment: Environment, given: Mapping[str, str]) -> str:
     """The page of the sample ``id``; its neighbours are those of the list with the same filters.
 
     A sample that the filters leave out has the neighbours that it would have without filters.
@@ -133,7 +136,7 @@ def sample_page(library: Library, environment: Environment, given: Mapping[str, 
     task = given.get("of", query.task)
     if task not in library.leaves(query.task):
         raise UsageError(f"{task}: not a task of {query.task}; choose another.")
-    parts = sample_parts(selection, task, name, media)
+    parts = sample_parts(selection, task, name)
     here = [row for row in selection.rows if (row.task, row.id) == (task, name)]
     rows = selection.rows if here else select(library, Query(query.task, query.run)).rows
     place = next(number for number, row in enumerate(rows) if (row.task, row.id) == (task, name))
@@ -153,11 +156,29 @@ def sample_page(library: Library, environment: Environment, given: Mapping[str, 
             ("Random wrong", "r", _random(selection)),
         ],
         up=query.address("samples.html"),
+        note=selection.notes.get((task, name)),
+        longest_note=LONGEST_NOTE,
+        mark=query.address("bookmark", id=name, **({} if task == query.task else {"of": task})),
         pictures=f"media?{pictures}",
         address=lambda run, other: replace(query, run=run).address(
             "sample.html", id=other, **({} if task == query.task else {"of": task})
         ),
     )
+
+
+def bookmark_sample(library: Library, given: Mapping[str, str], form: Mapping[str, str]) -> str:
+    """Bookmark the sample of an address with the form's note, or remove its bookmark; the address of its page.
+
+    Raises:
+        UsageError: there is no such sample, or the note is too long.
+        DataError: the bookmarks cannot be read or written.
+    """
+    query, name = Query.parsed(given), given.get("id", "")
+    run, task = library.run(query.run, query.task, query.model), given.get("of", query.task)
+    if not any((row.task, row.id) == (task, name) for row in select(library, Query(query.task, run.key)).rows):
+        raise UsageError(f"{task}: this run has no sample {name}; choose one of its list.")
+    bookmark(run, task, name, None if "remove" in form else form.get("note", "").strip())
+    return query.address("sample.html", id=name, **({} if task == query.task else {"of": task}))
 
 
 def _random(selection: Selection) -> Row | None:
@@ -182,13 +203,13 @@ def message_page(environment: Environment, title: str, text: str) -> str:
     return environment.get_template("message.html.j2").render(page="", title=title, text=text)
 
 
-def picture(library: Library, given: Mapping[str, str], media: Media) -> tuple[bytes, str]:
+def sample_picture(library: Library, given: Mapping[str, str]) -> tuple[bytes, str]:
     """A picture of a sample and its media type."""
     task, text, small = given.get("task", ""), given.get("n", "0"), given.get("small") == "1"
     if not text.isdecimal() or len(text) > 6:
         raise UsageError(f"{text}: not the number of a picture.")
     run = library.run(given.get("run", ""), task)
-    found = media.picture(task, given.get("id", ""), run.manifest, int(text), small)
+    found = picture(task, given.get("id", ""), run.manifest, int(text), small)
     return found, "image/jpeg" if small else "image/png"
 
 

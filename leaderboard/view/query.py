@@ -12,6 +12,7 @@ from medtasks.runs.samples import Sample
 
 from ..board.columns import unit_of
 from ..board.numbers import UNIT_LABELS, number
+from .bookmarks import Notes, notes_of
 from .library import Library, Run, layout_of
 from .parquet import SampleTable, as_sample, quoted, read_at
 
@@ -29,7 +30,7 @@ DISAGREEMENTS = {
     "alone-right": "only this run is right",
 }
 SORTS = {"id": "by id", "low": "lowest score first", "high": "highest score first", "split": "most disputed first"}
-_FILTERS = ("task", "run", "metric", "status", "outcome", "disagree", "verdict", "words")
+_FILTERS = ("task", "run", "metric", "status", "outcome", "disagree", "verdict", "marked", "words")
 _BREAKDOWN = "by."
 
 _SELECT = """
@@ -48,6 +49,7 @@ _WHERE = {
     "status": "own.status = $status",
     "outcome": "own.outcome = $wanted",
     "verdict": "list_contains(own.verdicts, $verdict)",
+    "marked": "list_contains($marked, task || '/' || id)",
     "words": "contains(own.words, $words)",
     "any": '"right" > 0 and "right" < scored',
     "alone-wrong": 'own.outcome in (1, 2) and scored > 1 and "right" = scored - 1',
@@ -67,7 +69,7 @@ class Query:
 
     ``task`` is a task, or a group for the samples of all its tasks. ``model`` is the slug of a model whose newest run
     is meant if there is no ``run``. ``disagree`` is one of `DISAGREEMENTS`, or the key of a run whose outcome or option
-    differs. ``groups`` are keys by breakdown.
+    differs. ``marked`` selects the bookmarked samples. ``groups`` are keys by breakdown.
     """
 
     task: str
@@ -78,6 +80,7 @@ class Query:
     outcome: str = ""
     disagree: str = ""
     verdict: str = ""
+    marked: str = ""
     words: str = ""
     sort: str = "id"
     groups: Mapping[str, str] = field(default_factory=dict)
@@ -129,6 +132,7 @@ class Selection:
     tables: Mapping[str, SampleTable]
     metric: str
     rows: Sequence[Row]
+    notes: Notes
 
     @property
     def metrics(self) -> list[str]:
@@ -183,6 +187,7 @@ def select(library: Library, query: Query) -> Selection:
         "status": query.status,
         "outcome": query.outcome in OUTCOMES,
         "verdict": query.verdict,
+        "marked": query.marked,
         "words": query.words,
     }
     where = [_WHERE[name] for name, value in asked.items() if value]
@@ -190,6 +195,7 @@ def select(library: Library, query: Query) -> Selection:
         where.append(_WHERE[query.disagree if query.disagree in DISAGREEMENTS else "other"])
     values: dict[str, Any] = {f"group{place}": key for place, key in enumerate(groups.values())}
     where += [f"list_contains(own.{quoted(f'group {name}')}, $group{place})" for place, name in enumerate(groups)]
+    notes = notes_of(run)
     found = library.sql(
         _SELECT.format(
             outcome=outcome(metric),
@@ -203,10 +209,11 @@ def select(library: Library, query: Query) -> Selection:
         status=query.status,
         wanted=OUTCOMES.get(query.outcome),
         verdict=query.verdict,
+        marked=[f"{task}/{name}" for task, name in notes],
         words=query.words.casefold(),
         **values,
     )
-    return Selection(library, query, run, tables, metric, [Row(*row) for row in found])
+    return Selection(library, query, run, tables, metric, [Row(*row) for row in found], notes)
 
 
 def outcome(metric: str) -> str:

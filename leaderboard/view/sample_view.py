@@ -21,7 +21,7 @@ from ..site.figures import TimeAxis, time_axis
 from ..verify.local_documents import document_of
 from .highlight import Segment, response_parts, segments
 from .library import Run
-from .media import Media, Shown
+from .media import Shown, shown_media
 from .parquet import as_sample, read_at
 from .query import Selection, outcome
 
@@ -79,7 +79,7 @@ class SampleParts:
     stream: StreamView | None
 
 
-def sample_parts(selection: Selection, task: str, sample_id: str, media: Media) -> SampleParts:
+def sample_parts(selection: Selection, task: str, sample_id: str) -> SampleParts:
     """The parts of a sample of ``task``, one of the selection's tasks.
 
     Raises:
@@ -114,7 +114,7 @@ def sample_parts(selection: Selection, task: str, sample_id: str, media: Media) 
         own=own,
         others=tuple(others),
         unanswered=tuple(one for key, one in runs.items() if key not in answers),
-        media=media.shown(sample, run.manifest),
+        media=shown_media(sample, run.manifest),
         prompt=tuple(_prompt(load_spec(task), sample)),
         system=facts.presentation.get("system_prompt") or str(run.manifest.settings.get("system_instruction") or ""),
         text_first=facts.presentation.get("order", "").startswith("text"),

@@ -1,4 +1,5 @@
-"""The local server: for this computer's user alone, under a random path, GET and HEAD, and no file but the site's."""
+"""The local server: for this computer's user alone, under a random path. It serves no file but the site's; the only
+thing that a page can write is a bookmark."""
 
 from __future__ import annotations
 
@@ -16,20 +17,20 @@ from aiohttp import web
 from jinja2 import Environment
 
 from medtasks.core.errors import MedtasksError, UsageError, first_line
-from medtasks.runs.folder import run_folders, unfinished_runs
+from medtasks.runs.folder import require_directory, run_folders, unfinished_runs
 
 from ..site.text import data_script
 from .library import Library, empty_board, read_library, state
 from .live import Live
-from .media import Media
 from .pages import (
     POLICY,
+    bookmark_sample,
     list_file,
     list_page,
     live_page,
     message_page,
-    picture,
     sample_page,
+    sample_picture,
     view_environment,
     waiting_page,
 )
@@ -40,7 +41,7 @@ _HEADERS = {
     "Cache-Control": "no-store",
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
-    "Referrer-Policy": "no-referrer",
+    "Referrer-Policy": "same-origin",  # without a referrer, browsers send forms with the origin "null"
     "Server": "medtasks",
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
@@ -53,6 +54,10 @@ _ASSETS = {
     for folder in ("site", "view")
     for path in (Path(__file__).parents[1] / folder / "assets").iterdir()
 }
+
+_BOOKMARK = "bookmark"
+_LARGEST_FORM = 2**16
+"""Bytes."""
 
 _PAUSE = 2.0
 """Seconds between two looks for results that came or went."""
@@ -79,15 +84,13 @@ class View:
         paths: result directories, or trees that contain some.
 
     Raises:
-        UsageError: one of the paths is not a directory.
+        UsageError: one of the paths is not a directory, or cannot be listed.
     """
 
     def __init__(self, paths: Sequence[Path]) -> None:
         for path in paths:
-            if not path.is_dir():
-                raise UsageError(f"{path}: no such directory; give result directories.")
+            require_directory(path)
         self._paths = paths
-        self._media = Media()
         self._live = Live(paths)
         self._reading = threading.Lock()
         self._following = threading.Lock()
@@ -164,23 +167,34 @@ class View:
             raise MedtasksError(f"The results cannot be read: {self._failed}")
         library, environment = shown.library, shown.environment
         if name == "samples.html" and "id" not in given:
-            return _page(list_page(library, environment, given, self._media))
+            return _page(list_page(library, environment, given))
         if name in ("samples.csv", "samples.jsonl"):
             return list_file(library, given, name.rpartition(".")[2]), "application/octet-stream"
         if name in ("sample.html", "samples.html"):  # the static site has all on one page, and links to that
-            return _page(sample_page(library, environment, given, self._media))
+            return _page(sample_page(library, environment, given))
         if name in ("live.html", "live-part.html"):
             with self._following:
                 runs = self._live.runs()
             return _page(live_page(environment, runs, whole=name == "live.html"))
         if name == "media":
-            return picture(library, given, self._media)
+            return sample_picture(library, given)
         if name.startswith("data/") and (make := library.scripts.get(name[5:].removesuffix(".js"))) is not None:
             return data_script(name[5:].removesuffix(".js"), make()).encode(), "text/javascript"
         if name in library.pages:
             return _page(library.pages[name]())
         content = library.exports[name]() if name in library.exports else library.figure(name)
         return None if content is None else (content, _TYPES.get(Path(name).suffix, "application/octet-stream"))
+
+    def bookmark(self, given: Mapping[str, str], form: Mapping[str, str]) -> str:
+        """Bookmark the sample that the address names as the form says, and return the address of its page.
+
+        Raises:
+            MedtasksError: there is no such sample, or it cannot be bookmarked.
+        """
+        self.wait()
+        if self._shown is None:
+            raise MedtasksError(f"The results cannot be read: {self._failed}")
+        return bookmark_sample(self._shown.library, given, form)
 
     def message(self, title: str, text: str) -> Answer:
         environment = self._waiting if self._shown is None else self._shown.environment
@@ -205,10 +219,15 @@ def application(view: View, token: str, port: int) -> web.Application:
             return web.Response(status=403, text="Unknown host.")
         if request.headers.get("Origin", next(iter(origins))) not in origins:
             return web.Response(status=403, text="Unknown origin.")
-        follows = request.headers.get("Sec-Fetch-Dest") == "document"  # a link to a page, which reads nothing
+        name = request.path.removeprefix(f"/{token}/")
+        writes = request.method == "POST" and name == _BOOKMARK
+        if writes and "Origin" not in request.headers:
+            return web.Response(status=403, text="Unknown origin.")
+        # a link to a page, which reads nothing
+        follows = request.headers.get("Sec-Fetch-Dest") == "document" and not writes
         if not follows and request.headers.get("Sec-Fetch-Site", "none") not in ("same-origin", "none"):
             return web.Response(status=403, text="Unknown origin.")
-        if request.method not in ("GET", "HEAD"):
+        if not writes and request.method not in ("GET", "HEAD"):
             return web.Response(status=405, text="GET and HEAD only.", headers={"Allow": "GET, HEAD"})
         own, _, _ = request.path.removeprefix("/").partition("/")
         if not secrets.compare_digest(own.encode("utf-8", "surrogateescape"), token.encode()):
@@ -226,6 +245,10 @@ def application(view: View, token: str, port: int) -> web.Application:
             in_background(view.read)
         status = 200
         try:
+            if request.method == "POST":
+                form = {name: str(value) for name, value in (await request.post()).items()}
+                address = await asyncio.to_thread(view.bookmark, request.query, form)
+                return web.Response(status=303, headers={"Location": address})
             found = await asyncio.to_thread(view.answer, name, request.query)
             if found is None:
                 status, found = 404, view.message("Not found", "There is no such page.")
@@ -244,7 +267,7 @@ def application(view: View, token: str, port: int) -> web.Application:
         del request
         response.headers.update(_HEADERS)
 
-    made = web.Application(client_max_size=1024)
+    made = web.Application(client_max_size=_LARGEST_FORM)
     made.router.add_route("*", "/{path:.*}", handle)
     made.on_response_prepare.append(finish)
     return made

@@ -1,4 +1,4 @@
-"""Options named by their text: as the whole answer, or somewhere in a response."""
+"""Options named by their text or place: as the whole answer, or somewhere in a response."""
 
 from __future__ import annotations
 
@@ -11,34 +11,11 @@ from functools import lru_cache
 from medtasks.answers.markup import plain_text
 from medtasks.answers.vocabulary import Vocabulary, vocabulary_of
 
-TEXTS = "\ue100-\ue11f"
-"""The characters that replace option texts, as in a regular expression."""
+_PATTERNS = Vocabulary("texts")
+_FIRST_TEXT = 0xE100
+"""The first of 32 characters that replace option texts; ``{text}`` in patterns."""
 
-_ARROW = re.compile(
-    r"\s*(?:→|⟶|⇒|➔|➜|-{1,2}>|=>)\s*|(?<=[\dT])\s*[-–—]\s*(?=T\d)|(?<=T\d)\s+(?:and|until|through)\s+(?=T\d)"
-)
-_ARTICLE = re.compile(r"\b(?i:the|an|from|between|interval)\b|\ba\b|\AA\b")  # not the letter of "Grade A"
-_SIGNS = re.compile(r"[\W_]+")
 _COMMON = frozenset({"none", "true", "false", "left", "right", "both", "other", "unknown", "three", "four"})
-_FINAL = re.compile(r"final answer: (?:\s{0,4}\{{1,2}(?P<box>[^{}]{0,600})\}|(?P<rest>[^\n]{0,600}))")
-_FIELD = re.compile(
-    r"^(?:(?:final|correct|predicted|selected|best|most likely|chosen) )?(?:answer|diagnosis|prediction|choice|option"
-    r"|response|selection|label|result|conclusion|output|finding|interval)(?: text)?: \"(?P<value>[^\"\n]{0,600})\"",
-    re.IGNORECASE | re.MULTILINE,
-)
-_ONE_FIELD = re.compile(r"\A\{\s*[\w -]{1,40}: (?P<value>[^\n{}]{0,600}?)\s*\}\Z")
-_ORDINALS = (
-    "first|1st",
-    "second|2nd",
-    "third|3rd",
-    "fourth|4th",
-    "fifth|5th",
-    "sixth|6th",
-    "seventh|7th",
-    "eighth|8th",
-)
-_NUMBERS = ("one|1", "two|2", "three|3", "four|4", "five|5", "six|6", "seven|7", "eight|8")
-_NOUN = "(?:option|choice|answer|one|statement|alternative|item|interval)"
 
 
 def normal_form(text: str) -> str:
@@ -47,9 +24,9 @@ def normal_form(text: str) -> str:
     >>> normal_form("The T3->T4 interval."), normal_form("from T3 to T4")
     ('t3 to t4', 't3 to t4')
     """
-    plain = _ARROW.sub(" to ", plain_text(unicodedata.normalize("NFKC", text)))
-    plain = _SIGNS.sub(" ", plain).strip()
-    kept = " ".join(_ARTICLE.sub(" ", plain).split())
+    plain = _PATTERNS["arrow"].sub(" to ", plain_text(unicodedata.normalize("NFKC", text)))
+    plain = _PATTERNS["punctuation"].sub(" ", plain).strip()
+    kept = " ".join(_PATTERNS["article"].sub(" ", plain).split())
     return (kept or plain).casefold()
 
 
@@ -69,7 +46,7 @@ def whole_option(plain: str, options: Mapping[str, str]) -> str | None:
     >>> options = {"A": "T1 → T2", "B": "T2 → T3", "C": "None of the intervals"}
     >>> whole_option("Answer: from T2 to T3.", options), whole_option("none of the intervals", options)
     ('B', 'C')
-    >>> whole_option("the second option", options), whole_option("It grows from T2 to T3.", options)
+    >>> whole_option("la segunda opción", options), whole_option("It grows from T2 to T3.", options)
     ('B', None)
     """
     forms = unique_forms(options)
@@ -77,7 +54,7 @@ def whole_option(plain: str, options: Mapping[str, str]) -> str | None:
         form = normal_form(answer)
         letter = forms.get(form) or _abbreviated(form, forms)
         if letter is None and not any(map(str.isdigit, forms)):  # else *answer 3* may be the option's text
-            letter = _at_position(form, sorted(options))
+            letter = _at_place(answer, sorted(options))
         if letter:
             return letter
     return None
@@ -85,15 +62,9 @@ def whole_option(plain: str, options: Mapping[str, str]) -> str | None:
 
 def _answers(plain: str) -> Iterator[str]:
     """What may be the whole answer, the firmest first."""
-    finals = list(_FINAL.finditer(plain))
-    if finals:
-        yield finals[-1]["box"] if finals[-1]["box"] is not None else finals[-1]["rest"]
-    fields = list(_FIELD.finditer(plain))
-    if fields:
-        yield fields[-1]["value"]
-    only = _ONE_FIELD.match(plain)
-    if only:
-        yield only["value"]
+    for name in ("final", "field", "only_field"):
+        if found := list(_PATTERNS[name].finditer(plain)):
+            yield found[-1][found[-1].lastgroup or 0]
     yield plain if len(plain) < 2_000 else ""
     label = vocabulary_of(plain[:2_000])["answer_label"].match(plain)
     if label and len(plain) - label.end() < 1_000:
@@ -106,27 +77,26 @@ def _answers(plain: str) -> Iterator[str]:
 def _abbreviated(form: str, forms: Mapping[str, str]) -> str | None:
     """The option that a species with an abbreviated genus names, as in *E. coli*."""
     genus, _, species = form.partition(" ")
-    if len(genus) != 1 or not species:
-        return None
     found = [letter for full, letter in forms.items() if full[:1] == genus and full.partition(" ")[2] == species]
-    return found[0] if len(found) == 1 else None
+    return found[0] if species and len(found) == 1 else None
 
 
-def _at_position(form: str, letters: list[str]) -> str | None:
-    """The letter at the place that the answer names."""
-    for number, (ordinal, cardinal) in enumerate(zip(_ORDINALS, _NUMBERS, strict=True)):
-        if re.fullmatch(rf"(?:{ordinal}) {_NOUN}|{_NOUN} (?:number |no )?(?:{cardinal})", form):
-            return letters[number] if number < len(letters) else None
-    return letters[-1] if letters and re.fullmatch(rf"(?:very )?last {_NOUN}", form) else None
+def _at_place(answer: str, letters: list[str]) -> str | None:
+    """The letter at the place that the answer names: ``the second option``, ``último``."""
+    place = _PATTERNS["place"].fullmatch(answer) if len(answer) < 100 else None
+    if place is None:
+        return None
+    number = next(int(name[1:]) for name, word in place.groupdict().items() if word)
+    return letters[number - 1] if number <= len(letters) else None
 
 
 def mark_texts(plain: str, options: Mapping[str, str]) -> tuple[str, dict[str, str]]:
     """``plain`` with each option text as one character, and the letters of these characters.
 
-    Texts that prose uses in passing (*left*, *normal*, numbers) are not replaced.
+    Texts that prose uses in passing (*left*, *normal*, numbers) are replaced only right behind their letter.
     """
-    patterns, letters = _texts(tuple(sorted(options.items())))
-    for pattern in patterns:
+    pattern, letters = _texts(tuple(sorted(options.items())))
+    if pattern is not None:
         plain = pattern.sub(lambda match: letters[str(match.lastgroup)][0], plain)
     return plain, dict(letters.values())
 
@@ -157,28 +127,15 @@ def texts_within(sentence: str, options: Mapping[str, str], words: Vocabulary) -
 
 
 @lru_cache(maxsize=4096)
-def _texts(options: tuple[tuple[str, str], ...]) -> tuple[list[re.Pattern[str]], dict[str, tuple[str, str]]]:
-    """Patterns of the option texts, the longest first, and the character and letter of each of their groups."""
-    anywhere, behind, letters = [], [], {}
-    found = sorted(unique_forms(dict(options)).items(), key=lambda one: -len(one[0]))[:32]
-    for number, (form, letter) in enumerate(found):
-        letters[f"t{number}"] = chr(0xE100 + number), letter
-        if _is_telling(form):
-            anywhere.append(f"(?P<t{number}>{_spelt(form)})")
-        else:  # only right behind its letter
-            behind.append(rf"(?<=(?-i:{re.escape(letter)})[.:)] )(?P<t{number}>{_spelt(form)})")
-    article = r"(?:(?<![A-Za-z])(?:the|an?)\s)?"
-    patterns = []
-    if anywhere:
-        patterns.append(rf"(?<![A-Za-z0-9]){article}(?:{'|'.join(anywhere)})(?:e?s)?(?![A-Za-z0-9])")
-    if behind:
-        patterns.append(rf"(?:{'|'.join(behind)})(?![A-Za-z0-9])")
-    return [re.compile(pattern, re.IGNORECASE) for pattern in patterns], letters
-
-
-def _is_telling(form: str) -> bool:
-    long = len(form) >= 4 if form.isascii() else len(form) >= 2
-    return long and form not in _COMMON and not form.isdecimal()
+def _texts(options: tuple[tuple[str, str], ...]) -> tuple[re.Pattern[str] | None, dict[str, tuple[str, str]]]:
+    """A pattern of the option texts, the longest first, and the character and letter of each of its groups."""
+    spelt, letters = [], {}
+    for number, (form, letter) in enumerate(sorted(unique_forms(dict(options)).items(), key=lambda one: -len(one[0]))):
+        telling = len(form) >= (4 if form.isascii() else 2) and form not in _COMMON and not form.isdecimal()
+        before = r"(?<![A-Za-z0-9])(?:(?:the|an?)\s)?" if telling else rf"(?<=(?-i:{re.escape(letter)})[.:)] )"
+        spelt.append(rf"{before}(?P<t{number}>{_spelt(form)}){'(?:e?s)?' if telling else ''}(?![A-Za-z0-9])")
+        letters[f"t{number}"] = chr(_FIRST_TEXT + number), letter
+    return re.compile("|".join(spelt[:32]), re.IGNORECASE) if spelt else None, letters
 
 
 def _spelt(form: str) -> str:

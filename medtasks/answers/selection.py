@@ -4,88 +4,93 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from typing import Literal, get_args
 
-from medtasks.answers.markup import bounded, labelled, own_turn, plain_text
+from medtasks.answers.markup import plain_reply
 from medtasks.answers.mentions import Marked, letters_alone, mark_mentions
 from medtasks.answers.option_text import named_letters, texts_within, unique_forms, whole_option
 from medtasks.answers.statements import Statement, statements
-from medtasks.answers.vocabulary import MARK, Rank
+from medtasks.answers.thinking import PATTERNS, strip_thinking
+from medtasks.answers.vocabulary import MARK, Rank, vocabulary_of
 
-_INVISIBLE = re.compile("[\u200b-\u200f\u202a-\u202e\u2060\ufe0f\ufeff]")
-_SIGNS = str.maketrans(dict.fromkeys("✔✅☑√", "✓") | dict.fromkeys("✘❌✕✖☒🚫❎", "✗") | {"\r": "\n", "\u2028": "\n"})
-_BOX = re.compile(r"^(?P<lead>[ \t]{0,8}(?:[-*+]|\d{1,2}[.)])?[ \t]{0,4})\[(?P<tick>[ xX])\](?=[ \t])", re.MULTILINE)
-_STRUCK = re.compile(r"~~[^~\n]{1,200}~~|<(?P<tag>s|del|strike)>[^<\n]{1,200}</(?P=tag)>", re.IGNORECASE)
-_CYRILLIC = re.compile(r"(?<!\w)[АВСЕ](?=[ \t]{0,3}(?:$|[.)\]:;,*—–(-]))", re.MULTILINE)  # alike in print
-_Q = re.compile(r"\W{0,8}Q\d{0,2}[ \t]?[:.]")
-_A = re.compile(r"(?<![A-Za-z0-9])A\d{0,2}(?=[ \t]?:)")
-_NEXT_TURN = re.compile(r"^[^\w\n]{0,6}(?:user|human|question|q|instruction)\s{0,2}\d{0,3}[ \t]?:", re.I | re.M)
-_SECTION = re.compile(
-    r"^[^\w\n]{0,6}(?:\d{1,2}[.)][ \t]?)?(?:(?:the|my)[ \t])?"
-    r"(?:final[ \t](?:response|answer|verdict|decision|conclusion|diagnosis|choice|selection)"
-    r"|conclusion|answer|(?:最终)?(?:结论|答案)|回答)[^\w\n]{0,6}\n",
-    re.IGNORECASE | re.MULTILINE,
-)
+LETTERS = "ABCDE"
+"""The options of a benchmark that declares none."""
+
+Status = Literal["ok", "none", "multiple", "out_of_range", "empty"]
+Kind = Literal["letter", "text"]
+_MARKERS: dict[str, Status] = {f"[{status}]": status for status in get_args(Status) if status != "ok"}
 
 
 @dataclass(frozen=True)
-class Selection:
-    """The letters that a reply selects, options or not; ``text``: an option's text alone is the answer.
+class Extraction:
+    """The extracted letter; None unless ``status`` is ``ok``.
 
-    ``named`` has the options whose texts a reply without one selected option contains.
+    ``kind`` is how the option was named: by its letter, or by its text or place. ``named`` has the options whose texts
+    are in a response that was not read.
     """
 
-    letters: frozenset[str]
-    text: bool = False
-    named: frozenset[str] = frozenset()
+    letter: str | None
+    status: Status
+    kind: Kind | None = field(default=None, compare=False)
+    named: frozenset[str] = field(default=frozenset(), compare=False)
+
+    @property
+    def filtered(self) -> str:
+        """The letter, or the status in brackets: what the harness logs as the filtered response."""
+        return self.letter or f"[{self.status}]"
 
 
-def selection_of(reply: str, letters: str, options: Mapping[str, str]) -> Selection | None:
-    """What a reply without thinking selects; None if it is empty."""
-    plain = _normalised(bounded(reply))
+def extract_option(text: str, letters: str = LETTERS, options: Mapping[str, str] | None = None) -> Extraction:
+    """The one option that ``text`` selects among ``letters``, by the rules in `medtasks.answers.option_letter`.
+
+    Never raises. A status marker of this filter is read back as it is. ``options`` has the options' texts by letter;
+    without them, only letters are read.
+
+    >>> extract_option("Right lung", "AB", {"A": "Left lung", "B": "Right lung"}).letter
+    'B'
+    """
+    if own := _MARKERS.get(text.strip()):
+        return Extraction(None, own)
+    plain = plain_reply(strip_thinking(text))
     if not plain:
-        return None
-    next_turn = _NEXT_TURN.search(plain, 1)
+        return Extraction(None, "empty")
+    next_turn = PATTERNS["next_turn"].search(plain, 1)
     if next_turn:  # the model went on to write the next question
-        found = _selected(plain[: next_turn.start()].strip(), letters, options)
-        if found.letters:
+        found = _extracted(plain[: next_turn.start()].strip(), letters, options or {})
+        if found.status != "none":
             return found
-    return _selected(plain, letters, options)
+    return _extracted(plain, letters, options or {})
 
 
-def _normalised(reply: str) -> str:
-    """The model's own turn as plain text, in which JSON keys, answer tags and checked boxes are words and signs."""
-    text = _INVISIBLE.sub("", own_turn(reply)).translate(_SIGNS)
-    text = _A.sub("Answer", _STRUCK.sub("", text), count=1) if _Q.match(text) else _STRUCK.sub("", text)
-    text = _BOX.sub(lambda box: f"{box['lead']}{'✗' if box['tick'] == ' ' else '✓'}", text)
-    text = labelled(text)
-    text = _CYRILLIC.sub(lambda letter: "ABCE"["АВСЕ".index(letter[0])], text)
-    return plain_text(text)
+def _extracted(plain: str, letters: str, options: Mapping[str, str]) -> Extraction:
+    found, kind = _selected(plain, letters, options)
+    if len(found) != 1:
+        return Extraction(None, "multiple" if found else "none", named=named_letters(plain, options))
+    (letter,) = found
+    return Extraction(letter, "ok", kind) if letter in letters else Extraction(None, "out_of_range")
 
 
-def _selected(plain: str, letters: str, options: Mapping[str, str]) -> Selection:
-    alone = letters_alone(plain)
-    if alone:
-        return Selection(alone)
+def _selected(plain: str, letters: str, options: Mapping[str, str]) -> tuple[frozenset[str], Kind]:
+    """The letters that a reply selects, options or not, and how."""
+    if alone := letters_alone(plain):
+        return alone, "letter"
     said = plain.rstrip(". ").casefold()
     same = [letter for letter in unique_forms(options).values() if options[letter].strip().casefold() == said]
     if len(same) == 1:  # also "A. fumigatus", whose letter belongs to the text
-        return Selection(frozenset(same), text=True)
-    whole = whole_option(plain, options) if options else None
+        return frozenset(same), "text"
+    whole = frozenset((options and whole_option(plain, options)) or "")
     deciding = _deciding_statements(plain, letters, options)
-    found = frozenset[str]().union(*(one.letters for one in deciding))
     by_text = all(one.mention.text for one in deciding)
-    if whole and found <= {whole}:
-        return Selection(frozenset(whole), text=by_text)
-    if by_text and len(found) == 1:
-        found = frozenset()  # an option's text within prose
-    found |= frozenset(whole or "")
-    return Selection(found, named=named_letters(plain, options) if len(found) != 1 else frozenset())
+    found = _named(deciding)
+    if by_text and len(found) <= 1:
+        return whole, "text"  # an option's text within prose selects nothing
+    return found | whole, "letter"
 
 
 def _deciding_statements(plain: str, letters: str, options: Mapping[str, str]) -> Sequence[Statement]:
     """The statements that decide, those under the last heading with *answer* if there are any."""
-    for section in reversed(list(_SECTION.finditer(plain))[-3:]):
+    for section in reversed(list(vocabulary_of("")["section"].finditer(plain))[-3:]):
         if found := _deciding(mark_mentions(plain[section.end() :], options), letters):
             return found
     marked = mark_mentions(plain, options)
@@ -125,22 +130,20 @@ def _deciding(marked: Marked, letters: str) -> Sequence[Statement]:
 
 def _undisputed(marked: Marked, found: Sequence[Statement], letters: str) -> Sequence[Statement]:
     """Labels; a letter or an option's text elsewhere that is not denied contradicts them."""
-    labels = [one for one in found if one.rank == Rank.LABEL and len(one.letters) < max(4, len(letters))]
-    others = [one for one in found if one.rank != Rank.LISTED and one.mention.upper]
+    labels = [one for one in found if one.rank == Rank.LABEL]
     if marked.unfinished:  # what the reply began with may still be its answer
-        first = len(marked.text) - len(marked.text.lstrip()) + len(marked.text.strip().partition("\n")[0])
-        labels = [one for one in labels if one.position < first and not one.mention.named]
-    elif not labels:
-        labels = [one for one in found if one.rank in (Rank.LISTED, Rank.LABEL)]
-    opened = marked.words["opener"].search(marked.text)
-    if opened:
-        before = [one for one in labels if one.position < opened.start()]
-        if before or len(_named(labels)) == 1:
-            labels, others = before, [one for one in others if one.position < opened.start()]
-    labels = [one for one in labels if one.letters <= frozenset(letters)] or labels
-    if len(_named(labels)) != 1:
-        return labels
-    return [*labels, *(one for one in others if one.letters & frozenset(letters))]
+        before = [marked.text[: one.position] for one in labels]
+        labels = [
+            one for one, text in zip(labels, before, strict=True) if not one.mention.named and not text.strip(" (")
+        ]
+    elif not labels and any(one.rank == Rank.LISTED for one in found):
+        labels = [one for one in found if one.rank in (Rank.LISTED, Rank.REPEATED)]
+    others = [
+        one
+        for one in found
+        if one.rank in (Rank.MENTIONED, Rank.LABEL) and one.mention.upper and one.letters & set(letters)
+    ]
+    return [*labels, *others] if len(_named(labels)) == 1 else labels
 
 
 def _named(found: Iterable[Statement]) -> frozenset[str]:

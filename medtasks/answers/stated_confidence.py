@@ -17,24 +17,12 @@ from typing import Final
 
 from medtasks.answers.base import ResponseFilter
 from medtasks.answers.thinking import strip_thinking
+from medtasks.answers.vocabulary import Vocabulary
 
 STATUSES: Final = ("missing", "several", "out_of_range")
-_NUMBER = r"(?P<sign>[-−–]?)(?P<number>\d+(?:[.,]\d+)?|\.\d+)(?:\s*(?P<unit>%|percent\b|per\s?cent\b|/\s*(?P<of>\d+)))?"
-_RANGE = r"(?P<range>\s*\(?(?:[-–]|to\b|or\b)\s*\d)?"
-_AFTER = re.compile(
-    r"\b(?:confidence|certainty|confident|certain)\b(?:\W*\b(?:level|score|rating|is|of|in|my|this|the|answer|about|at|"
-    rf"approximately|around|roughly|percentage)\b)*(?:\s*\([01]\s*(?:[-–]|to)\s*10{{0,2}}\s*%?\))?[\s:=*_~≈\"'(\[$-]*?"
-    rf"(?:\\boxed\{{)?{_NUMBER}(?![\w%]|[.,]\d){_RANGE}",
-    re.IGNORECASE,
-)
-_BEFORE = re.compile(
-    rf"(?<![\w.,/–-]){_NUMBER}\s+(?:confident|confidence|certain|certainty|sure)\b(?!\s+(?:interval|limit|bound))",
-    re.IGNORECASE,
-)
-_REST = re.compile(r"[\d\s%)\].!}*$]*")
+_PATTERNS = Vocabulary("confidences")
+_PLACES = ("stated_behind", "stated_before")
 _BETWEEN = " \t,;.|([–—-"
-_SPOKEN = re.compile(r"(?:^|\s)(?:I\s{1,3}am|I['’]m|with|my|and)\Z", re.IGNORECASE)
-"""What may stand after a confidence at the end of a line, and between it and the answer."""
 
 
 def stated_confidence(text: str) -> str:
@@ -44,7 +32,7 @@ def stated_confidence(text: str) -> str:
     ('0.85', '[missing]', '[out_of_range]')
     """
     plain = unicodedata.normalize("NFKC", strip_thinking(text))
-    matches = [match for pattern in (_AFTER, _BEFORE) for match in pattern.finditer(plain)]
+    matches = [match for place in _PLACES for match in _PATTERNS[place].finditer(plain)]
     found = {_share(match) for match in matches}
     if len(found) != 1 or any(match.groupdict().get("range") for match in matches):
         return "[several]" if found else "[missing]"
@@ -64,12 +52,12 @@ def without_confidence(text: str) -> str:
 
 
 def _without_confidence(line: str) -> str:
-    for pattern in (_AFTER, _BEFORE):
-        stated = next(pattern.finditer(line), None)
-        if stated is not None and _REST.fullmatch(line, stated.end()):
+    for place in _PLACES:
+        stated = _PATTERNS[place].search(line)
+        if stated is not None and _PATTERNS["rest"].fullmatch(line, stated.end()):
             answer = line[: stated.start()].rstrip(_BETWEEN)
-            spoken = _SPOKEN.search(answer, max(0, len(answer) - 20))
-            return answer[: spoken.start()].rstrip(_BETWEEN) if spoken else answer
+            lead = _PATTERNS["lead"].search(answer, max(0, len(answer) - 20))
+            return answer[: lead.start()].rstrip(_BETWEEN) if lead else answer
     return line
 
 

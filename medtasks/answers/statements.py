@@ -25,26 +25,16 @@ class Statement:
 
 def statements(marked: Marked, letters: str) -> list[Statement]:
     """Every mention as a statement, in order."""
-    claims = _claims(marked)
-    labels = _labels(marked, letters)
+    claims, labels = _claims(marked), _labels(marked, letters)
     listed = _lists(marked, labels)
     lone = _lone(marked, listed)
     found = []
     for at, mention in marked.mentions.items():
-        named, rank, bare = mention.letters, claims.get(at), True
-        if rank is not None:
-            if mention.text and not marked.words["line_ends"].match(marked.text, at + 1):
-                rank = min(rank, Rank.STATED)  # the text is only a part of what is called the answer
-            joined = _with_others(marked, at, claims)
-            if len(joined) > 1 or not marked.words["both"].search(marked.text[max(0, at - 20) : at]):
-                named, bare = joined, False
-            else:
-                rank = None
-        if at in lone:
-            rank = max(rank or Rank.MENTIONED, lone[at])
-        if rank is None:
-            rank = Rank.LISTED if at in listed else Rank.LABEL if at in labels else Rank.MENTIONED
-        found.append(Statement(named, rank, at, mention, bare))
+        rank = Rank.LABEL if at in labels else Rank.MENTIONED
+        if at in listed:
+            rank = Rank.LISTED if at in labels else Rank.REPEATED
+        rank, named = claims.get(at, (rank, mention.letters))
+        found.append(Statement(named, max(rank, lone.get(at, rank)), at, mention, bare=at not in claims))
     return found
 
 
@@ -59,8 +49,8 @@ def is_taken_back(marked: Marked, position: int) -> bool:
     return bool(words["doubts"].search(before) or words["discredits"].search(before))
 
 
-def _claims(marked: Marked) -> dict[int, Rank]:
-    """The ranks of the mentions that words or a tick call the answer."""
+def _claims(marked: Marked) -> dict[int, tuple[Rank, frozenset[str]]]:
+    """Rank and letters of each mention that words or a tick call the answer."""
     text, words = marked.text, marked.words
     ranks: dict[int, Rank] = {}
     for claim in words.claims:
@@ -75,7 +65,7 @@ def _claims(marked: Marked) -> dict[int, Rank]:
                 ranks[at] = max(rank, ranks.get(at, rank))
     for match in words["ticked"].finditer(text):
         ranks[match.start(match.lastgroup or 0)] = Rank.ANSWER
-    return ranks
+    return {at: (rank, _with_others(marked, at, ranks)) for at, rank in ranks.items()}
 
 
 @lru_cache(maxsize=4096)  # a model that loops repeats its claims
@@ -140,13 +130,7 @@ def _lone(marked: Marked, listed: frozenset[int]) -> dict[int, Rank]:
         mention, own_line = marked.mentions[at], last[0].startswith("\n")
         if not _begins_list(marked, at) if own_line else marked.ended or (mention.bracketed and not mention.named):
             found[at] = Rank.CONCLUDED
-    first = words["first_line"].search(text)
-    if (
-        not first
-        and (sentence := words["first_sentence"].search(text))
-        and marked.mentions[sentence.start("letter")].own
-    ):
-        first = sentence
+    first = words["first_line"].search(text) or words["first_sentence"].search(text)
     if first and not words["listed_below"].match(text, first.end()):
         found[first.start("letter")] = Rank.ANSWER
     return {at: rank for at, rank in found.items() if at not in listed and not is_taken_back(marked, at)}
@@ -154,29 +138,23 @@ def _lone(marked: Marked, listed: frozenset[int]) -> dict[int, Rank]:
 
 def _begins_list(marked: Marked, position: int) -> bool:
     """Whether the letter at the end only begins a list, or the next line of one."""
-    text, words, mention = marked.text, marked.words, marked.mentions[position]
-    before = text[:position].rstrip(" \t([\"'→>")
-    opened = [match.end() for match in words["opener"].finditer(before)]
-    if opened and MARK not in before[opened[-1] :] and DENIED not in before[opened[-1] :]:
-        between = before[opened[-1] :]
-        apart = before.endswith("\n\n") and (mention.bracketed or bool(between.strip(" .:*\n")))
-        return not apart
+    words, mention = marked.words, marked.mentions[position]
+    before = marked.text[:position].rstrip(" \t([\"'→>")
+    apart = before.endswith("\n\n")
+    opened = max((match.end() for match in words["opener"].finditer(before)), default=len(before))
+    since = before[opened:]
+    if opened < len(before) and MARK not in since and DENIED not in since:
+        return not (apart and (mention.bracketed or since.strip(" .:*\n")))
     line = before.rstrip("\n").rpartition("\n")[2]
     if words["opener"].search(words["sentence_ends"].split(line)[-1].lstrip()):  # "The answer is B. Options:"
         return True
-    if before.endswith("\n\n"):
-        return False
-    return line.endswith("?") or words["labelled_line"].match(line) is not None
+    return not apart and (line.endswith("?") or words["labelled_line"].match(line) is not None)
 
 
 def _labels(marked: Marked, letters: str) -> dict[int, bool]:
     """Positions of letters that are only labels, at the start of a line (True) or elsewhere."""
-    found = dict.fromkeys(_line_labels(marked, letters), True)
-    found |= dict.fromkeys(_at_ends(marked), False)
-    if not marked.cut_off:
-        joint = (at for at, one in marked.mentions.items() if len(one.letters) > 1 and one.upper)
-        found |= dict.fromkeys(joint, False)
-    return found
+    joint = (at for at, one in marked.mentions.items() if len(one.letters) > 1 and one.upper and not marked.cut_off)
+    return dict.fromkeys(_line_labels(marked, letters), True) | dict.fromkeys([*_at_ends(marked), *joint], False)
 
 
 def _line_labels(marked: Marked, letters: str) -> Iterator[int]:
@@ -190,20 +168,13 @@ def _line_labels(marked: Marked, letters: str) -> Iterator[int]:
     for match in words["label"].finditer(text, 0, denied.start() if denied else len(text)):
         at = match.start("letter")
         mention = marked.mentions[at]
-        if words["discussed"].match(text, at + 1) and not words["labelled_line"].match(text) and at > 12:
+        if words["discussed"].match(text, at + 1) and not words["labelled_line"].match(text):
             continue
-        if mention.text or (match["lead"].strip("\n") and at > 12 and marked.is_last(at) and not mention.own):
+        if match["lead"].strip("\n") and at > 12 and marked.is_last(at) and not mention.own:
             continue  # "1. A" at the end is the beginning of a line
-        if match["sign"] is None and (mention.named or mention.own or not mention.closed):
-            continue
-        if not mention.letters <= roman:
+        signed = match["sign"] is not None or (mention.closed and not mention.named and not mention.own)
+        if signed and not mention.text and not mention.letters <= roman:
             yield at
-        line = text[at + 1 : at + 300].partition("\n")[0]
-        for further in words["inline"].finditer(line):  # "A. T1 → T2, B. T2 → T3" is a list
-            place = at + further.end()
-            mention = marked.mentions[place]
-            if not mention.text and (not further["bracketed"] or mention.bracketed):
-                yield place
 
 
 def _at_ends(marked: Marked) -> Iterator[int]:

@@ -2,27 +2,9 @@
 
 from __future__ import annotations
 
-import re
+from medtasks.answers.vocabulary import Vocabulary
 
-_NAMES = r"(?:think|thinking|thoughts?|analysis|reasoning|scratchpad|(?:seed|mm)[:_]think)"
-_HEADING = r"^[ \t]{0,3}#{1,6}[ \t]{0,3}\**"
-_BORDER = re.compile(
-    rf"(?P<opened><\s{{0,3}}{_NAMES}\s{{0,3}}>|(?-i:\[THINK\])|◁\s{{0,3}}think\s{{0,3}}▷"
-    r"|<\|(?:begin_of_thought|start_thinking|think)\|>|<unused94>)"
-    rf"|(?P<closed><\s{{0,3}}/\s{{0,3}}{_NAMES}\s{{0,3}}>|(?-i:\[/THINK\])|◁\s{{0,3}}/\s{{0,3}}think\s{{0,3}}▷"
-    r"|<\|(?:end_of_thought|end_thinking|/think)\|>|<unused95>)"
-    rf"|(?P<heading>{_HEADING}(?:thinking|思考)(?:[ \t]process|过程)?\**[ \t]{{0,4}}:?\**[ \t]{{0,4}}$)"
-    rf"|(?P<answer>{_HEADING}final[ \t](?:response|answer)\**[ \t]{{0,4}}:?\**[ \t]{{0,4}}$)",
-    re.IGNORECASE | re.MULTILINE,
-)
-_TAGGED_ANSWER = re.compile(
-    r"<answer>(?:(?!<answer>)[\s\S]){0,4000}?</answer>(?:\s|</s>|<\|[\w ]{1,40}\|>){0,20}\Z", re.IGNORECASE
-)
-_CHANNEL = re.compile(
-    r"(?:<\|channel\|>\s{0,3})?\b(?P<name>analysis|commentary|final)\b[^<>\n]{0,60}(?:<\|constrain\|>[^<>\n]{0,60})?<\|message\|>"
-    r"(?P<said>(?:(?!<\|(?:end|return|start|channel|message)\|>)[\s\S])*)"
-)
-_CHANNELS_JOINED = re.compile(r"\Aanalysis(?=[A-Z])(?:[\s\S]*assistantfinal|[\s\S]*)")
+PATTERNS = Vocabulary("markup")
 
 
 def strip_thinking(text: str) -> str:
@@ -41,7 +23,7 @@ def strip_thinking(text: str) -> str:
     """
     kept: list[str] = []
     depth, position, below_heading = 0, 0, False
-    for border in _BORDER.finditer(text):
+    for border in PATTERNS["thinking"].finditer(text):
         if border["answer"] and not below_heading:
             continue
         if depth == 0:
@@ -59,17 +41,17 @@ def strip_thinking(text: str) -> str:
             kept.clear()
     if depth == 0:
         kept.append(text[position:])
-    elif tagged := _TAGGED_ANSWER.search(text, position):
+    elif tagged := PATTERNS["tagged_answer"].search(text, position):
         kept.append(tagged[0])
     return _last_channel("".join(kept).strip())
 
 
 def _last_channel(text: str) -> str:
     """The text of the last final channel; all of ``text`` if it has no channels."""
-    channels = list(_CHANNEL.finditer(text)) if "<|message|>" in text else []  # the search alone is slow
+    channels = list(PATTERNS["channel"].finditer(text)) if "<|message|>" in text else []  # the search alone is slow
     if channels:
         final = [channel["said"] for channel in channels if channel["name"] == "final"]
         text = final[-1].strip() if final else ""
     for _ in range(2):  # the text of the final channel may begin like an analysis again
-        text = _CHANNELS_JOINED.sub("", text).strip()
+        text = PATTERNS["channels_joined"].sub("", text).strip()
     return text

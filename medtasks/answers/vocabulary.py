@@ -25,23 +25,25 @@ option's text right behind its letter."""
 class Rank(IntEnum):
     """How firmly an option is called the answer: the table by which statements are weighed."""
 
-    MENTIONED = 0
+    REPEATED = 0
+    """One of A, B, C, … in a row, as where the question is repeated."""
+    MENTIONED = 1
     """A letter or an option's text anywhere: it cannot be the answer, but contradicts a label."""
-    LISTED = 1
-    """One of the options in a list: ``A. Pneumonia``, ``B. Pneumothorax``, …"""
-    LABEL = 2
+    LISTED = 2
+    """A label in a list of options: ``A. Pneumonia``, ``B. Pneumothorax``, …"""
+    LABEL = 3
     """A letter before a text or in brackets, without any claim: ``B. Pneumothorax``."""
-    TENTATIVE = 3
+    TENTATIVE = 4
     """``It may be B.``"""
-    SUGGESTED = 4
+    SUGGESTED = 5
     """``The findings point to B.``"""
-    STATED = 5
+    STATED = 6
     """``The answer is B.`` ``B is correct.``"""
-    CONCLUDED = 6
+    CONCLUDED = 7
     """``Therefore B.``"""
-    ANSWER = 7
+    ANSWER = 8
     """``Answer: B`` at the start of a line, a tick, a letter alone on the first line."""
-    FINAL = 8
+    FINAL = 9
     """``Final answer: B``, a box, an answer tag."""
 
 
@@ -60,13 +62,26 @@ class Vocabulary:
     """The patterns of a file in ``words/`` with the words of some languages (None: all), compiled when first used."""
 
     def __init__(self, name: str, languages: tuple[str, ...] | None = None) -> None:
-        self._table, self._languages = _table(name), languages
+        self._name, self._languages = name, languages
         self._compiled: dict[str, re.Pattern[str]] = {}
+        self._rewriting: dict[str, list[tuple[re.Pattern[str], str]]] = {}
+
+    @cached_property
+    def _table(self) -> dict[str, Any]:
+        return _table(self._name)
 
     def __getitem__(self, name: str) -> re.Pattern[str]:
         if name not in self._compiled:
             self._compiled[name] = self._compile(self._table["patterns"][name])
         return self._compiled[name]
+
+    def rewrite(self, stage: str, text: str) -> str:
+        """``text`` after the substitutions of one stage, in their order."""
+        if stage not in self._rewriting:
+            self._rewriting[stage] = [(self._compile(old), new) for old, new in self._table["substitutions"][stage]]
+        for pattern, replacement in self._rewriting[stage]:
+            text = pattern.sub(replacement, text)
+        return text
 
     @cached_property
     def claims(self) -> tuple[Claim, ...]:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from medtasks.catalog.benchmark import Document
-from medtasks.catalog.contents import raised_in, resolve
+from medtasks.catalog.contents import raised_in
 from medtasks.catalog.prompts import render
 from medtasks.catalog.spec import load_spec
 from medtasks.catalog.subset import current_subset
@@ -157,12 +157,9 @@ def task_rows(task: str) -> Rows:
         MedtasksError: the name in the task file cannot be imported, or is not a `Rows`.
     """
     spec = load_spec(task)
-    named = spec.resolved["process_docs"]
-    try:
-        rows = resolve(named)
-    except LookupError as error:
-        raise MedtasksError(f"{spec.path}: field `process_docs`: {named} cannot be imported ({error}).") from error
+    rows = spec.function("process_docs")
     if not isinstance(rows, Rows):
+        named = spec.resolved["process_docs"]
         raise MedtasksError(f"{spec.path}: field `process_docs`: {named} is not a medtasks.api.Rows; fix it.")
     return rows
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -23,7 +22,6 @@ FALLBACK = "content_closed_fallback"
 _METRICS: Mapping[str, ItemMetric] = {metric.name: metric for metric in ITEM_METRICS}
 
 
-@lru_cache(maxsize=256)
 def timing_of(task: str) -> Timing:
     """``metadata.timing`` of a task; the defaults of a task that declares none.
 

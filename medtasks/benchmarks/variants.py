@@ -143,8 +143,11 @@ def joined_items(benchmark: Benchmark, samples: Sequence[SampleView]) -> Joined:
 
 def _mean(values: Sequence[Value]) -> Value:
     """The mean of one metric over the variants; if one failed, its lowest and highest values."""
-    rows = [(one.low, one.high) if one.statistics is None else (one.statistics, one.statistics) for one in values]
-    failed = any(one.failed for one in values)
+    rows = [
+        (value.low, value.high) if value.statistics is None else (value.statistics, value.statistics)
+        for value in values
+    ]
+    failed = any(value.failed for value in values)
     ends = [
         None if None in side else tuple(math.fsum(column) / len(side) for column in zip(*side, strict=True))
         for side in zip(*rows, strict=True)
@@ -153,7 +156,7 @@ def _mean(values: Sequence[Value]) -> Value:
 
 
 def _every_time(possible: bool, *, failed: bool) -> Value:
-    """1 if something holds for every variant, where ``possible`` is whether it does for those that did not fail."""
+    """1 if it holds for every variant; open if one of them failed and it holds for the others (``possible``)."""
     row = (float(possible), 1.0)
     return Value(low=(0.0, 1.0), high=row, failed=True) if failed else Value(statistics=row)
 
@@ -241,12 +244,12 @@ def _order_scores(benchmark: Benchmark, views: Sequence[SampleView], _: Answered
     pairs = zip(answers, answered, strict=True)
     options = {None if one is None else view.document["option_order"][one[0]] for one, view in pairs}
     failed = len(answered) < len(views)
-    right = all(one is not None and one[0] == one[1] for one in answers)
+    right = all(answer is not None and answer[0] == answer[1] for answer in answers)
     values = {
         CIRCULAR: _every_time(right, failed=failed),
         CONSISTENCY: _every_time(len(options) < 2 and None not in options, failed=failed),
     }
-    selected = [one for one in answers if one is not None]
+    selected = [answer for answer in answers if answer is not None]
     if failed:
         values[PREFERENCE] = Value(failed=True)
     elif selected:

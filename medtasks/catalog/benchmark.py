@@ -116,6 +116,15 @@ def by_field(name: str) -> Callable[[SampleView], tuple[str, ...]]:
     return groups
 
 
+def by_fields(*names: str) -> dict[str, Callable[[SampleView], tuple[str, ...]]]:
+    """Breakdowns by fields of the documents: each has the field's name, and one group per value.
+
+    >>> by_fields("organ")["organ"](SampleView("1", "p1", {"organ": ""}, "A", "ok"))
+    ('(not stated)',)
+    """
+    return {name: by_field(name) for name in names}
+
+
 @dataclass(frozen=True, slots=True)
 class Item:
     """The unit of a score: a sample, or all rounds of a streaming item."""
@@ -161,8 +170,8 @@ def with_derived(joined: Joined, derived: Iterable[Derived]) -> Joined:
 
 
 def sample_items(samples: Sequence[SampleView]) -> Joined:
-    """Each sample is an item."""
-    return Joined(tuple(Item(one.sample_id, one.cluster, (one,), one.values) for one in samples))
+    """The items of samples that are scored alone: one item per sample."""
+    return Joined(tuple(Item(sample.sample_id, sample.cluster, (sample,), sample.values) for sample in samples))
 
 
 def round_items(samples: Sequence[SampleView], values: Callable[[Sequence[SampleView]], Mapping[str, Value]]) -> Joined:
@@ -257,10 +266,23 @@ class PrepareCommand:
     examples: tuple[str, ...] = ()
 
 
-def _no_documents(record: Any) -> list[Document]:
-    raise MedtasksError(
-        f"the benchmark does not define how a {type(record).__name__} becomes documents; set `documents`."
-    )
+ABSTENTION = "This cannot be told from the image."
+"""What a model answers that does not know, unless the documents say otherwise."""
+
+
+def one_document(record: Any) -> list[Document]:
+    """The document of a record with an ``answer``, which becomes the target; all other fields keep their names.
+
+    Raises:
+        MedtasksError: the record has no ``answer``.
+    """
+    if not hasattr(record, "answer"):
+        raise MedtasksError(
+            f"the benchmark does not define how a {type(record).__name__} becomes documents; give the record an "
+            "`answer`, or set `documents`."
+        )
+    fields = record.model_dump(mode="json", exclude={"answer"})
+    return [{"abstention": ABSTENTION, **fields, "target": record.answer}]
 
 
 def shipped(module: str) -> Callable[[Path], None]:
@@ -285,13 +307,15 @@ class Benchmark:
     count only their own part of an item. ``doubt`` returns why a document's gold answer is doubtful (None if it is
     not), for `medtasks validate`.
 
-    Data: ``documents`` turns a record, of type ``record``, into the harness's documents. ``read`` yields the records of
-    a source directory; ``mini`` writes a source directory of miniature data, which ``prepare_mini`` prepares into a
-    second directory (by default through ``read``). ``command`` replaces the generic ``medtasks prepare`` command.
-    ``language`` is that of questions and answers, ``intended_use`` what scores may be used for.
+    Data: ``documents`` turns a record, of type ``record``, into the harness's documents (by default one, whose target
+    is the record's ``answer``). ``read`` yields the records of a release; ``hub`` is its dataset on the Hugging Face
+    hub, followed by the files to fetch (patterns), for ``--source hub``; ``mini`` writes a source directory of
+    miniature data, which ``prepare_mini`` prepares into a second directory (by default through ``read``). ``command``
+    replaces the generic ``medtasks prepare`` command. ``language`` is that of questions and answers, ``intended_use``
+    what scores may be used for.
 
     Counts: ``kinds`` names the counts of the data manifest that a record belongs to, ``published`` the expected counts
-    (``rows`` excludes kinds that start with ``apart``, which share one count of that name). ``figures`` is a YAML file
+    (``rows`` excludes kinds that start with ``apart``, which share one count of that name). ``figures`` is a CSV file
     of published scores (`leaderboard.board.reference`). ``coverage`` gives the source and the task under which a
     record is counted as prepared or not; None if it is not counted.
 
@@ -315,9 +339,10 @@ class Benchmark:
     join: Callable[[Sequence[SampleView]], Joined] = sample_items
     pooled: Mapping[str, Callable[[Item], Value | None]] = field(default_factory=dict)
     errors: ErrorKinds | None = None
-    documents: Callable[[Any], list[Document]] = _no_documents
+    documents: Callable[[Any], list[Document]] = one_document
     record: type[Record] = Record
-    read: Callable[[Path], Iterable[Record]] | None = None
+    read: Callable[[Any], Iterable[Record]] | None = None  # of a `medtasks.data.release.Release`
+    hub: tuple[str, ...] = ()
     mini: Callable[[Path], None] | None = None
     prepare_mini: Callable[[Path, Path], object] | None = None
     command: PrepareCommand | None = None

@@ -28,7 +28,7 @@ class Column(_Placed):
     """One score: a metric of a task or group, over all of its items or over one group of a breakdown.
 
     Args:
-        task: the task's or group's name, as in ``lmms_eval --tasks``.
+        task: the task's or group's name, as in ``lmms-eval --tasks``.
         metric: a metric of that task.
         label: the heading; with ``group=ALL_GROUPS`` each group's name is used instead.
         breakdown: name of one of the benchmark's breakdowns; None for all items.

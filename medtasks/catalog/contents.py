@@ -118,6 +118,8 @@ def owner_of(path: Path) -> TaskPackage:
 def resolve(name: str) -> Any:
     """The object that the dotted ``name`` of a task file refers to; raises `LookupError` with the reason."""
     module, _, attribute = name.rpartition(".")
+    if not module or not attribute or name.startswith("."):
+        raise LookupError("it is not a dotted name such as package.module.function")
     try:
         return getattr(import_module(module), attribute)
     except (Exception, SystemExit) as error:  # another package's code may do anything when it is imported

@@ -209,7 +209,7 @@ def _entry_points() -> tuple[list[EntryPoint], list[LeftOut]]:
 
 
 def _order(point: EntryPoint) -> tuple[float, str, str]:
-    """First come, first served: a new package must not disable an older one."""
+    """The sort key of an entry point: the time of installation, so that no new package disables an older one."""
     return (_installed(point.dist) if point.dist else 0.0, _named(point)[0].lower().replace("_", "-"), point.name)
 
 
@@ -222,7 +222,7 @@ def _named(point: EntryPoint) -> tuple[str, str]:
 
 
 def _installed(distribution: Distribution) -> float:
-    """Time of installation: installers write the metadata last, and nothing changes it afterwards."""
+    """The time of installation, which is that of the metadata: installers write them last."""
     for file in distribution.files or ():
         if file.name in ("METADATA", "PKG-INFO"):
             with suppress(OSError):

@@ -3,16 +3,25 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable
+from collections.abc import Callable, MutableMapping
 from pathlib import Path
 from typing import Any
 
-from jinja2 import BaseLoader, Environment, FileSystemLoader, Template, TemplateError, TemplateNotFound, meta, nodes
+from jinja2 import (
+    BaseLoader,
+    Environment,
+    FileSystemLoader,
+    StrictUndefined,
+    Template,
+    TemplateError,
+    TemplateNotFound,
+    meta,
+    nodes,
+)
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from medtasks.catalog.contents import once, task_packages
 from medtasks.catalog.packages import TaskPackage
-from medtasks.catalog.rendering import environment, rendered, undeclared_variables
 from medtasks.core.errors import MedtasksError, UsageError, first_line
 from medtasks.core.files import short_hash
 from medtasks.core.settings import current_settings
@@ -21,12 +30,16 @@ OVERLAY = "MEDTASKS_TEMPLATES"
 """Environment variable: a directory whose templates replace those with the same relative path."""
 
 
+MOST_TEXT = 4_000_000
+"""Maximum length of a prompt, in characters."""
+
+
 def template_folders() -> tuple[Path, ...]:
     """The directories searched for templates, in this order: the overlay, if set; ours; other packages'.
 
     In another package's directory, only templates under its module's name are used (:mod:`medtasks.catalog.packages`).
     """
-    return (*overlay(), *dict.fromkeys(one.templates for one in task_packages() if one.templates.is_dir()))
+    return (*overlay(), *dict.fromkeys(package.templates for package in task_packages() if package.templates.is_dir()))
 
 
 def overlay() -> tuple[Path, ...]:
@@ -45,7 +58,21 @@ def _templates() -> ImmutableSandboxedEnvironment:
 
 @once
 def _environment(overlay: tuple[Path, ...]) -> ImmutableSandboxedEnvironment:
-    return environment(_Loader(overlay, task_packages()))
+    made = _Environment(
+        loader=_Loader(overlay, task_packages()),
+        undefined=StrictUndefined,  # an unknown variable is an error instead of empty text
+        trim_blocks=True,
+        autoescape=False,
+        auto_reload=False,  # would check the file for every prompt, and change prompts within a run
+    )
+    del made.globals["lipsum"], made.filters["random"]  # one prompt hash must mean one prompt
+    return made
+
+
+class _Environment(ImmutableSandboxedEnvironment):
+    def make_globals(self, d: MutableMapping[str, Any] | None) -> MutableMapping[str, Any]:
+        """One dict instead of a ``ChainMap``, because Jinja copies it for every prompt."""
+        return {**self.globals, **(d or {})}
 
 
 class _Loader(BaseLoader):
@@ -53,7 +80,7 @@ class _Loader(BaseLoader):
 
     def __init__(self, overlay: tuple[Path, ...], packages: tuple[TaskPackage, ...]) -> None:
         self._first = FileSystemLoader([*overlay, packages[0].templates])
-        self._others = {one.prefix: FileSystemLoader(one.templates) for one in packages if not one.ours}
+        self._others = {package.prefix: FileSystemLoader(package.templates) for package in packages if not package.ours}
 
     def get_source(self, environment: Environment, template: str) -> tuple[str, str | None, Callable[[], bool] | None]:
         try:
@@ -68,16 +95,27 @@ class _Loader(BaseLoader):
 def render(template: str, **variables: Any) -> str:
     """Render ``template`` (a path such as ``mi_cxr/mcq.j2``) with ``variables``, without trailing whitespace.
 
-    The limits on ranges, length and time are those of :mod:`medtasks.catalog.rendering`.
+    A prompt has at most `MOST_TEXT` characters, and a ``range`` at most 100,000 numbers (Jinja's own limit).
 
     Raises:
         UsageError: there is no such template.
-        MedtasksError: the template is malformed, uses a variable not in ``variables``, or exceeds a limit.
+        MedtasksError: the template is malformed, uses a variable not in ``variables``, fails, or exceeds a limit.
     """
+    kept, size = [], 0
     try:
-        return rendered(_compiled(template), variables)
+        for part in _compiled(template).generate(variables):
+            kept.append(part)
+            size += len(part)
+            if size > MOST_TEXT:
+                raise TemplateError(f"it is longer than {MOST_TEXT:,} characters")
     except TemplateNotFound as error:
         raise _absent(str(error.name)) from error
+    except MedtasksError:
+        raise
+    except Exception as error:  # a template can divide by zero, or call a field as a function
+        problem = str(error) if isinstance(error, TemplateError) else first_line(error)
+        raise MedtasksError(f"template {template!r} cannot be rendered: {problem}.") from error
+    return "".join(kept).rstrip()
 
 
 def _compiled(template: str) -> Template:
@@ -105,7 +143,7 @@ def _source(environment: Environment, template: str) -> tuple[str, str | None, C
 
 def _absent(template: str) -> UsageError:
     ours = (*overlay(), task_packages()[0].templates)
-    looked = ", ".join(map(str, (*ours, *(one.template_folder for one in task_packages() if not one.ours))))
+    looked = ", ".join(map(str, (*ours, *(package.template_folder for package in task_packages() if not package.ours))))
     return UsageError(f"template {template!r} is in none of {looked}; check the task's `template`.")
 
 
@@ -155,7 +193,7 @@ def _with_includes(template: str) -> dict[str, str]:
 def template_variables(template: str) -> set[str]:
     """Names of the variables that ``template`` and everything it includes use."""
     sources = _with_includes(template)
-    found = {one for name, source in sources.items() for one in undeclared_variables(_parsed(name, source))}
+    found = {one for name, source in sources.items() for one in meta.find_undeclared_variables(_parsed(name, source))}
     return found - set(_templates().globals)
 
 

@@ -106,9 +106,11 @@ def wrong(where: Where, field: str, found: object, expected: str) -> DataError:
     return DataError(f"{where}: field `{field}` {state}, expected {expected}; fix the row.")
 
 
-def text_field(row: Mapping[str, Any], field: str, where: Where) -> str:
-    """The text of ``field``, which must not be blank; raises :class:`DataError`."""
+def text_field(row: Mapping[str, Any], field: str, where: Where, among: Iterable[str] = ()) -> str:
+    """The text of ``field``, which must not be blank, and one of ``among`` if given; raises :class:`DataError`."""
     value = row.get(field)
+    if among and value not in (known := tuple(among)):
+        raise wrong(where, field, value, f"one of {', '.join(known)}")
     if not is_text(value) or not value.strip():
         raise wrong(where, field, value, "a non-empty string")
     return value

@@ -1,17 +1,16 @@
 """Benchmarks, filters, metrics and board layouts of all task packages, ours included.
 
-Packages are imported in order, ours first, and only as far as a lookup needs. Parts of the wrong type or with a name
-already taken are left out.
+All packages are imported, ours first, when one of these is first asked for. A package with a part that cannot be used
+is left out, with one sentence on standard error that names the part.
 """
 
 from __future__ import annotations
 
 import inspect
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import redirect_stdout
 from dataclasses import dataclass
-from functools import partial
 from importlib import import_module
 from types import ModuleType
 from typing import Any
@@ -38,6 +37,21 @@ class FilterInfo:
     version: str
     status: Callable[[str], str]
 
+    def __post_init__(self) -> None:
+        if not isinstance(self.kind, type) or not callable(getattr(self.kind, "apply", None)):
+            raise UsageError(
+                f"`kind` of FilterInfo is {self.kind!r}, expected a class with apply(responses, documents)."
+            )
+        if not isinstance(self.version, str) or not self.version:
+            raise UsageError(f"`version` of filter {self.name} is {self.version!r}, expected a string such as '1'.")
+        if not callable(self.status):
+            raise UsageError(f"`status` of filter {self.name} is {self.status!r}, expected a function of a response.")
+
+    @property
+    def name(self) -> str:
+        """The class's name."""
+        return self.kind.__name__
+
 
 @dataclass(frozen=True)
 class Plugin:
@@ -48,15 +62,28 @@ class Plugin:
     metrics: tuple[Metric, ...] = ()
     layouts: tuple[BoardLayout, ...] = ()
 
+    def __post_init__(self) -> None:
+        for name, kind in (
+            ("benchmarks", Benchmark),
+            ("filters", FilterInfo),
+            ("metrics", Metric),
+            ("layouts", BoardLayout),
+        ):
+            for part in getattr(self, name):
+                if isinstance(part, type) or not isinstance(part, kind):
+                    found = f"the class {part.__name__}" if isinstance(part, type) else f"a {type(part).__name__}"
+                    raise UsageError(
+                        f"`{name}` of Plugin has {found}, expected instances of medtasks.api.{kind.__name__}."
+                    )
+
 
 @dataclass(frozen=True)
 class _Loaded:
-    """The usable parts of a package's code and those left out; nothing of a ``broken`` package is used."""
+    """The parts of a package, or why none of them can be used."""
 
     package: TaskPackage
     plugin: Plugin
-    left_out: tuple[LeftOut, ...] = ()
-    broken: bool = False
+    left_out: LeftOut | None = None
 
     @property
     def owner(self) -> str:
@@ -65,23 +92,18 @@ class _Loaded:
 
 @once
 def _loaded(package: TaskPackage) -> _Loaded:
-    """The code of a package; unusable parts are left out, each with one sentence on standard error."""
     try:
         plugin = _read(package)
-        loaded = _Loaded(package, plugin) if package.ours else _Check(package, plugin).usable_parts()
+        if not package.ours:
+            _refuse_taken(package, plugin)
+        return _Loaded(package, plugin)
     except (Exception, SystemExit) as error:  # another package's code may raise anything, even when only inspected
         if package.ours:
             raise
         place = raised_at(error.__cause__ or error) or ("", None)
-        loaded = _Loaded(package, Plugin(), (LeftOut(package.owner, "", first_line(error), *place),), broken=True)
-    for part in loaded.left_out:
-        part.warn()
-    return loaded
-
-
-def _plugins() -> Iterator[_Loaded]:
-    """Ours first."""
-    return map(_loaded, task_packages())
+        left_out = LeftOut(package.owner, "", first_line(error), *place)
+        left_out.warn()
+        return _Loaded(package, Plugin(), left_out)
 
 
 def _read(package: TaskPackage) -> Plugin:
@@ -111,51 +133,56 @@ def _imported(package: TaskPackage) -> ModuleType:
 
 
 def plugin_of(package: TaskPackage) -> Plugin:
-    """The usable parts of the package's code."""
-    return _loaded(package).plugin if package in task_packages() else Plugin()
+    """The parts of the package; none if it is left out."""
+    return _loaded(package).plugin
 
 
 def code_left_out(package: TaskPackage) -> LeftOut | None:
     """Why the package cannot be used at all, not even its tasks; None if it can."""
-    if package.ours or package not in task_packages():
-        return None
-    loaded = _loaded(package)
-    return loaded.left_out[0] if loaded.broken else None
+    return _loaded(package).left_out
 
 
 @once
 def everything_left_out() -> tuple[LeftOut, ...]:
-    """Packages and parts of packages that are not used."""
-    return (*files_left_out(), *(part for loaded in _plugins() for part in loaded.left_out))
+    """Packages and files of packages that are not used."""
+    return (*files_left_out(), *filter(None, map(code_left_out, task_packages())))
+
+
+def _parts(kind: str) -> Iterator[tuple[Any, _Loaded]]:
+    """Every part of one kind (an attribute of `Plugin`), ours first, and the package that it is of."""
+    for loaded in map(_loaded, task_packages()):
+        for part in getattr(loaded.plugin, kind):
+            yield part, loaded
 
 
 @once
-def get_benchmark(name: str) -> Benchmark:
-    """The benchmark called ``name``; raises :class:`UsageError`. Packages after its own are not imported."""
-    for loaded in _plugins():
-        for benchmark in loaded.plugin.benchmarks:
-            if benchmark.name == name:
-                return benchmark
-    raise UsageError(f"benchmark {name!r} is unknown; choose from {', '.join(all_benchmarks())}.")
-
-
-@once
-def all_benchmarks() -> dict[str, Benchmark]:
+def all_benchmarks() -> Mapping[str, Benchmark]:
     """Every benchmark by name, ours first."""
-    return {benchmark.name: benchmark for loaded in _plugins() for benchmark in loaded.plugin.benchmarks}
+    return {benchmark.name: benchmark for benchmark, _ in _parts("benchmarks")}
+
+
+def get_benchmark(name: str) -> Benchmark:
+    """The benchmark called ``name``; raises :class:`UsageError` if there is none."""
+    known = all_benchmarks()
+    if name not in known:
+        raise UsageError(f"benchmark {name!r} is unknown; choose from {', '.join(known)}.")
+    return known[name]
 
 
 @once
+def _benchmark_owners() -> Mapping[str, TaskPackage]:
+    return {benchmark.name: loaded.package for benchmark, loaded in _parts("benchmarks")}
+
+
 def benchmark_owner(name: str) -> TaskPackage:
     """The package of the benchmark ``name``; ours if there is none."""
-    owners = (loaded.package for loaded in _plugins() for one in loaded.plugin.benchmarks if one.name == name)
-    return next(owners, task_packages()[0])
+    return _benchmark_owners().get(name) or task_packages()[0]
 
 
 @once
-def brought_layouts() -> dict[str, BoardLayout]:
-    """All board layouts, by benchmark."""
-    return {layout.benchmark: layout for loaded in _plugins() for layout in loaded.plugin.layouts}
+def brought_layouts() -> Mapping[str, BoardLayout]:
+    """The board layouts of packages, by benchmark."""
+    return {layout.benchmark: layout for layout, _ in _parts("layouts")}
 
 
 def filter_name(path: str) -> str:
@@ -169,12 +196,10 @@ def filter_name(path: str) -> str:
 
 
 @once
-def _all_filters() -> dict[str, FilterInfo]:
-    brought = (one for loaded in _plugins() for one in loaded.plugin.filters)
-    return {filter_name(f"{one.kind.__module__}.{one.kind.__name__}"): one for one in brought}
+def _all_filters() -> Mapping[str, FilterInfo]:
+    return {filter_name(f"{part.kind.__module__}.{part.name}"): part for part, _ in _parts("filters")}
 
 
-@once
 def get_filter(name: str) -> FilterInfo:
     """The filter with this name (:func:`filter_name`) or dotted name; raises :class:`MedtasksError` without one."""
     known = _all_filters()
@@ -183,117 +208,46 @@ def get_filter(name: str) -> FilterInfo:
     return known[filter_name(name)]
 
 
-def all_metrics() -> dict[str, Metric]:
-    """The metrics of packages, by name, ours first."""
-    return {metric.name: metric for loaded in _plugins() for metric in loaded.plugin.metrics}
-
-
 @once
-def find_metric(name: str) -> tuple[Metric, str] | None:
-    """The metric called ``name`` and its owner, ``medtasks`` or distribution and version; None if there is none."""
-    found = ((one, loaded.owner) for loaded in _plugins() for one in loaded.plugin.metrics if one.name == name)
-    return next(found, None)
+def package_metrics() -> Mapping[str, tuple[Metric, str]]:
+    """The metrics of packages by name, ours first, each with its owner: ``medtasks``, or distribution and version."""
+    return {metric.name: (metric, loaded.owner) for metric, loaded in _parts("metrics")}
 
 
-def metric_left_out(name: str) -> LeftOut | None:
-    """Why a package's metric of that name is not used; None if there is no such metric."""
-    return next((part for part in everything_left_out() if part.part == f"metric {name}"), None)
+def _refuse_taken(package: TaskPackage, plugin: Plugin) -> None:
+    """Refuse a plug-in with a part whose name another package has, or may not be its own."""
+    earlier = [_loaded(other) for other in task_packages()[: task_packages().index(package)]]
+    owners = {benchmark.name: loaded.owner for loaded in earlier for benchmark in loaded.plugin.benchmarks}
+    own = [benchmark.name for benchmark in plugin.benchmarks]
+    for benchmark in own:
+        if benchmark in owners:
+            raise UsageError(f"its benchmark {benchmark} is already defined by {owners[benchmark]}; rename it.")
+    for what, names in (
+        ("filter", [part.name for part in plugin.filters]),
+        ("board layout", [layout.benchmark for layout in plugin.layouts]),
+    ):
+        twice = next((name for name in names if names.count(name) > 1), None)
+        if twice is not None:
+            raise UsageError(f"it has several parts called {what} {twice}; rename or remove one.")
+    for layout in plugin.layouts:
+        if layout.benchmark not in own:
+            raise UsageError(
+                f"its board layout is for {layout.benchmark}, which is none of its benchmarks; correct it."
+            )
+    if not plugin.metrics:  # then the rubrics need not be read
+        return
+    from medtasks.catalog.rubric import score_owners
 
-
-class _Check:
-    """Checks the parts of another package's code."""
-
-    def __init__(self, package: TaskPackage, plugin: Plugin) -> None:
-        self._package, self._plugin = package, plugin
-        self._left_out: list[LeftOut] = []
-        earlier = [_loaded(other) for other in task_packages()[: task_packages().index(package)]]
-        self._benchmarks = {one.name: loaded.owner for loaded in earlier for one in loaded.plugin.benchmarks}
-        self._metrics = {one.name: loaded.owner for loaded in earlier for one in loaded.plugin.metrics}
-
-    def usable_parts(self) -> _Loaded:
-        """The usable parts, and the reasons why others are left out.
-
-        Raises:
-            MedtasksError: a benchmark's name is taken, so the package's tasks would run on another benchmark's data.
-        """
-        benchmarks = self._usable("benchmark", self._plugin.benchmarks, partial(_not_a, Benchmark))
-        for one in benchmarks:
-            if one.name in self._benchmarks:
-                owner = self._benchmarks[one.name]
-                raise MedtasksError(f"its benchmark {one.name} is already defined by {owner}; rename it.")
-        filters = self._usable("filter", self._plugin.filters, self._about_filter)
-        metrics = self._usable("metric", self._plugin.metrics, self._about_metric)
-        layouts = self._usable(
-            "board layout", self._plugin.layouts, partial(self._about_layout, [one.name for one in benchmarks])
-        )
-        return _Loaded(self._package, Plugin(benchmarks, filters, metrics, layouts), tuple(self._left_out))
-
-    def _usable(self, word: str, parts: Any, check: Callable[[Any], Iterator[str]]) -> tuple[Any, ...]:
-        kept = []
-        for part in parts:
-            why = next(check(part), None)
-            if why is None:
-                kept.append(part)
-            else:
-                name = f"{word} {_name(part)}"
-                self._left_out.append(LeftOut(self._package.owner, name, why, *place_of(part)))
-        return tuple(kept)
-
-    def _about_filter(self, part: Any) -> Iterator[str]:
-        yield from _not_a(FilterInfo, part)
-        if not isinstance(part.kind, type) or not callable(getattr(part.kind, "apply", None)):
-            yield "its `kind` is not a class with a method apply(responses, documents)."
-        if not isinstance(part.version, str) or not part.version:
-            yield f"its `version` is {part.version!r}, expected a string such as '1'."
-        if not callable(part.status):
-            yield f"its `status` is a {type(part.status).__name__}, expected a function of a filtered response."
-        if list(map(_name, self._plugin.filters)).count(_name(part)) > 1:
-            yield "its package has another filter of that name; rename one."
-
-    def _about_metric(self, metric: Any) -> Iterator[str]:
-        if isinstance(metric, type):
-            yield "it is a class; put an instance into PLUGIN.metrics."
-        for attribute, kind in _METRIC.items():
-            try:
-                value = getattr(metric, attribute)
-            except AttributeError:
-                yield f"it has no `{attribute}`; extend medtasks.api.MeanMetric, or add it."
-            except (Exception, SystemExit) as error:  # another package's property may raise anything
-                yield f"its `{attribute}` fails ({first_line(error)}); fix it."
-            else:
-                if not isinstance(value, kind):
-                    yield f"its `{attribute}` is {value!r}, expected a {kind.__name__}."
-        for method in _METHODS:
-            if not callable(getattr(metric, method, None)):
-                yield f"it has no method `{method}`; extend medtasks.api.MeanMetric, or add it."
-        from medtasks.catalog.rubric import score_owners  # a package without metrics does not read rubrics
-
-        name, package = metric.name, self._package
-        owner = (score_owners() | self._metrics).get(name)
-        if owner is not None:
-            yield f"{owner} already has that score; call it {package.prefix}_{name}, or another."
-        if not package.owns(name):
-            yield f"its name must start with that of the package; call it {package.prefix}_{name}."
-        self._metrics[name] = package.owner
-
-    def _about_layout(self, benchmarks: list[str], layout: Any) -> Iterator[str]:
-        yield from _not_a(BoardLayout, layout)
-        if (
-            layout.benchmark not in benchmarks
-            or [one.benchmark for one in self._plugin.layouts].count(layout.benchmark) > 1
-        ):
-            yield f"it must be the only board layout of a benchmark of its package ({', '.join(benchmarks) or 'none'})."
-
-
-_METRIC = {"name": str, "width": int, "higher_is_better": bool, "signature": str}
-_METHODS = ("unavailable", "statistics", "score")
-
-
-def _name(part: Any) -> str:
-    if isinstance(part, FilterInfo):
-        return str(getattr(part.kind, "__name__", part.kind))
-    named = getattr(part, "name", None) or getattr(part, "benchmark", None) or getattr(part, "__name__", None)
-    return named if isinstance(named, str) else type(part).__name__
+    owners = score_owners() | {metric.name: loaded.owner for loaded in earlier for metric in loaded.plugin.metrics}
+    for metric in plugin.metrics:
+        call = f"call it {package.prefix}_{metric.name}, or another"
+        if metric.name in owners:
+            message = f"its metric {metric.name} has the name of a score of {owners[metric.name]}; {call}."
+            raise GuestCodeError(message, place_of(metric))
+        if not package.owns(metric.name):
+            message = f"its metric {metric.name} must start with the name of the package; {call}."
+            raise GuestCodeError(message, place_of(metric))
+        owners[metric.name] = package.owner
 
 
 def place_of(part: Any) -> tuple[str, int | None]:
@@ -313,9 +267,3 @@ def wrong_return(what: str, function: Any, returned: object, expected: str) -> G
     file, line = place_of(function)
     at = f" ({file}, line {line})" if file else ""
     return GuestCodeError(f"{what}{at} returned {shown(returned)}, expected {expected}; fix it.", (file, line))
-
-
-def _not_a(kind: type[Any], part: Any) -> Iterator[str]:
-    if not isinstance(part, kind):
-        found = f"the class {part.__name__}" if isinstance(part, type) else f"a {type(part).__name__}"
-        yield f"it is {found}, expected medtasks.api.{kind.__name__}."

@@ -10,10 +10,10 @@ from typing import Any, Literal
 from pydantic import BaseModel, Field
 
 from medtasks.catalog.benchmark import Benchmark
-from medtasks.catalog.contents import once, owner_of, task_files, task_path
+from medtasks.catalog.contents import once, owner_of, resolve, task_files, task_path
 from medtasks.catalog.packages import warn
 from medtasks.catalog.prompts import template_hash
-from medtasks.catalog.registry import code_left_out, filter_name, get_benchmark
+from medtasks.catalog.registry import FilterInfo, code_left_out, filter_name, get_benchmark, get_filter
 from medtasks.catalog.task_model import ORDER_METRICS, GroupFile, Metadata, load_task, prompt_metrics
 from medtasks.catalog.task_source import FunctionName
 from medtasks.core.errors import MedtasksError, UsageError
@@ -45,6 +45,24 @@ class TaskSpec(BaseModel, frozen=True):
     def benchmark(self) -> Benchmark:
         """The benchmark that ``metadata.benchmark`` names."""
         return get_benchmark(self.metadata.benchmark)
+
+    @property
+    def filter(self) -> FilterInfo:
+        """The filter of the responses."""
+        return get_filter(self.filters[-1])
+
+    @property
+    def repeats(self) -> int:
+        """How often each question is asked."""
+        return int(self.resolved.get("repeats") or 1)
+
+    def function(self, key: str) -> Any:
+        """The object that ``!function`` names at ``key`` of the task file; raises :class:`MedtasksError`."""
+        name = self.resolved[key]
+        try:
+            return resolve(name)
+        except LookupError as error:
+            raise MedtasksError(f"{self.path}: field `{key}`: {name} cannot be imported ({error}).") from error
 
     @property
     def scores(self) -> tuple[str, ...]:

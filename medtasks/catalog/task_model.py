@@ -414,7 +414,7 @@ def check_task(source: TaskSource) -> tuple[TaskFile | GroupFile | None, list[Fi
     Nothing is said about the keys of a file if a part of it cannot be read.
     """
     defects = list(source.defects)
-    if any(one.code in _UNREADABLE or one.field == "include" for one in defects):
+    if any(defect.code in _UNREADABLE or defect.field == "include" for defect in defects):
         return None, defects
     if ("group" in source.content) != (source.kind == "group"):
         content, folder = ("a task", "the benchmark's directory") if source.kind == "group" else ("a group", "groups/")
@@ -433,7 +433,13 @@ def check_task(source: TaskSource) -> tuple[TaskFile | GroupFile | None, list[Fi
 
 
 def _refused(source: TaskSource, error: ValidationError, model: type[BaseModel]) -> Iterator[Finding]:
-    for one in problems(error, model):
+    found = list(problems(error, model))
+    unknown_keys = [one.keys for one in found if one.kind == "extra_forbidden"]
+    for one in found:
+        if one.kind == "missing" and any(
+            keys[:-1] == one.keys[:-1] and suggestion(keys[-1], [str(one.keys[-1])]) for keys in unknown_keys
+        ):
+            continue  # misspelt: the unknown key is reported, with this one as its suggestion
         codes = _METADATA_CODES if one.keys[0] == "metadata" and len(one.keys) > 1 else _CODES
         code = one.kind if one.kind.startswith("MT") else codes.get(one.kind, "MT109")
         yield source.finding(code, one.message, *one.keys)

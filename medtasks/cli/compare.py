@@ -63,7 +63,7 @@ def compare(
         usage = [{**usage.model_dump(mode="json"), **({} if cost is None else {"cost": cost})} for usage, cost in used]
         write_json({**to_jsonable_python(found), "usage": dict(zip(("first", "second"), usage, strict=True))})
         return
-    names = [f"{one.facts.model_facts.get('name', one.model)} ({one.facts.folder})" for one in runs]
+    names = [f"{one.shown.model_facts.get('name', one.model)} ({one.shown.folder})" for one in runs]
     write(f"A: {printable(names[0])}\nB: {printable(names[1])}\n")
     columns = (
         *("task", "metric", "A", "B", "A - B", "95 % interval", "p", "p (Holm)"),

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import shutil
 import sys
 import textwrap
 from collections.abc import Iterator, Sequence
@@ -21,7 +20,7 @@ from medtasks.core.settings import using
 
 if TYPE_CHECKING:
     from medtasks.leaderboard.board.board import Board
-    from medtasks.leaderboard.site.charts import Chart
+    from medtasks.leaderboard.site.tables import Chart
 
 
 @dataclass(frozen=True)
@@ -41,8 +40,6 @@ MODELS = (
     _Model("noisy_oracle", "medtasks_baseline", "policy=noisy_oracle,accuracy=0.95,seed=1"),
     _Model("uniform", "medtasks_baseline", "policy=uniform,seed=0"),
 )
-NARROWEST, USUAL, WIDEST = 80, 100, 120
-"""Columns: what the output is made for at least and at most, and without a terminal."""
 
 
 def demo(
@@ -80,15 +77,19 @@ def _stub_judge(settings: Path) -> Iterator[None]:
             yield
 
 
+def groups() -> list[str]:
+    """The main groups of our benchmarks; those of installed packages are not in the demo."""
+    ours = [package.module for package in task_packages() if package.ours and any(package.task_files())]
+    return [module.rpartition(".")[2] for module in ours]
+
+
 def _run(model: _Model, out: Path) -> None:
     folder = out / model.directory
     folder.mkdir(exist_ok=True)
-    ours = [package.module for package in task_packages() if package.ours and any(package.task_files())]
-    groups = [module.rpartition(".")[2] for module in ours]
     with _harness_output_in(folder / "harness.log"):
         from medtasks.harness import run_tasks
 
-        run_tasks(model.backend, model.arguments, groups, folder)
+        run_tasks(model.backend, model.arguments, groups(), folder)
 
 
 @contextlib.contextmanager
@@ -122,9 +123,9 @@ def _cells(board: Board, chart: Chart) -> dict[str, str]:
     from medtasks.leaderboard.board.numbers import shown_name
 
     return {
-        shown_name(board, row.model.slug, row.blind): f"{cell.text} [{cell.interval}]"
+        shown_name(board, row.model, row.blind): f"{cell.text} [{cell.interval}]"
         for row in chart.rows
-        for cell in row.cells
+        for cell in [chart.column.cell(row)]
     }
 
 
@@ -144,16 +145,14 @@ def _added_by_pictures(charts: Sequence[Chart]) -> str:
     return f"What the pictures add to tiny: {', '.join(parts)}."
 
 
-def _width() -> int:
-    return max(NARROWEST, min(shutil.get_terminal_size((USUAL, 24)).columns, WIDEST))
-
-
 def _write_filled(text: str, indent: str = "") -> None:
-    write(textwrap.fill(text, _width(), subsequent_indent=indent))
+    from medtasks.runs.summary import width
+
+    write(textwrap.fill(text, width(), subsequent_indent=indent))
 
 
 def _report(board: Board, out: Path) -> None:
-    from medtasks.leaderboard.site.charts import overview_charts
+    from medtasks.leaderboard.site.tables import overview_charts
 
     shown = overview_charts(board)
     cells = [_cells(board, one) for one in shown]

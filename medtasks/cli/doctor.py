@@ -80,7 +80,7 @@ def _packages() -> list[Check]:
 
 def _task_packages() -> list[Check]:
     """Other packages with tasks: what they provide, and which parts are left out."""
-    from medtasks.benchmarks.layout_check import layouts_left_out
+    from medtasks.benchmarks.layouts import layouts_left_out
     from medtasks.harness.installed import taken_names
 
     packages = {one.owner: one for one in task_packages() if not one.ours}

@@ -65,7 +65,7 @@ def judge(
     ] = None,
 ) -> None:
     """Judge a run's responses; stored verdicts are not asked for again."""
-    from medtasks.data.lock import held
+    from medtasks.core.files import held
     from medtasks.harness.numbers import has_numbers, renew_numbers
     from medtasks.judge.agreement import COLUMNS, rows
     from medtasks.judge.settings import read_judges

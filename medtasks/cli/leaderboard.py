@@ -71,8 +71,7 @@ def build(
 
 def report(board: Board, out: Path) -> None:
     """Print what the rankings show, what is not comparable, what was refused, and where the pages are."""
-    from medtasks.leaderboard.site.charts import charts
-    from medtasks.leaderboard.site.overview import is_beside_its_model
+    from medtasks.leaderboard.site.tables import charts, is_beside_its_model
 
     shown = [(benchmark.title, one) for benchmark in board.benchmarks for one in charts(board, benchmark)]
     rows = [[title, one.ranking.column.label, one.finding] for title, one in shown if len(one.ranking.ranked) > 1]
@@ -112,6 +111,7 @@ def check(
     """Check that result directories can be submitted: complete, comparable, scored by today's rules, no secrets."""
     from medtasks.core.findings import COLUMNS, as_rows, summary
     from medtasks.leaderboard.intake.check import check_results
+    from medtasks.runs.folder import no_run
 
     with progress("checking results") as bar:
         found = check_results(
@@ -123,9 +123,7 @@ def check(
             progress=bar,
         )
     if not found.folders and {one.code for one in found.findings} == {"LB101"}:
-        raise UsageError(
-            f"{results[0]}: contains no result directory (…_medtasks); name one, or a directory that contains some."
-        )
+        raise no_run(results[0])
     if as_json:
         write_json(found)
     else:
@@ -145,7 +143,7 @@ def strip(
     out: Annotated[Path, typer.Option("--out", help="Directory to create.")],
 ) -> None:
     """Copy a result directory without the rows that must not be shared; the scores do not change."""
-    from medtasks.leaderboard.intake.remove_rows import strip_run
+    from medtasks.leaderboard.intake.remove_rows import remove_rows
 
-    written = strip_run(results, out, write)
+    written = remove_rows(results, out, write)
     write(f"written: {written} (its scores are claimed: boards list them below those of responses)")

@@ -60,7 +60,9 @@ def _built(name: str, command: PrepareCommand) -> Any:
 @app.command("package")
 def package(
     benchmark: Annotated[str, typer.Argument(help="Benchmark of another package, as `medtasks list` names it.")],
-    source: Annotated[Path, typer.Option("--source", help="Directory or file, as the package's documentation says.")],
+    source: Annotated[
+        Path, typer.Option("--source", help="Directory or file, as the package's documentation says; or hub.")
+    ],
     media: Annotated[
         Path | None, typer.Option("--media", help="Directory of the media (default: the source).", show_default=False)
     ] = None,

@@ -126,6 +126,8 @@ def _rescore(folder: Path, against: Path | None, out: Path | None, as_json: bool
 
 
 def _show_diagnostics(run: RunRecord) -> None:
+    from medtasks.runs.summary import in_order
+
     shares = {
         "not extracted": "extraction_failures",
         "by text": "read_by_text",
@@ -138,13 +140,16 @@ def _show_diagnostics(run: RunRecord) -> None:
     columns = [name for name, field in shares.items() if any(getattr(one, field) is not None for one in found)]
     rows = [
         (name, f"{one.responses:,}", *("" if value is None else f"{value:.1%}" for value in values))
-        for name, one in run.diagnostics.items()
+        for name, one in [(name, run.diagnostics[name]) for name in in_order(run)]
         for values in [[getattr(one, shares[column]) for column in columns]]
     ]
     table(("task", "responses", *columns), rows, title="\nDiagnostics")
     if gaps := run.level_gaps:
-        rows_ = [(name, f"{gap.difference:+.3f}", _interval(gap.interval)) for name, gap in gaps.items()]
-        table(("levels", "difference", "95 % interval"), rows_, title="\nComplexity levels")
+        rows_ = [
+            (*name.partition(":")[0].split(" - "), gap.metric, f"{gap.difference:+.3f}", _interval(gap.interval))
+            for name, gap in gaps.items()
+        ]
+        table(("level", "against", "metric", "difference", "95 % interval"), rows_, title="\nComplexity levels")
         for text in dict.fromkeys(gap.warning for gap in gaps.values() if gap.warning is not None):
             write(f"  warning: {text}")
 

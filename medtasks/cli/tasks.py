@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def path() -> None:
-    """Print the directory of the task files, for lmms_eval --include_path."""
+    """Print the directory of the task files, for lmms-eval --include_path."""
     write(str(task_directory()))
 
 

@@ -11,12 +11,15 @@ import typer
 from medtasks.catalog.packages import without_warnings
 from medtasks.cli.console import Json, progress, table, write, write_json
 from medtasks.core.findings import COLUMNS, as_rows, failed, summary
+from medtasks.core.text import counted
 
 
 def validate(
     what: Annotated[
         list[str] | None,
-        typer.Argument(help="Benchmarks, tasks, groups, task files or directories (default: all that is prepared)."),
+        typer.Argument(
+            help="Packages, benchmarks, tasks, groups, files or directories (default: all that is prepared)."
+        ),
     ] = None,
     quick: Annotated[
         bool, typer.Option("--quick", help="Do not decode pictures and frames, and do not check how scores behave.")
@@ -37,6 +40,6 @@ def validate(
         if found.all:
             table(COLUMNS, as_rows(found.all))
         data = f" and the data of {', '.join(found.data)}" if found.data else ""
-        write(f"{found.files} task files{data}: {summary(found.all)}")
+        write(f"{counted(found.files, 'task file')}{data}: {summary(found.all)}")
     if failed(found.all, strict):
         raise typer.Exit(1)

@@ -22,10 +22,11 @@ def view(
 ) -> None:
     """Show results in a browser: the board, every sample with its pictures, and runs under way."""
     from medtasks.leaderboard.view.server import View, in_background, serve
+    from medtasks.runs.folder import NO_RUN
 
     shown = View(results)
     if not shown.found:
-        write(f"{', '.join(map(str, results))}: no result directory (…_medtasks) and no run under way yet.")
+        write(f"{', '.join(map(str, results))}: {NO_RUN} and no run under way yet.")
 
     def ready(address: str) -> None:
         write(f"{address} (only from this computer; Ctrl+C ends it)")

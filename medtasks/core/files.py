@@ -15,12 +15,16 @@ import json
 import os
 import re
 import shutil
+import socket
 import stat
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
+from datetime import datetime
 from pathlib import Path
 from typing import Any
+
+from medtasks.core.errors import UsageError
 
 HASH_LENGTH = 16
 """Hex digits of the short hashes of prompts, protocols and data."""
@@ -56,7 +60,7 @@ def check_regular(path: Path) -> int:
 
 
 def file_state(status: os.stat_result) -> tuple[int, ...]:
-    """Differs for another file, or a changed one, even if name, size and modification time are the same."""
+    """Size, times, inode and device: another or a changed file differs in them, even of the same name, size and time."""
     return status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino, status.st_dev
 
 
@@ -234,3 +238,40 @@ def _exchanged(first: Path, second: Path) -> bool:
         return False
     here, flag = -100, 2  # AT_FDCWD, RENAME_EXCHANGE
     return bool(exchange(here, os.fsencode(first), here, os.fsencode(second), flag) == 0)
+
+
+@contextlib.contextmanager
+def held(target: Path, doing: str, otherwise: str = "") -> Iterator[None]:
+    """Lock the directory ``target``, which need not exist, for the block, against other processes on this file system.
+
+    The system releases the lock, a hidden file beside ``target``, when a process is killed.
+
+    Args:
+        target: the directory.
+        doing: the work, for the message to others: ``prepared``.
+        otherwise: what they can do other than wait, if anything.
+
+    Raises:
+        UsageError: another process holds it; the message names process, host and time.
+        OSError: the file beside ``target`` cannot be written.
+    """
+    from filelock import FileLock, Timeout
+
+    path = target.with_name(f".{target.name}.lock")
+    lock = FileLock(path, blocking=False)
+    try:
+        lock.acquire()
+    except Timeout as error:
+        try:
+            holder = path.read_text(encoding="utf-8")
+        except OSError:
+            holder = ""
+        by = holder or "another process"  # which has not written its name yet
+        raise UsageError(f"{target}: is being {doing} by {by}; wait for it{otherwise}.") from error
+    try:
+        since = datetime.now().astimezone().isoformat(sep=" ", timespec="seconds")
+        path.write_text(f"process {os.getpid()} on {socket.gethostname()} since {since}", encoding="utf-8")
+        yield
+    finally:
+        path.unlink(missing_ok=True)  # before releasing: whoever waits checks that the file it locked still exists
+        lock.release()

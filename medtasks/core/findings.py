@@ -14,7 +14,7 @@ Severity = Literal["error", "warning", "note"]
 
 
 class Rule(NamedTuple):
-    """The meaning of a code, and how to fix what breaks the rule where the finding does not know better."""
+    """A rule: its code and severity, what breaks it, and the fix that findings state by default."""
 
     code: str
     severity: Severity
@@ -151,7 +151,7 @@ RULES = {rule.code: rule for rule in _RULES}
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing that is wrong or worth knowing.
+    """An error, a warning or a note about a place.
 
     ``where`` is the task, sample or directory concerned; ``code`` is stable and ``check`` its title; ``file`` and
     ``line`` (from 1) are where to fix it, ``field`` the key or document field.

@@ -57,7 +57,7 @@ class Frozen(BaseModel):
 
 
 class Compact(Frozen):
-    """A model with many instances: it forgets which fields were given; the names take as much memory as the values."""
+    """A model with many instances, without the names of given fields, which take as much memory as the values."""
 
     def model_post_init(self, _: Any, /) -> None:
         object.__setattr__(self, "__pydantic_fields_set__", _UNKNOWN)
@@ -174,6 +174,6 @@ def suggestion(name: object, known: Iterable[str]) -> str:
 
 
 def unknown(kind: str, name: object, known: Collection[str]) -> str:
-    """That ``name`` is none of the ``known`` ones, with the closest and the first of them."""
+    """A sentence that ``name`` is unknown, with the closest and the first of the ``known`` names."""
     some = first_names(known, 8) or "none"
     return f"{kind} {shown(name)} is unknown{suggestion(name, known)}, expected one of {some}"

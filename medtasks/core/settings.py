@@ -1,13 +1,12 @@
-"""Settings from the environment as one typed object; the only module that reads ``MEDTASKS_…`` variables of runs.
-
-Variables of metrics are read by the metrics that need them.
+"""Settings from the environment as one typed object; the only module that reads ``MEDTASKS_…`` variables, apart from
+``MEDTASKS_WORDNET``, which :mod:`medtasks.metrics.wordnet` reads for every word.
 """
 
 from __future__ import annotations
 
 import functools
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
@@ -22,7 +21,7 @@ MAX_FAILED = 0.01
 
 @dataclass(frozen=True)
 class Settings:
-    """What documents, prompts and runs depend on beside their options.
+    """Settings of the process, on which documents, prompts and runs depend beside their options.
 
     Args:
         data: directory of prepared data (``MEDTASKS_DATA``); None for the default.
@@ -35,8 +34,13 @@ class Settings:
         max_failed: share of requests that may fail before a run counts as failed (``MEDTASKS_MAX_FAILED``).
         templates: directory of templates that precede the installed ones (``MEDTASKS_TEMPLATES``).
         judge: the judges of a run (``MEDTASKS_JUDGE``, see :mod:`medtasks.judge.settings`); empty for none.
+        bertscore_model, bleurt_model: checkpoints of learned metrics (``MEDTASKS_BERTSCORE_MODEL``,
+            ``MEDTASKS_BLEURT_MODEL``); empty for the metrics' own.
+        bertscore_layer: layer that BERTScore compares (``MEDTASKS_BERTSCORE_LAYER``); None for the metric's own.
         rank, processes, on_this_machine: number of this process among those of the command, and how many there are, in
             all and on this machine (``RANK``, ``WORLD_SIZE`` and ``LOCAL_WORLD_SIZE``, set by launchers).
+        alone_on_cpu: whether ``accelerate launch --cpu`` started one process, as it does for any ``--num_processes``:
+            it then sets ``MASTER_ADDR``, but no ``WORLD_SIZE``.
         debug: whether errors are shown with a traceback (``--verbosity DEBUG`` of the harness).
     """
 
@@ -50,16 +54,21 @@ class Settings:
     max_failed: float = MAX_FAILED
     templates: Path | None = None
     judge: str = ""
+    bertscore_model: str = ""
+    bertscore_layer: int | None = None
+    bleurt_model: str = ""
     rank: int = 0
     processes: int = 1
     on_this_machine: int = 1
+    alone_on_cpu: bool = False
     debug: bool = False
 
 
 _CHANGED: ContextVar[Settings | None] = ContextVar("settings", default=None)
 _VARIABLES = ("MEDTASKS_DATA", "MEDTASKS_CACHE", "MEDTASKS_MAX_FRAMES", "MEDTASKS_SUBSET", "MEDTASKS_BLIND",
-              "MEDTASKS_MAX_FAILED", "MEDTASKS_TEMPLATES", "MEDTASKS_JUDGE", "RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE",
-              "VERBOSITY")  # fmt: skip
+              "MEDTASKS_MAX_FAILED", "MEDTASKS_TEMPLATES", "MEDTASKS_JUDGE",
+              "MEDTASKS_BERTSCORE_MODEL", "MEDTASKS_BERTSCORE_LAYER", "MEDTASKS_BLEURT_MODEL", "RANK", "WORLD_SIZE",
+              "LOCAL_WORLD_SIZE", "ACCELERATE_USE_CPU", "MASTER_ADDR", "VERBOSITY")  # fmt: skip
 
 
 def current_settings() -> Settings:
@@ -84,9 +93,7 @@ def using(**changes: Any) -> Iterator[None]:
 @functools.lru_cache(maxsize=8)
 def _read(*values: str) -> Settings:
     given = dict(zip(_VARIABLES, values, strict=True))
-    frames, blind = given["MEDTASKS_MAX_FRAMES"], given["MEDTASKS_BLIND"]
-    if frames and (not frames.isdecimal() or int(frames) < 1):
-        raise UsageError(f"MEDTASKS_MAX_FRAMES is {frames!r}, expected a whole number of at least 1.")
+    blind, processes = given["MEDTASKS_BLIND"], given["WORLD_SIZE"]
     if blind not in ("", "0", "1"):
         raise UsageError(f"MEDTASKS_BLIND is {blind!r}, expected 1 (prompts without media) or 0.")
     mini = given["MEDTASKS_DATA"] == "mini"
@@ -94,17 +101,30 @@ def _read(*values: str) -> Settings:
         data=None if mini else _path(given["MEDTASKS_DATA"]),
         mini=mini,
         cache=_path(given["MEDTASKS_CACHE"]),
-        max_frames=int(frames) if frames else None,
+        max_frames=_count("MEDTASKS_MAX_FRAMES", given),
         subset=given["MEDTASKS_SUBSET"],
         blind=blind == "1",
         max_failed=_share(given["MEDTASKS_MAX_FAILED"] or str(MAX_FAILED)),
         templates=_path(given["MEDTASKS_TEMPLATES"]),
         judge=given["MEDTASKS_JUDGE"],
+        bertscore_model=given["MEDTASKS_BERTSCORE_MODEL"],
+        bertscore_layer=_count("MEDTASKS_BERTSCORE_LAYER", given),
+        bleurt_model=given["MEDTASKS_BLEURT_MODEL"],
         rank=int(given["RANK"] or 0),
-        processes=int(given["WORLD_SIZE"] or 1),
+        processes=int(processes or 1),
         on_this_machine=int(given["LOCAL_WORLD_SIZE"] or 1),
+        alone_on_cpu=given["ACCELERATE_USE_CPU"].lower() == "true"
+        and given["MASTER_ADDR"] != ""
+        and not given["WORLD_SIZE"],
         debug=given["VERBOSITY"] == "DEBUG",
     )
+
+
+def _count(variable: str, given: Mapping[str, str]) -> int | None:
+    value = given[variable]
+    if value and (not value.isdecimal() or int(value) < 1):
+        raise UsageError(f"{variable} is {value!r}, expected a whole number of at least 1.")
+    return int(value) if value else None
 
 
 def _path(given: str) -> Path | None:

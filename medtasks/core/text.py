@@ -33,7 +33,7 @@ def printable(text: str) -> str:
 
 
 def counted(count: int, noun: str, plural: str = "") -> str:
-    """The number with its noun.
+    """``count`` with its noun in the singular or the plural.
 
     >>> counted(1, "run"), counted(1200, "run"), counted(2, "directory", "directories")
     ('1 run', '1,200 runs', '2 directories')

@@ -24,13 +24,14 @@ import medtasks
 from medtasks.catalog.records import Record, repeated
 from medtasks.catalog.registry import get_benchmark
 from medtasks.core.errors import DataError, MediaError, MedtasksError, UsageError
-from medtasks.core.files import recover_directory, replace_directory
+from medtasks.core.files import held, recover_directory, replace_directory
 from medtasks.core.schema import shown
 from medtasks.core.text import first_names
-from medtasks.data.lock import held
+from medtasks.data.fetch import hub_tree
 from medtasks.data.manifest import DataManifest, Source, count, covered, differences, fingerprint
 from medtasks.data.media.images import KnownMedia, MediaEntry, index_media
 from medtasks.data.prepared import Prepared, data_root, open_directory
+from medtasks.data.release import Release, picture_suffix
 
 if TYPE_CHECKING:
     from medtasks.catalog.benchmark import Benchmark
@@ -39,7 +40,6 @@ Progress = Callable[[int, int], None]
 """Called with (files verified, files in all)."""
 
 NAMED = 10
-_SUFFIXES = {b"\xff\xd8\xff": ".jpg", b"\x89PNG": ".png"}
 
 T = TypeVar("T", bound=BaseModel)
 
@@ -139,8 +139,7 @@ class Preparation:
         Raises:
             DataError: the id already belongs to another picture.
         """
-        suffix = next((suffix for magic, suffix in _SUFFIXES.items() if data.startswith(magic)), ".bin")
-        name = f"{img_id}{suffix}"
+        name = f"{img_id}{picture_suffix(data)}"
         digest = hashlib.sha256(data).hexdigest()
         if self._images.setdefault(img_id, digest) != digest:
             raise DataError(f"{where}: field `image` differs from that of an earlier row of {img_id}; fix the rows.")
@@ -338,7 +337,9 @@ def prepare_package(
     media: Path | None = None,
     **options: Unpack[PictureOptions],
 ) -> Prepared:
-    """Prepare the records that ``benchmark.read(source)`` yields, with media below ``media`` (default: ``source``).
+    """Prepare the records that ``benchmark.read`` yields of the release ``source`` (``hub``: of `Benchmark.hub`).
+
+    Pictures are below ``media`` (default: ``source``), in ZIP archives there, or in the rows.
 
     Raises:
         UsageError: the source does not exist, or the benchmark cannot read one.
@@ -346,11 +347,26 @@ def prepare_package(
     """
     if benchmark.read is None:
         raise UsageError(f"{benchmark.name} cannot read data; its package must set `read` of the Benchmark.")
-    if not source.exists():
-        raise UsageError(f"--source {source}: there is no such file or directory; check the path.")
+    origin = Source(kind="package", name=source.name)
+    if str(source) == "hub" and not source.exists():
+        if not benchmark.hub:
+            raise UsageError(f"{benchmark.name} is not on the hub; give its files with --source DIR.")
+        source, commit = hub_tree(*benchmark.hub)
+        origin = Source(kind="hub", name=benchmark.hub[0], revision=commit)
+    with Preparation(benchmark.name, out, **options) as place:
+        release = Release(source, media, None if place.references_only else place.directory / "media")
+        records = _records(benchmark, release)
+        release.unpack()
+        return place.finish(origin, records, release.media_root)
+
+
+def _records(benchmark: Benchmark, release: Release) -> list[Record]:
+    """The records that ``benchmark.read`` yields, which must have distinct ids."""
+    assert benchmark.read is not None
+    source = release.source
     records: list[Record] = []
     try:
-        for record in benchmark.read(source):
+        for record in benchmark.read(release):
             if not isinstance(record, benchmark.record):
                 found = type(record).__name__
                 raise DataError(f"{benchmark.name}: read() returned a {found}, expected {benchmark.record.__name__}.")
@@ -368,6 +384,4 @@ def prepare_package(
     if twice := [name for name in sorted(rows) if len(rows[name]) > 1]:
         where = f"{shown(twice[0])} (rows {first_names(rows[twice[0]])})"
         raise DataError(f"{source}: {len(twice)} sample ids are duplicated, such as {where}; make them unique.")
-    with Preparation(benchmark.name, out, **options) as place:
-        origin = Source(kind="package", name=source.name)
-        return place.finish(origin, records, media or (source if source.is_dir() else source.parent))
+    return records

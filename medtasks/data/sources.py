@@ -1,4 +1,4 @@
-"""Readers of JSONL, JSON, concatenated JSON and CSV files; every row comes with its place in the file."""
+"""Readers of JSONL, JSON, concatenated JSON, CSV and Parquet files; every row comes with its place in the file."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pydantic import TypeAdapter
 
 from medtasks.catalog.records import Where
 from medtasks.core.errors import DataError, reading
-from medtasks.core.files import read_lines, read_regular
+from medtasks.core.files import check_regular, read_lines, read_regular
 from medtasks.core.schema import shown
 
 T = TypeVar("T")
@@ -193,6 +193,21 @@ def _csv_cells(path: Path) -> list[tuple[Where, list[str]]]:
     finally:
         csv.field_size_limit(before)
     return rows
+
+
+def read_parquet(path: Path) -> Iterator[SourceRow]:
+    """The rows of a parquet file, read in small batches, pictures as they are stored; raises :class:`DataError`."""
+    import pyarrow.parquet as pq  # type: ignore[import-untyped]
+
+    number = 0
+    try:
+        check_regular(path)
+        for batch in pq.ParquetFile(path).iter_batches(batch_size=256):
+            for row in batch.to_pylist():
+                number += 1
+                yield SourceRow(Where(path.name, number, unit="row"), row)
+    except (OSError, ValueError, KeyError, NotImplementedError) as error:  # pyarrow's errors derive from these
+        raise DataError(f"{path}: not a readable parquet file ({error}); fetch it again.") from error
 
 
 def _after_blanks(text: str, position: int) -> int:

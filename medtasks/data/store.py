@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import functools
 import hashlib
 import os
 import re
-from importlib import import_module
 from pathlib import Path
 
-from medtasks.catalog.contents import raised_in
+from medtasks.catalog.contents import once, raised_in
 from medtasks.catalog.registry import all_benchmarks, benchmark_owner, get_benchmark
 from medtasks.core.cache import writable_cache
 from medtasks.core.errors import MedtasksError, NotPreparedError, UsageError, first_line
@@ -51,7 +49,9 @@ def prepare_mini(benchmark: str) -> Path:
         MedtasksError: the benchmark's `mini` fails; names file and line.
     """
     # the hash separates data made by different versions of the package
-    target = writable_cache() / f"mini-{MINI_VERSION}" / f"{benchmark}-{_code_hash(benchmark_owner(benchmark).module)}"
+    target = (
+        writable_cache() / f"mini-{MINI_VERSION}" / f"{benchmark}-{_code_hash(benchmark_owner(benchmark).tasks.parent)}"
+    )
     prepared = target / "prepared"
     if (prepared / "manifest.json").is_file():
         return prepared
@@ -87,10 +87,9 @@ def _make(name: str, source: Path, out: Path) -> None:
         raise MedtasksError(f"miniature data of {name}: {text}") from error
 
 
-@functools.cache
-def _code_hash(module: str) -> str:
+@once
+def _code_hash(folder: Path) -> str:
     """Hash of a package's code and data; miniature data are prepared again after every change."""
-    folder = Path(str(import_module(module).__file__)).parent
     digest = hashlib.sha256()
     for path in sorted(path for path in folder.rglob("*") if path.is_file() and path.suffix != ".pyc"):
         text = path.suffix in (".py", ".json", ".jsonl", ".yaml")

@@ -12,7 +12,7 @@ import inspect
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -30,18 +30,18 @@ from medtasks.data.media.frames import default_frames
 from medtasks.data.media.images import default_cache
 from medtasks.data.store import open_prepared
 from medtasks.judge.settings import configured_judges
-from medtasks.runs.folder import RunRecord
+from medtasks.runs.folder import RunRecord, write_run
 from medtasks.runs.judge import PlainProgress, judge_all, model_names, report_lines
-from medtasks.runs.manifest import RunManifest, local_stamp, now, task_facts, versions
+from medtasks.runs.manifest import RunManifest, TaskFacts, local_stamp, now, task_facts, versions
 from medtasks.runs.reply_files import SUFFIX, AnswerStore, Plan, folder_key
-from medtasks.runs.run import AskedTask, collect_run, data_facts, finish_run
+from medtasks.runs.run import collect_run, data_facts
 from medtasks.runs.scored import Answered
 from medtasks.runs.summary import summary
 from medtasks.runs.table import refuse_unknown_names
 from medtasks.runs.usage import RunUsage
 
 from .backends import SYSTEM_PROMPT, backend_name, take_no_media, task_presentation
-from .model import described, model_facts, run_arguments, settings
+from .model import described, gathered_counters, run_arguments, settings
 from .numbers import KEY, replace_numbers, replace_samples
 from .requests import Requests, taken_from
 from .sending import Sender
@@ -65,6 +65,9 @@ class Evaluation:
         self._asked = asked
         self._groups = groups
         self._settings = settings(self._asked, self._lm)
+        self._model = {
+            key: value for key, value in described(self._lm, self._settings["model_args"]).items() if key != "usage"
+        }
         self._log_samples = call.arguments["log_samples"]
         self._judges = configured_judges()
 
@@ -86,16 +89,17 @@ class Evaluation:
         self._call.arguments["response_cache"] = requests
         try:
             if current_settings().rank == 0:
-                store.write_plan(self._plan())
+                self._planned = self._manifest()
+                numbers = {name: _asked_numbers(task, self._asked) for name, (_, task) in self._ours.items()}
+                store.write_plan(Plan(manifest=self._planned, documents=numbers))
             for spec, _ in self._ours.values():
                 open_prepared(spec.metadata.benchmark).forget_records()  # the harness has the documents
             results = evaluate(*self._call.args, **self._call.kwargs)
             default_cache().clear()
             default_frames().close()
-            model = model_facts(self._lm, self._settings["model_args"])
-            devices, counters = getattr(self._lm, "devices", 1), model.pop("usage", {})
+            counters = gathered_counters(self._lm)
             work = {} if memory is None else work_so_far(store.folder)
-            usage = gathered_usage(work, devices=devices, counters=counters)
+            usage = gathered_usage(work, devices=getattr(self._lm, "devices", 1), counters=counters)
             del work
             answers = self._answers(requests)
             # The harness never leaves the process group, whose thread aborts the process if it outlives the
@@ -103,7 +107,7 @@ class Evaluation:
             atexit.register(_leave_process_group)
             if results is None:
                 return None
-            run = self._collect(answers, model, store.folder)
+            run = self._collect(answers, store.folder)
             folder, text = self._write(run, usage)
         except Exception as error:
             if store.is_empty:
@@ -167,34 +171,30 @@ class Evaluation:
         root = self._directory() or cache_root() / "unfinished"
         return root / f"{folder_key(identity)}{SUFFIX}"
 
-    def _facts(self, name: str) -> Any:
-
+    def _facts(self, name: str) -> TaskFacts:
         spec, task = self._ours[name]
         return task_facts(
             spec,
             dict(task.config.generation_kwargs or {}),
             len(task.eval_docs),
-            (),
-            blind=current_settings().blind,
+            blind=current_settings().blind or bool(self._model.get("blind")),
             presentation=task_presentation(self._lm, spec),
         )
 
-    def _plan(self) -> Plan:
-        """Everything needed to score the replies without this process."""
+    def _manifest(self) -> RunManifest:
+        """The run before any reply: with the replies, everything needed to score it without this process."""
         benchmarks = sorted({spec.metadata.benchmark for spec, _ in self._ours.values()})
-        manifest = RunManifest(
+        return RunManifest(
             created=now(),
             processes=current_settings().processes,
             usage=RunUsage(devices=getattr(self._lm, "devices", 1)),
             versions=versions(),
-            model=described(self._lm, self._settings["model_args"]),
+            model=self._model,
             settings=self._settings,
             tasks={name: self._facts(name) for name in self._ours},
             groups=self._members(),
             data={name: data_facts(name) for name in benchmarks},
         )
-        documents = {name: _asked_numbers(task, self._asked) for name, (_, task) in self._ours.items()}
-        return Plan(manifest=manifest, documents=documents)
 
     def _members(self) -> dict[str, tuple[str, ...]]:
         return {name: tuple(leaf for leaf in leaf_tasks(name) if leaf in self._ours) for name in self._groups}
@@ -208,31 +208,35 @@ class Evaluation:
         processes = gathered({name: requests.answers(one) for name, one in asked.items()})
         return lambda name: [entry for own in processes for entry in own.pop(name)]
 
-    def _collect(self, answers: Callable[[str], list[Any]], model: dict[str, Any], folder: Path) -> RunRecord:
-        judging = None if self._judges is None else functools.partial(_judged, self._judges, model, self._asked)
-        tasks = (self._asked_task(name, answers(name)) for name in self._ours)
-        run = collect_run(tasks, self._members(), model, judging, folder)
+    def _collect(self, answers: Callable[[str], list[Any]], folder: Path) -> RunRecord:
+        judging = None
+        if self._judges is not None:
+            judging = functools.partial(_judged, self._judges, self._model, self._asked)
+        run = collect_run(
+            self._planned, ((name, self._answered(name, answers(name))) for name in self._ours), judging, folder
+        )
         if not run.samples:
             raise MedtasksError(" ".join(run.manifest.problems) or "no task of the run has an answer")
         return run
 
-    def _asked_task(self, name: str, answers: list[Any]) -> AskedTask:
+    def _answered(self, name: str, answers: list[Any]) -> list[Answered]:
         spec, task = self._ours[name]
         answers.sort(key=lambda entry: entry[0])
         documents = task.eval_docs.select([number for number, _, _ in answers]).to_list()
-        answered = [
+        return [
             Answered(document, replies, prompt, spec.prompt_hash or "")
             for document, (_, prompt, replies) in zip(documents, answers, strict=True)
         ]
-        generation, shown = dict(task.config.generation_kwargs or {}), task_presentation(self._lm, spec)
-        return AskedTask(spec, generation, len(task.eval_docs), answered, shown)
 
     def _write(self, run: RunRecord, usage: RunUsage) -> tuple[Path | None, str]:
         """Write the result directory; return it, and the scores as text."""
         directory = self._directory()
         stamp = str(self._asked.get("datetime_str") or "").replace(":", "-")
         folder = None if directory is None else _unused(directory, local_stamp())
-        finished = finish_run(run, folder, settings=self._settings, created=now(), harness_stamp=stamp, usage=usage)
+        update = {"created": now(), "harness_stamp": stamp, "usage": usage}
+        finished = replace(run, manifest=run.manifest.model_copy(update=update))
+        if folder is not None:
+            write_run(folder, finished)
         return folder, summary(finished, folder)
 
     def _report(self, run: RunRecord, text: str, kept: Path) -> None:

@@ -10,8 +10,6 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from medtasks.core.settings import current_settings
-
 from .backends import backend_name, presentation
 from .usage import gathered
 
@@ -89,13 +87,12 @@ def described(lm: Any, model_args: Any) -> dict[str, Any]:
     }
 
 
-def model_facts(lm: Any, model_args: Any) -> dict[str, Any]:
-    """The back-end's description, with the usage of all replicas summed, on the first process."""
-    own = described(lm, model_args)
-    usage: Counter[str] = Counter()
-    for replica in gathered(own.get("usage", {})):
-        usage.update(replica)
-    return {**own, **({"usage": dict(usage)} if usage else {}), "processes": current_settings().processes}
+def gathered_counters(lm: Any) -> dict[str, int]:
+    """The back-end's counters, those of all replicas summed, on the first process."""
+    counters: Counter[str] = Counter()
+    for replica in gathered(lm.describe().get("usage", {}) if hasattr(lm, "describe") else {}):
+        counters.update(replica)
+    return dict(counters)
 
 
 def _parsed(model_args: Any) -> dict[str, Any]:

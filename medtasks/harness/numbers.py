@@ -25,7 +25,7 @@ def replace_numbers(results: dict[str, Any], run: RunRecord) -> None:
     The harness sums floating-point numbers in the order in which processes deliver them, so its last digits vary.
     """
     from medtasks.metrics.registry import get_metric
-    from medtasks.runs.run import standard_errors
+    from medtasks.runs.scoring import standard_errors
 
     errors = standard_errors(run.tables, run.manifest.groups)
     directions = results.setdefault("higher_is_better", {})
@@ -63,7 +63,7 @@ def renew_numbers(folder: Path, run: RunRecord) -> Path | None:
     Raises:
         MedtasksError: the file is not a results file of the harness, or cannot be written.
     """
-    from medtasks.runs.run import standard_errors
+    from medtasks.runs.scoring import standard_errors
 
     path = _results_file(folder, run)
     if not path.is_file():

@@ -14,10 +14,8 @@ from medtasks.core.files import check_regular, read_lines
 from medtasks.data.archive import open_archive
 from medtasks.data.sources import read_jsonl, separator_of
 from medtasks.importers.inspect_log import read_inspect
-from medtasks.importers.lmms_eval_samples import parse_harness_line
-from medtasks.importers.ms_swift import parse_ms_swift_line
 from medtasks.importers.prediction import Prediction
-from medtasks.importers.prediction_columns import read_columns
+from medtasks.importers.rows import parse_harness_line, parse_ms_swift_line, read_columns
 from medtasks.importers.vlmevalkit import read_vlmevalkit
 
 Layout = Literal["ms-swift", "jsonl", "json", "csv", "lmms-eval", "vlmevalkit", "inspect"]

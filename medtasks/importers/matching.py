@@ -86,7 +86,7 @@ def join(predictions: Sequence[Prediction], documents: Sequence[Mapping[str, Any
 
 def _assign_in_order(shared: Mapping[tuple[str, ...], list[Prediction]], given: dict[str, list[Prediction]]) -> None:
     for fitting, several in shared.items():
-        if len(several) > len(fitting) and len({one.response for one in several}) == 1:
+        if len(several) > len(fitting) and len({prediction.response for prediction in several}) == 1:
             for number, one in enumerate(several):  # duplicated by a merge of rows with equal keys
                 given[fitting[min(number, len(fitting) - 1)]].append(one)
             continue

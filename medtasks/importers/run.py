@@ -17,9 +17,10 @@ from medtasks.importers.verdicts import with_imported_verdicts
 from medtasks.runs.folder import RunRecord
 from medtasks.runs.manifest import UNKNOWN_PROMPT, RubricFacts, RunManifest, protocol_hash, task_facts, versions
 from medtasks.runs.replies import Reply
-from medtasks.runs.run import data_facts, pooled_scores
+from medtasks.runs.run import data_facts
 from medtasks.runs.samples import Sample
 from medtasks.runs.scored import Answered, scored_samples, with_learned_metrics
+from medtasks.runs.scoring import pooled_scores
 from medtasks.runs.verdicts import judged_threshold, with_judged_scores
 
 
@@ -109,7 +110,7 @@ def _record(
     facts = {}
     for name, members in samples.items():
         spec = load_spec(name)
-        made = task_facts(spec, {}, len(documents[name]), members)
+        made = task_facts(spec, {}, len(documents[name])).with_outcomes([sample.outcome for sample in members], ())
         known = protocol_hash(spec, {}, prompt_hash=UNKNOWN_PROMPT)
         facts[name] = made.model_copy(update={"prompt_hash": UNKNOWN_PROMPT, "template": "", "protocol_hash": known})
     benchmarks = sorted({fact.benchmark for fact in facts.values()})

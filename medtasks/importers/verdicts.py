@@ -47,10 +47,10 @@ def with_imported_verdicts(
     names = tuple(dict.fromkeys(name for listed in rubrics.values() for name in listed))
     if not names:
         raise UsageError(f"no task of {', '.join(samples)} is judged; leave --verdicts-of out.")
-    if not any(one.verdict for several in given.values() for one in several):
+    if not any(prediction.verdict for several in given.values() for prediction in several):
         raise UsageError("no prediction of the file has a verdict (`eval_json`); leave --verdicts-of out.")
     warning = same_family(judge, model)
-    identity = {"model": judge, IMPORTED: layout}
+    described = {"model": judge, IMPORTED: layout}
     judged, known = dict(samples), dict[str, RubricFacts]()
     for name in names:
         rubric = load_rubric(name)
@@ -68,14 +68,14 @@ def with_imported_verdicts(
         facts = rubric_facts(
             rubric,
             tasks,
-            {judge: identity},
+            {judge: described},
             responses,
             verdicts,
             rule="majority",
             threshold=COVERAGE,
             warnings=() if warning is None else (warning,),
         )
-        hashes = {"rubric_hash": IMPORTED, "template_hash": IMPORTED, "judge_hash": imported_hash(rubric, identity)}
+        hashes = {"rubric_hash": IMPORTED, "template_hash": IMPORTED, "judge_hash": imported_hash(rubric, described)}
         known[name] = facts.model_copy(update=hashes)
         judged = with_verdicts(judged, responses, known, known[name])
     return judged, known

@@ -212,7 +212,7 @@ NO_OPTION = ErrorRate("no_option_rate", "No single option", cases="questions")
 
 
 def declared_rate(kind: ErrorKind) -> ErrorRate:
-    """The rate of a kind of error that a task file declares (`medtasks.benchmarks.declared_errors`).
+    """The rate of a kind of error that a task file declares (`medtasks.benchmarks.errors`).
 
     >>> kind = ErrorKind(name="missed", label="Missed", gold=["Polyp"], answer_other_than=["polyp", "a lesion"])
     >>> declared_rate(kind).signature.partition("|texts:")[0]

@@ -9,7 +9,7 @@ import numpy as np
 
 from medtasks.catalog.contents import once
 from medtasks.catalog.packages import OURS
-from medtasks.catalog.registry import Plugin, all_metrics, find_metric, metric_left_out
+from medtasks.catalog.registry import Plugin, package_metrics
 from medtasks.catalog.rubric import score_owners, usable_rubrics
 from medtasks.catalog.spec import load_specs
 from medtasks.core.errors import UsageError
@@ -58,22 +58,18 @@ def get_metric(name: str) -> Metric:
     metric = registered_metric(name) or _declared().get(name)
     if metric is not None:
         return metric
-    why = metric_left_out(name)
-    if why is not None:
-        raise UsageError(f"metric {name!r} is unknown: {why}")
-    known = {**all_metrics(), **_judged(), **_declared()}
-    raise UsageError(unknown("metric", name, known))
+    raise UsageError(unknown("metric", name, {**package_metrics(), **_judged(), **_declared()}))
 
 
 def registered_metric(name: str) -> Metric | None:
     """The metric of that name, unless a task file declares it; None if there is none."""
-    brought = find_metric(name)
+    brought = package_metrics().get(name)
     return _judged().get(name) if brought is None else brought[0]
 
 
 def is_ours(name: str) -> bool:
     """Whether the metric, or the rubric that gives the score, is part of medtasks."""
-    brought = find_metric(name)
+    brought = package_metrics().get(name)
     return (score_owners().get(name) if brought is None else brought[1]) == OURS
 
 

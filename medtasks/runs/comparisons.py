@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from pydantic import BaseModel, Field
 
-from medtasks.catalog.benchmark import ANSWERED, FAILED, Benchmark
-from medtasks.catalog.spec import TaskSpec, leaf_tasks, load_spec, load_specs
+from medtasks.catalog.benchmark import ANSWERED, FAILED
+from medtasks.catalog.spec import leaf_tasks, load_spec, load_specs
 from medtasks.metrics.base import Array
 from medtasks.metrics.registry import get_metric
 from medtasks.runs.scores import Scores
@@ -31,43 +31,41 @@ class Paired(BaseModel, frozen=True):
     breakdowns: dict[str, dict[str, Paired]] = {}
 
 
-def compare_tables(
-    first: tuple[str, ItemTable], second: tuple[str, ItemTable], benchmark: Benchmark, breakdowns: Sequence[str] = ()
-) -> Paired:
+def compare_tables(first: tuple[str, ItemTable], second: tuple[str, ItemTable]) -> Paired:
     """Compare two (name, table) pairs, joined by item; ``unpaired`` counts the items in only one of them.
 
     A metric is left out if no item has a value in both, or too few to define it. Groups of items and their clusters are
     those of the first table. Without a shared item there is nothing to compare: ``items`` is 0, e.g. after
     ``--limit 1``, when no question has all of its rotations.
     """
-    one, other = first[1], second[1]
-    rows = [{name: row for row, name in enumerate(table.unique) if table.complete[row]} for table in (one, other)]
+    tables = one, other = first[1], second[1]
+    rows = [{name: row for row, name in enumerate(table.unique) if table.complete[row]} for table in tables]
     joined = [(rows[0][name], rows[1][name]) for name in sorted(rows[0].keys() & rows[1].keys())]
     shared: Rows = np.array(joined, dtype=np.int64).reshape(-1, 2)
     both = [metric for metric in one.metrics if metric in other.columns]
     # a group's column is put together on each access
     columns = {metric: (one.columns[metric], other.columns[metric]) for metric in both}
 
-    def compared(items: Rows, part: str | None = None, unpaired: int = 0, **more: Any) -> Paired:
-        found = {}
-        for metric, sides in columns.items():
-            left, right = (
-                (side if part is None else side.part(part)).statistics[items[:, place]]
-                for place, side in enumerate(sides)
-            )
-            found[metric] = compare_statistics(metric, left, right, one.codes[items[:, 0]])
-        metrics = {metric: difference for metric, difference in found.items() if difference is not None}
+    def compared(items: Rows, part: str = "", unpaired: int = 0, **more: Any) -> Paired:
+        metrics = {}
+        for metric, wholes in columns.items():
+            sides = zip(tables, wholes, strict=True)
+            used = (table.parts.get((metric, part), whole) for table, whole in sides)
+            left, right = (column.statistics[items[:, place]] for place, column in enumerate(used))
+            difference = compare_statistics(metric, left, right, one.codes[items[:, 0]])
+            if difference is not None:
+                metrics[metric] = difference
         return Paired(first=first[0], second=second[0], items=len(items), unpaired=unpaired, metrics=metrics, **more)
 
     def groups(breakdown: str) -> Mapping[str, Paired]:
         return {
-            key: compared(shared[inside], key if breakdown == benchmark.parts else None)
-            for key, members in one.rows_by_group(benchmark, breakdown).items()
+            key: compared(shared[inside], key if breakdown == one.benchmark.parts else "")
+            for key, members in one.rows_by_group(breakdown).items()
             if (inside := np.isin(shared[:, 0], members)).any()
         }
 
     unpaired = len(rows[0].keys() ^ rows[1].keys())
-    return compared(shared, None, unpaired, breakdowns={name: groups(name) for name in breakdowns})
+    return compared(shared, "", unpaired, breakdowns={name: groups(name) for name in one.breakdowns})
 
 
 def compare_statistics(metric: str, first: Array, second: Array, clusters: Clusters) -> PairedDifference | None:
@@ -186,22 +184,17 @@ def comparisons(tables: RunTables, others: RunTables) -> dict[str, Paired]:
         if partner is None:
             continue
         if _has(tables, name) and _has(others, partner):
-            pair = (name, tables.of(name, leaf_tasks(name))), (partner, others.of(partner, leaf_tasks(partner)))
-            found[name] = _compared(*pair, spec)
+            sides = (name, tables.of(name, leaf_tasks(name))), (partner, others.of(partner, leaf_tasks(partner)))
+            found[name] = compare_tables(*sides)
     return found
 
 
 def same_tasks(tables: RunTables, others: RunTables) -> dict[str, Paired]:
     """Every task that two runs share, the first run compared with the second."""
-    found = {}
-    for name in sorted({*tables.tasks} & {*others.tasks}):
-        pair = (f"{name} (this)", tables.of(name)), (f"{name} (other)", others.of(name))
-        found[f"{name} (both)"] = _compared(*pair, load_spec(name))
-    return found
-
-
-def _compared(first: tuple[str, ItemTable], second: tuple[str, ItemTable], spec: TaskSpec) -> Paired:
-    return compare_tables(first, second, spec.benchmark, spec.metadata.breakdowns)
+    return {
+        f"{name} (both)": compare_tables((f"{name} (this)", tables.of(name)), (f"{name} (other)", others.of(name)))
+        for name in sorted({*tables.tasks} & {*others.tasks})
+    }
 
 
 def _has(tables: RunTables, name: str) -> bool:

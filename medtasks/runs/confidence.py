@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from medtasks.answers.stated_confidence import parse_confidence, stated_confidence
 from medtasks.catalog.benchmark import ANSWERED, FAILED, Derived, Item, Value
-from medtasks.catalog.registry import get_filter
 from medtasks.catalog.spec import load_spec
 from medtasks.catalog.task_model import Confidence
 from medtasks.metrics.confidence import (
@@ -126,7 +125,7 @@ def deciding_letter(letters: Sequence[Letter], chosen: str, response: str, read:
 
 def _reader(sample: Sample) -> Callable[[str], str]:
     """The filter of the sample's task, for its document."""
-    made = get_filter(load_spec(sample.task).filters[-1]).kind()
+    made = load_spec(sample.task).filter.kind()
     document = {**sample.document, "target": sample.target}
 
     def read(text: str) -> str:

@@ -242,6 +242,8 @@ def file_sha256(path: Path) -> str:
 
 SUFFIX = "_medtasks"
 """Suffix of the names of result directories."""
+NO_RUN = f"contains no result directory (…{SUFFIX})"
+"""Why a path without a run is refused."""
 
 
 def run_folders(
@@ -300,6 +302,11 @@ def require_directory(path: Path) -> None:
         raise UsageError(f"{path}: cannot be listed ({error.strerror}); give access to it.") from None
 
 
+def no_run(path: Path, fix: str = "give one, or a directory that contains some") -> UsageError:
+    """The error that there is no run at or below ``path``."""
+    return UsageError(f"{path}: {NO_RUN}; {fix}.")
+
+
 def one_run(path: Path) -> Path:
     """The only result directory at or below ``path``, or ``path`` itself if it is an unfinished run.
 
@@ -317,7 +324,8 @@ def one_run(path: Path) -> Path:
         return found[0]
     if not found:
         unfinished = unfinished_runs(path)
-        left = f"; {unfinished[0]} is an unfinished run, give it to score the replies so far" if unfinished else ""
-        raise UsageError(f"{path}: contains no result directory (…{SUFFIX}), expected one{left or '; give one'}.")
+        if unfinished:
+            raise no_run(path, f"{unfinished[0]} is an unfinished run, give it to score the replies so far")
+        raise no_run(path)
     names = first_names((str(one.relative_to(path)) for one in sorted(found)), 5)
     raise UsageError(f"{path}: contains {len(found)} result directories ({names}), expected one; give its path.")

@@ -31,8 +31,8 @@ from medtasks.judge.settings import STUB, JudgeConfig, JudgeSettings, default_st
 from medtasks.judge.store import VerdictStore
 from medtasks.runs.folder import RunRecord, read_scores
 from medtasks.runs.manifest import RubricFacts, RunManifest
-from medtasks.runs.run import scores_of
 from medtasks.runs.samples import Sample, rare_garbage_collection, without_garbage_collection
+from medtasks.runs.scoring import scores_of
 from medtasks.runs.table import RunTables
 from medtasks.runs.verdicts import (
     agreement_of,
@@ -139,8 +139,8 @@ def judged_before(folder: Path, manifest: RunManifest, config: JudgeConfig) -> R
         tasks, groups = read_scores(folder)
     except DataError:  # judging makes them again
         return None
-    for rubric in _wanted_rubrics(manifest.tasks, config.rubrics):
-        facts, asked = manifest.judge.get(rubric.name), _judged_tasks(manifest.tasks, rubric, config)
+    for rubric, asked in _tasks_by_rubric(manifest.tasks, config.rubrics):
+        facts = manifest.judge.get(rubric.name)
         panel = judge_hash(rubric_hash(rubric), _identities(rubric, config), config.combine)
         if facts is None or facts.judge_hash != panel or set(facts.tasks) != set(asked) or facts.judged != facts.asked:
             return None
@@ -182,14 +182,13 @@ def judge_all(
         UsageError: a rubric is unknown or applies to no task of the run, or no task of the run is judged.
         MedtasksError: the verdict store or the annotations cannot be read.
     """
-    rubrics = _wanted_rubrics(samples, config.rubrics)
+    tasks_by_rubric = _tasks_by_rubric(samples, config.rubrics)
     judged = Judged(dict(samples), dict(known or {}))
     clients = {name: JudgeClient(one) for name, one in config.judges.items()}  # all rubrics share their budgets
     warnings = _family_warnings(config, judged_names)
     with VerdictStore(config.store or default_store()) as store:
-        for rubric in rubrics:
+        for rubric, tasks in tasks_by_rubric:
             labels = None if human is None else _labels(human, rubric, samples)
-            tasks = _judged_tasks(samples, rubric, config)
             try:
                 questions = _questions(judged.samples, tasks, rubric, config, fingerprints)
                 with rare_garbage_collection():
@@ -220,23 +219,19 @@ def judge_all(
     return judged
 
 
-def _wanted_rubrics(samples: Collection[str], named: Sequence[str]) -> tuple[Rubric, ...]:
-    """The rubrics in ``named``, by default the first one of each task; each must apply to a task of the run."""
-    by_default = (rubric for task in samples for rubric in load_spec(task).metadata.rubrics[:1])
-    names = tuple(dict.fromkeys(named or by_default))
-    if not names:
-        raise UsageError(f"no task of this run is judged ({', '.join(samples)}); its scores are complete without.")
-    rubrics = tuple(load_rubric(name) for name in names)
-    for rubric in rubrics:
-        _judgeable_tasks(samples, rubric)
-    return rubrics
-
-
-def _judged_tasks(samples: Collection[str], rubric: Rubric, config: JudgeConfig) -> tuple[str, ...]:
-    """The tasks to judge under ``rubric``: all that can be, if it is named, or those whose first rubric it is."""
-    if config.rubrics:
-        return _judgeable_tasks(samples, rubric)
-    return tuple(task for task in samples if rubric.name in load_spec(task).metadata.rubrics[:1])
+def _tasks_by_rubric(tasks: Collection[str], named: Sequence[str]) -> list[tuple[Rubric, tuple[str, ...]]]:
+    """The rubrics in ``named``, each with all tasks that can be judged under it; by default those that are the first of
+    a task, with these tasks."""
+    if named:
+        rubrics = [load_rubric(name) for name in dict.fromkeys(named)]
+        return [(rubric, _judgeable_tasks(tasks, rubric)) for rubric in rubrics]
+    by_name: dict[str, list[str]] = {}
+    for task in tasks:
+        for name in load_spec(task).metadata.rubrics[:1]:
+            by_name.setdefault(name, []).append(task)
+    if not by_name:
+        raise UsageError(f"no task of this run is judged ({', '.join(tasks)}); its scores are complete without.")
+    return [(load_rubric(name), tuple(members)) for name, members in by_name.items()]
 
 
 def _judgeable_tasks(samples: Collection[str], rubric: Rubric) -> tuple[str, ...]:

@@ -24,7 +24,7 @@ from medtasks.data.media.windows import STEP
 from medtasks.judge.agreement import AgreementReport
 from medtasks.metrics.registry import get_metric
 from medtasks.runs.replies import Reply
-from medtasks.runs.samples import Outcome, Sample
+from medtasks.runs.samples import Outcome
 from medtasks.runs.usage import RunUsage
 
 PACKAGES = (
@@ -82,6 +82,21 @@ class TaskFacts(BaseModel, frozen=True):
         """Share of the responses that were cut off at the token limit, of those whose end is known; None if none is."""
         known = self.finish.get("stop", 0) + self.finish.get("length", 0)
         return self.finish.get("length", 0) / known if known else None
+
+    def with_outcomes(self, outcomes: Sequence[Outcome], replies: Iterable[Reply] | None = None) -> TaskFacts:
+        """The facts after these outcomes of the documents, and with the ends of ``replies``, if they are given."""
+        # reasons often contain a request id or a time: mask numbers, so that similar reasons are counted together
+        failures = Counter(_NUMBER.sub("#", reason) for _, reason, _ in outcomes if reason is not None)
+        update: dict[str, Any] = {
+            "answered": len(outcomes) - failures.total(),
+            "failed": dict(sorted(failures.items())),
+            "status": dict(sorted(Counter(status for status, _, _ in outcomes).items())),
+            "readings": dict(sorted(Counter(reading for _, _, reading in outcomes if reading).items())),
+        }
+        if replies is not None:
+            ends = Counter(reply.finish or "unknown" for reply in replies if reply.failed is None)
+            update["finish"] = dict(sorted(ends.items()))
+        return self.model_copy(update=update)
 
     @property
     def attempted(self) -> int:
@@ -219,18 +234,14 @@ def task_facts(
     spec: TaskSpec,
     generation: dict[str, Any],
     asked: int,
-    samples: Sequence[Sample],
     *,
     blind: bool = False,
     presentation: Mapping[str, str] | None = None,
-    replies: Iterable[Reply] = (),
 ) -> TaskFacts:
-    """Facts of one task with ``samples`` out of ``asked`` documents.
+    """Facts of one task that has ``asked`` documents, before any is answered.
 
-    ``blind`` means without media; ``presentation`` is how the back-end deviated from the task; ``replies`` are those
-    that the samples were made of.
+    ``blind`` means without media; ``presentation`` is how the back-end deviates from the task.
     """
-    ends = Counter(reply.finish or "unknown" for reply in replies if reply.failed is None)
     return TaskFacts(
         version=spec.metadata.version,
         benchmark=spec.metadata.benchmark,
@@ -246,37 +257,20 @@ def task_facts(
         frames=frame_settings(spec),
         excluded=task_rows(spec.name).excluded(),
         asked=asked,
-        finish=dict(sorted(ends.items())),
-        **outcome_counts([sample.outcome for sample in samples]),
+        answered=0,
+        status={},
     )
 
 
 def facts_today(spec: TaskSpec, facts: TaskFacts, outcomes: Sequence[Outcome]) -> TaskFacts:
     """The facts under the current rules of a task that was run as ``facts`` say, with its ``outcomes``."""
-    return facts.model_copy(
-        update={
-            "filters": filter_versions(spec),
-            "protocol_hash": protocol_hash(
-                spec,
-                facts.generation,
-                prompt_hash=facts.prompt_hash,
-                frames=facts.frames,
-                blind=facts.blind,
-                presentation=facts.presentation,
-            ),
-            "yaml_hash": spec.yaml_hash,
-            **outcome_counts(outcomes),
-        }
+    protocol = protocol_hash(
+        spec,
+        facts.generation,
+        prompt_hash=facts.prompt_hash,
+        frames=facts.frames,
+        blind=facts.blind,
+        presentation=facts.presentation,
     )
-
-
-def outcome_counts(outcomes: Sequence[Outcome]) -> dict[str, Any]:
-    """The fields of :class:`TaskFacts` that describe the outcome of the documents."""
-    # reasons often contain a request id or a time: mask numbers, so that similar reasons are counted together
-    failures = Counter(_NUMBER.sub("#", reason) for _, reason, _ in outcomes if reason is not None)
-    return {
-        "answered": len(outcomes) - failures.total(),
-        "failed": dict(sorted(failures.items())),
-        "status": dict(sorted(Counter(status for status, _, _ in outcomes).items())),
-        "readings": dict(sorted(Counter(reading for _, _, reading in outcomes if reading).items())),
-    }
+    now = {"filters": filter_versions(spec), "protocol_hash": protocol, "yaml_hash": spec.yaml_hash}
+    return facts.model_copy(update=now).with_outcomes(outcomes)

@@ -9,8 +9,7 @@ from typing import Any
 from medtasks.answers.base import Reading, ResponseFilter
 from medtasks.benchmarks.aggregations import computed_together
 from medtasks.catalog.benchmark import FAILED
-from medtasks.catalog.contents import resolve
-from medtasks.catalog.registry import get_filter, wrong_return
+from medtasks.catalog.registry import wrong_return
 from medtasks.catalog.spec import TaskSpec
 from medtasks.core.errors import first_line
 from medtasks.metrics.learned import LEARNED
@@ -116,7 +115,7 @@ def _sample(spec: TaskSpec, answered: Answered, readings: list[Reading]) -> Samp
         probabilities=_probabilities(answered),
         filtered=filtered[0],
         reading="" if failed else readings[0].how,
-        status=FAILED if failed else get_filter(spec.filters[-1]).status(filtered[0]),
+        status=FAILED if failed else spec.filter.status(filtered[0]),
         scores={metric: None if failed else value.get("score") for metric, value in values.items()},
         statistics={} if failed else _statistics(values),
         limits=limits,
@@ -137,7 +136,7 @@ def _filtered(spec: TaskSpec, responses: Sequence[tuple[Mapping[str, Any], list[
     if not responses:
         return []
     documents, texts = zip(*responses, strict=True)
-    step = get_filter(spec.filters[-1]).kind()
+    step = spec.filter.kind()
     if isinstance(step, ResponseFilter):
         readings = step.readings(texts, documents)
     else:  # another package's
@@ -167,7 +166,7 @@ def _guest_readings(
 
 
 def _process(spec: TaskSpec) -> Callable[[Mapping[str, Any], Sequence[str]], Values]:
-    function = resolve(spec.resolved["process_results"])
+    function = spec.function("process_results")
 
     def process(document: Mapping[str, Any], texts: Sequence[str]) -> Values:
         values: object = function(document, texts)
@@ -194,7 +193,7 @@ def _repeats(spec: TaskSpec, texts: Sequence[str], values: Values) -> tuple[Repe
     return tuple(
         Repeat(
             filtered=filtered,
-            status=get_filter(spec.filters[-1]).status(filtered),
+            status=spec.filter.status(filtered),
             statistics={name: tuple(value["repeats"][number]) for name, value in values.items() if "repeats" in value},
         )
         for number, filtered in enumerate(texts)

@@ -84,7 +84,7 @@ def signature(manifest: RunManifest, name: str, metric: str, scored: str, sample
         {
             **own,
             **_protocol_parts(manifest, name, sample_ids),
-            **(_confidence(manifest, name) if metric in CONFIDENCE_NAMES else {}),
+            **_confidence(manifest, name, metric),
             **_timing(manifest, name, metric),
             **_judge(manifest, name, metric, judges),
         }
@@ -102,9 +102,9 @@ def format_signature(parts: Mapping[str, str]) -> str:
 
     ``|``, ``:``, ``%``, blanks and all other than plain ASCII are percent-encoded as in URLs (``%7C``).
     """
-    words = [_quoted(parts.get("metric", ""))]
-    words += [f"{_quoted(key)}:{_quoted(value)}" if value else _quoted(key) for key, value in _other_parts(parts)]
-    return "|".join(words)
+    others = [(key, value) for key, value in parts.items() if key != "metric"]
+    words = [f"{_quoted(key)}:{_quoted(value)}" if value else _quoted(key) for key, value in others]
+    return "|".join([_quoted(parts.get("metric", "")), *words])
 
 
 def parse_signature(text: str) -> dict[str, str]:
@@ -126,7 +126,7 @@ def parse_signature(text: str) -> dict[str, str]:
 def differences(one: str, other: str) -> list[str]:
     """How ``one`` differs from ``other``, a short sentence for each part; empty if they are equal.
 
-    That different subsets have different samples goes without saying.
+    Sample differences are omitted when the subsets differ.
 
     Raises:
         UsageError: as :func:`parse_signature`.
@@ -165,10 +165,6 @@ def _short_value(value: str | None) -> str:
     return _HASH.sub(lambda found: found[0][:8] + "…", value)
 
 
-def _other_parts(parts: Mapping[str, str]) -> list[tuple[str, str]]:
-    return [(key, value) for key, value in parts.items() if key != "metric"]
-
-
 def _quoted(text: str) -> str:
     return quote(text, safe=_SAFE, errors="surrogatepass")
 
@@ -196,24 +192,25 @@ def _own_parts(scored: str, in_manifest: Mapping[str, str]) -> tuple[dict[str, s
 def _protocol_parts(manifest: RunManifest, name: str, sample_ids: Iterable[str]) -> dict[str, str]:
     members = _members(manifest, name)
     facts = {task: manifest.tasks[task] for task in members}
+    protocols = {task: one.protocol_hash for task, one in facts.items()}
     ids = sorted(sample_ids)
     asked = changed_options(manifest.settings)
     benchmarks = sorted({one.benchmark for one in facts.values()})
-    return {
+    parts = {
         "task" if name in manifest.tasks else "group": name,
         **_versions({task: (one.version, one.filters) for task, one in facts.items()}),
         "prompt": _combined({task: _prompt(manifest, one.prompt_hash) for task, one in facts.items()}),
-        "protocol": _protocol(manifest, name, members),
+        "protocol": protocols[name] if name in manifest.tasks else _hash(protocols),
         "data": _combined({one: _fingerprint(manifest, one) for one in benchmarks}),
         "items": f"{len(ids)}-{_hash(ids)}",
-        **(
-            {"subset": _combined({task: one.subset for task, one in facts.items()})}
-            if any(one.subset for one in facts.values())
-            else {}
-        ),
-        **({"blind": "yes"} if any(one.blind for one in facts.values()) else {}),
-        **({"harness": _hash(asked)} if asked else {}),
     }
+    if any(one.subset for one in facts.values()):
+        parts["subset"] = _combined({task: one.subset for task, one in facts.items()})
+    if any(one.blind for one in facts.values()):
+        parts["blind"] = "yes"
+    if asked:
+        parts["harness"] = _hash(asked)
+    return parts
 
 
 def versions_today(tasks: Iterable[str]) -> dict[str, str]:
@@ -243,12 +240,6 @@ def _members(manifest: RunManifest, name: str) -> Sequence[str]:
     return members
 
 
-def _protocol(manifest: RunManifest, name: str, members: Sequence[str]) -> str:
-    if name in manifest.tasks:
-        return manifest.tasks[name].protocol_hash
-    return _hash({task: manifest.tasks[task].protocol_hash for task in members})
-
-
 def _prompt(manifest: RunManifest, prompt_hash: str) -> str:
     """The prompt hash; an unknown prompt equals no other, so it is identified by what made the responses."""
     return f"{UNKNOWN_PROMPT};{_hash(manifest.model)}" if prompt_hash in (UNKNOWN_PROMPT, "") else prompt_hash
@@ -261,26 +252,23 @@ def _fingerprint(manifest: RunManifest, benchmark: str) -> str:
     return facts.fingerprint[:HASH_LENGTH]
 
 
-def _confidence(manifest: RunManifest, name: str) -> dict[str, str]:
+def _confidence(manifest: RunManifest, name: str, metric: str) -> dict[str, str]:
     """What the tasks declare to be the confidence of an answer, and to be right."""
-    declared = {task: load_spec(task).metadata.confidence for task in _members(manifest, name)}
-    texts = {
-        task: f"{one.of};right={one.correct}" + f";filter={StatedConfidenceFilter.version}" * (one.of == "stated")
-        for task, one in declared.items()
-        if one is not None
-    }
+    texts = {}
+    for task in _members(manifest, name) if metric in CONFIDENCE_NAMES else ():
+        if (one := load_spec(task).metadata.confidence) is not None:
+            read_by = f";filter={StatedConfidenceFilter.version}" * (one.of == "stated")
+            texts[task] = f"{one.of};right={one.correct}{read_by}"
     return {"confidence-of": _combined(texts)} if texts else {}
 
 
 def _timing(manifest: RunManifest, name: str, metric: str) -> dict[str, str]:
     """What the tasks declare about times, as far as the metric depends on it."""
     fields: tuple[str, ...] = getattr(get_metric(metric), "timing", ())
-    declared = {task: load_spec(task).metadata.timing for task in _members(manifest, name)} if fields else {}
-    texts = {
-        task: ",".join(f"{field.replace('_', '-')}={getattr(one, field)}" for field in fields)
-        for task, one in declared.items()
-        if one is not None
-    }
+    texts = {}
+    for task in _members(manifest, name) if fields else ():
+        if (one := load_spec(task).metadata.timing) is not None:
+            texts[task] = ",".join(f"{field.replace('_', '-')}={getattr(one, field)}" for field in fields)
     return {"timing": _combined(texts)} if texts else {}
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
@@ -70,10 +72,10 @@ def _covered_items(score: MetricScore, digits: int) -> str:
     return f"{low:.{digits}f} to {high:.{digits}f}, {covered}"
 
 
-WIDTH = 100
-"""Columns of the screen that a summary of saved results must fit."""
+NARROWEST, USUAL, WIDEST = 80, 100, 120
+"""Columns: what the command line's texts are made for at least and at most, and without a terminal."""
 LINES = 40
-"""Its lines."""
+"""Lines of the screen that a summary of saved results must fit."""
 
 
 def summary(run: RunRecord, directory: Path | None, keep: str = "--output_path") -> str:
@@ -85,7 +87,7 @@ def summary(run: RunRecord, directory: Path | None, keep: str = "--output_path")
     notes = [*_awaiting(run, directory), *_all_notes(run)]
     if directory is None:
         saved = f"  nothing was saved: give {keep} to keep samples, scores and manifest"
-        shown = _in_order(run)
+        shown = in_order(run)
     else:
         saved = f"  samples, scores and manifest: {directory}"
         notes = _fitting(notes, LINES // 3)
@@ -97,7 +99,13 @@ def summary(run: RunRecord, directory: Path | None, keep: str = "--output_path")
     return "\n".join([*lines, *notes, saved])
 
 
-def _in_order(run: RunRecord) -> list[str]:
+def width() -> int:
+    """The columns of the terminal, within limits."""
+    columns = shutil.get_terminal_size((USUAL, LINES)).columns if sys.stdout.isatty() else USUAL
+    return max(NARROWEST, min(columns, WIDEST))
+
+
+def in_order(run: RunRecord) -> list[str]:
     """Groups before all tasks, both in the order of their groups' files."""
     known = load_specs()
     named = [name for name in known if name in run.groups or name in run.tasks]
@@ -118,7 +126,7 @@ def _awaiting(run: RunRecord, directory: Path | None) -> list[str]:
 def _score_lines(run: RunRecord, names: Sequence[str]) -> list[str]:
     """The scores of some tasks and groups, wrapped between metrics."""
     entries = {**run.groups, **run.tasks}
-    width = max(map(len, names), default=0)
+    longest, columns = max(map(len, names), default=0), width()
     lines = []
     for name in names:
         scores = entries[name]
@@ -128,11 +136,11 @@ def _score_lines(run: RunRecord, names: Sequence[str]) -> list[str]:
             *(f"{metric} {format_score(score)}" for metric, score in _headline(scores).items()),
             *filter(None, (covered, *_without_answer(scores), *_by_text(run.readings(name)))),
         ]
-        line, gap = f"  {name:<{width}}  n={scores.items:<5}{rounds}", " "
+        line, gap = f"  {name:<{longest}}  n={scores.items:<5}{rounds}", " "
         for part in parts:
-            if len(line) + len(gap) + len(part) > WIDTH and line.strip():
+            if len(line) + len(gap) + len(part) > columns and line.strip():
                 lines.append(line)
-                line, gap = " " * (2 + width), "  "
+                line, gap = " " * (2 + longest), "  "
             line, gap = line + gap + part, "  "
         lines.append(line)
     return lines
@@ -140,7 +148,7 @@ def _score_lines(run: RunRecord, names: Sequence[str]) -> list[str]:
 
 def _shown(run: RunRecord, room: int) -> list[str]:
     """All tasks and groups if they fit ``room`` lines; else the outermost ones, as many as fit."""
-    names = _in_order(run)
+    names = in_order(run)
     inner = {
         name
         for group, leaves in run.manifest.groups.items()
@@ -166,7 +174,7 @@ def _fitting(notes: Sequence[str], room: int) -> list[str]:
 
 
 def _height(line: str) -> int:
-    return max(1, -(-len(line) // WIDTH))
+    return max(1, -(-len(line) // width()))
 
 
 def _all_notes(run: RunRecord) -> list[str]:

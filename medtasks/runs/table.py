@@ -1,4 +1,8 @@
-"""A column of an item table: the statistics of one metric, with what is known about those that are open."""
+"""The item table behind every number of a run: one row per item, one column per metric.
+
+Scores, intervals, breakdowns, paired tests and the leaderboard all select rows from it. A task's table is built from
+its samples once; a group's table pools those of its tasks.
+"""
 
 from __future__ import annotations
 
@@ -13,8 +17,7 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from medtasks.benchmarks.declared_errors import declared_errors, declared_metrics
-from medtasks.benchmarks.errors import pooled_metrics
+from medtasks.benchmarks.errors import declared_errors, declared_metrics, pooled_metrics
 from medtasks.benchmarks.variants import joined_items
 from medtasks.catalog.benchmark import Benchmark, SampleView, Value, sample_items, with_derived
 from medtasks.catalog.registry import get_benchmark
@@ -29,32 +32,42 @@ from medtasks.runs.scored import has_models
 Rows = npt.NDArray[np.int64]
 """Row numbers of items."""
 Mask = npt.NDArray[np.bool_]
-States = npt.NDArray[np.int8]
 ABSENT, PRESENT, FAILED, PENDING, AWAITING = range(5)
 """The states of an item: without a value of the metric, with one, without a response, without a verdict, and without
 one because no judge has been asked."""
+PART = 4096
+"""Samples of a task that are scored together: few, to limit memory."""
 
-
+K = TypeVar("K")
 T = TypeVar("T")
 
 
-class Lazy(Mapping[str, T]):
-    """A mapping whose values are made on each access: ``make`` of each of ``names``."""
+class Lazy(Mapping[K, T]):
+    """A mapping whose values are made on each access: ``make`` of each of ``keys``."""
 
-    def __init__(self, names: Iterable[str], make: Callable[[str], T]) -> None:
-        self._names = dict.fromkeys(names)
+    def __init__(self, keys: Iterable[K], make: Callable[[K], T]) -> None:
+        self._keys = dict.fromkeys(keys)
         self._make = make
 
-    def __getitem__(self, name: str) -> T:
-        if name not in self._names:
-            raise KeyError(name)
-        return self._make(name)
+    def __getitem__(self, key: K) -> T:
+        if key not in self._keys:
+            raise KeyError(key)
+        return self._make(key)
 
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._names)
+    def __iter__(self) -> Iterator[K]:
+        return iter(self._keys)
 
     def __len__(self) -> int:
-        return len(self._names)
+        return len(self._keys)
+
+
+@lru_cache(maxsize=1024)
+def shared(texts: tuple[Any, ...]) -> tuple[Any, ...]:
+    """``texts``, or an equal tuple from before: the runs of a leaderboard have the same items."""
+    return texts
+
+
+# --- one metric of all items ---
 
 
 @dataclass(frozen=True)
@@ -64,16 +77,14 @@ class Column:
     ``statistics`` ``(n, width)`` are NaN where they are open. ``ranges`` ``(n, 2, width)`` are the lowest and the
     highest statistics of open items, NaN without a range; None if no item has one. ``judge`` is the judge that was
     asked about each item, empty for none; None if none was asked at all. ``repeats`` has the statistics of every repeat
-    ``(n, repeats, width)``; None unless all items have the same number, and more than one. ``parts`` are the columns in
-    which items judged by parts are reduced to one group of `Benchmark.parts`.
+    ``(n, repeats, width)``; None unless all items have the same number, and more than one.
     """
 
     statistics: Array
-    state: States
+    state: npt.NDArray[np.int8]
     ranges: Array | None = None
     judge: npt.NDArray[np.str_] | None = None
     repeats: Array | None = None
-    parts: Mapping[str, Column] = field(default_factory=dict)
 
     @cached_property
     def known(self) -> Mask:
@@ -119,10 +130,6 @@ class Column:
         low, high = (np.where(known, statistics, self.ranges[rows, side]) for side in (0, 1))
         return low, high
 
-    def part(self, key: str) -> Column:
-        """The column in which items judged by parts are reduced to the part ``key``."""
-        return self.parts.get(key, self)
-
     def take(self, rows: Rows) -> Column:
         """The column restricted to these items."""
         return Column(
@@ -131,19 +138,7 @@ class Column:
             ranges=None if self.ranges is None else self.ranges[rows],
             judge=None if self.judge is None else self.judge[rows],
             repeats=None if self.repeats is None else self.repeats[rows],
-            parts=Lazy(self.parts, lambda key: self.parts[key].take(rows)),
         )
-
-    @property
-    def plain(self) -> Column:
-        """The column without repeats and parts."""
-        return replace(self, repeats=None, parts={})
-
-    def replaced(self, rows: Rows, column: Column) -> Column:
-        """The plain column with these items replaced by those of ``column``."""
-        order = np.arange(len(self.state))
-        order[rows] = np.arange(len(rows)) + len(order)
-        return stacked([self.plain, column.plain]).take(order)
 
 
 def empty_column(items: int, width: int) -> Column:
@@ -161,22 +156,17 @@ def stacked(columns: Sequence[Column]) -> Column:
     equal = len(repeats) == len(columns) and len({one.shape[1] for one in repeats}) == 1
     ranges = judge = None
     if any(one.ranges is not None for one in columns):
-        ranges = np.concatenate(
-            [
-                _blank(len(one.state), 2, one.statistics.shape[1]) if one.ranges is None else one.ranges
-                for one in columns
-            ]
-        )
+        blanks = ((len(one.state), 2, one.statistics.shape[1]) for one in columns)
+        parts = zip(columns, blanks, strict=True)
+        ranges = np.concatenate([_blank(*blank) if one.ranges is None else one.ranges for one, blank in parts])
     if any(one.judge is not None for one in columns):
         judge = np.concatenate([np.full(len(one.state), "") if one.judge is None else one.judge for one in columns])
-    keys = dict.fromkeys(chain.from_iterable(one.parts for one in columns))
     return Column(
         np.concatenate([one.statistics for one in columns]),
         np.concatenate([one.state for one in columns]),
         ranges=ranges,
         judge=judge,
         repeats=np.concatenate(repeats) if equal else None,
-        parts=Lazy(keys, lambda key: stacked([one.part(key).plain for one in columns])),
     )
 
 
@@ -189,33 +179,25 @@ def column_of(metric: str, values: Sequence[Value | None]) -> Column:
     width, nothing = get_metric(metric).width, Value()
     if not values:
         return empty_column(0, width)
-    fields = zip(*(nothing if value is None else value for value in values), strict=True)
-    statistics, lows, highs, repeats, asked, parts, failed = fields
+    statistics, lows, highs, repeats, asked, _, failed = zip(
+        *(nothing if value is None else value for value in values), strict=True
+    )
     blank = (np.nan,) * width
     ranges = None
     if any(lows):
-        ends = [blank if None in pair else pair for pair in zip(lows, highs, strict=True)]
-        both = chain.from_iterable((blank, blank) if pair is blank else pair for pair in ends)
-        ranges = _array(metric, [*both], width).reshape(len(values), 2, width)
+        ends = [(blank, blank) if None in pair else pair for pair in zip(lows, highs, strict=True)]
+        ranges = _array(metric, [*chain.from_iterable(ends)], width).reshape(len(values), 2, width)
     state = np.full(len(values), PRESENT, dtype=np.int8)
     if None in statistics or any(failed):
         state = np.array([ABSENT if value is None else _state(value) for value in values], dtype=np.int8)
     lengths = set(map(len, repeats))
-    members: dict[str, dict[int, Value]] = {}
-    for row in np.flatnonzero([*map(len, parts)]).tolist():
-        for key, part in parts[row].items():
-            members.setdefault(key, {})[row] = part
-    whole = Column(
+    return Column(
         _array(metric, [blank if row is None else row for row in statistics], width),
         state,
         ranges=ranges,
         judge=np.array([judge or "" for judge in asked]) if any(asked) else None,
         repeats=np.array(repeats, dtype=np.float64) if len(lengths) == 1 and max(lengths) > 1 else None,
     )
-    columns = {
-        key: (np.array([*rows], dtype=np.int64), column_of(metric, [*rows.values()])) for key, rows in members.items()
-    }
-    return replace(whole, parts=Lazy(columns, lambda key: whole.replaced(*columns[key])))
 
 
 def _state(value: Value) -> int:
@@ -234,6 +216,30 @@ def _array(metric: str, rows: Sequence[tuple[float, ...]], width: int) -> Array:
     return np.fromiter(chain.from_iterable(rows), np.float64, len(rows) * width).reshape(len(rows), width)
 
 
+def part_columns(wholes: Mapping[str, Column], values: Mapping[str, Sequence[Value | None]]) -> Parts:
+    """By metric and part the column in which items judged by parts are reduced to that part, from the columns
+    ``wholes`` of the metrics' ``values``."""
+    members: dict[tuple[str, str], dict[int, Value]] = {}
+    for metric, several in values.items():
+        for row, value in enumerate(several):
+            for part in () if value is None else value.parts:
+                members.setdefault((metric, part), {})[row] = value.parts[part]  # type: ignore[union-attr]
+    reduced = {
+        key: (np.array([*rows], dtype=np.int64), column_of(key[0], [*rows.values()])) for key, rows in members.items()
+    }
+
+    def column(key: tuple[str, str]) -> Column:
+        whole, (rows, part) = wholes[key[0]], reduced[key]
+        order = np.arange(len(whole.state))
+        order[rows] = np.arange(len(rows)) + len(order)
+        return stacked([whole, part]).take(order)
+
+    return Lazy(reduced, column)
+
+
+Parts = Mapping[tuple[str, str], Column]
+
+
 def without_value(table: Array) -> Mask:
     """Which rows of statistics ``(items, width)`` do not count: those of NaN, which have no value, and in mean-type
     metrics those over no observations, which the metric does not apply to."""
@@ -241,26 +247,27 @@ def without_value(table: Array) -> Mask:
     return found | (table[:, 1] == 0) if table.shape[1] == 2 else found
 
 
-@lru_cache(maxsize=1024)
-def shared(texts: tuple[Any, ...]) -> tuple[Any, ...]:
-    """``texts``, or an equal tuple from before: the runs of a leaderboard have the same items."""
-    return texts
+# --- all items ---
 
 
 @dataclass(frozen=True)
 class ItemTable:
-    """The items of a task or group, sorted by id, incomplete ones last.
+    """The items of a task or group of ``benchmark``, sorted by id, incomplete ones last.
 
-    All fields but ``metrics``, ``columns`` and ``groups`` have one entry per row. ``complete`` is False for a streaming
-    item with rounds that were not asked: it is not scored. ``metrics`` are those of the samples and the requested
-    pooled ones, in display order; ``columns`` may have more, for groups. ``groups`` has each item's keys by breakdown:
-    none, one or several. ``samples`` are an item's sample ids, several for a streaming item.
+    ``metrics`` and ``breakdowns`` are those to report, in display order; ``columns`` and ``groups`` may have more, for
+    groups of tasks. ``parts`` are the columns in which items judged by parts are reduced to one group of
+    `Benchmark.parts`, by metric and group.
+
+    All other fields have one entry per row. ``complete`` is False for a streaming item with rounds that were not asked:
+    it is not scored. ``groups`` has each item's keys by breakdown: none, one or several. ``samples`` are an item's
+    sample ids, several for a streaming item.
 
     What follows is only there until the items are scored: ``statuses`` are those of an item's responses, repeats
     included; ``target`` and ``chosen`` are the correct and the selected option, empty if the benchmark has no options;
     ``options`` is how many a guess has (`Benchmark.option_count`).
     """
 
+    benchmark: Benchmark
     metrics: tuple[str, ...]
     items: tuple[str, ...]
     tasks: tuple[str, ...]
@@ -269,6 +276,8 @@ class ItemTable:
     complete: Mask
     groups: Mapping[str, tuple[tuple[str, ...], ...]]
     columns: Mapping[str, Column]
+    parts: Parts = field(default_factory=dict)
+    breakdowns: tuple[str, ...] = ()
     statuses: tuple[tuple[str, ...], ...] = ()
     target: tuple[str, ...] = ()
     chosen: tuple[str, ...] = ()
@@ -281,11 +290,6 @@ class ItemTable:
         return np.array([number[name] for name in self.clusters], dtype=np.int64)
 
     @cached_property
-    def answers(self) -> list[tuple[str, str, str]]:
-        """Each item's target, selected option and first status."""
-        return [*zip(self.target, self.chosen, (statuses[0] for statuses in self.statuses), strict=True)]
-
-    @cached_property
     def unique(self) -> tuple[str, ...]:
         """Unique ids of the items: if two tasks of a group ask the same question, the second gets a number."""
         seen: Counter[str] = Counter()
@@ -295,26 +299,29 @@ class ItemTable:
             found.append(item if seen[item] == 1 else f"{item}#{seen[item]}")
         return tuple(found)
 
-    def rows_by_group(self, benchmark: Benchmark, breakdown: str) -> dict[str, Rows]:
+    def column(self, metric: str, part: str = "") -> Column:
+        """The metric's column; with ``part``, as it counts in that group of `Benchmark.parts`."""
+        return self.parts[metric, part] if (metric, part) in self.parts else self.columns[metric]
+
+    def rows_by_group(self, breakdown: str) -> dict[str, Rows]:
         """The rows of each group of a breakdown by sorted key, including incomplete items.
 
         Raises:
             MedtasksError: the benchmark has no such breakdown.
         """
-        if breakdown not in benchmark.breakdowns:
-            raise MedtasksError(
-                f"{benchmark.name}: breakdown {breakdown!r} is unknown; choose from {', '.join(benchmark.breakdowns)}."
-            )
+        _check_breakdown(self.benchmark, breakdown)
         members: dict[str, list[int]] = {}
         for row, keys in enumerate(self.groups[breakdown]):
             for key in keys:
                 members.setdefault(key, []).append(row)
         return {key: np.array(members[key], dtype=np.int64) for key in sorted(members)}
 
-    def part(self, benchmark: Benchmark, breakdown: str, key: str, metric: str) -> Column:
-        """The metric's column as it counts in one group; in a group of `Benchmark.parts`, that part alone."""
-        column = self.columns[metric]
-        return column.part(key) if breakdown == benchmark.parts else column
+
+def _check_breakdown(benchmark: Benchmark, breakdown: str) -> None:
+    if breakdown not in benchmark.breakdowns:
+        raise MedtasksError(
+            f"{benchmark.name}: breakdown {breakdown!r} is unknown; choose from {', '.join(benchmark.breakdowns)}."
+        )
 
 
 def refuse_unknown_names(spec: TaskSpec, benchmark: Benchmark) -> None:
@@ -345,27 +352,29 @@ def item_table(
     """
     if not samples:
         raise MedtasksError(f"{benchmark.name}: there is no sample to score; a score of nothing is not 0.")
-    ordered = sorted(samples, key=lambda sample: (sample.sample_id, sample.task))
-    _check_metrics(ordered)
     for breakdown in breakdowns:
-        if breakdown not in benchmark.breakdowns:
-            raise MedtasksError(
-                f"{benchmark.name}: breakdown {breakdown!r} is unknown; choose from {', '.join(benchmark.breakdowns)}."
-            )
+        _check_breakdown(benchmark, breakdown)
+    ordered = sorted(samples, key=lambda sample: (sample.sample_id, sample.task))
+    of_task: dict[str, Sample] = {}
+    for sample in ordered:
+        _check_names(sample.sample_id, sample.task, sample.scores, of_task.setdefault(sample.task, sample).scores)
     task_of = {sample.sample_id: sample.task for sample in reversed(ordered)}
     derived = (*confidence_metrics(ordered), *declared_metrics(benchmark, task_of), pooled_metrics(benchmark, pooled))
     joined = with_derived(joined_items(benchmark, [sample.view() for sample in ordered]), derived)
     items = sorted(joined.items, key=lambda item: item.item_id)
     whole: list[tuple[str, str, Sequence[SampleView]]] = [(one.item_id, one.cluster, one.samples) for one in items]
     rows = [*whole, *((name, views[0].cluster, views) for name, views in joined.incomplete.items())]
-    values = [item.values for item in items]
     filler: list[Value | None] = [None] * (len(rows) - len(items))
-    named = [name for sample in ordered for name in sample.scores]
+    named = [name for sample in of_task.values() for name in sample.scores]
     metrics = tuple(dict.fromkeys([*named, *joined.metrics]))
+    values = {name: [*(item.values.get(name) for item in items), *filler] for name in metrics}
+    columns = {name: column_of(name, several) for name, several in values.items()}
     firsts = [views[0] for _, _, views in rows]
     lettered = bool(benchmark.options)
     return ItemTable(
+        benchmark,
         metrics=metrics,
+        breakdowns=tuple(breakdowns),
         items=tuple(name for name, _, _ in rows),
         tasks=tuple(task_of[first.sample_id] for first in firsts),
         clusters=tuple(cluster for _, cluster, _ in rows),
@@ -378,15 +387,9 @@ def item_table(
         options=np.array([benchmark.option_count(first.document) for first in firsts], dtype=np.int64),
         complete=np.arange(len(rows)) < len(items),
         groups={name: tuple(benchmark.breakdowns[name](first) for first in firsts) for name in breakdowns},
-        columns={name: column_of(name, [*(row.get(name) for row in values), *filler]) for name in metrics},
+        columns=columns,
+        parts=part_columns(columns, values),
     )
-
-
-def _check_metrics(samples: Sequence[Sample]) -> None:
-    of_task: dict[str, Sample] = {}
-    for sample in samples:
-        first = of_task.setdefault(sample.task, sample)
-        _check_names(sample.sample_id, sample.task, sample.scores, first.scores)
 
 
 def _check_names(sample_id: str, task: str, found: Iterable[str], expected: Iterable[str]) -> None:
@@ -397,7 +400,7 @@ def _check_names(sample_id: str, task: str, found: Iterable[str], expected: Iter
         )
 
 
-def pooled_table(tables: Sequence[ItemTable], pooled: Sequence[str] = ()) -> ItemTable:
+def pooled_table(tables: Sequence[ItemTable], breakdowns: Sequence[str] = (), pooled: Sequence[str] = ()) -> ItemTable:
     """The table of a group, from those of its tasks, with the ``pooled`` metrics that their columns have.
 
     Its columns are put together on each access: a leaderboard has many tables and ranks by few metrics.
@@ -412,42 +415,35 @@ def pooled_table(tables: Sequence[ItemTable], pooled: Sequence[str] = ()) -> Ite
         whole = list(chain.from_iterable(rows))
         return shared(tuple(whole[row] for row in order.tolist())) if whole else ()
 
-    def column(metric: str) -> Column:
+    def column(metric: str, part: str = "") -> Column:
         width = get_metric(metric).width
-        parts = [table.columns.get(metric) or empty_column(len(table.items), width) for table in tables]
-        return stacked(parts).take(order)
+        given = (
+            table.column(metric, part) if metric in table.columns else empty_column(len(table.items), width)
+            for table in tables
+        )
+        return stacked([*given]).take(order)
 
-    breakdowns = [name for name in tables[0].groups if all(name in table.groups for table in tables)]
     metrics = tuple(dict.fromkeys([*chain.from_iterable(table.metrics for table in tables), *pooled]))
     texts = ("items", "tasks", "clusters", "samples", "statuses", "target", "chosen")
     options = np.concatenate([table.options for table in tables])
     return ItemTable(
+        tables[0].benchmark,
         metrics=metrics,
+        breakdowns=tuple(breakdowns),
         **{name: in_order(getattr(table, name) for table in tables) for name in texts},
         options=options[order] if len(options) else options,
         complete=complete[order],
-        groups={name: in_order(table.groups[name] for table in tables) for name in breakdowns},
+        groups={
+            name: in_order(table.groups[name] for table in tables)
+            for name in tables[0].groups
+            if all(name in table.groups for table in tables)
+        },
         columns=Lazy(metrics, column),
+        parts=Lazy(dict.fromkeys(chain.from_iterable(table.parts for table in tables)), lambda key: column(*key)),
     )
 
 
-def joined_parts(parts: Sequence[ItemTable]) -> ItemTable:
-    """The table of a task, from those of parts of its samples.
-
-    Raises:
-        MedtasksError: the samples have different metrics.
-    """
-    first = parts[0]
-    for part in parts:
-        _check_names(part.samples[0][0], part.tasks[0], part.metrics, first.metrics)
-    if len(parts) == 1:
-        return first
-    table = pooled_table(parts, tuple(first.columns))
-    return replace(table, metrics=first.metrics, columns={name: table.columns[name] for name in first.columns})
-
-
-PART = 4096
-"""Samples of a task that are scored together: few, to limit memory."""
+# --- the tables of a run ---
 
 
 class RunTables:
@@ -469,7 +465,7 @@ class RunTables:
 
     def add(self, task: str, samples: Sequence[Sample]) -> None:
         """Build the table of the next part of a task (:func:`in_parts`), which then needs none of its samples."""
-        self._parts.setdefault(task, []).append(self._part(task, samples))
+        self._parts.setdefault(task, []).append(_table_of_part(task, samples))
 
     @property
     def tasks(self) -> tuple[str, ...]:
@@ -491,26 +487,46 @@ class RunTables:
             if name not in self._parts:
                 for part in in_parts(load_spec(name), self._samples[name]):
                     self.add(name, part)
-            self.made[name] = joined_parts(self._parts.pop(name))
+            self.made[name] = _joined_parts(self._parts.pop(name))
         elif benchmark.join is sample_items:
             if (name, members) not in self._pooled:
-                self._pooled[name, members] = pooled_table([self.of(member) for member in members], facts.pooled)
+                tables = [self.of(member) for member in members]
+                self._pooled[name, members] = pooled_table(tables, facts.breakdowns, facts.pooled)
             return self._pooled[name, members]
         else:
             samples = [sample for member in members for sample in self._samples[member]]
             self.made[name] = item_table(samples, benchmark, facts.breakdowns, facts.pooled)
         return self.made[name]
 
-    def _part(self, task: str, samples: Sequence[Sample]) -> ItemTable:
-        facts = load_spec(task).metadata
-        benchmark = get_benchmark(facts.benchmark)
-        breakdowns, pooled = [*facts.breakdowns], [*facts.pooled]
-        for group in groups_of(task):
-            breakdowns += load_spec(group).metadata.breakdowns
-            pooled += load_spec(group).metadata.pooled if benchmark.join is sample_items else ()
-        table = item_table(samples, benchmark, tuple(dict.fromkeys(breakdowns)), tuple(dict.fromkeys(pooled)))
-        own = {*facts.pooled, *samples[0].scores}
-        return replace(table, metrics=tuple(name for name in table.metrics if name not in pooled or name in own))
+
+def _table_of_part(task: str, samples: Sequence[Sample]) -> ItemTable:
+    """The table of some of a task's samples, with what its groups need."""
+    facts = load_spec(task).metadata
+    benchmark = get_benchmark(facts.benchmark)
+    breakdowns, pooled = [*facts.breakdowns], [*facts.pooled]
+    for spec in load_specs().values():
+        if spec.kind == "group" and task in leaf_tasks(spec.name):
+            breakdowns += spec.metadata.breakdowns
+            pooled += spec.metadata.pooled if benchmark.join is sample_items else ()
+    table = item_table(samples, benchmark, tuple(dict.fromkeys(breakdowns)), tuple(dict.fromkeys(pooled)))
+    own = {*facts.pooled, *samples[0].scores}
+    metrics = tuple(name for name in table.metrics if name not in pooled or name in own)
+    return replace(table, metrics=metrics, breakdowns=tuple(facts.breakdowns))
+
+
+def _joined_parts(parts: Sequence[ItemTable]) -> ItemTable:
+    """The table of a task, from those of parts of its samples.
+
+    Raises:
+        MedtasksError: the samples have different metrics.
+    """
+    first = parts[0]
+    for part in parts:
+        _check_names(part.samples[0][0], part.tasks[0], part.metrics, first.metrics)
+    if len(parts) == 1:
+        return first
+    table = pooled_table(parts, first.breakdowns, tuple(first.columns))
+    return replace(table, metrics=first.metrics, columns={name: table.columns[name] for name in first.columns})
 
 
 def in_parts(spec: TaskSpec, samples: Sequence[Sample]) -> Iterator[Sequence[Sample]]:
@@ -520,8 +536,3 @@ def in_parts(spec: TaskSpec, samples: Sequence[Sample]) -> Iterator[Sequence[Sam
     whole = joined or has_models(spec) or (facts.confidence and any(map(gives_confidence, samples)))
     size = max(len(samples), 1) if whole else PART
     return (samples[begin : begin + size] for begin in range(0, max(len(samples), 1), size))
-
-
-def groups_of(task: str) -> list[str]:
-    """The installed groups that contain ``task``."""
-    return [name for name, spec in load_specs().items() if spec.kind == "group" and task in leaf_tasks(name)]

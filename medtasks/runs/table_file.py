@@ -22,6 +22,7 @@ import pyarrow as pa  # type: ignore[import-untyped]
 import medtasks
 from medtasks.catalog.contents import task_packages
 from medtasks.catalog.prompts import template_folders
+from medtasks.catalog.registry import get_benchmark
 from medtasks.core.files import canonical_json, temporary_beside
 from medtasks.runs.manifest import versions
 from medtasks.runs.table import Column, ItemTable, Lazy, shared
@@ -109,20 +110,27 @@ def compressed(table: ItemTable) -> ItemTable:
     return _table(_file(table))
 
 
+_TEXTS = ("items", "tasks", "clusters", "samples")
+
+
 def _file(table: ItemTable) -> bytes:
     """The table as an Arrow IPC file, without what is only needed for scoring; columns have statistics and states."""
     arrays: dict[str, Any] = {name: pa.array(getattr(table, name)) for name in _TEXTS}
     arrays["complete"] = pa.array(table.complete)
     arrays |= {f"group {name}": pa.array(keys, pa.list_(pa.string())) for name, keys in table.groups.items()}
-    columns: dict[str, list[str]] = {}
-    for metric, column in table.columns.items():
-        columns[metric] = [*column.parts]
-        for key, part in ((None, column), *column.parts.items()):
-            name = _name(metric, key)
-            flat = pa.array(np.ascontiguousarray(part.statistics).ravel())
-            arrays[f"statistics {name}"] = pa.FixedSizeListArray.from_arrays(flat, part.statistics.shape[1])
-            arrays[f"state {name}"] = pa.array(part.state)
-    header = {"metrics": table.metrics, "groups": list(table.groups), "columns": columns}
+    keys = [*((metric, "") for metric in table.columns), *table.parts]
+    for number, key in enumerate(keys):
+        column = table.column(*key)
+        flat = pa.array(np.ascontiguousarray(column.statistics).ravel())
+        arrays[f"statistics {number}"] = pa.FixedSizeListArray.from_arrays(flat, column.statistics.shape[1])
+        arrays[f"state {number}"] = pa.array(column.state)
+    header = {
+        "benchmark": table.benchmark.name,
+        "metrics": table.metrics,
+        "breakdowns": table.breakdowns,
+        "groups": list(table.groups),
+        "columns": keys,
+    }
     found = pa.table(arrays).replace_schema_metadata({"table": json.dumps(header)})
     stream = pa.BufferOutputStream()
     with pa.ipc.new_file(stream, found.schema, options=pa.ipc.IpcWriteOptions(compression="zstd")) as writer:
@@ -131,39 +139,35 @@ def _file(table: ItemTable) -> bytes:
     return content
 
 
-def _name(metric: str, part: str | None) -> str:
-    return json.dumps([metric, part])
-
-
 def _table(content: bytes) -> ItemTable:
     """The table in an Arrow IPC file, whose compressed columns are decoded on each access."""
     schema = pa.ipc.open_file(content).schema
     header = json.loads(schema.metadata[b"table"])
     groups = {f"group {name}": name for name in header["groups"]}
     found = _decoded(content, schema, [*_TEXTS, "complete", *groups])
+    numbers = {(metric, part): number for number, (metric, part) in enumerate(header["columns"])}
 
-    def column(metric: str, part: str | None = None) -> Column:
-        name = _name(metric, part)
-        arrays = _decoded(content, schema, [f"statistics {name}", f"state {name}"])
+    def column(metric: str, part: str = "") -> Column:
+        number = numbers[metric, part]
+        arrays = _decoded(content, schema, [f"statistics {number}", f"state {number}"])
         statistics, state = (arrays[what].combine_chunks() for what in arrays.column_names)
         rows = _numbers(statistics.flatten()).reshape(len(state), statistics.type.list_size)
-        keys = header["columns"][metric] if part is None else ()
-        return Column(rows, _numbers(state), parts=Lazy(keys, lambda key: column(metric, key)))
+        return Column(rows, _numbers(state))
 
     items, tasks, clusters, samples = (_tuples(found[name]) for name in _TEXTS)
     return ItemTable(
+        get_benchmark(header["benchmark"]),
         metrics=tuple(header["metrics"]),
+        breakdowns=tuple(header["breakdowns"]),
         items=items,
         tasks=tasks,
         clusters=clusters,
         samples=samples,
         complete=np.array(found["complete"].to_pylist(), dtype=np.bool_),
         groups={name: _tuples(found[key]) for key, name in groups.items()},
-        columns=Lazy(header["columns"], column),
+        columns=Lazy([metric for metric, part in numbers if not part], column),
+        parts=Lazy([key for key in numbers if key[1]], lambda key: column(*key)),
     )
-
-
-_TEXTS = ("items", "tasks", "clusters", "samples")
 
 
 def _decoded(content: bytes, schema: pa.Schema, names: Sequence[str]) -> pa.Table:

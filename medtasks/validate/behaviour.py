@@ -20,7 +20,7 @@ from medtasks.answers.option_letter import join_stages
 from medtasks.benchmarks.variants import joined_items
 from medtasks.catalog.benchmark import Benchmark, Item, Value
 from medtasks.catalog.contents import raised_at, resolve
-from medtasks.catalog.registry import get_filter, place_of
+from medtasks.catalog.registry import place_of
 from medtasks.catalog.spec import TaskSpec
 from medtasks.catalog.task_source import read_task
 from medtasks.core.errors import MedtasksError
@@ -100,8 +100,6 @@ class _Behaviour:
         self._source = read_task(spec.path)
         self.report = TaskReport(self._source, len(documents))
         self.report.place = self._source.place("process_results")
-        repeats = spec.resolved.get("repeats")
-        self._repeats = repeats if isinstance(repeats, int) and repeats > 1 else 1
         self._metrics: dict[str, Metric] = {}
         self._unavailable: dict[str, str | None] = {}
         self._cases: dict[str, dict[str, tuple[float, ...]]] = {}
@@ -197,13 +195,13 @@ class _Behaviour:
 
     def _sample_of(self, document: Mapping[str, Any], response: str) -> Sample:
         """The sample of ``response``, repeated as the task asks; exceptions of the task's code are not caught."""
-        return scored_samples(self._spec, [Answered(dict(document), (Reply(response),) * self._repeats)])[0]
+        return scored_samples(self._spec, [Answered(dict(document), (Reply(response),) * self._spec.repeats)])[0]
 
     def _raised(self, document: Mapping[str, Any], response: str, error: BaseException) -> str:
         """Which step fails with ``response``, and how."""
         step = "`process_results`"
         try:
-            (_,) = get_filter(self._spec.filters[-1]).kind().apply([[response] * self._repeats], [dict(document)])
+            (_,) = self._spec.filter.kind().apply([[response] * self._spec.repeats], [dict(document)])
         except (Exception, SystemExit):
             step = f"the filter {self._spec.filters[-1]}" if self._spec.filters else "the missing filter"
         return f"{step} fails on the response {shown(response)} ({_sentence(error)})"
@@ -328,12 +326,12 @@ class _Behaviour:
     def _compare_aggregations(self, trial: _Trial, scores: Mapping[str, float]) -> None:
         """Compare with the numbers that the harness computes by itself."""
         listed = self._spec.resolved.get("metric_list") or ()
-        aggregations = {one["metric"]: one["aggregation"] for one in listed if "." in str(one.get("aggregation"))}
+        aggregations = {entry["metric"]: entry["aggregation"] for entry in listed if "." in str(entry["aggregation"])}
         if not aggregations or self._spec.metadata.varied is not None:  # the harness counts each variant
             return
         values: list[Mapping[str, Any]] = []
         with self._failures("`process_results` fails when it is called again", fix="it must keep no state"):
-            function = resolve(self._spec.resolved["process_results"])
+            function = self._spec.function("process_results")
             for document, sample in zip(self._documents, trial.samples, strict=True):
                 responses = [one.filtered for one in sample.repeats] or [sample.filtered]
                 values.append(function(dict(document), [text.strip() for text in responses]))
@@ -402,7 +400,7 @@ class _Behaviour:
         for sample, text in zip(oracle.samples, self._filtered_together(perfect), strict=False):
             if text != sample.filtered:
                 message = f"it is filtered to {shown(text)} in a batch and to {shown(sample.filtered)} on its own"
-                place = _class_place(get_filter(self._spec.filters[-1]).kind) if self._spec.filters else None
+                place = _class_place(self._spec.filter.kind) if self._spec.filters else None
                 fix = "make the filter read each response on its own"
                 self.report.count("MT506", {"sample_id": sample.sample_id}, message, place=place, fix=fix)
         backwards = _Trial(oracle.name, oracle.samples[::-1], oracle.items, oracle.metrics)
@@ -414,9 +412,9 @@ class _Behaviour:
 
     def _filtered_together(self, answers: Sequence[str]) -> list[str]:
         with self._failures("the filter fails on all responses together"):
-            step = get_filter(self._spec.filters[-1]).kind()
+            step = self._spec.filter.kind()
             responses = [[self._response(answer)] for answer in answers]
-            made = list(step.apply(responses, [dict(one) for one in self._documents]))
+            made = list(step.apply(responses, [dict(document) for document in self._documents]))
             if len(made) == len(answers):
                 return [one if isinstance(one, str) else next(iter(one), "") for one in made]
             message = f"the filter returns {len(made)} of {len(answers)} responses"

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
-from importlib.metadata import packages_distributions
 from pathlib import Path
 from typing import Any
 
-from medtasks.benchmarks.declared_errors import name_problem
 from medtasks.benchmarks.documents import Rows
-from medtasks.benchmarks.layout_check import layouts_left_out
+from medtasks.benchmarks.errors import name_problem
+from medtasks.benchmarks.layouts import layouts_left_out
 from medtasks.benchmarks.variants import varied_rows
 from medtasks.catalog.benchmark import Benchmark
-from medtasks.catalog.contents import once, owner_of, resolve, task_packages
+from medtasks.catalog.contents import owner_of, resolve
 from medtasks.catalog.packages import LeftOut, TaskPackage
 from medtasks.catalog.registry import all_benchmarks, everything_left_out, filter_name, get_filter
 from medtasks.catalog.rubric import load_rubric, rubric_names
@@ -43,12 +42,6 @@ def check_packages(packages: Collection[TaskPackage], faulty: Collection[TaskPac
 def _left_out(part: LeftOut) -> Finding:
     place = Place(Path(part.file), part.line or 1) if part.file else None
     return finding("MT150", part.owner, f"{part.part or 'the package'} is left out: {part.why}", place)
-
-
-def _is_reported(task: Path, part: str) -> bool:
-    """Whether :func:`check_packages` reports why ``part`` of a task file's package is missing."""
-    package = owner_of(task)
-    return not package.ours and any((one.owner, one.part) == (package.owner, part) for one in everything_left_out())
 
 
 OWN_AGGREGATIONS = "medtasks.benchmarks.aggregations."
@@ -130,28 +123,6 @@ def check_description(benchmark: Benchmark, report: TaskReport) -> None:
         report.key("MT215", f"{message}answer away", "metadata", "benchmark")
 
 
-def imported(name: str) -> Any:
-    """The object that the dotted ``name`` refers to, imported from an installed package.
-
-    A task file may come from anywhere: it must not run a file of the current directory, or a module of Python itself.
-
-    Raises:
-        LookupError: it cannot be imported, or is not in an installed package; the message has the reason.
-    """
-    module, _, attribute = name.rpartition(".")
-    if not module or not attribute or name.startswith("."):
-        raise LookupError("it is not a dotted name such as package.module.function")
-    package = name.partition(".")[0]
-    if package not in _installed():
-        raise LookupError(f"no installed package has a module {shown(package)}")
-    return resolve(name)
-
-
-@once
-def _installed() -> Collection[str]:
-    return {"lmms_eval", *(one.module.partition(".")[0] for one in task_packages()), *packages_distributions()}
-
-
 def check_functions(file: TaskFile, report: TaskReport) -> None:
     """Report every ``!function`` of a task file, its filters and its metrics that cannot be used.
 
@@ -182,7 +153,7 @@ def check_functions(file: TaskFile, report: TaskReport) -> None:
 def task_rows(file: TaskFile) -> Rows | None:
     """The rows that ``process_docs`` names; None if it cannot be imported, or is a plain function."""
     try:
-        rows = imported(file.process_docs)
+        rows = resolve(file.process_docs)
         rows = varied_rows(file.task, file.metadata) or rows  # as this file says, not the installed one of this name
     except (LookupError, MedtasksError):
         return None
@@ -192,7 +163,7 @@ def task_rows(file: TaskFile) -> Rows | None:
 def _resolved(report: TaskReport, name: str, keys: Keys, expected: str, fits: Callable[[Any], bool]) -> Any:
     """The object called ``name``; None if it is not what is ``expected``, which is reported."""
     try:
-        found = imported(name)
+        found = resolve(name)
     except LookupError as error:
         report.key("MT120", f"{shown(str(name))} cannot be imported ({error})", *keys)
         return None
@@ -204,22 +175,19 @@ def _resolved(report: TaskReport, name: str, keys: Keys, expected: str, fits: Ca
 
 def _check_filter(name: str, keys: Keys, report: TaskReport) -> None:
     expected = "a filter class with the method apply(responses, documents)"
-    if isinstance(name, FunctionName) and not _resolved(report, name, keys, expected, _can_filter):
+    if isinstance(name, FunctionName) and not _resolved(
+        report, name, keys, expected, lambda kind: callable(getattr(kind, "apply", None))
+    ):
         return
     try:
         get_filter(filter_name(name))
     except MedtasksError as error:
-        if not _is_reported(report.source.path, f"filter {name.rpartition('.')[2]}"):
-            report.key("MT123", str(error), *keys)
-
-
-def _can_filter(kind: Any) -> bool:
-    return callable(getattr(kind, "apply", None))
+        report.key("MT123", str(error), *keys)
 
 
 def _check_metric(entry: MetricEntry, keys: Keys, report: TaskReport) -> None:
-    metric, name, path = _metric(entry.metric), entry.metric, report.source.path
-    if metric is None and not _is_reported(path, f"metric {name}"):
+    metric, name = _metric(entry.metric), entry.metric
+    if metric is None:
         report.key("MT124", f"metric {shown(name)} is unknown", *keys, "metric")
     if metric is not None and entry.higher_is_better != metric.higher_is_better:
         message = f"`higher_is_better` of {name} is {entry.higher_is_better}, expected {metric.higher_is_better}"
@@ -232,7 +200,7 @@ def _check_metric(entry: MetricEntry, keys: Keys, report: TaskReport) -> None:
         return
     function = _resolved(report, aggregation, keys, "a callable", callable)
     called = str(getattr(function, "__name__", ""))
-    if function is None or called == name or _is_reported(path, f"metric {called}"):
+    if function is None or called == name:
         return
     if metric is not None and _metric(called) is not None:
         message = f"metric {shown(name)} is aggregated as {called!r}, expected its own aggregation"

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from medtasks.catalog.benchmark import Benchmark
-from medtasks.catalog.contents import owner_of, raised_at, task_files
+from medtasks.catalog.contents import owner_of, raised_at, task_packages, task_path
 from medtasks.catalog.prompts import template_variables
-from medtasks.catalog.registry import all_benchmarks, place_of
+from medtasks.catalog.registry import all_benchmarks, place_of, plugin_of
 from medtasks.catalog.spec import load_spec
 from medtasks.catalog.task_model import GroupFile, TaskFile, check_task
-from medtasks.catalog.task_source import TaskSource, kind_of, read_task
+from medtasks.catalog.task_source import kind_of
 from medtasks.core.errors import MedtasksError, NoRowsError, NotPreparedError, UsageError, first_line
 from medtasks.core.findings import Finding, Place, failed, finding
 from medtasks.core.schema import suggestion
@@ -24,13 +23,14 @@ from medtasks.core.text import first_names
 from medtasks.data.preparation import Progress
 from medtasks.data.prepared import is_mini
 from medtasks.data.store import open_prepared
+from medtasks.harness.installed import harness_names
 from medtasks.validate.behaviour import check_behaviour
 from medtasks.validate.documents import Documents, check_documents
 from medtasks.validate.names import check_description, check_functions, check_metadata, check_packages, task_rows
 from medtasks.validate.prepared import MediaCheck, check_data
 from medtasks.validate.rendered import check_giveaways, check_judged, check_prompts
 from medtasks.validate.report import TaskReport
-from medtasks.validate.tasks import check_file, check_members, check_settings, check_settings_of, check_templates
+from medtasks.validate.tasks import Files, check_members, check_settings, check_settings_of, check_templates
 
 _COUNTED = re.compile(r"[\d,]+ of [\d,]+ documents, first .*?: ")
 _KEY_OF_A_TASK_FILE = re.compile(rb"^(?:task|group|include|dataset_path|metric_list)[ \t]*:", re.MULTILINE)
@@ -58,7 +58,7 @@ def validate(
     scores: bool = True,
     progress: Progress | None = None,
 ) -> Findings:
-    """Findings about benchmarks with their prepared data, tasks, groups, task files, and directories of them.
+    """Findings about packages, benchmarks with their prepared data, tasks, groups, task files and their directories.
 
     Args:
         what: by default everything that is prepared.
@@ -71,18 +71,18 @@ def validate(
         UsageError: there is nothing of that name, or no task file at a path.
         NotPreparedError: one of the benchmarks is not prepared.
     """
-    read = cache(read_task)
-    chosen = _chosen(what, read)
-    checks = _Checks(chosen.known, read, documents, decode, scores)
-    found = Findings(len(chosen.files), {name: checks.check_prepared(name) for name in chosen.prepared()})
-    found.tasks += _layout(chosen.given)
-    for number, path in enumerate(chosen.files, start=1):
+    files = Files()
+    benchmarks, given, paths = _chosen(what, files)
+    checks = _Checks(files, documents, decode, scores)
+    found = Findings(len(paths), {name: checks.check_prepared(name) for name in benchmarks})
+    found.tasks += _layout(given)
+    for number, path in enumerate(paths, start=1):
         if not _is_shared(path):
             found.tasks += checks.check(path)
         if progress is not None:
-            progress(number, len(chosen.files))
-    found.tasks += _shared_parts(chosen.given, checks.files, read)
-    packages = dict.fromkeys(owner_of(path) for path in chosen.files if path in chosen.known.values())
+            progress(number, len(paths))
+    found.tasks += _shared_parts(given, checks.files, files)
+    packages = dict.fromkeys(owner_of(path) for path in paths if path in files.known.values())
     found.tasks += check_packages(packages, checks.faulty)
     found.tasks = _once(found.tasks)
     return found
@@ -113,48 +113,33 @@ def _cause(one: Finding) -> tuple[object, ...]:
     return one.code, one.file, one.line, one.field, one.message
 
 
-class _Chosen(NamedTuple):
-    """Benchmarks whose data are checked, all files, those given by a path, and all tasks and groups with their file."""
-
-    benchmarks: list[str]
-    files: list[Path]
-    given: list[Path]
-    known: dict[str, Path]
-
-    def prepared(self) -> list[str]:
-        """The benchmarks, if all of them are prepared; data that cannot be opened are a finding."""
-        for name in self.benchmarks:
-            _is_prepared(name, required=True)
-        return self.benchmarks
-
-
-def _chosen(what: Sequence[str], read: Callable[[Path], TaskSource]) -> _Chosen:
-    registered = {name: path for name, _, path in task_files()}
+def _chosen(what: Sequence[str], files: Files) -> tuple[list[str], list[Path], list[Path]]:
+    """The benchmarks whose data are checked, the files given by a path, and all files."""
     only_files = bool(what) and all(Path(name).is_file() for name in what)
-    of = {} if only_files else _benchmarks_of(registered, read)
-    benchmarks = [name for name in what if name in {*all_benchmarks(), *of.values()}]
+    what = what if only_files else _without_packages(what)
+    of = {} if only_files else files.benchmarks()
+    named = [name for name in what if name in {*all_benchmarks(), *of.values()}]
     if not what:
-        benchmarks = [name for name in all_benchmarks() if _is_prepared(name)]
-        if not benchmarks:
+        named = [name for name in all_benchmarks() if _is_prepared(name)]
+        if not named:
             raise NotPreparedError("no benchmark is prepared; run: medtasks prepare --help")
-    names = [name for name in registered if of.get(name) in benchmarks]
-    names += [name for name in what if name in registered]
-    paths = [name for name in what if name not in benchmarks and name not in registered]
-    given = [file for path in paths for file in _files_at(Path(path), registered)]
-    known = {**registered, **{path.stem: path for path in given if not _is_shared(path)}}
-    files = dict.fromkeys([*given, *(registered[name] for name in _everything_in(names, registered, read))])
-    return _Chosen([name for name in benchmarks if name in all_benchmarks()], list(files), given, known)
+    names = [name for name in files.known if of.get(name) in named]
+    names += [name for name in what if name in files.known]
+    paths = [name for name in what if name not in named and name not in files.known]
+    given = [file for path in paths for file in _files_at(Path(path), files.known)]
+    everything = [files.known[name] for name in files.everything_in(names)]
+    files.known |= {path.stem: path for path in given if not _is_shared(path)}
+    benchmarks = [name for name in named if name in all_benchmarks()]
+    for name in benchmarks:  # data that cannot be opened are a finding
+        _is_prepared(name, required=True)
+    return benchmarks, given, list(dict.fromkeys([*given, *everything]))
 
 
-def _benchmarks_of(files: Mapping[str, Path], read: Callable[[Path], TaskSource]) -> dict[str, str]:
-    """The benchmark of each task and group; a faulty file without one takes that of its directory."""
-    named = {name: read(path).block("metadata").get("benchmark") for name, path in files.items()}
-    folders = {_folder(files[name]): of for name, of in named.items() if isinstance(of, str)}
-    return {name: of if isinstance(of, str) else folders.get(_folder(files[name]), "") for name, of in named.items()}
-
-
-def _folder(path: Path) -> Path:
-    return path.parent.parent if kind_of(path) == "group" else path.parent
+def _without_packages(what: Sequence[str]) -> list[str]:
+    """``what`` with the benchmarks of each package that is named by its module or distribution."""
+    packages = {name: one for one in task_packages() if not one.ours for name in (one.distribution, one.module)}
+    several = ([one.name for one in plugin_of(packages[name]).benchmarks] if name in packages else [] for name in what)
+    return [one for name, brought in zip(what, several, strict=True) for one in brought or [name]]
 
 
 def _is_prepared(benchmark: str, *, required: bool = False) -> bool:
@@ -167,16 +152,6 @@ def _is_prepared(benchmark: str, *, required: bool = False) -> bool:
     except (MedtasksError, OSError):  # the checks report what is wrong with them
         pass
     return True
-
-
-def _everything_in(names: Sequence[str], known: Mapping[str, Path], read: Callable[[Path], TaskSource]) -> list[str]:
-    """The tasks and groups ``names``, and those in the groups, at any depth; files may be faulty."""
-    found = [name for name in names if name in known]
-    for name in found:
-        if kind_of(known[name]) == "group":
-            members = read(known[name]).entries("task")
-            found += [one for one in members if isinstance(one, str) and one in known and one not in found]
-    return list(dict.fromkeys(found))
 
 
 def _is_shared(path: Path) -> bool:
@@ -220,10 +195,10 @@ def _layout(given: Sequence[Path]) -> Iterator[Finding]:
             yield finding("MT119", path.stem, message, Place(path, 1))
 
 
-def _shared_parts(given: Sequence[Path], included: set[Path], read: Callable[[Path], TaskSource]) -> Iterator[Finding]:
+def _shared_parts(given: Sequence[Path], included: set[Path], files: Files) -> Iterator[Finding]:
     for path in given:
         if _is_shared(path) and path.resolve() not in included:
-            yield from read(path).defects
+            yield from files.read(path).defects
             message = "no task file that was checked includes this shared part"
             yield finding("MT118", path.stem, message, Place(path, 1))
 
@@ -231,15 +206,8 @@ def _shared_parts(given: Sequence[Path], included: set[Path], read: Callable[[Pa
 class _Checks:
     """Checks files one by one; ``files`` are all files read so far, ``faulty`` the packages with errors in files."""
 
-    def __init__(
-        self,
-        known: Mapping[str, Path],
-        read: Callable[[Path], TaskSource],
-        documents: bool,
-        decode: bool,
-        scores: bool,
-    ) -> None:
-        self._known, self._read = known, read
+    def __init__(self, known: Files, documents: bool, decode: bool, scores: bool) -> None:
+        self._known = known
         self._documents, self._decode, self._scores = documents, decode, scores
         self._described: set[str] = set()
         self._unusable: set[str] = set()
@@ -262,20 +230,22 @@ class _Checks:
 
     def check(self, path: Path) -> list[Finding]:
         """Findings about a task or group file; the names in it are checked once the schema accepts it."""
-        source = self._read(path)
+        source = self._known.read(path)
         self.files |= {file.resolve() for file in source.files}
         report = TaskReport(source)
         file, defects = check_task(source)
         report.add(*defects)
-        check_file(report)
+        if source.name in harness_names():
+            message = f"lmms-eval has {source.name!r} already, which --tasks runs instead of this {source.kind}"
+            report.key("MT138", message, source.kind)
         if file is not None:
-            check_metadata(file, self._known, report)
+            check_metadata(file, self._known.known, report)
             benchmark = all_benchmarks().get(file.metadata.benchmark)
             if benchmark is not None and benchmark.name not in self._described:
                 self._described.add(benchmark.name)
                 check_description(benchmark, report)
             if isinstance(file, GroupFile):
-                check_members(file, self._known, self._read, self._everything_in, report)
+                check_members(file, self._known, report)
             else:
                 return self._task(file, benchmark, report)
         return self._done(report)
@@ -285,9 +255,6 @@ class _Checks:
         if failed(findings):
             self.faulty.add(owner_of(report.source.path))
         return findings
-
-    def _everything_in(self, name: str) -> list[str]:
-        return _everything_in([name], self._known, self._read)
 
     def _task(self, file: TaskFile, benchmark: Benchmark | None, report: TaskReport) -> list[Finding]:
         check_functions(file, report)
@@ -304,7 +271,7 @@ class _Checks:
         check_judged(file, documents, benchmark, report)
         check_settings_of(documents, file, report)
         findings = self._done(report)
-        path = {name: path for name, _, path in task_files()}.get(file.task)
+        path = task_path(file.task)
         installed = path is not None and path.resolve() == report.source.path.resolve()
         # a fault of the file or of its documents changes scores, too
         if self._scores and installed and not failed([one for one in findings if one.code[2] in "13"]):
@@ -326,21 +293,14 @@ class _Checks:
             return []
         if benchmark.name in self._unusable:  # reported for another task
             return []
+        opened = False
         try:
             open_prepared(benchmark.name)
-        except NotPreparedError as error:
-            self._unusable.add(benchmark.name)
-            report.key("MT300", str(error), "process_docs")
-            return []
-        except (Exception, SystemExit) as error:  # what makes miniature data may be another package's
-            self._unusable.add(benchmark.name)
-            message = f"the data of {benchmark.name} cannot be made: {first_line(error)}"
-            report.say("MT301", message, place=_source_place(benchmark, error))
-            return []
-        try:
+            opened = True
             made = rows.documents()
             if not all(isinstance(document, dict) for document in made):
                 raise MedtasksError("`documents` must return mappings; return one per question.")
+            return made
         except NotPreparedError as error:
             report.key("MT300", str(error), "process_docs")
         except NoRowsError as error:  # a release may leave them out, miniature data must not
@@ -352,14 +312,17 @@ class _Checks:
             else:
                 report.key("MT303", str(error), "process_docs", severity=None if is_mini() else "note")
         except (Exception, SystemExit) as error:  # another package's code may raise anything
-            if varied is not None and isinstance(error, UsageError):
+            if not opened:
+                message = f"the data of {benchmark.name} cannot be made: {first_line(error)}"
+                report.say("MT301", message, place=_source_place(benchmark, error))
+            elif varied is not None and isinstance(error, UsageError):
                 report.key("MT143", str(error), "metadata", varied)
             else:
                 raised = raised_at(error.__cause__ or error) if error.__cause__ else None
                 place = Place(Path(raised[0]), raised[1]) if raised else None
                 report.say("MT301", first_line(error), "process_docs", place)
-        else:
-            return made
+        if not opened:
+            self._unusable.add(benchmark.name)
         return []
 
 

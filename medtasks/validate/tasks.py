@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 
-from medtasks.benchmarks.declared_errors import gold_text
+from medtasks.benchmarks.errors import gold_text
 from medtasks.benchmarks.stages import WITHHELD
 from medtasks.catalog.benchmark import Benchmark
+from medtasks.catalog.contents import task_files
 from medtasks.catalog.task_model import GroupFile, TaskFile
-from medtasks.catalog.task_source import TaskSource
+from medtasks.catalog.task_source import kind_of, read_task
 from medtasks.core.errors import MedtasksError
 from medtasks.core.findings import Finding, failed
 from medtasks.core.schema import shown, suggestion, unknown
 from medtasks.core.text import first_names
-from medtasks.harness.installed import harness_names
 from medtasks.metrics.closed_answer import normalise
 from medtasks.metrics.registry import get_metric
 from medtasks.validate.documents import Documents, options_of
@@ -28,31 +29,51 @@ _OPTION_FILTERS = frozenset({"OptionLetterFilter", "LastStageOptionFilter"})
 _SETTINGS = "lmms_eval_specific_kwargs"
 
 
-def check_file(report: TaskReport) -> None:
-    """Report a name that the harness has already."""
-    source = report.source
-    if source.name in harness_names():
-        message = f"lmms-eval has {source.name!r} already, which --tasks runs instead of this {source.kind}"
-        report.key("MT138", message, source.kind)
+class Files:
+    """Task and group files by name, at first those installed; each file is read once."""
+
+    def __init__(self) -> None:
+        self.known = {name: path for name, _, path in task_files()}
+        self.read = cache(read_task)
+
+    def everything_in(self, names: Sequence[str]) -> list[str]:
+        """The tasks and groups ``names``, and those in the groups, at any depth; files may be faulty."""
+        found = [name for name in names if name in self.known]
+        for name in found:
+            if kind_of(self.known[name]) == "group":
+                members = self.read(self.known[name]).entries("task")
+                found += [
+                    member
+                    for member in members
+                    if isinstance(member, str) and member in self.known and member not in found
+                ]
+        return list(dict.fromkeys(found))
+
+    def benchmarks(self) -> dict[str, str]:
+        """The benchmark of each task and group; a faulty file without one takes that of its directory."""
+        named = {name: self.read(path).block("metadata").get("benchmark") for name, path in self.known.items()}
+        folders = {_folder(self.known[name]): of for name, of in named.items() if isinstance(of, str)}
+        return {
+            name: of if isinstance(of, str) else folders.get(_folder(self.known[name]), "")
+            for name, of in named.items()
+        }
 
 
-def check_members(
-    file: GroupFile,
-    known: Mapping[str, Path],
-    read: Callable[[Path], TaskSource],
-    everything_in: Callable[[str], list[str]],
-    report: TaskReport,
-) -> None:
+def _folder(path: Path) -> Path:
+    return path.parent.parent if kind_of(path) == "group" else path.parent
+
+
+def check_members(file: GroupFile, files: Files, report: TaskReport) -> None:
     """Report members of a group that are unknown, of another benchmark, or contain this group."""
     for number, member in enumerate(file.task):
-        if member not in known:
-            report.key("MT132", unknown("member", member, sorted(known)), "task", number)
+        if member not in files.known:
+            report.key("MT132", unknown("member", member, sorted(files.known)), "task", number)
             continue
-        theirs = read(known[member]).block("metadata").get("benchmark")
+        theirs = files.read(files.known[member]).block("metadata").get("benchmark")
         if isinstance(theirs, str) and theirs != file.metadata.benchmark:
             message = f"member {shown(member)} belongs to {shown(theirs)}, expected {shown(file.metadata.benchmark)} "
             report.key("MT136", f"{message}like the group, since scores are pooled", "task", number)
-        if file.group in everything_in(member):
+        if file.group in files.everything_in([member]):
             message = f"member {shown(member)} contains {file.group!r}, expected groups that end in tasks"
             report.key("MT133", message, "task", number)
 
@@ -108,7 +129,7 @@ def check_templates(
         read_template(name, place("metadata", "prompts", number))
         for number, name in enumerate(file.metadata.prompts[1:], start=1)
     ]
-    findings = [one for template in (*templates.values(), *further) for one in template.findings]
+    findings = [finding for template in (*templates.values(), *further) for finding in template.findings]
     if benchmark is not None:
         asked = [templates, *({**templates, "template": one} for one in further)]
         findings += [one for each in asked for one in _check_variables(each, benchmark, documents)]

@@ -6,11 +6,10 @@ from collections.abc import Iterator, Set
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from jinja2 import StrictUndefined, TemplateSyntaxError, nodes
+from jinja2 import StrictUndefined, TemplateSyntaxError, meta, nodes
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from medtasks.catalog.prompts import template_path, template_source
-from medtasks.catalog.rendering import undeclared_variables
 from medtasks.core.errors import MedtasksError
 from medtasks.core.findings import Finding, Place, failed, finding
 from medtasks.core.schema import shown, suggestion
@@ -49,7 +48,7 @@ def read_template(name: str, named_at: Place) -> Template:
     template = Template(name)
     _read(template, name, named_at, ())
     for included, tree in template.trees.items():
-        undeclared = undeclared_variables(tree) - set(_PARSER.globals)
+        undeclared = meta.find_undeclared_variables(tree) - set(_PARSER.globals)
         for node in tree.find_all(nodes.Name):
             if node.name in undeclared and node.ctx == "load":
                 template.variables.setdefault(node.name, Place(_file(included), node.lineno))
@@ -71,7 +70,7 @@ def _read(template: Template, name: str, named_at: Place, above: tuple[str, ...]
         return
     try:
         tree = _PARSER.parse(template_source(name))
-        undeclared_variables(tree)  # compiles the template, which finds errors that the parser misses
+        meta.find_undeclared_variables(tree)  # compiles the template, which finds errors that the parser misses
         _refuse_unknown(tree)
     except TemplateSyntaxError as error:
         template.refuse("MT202", f"{what} is malformed ({error.message})", Place(_file(name), error.lineno))

@@ -1,18 +1,23 @@
-"""Whatever is wrong with arguments, checkpoint or media ends in one sentence and exit code 1."""
+"""Whatever is wrong with arguments, checkpoint or media is one sentence and exit code 1; vLLM need not be installed."""
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import re
 import shutil
+import sys
 from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
 import torch
 from adapter_bench import Bench, questions
+from medtasks.adapters.vllm import MedtasksVLLM
 from PIL import Image
+from pydantic import BaseModel, model_validator
 
 from medtasks.core.errors import MedtasksError, UsageError
 
@@ -153,3 +158,43 @@ def test_model_args_that_are_no_pairs(capsys: pytest.CaptureFixture[str]) -> Non
     from medtasks.adapters.vlm import MedtasksVLM
 
     assert "must be key=value pairs" in sentence(capsys, lambda: MedtasksVLM.create_from_arg_string("tiny"))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        ({"data_parallel_size": 2}, "data_parallel_size is 2, but vLLM's offline API runs one replica"),
+        ({"limit_mm_per_prompt": '{"image": 1'}, "limit_mm_per_prompt is '{\"image\": 1', which is not valid JSON"),
+        pytest.param(
+            {"limit_mm_per_prompt": '{"image": 1}', "data_parallel_size": 1},
+            "expected what pip install 'medtasks[vllm]' installs",
+            marks=pytest.mark.skipif(importlib.util.find_spec("vllm") is not None, reason="vLLM is installed"),
+        ),
+    ],
+)
+def test_wrong_arguments_of_vllm(arguments: dict[str, Any], expected: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        MedtasksVLLM(pretrained="somewhere", **arguments)
+    assert ended.value.code == 1
+    assert expected in capsys.readouterr().err
+
+
+class Refusing(BaseModel):
+    """As vLLM's configuration refuses a scheme of quantization."""
+
+    quantization: str
+
+    @model_validator(mode="after")
+    def _known(self) -> Refusing:
+        raise ValueError(f"Unknown quantization method: {self.quantization}.")
+
+
+def test_a_setting_that_vllm_refuses_is_reported_with_its_reason(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    installed = ModuleType("vllm")
+    installed.LLM = lambda quantization, **_: Refusing(quantization=quantization)  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "vllm", installed)
+    with pytest.raises(SystemExit):
+        MedtasksVLLM(pretrained="somewhere", quantization="int7")
+    assert "somewhere: vLLM cannot serve it: Unknown quantization method: int7." in capsys.readouterr().err

@@ -115,6 +115,18 @@ def test_the_examples_are_of_all_commands() -> None:
     assert sorted(names(typer.main.get_command(app), "")) == sorted(EXAMPLES)
 
 
+def test_the_reference_lists_every_command_where_it_is_not_generated() -> None:
+    import typer
+
+    from medtasks.cli.app import app
+    from medtasks.cli.help import plain_help
+
+    page = Path(__file__).parents[2] / "docs" / "cli.md"
+    listed = re.findall(r"^\| `medtasks (\w+)` \| (.*) \|$", page.read_text(encoding="utf-8"), re.MULTILINE)
+    commands: Any = plain_help(typer.main.get_command(app))
+    assert listed == [(name, command.short_help) for name, command in commands.commands.items()]
+
+
 def test_the_examples_can_be_typed() -> None:
     import typer
 

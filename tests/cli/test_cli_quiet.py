@@ -11,6 +11,7 @@ import pytest
 from quiet import noise
 from release_rows import write_mini
 
+from medtasks.benchmarks.documents import task_documents
 from medtasks.core import cache
 from medtasks.judge.stub import MODEL, StubJudge
 
@@ -87,3 +88,39 @@ def test_miniature_data_are_made_in_the_users_own_temporary_directory(
     cache._temporary.cache_clear()
     monkeypatch.setenv("MEDTASKS_CACHE", str(tmp_path / "named"))
     assert cache.writable_cache() == tmp_path / "named"
+
+
+MODULES = """
+import sys
+from medtasks.cli.app import main
+sys.argv = ["medtasks", *sys.argv[1:]]
+try:
+    main()
+finally:
+    print(*sys.modules)
+"""
+
+
+def test_score_imports_only_what_it_computes_with(medtasks: Any, python: Any, tmp_path: Path) -> None:
+    """Learned metrics are found absent without torch, and METEOR's signature does not need NLTK."""
+    rows = [f"{one['sample_id']},a polyp" for one in task_documents("kvasir_vqa_x1_level1")]
+    (tmp_path / "p.csv").write_text("\n".join(["sample_id,response", *rows]))
+    medtasks("score", "p.csv", "--task", "kvasir_vqa_x1_level1", "--out", "run_medtasks")
+    caches = {"MEDTASKS_CACHE": str(tmp_path / "cache"), "HF_HOME": str(tmp_path / "hub")}
+    first, again = (python("-c", MODULES, "score", "run_medtasks", **caches).stdout for _ in range(2))
+    assert "no score has changed" in again
+    assert {"torch", "transformers", "bert_score"}.isdisjoint(first.split())
+    assert {"torch", "transformers", "nltk"}.isdisjoint(again.split())
+
+
+@pytest.mark.parametrize("loaded", ["triton", "other"])
+def test_the_last_search_for_cycles_is_skipped_unless_triton_would_report_leaks(python: Any, loaded: str) -> None:
+    code = f"""
+import atexit, gc, sys, types
+sys.modules["{loaded}"] = types.ModuleType("{loaded}")
+atexit.register(lambda: print(gc.get_freeze_count() > 0))
+from medtasks.cli.app import main
+sys.argv = ["medtasks", "path"]
+main()
+"""
+    assert python("-c", code).stdout.splitlines()[-1] == str(loaded != "triton")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ OF_RESULTS = {
     "leaderboard check": (),
     "leaderboard strip": ("--out", "stripped"),
     "export inspect": ("--out", "logs"),
+    "view": ("--no-browser",),
 }
 """Commands that read results, and what they need beside the path."""
 
@@ -37,6 +39,8 @@ def test_a_path_without_results_is_wrong_usage(medtasks: Any, command: str, tmp_
     for name, why in said.items():
         if (command, name) == ("score", "file"):  # a file of predictions
             continue
+        if (command, name) == ("view", "empty"):  # it waits for a run
+            continue
         done = medtasks(*typed(command, name))
         assert (done.returncode, done.stdout) == (2, ""), name
         assert name in done.stderr
@@ -44,7 +48,7 @@ def test_a_path_without_results_is_wrong_usage(medtasks: Any, command: str, tmp_
         assert len(done.stderr.splitlines()) == 1
 
 
-@pytest.mark.parametrize("command", ["score", "judge", "compare", "leaderboard build", "leaderboard check"])
+@pytest.mark.parametrize("command", ["score", "judge", "compare", "leaderboard build", "leaderboard check", "view"])
 def test_a_directory_that_cannot_be_read_is_not_missing(
     medtasks: Any, command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -75,7 +79,9 @@ def test_unknown_tasks_get_a_suggestion(medtasks: Any, arguments: tuple[str, ...
 def test_an_empty_yaml_file_is_empty(medtasks: Any, tmp_path: Path) -> None:
     (tmp_path / "empty.yaml").write_text("")
     assert "empty.yaml: is empty, expected" in medtasks("judge", ".", "--judge", "empty.yaml").stderr
-    assert "the file is empty, expected" in medtasks("validate", "empty.yaml").stdout
+    *table, counts = medtasks("validate", "empty.yaml").stdout.splitlines()
+    assert "the file is empty, expected" in table[-1]
+    assert counts == "1 task file: 1 error, 0 warnings, 0 notes"
 
 
 def test_a_csv_of_semicolons_is_read(medtasks: Any, tmp_path: Path) -> None:
@@ -85,6 +91,25 @@ def test_a_csv_of_semicolons_is_read(medtasks: Any, tmp_path: Path) -> None:
     assert done.returncode == 0
     assert "p.csv: read as CSV with columns (--from csv)" in done.stdout
     assert "1 of 6 documents have a prediction" in done.stdout
+
+
+def test_score_on_a_narrow_terminal_keeps_intervals_and_the_order_of_tasks(
+    medtasks: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tasks = ("kvasir_vqa_x1_level1", "kvasir_vqa_x1_level2", "kvasir_vqa_x1_level3")
+    lines = [f"{one['sample_id']},a polyp" for task in tasks for one in task_documents(task)]
+    (tmp_path / "p.csv").write_text("\n".join(["sample_id,response", *lines]))
+    medtasks("score", "p.csv", "--task", "kvasir_vqa_x1", "--out", "run_medtasks")
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    printed = re.sub("\x1b\\[[0-9;]*m", "", medtasks("score", "run_medtasks").stdout)
+    _, _, tables = printed.partition("\nDiagnostics\n")
+    diagnostics, _, levels = tables.partition("\nComplexity levels\n")
+    assert [line.split()[0] for line in diagnostics.splitlines() if line.startswith("kvasir")] == [
+        "kvasir_vqa_x1",
+        *tasks,
+    ]
+    assert "95 % interval" in levels.splitlines()[0]
+    assert all(len(line) <= 80 for line in tables.splitlines() if line.startswith("kvasir"))
 
 
 def test_json_is_one_document_and_findings_have_one_form(medtasks: Any, tmp_path: Path) -> None:

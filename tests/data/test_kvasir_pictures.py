@@ -5,6 +5,8 @@ from __future__ import annotations
 import contextlib
 import io
 import socket
+import threading
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from data_sources import kvasir_row, write_kvasir
-from picture_server import Answer, PictureServer
+from local_server import Answer, LocalServer
 from PIL import Image
 
 from medtasks.benchmarks.kvasir_vqa_x1 import pictures
@@ -26,6 +28,25 @@ from medtasks.data.prepared import Prepared
 
 ROWS = [kvasir_row(img_id=f"img{number}") for number in range(3)]
 ROWS.append(kvasir_row(img_id="img0", question="How many polyps can be counted?"))
+
+
+class PictureServer(LocalServer):
+    """Answers with what ``answer`` makes of a name and of how often it was asked for before."""
+
+    def __init__(self, answer: Callable[[str, int], Answer]) -> None:
+        self.asked: Counter[str] = Counter()
+        lock = threading.Lock()
+
+        def respond(path: str, _: bytes) -> Answer:
+            name = path.removeprefix("/")
+            with lock:
+                self.asked[name] += 1
+                before = self.asked[name] - 1
+            return answer(name, before)
+
+        super().__init__(respond)
+
+
 QUICK = FetchSettings(pause=0.001, silence=5, longest=5, give_up=4)
 
 

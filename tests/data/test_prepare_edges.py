@@ -24,7 +24,7 @@ from medtasks.benchmarks.med_cmr.prepare import FILES, prepare_med_cmr
 from medtasks.benchmarks.medstreambench.prepare import prepare_medstream
 from medtasks.benchmarks.mi_cxr.prepare import prepare_mi_cxr
 from medtasks.core.errors import DataError, MediaError, MedtasksError, UsageError
-from medtasks.data.lock import held
+from medtasks.core.files import held
 from medtasks.data.media import images
 from medtasks.data.media.images import decode_image, load_image
 from medtasks.data.media.video import read_index
@@ -189,7 +189,7 @@ def test_a_picture_beyond_the_limit_is_refused_before_it_is_decoded(
 HOLDER = """
 import sys, time
 from pathlib import Path
-from medtasks.data.lock import held
+from medtasks.core.files import held
 with held(Path(sys.argv[1]), "prepared", ", or give another directory with --out"):
     print("held", flush=True)
     time.sleep(600)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from blocks import NOT_RUN, PAGES, invocations, language, read, runs_here
+from blocks import NOT_RUN, PAGES, REPOSITORY, invocations, language, read, runs_here
 
 WITH_SHELL = [
     path
@@ -83,6 +83,7 @@ def check_harness(words: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     if "--model" in words and given.model.islower():
         assert MODEL_REGISTRY_V2.resolve(given.model)
     known = {task for task, _, _ in task_files()}
+    known |= {path.stem for path in REPOSITORY.glob("examples/*/src/*/tasks/**/*.yaml")}
     wanted = [task for task in (given.tasks or "").split(",") if re.fullmatch(r"[a-z0-9_]+", task)]
     assert [task for task in wanted if task not in known and not task.startswith("acme_")] == []
 

@@ -1,7 +1,8 @@
-"""The reference pages leave nothing out."""
+"""The references and guarantees of the docs are those of the code and its tests."""
 
 from __future__ import annotations
 
+import ast
 import re
 from pathlib import Path
 
@@ -33,3 +34,18 @@ def test_every_environment_variable_is_documented() -> None:
     read.discard("MEDTASKS_STUB_KEY")  # the demo's own, for the judge that it starts
     rows = (DOCS / "run-a-model.md").read_text(encoding="utf-8").partition("## Environment variables")[2]
     assert sorted(re.findall(r"`(MEDTASKS_\w+)`", rows)) == sorted(read)
+
+
+def test_every_guarantee_names_tests_that_exist() -> None:
+    rows = [
+        line
+        for line in (DOCS / "guarantees.md").read_text(encoding="utf-8").splitlines()
+        if line.startswith("| ") and not line.startswith("| guarantee")
+    ]
+    assert len(rows) >= 15
+    for row in rows:
+        named = re.findall(r"`(tests/[\w/]+\.py)::(\w+)`", row)
+        assert named, row
+        for path, name in named:
+            tree = ast.parse((REPOSITORY / path).read_text(encoding="utf-8"))
+            assert name in {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}, f"{path}::{name}"

@@ -27,12 +27,16 @@ class Backend(lmms):  # type: ignore[misc]
         for request in requests:
             _, to_messages, _, doc_id, task, split = request.args
             document = self.task_dict[task][split][doc_id]
-            assert to_messages(document)
+            self.shown(to_messages(document))
             given.append(self.answer(document))
         self.asked += [
             (one.task_name, self.task_dict[one.task_name]["test"][one.doc_id]["sample_id"]) for one in requests
         ]
         return given
+
+    def shown(self, turns: list[dict[str, Any]]) -> None:
+        """What a request's messages are; subclasses look at them."""
+        assert turns
 
     def generate_until_multi_round(self, requests: list[Any]) -> list[str]:
         raise NotImplementedError

@@ -29,6 +29,14 @@ from medtasks.runs.reply_files import read_answers
 TASK = "med_cmr_mcq_ltg"
 
 
+def against(python: Any, url: str, task: str, output: Path, *, model: str = "async_openai", **settings: Any) -> Any:
+    """A run of the task against the server at ``url``, in a process of its own."""
+    named = {"model_version": "m", "retry_backoff_s": 0, "base_url": url, **settings}
+    arguments = ",".join(f"{name}={value}" for name, value in named.items())
+    command = ("-m", "lmms_eval", "--model", model, "--model_args", arguments, "--tasks", task)
+    return python(*command, "--output_path", str(output), OPENAI_API_KEY="x")
+
+
 def unfinished(output: Path) -> list[Path]:
     return sorted(output.rglob("*_unfinished"))
 
@@ -57,22 +65,27 @@ NO_RESPONSE = {
 }
 
 
-@pytest.mark.parametrize("name", NO_RESPONSE)
-def test_no_response_is_neither_right_nor_wrong(name: str, tmp_path: Path) -> None:
-    given, reason = NO_RESPONSE[name]
-    lost = task_documents(TASK)[1]["sample_id"]
-    run = evaluate(Backend(lambda doc: given if doc["sample_id"] == lost else target(doc)), [TASK], tmp_path)
+def test_no_response_is_neither_right_nor_wrong(tmp_path: Path) -> None:
+    ids = [document["sample_id"] for document in task_documents(TASK)]
+    lost = dict(zip(ids, NO_RESPONSE.values(), strict=False))
+    assert len(ids) > len(lost) == len(NO_RESPONSE)
+    run = evaluate(
+        Backend(lambda doc: lost.get(doc["sample_id"], (target(doc),))[0]),
+        [TASK],
+        tmp_path,
+    )
 
-    count = len(task_documents(TASK))
+    count, answered = len(ids), len(ids) - len(lost)
     accuracy = run.scores[TASK]["metrics"]["accuracy"]
-    assert (accuracy["value"], accuracy["samples"], accuracy["answered"]) == (1.0, count, count - 1)
-    assert accuracy["bounds"] == [pytest.approx((count - 1) / count), 1.0]
+    assert (accuracy["value"], accuracy["samples"], accuracy["answered"]) == (1.0, count, answered)
+    assert accuracy["bounds"] == [pytest.approx(answered / count), 1.0]
     assert accuracy["incomplete"]
-    assert run.scores[TASK]["status"] == {"failed": 1, "ok": count - 1}
-    (sample,) = (one for one in run.samples(TASK) if one["sample_id"] == lost)
-    assert (sample["status"], sample["failed"], sample["statistics"]) == ("failed", [reason], {})
+    assert run.scores[TASK]["status"] == {"failed": len(lost), "ok": answered}
+    failed = {one["sample_id"]: one for one in run.samples(TASK) if one["status"] == "failed"}
+    assert {name: one["failed"] for name, one in failed.items()} == {name: [why] for name, (_, why) in lost.items()}
+    assert not any(one["statistics"] for one in failed.values())
     facts = run.manifest["tasks"][TASK]
-    assert (facts["asked"], facts["answered"], sum(facts["failed"].values())) == (count, count - 1, 1)
+    assert (facts["asked"], facts["answered"], sum(facts["failed"].values())) == (count, answered, len(lost))
 
 
 def test_a_model_that_says_nothing_has_answered(tmp_path: Path) -> None:
@@ -339,10 +352,9 @@ def test_samples_that_failed_are_read_back_and_scored_alike(tmp_path: Path) -> N
 
 @pytest.mark.slow
 def test_a_server_that_refuses_every_request_ends_the_command_with_exit_code_1(python: Any, tmp_path: Path) -> None:
-    arguments = "model_version=m,max_retries=1,retry_backoff_s=0,num_concurrent=4"
+    settings = {"model": "openai", "max_retries": 1, "num_concurrent": 4}
     with FailingServer(lambda _: error(400, "the answer is (A)")) as server:
-        command = ("-m", "lmms_eval", "--model", "openai", "--tasks", TASK, "--output_path", str(tmp_path / "out"))
-        broken = python(*command, "--model_args", f"{arguments},base_url={server.url}", OPENAI_API_KEY="x")
+        broken = against(python, server.url, TASK, tmp_path / "out", **settings)
     assert broken.returncode == 1, broken.stdout[-2000:]
     count = len(task_documents(TASK))
     assert f"{count} of {count} requests have no response" in broken.stderr
@@ -352,8 +364,7 @@ def test_a_server_that_refuses_every_request_ends_the_command_with_exit_code_1(p
     assert list((tmp_path / "out").rglob("*_results.json"))
 
     with FailingServer(lambda _: completion("A")) as server:
-        command = ("-m", "lmms_eval", "--model", "openai", "--tasks", TASK, "--output_path", str(tmp_path / "fine"))
-        fine = python(*command, "--model_args", f"{arguments},base_url={server.url}", OPENAI_API_KEY="x")
+        fine = against(python, server.url, TASK, tmp_path / "fine", **settings)
     assert fine.returncode == 0, fine.stderr[-2000:]
 
 
@@ -433,11 +444,9 @@ def test_a_killed_run_against_a_server_asks_again_only_for_what_was_in_flight(py
         return completion("A")
 
     with FailingServer(answer) as server:
-        arguments = f"model_version=m,max_retries=1,retry_backoff_s=0,num_cpus={flying},base_url={server.url}"
-        command = ("-m", "lmms_eval", "--model", "async_openai", "--model_args", arguments, "--tasks", task)
-        killed = python(*command, "--output_path", str(tmp_path), OPENAI_API_KEY="x")
+        killed = against(python, server.url, task, tmp_path, max_retries=1, num_cpus=flying)
         assert killed.returncode != 0
-        again = python(*command, "--output_path", str(tmp_path), OPENAI_API_KEY="x")
+        again = against(python, server.url, task, tmp_path, max_retries=1, num_cpus=flying)
     assert again.returncode == 0, again.stderr[-2000:]
     assert documents <= len(answered) <= documents + flying
     (folder,) = tmp_path.rglob("*_medtasks")
@@ -446,7 +455,7 @@ def test_a_killed_run_against_a_server_asks_again_only_for_what_was_in_flight(py
 
 _SERVER_THAT_DIES = """
 import os, signal, sys
-sys.path.insert(0, sys.argv[1])
+sys.path[:0] = [sys.argv[1], sys.argv[1] + "/.."]
 from failing_server import FailingServer, completion
 
 def answer(text):
@@ -469,10 +478,8 @@ def test_a_server_that_dies_ends_the_run_soon_and_the_same_command_continues(pyt
         assert server.stdout is not None
         port = int(server.stdout.readline())
         url = f"http://127.0.0.1:{port}/v1"
-        arguments = f"model_version=m,max_retries=2,retry_backoff_s=0,num_cpus={flying},base_url={url}"
-        command = ("-m", "lmms_eval", "--model", "async_openai", "--model_args", arguments, "--tasks", task)
         try:
-            dead = python(*command, "--output_path", str(tmp_path), OPENAI_API_KEY="x")
+            dead = against(python, url, task, tmp_path, max_retries=2, num_cpus=flying)
         finally:
             server.kill()
     assert dead.returncode == 1
@@ -487,7 +494,7 @@ def test_a_server_that_dies_ends_the_run_soon_and_the_same_command_continues(pyt
     assert not list(tmp_path.rglob("*_medtasks"))
 
     with FailingServer(lambda _: completion("A"), port) as alive:
-        again = python(*command, "--output_path", str(tmp_path), OPENAI_API_KEY="x")
+        again = against(python, url, task, tmp_path, max_retries=2, num_cpus=flying)
     assert again.returncode == 0, again.stderr[-2000:]
     assert len(alive.asked) == documents - stored
     (folder,) = tmp_path.rglob("*_medtasks")
@@ -498,9 +505,7 @@ def test_a_server_that_dies_ends_the_run_soon_and_the_same_command_continues(pyt
 def test_a_server_that_refuses_every_request_ends_the_run_soon(python: Any, tmp_path: Path) -> None:
     task, message = "mi_cxr_tel", "The model `m` does not exist."
     with FailingServer(lambda _: error(404, message)) as server:
-        arguments = f"model_version=m,max_retries=2,retry_backoff_s=0,num_cpus=1,base_url={server.url}"
-        command = ("-m", "lmms_eval", "--model", "async_openai", "--model_args", arguments, "--tasks", task)
-        refused = python(*command, "--output_path", str(tmp_path), OPENAI_API_KEY="x")
+        refused = against(python, server.url, task, tmp_path, max_retries=2, num_cpus=1)
         asked = len(server.asked)
     assert refused.returncode == 1
     assert asked == 3 * 2 + 1  # the fourth request ends the run
@@ -520,7 +525,5 @@ def test_refusals_after_an_answer_do_not_end_the_run(python: Any, tmp_path: Path
         return completion("A") if len(asked) == 1 else error(404, "no")
 
     with FailingServer(answer) as server:
-        arguments = f"model_version=m,max_retries=1,retry_backoff_s=0,num_cpus=1,base_url={server.url}"
-        command = ("-m", "lmms_eval", "--model", "async_openai", "--model_args", arguments, "--tasks", task)
-        python(*command, "--output_path", str(tmp_path), OPENAI_API_KEY="x")
+        against(python, server.url, task, tmp_path, max_retries=1, num_cpus=1)
     assert len(asked) == sum(len(task_documents(leaf)) for leaf in leaf_tasks(task))

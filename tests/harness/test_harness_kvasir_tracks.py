@@ -6,8 +6,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import sacrebleu
-from rouge_score import rouge_scorer
 from runs import Run
 
 from medtasks.benchmarks.documents import task_documents
@@ -72,23 +70,6 @@ def test_the_subset_of_incomplete_data_is_refused(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setenv("MEDTASKS_DATA", str(tmp_path / "data"))
     with pytest.raises(DataError, match="rows of the split were left out"):
         task_documents("kvasir_vqa_x1_medico2025")
-
-
-def test_the_challenges_metrics_are_those_of_the_reference_libraries(tmp_path: Path) -> None:
-    """HF evaluate's bleu is sacrebleu-free BLEU on 13a tokens without smoothing; its rouge is rouge-score's mean F1."""
-    run = Run(run_tasks("medtasks_baseline", "policy=noisy_oracle,seed=4", ["kvasir_vqa_x1_medico2025"], tmp_path))
-    lines = run.samples("kvasir_vqa_x1_medico2025")
-    metrics = run.scores["kvasir_vqa_x1_medico2025"]["metrics"]
-    pairs = [(line["filtered"], line["target"]) for line in lines]
-    scorer = rouge_scorer.RougeScorer(["rouge1", "rouge2", "rougeL"], use_stemmer=False)
-    rouges = [scorer.score(target, prediction) for prediction, target in pairs]
-    bleu = sacrebleu.corpus_bleu([p for p, _ in pairs], [[t for _, t in pairs]], smooth_method="none")
-
-    assert set(metrics) == {"bleu", "rouge1", "rouge2", "rougeL", "meteor"}
-    assert len(lines) == 79
-    for name in ("rouge1", "rouge2", "rougeL"):
-        assert metrics[name]["value"] == pytest.approx(np.mean([one[name].fmeasure for one in rouges]), abs=5e-5)
-    assert metrics["bleu"]["value"] == pytest.approx(bleu.score / 100, abs=5e-5)
 
 
 def test_medico_2026_is_the_task_of_2025(tmp_path: Path) -> None:

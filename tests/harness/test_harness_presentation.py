@@ -121,12 +121,8 @@ class Recording(Backend):
         self.processor = processor
         self.turns: list[list[tuple[str, str]]] = []
 
-    def generate_until(self, requests: list[Any]) -> list[Any]:
-        for request in requests:
-            _, to_messages, _, doc_id, task, split = request.args
-            turns = to_messages(self.task_dict[task][split][doc_id])
-            self.turns.append([(turn["role"], turn["content"][-1]["text"]) for turn in turns])
-        return super().generate_until(requests)
+    def shown(self, turns: list[dict[str, Any]]) -> None:
+        self.turns.append([(turn["role"], turn["content"][-1]["text"]) for turn in turns])
 
 
 BOTH, USER = ("system", "user"), ("user",)

@@ -20,6 +20,8 @@ TASKS = [
     "med_cmr_mcq",
     "medstreambench",
 ]
+pytestmark = pytest.mark.slow
+
 GUESS = ("--model", "medtasks_baseline", "--model_args", "policy=uniform")
 
 
@@ -36,7 +38,6 @@ def run(python: Any, output: Path, processes: int, *arguments: str) -> Run:
     return finished
 
 
-@pytest.mark.slow
 def test_a_model_gives_the_same_bytes(python: Any, tmp_path: Path, one_process: Run) -> None:
     asked = ("--model", "medtasks_vlm", "--model_args", random_vlm(), "--gen_kwargs", "max_new_tokens=8")
     several = run(python, tmp_path / "several", 2, *asked, "--tasks", ",".join(TASKS))
@@ -50,7 +51,6 @@ def test_a_model_gives_the_same_bytes(python: Any, tmp_path: Path, one_process: 
     assert 0 < two["time_to_first_answer"] <= two["seconds"]
 
 
-@pytest.mark.slow
 def test_fewer_documents_than_processes_give_the_same_bytes(python: Any, tmp_path: Path) -> None:
     asked = (*GUESS, "--tasks", "kvasir_vqa_x1,mi_cxr_gts,med_cmr_open,medstreambench", "--limit", "1")
     assert run(python, tmp_path / "two", 2, *asked).files() == run(python, tmp_path / "one", 1, *asked).files()
@@ -85,7 +85,6 @@ def one_process(tmp_path_factory: pytest.TempPathFactory) -> Run:
     return Run(folder)
 
 
-@pytest.mark.slow
 def test_the_harness_without_data_stops_in_one_sentence(python: Any, tmp_path: Path) -> None:
     done = python("-m", "lmms_eval", *GUESS, "--tasks", "mi_cxr", MEDTASKS_DATA=str(tmp_path / "empty"))
     assert done.returncode == 1

@@ -1,4 +1,4 @@
-"""Tasks with paraphrased prompts through the real harness: every template is sent, runs resume, media are shared."""
+"""Tasks with several prompts or rotated options, through the real harness: all are asked, and media are shared."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from medtasks import harness
 from medtasks.benchmarks.documents import prompt_text, task_documents
 from medtasks.catalog.spec import load_spec, load_specs
 
-TASK = "mi_cxr_icr_prompts"
+TASK, ROTATED = "mi_cxr_icr_prompts", "mi_cxr_icr_circular"
 
 
 def only_under_the_second(document: dict[str, Any]) -> str:
@@ -30,9 +30,15 @@ def test_the_harness_alone_asks_with_every_template() -> None:
     assert len(set(texts)) == 4
 
 
-def test_no_other_group_has_paraphrased_tasks() -> None:
+def test_the_harness_alone_asks_every_rotation() -> None:
+    config = load_yaml_config(yaml_path=str(load_spec(ROTATED).path), mode="full")
+    assert config["process_docs"](None)["sample_id"] == [one["sample_id"] for one in task_documents(ROTATED)]
+
+
+@pytest.mark.parametrize("end", ["_prompts", "_circular"])
+def test_no_other_group_has_such_tasks(end: str) -> None:
     for name, spec in load_specs().items():
-        assert name.endswith("_prompts") or not [one for one in spec.members if one.endswith("_prompts")]
+        assert name.endswith(end) or not [one for one in spec.members if one.endswith(end)]
 
 
 def test_a_policy_that_is_right_under_one_prompt_is_scored_and_its_prompts_are_kept(tmp_path: Path) -> None:
@@ -66,12 +72,29 @@ def test_a_resumed_run_asks_only_for_the_prompts_that_are_missing(tmp_path: Path
     assert resumed.scores[TASK] == whole.scores[TASK]
 
 
+def test_a_failed_rotation_is_named_and_its_question_not_scored(tmp_path: Path) -> None:
+    documents = task_documents(ROTATED)
+    lost = documents[7]["sample_id"]
+    backend = Backend(lambda document: None if document["sample_id"] == lost else document["target"])
+    run = evaluate(backend, [ROTATED], tmp_path)
+    scores = run.scores[ROTATED]["metrics"]
+    for metric in ("accuracy", "circular_accuracy", "rotation_consistency"):
+        assert (scores[metric]["value"], scores[metric]["answered"]) == (1.0, len(documents) // 5 - 1)
+    assert run.manifest["tasks"][ROTATED]["failed"] == {"the back-end returned nothing": 1}
+    samples = {one["sample_id"]: one for one in run.samples(ROTATED)}
+    assert {(one["document"]["rotation_of"], one["document"]["rotation"]) for one in samples.values()} == {
+        (one["rotation_of"], one["rotation"]) for one in documents
+    }
+    assert samples[lost]["status"] == "failed"
+
+
 @pytest.mark.slow
-def test_the_prompts_of_a_question_share_its_media(tmp_path: Path) -> None:
+def test_the_prompts_and_rotations_of_a_question_share_its_media(tmp_path: Path) -> None:
     vlm = random_vlm(max_new_tokens=8)
-    plain, paraphrased = (
+    plain, paraphrased, rotated = (
         Run(harness.run_tasks("medtasks_vlm", vlm, [task], tmp_path / task, batch_size=4)).manifest["usage"]["counters"]
-        for task in ("mi_cxr_icr", TASK)
+        for task in ("mi_cxr_icr", TASK, ROTATED)
     )
-    assert paraphrased["media_encoded"] == plain["media_encoded"]
+    assert paraphrased["media_encoded"] == rotated["media_encoded"] == plain["media_encoded"]
     assert paraphrased["prompt_tokens_reused"] > plain["prompt_tokens_reused"]
+    assert rotated["prompt_tokens_reused"] > rotated["prompt_tokens_computed"]

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from foreign_backend import Backend, evaluate
 from PIL.Image import Image
 from runs import Run, baseline, random_vlm
 
@@ -26,20 +27,12 @@ def run_vlm(output: Path, **settings: Any) -> Run:
     )
 
 
-@pytest.fixture(scope="module")
-def batched(tmp_path_factory: pytest.TempPathFactory) -> Run:
-    return run_vlm(tmp_path_factory.mktemp("batched"), batch_size=4)
-
-
 @pytest.mark.slow
-def test_the_batch_size_does_not_change_a_byte(batched: Run, tmp_path: Path) -> None:
-    assert run_vlm(tmp_path).files() == batched.files()
-
-
-def test_the_log_holds_what_both_stages_said(batched: Run) -> None:
+def test_the_batch_size_changes_no_byte_and_the_log_holds_what_both_stages_said(tmp_path: Path) -> None:
+    batched, single = run_vlm(tmp_path / "batched", batch_size=4), run_vlm(tmp_path / "single")
+    assert single.files() == batched.files()
     lines = [line for task in TASKS for line in batched.samples(task)]
     stages = [json.loads(line["responses"][0]) for line in lines]
-
     assert {tuple(sorted(one)) for one in stages} == {("stage1", "stage2")}
     assert len({one["stage1"] for one in stages}) > 1
     assert all("T4 to T5" in line["prompt"] and "Options" not in line["prompt"] for line in lines)
@@ -93,48 +86,31 @@ def test_stage_2_sees_the_notes_question_and_options_and_no_image() -> None:
         assert stage_text(document, settings, [notes], 1) == ([], part["text"], False, [notes], None)
 
 
-def test_a_chat_back_end_is_given_just_that() -> None:
-    """The requests that the evaluator makes for a back-end that cannot run rounds, seen from inside it."""
-    from lmms_eval import evaluator
-    from lmms_eval.api.instance import GenerationResult
-    from lmms_eval.api.model import lmms
-    from lmms_eval.tasks import TaskManager
+class Recording(Backend):
+    """A chat back-end that cannot run rounds, and counts its requests."""
 
-    seen: list[tuple[int, str]] = []
+    def __init__(self) -> None:
+        super().__init__(lambda _: f"notes {len(self.seen) - 1}")
+        self.seen: list[tuple[int, str]] = []
 
-    class Foreign(lmms):  # type: ignore[misc]
-        is_simple = False
+    def shown(self, turns: list[dict[str, Any]]) -> None:
+        content = turns[0]["content"]
+        self.seen.append((sum(part["type"] == "image" for part in content), content[-1]["text"]))
 
-        def generate_until(self, requests: list[Any]) -> list[Any]:
-            for request in requests:
-                _, to_messages, _, doc_id, task, split = request.args
-                content = to_messages(self.task_dict[task][split][doc_id])[0]["content"]
-                seen.append((sum(part["type"] == "image" for part in content), content[-1]["text"]))
-            begin = len(seen) - len(requests)
-            return [GenerationResult(f"notes {begin + number}") for number in range(len(requests))]
 
-        def generate_until_multi_round(self, requests: list[Any]) -> list[str]:
-            raise NotImplementedError
-
-        def loglikelihood(self, requests: list[Any]) -> Any:
-            raise NotImplementedError
-
-    evaluator.simple_evaluate(
-        model=Foreign(),
-        tasks=["mi_cxr_stagewise_icr"],
-        log_samples=False,
-        bootstrap_iters=0,
-        task_manager=TaskManager("WARNING", include_defaults=False),
-        verbosity="WARNING",
-    )
+def test_a_chat_back_end_is_given_just_that_and_the_log_holds_both_answers(tmp_path: Path) -> None:
+    backend = Recording()
+    run = evaluate(backend, ["mi_cxr_stagewise_icr"], tmp_path)
     count = len(task_documents("mi_cxr_stagewise_icr"))
-    firsts, seconds = seen[:count], seen[count:]
-
+    firsts, seconds = backend.seen[:count], backend.seen[count:]
     assert len(seconds) == count
     assert {images for images, _ in firsts} == {5}
     assert {images for images, _ in seconds} == {0}
     assert all("Options:" not in text for _, text in firsts)
     assert all(f"notes {number}\n" in text and "Options:" in text for number, (_, text) in enumerate(seconds))
+    stages = [json.loads(line["responses"][0]) for line in run.samples("mi_cxr_stagewise_icr")]
+    notes = [{"stage1": f"notes {number}", "stage2": f"notes {count + number}"} for number in range(count)]
+    assert sorted(map(str, stages)) == sorted(map(str, notes))
 
 
 @pytest.mark.slow

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import base64
 import json
-import threading
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 import pytest
+from local_server import Answer, LocalServer
 
 pytestmark = pytest.mark.slow
 
@@ -25,53 +24,30 @@ def test_weights_and_biases_offline(python: Any, tmp_path: Path) -> None:
     assert any(words[-1] in ("1", "1.0") for words in shown), done.stderr[-2000:]
 
 
-class Hub(BaseHTTPRequestHandler):
-    """As much of the hub's API as an upload of small files needs."""
-
-    files: dict[str, bytes]
-
-    def do_POST(self) -> None:
-        body = self.rfile.read(int(self.headers.get("Content-Length", "0")))
-        reply: dict[str, Any] = {"url": "http://127.0.0.1/datasets/lab/x", "name": "lab/x"}
-        if "/preupload/" in self.path:
-            asked = json.loads(body)["files"]
-            reply = {"files": [{"path": one["path"], "uploadMode": "regular", "shouldIgnore": False} for one in asked]}
-        elif "/commit/" in self.path:
-            for line in body.splitlines():
-                entry = json.loads(line)
-                if entry["key"] == "file":
-                    self.files[entry["value"]["path"]] = base64.b64decode(entry["value"]["content"])
-            reply = {"commitUrl": "http://127.0.0.1/commit/1", "commitOid": "1", "success": True}
-        self._send(reply)
-
-    def do_GET(self) -> None:
-        self._send({"id": "lab/x", "siblings": [], "tags": [], "private": False})
-
-    def _send(self, reply: dict[str, Any]) -> None:
-        raw = json.dumps(reply).encode()
-        self.send_response(200)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(raw)))
-        self.end_headers()
-        self.wfile.write(raw)
-
-    def log_message(self, *_: Any) -> None:
-        pass
-
-
 def test_a_hub_is_sent_our_scores(python: Any, tmp_path: Path) -> None:
     files: dict[str, bytes] = {}
-    server = ThreadingHTTPServer(("127.0.0.1", 0), type("Handler", (Hub,), {"files": files}))
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    try:
+
+    def hub(path: str, body: bytes) -> Answer:
+        """As much of the hub's API as an upload of small files needs."""
+        reply: dict[str, Any] = {"id": "lab/x", "siblings": [], "tags": [], "private": False}
+        if "/preupload/" in path:
+            asked = json.loads(body)["files"]
+            reply = {"files": [{"path": one["path"], "uploadMode": "regular", "shouldIgnore": False} for one in asked]}
+        elif "/commit/" in path:
+            for entry in map(json.loads, body.splitlines()):
+                if entry["key"] == "file":
+                    files[entry["value"]["path"]] = base64.b64decode(entry["value"]["content"])
+            reply = {"commitUrl": "http://127.0.0.1/commit/1", "commitOid": "1", "success": True}
+        elif body:
+            reply = {"url": "http://127.0.0.1/datasets/lab/x", "name": "lab/x"}
+        return 200, {"Content-Type": "application/json"}, json.dumps(reply).encode()
+
+    with LocalServer(hub) as server:
         logged = "hub_results_org=lab,results_repo_name=x,push_results_to_hub=True"
         done = python(
             *RUN, "--output_path", str(tmp_path / "out"), "--hf_hub_log_args", logged,
-            HF_ENDPOINT=f"http://127.0.0.1:{server.server_port}", HF_TOKEN="hf_x", HF_HUB_OFFLINE="0",
+            HF_ENDPOINT=server.url, HF_TOKEN="hf_x", HF_HUB_OFFLINE="0",
         )  # fmt: skip
-    finally:
-        server.shutdown()
-        server.server_close()
     assert done.returncode == 0, done.stderr[-2000:]
     sent = [json.loads(content) for path, content in files.items() if path.endswith("_results.json")]
     assert [one["results"][TASK]["accuracy,medtasks"] for one in sent] == [1.0], (sorted(files), done.stdout[-3000:])

@@ -10,12 +10,25 @@ from datetime import date
 from typing import Any
 
 import pytest
-from asking import KEY, SCHEMA, Asked, ask, client_of, question, questions, run
 from pydantic import ValidationError
-from tiny_endpoint import Arrival, Http, TinyEndpoint, problem, said
+from tiny_endpoint import (
+    KEY,
+    SCHEMA,
+    Arrival,
+    Asked,
+    Http,
+    TinyEndpoint,
+    ask,
+    client_of,
+    problem,
+    question,
+    questions,
+    run,
+    said,
+)
 
-from medtasks.core.errors import MediaError, UsageError
-from medtasks.judge.client import JudgeAnswer, JudgeClient, JudgeRequest, JudgeSettings, Spent
+from medtasks.core.errors import UsageError
+from medtasks.judge.client import JudgeAnswer, JudgeClient, JudgeSettings, Spent
 from medtasks.judge.endpoint import _retry_after
 from medtasks.judge.settings import Budget
 from medtasks.judge.store import StoredVerdict, VerdictStore
@@ -53,36 +66,6 @@ def test_concurrency_is_reached_and_never_exceeded() -> None:
     assert server.peak == 8
 
 
-def test_messages_are_made_when_they_are_sent_and_what_cannot_be_put_is_a_failure() -> None:
-    made: list[str] = []
-    ahead: list[int] = []
-
-    def lazy(name: str) -> JudgeRequest:
-        def messages() -> tuple[dict[str, Any], ...]:
-            made.append(name)
-            if name == "q7":
-                raise MediaError("image 12ab is\nno image")
-            return ({"role": "user", "content": name},)
-
-        return JudgeRequest(name, messages, None)
-
-    async def respond(_: Arrival) -> Http:
-        ahead.append(len(made) - len(ahead))
-        await asyncio.sleep(0.002)
-        return said("yes")
-
-    asked = run(TinyEndpoint(respond), [lazy(f"q{number}") for number in range(30)], concurrency=2)
-    assert asked.reason("q7") == "question: image 12ab is no image"
-    del asked.outcomes["q7"]
-    assert len(asked.outcomes) == asked.spent.requests == asked.spent.answered == 29
-    assert max(ahead) <= 4  # those in flight, one answered and not yet counted, and the one that failed
-
-
-def test_nothing_to_ask_needs_no_endpoint() -> None:
-    client = JudgeClient(JudgeSettings(base_url="http://127.0.0.1:9/v1", model="judge"))
-    assert asyncio.run(ask(client, [])).spent == Spent()
-
-
 def test_the_request_budget_is_kept_and_the_rest_reported() -> None:
     server = TinyEndpoint(latency=0.01)
 
@@ -107,10 +90,7 @@ def test_the_token_budget_lets_those_in_flight_finish() -> None:
 
 
 def test_a_token_budget_needs_an_endpoint_that_counts() -> None:
-    async def respond(_: Arrival) -> Http:
-        return said("yes", usage=False)
-
-    asked = run(TinyEndpoint(respond), questions(9), concurrency=1, budget=Budget(max_tokens=1000))
+    asked = run(TinyEndpoint(said("yes", usage=False)), questions(9), concurrency=1, budget=Budget(max_tokens=1000))
     assert (asked.spent.answered, asked.spent.unmetered, asked.spent.failed) == (1, 1, 8)
     assert asked.reason("q8") == "budget"
 
@@ -118,10 +98,7 @@ def test_a_token_budget_needs_an_endpoint_that_counts() -> None:
 def test_refusals_and_empty_answers_are_told_apart() -> None:
     replies = {"refused": said(None, refusal="I cannot"), "empty": said(None), "lone": said("a\ud800b")}
 
-    async def respond(arrival: Arrival) -> Http:
-        return replies[arrival.question]
-
-    asked = run(TinyEndpoint(respond), [question(name) for name in replies])
+    asked = run(TinyEndpoint(lambda arrival: replies[arrival.question]), [question(name) for name in replies])
     assert asked.outcomes["refused"] == JudgeAnswer("I cannot", 10, 3, True)
     assert asked.outcomes["empty"] == JudgeAnswer("", 10, 3, False)
     assert asked.text("lone") == "a\ufffdb"

@@ -14,7 +14,7 @@ from faulty_judge import FaultyJudge
 from judged_run import content, judged, manifest_of, settings_of
 
 from medtasks.core.errors import MedtasksError, UsageError
-from medtasks.data.lock import held
+from medtasks.core.files import held
 from medtasks.judge.stub import StubJudge, rule_based
 
 UNSET = "JUDGE_KEY_THAT_NOBODY_SET"

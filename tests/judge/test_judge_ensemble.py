@@ -94,10 +94,13 @@ def test_total_of_means_by_hand() -> None:
     assert halves == {"one": 0.5, "two": 1, "strict": 0, "partial": 0.75}
 
 
-@pytest.mark.parametrize("score", [1.01, -0.01, float("nan"), float("inf"), "1", None, 10**400])
-def test_no_total_of_what_is_off_the_scale(score: Any) -> None:
+OFF_THE_SCALE = [{"same_answer": score} for score in (1.01, -0.01, float("nan"), float("inf"), "1", None, 10**400)]
+
+
+@pytest.mark.parametrize("scores", [{}, {"same_answer": 1, "more": 1}, *OFF_THE_SCALE])
+def test_no_total_of_what_is_incomplete_or_off_the_scale(scores: dict[str, Any]) -> None:
     with pytest.raises(MedtasksError, match="not a valid verdict"):
-        total(*case("medstream_closed_fallback"), {"same_answer": score})
+        total(*case("medstream_closed_fallback"), scores)
 
 
 def test_bounds_by_hand() -> None:

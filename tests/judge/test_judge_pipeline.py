@@ -19,7 +19,7 @@ from medtasks.benchmarks.documents import task_documents
 from medtasks.catalog.rubric import load_rubric, total
 from medtasks.core.errors import UsageError
 from medtasks.judge.client import JudgeClient, Spent
-from medtasks.judge.pipeline import Question, Verdict, Verdicts, judge_questions
+from medtasks.judge.pipeline import Question, Verdicts, judge_questions
 from medtasks.judge.settings import Budget, JudgeSettings, judge_identity
 from medtasks.judge.store import VerdictStore
 from medtasks.judge.stub import StubJudge, verdict_on
@@ -264,14 +264,6 @@ def test_extra_keys_are_counted_now_and_after_a_restart(tmp_path: Path) -> None:
     assert first.valid == again.valid
 
 
-def test_thousands_of_twins_are_asked_once(tmp_path: Path) -> None:
-    twins = [replace(one_question(number % 2), name=str(number)) for number in range(3000)]
-    with StubJudge(decide) as stub:
-        result = judge(stub, tmp_path / "v", twins)
-        assert len(stub.requests) == 2
-    assert len(result.valid) == 3000
-
-
 def test_identity_and_key_depend_on_what_moves_a_verdict_and_on_nothing_else() -> None:
     plain = JudgeSettings(base_url="http://one/v1", model="judge")
     same = JudgeSettings(base_url="http://two/v1", model="judge", concurrency=3, prompt_price=1, completion_price=2)
@@ -289,36 +281,6 @@ def test_cost_needs_both_prices() -> None:
     assert settings.model_copy(update={"completion_price": None}).cost(1, 1) is None
 
 
-def test_a_question_that_cannot_be_put_has_no_key(tmp_path: Path) -> None:
-    with StubJudge(decide) as stub:
-        result = judge(stub, tmp_path / "v", [Question("stranger", {"sample_id": "stranger"}, "yes")])
-    assert result.by_question["stranger"] == Verdict(unjudged=result.unjudged["stranger"])
-
-
-def test_a_verdict_is_stored_while_others_are_awaited(tmp_path: Path) -> None:
-    stored = threading.Event()
-
-    def wait(request: Mapping[str, Any]) -> str:
-        if documents()[0]["question"] in request["messages"][0]["content"]:
-            assert stored.wait(30)  # answered only when another process could read all the others' verdicts
-        return decide(request)
-
-    def watch() -> None:
-        with VerdictStore(tmp_path / "v") as store:
-            while len(store) < len(documents()) - same:
-                threading.Event().wait(0.005)
-        stored.set()
-
-    same = sum(one["question"] == documents()[0]["question"] for one in documents())
-    # the stub decides on one thread: what waits must come last
-    asked = sorted(questions(), key=lambda one: one.document["question"] == documents()[0]["question"])
-    watcher = threading.Thread(target=watch)
-    with StubJudge(wait) as stub:
-        watcher.start()
-        assert judge(stub, tmp_path / "v", asked, concurrency=1).unjudged == {}
-        watcher.join()
-
-
 def test_what_had_arrived_is_stored_where_judging_ends_early(tmp_path: Path) -> None:
     def stop(done: int, *_: Any) -> None:
         if done == 3:
@@ -332,19 +294,6 @@ def test_what_had_arrived_is_stored_where_judging_ends_early(tmp_path: Path) -> 
         with pytest.raises(KeyError, match="enough"):
             asyncio.run(run(stub.url, store))
         assert len(store) == 3
-
-
-def test_while_the_judge_answers_nobody_the_reason_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("medtasks.judge.pipeline.TICK", 0.05)
-    troubles: list[tuple[int, str | None]] = []
-
-    async def run(url: str, store: VerdictStore) -> None:
-        client = JudgeClient(JudgeSettings(base_url=url, model="stub", retries=1, backoff=0))
-        await judge_questions(questions(), RUBRIC, client, store, lambda done, _, __, why: troubles.append((done, why)))
-
-    with FaultyJudge(decide, too_many=1.0, retry_after=0.5) as stub, VerdictStore(tmp_path / "v") as store:
-        asyncio.run(run(stub.url, store))
-    assert (0, "http 429: the answer is empty") in troubles
 
 
 def test_no_more_is_prepared_than_is_asked_soon(tmp_path: Path) -> None:
@@ -367,14 +316,3 @@ def test_no_more_is_prepared_than_is_asked_soon(tmp_path: Path) -> None:
     with StubJudge(note) as stub:
         judge(stub, tmp_path / "v", many, concurrency=2)
     assert max(ahead) <= 8
-
-
-def test_a_store_that_fails_ends_the_judging(tmp_path: Path) -> None:
-    async def run(url: str, store: VerdictStore) -> None:
-        client = JudgeClient(JudgeSettings(base_url=url, model="stub", concurrency=1))
-        await judge_questions(questions(), RUBRIC, client, store, lambda *_: store.close())
-
-    with StubJudge(decide, latency=0.05) as stub, VerdictStore(tmp_path / "v") as store:
-        with pytest.raises(UsageError, match="cannot be used"):
-            asyncio.run(run(stub.url, store))
-        assert len(stub.requests) < len(documents())

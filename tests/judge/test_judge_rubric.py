@@ -96,18 +96,6 @@ def test_kvasir_strict_and_partial_by_hand() -> None:
     assert total(rubric, document, dict.fromkeys(half, 1))["strict"] == 1
 
 
-def test_a_class_named_twice_is_one_aspect() -> None:
-    rubric, document = case("kvasir_aspects")
-    assert len(document["question_class"]) == 2
-    assert [aspect.name for aspect in aspects_of(rubric, document)] == ["polyp_count"]
-
-
-@pytest.mark.parametrize("scores", [{}, {"same_answer": 2}, {"same_answer": 1, "more": 1}])
-def test_no_total_of_an_invalid_verdict(scores: dict[str, int]) -> None:
-    with pytest.raises(MedtasksError, match="not a valid verdict"):
-        total(*case("medstream_closed_fallback"), scores)
-
-
 def accepts(schema: dict[str, Any], value: Any) -> bool:
     """Whether ``value`` fits ``schema``, for the part of JSON Schema that verdict schemas use."""
     if schema["type"] == "string":

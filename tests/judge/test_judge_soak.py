@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import pytest
 from faulty_judge import FAULTS, FaultyJudge
 
 from medtasks.catalog.rubric import load_rubric
@@ -77,6 +78,7 @@ def decide(_: Mapping[str, Any]) -> str:
     return VERDICT
 
 
+@pytest.mark.slow
 def test_killed_three_times_it_asks_nothing_twice_and_judges_or_names_every_sample(tmp_path: Path) -> None:
     path = tmp_path / "verdicts.sqlite"
     rates = dict.fromkeys(FAULTS, 0.05 / len(FAULTS))

@@ -330,15 +330,6 @@ def test_a_blind_run_is_judged_by_judges_that_see(
     assert manifest_of(folder)["judge"]["med_cmr_medreason"]["unjudged"] == {}
 
 
-def test_judging_twice_changes_no_byte_and_asks_nothing(folder: Path, tmp_path: Path) -> None:
-    with StubJudge() as stub:
-        judged(folder, settings_of(stub), store=tmp_path / "v")
-        first, asked = content(folder), stub.counts["ok"]
-        judged(folder, settings_of(stub), store=tmp_path / "v")
-        assert stub.counts["ok"] == asked
-    assert content(folder) == first
-
-
 def test_a_directory_that_has_all_verdicts_is_left_as_it_is(
     folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -1,4 +1,4 @@
-"""A chat endpoint on loopback whose every response the test writes itself."""
+"""A chat endpoint on loopback whose every response the test writes itself, and a client that asks it."""
 
 from __future__ import annotations
 
@@ -6,12 +6,14 @@ import asyncio
 import json
 import ssl
 import time
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
+from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import dataclass, field, replace
 from types import TracebackType
 from typing import Any
 
 from aiohttp import web
+
+from medtasks.judge.client import JudgeAnswer, JudgeClient, JudgeRequest, JudgeSettings, Spent, Unanswered
 
 
 @dataclass
@@ -57,7 +59,8 @@ def problem(status: int, message: str = "no", **headers: str) -> Http:
     )
 
 
-Respond = Callable[[Arrival], Awaitable[Http]]
+Respond = Http | Callable[[Arrival], Http | Awaitable[Http]]
+"""What every request is answered with, or a function of the request."""
 
 
 class TinyEndpoint:
@@ -111,7 +114,8 @@ class TinyEndpoint:
         self.in_flight += 1
         self.peak = max(self.peak, self.in_flight)
         try:
-            reply = await self._respond(arrival)
+            reply = self._respond if isinstance(self._respond, Http) else self._respond(arrival)
+            reply = reply if isinstance(reply, Http) else await reply
         finally:
             self.in_flight -= 1
         content = reply.body.encode()
@@ -131,3 +135,65 @@ class TinyEndpoint:
         assert request.transport is not None
         request.transport.close()
         return response
+
+
+KEY = "planted-key-1234567890"
+SCHEMA = {"type": "object", "properties": {"ok": {"type": "boolean"}}}
+
+
+def question(text: str, schema: dict[str, Any] | None = None) -> JudgeRequest:
+    return JudgeRequest(f"key of {text}", ({"role": "user", "content": text},), schema)
+
+
+def questions(count: int) -> list[JudgeRequest]:
+    return [question(f"q{number}") for number in range(count)]
+
+
+@dataclass
+class Asked:
+    """What became of several requests, by the text of their last message, in the order of the outcomes."""
+
+    client: JudgeClient
+    outcomes: dict[str, JudgeAnswer | Unanswered] = field(default_factory=dict)
+    spent: Spent = field(default_factory=Spent)
+
+    def text(self, name: str) -> str:
+        answer = self.outcomes[name]
+        assert isinstance(answer, JudgeAnswer), answer
+        return answer.text
+
+    def reason(self, name: str) -> str:
+        failure = self.outcomes[name]
+        assert isinstance(failure, Unanswered), failure
+        return str(failure)
+
+
+async def ask(client: JudgeClient, requests: Iterable[JudgeRequest]) -> Asked:
+    """Ask all at once."""
+    asked, before = Asked(client), replace(client.spent)
+
+    async def one(request: JudgeRequest) -> None:
+        name = request.key if callable(request.messages) else request.messages[-1]["content"]
+        try:
+            asked.outcomes[name] = await client.answer(request)
+        except Unanswered as failure:
+            asked.outcomes[name] = failure
+
+    async with client:
+        await asyncio.gather(*map(one, requests))
+    asked.spent = client.spent.since(before)
+    return asked
+
+
+def client_of(server: TinyEndpoint, **settings: Any) -> JudgeClient:
+    return JudgeClient(JudgeSettings(base_url=server.url, model="judge", **{"backoff": 0.01, **settings}))
+
+
+def run(server: TinyEndpoint, requests: Iterable[JudgeRequest], **settings: Any) -> Asked:
+    """Ask, once, of a server that lives as long."""
+
+    async def main() -> Asked:
+        async with server:
+            return await ask(client_of(server, **settings), requests)
+
+    return asyncio.run(main())

@@ -20,12 +20,13 @@ from medtasks.leaderboard.board.board import (
     BenchmarkBoard,
     Board,
     BoardColumn,
+    BoardModel,
     BoardPlot,
     BoardRow,
+    BoardRun,
     BoardTable,
     Cell,
     LetterCounts,
-    ModelFacts,
     ModelUsage,
     Pair,
     Published,
@@ -34,7 +35,6 @@ from medtasks.leaderboard.board.board import (
     Ranking,
     Refused,
     Round,
-    RunFacts,
     Timeline,
 )
 from medtasks.leaderboard.site.samples import SampleKey, SampleRow, SampleText
@@ -47,16 +47,16 @@ HOSTILE = '<img src=x onerror="hacked=1">\'"><script>window.hacked=1</script></s
 HOSTILE_LINK = "javascript:window.hacked=1"
 
 MODELS = (
-    ModelFacts(slug="aurora-72b", name="Aurora-VL 72B", family="Aurora", size="72B", type="general",
+    BoardModel(slug="aurora-72b", name="Aurora-VL 72B", family="Aurora", size="72B", type="general",
                link="https://example.org/aurora-72b", trained={"pond_vqa": "no", "series_mcq": "unknown"}),
-    ModelFacts(slug="aurora-8b", name="Aurora-VL 8B", family="Aurora", size="8B", type="general",
+    BoardModel(slug="aurora-8b", name="Aurora-VL 8B", family="Aurora", size="8B", type="general",
                link="https://example.org/aurora-8b", trained={"pond_vqa": "no", "series_mcq": "unknown"}),
-    ModelFacts(slug="birch-flash", name="Birch Flash", family="Birch", type="closed",
+    BoardModel(slug="birch-flash", name="Birch Flash", family="Birch", type="closed",
                notes=("Weights are not public; the service may change at any time.",)),
-    ModelFacts(slug="cedar-med-4b", name="Cedar-Med 4B", family="Cedar", size="4B", type="medical",
+    BoardModel(slug="cedar-med-4b", name="Cedar-Med 4B", family="Cedar", size="4B", type="medical",
                trained={"pond_vqa": "yes", "series_mcq": "no", "stream_qa": "no"}),
-    ModelFacts(slug="dune-30b-a3b", name="Dune 30B-A3B", family="Dune", size="30B-A3B", type="general"),
-    ModelFacts(slug="uniform", name="Uniform guessing", family="baseline", type="baseline",
+    BoardModel(slug="dune-30b-a3b", name="Dune 30B-A3B", family="Dune", size="30B-A3B", type="general"),
+    BoardModel(slug="uniform", name="Uniform guessing", family="baseline", type="baseline",
                trained={"pond_vqa": "no", "series_mcq": "no", "stream_qa": "no"}),
 )  # fmt: skip
 SKILL = {"aurora-72b": 0.9, "aurora-8b": 0.62, "birch-flash": 0.88, "cedar-med-4b": 0.7, "dune-30b-a3b": 0.64}
@@ -231,7 +231,7 @@ def _published(made: Made) -> tuple[Published, ...]:
     )  # fmt: skip
 
 
-def _benchmark(made: Made, models: Sequence[ModelFacts], skill: Mapping[str, float], pairs: bool) -> BenchmarkBoard:
+def _benchmark(made: Made, models: Sequence[BoardModel], skill: Mapping[str, float], pairs: bool) -> BenchmarkBoard:
     source = random.Random(made.name)
     tables = []
     for name, (title, columns) in made.tables.items():
@@ -282,7 +282,7 @@ def _usage(row: BoardRow, made: Made) -> ModelUsage:
     return ModelUsage(model=row.model, run=row.runs[0], score=next(iter(row.cells.values())), usage=usage)
 
 
-def _apart(facts: ModelFacts, columns: Sequence[BoardColumn], made: Made, source: random.Random, blind: bool,
+def _apart(facts: BoardModel, columns: Sequence[BoardColumn], made: Made, source: random.Random, blind: bool,
            *reasons: str) -> Apart:  # fmt: skip
     items = made.items if blind else 100
     cells = {one.key: _cell(one, 0.3, items, source, _signature(one, "9d8c7b6a")) for one in columns}
@@ -290,8 +290,8 @@ def _apart(facts: ModelFacts, columns: Sequence[BoardColumn], made: Made, source
     return Apart(row=BoardRow(model=facts.slug, cells=cells, runs=(run,), blind=blind), reasons=reasons)
 
 
-def _run(key: str, slug: str, note: str = "") -> RunFacts:
-    return RunFacts(
+def _run(key: str, slug: str, note: str = "") -> BoardRun:
+    return BoardRun(
         key=key, folder=f"20261121_1027_{slug}_medtasks", digest=f"{random.Random(key).getrandbits(256):064x}",
         created="2026-11-21T10:27:12+00:00", model=slug, versions={"medtasks": "0.2.0", "lmms-eval": "0.7.3"},
         model_facts={"model": "medtasks_vlm", "pretrained": f"lab/{slug}", "revision": "0a1b2c"},
@@ -309,7 +309,7 @@ def _run(key: str, slug: str, note: str = "") -> RunFacts:
     )  # fmt: skip
 
 
-def _board(made: Sequence[Made], models: Sequence[ModelFacts], skill: Mapping[str, float], pairs: bool = True) -> Board:
+def _board(made: Sequence[Made], models: Sequence[BoardModel], skill: Mapping[str, float], pairs: bool = True) -> Board:
     runs = [_run(f"run-{one.slug}", one.slug) for one in models]
     runs.append(_run(f"run-{models[0].slug}-blind", models[0].slug, "blind: prompts without media"))
     runs.append(_run(f"run-{models[-2].slug}-limit", models[-2].slug, "run with --limit"))
@@ -330,7 +330,7 @@ def large_board(models: int = 100) -> Board:
     """``models`` models on four benchmarks, the fourth with a table of 54 columns."""
     source = random.Random(0)
     kinds = ("general", "medical", "closed")
-    facts = [ModelFacts(slug=f"model-{n:03}", name=f"Invented model {n:03}", family=f"Family {n % 9}",
+    facts = [BoardModel(slug=f"model-{n:03}", name=f"Invented model {n:03}", family=f"Family {n % 9}",
                         size=f"{2 + 7 * (n % 11)}B", type=kinds[n % 3],
                         link=f"https://example.org/model-{n:03}") for n in range(models)]  # fmt: skip
     skill = {one.slug: source.uniform(0.25, 0.95) for one in facts}

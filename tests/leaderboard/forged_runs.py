@@ -16,10 +16,10 @@ from medtasks.benchmarks.stages import asked_prompt
 from medtasks.catalog.spec import load_spec
 from medtasks.cli.app import main
 from medtasks.runs.folder import RunRecord, read_run, write_run
-from medtasks.runs.manifest import RunManifest, outcome_counts
-from medtasks.runs.run import pooled_scores
+from medtasks.runs.manifest import RunManifest
 from medtasks.runs.samples import Sample
 from medtasks.runs.scored import scored_again
+from medtasks.runs.scoring import pooled_scores
 
 Samples = dict[str, list[Sample]]
 Forge = Callable[[Samples], Samples]
@@ -35,8 +35,8 @@ def rewritten(folder: Path, out: Path, forge: Forge) -> Path:
 
 def counted(manifest: RunManifest, samples: Samples) -> RunManifest:
     facts = {
-        task: one.model_copy(
-            update={"asked": len(samples[task]), **outcome_counts([sample.outcome for sample in samples[task]])}
+        task: one.model_copy(update={"asked": len(samples[task])}).with_outcomes(
+            [sample.outcome for sample in samples[task]]
         )
         for task, one in manifest.tasks.items()
     }

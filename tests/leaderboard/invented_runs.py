@@ -26,9 +26,10 @@ from medtasks.runs.folder import RunRecord, write_run
 from medtasks.runs.judge import judge_run
 from medtasks.runs.manifest import RunManifest, task_facts, versions
 from medtasks.runs.replies import Reply
-from medtasks.runs.run import data_facts, pooled_scores
+from medtasks.runs.run import data_facts
 from medtasks.runs.samples import Sample
 from medtasks.runs.scored import Answered, scored_samples, with_learned_metrics
+from medtasks.runs.scoring import pooled_scores
 from medtasks.runs.verdicts import with_judged_scores
 
 __all__ = [
@@ -107,7 +108,8 @@ def answered(
         scored = scored_samples(spec, answered)
         samples[task] = with_judged_scores(spec, with_learned_metrics(spec, scored, []))
         settings = {**spec.generation, **(generation or {})}
-        facts[task] = task_facts(spec, settings, len(everything), scored, blind=blind)
+        made = task_facts(spec, settings, len(everything), blind=blind)
+        facts[task] = made.with_outcomes([sample.outcome for sample in scored])
     members = {
         name: tuple(leaf for leaf in leaf_tasks(name) if leaf in samples)
         for group in groups

@@ -9,12 +9,11 @@ from pathlib import Path
 import pytest
 from invented_runs import MODELS, write_runs
 from medtasks.leaderboard.board.board import Board
-from medtasks.leaderboard.intake.remove_rows import strip_run
+from medtasks.leaderboard.intake.remove_rows import remove_rows
 from medtasks.leaderboard.publish import publish
 
-from medtasks.benchmarks.layout_check import check_layout
 from medtasks.benchmarks.layout_columns import HARMS
-from medtasks.benchmarks.layouts import default_layout
+from medtasks.benchmarks.layouts import check_layout, default_layout
 from medtasks.catalog.registry import all_benchmarks, get_benchmark
 from medtasks.catalog.spec import load_specs
 
@@ -99,7 +98,7 @@ def test_every_declared_rate_is_named_by_a_group() -> None:
 
 def test_a_stripped_run_keeps_its_kinds_of_error_without_the_options(tmp_path: Path) -> None:
     (folder,) = write_runs(tmp_path / "whole", (MODELS[3],), ("mi_cxr",)).values()
-    stripped = strip_run(folder, tmp_path / "stripped_medtasks")
+    stripped = remove_rows(folder, tmp_path / "stripped_medtasks")
     one, other = (json.loads((run / "scores.json").read_text(encoding="utf-8")) for run in (folder, stripped))
     metrics = one["groups"]["mi_cxr"]["metrics"]
     assert metrics["interval_off_by_one_rate"]["value"] > 0

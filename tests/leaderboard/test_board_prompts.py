@@ -17,8 +17,8 @@ from medtasks.benchmarks.layouts import default_layout
 from medtasks.catalog.spec import leaf_tasks, load_spec
 from medtasks.runs.folder import RunRecord, write_run
 from medtasks.runs.replies import Reply
-from medtasks.runs.run import pooled_scores
 from medtasks.runs.scored import Answered, scored_samples
+from medtasks.runs.scoring import pooled_scores
 
 pytestmark = pytest.mark.slow
 

@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from made_digests import CLUSTERS, FAIR, GOOD, KEY, POOR, board, cxr, entry, page, ranked, right, run, signed
+from made_runs import CLUSTERS, FAIR, GOOD, KEY, POOR, board, cxr, entry, page, ranked, right, run, signed
 from medtasks.leaderboard.board.benchmark_board import benchmark_board
 from medtasks.leaderboard.board.board import Refused, Round, Timeline
 from medtasks.leaderboard.board.build import build_board
 from medtasks.leaderboard.board.models import Described
 from medtasks.leaderboard.board.sentences import finding
-from medtasks.leaderboard.rank.comparability import Standings
+from medtasks.leaderboard.rank.comparability import ComparabilityGroups
 
 from medtasks.catalog.board_layout import BoardLayout, Column
 from medtasks.cli.leaderboard import report
@@ -104,7 +104,7 @@ def test_a_signed_headline_ranks_nobody() -> None:
     )
     runs = [run(name, [entry("medstreambench", {"signed_delay": right(share, 1), "content": right(share, 2)})])
             for name, share in (("late", 0.9), ("early", 0.2))]  # fmt: skip
-    standings = Standings(runs, demonstration=False)
+    standings = ComparabilityGroups(runs, demonstration=False)
     made = benchmark_board(late, runs, standings, published=False, resamples=50)
     assert [one.column.metric for one in made.rankings] == ["content"]
     assert [one.metric for one in made.tables[0].columns] == ["signed_delay", "content"]
@@ -170,15 +170,6 @@ def test_columns_that_nobody_has_are_left_out_and_published_ones_stay() -> None:
     assert first.value == pytest.approx(float(first.printed))
     assert shown.published_gaps[0].startswith("Table 1, InternVL3.5-14B and QwenVL3-8B: ")
     assert not {one.model for one in shown.published} & {one.model for one in shown.rankings[0].ranked}
-
-
-def test_published_percentages_are_fractions_as_the_columns_are() -> None:
-    run_ = run("a", [entry("med_cmr_mcq", {"accuracy": right(0.5, 1)})])
-    cells = [cell for one in page(run_, published=True).published for cell in one.cells]
-    whole = [cell for cell in cells if cell.column == "med_cmr_mcq.accuracy"]
-    assert whole
-    assert all(cell.value == pytest.approx(float(cell.printed or 0) / 100) for cell in whole)
-    assert {cell.rankable for cell in cells if cell.column == "med_cmr_mcq_su.accuracy"} == {False}
 
 
 def test_models_are_shown_as_the_organiser_says() -> None:

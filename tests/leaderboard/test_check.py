@@ -19,7 +19,7 @@ from medtasks.leaderboard.intake.check import CheckReport, check_results
 from medtasks.leaderboard.intake.check_rules import RULES, Submission
 from medtasks.leaderboard.intake.check_run import Asked, check_run
 from medtasks.leaderboard.intake.collect import collect
-from medtasks.leaderboard.intake.remove_rows import strip_run
+from medtasks.leaderboard.intake.remove_rows import remove_rows
 from medtasks.leaderboard.rank.comparability import MINIATURE
 from medtasks.leaderboard.verify.scored_run import scored_run
 
@@ -27,7 +27,7 @@ from medtasks.cli.app import main
 from medtasks.core.errors import MedtasksError
 from medtasks.core.findings import as_rows
 from medtasks.runs.folder import read_run, write_run
-from medtasks.runs.run import pooled_scores
+from medtasks.runs.scoring import pooled_scores
 
 NOISY = MODELS[1]
 
@@ -93,7 +93,7 @@ def test_a_run_of_some_documents_is_one_finding_not_one_for_each_task(
 
 def test_a_blind_run_and_a_stripped_one_are_one_finding_each(written: dict[str, Path], tmp_path: Path) -> None:
     blind = check(write_run_of(tmp_path, NOISY, ["med_cmr_mcq"], mini=False, blind=True))
-    stripped = check(strip_run(written["withheld"], tmp_path / "20261101_000000_medtasks"))
+    stripped = check(remove_rows(written["withheld"], tmp_path / "20261101_000000_medtasks"))
     (first,) = (one.message for one in blind.findings if one.code == "LB206")
     (other,) = (one.message for one in stripped.findings if one.code == "LB305")
     assert "prompts were sent without media (in 7 tasks)" in first
@@ -298,7 +298,7 @@ def test_rows_that_must_not_be_shared(written: dict[str, Path]) -> None:
 
 
 def test_stripped_runs_keep_their_scores_and_nothing_else(written: dict[str, Path], tmp_path: Path) -> None:
-    folder = strip_run(written["withheld"], tmp_path / "20261101_000000_medtasks")
+    folder = remove_rows(written["withheld"], tmp_path / "20261101_000000_medtasks")
     before, samples = read_run(written["withheld"])
     text = "".join(path.read_text(encoding="utf-8") for path in sorted(folder.rglob("*.json*")))
     for sample in [one for members in samples.values() for one in members]:
@@ -324,7 +324,7 @@ def test_a_stripped_run_keeps_the_scores_of_its_confidences(tmp_path: Path) -> N
     tasks, groups = pooled_scores(run.samples, run.manifest.groups)
     assert tasks["mi_cxr_icr"].metrics["ece"].value is not None
     whole = write_run(tmp_path / "whole_medtasks", replace(run, tasks=tasks, groups=groups))
-    folder = strip_run(whole, tmp_path / "stripped_medtasks")
+    folder = remove_rows(whole, tmp_path / "stripped_medtasks")
     assert (folder / "scores.json").read_bytes() == (whole / "scores.json").read_bytes()
     text = "".join(path.read_text(encoding="utf-8") for path in (folder / "samples").glob("*"))
     assert '"probabilities"' not in text
@@ -335,7 +335,7 @@ def test_a_stripped_run_keeps_the_scores_of_its_confidences(tmp_path: Path) -> N
 def test_a_run_of_one_rotation_can_be_stripped(tmp_path: Path) -> None:
     """No question has all of its rotations, so none has a score, but their groups are counted."""
     whole = write_run_of(tmp_path, NOISY, ["mi_cxr_icr_circular"], limit=1)
-    folder = strip_run(whole, tmp_path / "stripped_medtasks")
+    folder = remove_rows(whole, tmp_path / "stripped_medtasks")
     assert (folder / "scores.json").read_bytes() == (whole / "scores.json").read_bytes()
 
 
@@ -345,7 +345,7 @@ def test_a_task_whose_scores_need_texts_is_left_out_and_named(tmp_path: Path) ->
     run.samples["mi_cxr_icr"][0].document["qtype"] = "a type in words"
     tasks, groups = pooled_scores(run.samples, run.manifest.groups)
     whole = write_run(tmp_path / "whole_medtasks", replace(run, tasks=tasks, groups=groups))
-    folder = strip_run(whole, tmp_path / "stripped_medtasks", told.append)
+    folder = remove_rows(whole, tmp_path / "stripped_medtasks", told.append)
     assert told[0] == (
         "left out: mi_cxr_icr, because its scores depend on the field `qtype`, which is text ('a type in words')"
     )
@@ -379,12 +379,12 @@ def test_only_withheld_rows_are_stripped(copy: Callable[[str], Path], written: d
     for line in range(len((folder / "samples" / "med_cmr_mcq_su.jsonl").read_text(encoding="utf-8").splitlines())):
         edit_json(folder / "samples" / "med_cmr_mcq_su.jsonl", bare, line)
     assert only(check(folder), "LB305").severity == "error"
-    same = strip_run(written["clean"], tmp_path / "same_medtasks")
+    same = remove_rows(written["clean"], tmp_path / "same_medtasks")
     assert (same / "samples" / "med_cmr_mcq_su.jsonl").read_bytes() == (
         written["clean"] / "samples" / "med_cmr_mcq_su.jsonl"
     ).read_bytes()
     with pytest.raises(MedtasksError, match="never overwritten"):
-        strip_run(written["clean"], same)
+        remove_rows(written["clean"], same)
 
 
 def test_findings_are_rows_of_a_table(written: dict[str, Path], monkeypatch: pytest.MonkeyPatch) -> None:

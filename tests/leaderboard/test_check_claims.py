@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 from invented_runs import MODELS, write_run_of, write_runs
 from medtasks.leaderboard.intake.check import CheckReport, check_results
-from medtasks.leaderboard.intake.remove_rows import strip_run
+from medtasks.leaderboard.intake.remove_rows import remove_rows
 from medtasks.leaderboard.verify.scored_run import scored_run
 
 from medtasks.runs.folder import RunRecord, read_run, write_run
-from medtasks.runs.run import pooled_scores
 from medtasks.runs.samples import JudgedScore, Repeat, Sample
+from medtasks.runs.scoring import pooled_scores
 
 NOISY = MODELS[1]
 TASK = "med_cmr_mcq_su"
@@ -110,7 +110,7 @@ def test_a_task_of_nobody_does_not_switch_rescoring_off(clean: Path, tmp_path: P
 
 def test_a_stripped_task_does_not_switch_rescoring_off(tmp_path: Path) -> None:
     folder = write_run_of(tmp_path / "whole", NOISY, [TASK, "mi_cxr_icr"], mini=False)
-    stripped = strip_run(folder, tmp_path / "stripped" / folder.name)
+    stripped = remove_rows(folder, tmp_path / "stripped" / folder.name)
     assert not check(stripped).failed(strict=True)
     assert scores(forged(stripped, tmp_path, right)) == scores(folder)
 

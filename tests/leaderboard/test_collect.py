@@ -14,9 +14,10 @@ import numpy as np
 import pytest
 from invented_runs import MODELS, edit_json, write_run_of
 from medtasks.leaderboard.intake import collect as module
+from medtasks.leaderboard.intake import sources
 from medtasks.leaderboard.intake.collect import collect, find_everything, find_runs
 from medtasks.leaderboard.verify import scored_run as scoring
-from medtasks.leaderboard.verify.scored_run import RunStore, ScoredRun, packed
+from medtasks.leaderboard.verify.scored_run import KeptRun, RunStore, ScoredRun
 
 from medtasks.benchmarks.documents import task_documents
 from medtasks.catalog.contents import task_packages
@@ -45,7 +46,7 @@ def tree(results: Path, tmp_path: Path) -> Path:
 
 def same(one: ScoredRun, other: ScoredRun) -> bool:
     """Equal to the last bit."""
-    return packed(one) == packed(other) and one.facts == other.facts
+    return KeptRun.of(one) == KeptRun.of(other) and one.shown == other.shown
 
 
 def run_of(tree: Path, name: str) -> Path:
@@ -88,7 +89,7 @@ def test_a_folder_without_results_is_told(tree: Path, tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     digests, refused = collect([tree, tmp_path / "empty"])
     assert len(digests) == 2
-    assert [(one.folder, one.reason) for one in refused] == [("empty", "it contains no result directory (…_medtasks)")]
+    assert [(one.folder, one.reason) for one in refused] == [("empty", "contains no result directory (…_medtasks)")]
 
 
 def test_a_link_to_a_run_is_named_unless_the_run_itself_is_read(tree: Path, tmp_path: Path) -> None:
@@ -140,7 +141,7 @@ def test_one_bad_folder_stops_nothing(tree: Path, file: str, content: str | None
     if content is not None:
         path.write_bytes(content.encode("utf-8", "surrogatepass"))
     digests, refused = collect([tree])
-    assert [one.facts.model_facts["name"] for one in digests] == [ORACLE.name]
+    assert [one.shown.model_facts["name"] for one in digests] == [ORACLE.name]
     (one,) = refused
     assert one.folder == run_of(tree, "Guess-1B").name
     assert any(part in one.reason for part in reason.split("|"))
@@ -153,7 +154,7 @@ def test_the_same_run_counts_once(tree: Path) -> None:
     shutil.copytree(run, tree / "again" / "a_medtasks")
     digests, refused = collect([tree, tree / "again"])
     assert (len(digests), refused) == (2, [])
-    assert {one.facts.folder for one in digests} == {"20261101_000000_medtasks"}
+    assert {one.shown.folder for one in digests} == {"20261101_000000_medtasks"}
 
 
 def test_the_order_of_paths_changes_nothing(tree: Path) -> None:
@@ -170,12 +171,12 @@ def reads(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Names of the functions that read a folder, as they are called."""
     called: list[str] = []
 
-    def watched(name: str) -> None:
-        original = getattr(scoring, name)
-        monkeypatch.setattr(scoring, name, lambda *given, **named: (called.append(name), original(*given, **named))[1])
+    def watched(owner: Any, name: str) -> None:
+        original = getattr(owner, name)
+        monkeypatch.setattr(owner, name, lambda *given, **named: (called.append(name), original(*given, **named))[1])
 
-    watched("folder_digest")
-    watched("scored_record")
+    watched(sources, "folder_digest")
+    watched(scoring, "scored_record")
     return called
 
 
@@ -229,7 +230,7 @@ def test_a_changed_sample_makes_another_digest(tree: Path, tmp_path: Path) -> No
     edit_json(run_of(tree, "Guess-1B") / "samples" / f"{TASK}.jsonl", right, line=0)
     after, _ = collect([tree], RunStore(tmp_path / "cache"))
     uncached, _ = collect([tree])
-    assert [one.facts.digest for one in after] != [one.facts.digest for one in before]
+    assert [one.shown.digest for one in after] != [one.shown.digest for one in before]
     assert all(same(one, other) for one, other in zip(after, uncached, strict=True))
 
 
@@ -244,7 +245,7 @@ def test_options_named_by_text_are_counted_beside_the_run(tmp_path: Path) -> Non
     for line in range(count):
         edit_json(path, by_text, line=line)
     ((digest,), _) = collect([tmp_path])
-    assert f"med_cmr_mcq_su: {count} of {count} options were named by text, not by letter" in digest.facts.notes
+    assert f"med_cmr_mcq_su: {count} of {count} options were named by text, not by letter" in digest.shown.notes
 
 
 @pytest.mark.parametrize("damage", [b"", b"PK\x03\x04", b"\x80\x04]."])
@@ -343,22 +344,22 @@ def plain(tmp_path: Path) -> Path:
 
 
 def test_a_plain_folder_becomes_a_run_that_is_comparable_with_no_other(plain: Path, tree: Path) -> None:
-    (run,) = find_everything([plain.parent]).plain
+    (run,) = find_everything([plain.parent]).runs
     assert list(run.logs) == [TASK]
     assert find_runs([plain.parent]) == []
     digests, refused = collect([plain.parent, tree])
     assert refused == []
-    made = next(one for one in digests if one.facts.folder == "some__model/20261102_101500")
-    ours = next(one for one in digests if one.facts.model_facts["name"] == ORACLE.name)
-    assert made.facts.model_facts["name"] == "model"
-    assert made.facts.created == "2026-11-02T10:15:00+00:00"
-    assert "/srv" not in made.facts.model_dump_json()
-    assert "abc" not in made.facts.model_dump_json()
+    made = next(one for one in digests if one.shown.folder == "some__model/20261102_101500")
+    ours = next(one for one in digests if one.shown.model_facts["name"] == ORACLE.name)
+    assert made.shown.model_facts["name"] == "model"
+    assert made.shown.created == "2026-11-02T10:15:00+00:00"
+    assert "/srv" not in made.shown.model_dump_json()
+    assert "abc" not in made.shown.model_dump_json()
     assert made.entries[TASK].scores.metrics["exact_match"] == ours.entries[TASK].scores.metrics["exact_match"]
     found = differences(made.entries[TASK].signatures["exact_match"], ours.entries[TASK].signatures["exact_match"])
     assert found[0].startswith("prompt unknown instead of ")
-    assert made.facts.notes[0].startswith("predictions from elsewhere (lmms-eval): prompt, ")
-    (command,) = made.facts.commands
+    assert made.shown.notes[0].startswith("predictions from elsewhere (lmms-eval): prompt, ")
+    (command,) = made.shown.commands
     assert command == (
         f"MEDTASKS_DATA=mini medtasks score 20261102_101500_samples_{TASK}.jsonl --from lmms-eval --task {TASK} "
         "--model vllm --out NEW_DIR"
@@ -378,5 +379,5 @@ def test_a_plain_folder_is_kept_too_and_refused_in_one_sentence(plain: Path, tmp
 
 def test_logs_beside_a_folder_of_ours_are_not_counted_twice(plain: Path, tree: Path) -> None:
     run_of(tree, "Guess-1B").rename(plain / "20261102_101500_medtasks")
-    assert find_everything([plain]).plain == []
+    assert find_everything([plain]).folders == [run.directory for run in find_everything([plain]).runs]
     assert [path.name for path in find_runs([plain])] == ["20261102_101500_medtasks"]

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from aligned import cells
 from invented_runs import Invented, make_run, write_run_of
-from made_digests import ITEMS, entry, right, run, signed
+from made_runs import ITEMS, entry, right, run, signed
 from medtasks.leaderboard.rank.compare import Comparison, compare_runs, read_one
 from scipy.stats import binomtest, wilcoxon
 from statsmodels.stats.multitest import multipletests
@@ -137,7 +137,8 @@ def test_names_of_models_steer_no_terminal(command: Any, folders: dict[str, Path
     ("arguments", "said"),
     [
         (("careful", "other"), "B has mi_cxr_tel_single; compare runs of the same tasks"),
-        (("careful", "guess", "--task", "mi_cxr_gts"), "--task mi_cxr_gts: not in both runs, which share mi_cxr_icr"),
+        (("careful", "guess", "--task", "mi_cxr_gts"), "--task mi_cxr_gts: not in both runs"),
+        (("careful", "guess", "--task", "mi_cxr_irc"), "(did you mean 'mi_cxr_icr'?), which share mi_cxr_icr"),
         (("careful", "guess", "--metric", "bleu"), "--metric bleu: not in both runs, which share accuracy"),
         (("careful", "nowhere"), "no such directory"),
         (("root", "guess"), "contains 4 runs"),

@@ -119,14 +119,6 @@ def test_numbers_of_bars_are_those_of_the_board(plain: Drawn) -> None:
     assert "2 rows are not comparable and not drawn" in alt
 
 
-@pytest.mark.parametrize("key", KINDS.values(), ids=KINDS)
-def test_the_alternative_text_says_kind_and_numbers(plain: Drawn, key: tuple[str, str]) -> None:
-    alt = plain.figures[key].alt
-    assert re.match(r"(Bar charts?|Scatter plot|Heat map|Dumbbell chart|Radar chart)", alt)
-    assert re.search(r"\d", alt)
-    assert "Aurora-VL 72B" in alt
-
-
 def test_a_score_against_cost_takes_what_most_models_have(tmp_path: Path) -> None:
     def alt(change: Callable[[dict[str, Any]], None] | None = None) -> tuple[str, Drawn]:
         made = drawn(one_plot(KINDS["cost"], change=change), tmp_path)
@@ -164,11 +156,6 @@ def test_an_incomplete_score_against_cost_is_marked(tmp_path: Path) -> None:
     made = drawn(one_plot(KINDS["cost"], change=change), tmp_path)
     assert {"Aurora-VL 72B*", "Aurora-VL 8B"} <= set(made.texts(KINDS["cost"]))
     assert "incomplete (*)" in " ".join(made.texts(KINDS["cost"]))
-
-
-def test_no_figure_of_cost_without_any_usage(tmp_path: Path) -> None:
-    made = one_plot(KINDS["cost"], change=lambda benchmark: benchmark.update(usage=()))
-    assert drawn(made, tmp_path).figures == {}
 
 
 def test_a_dumbbell_shows_the_difference(plain: Drawn) -> None:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from medtasks.leaderboard.board.board import BoardColumn, Cell, ModelFacts, Pair, Ranked, Ranking
+from medtasks.leaderboard.board.board import BoardColumn, BoardModel, Cell, Pair, Ranked, Ranking
 from medtasks.leaderboard.board.sentences import finding
 
 NAMES = {"a": "Ada", "b": "Bea", "c": "Cid", "d": "Dan", "e": "Eve", "f": "Fay"}
-MODELS = {slug: ModelFacts(slug=slug, name=name, family="none") for slug, name in NAMES.items()}
+MODELS = {slug: BoardModel(slug=slug, name=name, family="none") for slug, name in NAMES.items()}
 
 
 def ranking(letters: dict[str, str], *pairs: tuple[str, str, float, float, float], **more: Any) -> Ranking:
@@ -71,7 +71,7 @@ def test_what_a_ranking_shows(one: Ranking, sentence: str) -> None:
 
 
 def test_models_that_are_not_above_chance_are_named_and_baselines_are_not() -> None:
-    models = {**MODELS, "d": ModelFacts(slug="d", name="Uniform", family="none", type="baseline")}
+    models = {**MODELS, "d": BoardModel(slug="d", name="Uniform", family="none", type="baseline")}
     one = ranking(dict.fromkeys("abcd", "a"), ("a", "b", 0.0, 0.0, 0.0), chance=0.2)
     said = finding(one, models, cells(a=0.3, b=0.2, c=0.1, d=0.1))
     assert said.endswith(" Bea and Cid are not above chance (20.0 %).")

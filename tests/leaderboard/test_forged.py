@@ -18,20 +18,19 @@ from forged_runs import (
     each,
     on_a_release,
     places,
-    prompted,
     rewritten,
 )
 from invented_runs import MODELS, edit_json, write_run_of, write_runs
 from medtasks.leaderboard.board.board import Board
 from medtasks.leaderboard.intake.collect import collect
-from medtasks.leaderboard.intake.remove_rows import strip_run
+from medtasks.leaderboard.intake.remove_rows import remove_rows
 from medtasks.leaderboard.publish import publish
 from medtasks.leaderboard.verify.scored_run import scored_run
 
 from medtasks.harness import run_tasks
 from medtasks.runs.folder import RunRecord, read_run, write_run
-from medtasks.runs.run import pooled_scores
 from medtasks.runs.samples import Sample
+from medtasks.runs.scoring import pooled_scores
 
 CAREFUL = MODELS[1]
 NAME = "noisy_oracle (accuracy 0.8, seed 1)"
@@ -71,23 +70,9 @@ def gold_is_the_response(sample: Sample) -> Sample:
 
 
 @each
-def options_are_swapped(sample: Sample) -> Sample:
-    """The gold letter stays; the options are such that the letter given is right."""
-    gold, said = sample.target, sample.filtered
-    choices = dict(sample.document["choices"])
-    choices[gold], choices[said] = choices[said], choices[gold]
-    return sample.model_copy(update={"target": said, "document": {**sample.document, "choices": choices}})
-
-
-@each
 def easier_question(sample: Sample) -> Sample:
     told = f"{sample.document['question']} (It is {sample.target}.)"
     return sample.model_copy(update={"document": {**sample.document, "question": told}})
-
-
-@each
-def other_picture(sample: Sample) -> Sample:
-    return sample.model_copy(update={"media": ("shown/instead.png",)})
 
 
 @each
@@ -112,21 +97,6 @@ def right_ones_under_the_ids_of_wrong_ones(samples: Samples) -> Samples:
     return found
 
 
-def one_right_sample_in_other_tasks(samples: Samples) -> Samples:
-    right = next(one for members in samples.values() for one in members if is_right(one))
-    return {
-        task: [
-            prompted(right.model_copy(update={"task": task, "sample_id": f"{right.sample_id}-{number}" * bool(number)}))
-            if number
-            else right.model_copy(update={"task": task})
-            for number, _ in enumerate(members)
-        ]
-        if task != right.task
-        else members
-        for task, members in samples.items()
-    }
-
-
 def right_samples_of_other_tasks(samples: Samples) -> Samples:
     """True documents, true answers, in a task that they are not of."""
     right = [one for members in samples.values() for one in members if is_right(one)]
@@ -143,18 +113,15 @@ def wrong_ones_left_out(samples: Samples) -> Samples:
 
 DOCUMENTS = [
     gold_is_the_response,
-    options_are_swapped,
     easier_question,
-    other_picture,
     other_cluster,
     a_field_more,
     right_ones_under_the_ids_of_wrong_ones,
-    one_right_sample_in_other_tasks,
     right_samples_of_other_tasks,
 ]
 
 
-SAME_RESPONSES = [gold_is_the_response, other_picture, other_cluster, a_field_more]
+SAME_RESPONSES = [gold_is_the_response, other_cluster, a_field_more]
 
 
 def forgery_names(forge: object) -> str:
@@ -184,8 +151,6 @@ def test_a_forged_document_gains_nothing(forge: Forge, honest: Path, guessed: Pa
         assert codes(check(forged)) & {"LB401", "LB403"}
         (reasons,) = apart(found).values()
         assert "differ from the template" in reasons or "of no document of the task" in reasons
-    else:
-        assert "documents differ from the data" in str([run.notes for run in found.runs.values()])
     if forge in SAME_RESPONSES:
         assert values(found) == values(board(honest, guessed))
 
@@ -223,14 +188,6 @@ def test_another_prompt_is_refused_and_not_ranked(honest: Path, guessed: Path, t
     found = board(honest, forged)
     assert len(places(found)) == 1
     assert "prompts differ from the template" in str(apart(found))
-
-
-def test_scores_that_the_responses_do_not_give_are_not_read(honest: Path, guessed: Path, tmp_path: Path) -> None:
-    manifest, samples = read_run(guessed)
-    right = {"scores": {"accuracy": 1.0}, "statistics": {"accuracy": (1.0, 1.0)}}
-    forged = {task: [one.model_copy(update=right) for one in members] for task, members in samples.items()}
-    folder = write_run(tmp_path / guessed.name, RunRecord(manifest, forged, *pooled_scores(forged, manifest.groups)))
-    assert values(board(honest, folder)) == values(board(honest, guessed))
 
 
 def test_a_run_stripped_without_need_is_not_ranked(honest: Path, guessed: Path, tmp_path: Path) -> None:
@@ -338,7 +295,7 @@ def test_a_frame_cap_is_no_forgery(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 def test_a_stripped_run_stands_below_as_claimed(tmp_path: Path) -> None:
     """Whatever it claims: only runs with responses are ranked where there are any."""
     whole = write_run_of(tmp_path / "whole", MODELS[3], ["mi_cxr_tel"])
-    stripped = strip_run(write_run_of(tmp_path / "a", CAREFUL, ["mi_cxr_tel"]), tmp_path / "b" / "20261101_medtasks")
+    stripped = remove_rows(write_run_of(tmp_path / "a", CAREFUL, ["mi_cxr_tel"]), tmp_path / "b" / "20261101_medtasks")
     assert {(one.code, one.severity) for one in check(stripped).findings} == {("LB305", "note")}
     manifest, samples = read_run(stripped)
     right = {"scores": {"accuracy": 1.0}, "statistics": {"accuracy": (1.0, 1.0)}}

@@ -26,12 +26,12 @@ from forged_runs import (
 )
 from invented_runs import MODELS, edit_json, write_run_of, write_runs
 from medtasks.leaderboard.intake.collect import collect
-from medtasks.leaderboard.intake.remove_rows import strip_run
-from medtasks.leaderboard.rank.comparability import Standings
+from medtasks.leaderboard.intake.remove_rows import remove_rows
+from medtasks.leaderboard.rank.comparability import ComparabilityGroups
 from medtasks.leaderboard.verify.scored_run import RunStore, scored_run
 
 from medtasks.runs.folder import RunRecord, read_run, write_run
-from medtasks.runs.run import pooled_scores
+from medtasks.runs.scoring import pooled_scores
 
 CAREFUL, GUESS = MODELS[1], MODELS[3]
 EASY = "med_cmr_mcq_su"
@@ -108,7 +108,7 @@ def test_statistics_beyond_the_metric_s_bounds_are_not_read(
 
 def test_bounds_hold_where_nothing_can_be_scored_again(tmp_path: Path) -> None:
     """Stripped runs have no responses, and learned metrics are not computed by a build."""
-    stripped = strip_run(write_run_of(tmp_path / "a", CAREFUL, ["mi_cxr_icr"]), tmp_path / "b" / "20261101_medtasks")
+    stripped = remove_rows(write_run_of(tmp_path / "a", CAREFUL, ["mi_cxr_icr"]), tmp_path / "b" / "20261101_medtasks")
     assert collect([claiming(stripped, tmp_path / "c", (3.0, 1.0))])[0] == []
     folder = write_run_of(tmp_path / "d", CAREFUL, ["kvasir_vqa_x1_level1"])
     manifest, samples = read_run(folder)
@@ -124,7 +124,7 @@ def test_bounds_hold_where_nothing_can_be_scored_again(tmp_path: Path) -> None:
         return write_run(tmp_path / str(number) / folder.name, record)
 
     assert collect([claimed(100.0)])[0] == []
-    assert "bertscore are taken as submitted" in str(scored_run(claimed(0.9)).facts.notes)
+    assert "bertscore are taken as submitted" in str(scored_run(claimed(0.9)).shown.notes)
 
 
 def test_an_invented_protocol_hash_changes_nothing(guessed: Path, tmp_path: Path) -> None:
@@ -146,9 +146,9 @@ def test_what_cannot_be_scored_again_is_noted_and_looked_at_again(
     with monkeypatch.context() as changed:
         changed.setenv("MEDTASKS_DATA", str(before))
         (digest,), _ = collect([folder], RunStore(tmp_path / "cache"))
-    assert "mi_cxr_report: scores are taken as submitted" in str(digest.facts.notes)
+    assert "mi_cxr_report: scores are taken as submitted" in str(digest.shown.notes)
     (digest,), _ = collect([folder], RunStore(tmp_path / "cache"))
-    assert "taken as submitted" not in str(digest.facts.notes)
+    assert "taken as submitted" not in str(digest.shown.notes)
 
 
 def test_options_that_add_to_a_prompt_do_not_hide_a_changed_one(honest: Path, guessed: Path, tmp_path: Path) -> None:
@@ -230,12 +230,12 @@ def test_published_counts_tell_who_left_samples_out(
 def test_stripped_runs_of_other_tasks_agree_on_clusters(tmp_path: Path) -> None:
     """Their patients are numbered differently, but the same samples are of one patient."""
     whole = write_run_of(tmp_path / "whole", MODELS[2], ["mi_cxr_icr"])
-    some = strip_run(write_run_of(tmp_path / "a", CAREFUL, ["mi_cxr_icr"]), tmp_path / "some_medtasks")
-    more = strip_run(write_run_of(tmp_path / "b", GUESS, ["mi_cxr"]), tmp_path / "more_medtasks")
+    some = remove_rows(write_run_of(tmp_path / "a", CAREFUL, ["mi_cxr_icr"]), tmp_path / "some_medtasks")
+    more = remove_rows(write_run_of(tmp_path / "b", GUESS, ["mi_cxr"]), tmp_path / "more_medtasks")
     clusters = [scored_run(folder).entries["mi_cxr_icr"].clusters for folder in (whole, some, more)]
     assert len(set(clusters)) == 3
     digests = [scored_run(folder) for folder in (some, more)]
-    assert len(Standings(digests, demonstration=True).of("mi_cxr_icr", "accuracy").ranked) == 2
+    assert len(ComparabilityGroups(digests, demonstration=True).of("mi_cxr_icr", "accuracy").ranked) == 2
 
 
 def test_the_larger_part_of_a_release_is_usual_and_not_what_most_have(
@@ -285,7 +285,7 @@ def test_check_names_what_build_holds_against_a_run(
     assert len(found) == 1
     assert told in found[0]
     table = board(honest, other).benchmarks[0].tables
-    assert {one.row.runs for some in table for one in some.apart} == {(scored_run(other).facts.key,)}
+    assert {one.row.runs for some in table for one in some.apart} == {(scored_run(other).shown.key,)}
 
 
 @pytest.mark.parametrize(
@@ -306,7 +306,7 @@ def test_a_run_was_made_at_a_time_in_the_past(created: str, told: str, guessed: 
 
 def test_times_of_different_offsets_are_ordered_as_times(guessed: Path, tmp_path: Path) -> None:
     later = edited(guessed, tmp_path, lambda it: it.update(created="2025-11-01T09:00:00-05:00"))
-    assert scored_run(later).facts.created == "2025-11-01T14:00:00+00:00"
+    assert scored_run(later).shown.created == "2025-11-01T14:00:00+00:00"
 
 
 def test_a_newer_run_under_another_s_name_is_pointed_out(honest: Path, guessed: Path, tmp_path: Path) -> None:

@@ -12,8 +12,7 @@ from medtasks.leaderboard.board.reference import load_reference
 from medtasks import api
 from medtasks.benchmarks import layouts as boards
 from medtasks.benchmarks.kvasir_vqa_x1.board import KVASIR_VQA_X1
-from medtasks.benchmarks.layout_check import check_layout, columns_of, metrics_of
-from medtasks.benchmarks.layouts import all_layouts, default_layout
+from medtasks.benchmarks.layouts import all_layouts, check_layout, columns_of, default_layout, metrics_of
 from medtasks.benchmarks.med_cmr.board import MED_CMR
 from medtasks.benchmarks.medstreambench.board import MEDSTREAMBENCH
 from medtasks.benchmarks.mi_cxr.board import MI_CXR
@@ -119,7 +118,7 @@ def test_a_benchmark_without_a_card_shows_its_groups_metrics(benchmark: str) -> 
     assert layout.shows == "nothing"
 
 
-def test_a_card_of_anothers_benchmark_is_left_out(
+def test_a_layout_of_anothers_benchmark_is_left_out(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     class Stranger:
@@ -131,11 +130,11 @@ def test_a_card_of_anothers_benchmark_is_left_out(
     with fresh((*ours, stranger)):
         assert all_layouts()["mi_cxr"] is MI_CXR
     said = capsys.readouterr().err
-    assert "board layout mi_cxr of stranger 3 is left out: it must be the only board layout of a benchmark" in said
+    assert "stranger 3 is left out: its board layout is for mi_cxr, which is none of its benchmarks" in said
     assert len(said.splitlines()) == 1
 
 
-def test_another_packages_card_that_cannot_be_shown_is_replaced(
+def test_another_packages_layout_that_cannot_be_shown_is_replaced(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     wrong = replace(MI_CXR, headline=(Column("mi_cxr", "nope", "x"),))
@@ -146,6 +145,6 @@ def test_another_packages_card_that_cannot_be_shown_is_replaced(
     assert left_out in capsys.readouterr().err
 
 
-def test_packages_find_all_that_a_card_is_made_of_in_the_api() -> None:
+def test_packages_find_all_that_a_layout_is_made_of_in_the_api() -> None:
     assert {"ALL_GROUPS", "BoardLayout", "LayoutTable", "Column", "Plot", "read_jsonl"} <= {*api.__all__}
     assert api.BoardLayout is BoardLayout

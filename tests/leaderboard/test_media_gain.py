@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from invented_runs import Invented, answered, judged_by_stub, make_run
-from made_digests import CLUSTERS, GOOD, ITEMS, KEY, POOR, board, cxr, entry, page, right, run
+from made_runs import CLUSTERS, GOOD, ITEMS, KEY, POOR, board, cxr, entry, page, right, run
 from medtasks.leaderboard.board.board import BenchmarkBoard, BoardTable, Cell
 from medtasks.leaderboard.board.build import build_board
 from medtasks.leaderboard.exports.tidy import as_csv

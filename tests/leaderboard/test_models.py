@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from made_digests import board, cxr
-from made_digests import run as made_run
+from made_runs import board, cxr
+from made_runs import run as made_run
 from medtasks.leaderboard.board.models import (
     Described,
     distinct_names,
@@ -19,7 +19,7 @@ from medtasks.leaderboard.board.models import (
     model_name,
     read_by_model,
 )
-from medtasks.leaderboard.verify.run_facts import run_facts
+from medtasks.leaderboard.verify.board_run import board_run
 
 from medtasks.core.errors import DataError
 from medtasks.runs.manifest import RunManifest
@@ -130,7 +130,7 @@ def said(tmp_path: Path, text: str) -> Path:
 
 def test_what_nobody_says_is_unknown() -> None:
     manifest = run(VLM)
-    found = model_facts(run_facts(manifest, "f", "0" * 64, ()))
+    found = model_facts(board_run(manifest, "f", "0" * 64, ()))
     assert found.name == "Qwen/Qwen2.5-VL-7B-Instruct"
     assert (found.family, found.type, found.size, found.link, found.trained) == ("qwen", "unknown", None, None, {})
 
@@ -138,7 +138,7 @@ def test_what_nobody_says_is_unknown() -> None:
 def test_a_slug_goes_before_a_name_and_a_name_before_a_glob(tmp_path: Path) -> None:
     manifest = run(VLM)
     slug, name = model_key(manifest), "qwen2.5-vl-7b-instruct"
-    facts = run_facts(manifest, "f", "0" * 64, ())
+    facts = board_run(manifest, "f", "0" * 64, ())
     lines = ["'*qwen*': {name: by glob}", f"{name}: {{name: by name}}", f"{slug}: {{name: by slug}}"]
     for number, expected in ((3, "by slug"), (2, "by name"), (1, "by glob")):
         assert model_facts(facts, read_by_model(said(tmp_path, "\n".join(lines[:number])), Described)).name == expected
@@ -155,7 +155,7 @@ def test_everything_can_be_said(tmp_path: Path) -> None:
       trained: {mi_cxr: no, med_cmr: yes}
       notes: [quantised]
     """
-    found = model_facts(run_facts(run(VLM), "f", "0" * 64, ()), read_by_model(said(tmp_path, text), Described))
+    found = model_facts(board_run(run(VLM), "f", "0" * 64, ()), read_by_model(said(tmp_path, text), Described))
     assert found.name == "<b>Qwen</b>"
     assert found.trained == {"mi_cxr": "no", "med_cmr": "yes"}
     assert (found.size, found.type, found.link, found.notes) == (
@@ -210,7 +210,7 @@ FOUR = [
 
 def names(*models: dict[str, Any]) -> list[str]:
     """What the board calls models that ran in this order, one run of each."""
-    made = [run_facts(run(model), "f", "0" * 64, ()) for model in models]
+    made = [board_run(run(model), "f", "0" * 64, ()) for model in models]
     assert len({facts.model for facts in made}) == len(models)
     said = distinct_names(
         {facts.model: facts.model_facts["name"] for facts in made}, {facts.model: facts.model_facts for facts in made}

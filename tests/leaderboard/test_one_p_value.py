@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from functools import cache
 
-import numpy as np
 import pytest
 from invented_runs import Invented, make_run
 from medtasks.leaderboard.board.board import BoardColumn, Pair
@@ -81,18 +80,3 @@ def same(score: PairedDifference, line: Line) -> bool:
     return told == (
         score.first, score.second, score.difference, score.interval, score.p_value, score.items, score.clusters
     )  # fmt: skip
-
-
-def test_metrics_that_only_compare_shows_have_no_value_from_both() -> None:
-    for (task, metric), line in lines().items():
-        if task in TASKS and line.pair is not None:
-            assert metric in against()[f"{task} (both)"].metrics
-
-
-def test_scores_of_runs_are_those_that_the_comparison_starts_from() -> None:
-    first, second = records()
-    for task in TASKS:
-        for metric, score in against()[f"{task} (both)"].metrics.items():
-            told = [record.tasks[task].metrics[metric].value for record in (first, second)]
-            if score.items == first.tasks[task].items:
-                assert np.array_equal(told, [score.first, score.second])

@@ -7,7 +7,7 @@ import statistics
 from pathlib import Path
 
 import pytest
-from made_digests import cxr, entry, page, right, run
+from made_runs import cxr, entry, page, right, run
 from medtasks.leaderboard.board.board import Board
 from medtasks.leaderboard.board.build import build_board
 from medtasks.leaderboard.board.models import Described

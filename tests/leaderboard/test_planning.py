@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from made_digests import FAIR, GOOD, cxr, right, run
+from made_runs import FAIR, GOOD, cxr, right, run
 from medtasks.leaderboard.rank.planning import Spread, assumed_spread, default_metric, pilot_spread, sizes
 from scipy import stats
 from typer.testing import CliRunner

@@ -7,7 +7,7 @@ from itertools import combinations
 
 import numpy as np
 import pytest
-from made_digests import CLUSTERS, right
+from made_runs import CLUSTERS, right
 from medtasks.leaderboard.board.board import BoardColumn, Pair, Ranking
 from medtasks.leaderboard.rank.rankings import rank_models
 from scipy.stats import binomtest

@@ -1,17 +1,17 @@
-"""Published figures: they load, map to what is scored here, and a wrong file is refused by file and field."""
+"""Published figures: they load, map to what is scored here, add up as in the papers, and wrong files are refused."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Sequence
+from decimal import Decimal
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
 import pytest
-from medtasks.leaderboard.board.reference import (
-    load_reference,
-    read_reference,
-)
-from reference_figures import cells, printed
+from medtasks.leaderboard.board.reference import ReferenceCell, ReferenceRow, load_reference, read_reference
+from scipy.optimize import linprog
+from table4 import table4_overall
 
 from medtasks.catalog.registry import all_benchmarks
 from medtasks.catalog.spec import load_specs
@@ -21,169 +21,219 @@ from medtasks.metrics.registry import get_metric
 BENCHMARKS = ("kvasir_vqa_x1", "med_cmr", "medstreambench", "mi_cxr")
 
 
-# What every file must hold
+def cells(benchmark: str) -> list[tuple[ReferenceRow, ReferenceCell]]:
+    return [(row, cell) for row in load_reference(benchmark).rows for cell in row.cells]
 
 
-def test_there_is_one_file_for_each_benchmark() -> None:
-    assert tuple(sorted(name for name, one in all_benchmarks().items() if one.figures is not None)) == BENCHMARKS
+def printed(benchmark: str) -> dict[tuple[str, str, str], Decimal]:
+    """The readable figures by table, label and column."""
+    return {
+        (row.table, row.label, cell.column): Decimal(cell.printed)
+        for row, cell in cells(benchmark)
+        if cell.printed is not None
+    }
+
+
+# ------------------------------------------------------------------------------------------------------- all files
 
 
 @pytest.mark.parametrize(
     ("benchmark", "figures", "unreadable"),
     [("kvasir_vqa_x1", 503, 7), ("med_cmr", 63, 0), ("medstreambench", 81, 0), ("mi_cxr", 154, 0)],
 )
-def test_no_figure_was_lost(benchmark: str, figures: int, unreadable: int) -> None:
+def test_no_figure_is_lost(benchmark: str, figures: int, unreadable: int) -> None:
     values = [cell.value for _, cell in cells(benchmark)]
     assert (len(values) - values.count(None), values.count(None)) == (figures, unreadable)
+    assert load_reference(benchmark).gaps
+
+
+def test_each_benchmark_has_a_file() -> None:
+    assert tuple(sorted(name for name, one in all_benchmarks().items() if one.figures is not None)) == BENCHMARKS
+    with pytest.raises(UsageError, match="'other' is unknown; choose from kvasir_vqa_x1, "):
+        load_reference("other")
 
 
 @pytest.mark.parametrize("benchmark", BENCHMARKS)
-def test_every_cell_stands_once(benchmark: str) -> None:
-    assert len(printed(benchmark)) == len(cells(benchmark))
-
-
-@pytest.mark.parametrize("benchmark", BENCHMARKS)
-def test_every_figure_maps_to_a_task_a_metric_and_a_breakdown(benchmark: str) -> None:
-    specs = load_specs()
+def test_every_figure_maps_to_a_task_a_metric_and_a_breakdown_in_its_unit(benchmark: str) -> None:
+    specs, highest = load_specs(), {"chrf": 100, "open_total": 100}
     for _, cell in cells(benchmark):
         assert specs[cell.task].metadata.benchmark.startswith(benchmark)  # tracks are benchmarks of their own
         assert cell.breakdown is None or cell.breakdown in specs[cell.task].metadata.breakdowns
         assert get_metric(cell.metric).name == cell.metric
+        low = -np.inf if cell.metric == "bleurt" else 0
+        assert cell.value is None or low <= cell.value <= highest.get(cell.metric, 1), cell
 
 
-@pytest.mark.parametrize("benchmark", BENCHMARKS)
-def test_values_are_in_the_unit_of_our_metric(benchmark: str) -> None:
-    top = {"chrf": 100, "open_total": 100}
-    for _, cell in cells(benchmark):
-        if cell.value is not None:
-            low = -np.inf if cell.metric == "bleurt" else 0
-            assert low <= cell.value <= top.get(cell.metric, 1), cell
-
-
-@pytest.mark.parametrize("benchmark", BENCHMARKS)
-def test_an_unreadable_cell_says_why(benchmark: str) -> None:
-    for _, cell in cells(benchmark):
-        assert cell.printed is not None or cell.notes
-
-
-def test_rows_say_whether_the_model_was_trained_on_the_benchmark() -> None:
-    said = {row.model: row.trained for row in load_reference("kvasir_vqa_x1").rows}
-    assert {model for model, trained in said.items() if trained == "no"} == {
+def test_rows_name_the_models_that_were_trained_on_the_benchmark() -> None:
+    trained = {row.model: row.trained for row in load_reference("kvasir_vqa_x1").rows}
+    assert {model for model, answer in trained.items() if answer == "no"} == {
         "Gemma 3 4B",
         "MedGemma 4B",
         "Qwen2.5-VL 7B",
     }
-    assert set(said.values()) == {"yes", "no"}
+    assert set(trained.values()) == {"yes", "no"}
     for benchmark in BENCHMARKS[1:]:
         assert {row.trained for row in load_reference(benchmark).rows} == {"unknown"}
 
 
-# Files that are not what they should be
+# ----------------------------------------------------------------------------------------- files that break the format
 
-GOOD = """
-benchmark: some_benchmark
-paper: {title: A paper, arxiv: "0000.00000", year: 2026}
-models:
-  - {name: First, family: F, type: general, trained_on_benchmark: no}
-  - {name: Second, printed_as: [second], family: F, size: 7B, type: closed, trained_on_benchmark: yes, notes: [Why]}
-tables:
-  - name: Table 1
-    source: paper
-    notes: [Of the table]
-    columns:
-      - {name: A, task: some_task, metric: accuracy, unit: percent}
-      - {name: B, task: other_task, metric: bleurt, unit: score, notes: [Of the column]}
-    rows:
-      - [First, 50.0, -0.530]
-      - [second, 12.5, null]
-    cell_notes:
-      - {row: second, column: B, note: Of the cell}
-"""
+HEAD = (
+    "table,source,paper,judge,label,model,family,size,type,trained,column,printed,unit,task,metric,breakdown,group,"
+    "rankable,why,notes,row_notes\n"
+)
+GOOD = (
+    HEAD + ",,,,,,,,,,note,,,,,,,,,About all,\n"
+    ",,,,,,,,,,gap,,,,,,,,not in our copy,Table 9,\n"
+    "Table 1,paper,arXiv 0,,First,First,F,,general,no,A,50.0,percent,some_task,accuracy,,,yes,,,Of the table\n"
+    'Table 1,paper,arXiv 0,,second,Second,F,7B,closed,yes,A,,percent,some_task,accuracy,kind,easy,no,Odd,"One\nTwo",\n'
+    "Table 1,paper,arXiv 0,,First,First,F,,general,no,B,-0.530,score,other_task,bleurt,,,yes,,,\n"
+)
 
 
 def written(folder: Path, text: str) -> Path:
-    path = folder / "some_benchmark.yaml"
+    path = folder / "published.csv"
     path.write_text(text, encoding="utf-8")
     return path
 
 
 def test_a_row_is_what_one_table_prints_for_one_model(tmp_path: Path) -> None:
-    first, second = read_reference(written(tmp_path, GOOD), "some_benchmark").rows
-    assert (first.label, first.model, first.size, first.trained) == ("First", "First", None, "no")
-    assert (second.label, second.model, second.size, second.trained) == ("second", "Second", "7B", "yes")
-    assert second.notes == ("Of the table", "Why")
-    half, score = first.cells
-    assert (half.column, half.task, half.metric, half.value) == ("A", "some_task", "accuracy", 0.5)
-    assert (score.printed, score.value) == ("-0.530", -0.53)
-    unreadable = second.cells[1]
-    assert (unreadable.value, unreadable.notes) == (None, ("Of the column", "Of the cell"))
-
-
-def test_models_may_stand_side_by_side(tmp_path: Path) -> None:
-    text = GOOD[: GOOD.index("    columns:")] + (
-        "    models_across: [First, second]\n"
-        "    rows_are: {task: some_task, breakdown: kind, metric: accuracy, unit: percent}\n"
-        "    rows: [[easy, 90, 80], [hard, 10, 20]]\n"
-    )
-    _, second = read_reference(written(tmp_path, text), "some_benchmark").rows
-    assert [(cell.column, cell.breakdown, cell.group, cell.value) for cell in second.cells] == [
-        ("easy", "kind", "easy", 0.8),
-        ("hard", "kind", "hard", 0.2),
+    found = read_reference(written(tmp_path, GOOD))
+    assert (found.notes, found.gaps) == (("About all",), ("Table 9: not in our copy",))
+    first, second = found.rows
+    assert (first.label, first.model, first.size, first.trained, first.notes) == (
+        "First", "First", None, "no", ("Of the table",),
+    )  # fmt: skip
+    assert [(cell.column, cell.metric, cell.value) for cell in first.cells] == [
+        ("A", "accuracy", 0.5),
+        ("B", "bleurt", -0.53),
     ]
-
-
-def replaced(old: str, new: str) -> Callable[[], str]:
-    def edit() -> str:
-        assert old in GOOD
-        return GOOD.replace(old, new)
-
-    return edit
+    (cell,) = second.cells
+    assert (cell.printed, cell.value, cell.group, cell.rankable, cell.why) == (None, None, "easy", False, "Odd")
+    assert cell.notes == ("One", "Two")
 
 
 @pytest.mark.parametrize(
-    ("edit", "message"),
+    ("old", "new", "message"),
     [
-        (
-            replaced("50.0", "150.0"),
-            r"table 'Table 1', row 'First', column 'A' is 150.0, expected 0 to 100 \(percent\)",
-        ),
-        (replaced("50.0", "-1"), "column 'A' is -1, expected 0 to 100"),
-        (replaced("50.0", "50,0"), "row 'First' has 4 cells, expected a label and 2 figures"),
-        (replaced("50.0", "fifty"), "column 'A' is 'fifty', expected a plain number or null"),
-        (replaced("-0.530", "nan"), "column 'B' is 'nan', expected a plain number"),
-        (replaced(", -0.530", ""), "row 'First' has 2 cells, expected a label and 2 figures"),
-        (replaced("[second, ", "[First, "), "row 'First' is duplicated"),
-        (replaced("{name: B", "{name: A"), "column 'A' is duplicated"),
-        (replaced("[second, ", "[Third, "), r"`cell_notes` names \('second', 'B'\)"),
-        (replaced("printed_as: [second]", "printed_as: [other]"), "'other' is not both in a table and in `models`"),
-        (replaced("row: second", "row: third"), r"`cell_notes` names \('third', 'B'\)"),
-        (replaced("12.5", "null"), "row 'second', column 'A' is null; say why in `cell_notes`"),
-        (
-            replaced("trained_on_benchmark: no", "trained_on_benchmark: maybe"),
-            r"field `models\[0\].trained_on_benchmark`",
-        ),
-        (replaced("year: 2026", "year: soon"), "field `paper.year`"),
-        (replaced("unit: percent", "unit: percents"), r"field `tables\[0\].columns\[0\].unit`"),
-        (replaced("unit: percent", "unit: percent, group: easy"), "column 'A' has one of `breakdown` and `group`"),
-        (replaced("    source: paper", "    source: paper\n    source: other"), "key 'source' is duplicated"),
-        (replaced("    source: paper", "    source: paper\n    sauce: other"), r"field `tables\[0\].sauce`"),
-        (replaced("    rows:", "    models_across: [First]\n    rows:"), "either `columns`, or both"),
-        (replaced("benchmark: some_benchmark", "benchmark: other"), "field `benchmark` is 'other'"),
-        (lambda: "[1, 2", "not a readable YAML file"),
-        (lambda: "- 1", "the content is .*, expected a mapping"),
+        ("50.0", "150.0", r"line 4: .*`printed` is 150.0, expected 0 to 100 \(percent\)"),
+        ("50.0", "-1", "`printed` is -1, expected 0 to 100"),
+        ("50.0", "fifty", "`printed` is 'fifty', expected a number"),
+        ("50.0", "", "`printed` is empty; say why in `notes`"),
+        ("-0.530", "nan", "`printed` is 'nan', expected a number"),
+        ("no,B,", "no,A,", "line 7: Table 1, First, A is duplicated"),
+        ("general,no,A", "general,maybe,A", "field `trained` is 'maybe'"),
+        ("percent,some_task,accuracy,,", "percents,some_task,accuracy,,", "field `unit` is 'percents'"),
+        ("accuracy,,,yes", "accuracy,,easy,yes", "one of `breakdown` and `group`"),
+        (",no,Odd,", ",yes,Odd,", "`why` is given, but the figure is rankable"),
+        ("Table 1,paper,arXiv 0,,First,First", "Table 1,,arXiv 0,,First,First", "field `source`"),
+        (",row_notes\n", ",sauce\n", "line 4: "),
+        ('"One', '"One" x', "not a readable CSV file"),
     ],
 )
-def test_a_wrong_file_is_refused_by_file_and_field(tmp_path: Path, edit: Callable[[], str], message: str) -> None:
+def test_a_wrong_file_is_refused_by_line_and_field(tmp_path: Path, old: str, new: str, message: str) -> None:
+    assert old in GOOD
     with pytest.raises(DataError, match=message) as caught:
-        read_reference(written(tmp_path, edit()), "some_benchmark")
-    assert "some_benchmark.yaml" in str(caught.value)
+        read_reference(written(tmp_path, GOOD.replace(old, new, 1)))
+    assert "published.csv" in str(caught.value)
 
 
-def test_a_benchmark_without_figures_is_refused() -> None:
-    with pytest.raises(UsageError, match="'other' is unknown; choose from kvasir_vqa_x1, "):
-        load_reference("other")
+# --------------------------------------------------------------------------------- columns that add up as in the papers
 
 
-def test_what_is_not_held_is_said() -> None:
-    for benchmark in BENCHMARKS:
-        assert load_reference(benchmark).gaps
+def half_unit(*figures: Decimal) -> float:
+    """Half a unit of the last digit, which these figures share: what rounding may have taken from each."""
+    (exponent,) = {int(figure.as_tuple().exponent) for figure in figures}
+    return float(5 * Decimal(10) ** (exponent - 1))
+
+
+def misfit(parts: Sequence[Sequence[Decimal]], wholes: Sequence[Decimal]) -> float:
+    """The least error, of the worst row, with which one set of shares of the parts makes the wholes of all rows."""
+    matrix, target = np.array(parts, dtype=float), np.array(wholes, dtype=float)
+    slack = -np.ones((len(target), 1))
+    found = linprog(
+        [*np.zeros(matrix.shape[1]), 1],
+        A_ub=np.vstack([np.hstack([matrix, slack]), np.hstack([-matrix, slack])]),
+        b_ub=np.concatenate([target, -target]),
+        A_eq=[[*np.ones(matrix.shape[1]), 0]],
+        b_eq=[1],
+        bounds=[(0, None)] * (matrix.shape[1] + 1),
+    )
+    assert found.success
+    return float(found.x[-1])
+
+
+def fewest_rows(figures: Sequence[Decimal], whole: int) -> int:
+    """The least number of rows of which every figure, a share of ``whole``, is a whole number of right answers."""
+    shares = np.array([float(figure) / whole for figure in figures])
+    for rows in range(1, 1000):
+        if np.all(np.abs(np.round(shares * rows) / rows - shares) <= half_unit(*figures) / whole + 1e-12):
+            return rows
+    raise AssertionError(f"{figures} are shares of no common number of rows")
+
+
+KVASIR = ("gemma3", "medgemma", "medgemma-ft", "Qwen 2.5-VL-7B", "Qwen2.5-VL-7B-ft")
+LEVELS = tuple(f"Table 7, complexity level {level}" for level in (1, 2, 3))
+CLASSES = tuple(cell.column for cell in load_reference("kvasir_vqa_x1").rows[-1].cells)
+
+
+@pytest.mark.parametrize("name", [name for name in CLASSES if name != "finding_presence"])
+def test_kvasir_overall_is_the_levels_pooled(name: str) -> None:
+    figures = printed("kvasir_vqa_x1")
+    rows = [[figures.get((table, model, name)) for table in (*LEVELS, "Table 7, overall")] for model in KVASIR]
+    known = [[figure for figure in row if figure is not None] for row in rows if None not in row]
+    parts, wholes = [row[:-1] for row in known], [row[-1] for row in known]
+    assert len(wholes) >= 3  # more than the two free shares
+    assert misfit(parts, wholes) <= half_unit(*wholes) + half_unit(*chain(*parts))
+
+
+def test_kvasir_level_1_scores_are_shares_of_the_test_rows() -> None:
+    """At level 1 a row has one class, so the classes' rows make up the level's; every figure takes part."""
+    figures = printed("kvasir_vqa_x1")
+    known = [[figures[place] for model in KVASIR if (place := (LEVELS[0], model, name)) in figures] for name in CLASSES]
+    assert sum(fewest_rows(one, whole=100) for one in known) == 5548  # protocol card
+
+
+SUBTYPES = ("TEL (Single)", "TEL (Multi)", "TEL (E→R)", "ICR", "GTS (Single)", "GTS (Multi)", "Overall")
+
+
+def test_mi_cxr_overall_is_the_subtypes_pooled() -> None:
+    figures = printed("mi_cxr")
+    labels = dict.fromkeys(model for table, model, _ in figures if table == "README, results")
+    rows = [[figures["README, results", label, column] for column in SUBTYPES] for label in labels]
+    assert misfit([row[:-1] for row in rows], [row[-1] for row in rows]) <= 2 * half_unit(*chain(*rows))
+
+
+@pytest.mark.parametrize("table", ["Table 2", "Table 16"])
+def test_mi_cxr_variant_is_shares_of_183_questions(table: str) -> None:
+    figures = [figure for (name, _, _), figure in printed("mi_cxr").items() if name == table]
+    assert len(figures) == 14
+    assert fewest_rows(figures, whole=1) == 183  # not of the 400 that appendix D gives; a note says so
+
+
+# SU and MSI are swapped between the printed table and the release, and one SOD row is missing
+MED_CMR = {"SOD": 1023, "FDD": 711, "SU": 709, "TP": 336, "CR": 1922, "LTG": 11582, "MSI": 371}
+
+
+def test_med_cmr_overall_is_the_seven_dimensions_pooled() -> None:
+    figures = printed("med_cmr")
+    assert {cell.column for _, cell in cells("med_cmr") if not cell.rankable} == {"SU", "MSI"}
+    for row in load_reference("med_cmr").rows:
+        columns = {name: figures["Main results", row.label, name] for name in MED_CMR}
+        overall = figures["Main results", row.label, "MCQ All"]
+        pooled = sum(float(figure) * MED_CMR[name] for name, figure in columns.items()) / sum(MED_CMR.values())
+        assert abs(pooled - float(overall)) <= half_unit(overall) + half_unit(*columns.values())
+
+
+# "about": the paper prints no number of items
+MODES = {"retrospective": 3820, "present": 402, "future": 885, "proactive": 311}
+
+
+def test_medstreambench_overall_follows_from_its_modes() -> None:
+    for row in load_reference("medstreambench").rows:
+        values = {cell.column: float(cell.printed or "nan") for cell in row.cells}
+        means: dict[str, tuple[float, float | None]] = {
+            mode: (values[f"{mode.capitalize()} Content"], values.get(f"{mode.capitalize()} Resp.")) for mode in MODES
+        }
+        rounding = 2 * half_unit(*(Decimal(cell.printed or "") for cell in row.cells))
+        assert abs(table4_overall(means, MODES) - values["Overall Score"]) <= rounding

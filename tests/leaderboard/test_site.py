@@ -13,18 +13,17 @@ from urllib.parse import unquote, urlsplit
 import pytest
 from boards import HOSTILE, board, hostile_board, large_board, sample_text
 from medtasks.leaderboard.board.board import Board, Cell, Published
-from medtasks.leaderboard.board.numbers import difference, interval, number
-from medtasks.leaderboard.site import samples_of, write_site
+from medtasks.leaderboard.board.numbers import interval, number
 from medtasks.leaderboard.site.cells import cell_view, shared_judge
-from medtasks.leaderboard.site.charts import charts
 from medtasks.leaderboard.site.model_page import model_parts
 from medtasks.leaderboard.site.published import published_tables
-from medtasks.leaderboard.site.samples import SampleKey, sample_row
-from medtasks.leaderboard.site.tables import size_class
+from medtasks.leaderboard.site.samples import SampleKey, sample_row, samples_of
+from medtasks.leaderboard.site.tables import charts
 from medtasks.leaderboard.site.text import data_script, safe_link
+from medtasks.leaderboard.site.write import write_site
 
 from medtasks.benchmarks.layouts import all_layouts
-from medtasks.core.errors import DataError, UsageError
+from medtasks.core.errors import UsageError
 from medtasks.runs.folder import folder_digest
 from medtasks.runs.samples import Sample, write_samples
 
@@ -236,8 +235,8 @@ def test_an_incomplete_score_says_so_on_every_page(tmp_path: Path) -> None:
 
 def stored(path: Path) -> Any:
     """The value that a data script holds."""
-    literal = path.read_text(encoding="utf-8").partition("JSON.parse('")[2].removesuffix("');\n")
-    return json.loads(re.sub(r"\\u([0-9a-f]{4})", lambda it: chr(int(it[1], 16)), literal).replace("\\\\", "\\"))
+    literal = path.read_text(encoding="utf-8").partition("JSON.parse(")[2].removesuffix(");\n")
+    return json.loads(json.loads(literal))
 
 
 def test_published_rows_stand_apart_and_say_what_they_were_trained_on(site: Path) -> None:
@@ -265,13 +264,13 @@ def test_a_chart_shows_a_blind_run_below_its_model() -> None:
     made, model = board(), next(iter(board().models))
     for benchmark in made.benchmarks:
         blind, _ = benchmark.tables[0].apart
-        shown = [one for chart in charts(made, benchmark) for one in chart.rows]
-        at = [place for place, one in enumerate(shown) if one.blind]
-        assert {shown[place].model.slug for place in at} == {blind.row.model} == {model}
-        assert all(shown[place - 1].model.slug == model and not shown[place - 1].blind for place in at)
-        key = benchmark.rankings[0].column.key
-        assert shown[at[0]].cells[0].text == number(blind.row.cells[key].value, benchmark.rankings[0].column.unit)
-        assert not any(shown[place].cells[0].letters for place in at)
+        column = benchmark.rankings[0].column
+        shown = [(chart, row) for chart in charts(made, benchmark) for row in chart.rows]
+        at = [place for place, (_, row) in enumerate(shown) if row.blind]
+        assert {shown[place][1].model for place in at} == {blind.row.model} == {model}
+        assert all(shown[place - 1][1].model == model and not shown[place - 1][1].blind for place in at)
+        chart, row = shown[at[0]]
+        assert chart.column.cell(row).text == number(blind.row.cells[column.key].value, column.unit)
 
 
 def test_only_a_demonstration_says_that_it_is_one(site: Path, tmp_path: Path) -> None:
@@ -298,10 +297,10 @@ def test_hostile_text_is_text(site: Path, hostile: Path) -> None:
 def test_a_data_script_holds_its_value() -> None:
     value = {"__proto__": [HOSTILE, "\\'</script>\u2029\r\n\x00\ud800"], "x": 0.5}
     script = data_script("place/o'x", value)
-    found = re.fullmatch(r"\(window\.medtasks\?\?=\{\}\)\['(.*)'\]=JSON\.parse\('(.*)'\);\n", script)
-    literal = re.sub(r"\\u([0-9a-f]{4})", lambda it: chr(int(it[1], 16)), found[2].replace("\\\\", "\\u005c"))
-    assert json.loads(literal) == value
-    assert "'" not in found[1]
+    found = re.fullmatch(r"\(window\.medtasks\?\?=\{\}\)\[(\".*\")\]=JSON\.parse\((\".*\")\);\n", script)
+    assert json.loads(found[1]) == "place/o'x"
+    assert json.loads(json.loads(found[2])) == value
+    assert script.isascii()
 
 
 @pytest.mark.parametrize(
@@ -309,15 +308,6 @@ def test_a_data_script_holds_its_value() -> None:
 )
 def test_what_is_no_web_address_is_no_link(text: str | None) -> None:
     assert safe_link(text) is None
-
-
-@pytest.mark.parametrize("slug", ["../x", "a/b", "", "a b", "x\n", "<b>"])
-def test_names_that_could_leave_the_folder_are_refused(slug: str, tmp_path: Path) -> None:
-    shown = board()
-    model = next(iter(shown.models.values())).model_copy(update={"slug": slug})
-    with pytest.raises(DataError, match="model slug"):
-        write_site(shown.model_copy(update={"models": {slug: model, **shown.models}}), tmp_path / "out")
-    assert list(tmp_path.iterdir()) == []
 
 
 def contents(directory: Path) -> dict[str, bytes]:
@@ -449,17 +439,6 @@ def test_a_published_figure_is_shown_in_our_unit_with_what_was_printed() -> None
     ((_, (cell,), _),) = table.rows
     assert (cell.text, cell.interval, cell.notes) == ("41.2", "printed 0.4123", ("1", "not comparable"))
     assert table.notes == ("Odd.",)
-
-
-def test_numbers_are_printed_as_in_the_exports() -> None:
-    assert [number(0.6125, "fraction"), number(-1.25, "seconds")] == ["61.3", "−1.3"]
-    assert [difference(0.021, "fraction"), difference(0.0, "points"), difference(-2.0, "points")] == [
-        "+2.1",
-        "0.0",
-        "−2.0",
-    ]
-    assert interval(-1.0, 2.0, "seconds") == "−1.0 to 2.0"
-    assert [size_class(size) for size in ("500M", "8B", "30B-A3B", "235B-A22B", None)] == ["s", "m", "l", "x", "n"]
 
 
 def sample(**changes: Any) -> Sample:

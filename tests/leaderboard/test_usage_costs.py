@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from made_digests import KEY, board, cxr, page
-from made_digests import run as made_run
+from made_runs import KEY, board, cxr, page
+from made_runs import run as made_run
 from medtasks.leaderboard.board.board import Board
 from medtasks.leaderboard.board.models import read_by_model
 from medtasks.leaderboard.board.usage import Price, amount

@@ -22,7 +22,7 @@ import numpy as np
 import pytest
 from boards import HOSTILE
 from invented_runs import MODELS, edit_json, make_run, write_run_of, write_runs
-from medtasks.leaderboard.intake.remove_rows import strip_run
+from medtasks.leaderboard.intake.remove_rows import remove_rows
 from medtasks.leaderboard.publish import publish
 from medtasks.leaderboard.view import server as server_module
 from medtasks.leaderboard.view.highlight import segments
@@ -30,10 +30,11 @@ from medtasks.leaderboard.view.library import Library, read_library
 from medtasks.leaderboard.view.parquet import SampleTables
 from medtasks.leaderboard.view.server import View
 from PIL import Image
-from view_server import RunUnderWay, Server, serving, write_hostile_run
+from view_server import Answered, RunUnderWay, Server, serving, write_hostile_run
 
 from medtasks.benchmarks.documents import all_pictures, task_documents
 from medtasks.catalog.spec import leaf_tasks, load_spec
+from medtasks.runs.folder import folder_digest
 from medtasks.runs.run import score_unfinished
 from medtasks.runs.samples import Sample, read_samples
 
@@ -144,7 +145,7 @@ def test_every_answer_forbids_scripts_of_others_and_storing(server: Server) -> N
         assert "frame-ancestors 'none'" in policy
         assert headers["X-Content-Type-Options"] == "nosniff"
         assert headers["Cache-Control"] == "no-store"
-        assert headers["Referrer-Policy"] == "no-referrer"
+        assert headers["Referrer-Policy"] == "same-origin"
         assert "aiohttp" not in headers["Server"]
         assert "Access-Control-Allow-Origin" not in headers
 
@@ -367,6 +368,41 @@ def test_the_filtered_list_can_be_saved(server: Server, results: Path) -> None:
     assert drawn in wrong
 
 
+def test_a_bookmark_with_its_note_is_kept_beside_the_run(tmp_path: Path) -> None:
+    folder = write_run_of(tmp_path, GUESS, [CHOICE])
+    before, kept = folder_digest(folder), folder.parent / "bookmarks.jsonl"
+    with serving([tmp_path]) as server:
+        run, (first, second, *_) = key_of(server, "Guess-1B"), listed(server, task=CHOICE)
+
+        def mark(form: dict[str, str], name: str, **headers: str) -> Answered:
+            address = f"bookmark?{urlencode({'task': CHOICE, 'run': run, 'id': name})}"
+            kind = "application/x-www-form-urlencoded"
+            return server.ask(address, "POST", body=urlencode(form).encode(), Content_Type=kind, **headers)
+
+        own = {"Origin": f"http://{server.host}"}
+        other = {"Origin": "http://evil.example"}
+        for headers in ({}, {"Origin": "null"}, other, {**own, "Sec_Fetch_Site": "cross-site"}):
+            assert mark({"note": "forged"}, first, **headers).status == 403, headers
+        assert mark({"note": "x"}, "no-such-sample", **own).status == 404
+        assert "expected at most 4,000" in mark({"note": "x" * 4_001}, first, **own).text
+        assert not kept.exists()
+        for name, note in ((second, "old"), (second, "sides <mixed up>"), (first, "")):
+            assert mark({"note": note}, name, **own).status == 303
+        assert listed(server, task=CHOICE, marked="1") == sorted([first, second])
+        assert "sides &lt;mixed up&gt;" in page(server, "samples.html", task=CHOICE)
+        assert 'value="sides &lt;mixed up&gt;"' in page(server, "sample.html", task=CHOICE, id=second)
+        saved = server.ask(f"samples.csv?{urlencode({'task': CHOICE, 'marked': '1'})}").text
+        assert {row["note"] for row in csv.DictReader(io.StringIO(saved))} == {"", "sides <mixed up>"}
+        assert mark({"remove": "1"}, first, **own).headers["Location"].startswith("sample.html?")
+    assert folder_digest(folder) == before  # the run stays as it would be submitted
+    with serving([tmp_path]) as server:
+        assert listed(server, task=CHOICE, marked="1") == [second]
+        kept.write_text('{"run": "r"}\n')
+        answer = server.ask(f"samples.html?{urlencode({'task': CHOICE})}")
+        assert answer.status == 500
+        assert "bookmarks.jsonl, line 1: field `task` is missing" in answer.text
+
+
 def test_without_a_cache_the_lists_are_the_same(results: Path, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("no directory")
     tables = SampleTables(tmp_path / "file" / "view", "")
@@ -402,7 +438,7 @@ def test_a_sample_shows_prompt_response_options_and_the_other_runs(server: Serve
 
 def test_a_stripped_run_is_shown_beside_whole_ones(results: Path, tmp_path: Path) -> None:
     (folder,) = (results / ORACLE.folder).glob("*_medtasks")
-    strip_run(folder, tmp_path / "stripped_medtasks")
+    remove_rows(folder, tmp_path / "stripped_medtasks")
     name = next(iter(samples_of(results, ORACLE.folder, CHOICE)))
     with serving([tmp_path, results / GUESS.folder]) as server:
         for model in (ORACLE.folder, GUESS.folder):

@@ -144,6 +144,24 @@ def test_pictures_are_enlarged_in_place_and_the_question_is_on_a_phones_screen(r
     assert len({item.bounding_box()["y"] for item in items}) == 1  # one line, however many benchmarks
 
 
+def test_a_sample_is_bookmarked_by_keyboard_and_found_again(reader: Reader) -> None:
+    page = reader.open(address("samples.html", task=CHOICE))
+    page.locator(".list tbody th a").first.click()
+    name = current(page)
+    page.keyboard.press("b")
+    page.keyboard.type("looks at the wrong side")
+    page.keyboard.press("Enter")
+    page.get_by_role("button", name="Remove bookmark").wait_for()
+    assert page.locator("#note").input_value() == "looks at the wrong side"
+    page.locator("a[data-key=u]").click()
+    page.get_by_label("Bookmarks").select_option("1")
+    page.get_by_role("button", name="Show").click()
+    assert ids(page) == [name]
+    page.locator(".list tbody th a").first.click()
+    page.get_by_role("button", name="Remove bookmark").click()
+    page.get_by_role("button", name="Bookmark", exact=True).wait_for()
+
+
 def test_the_samples_are_linked_from_every_page(reader: Reader) -> None:
     page = reader.open("index.html")
     page.get_by_role("link", name="Samples").click()

@@ -50,7 +50,7 @@ class Server:
     def token(self) -> str:
         return urlsplit(self.address).path.strip("/")
 
-    def ask(self, path: str, method: str = "GET", whole: bool = False, **headers: str) -> Answered:
+    def ask(self, path: str, method: str = "GET", whole: bool = False, body: bytes = b"", **headers: str) -> Answered:
         """The answer for ``path`` below the token, or for the ``whole`` path as it is, which is sent unchanged."""
         connection = http.client.HTTPConnection(self.host, timeout=120)
         try:
@@ -58,7 +58,9 @@ class Server:
             connection.putrequest(method, target, skip_host="Host" in headers)
             for name, value in headers.items():
                 connection.putheader(name.replace("_", "-"), value)
-            connection.endheaders()
+            if body:
+                connection.putheader("Content-Length", str(len(body)))
+            connection.endheaders(body or None)
             answer = connection.getresponse()
             return Answered(answer.status, dict(answer.getheaders()), answer.read())
         finally:

@@ -13,8 +13,7 @@ from time_coded import shown, write_video
 
 from medtasks.core.errors import MediaError
 from medtasks.data.media.frames import FrameStore
-from medtasks.data.media.scan import scan_video
-from medtasks.data.media.video import VideoReader, read_index
+from medtasks.data.media.video import VideoReader, read_index, scan_video
 
 CONSTANT = [number * 125 for number in range(80)]
 VARIABLE = [0, 40, 80, 500, 1500, 1540, 4000, 4001, 4100, 9000, 9040, 9080, 9120, 9990, *range(10_000, 14_000, 200)]

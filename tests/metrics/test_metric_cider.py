@@ -201,18 +201,6 @@ def test_identical_texts_score_2_5_per_order_that_tells_something(references: li
         assert value == 2.5 * sum(telling)
 
 
-def test_identical_texts_of_four_tokens_score_10() -> None:
-    # one word that another reference lacks is enough: an n-gram of every order up to 4 holds it
-    references = ["the heart is enlarged", "the heart is normal", "the heart is the heart is"]
-    assert cider_scores(references, references)[1].tolist() == [10.0, 10.0, 7.5]
-
-
-def test_nothing_shared_scores_0() -> None:
-    predictions = ["clear lungs since last year", "no change at all"]
-    references = ["small left effusion", "growing right nodule"]
-    assert cider_scores(predictions, references)[1].tolist() == [0.0, 0.0]
-
-
 def test_one_document_or_equal_ones_score_0_by_definition() -> None:
     assert cider_scores(["a b c d"], ["a b c d"])[0] == 0.0
     assert cider_scores(["a b c d", "a b"], ["a b c d", "A B C D."])[0] == 0.0
@@ -225,16 +213,6 @@ def test_a_value_depends_on_the_corpus_and_a_part_keeps_the_frequencies_of_the_w
     whole = CiderCorpus(references)
     assert [whole.score(*row) for row in rows[:9]] == values[:9].tolist()
     assert cider_scores(predictions[:9], references[:9])[1].tolist() != values[:9].tolist()
-
-
-def test_longer_predictions_pay_the_penalty_both_ways() -> None:
-    corpus = CiderCorpus(["one two three four five", "x"])
-    longer = corpus.score("one two three four five six seven", "one two three four five")
-    # orders n: 6-n n-grams matched, 8-n predicted, 6-n expected
-    expected = 10 * math.exp(-4 / 72) * sum((6 - n) / math.sqrt((8 - n) * (6 - n)) for n in (1, 2, 3, 4)) / 4
-    assert longer == pytest.approx(expected, abs=1e-12)
-    swapped = CiderCorpus(["one two three four five six seven", "x"])
-    assert swapped.score("one two three four five", "one two three four five six seven") == pytest.approx(longer)
 
 
 @pytest.mark.parametrize(

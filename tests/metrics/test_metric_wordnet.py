@@ -1,8 +1,12 @@
-"""Finding WordNet, reading a dictionary directory through NLTK, and a clear reason when there is none."""
+"""Finding WordNet and NLTK's data, reading a dictionary directory, and a clear reason when there is none."""
 
 from __future__ import annotations
 
+import json
 import os
+import shutil
+import subprocess
+import sys
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
@@ -15,6 +19,7 @@ from tiny_wordnet import write_tiny_wordnet
 from medtasks.metrics import wordnet
 from medtasks.metrics.base import MetricUnavailableError
 from medtasks.metrics.meteor import Meteor
+from medtasks.metrics.nltk_data import find_nltk_data
 from medtasks.metrics.registry import LEXICAL, lexical_statistics
 
 
@@ -130,3 +135,33 @@ def test_a_linked_folder_is_followed(tiny: Path, tmp_path: Path, monkeypatch: py
     (tmp_path / "link").symlink_to(tiny)
     monkeypatch.setenv("MEDTASKS_WORDNET", str(tmp_path / "link"))
     assert wordnet.synonyms("picture") == {"image", "picture"}
+
+
+def test_the_directories_are_nltks(tmp_path: Path) -> None:
+    script = (
+        "import json, sys; from medtasks.metrics.nltk_data import nltk_folders; ours = list(map(str, nltk_folders()));"
+        "early = 'nltk' in sys.modules; import nltk; print(json.dumps([early, sorted(ours), sorted(nltk.data.path)]))"
+    )
+    variables = {**os.environ, "NLTK_DATA": os.pathsep.join([str(tmp_path / "a"), "~/b", ""])}
+    found = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, env=variables)
+    early, ours, theirs = json.loads(found.stdout)
+    assert not early
+    assert ours == theirs
+    assert str(tmp_path / "a") in ours
+
+
+def test_an_archive_is_read_like_a_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_tiny_wordnet(tmp_path / "unpacked" / "wordnet")
+    (tmp_path / "nltk_data" / "corpora").mkdir(parents=True)
+    shutil.make_archive(str(tmp_path / "nltk_data" / "corpora" / "wordnet"), "zip", tmp_path / "unpacked", "wordnet")
+    monkeypatch.delenv("MEDTASKS_WORDNET", raising=False)
+    monkeypatch.setattr(nltk.data, "path", [str(tmp_path / "absent"), str(tmp_path / "nltk_data")])
+    wordnet._found.cache_clear()
+    try:
+        assert wordnet.synonyms("polyps") == {"polyp", "growth"}
+        archived = wordnet.fingerprint()
+        monkeypatch.setenv("MEDTASKS_WORDNET", str(tmp_path / "unpacked" / "wordnet"))
+        assert wordnet.fingerprint() == archived
+    finally:
+        wordnet._found.cache_clear()
+    assert find_nltk_data("corpora/other") is None

@@ -163,12 +163,10 @@ FILES = {
 }
 
 
-def write_package(folder: Path, **changes: str) -> Path:
-    """The package's source below ``folder``; ``changes`` are other contents, by path with ``/`` and ``.`` as ``_``."""
+def write_package(folder: Path) -> Path:
+    """The package's source below ``folder``."""
     for name, text in FILES.items():
-        content = changes.pop(name.replace("/", "_").replace(".", "_"), text)
-        _write(folder / name, content)
-    assert not changes, changes
+        _write(folder / name, text)
     return folder
 
 

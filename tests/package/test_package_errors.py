@@ -156,26 +156,31 @@ def test_a_layout_of_the_package_gets_table_and_figure(python: Any, tmp_path: Pa
     assert plots == {"otherlab-dots-errors": ["otherlab_bench_missed", "otherlab_bench_other"]}
 
 
-@pytest.mark.parametrize(
-    ("name", "why"),
-    [
-        ("dots_missed", "its name must start with that of the package; call it otherlab_bench_dots_missed"),
-        ("otherlab_bench_brevity", "another metric has that name; rename it"),
-        ("otherlab_bench_null", "otherlab_tel declares it otherwise; rename it, or make them equal"),
-    ],
-)
-def test_a_name_that_cannot_be_used_is_refused_by_validation_and_scoring(
-    python: Any, tmp_path: Path, name: str, why: str
-) -> None:
-    more = of_options(OF_OPTIONS)
-    site = write_site(tmp_path / "site", TITLE, DECLARED.replace("otherlab_bench_missed", name), **more)
+WRONG = {
+    "otherlab_bench_missed": ("dots_missed", "its name must start with that of the package; call it otherlab_bench_do"),
+    "otherlab_bench_other": ("otherlab_bench_brevity", "another metric has that name; rename it"),
+    "otherlab_bench_right": (
+        "otherlab_bench_null",
+        "otherlab_tel declares it otherwise; rename it, or make them equal",
+    ),
+}
+"""Names that cannot be used, and why, by the declared ones that they replace."""
+
+
+def test_names_that_cannot_be_used_are_refused_by_validation_and_scoring(python: Any, tmp_path: Path) -> None:
+    text = DECLARED
+    for name, (wrong, _) in WRONG.items():
+        text = text.replace(name, wrong)
+    site = write_site(tmp_path / "site", TITLE, text, **of_options(OF_OPTIONS))
     checked = python("-m", "medtasks", "validate", "otherlab_dots", "--json", PYTHONPATH=str(site))
-    (found,) = [one for one in json.loads(checked.stdout)["tasks"] if one["code"] == "MT145"]
-    assert found["field"] == "metadata.errors[0].name"
-    assert name in Path(found["file"]).read_text(encoding="utf-8").splitlines()[found["line"] - 1]
-    assert why in found["message"]
+    found = [one for one in json.loads(checked.stdout)["tasks"] if one["code"] == "MT145"]
+    assert [one["field"] for one in found] == [f"metadata.errors[{number}].name" for number in range(3)]
+    for one, (wrong, why) in zip(found, WRONG.values(), strict=True):
+        assert wrong in Path(one["file"]).read_text(encoding="utf-8").splitlines()[one["line"] - 1]
+        assert why in one["message"]
     done = python("-c", SCORES.replace("REPLIES", repr(["no dots"] * 6)), PYTHONPATH=str(site))
-    assert f"MedtasksError: task otherlab_dots: error {name} is declared in metadata.errors, but {why}" in done.stderr
+    wrong, why = WRONG["otherlab_bench_missed"]
+    assert f"MedtasksError: task otherlab_dots: error {wrong} is declared in metadata.errors, but {why}" in done.stderr
 
 
 @pytest.mark.slow
@@ -202,20 +207,16 @@ def test_a_name_that_scoring_would_refuse_ends_a_run_before_the_model_is_asked(
     assert "Traceback" not in done.stderr
 
 
-def test_a_module_that_moves_leaves_the_hash_of_its_tasks(python: Any, tmp_path: Path) -> None:
+def test_a_module_that_moves_and_declared_errors_leave_the_hash_of_a_task(python: Any, tmp_path: Path) -> None:
+    """So that earlier runs stay comparable."""
     code = "from medtasks.catalog.spec import load_spec; print(load_spec('otherlab_dots').yaml_hash)"
-    moved = write_site(tmp_path / "moved", "otherlab_bench.process_results", "otherlab_bench.scoring.process_results")
-    renamed = write_site(tmp_path / "renamed", "otherlab_bench.process_results", "otherlab_bench.process_answers")
-    sites = (write_site(tmp_path / "plain"), moved, renamed)
-    plain, same, other = (python("-c", code, PYTHONPATH=str(site)).stdout for site in sites)
-    assert plain == same != other
-
-
-def test_an_unchanged_protocol(python: Any, tmp_path: Path) -> None:
-    """Declaring errors leaves the protocol hash as it was, so earlier runs of the task stay comparable."""
-    code = "from medtasks.catalog.spec import load_spec; print(load_spec('otherlab_dots').yaml_hash)"
-    plain, declared = (
-        python("-c", code, PYTHONPATH=str(site)).stdout
-        for site in (write_site(tmp_path / "plain"), write_site(tmp_path / "declared", TITLE, DECLARED))
+    process = "otherlab_bench.process_results"
+    sites = (
+        write_site(tmp_path / "plain"),
+        write_site(tmp_path / "moved", process, "otherlab_bench.scoring.process_results"),
+        write_site(tmp_path / "declared", TITLE, DECLARED),
+        write_site(tmp_path / "renamed", process, "otherlab_bench.process_answers"),
     )
-    assert plain == declared != ""
+    plain, moved, declared, renamed = (python("-c", code, PYTHONPATH=str(site)).stdout for site in sites)
+    assert plain == moved == declared != renamed
+    assert plain

@@ -21,6 +21,19 @@ PLUGIN = "PLUGIN = Plugin("
 READ = "yield Dots("
 
 
+def without_it(python: Any, site: Path) -> str:
+    """The one sentence on why the package is left out, while everything else works."""
+    done = python("-m", "medtasks", "list", "--json", PYTHONPATH=str(site))
+    assert done.returncode == 0, done.stderr
+    owners = {one["name"]: one["package"] for one in json.loads(done.stdout)}
+    assert len(owners) > 50
+    assert owners["mi_cxr_tel_single"] == "medtasks"
+    assert "otherlab_dots" not in owners
+    (sentence,) = done.stderr.splitlines()
+    assert "left out: " in sentence
+    return str(sentence)
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [
@@ -31,15 +44,51 @@ READ = "yield Dots("
 )
 def test_whatever_ends_its_import_is_one_sentence(python: Any, tmp_path: Path, text: str, said: str) -> None:
     site = write_site(tmp_path / "site", PLUGIN, f"{text}  {HERE}\n{PLUGIN}")
-    done = python("-m", "medtasks", "list", "--json", PYTHONPATH=str(site))
-    assert done.returncode == 0, done.stderr
-    names = {one["name"] for one in json.loads(done.stdout)}
-    assert "mi_cxr_tel_single" in names
-    assert "otherlab_dots" not in names
-    (sentence,) = done.stderr.splitlines()
+    sentence = without_it(python, site)
     assert sentence.startswith("medtasks: otherlab-bench 2.1 is left out: otherlab_bench cannot be imported (")
     file, line = marked(site)
     assert f"{file}, line {line}): {said}" in sentence
+
+
+def test_a_plugin_that_is_none_is_named(python: Any, tmp_path: Path) -> None:
+    site = write_site(tmp_path / "site", PLUGIN, "PLUGIN = 3\nOTHER = Plugin(")
+    assert "otherlab_bench.PLUGIN is a int, expected medtasks.api.Plugin" in without_it(python, site)
+
+
+@pytest.mark.parametrize(
+    "text", ["task: [", "task: otherlab_dots\nmetric_list: [1]\n", "x: !!int \n", "include: otherlab_dots.yaml"]
+)
+def test_a_task_file_that_cannot_be_read_is_left_out(python: Any, tmp_path: Path, text: str) -> None:
+    site = write_site(tmp_path / "site")
+    (site / "otherlab_bench/tasks/dots/otherlab_dots.yaml").write_text(f"{text}\n")
+    without_it(python, site)
+
+
+def test_a_name_that_is_taken_is_one_sentence_with_both_owners(python: Any, tmp_path: Path) -> None:
+    site = write_site(tmp_path / "site", tasks__dots__mi_cxr_tel_single="task: mi_cxr_tel_single\n")
+    taken = "otherlab-bench 2.1 is left out: its task mi_cxr_tel_single is already defined by medtasks"
+    assert taken in without_it(python, site)
+
+
+def test_a_rubric_that_cannot_be_read_is_left_out(python: Any, tmp_path: Path) -> None:
+    site = write_site(tmp_path / "site")
+    (site / "otherlab_bench/rubrics/otherlab_bench_count.yaml").write_text("name: [\n")
+    code = "from medtasks.metrics.registry import get_metric; print(get_metric('open_total').signature)"
+    done = python("-c", code, PYTHONPATH=str(site))
+    assert "open_total|" in done.stdout
+    assert "rubric otherlab_bench_count of otherlab-bench 2.1 is left out: " in done.stderr
+
+
+def test_its_data_are_prepared_as_ours_are(python: Any, tmp_path: Path) -> None:
+    site = {"PYTHONPATH": str(write_site(tmp_path / "site")), "MEDTASKS_DATA": str(tmp_path / "data")}
+    missing = python("-m", "medtasks", "show", "otherlab_dots", **site)
+    assert "otherlab_dots is not prepared" in missing.stderr
+    assert "medtasks prepare package otherlab_dots" in missing.stderr
+    (tmp_path / "empty").mkdir()
+    command = ("-m", "medtasks", "prepare", "package", "otherlab_dots", "--source", str(tmp_path / "empty"))
+    refused = python(*command, **site)
+    assert refused.returncode == 1
+    assert "6 of the pictures cannot be used" in refused.stderr
 
 
 EXITS = """
@@ -53,9 +102,7 @@ OTHER = Plugin("""
 
 def test_an_exit_after_its_import_does_not_end_the_command(python: Any, tmp_path: Path) -> None:
     site = write_site(tmp_path / "site", PLUGIN, EXITS)
-    done = python("-m", "medtasks", "list", "--json", PYTHONPATH=str(site))
-    assert "mi_cxr_tel_single" in {one["name"] for one in json.loads(done.stdout)}
-    (sentence,) = done.stderr.splitlines()
+    sentence = without_it(python, site)
     file, line = marked(site)
     assert sentence == f"medtasks: otherlab-bench 2.1 is left out: SystemExit: 0 ({file}, line {line})"
 
@@ -160,7 +207,7 @@ LOOP = "{% for a in range(99999) %}{% for b in range(99999) %}{{ b }}{% endfor %
             'name = "otherlab_bench_brevity"',
             'name = "rougeL"',
             "MT150",
-            "metric rougeL is left out: medtasks already has that score",
+            "its metric rougeL has the name of a score of medtasks; call it otherlab_bench_rougeL, or another.",
         ),
         (
             'Column("otherlab_dots", Brevity.name, "Shortness")',

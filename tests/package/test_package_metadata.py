@@ -50,6 +50,18 @@ def test_a_malformed_entry_point_is_one_sentence(
     assert int(done.stdout) > 20
 
 
+def test_a_directory_named_like_its_module_is_named(python: Any, tmp_path: Path) -> None:
+    metadata = tmp_path / "site" / "hidden_bench-1.0.dist-info"
+    metadata.mkdir(parents=True)
+    (metadata / "METADATA").write_text(NAMED.replace("acme", "hidden"))
+    (metadata / "entry_points.txt").write_text("[medtasks.tasks]\nhidden = hidden_bench\n")
+    (tmp_path / "site" / "hidden_bench").mkdir()
+    done = python("-m", "medtasks", "list", "--json", PYTHONPATH=str(tmp_path / "site"))
+    assert done.returncode == 0
+    assert f"hidden-bench 1.0 is left out: {tmp_path / 'site' / 'hidden_bench'} has no __init__.py" in done.stderr
+    assert "start in another directory" in done.stderr
+
+
 def imported(folder: Path) -> set[str]:
     """The top-level modules of other distributions that the code in ``folder`` imports, in functions too."""
     found = set()
@@ -72,3 +84,15 @@ def test_what_is_imported_is_declared_and_what_is_declared_is_imported() -> None
     used = {canonicalize_name(name) for module in modules for name in distributions.get(module, (module,))}
     assert always - used == set()
     assert used - always - optional == set()
+
+
+def test_every_package_is_in_the_wheel() -> None:
+    setuptools = tomllib.loads((REPOSITORY / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["setuptools"]
+    roots = {"medtasks": "medtasks", **setuptools["package-dir"]}
+    here = {
+        ".".join((name, *path.parent.relative_to(REPOSITORY / folder).parts))
+        for name, folder in roots.items()
+        for path in (REPOSITORY / folder).rglob("__init__.py")
+        if "files" not in path.parts
+    }
+    assert sorted(setuptools["packages"]) == sorted(here)

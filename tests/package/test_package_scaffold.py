@@ -94,6 +94,8 @@ def test_two_packages_work_as_generated_side_by_side(python: Any, tmp_path: Path
     assert listed.stderr == ""
     brought = {one["name"]: one["package"] for one in json.loads(listed.stdout) if one["package"] != "medtasks"}
     assert brought == TASKS
+    shown = python("-c", "from medtasks.cli.demo import groups; print(*sorted(groups()))", **site)
+    assert shown.stdout.split() == ["kvasir_vqa_x1", "med_cmr", "medstreambench", "mi_cxr"]  # no guest's
     both = hashes(python, tmp_path / "site")
     assert {name: both.get(name) for name in alone} == alone  # the second lab's change nothing of the first's
 

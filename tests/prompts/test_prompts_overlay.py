@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 
 from medtasks.benchmarks.documents import doc_to_messages, task_documents
-from medtasks.catalog.prompts import template_source
+from medtasks.catalog.prompts import overlay_diff, template_source
 from medtasks.catalog.rubric import judge_prompt, load_rubric, rubric_hash
 from medtasks.catalog.spec import load_spec
+from medtasks.core.errors import UsageError
 
 DOCS = Path(__file__).parent.parent.parent / "docs"
 FILES = re.findall(r"^\| `mine/(\S+\.j2)`", (DOCS / "judging.md").read_text(encoding="utf-8"), re.MULTILINE)
@@ -43,3 +44,16 @@ def test_every_file_replaces_ours_and_every_hash_shows_it(tmp_path: Path, monkey
     asked = judge_prompt(load_rubric(RUBRIC), task_documents(PLAIN)[0], "One polyp.")
     assert asked.startswith("As the authors say in judge/kvasir_aspects.j2.\n")
     assert not set(before) & set(hashes())
+
+
+def test_the_difference_of_an_overlay_is_shown_and_its_directory_checked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "kvasir_vqa_x1").mkdir()
+    (tmp_path / "kvasir_vqa_x1" / "answer.j2").write_text("Verbatim: {{ question }}")
+    monkeypatch.setenv("MEDTASKS_TEMPLATES", str(tmp_path))
+    assert "+Verbatim: {{ question }}\n" in overlay_diff("kvasir_vqa_x1/answer.j2")
+    assert overlay_diff("mi_cxr/mcq.j2") == ""
+    monkeypatch.setenv("MEDTASKS_TEMPLATES", str(tmp_path / "nowhere"))
+    with pytest.raises(UsageError, match="expected a directory of templates"):
+        template_source("kvasir_vqa_x1/answer.j2")

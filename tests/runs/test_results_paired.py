@@ -49,7 +49,7 @@ SECOND = "ABCDAAAAAAABCDEABAAA"
 
 def compare_samples(first: tuple[str, list[Sample]], second: tuple[str, list[Sample]], breakdowns: list[str]) -> Paired:
     one, other = ((name, item_table(samples, MI_CXR, breakdowns)) for name, samples in (first, second))
-    return compare_tables(one, other, MI_CXR, breakdowns)
+    return compare_tables(one, other)
 
 
 def test_the_difference_is_that_of_the_accuracies_and_p_swaps_patients() -> None:

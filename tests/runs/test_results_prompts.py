@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from intervals import cluster_bootstrap
-from medtasks.leaderboard.intake.remove_rows import strip_run
+from medtasks.leaderboard.intake.remove_rows import remove_rows
 from medtasks.leaderboard.verify.scored_run import scored_record
 from variant_runs import FAILURE, plain, policy, run_of, scores_of, values
 
@@ -388,7 +388,7 @@ def test_a_run_is_pooled_compared_rescored_and_stripped(groups: Sequence[str], t
     again = scored_record(record.manifest, record.samples, own=True, whole=True)
     assert not again.changes
     assert again.record.groups == record.groups
-    strip_run(tmp_path / "run", tmp_path / "stripped")  # raises if scores would change
+    remove_rows(tmp_path / "run", tmp_path / "stripped")  # raises if scores would change
 
 
 def test_predictions_made_elsewhere_are_matched_by_prompt(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from intervals import cluster_bootstrap
-from medtasks.leaderboard.intake.remove_rows import strip_run
+from medtasks.leaderboard.intake.remove_rows import remove_rows
 from medtasks.leaderboard.verify.scored_run import scored_record
 from variant_runs import FAILURE, plain, policy, run_of, samples_of, scores_of, values
 
@@ -370,7 +370,7 @@ def test_a_run_is_pooled_compared_rescored_and_stripped(tmp_path: Path) -> None:
     assert set(group.breakdowns["gold_option"]) == set(record.groups["mi_cxr"].breakdowns["gold_option"])
     for letter, part in group.breakdowns["gold_option"].items():  # by the letter of the plain order
         assert part.items == record.groups["mi_cxr"].breakdowns["gold_option"][letter].items
-    strip_run(tmp_path / "run", tmp_path / "stripped")  # raises if scores would change
+    remove_rows(tmp_path / "run", tmp_path / "stripped")  # raises if scores would change
 
 
 def by_question(samples: Sequence[Sample]) -> dict[str, list[Sample]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +18,7 @@ from medtasks.runs.folder import RunRecord, write_run
 from medtasks.runs.manifest import RunManifest
 from medtasks.runs.samples import JudgedScore, Repeat, Sample, duplicate_ids, read_samples, write_samples
 from medtasks.runs.scores import MetricScore, coverage_text, intervals
-from medtasks.runs.scoring import Scored, score_samples, score_tables
+from medtasks.runs.scoring import score_samples, score_tables
 from medtasks.runs.table import item_table
 
 MI_CXR = get_benchmark("mi_cxr")
@@ -196,7 +197,7 @@ def test_intervals_are_those_of_the_bootstrap_of_the_patients() -> None:
     """Together, by breakdown, and of several tables at once: each as if it were drawn alone."""
     samples = [sample(n, "A" if n % 3 else "B", "E" if n % 7 == 0 else "A", f"p{n % 11}") for n in range(60)]
     table = item_table(samples, MI_CXR, ["null_option"])
-    drawn = score_tables({"all": Scored(table, MI_CXR, ("null_option",)), "again": Scored(table, MI_CXR)})
+    drawn = score_tables({"all": table, "again": replace(table, breakdowns=())})
     for scores, rows in (
         (drawn["all"], samples),
         (drawn["again"], samples),

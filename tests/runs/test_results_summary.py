@@ -90,7 +90,7 @@ def test_few_scores_are_shown_in_full(tmp_path: Path) -> None:
 def test_answers_cut_off_at_the_token_limit(ends: dict[str, int], model: dict[str, int], said: str | None) -> None:
     run = finished(["mi_cxr_icr"])
     spec = load_specs()["mi_cxr_icr"]
-    facts = task_facts(spec, spec.generation, 100, ()).model_copy(update={"finish": ends})
+    facts = task_facts(spec, spec.generation, 100).model_copy(update={"finish": ends})
     run = replace(run, manifest=run.manifest.model_copy(update={"model": model, "tasks": {"mi_cxr_icr": facts}}))
     text = " ".join(summary(run, None).split())
     assert (said or "") in text
@@ -110,3 +110,14 @@ def test_tasks_are_in_the_order_of_their_group_and_the_command_that_judges_is_na
     assert named == ["med_cmr", *leaf_tasks("med_cmr")]
     assert f"  to judge: medtasks judge {tmp_path} --judge model=NAME,base_url=ADDRESS" in text.splitlines()
     assert "to judge" not in summary(run, tmp_path)
+
+
+@pytest.mark.parametrize("columns", [80, 120])
+def test_scores_fit_the_terminal(columns: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    monkeypatch.setenv("COLUMNS", str(columns))
+    run, score = finished(["med_cmr"]), SCORES.metrics["accuracy"]
+    scores = SCORES.model_copy(update={"metrics": dict.fromkeys(("accuracy", "exact_match", "rougeL", "chrf"), score)})
+    lines = summary(replace(run, tasks=dict.fromkeys(run.tasks, scores)), tmp_path).splitlines()
+    ends = [len(line) for line in lines if "accuracy" in line or "exact_match" in line]
+    assert columns - 40 < max(ends) <= columns

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
 from pathlib import Path
 
@@ -16,8 +17,17 @@ from medtasks.core.errors import DataError, MedtasksError
 from medtasks.runs.comparisons import compare_tables
 from medtasks.runs.replies import Probabilities
 from medtasks.runs.samples import Sample
-from medtasks.runs.scoring import Scored, score_samples, score_tables
-from medtasks.runs.table import Column, ItemTable, RunTables, column_of, in_parts, item_table, pooled_table, stacked
+from medtasks.runs.scoring import score_samples, score_tables
+from medtasks.runs.table import (
+    Column,
+    ItemTable,
+    RunTables,
+    column_of,
+    in_parts,
+    item_table,
+    part_columns,
+    pooled_table,
+)
 from medtasks.runs.table_file import TableStore, code_hash
 
 MI_CXR = get_benchmark("mi_cxr")
@@ -29,6 +39,10 @@ VALUES = [
     KNOWN,
     None,
 ]
+
+
+def parts_of(values: Sequence[Value | None]) -> Mapping[tuple[str, str], Column]:
+    return part_columns({"accuracy": column_of("accuracy", values)}, {"accuracy": values})
 
 
 def sample(task: str, number: int) -> Sample:
@@ -51,7 +65,7 @@ def samples() -> dict[str, list[Sample]]:
 
 def test_a_groups_table_gives_the_scores_of_all_its_samples(samples: dict[str, list[Sample]]) -> None:
     tables = [item_table(members, MI_CXR, ["family"]) for members in samples.values()]
-    pooled = score_tables({"": Scored(pooled_table(tables), MI_CXR, ("family",))})[""]
+    pooled = score_tables({"": pooled_table(tables, ("family",))})[""]
     assert pooled == score_samples([one for members in samples.values() for one in members], MI_CXR, ["family"])
     assert pooled.items == 39
     assert list(pooled.metrics) == ["accuracy", "rougeL"]
@@ -65,13 +79,12 @@ def test_a_question_that_two_tasks_ask_has_two_ids(samples: dict[str, list[Sampl
 
 
 def test_a_part_takes_the_place_of_the_whole_where_there_is_one() -> None:
-    column = column_of("accuracy", VALUES)
-    cut = column.part("x")
-    np.testing.assert_array_equal(cut.statistics, [[0.3, 1.0], [np.nan] * 2, [1.0, 2.0], [np.nan] * 2])
-    assert column.part("y").judges_of(np.array([1])) == ["a"]
-    assert column.part("z") is column
-    for other in (stacked([column, column]).take(np.arange(4, 8)), column.take(np.arange(4))):
-        np.testing.assert_array_equal(other.part("x").statistics, cut.statistics)
+    parts = parts_of(VALUES)
+    assert list(parts) == [("accuracy", "x"), ("accuracy", "y")]
+    np.testing.assert_array_equal(
+        parts["accuracy", "x"].statistics, [[0.3, 1.0], [np.nan] * 2, [1.0, 2.0], [np.nan] * 2]
+    )
+    assert parts["accuracy", "y"].judges_of(np.array([1])) == ["a"]
 
 
 def test_the_limits_of_open_items_go_into_the_bounds() -> None:
@@ -103,7 +116,6 @@ def test_chosen_items_keep_all_of_their_values() -> None:
     cut = column_of("accuracy", VALUES).take(np.array([2, 1, 0]))
     assert cut.statistics[[0, 2]].tolist() == [[1.0, 2.0], [0.1, 1.0]]
     assert cut.judges_of(np.array([0])) == ["b"]
-    assert cut.part("x").statistics[2].tolist() == [0.3, 1.0]
 
 
 def test_repeats_count_where_every_item_has_as_many_and_more_than_one() -> None:
@@ -118,7 +130,7 @@ def test_repeats_count_where_every_item_has_as_many_and_more_than_one() -> None:
 
 def test_a_part_keeps_limits_and_judges_apart_from_the_whole() -> None:
     whole = Value(statistics=(1.0, 1.0), judge="w", parts={"p": Value(low=(0.0, 1.0), high=(1.0, 1.0), judge="p")})
-    part = column_of("accuracy", [whole, KNOWN, None]).part("p")
+    part = parts_of([whole, KNOWN, None])["accuracy", "p"]
     assert part.judges_of(np.array([0])) == ["p"]
     assert part.judges_of(np.array([0, 1, 2])) == ["b", "p"]
     assert part.pending.tolist() == [True, False, False]
@@ -129,10 +141,8 @@ def test_a_part_keeps_limits_and_judges_apart_from_the_whole() -> None:
 
 def test_the_rows_of_a_breakdowns_groups(samples: dict[str, list[Sample]]) -> None:
     table = item_table(samples[TASKS[0]], MI_CXR, ["family"])
-    assert {key: rows.tolist() for key, rows in table.rows_by_group(MI_CXR, "family").items()} == {
-        "TEL": list(range(20))
-    }
-    for wrong in (lambda: table.rows_by_group(MI_CXR, "mood"), lambda: item_table(samples[TASKS[0]], MI_CXR, ["mood"])):
+    assert {key: rows.tolist() for key, rows in table.rows_by_group("family").items()} == {"TEL": list(range(20))}
+    for wrong in (lambda: table.rows_by_group("mood"), lambda: item_table(samples[TASKS[0]], MI_CXR, ["mood"])):
         with pytest.raises(MedtasksError, match=r"^mi_cxr: breakdown 'mood' is unknown; choose from \w+, .*\.$"):
             wrong()
 
@@ -152,11 +162,13 @@ def test_a_table_made_in_parts_is_that_of_all_samples(samples: dict[str, list[Sa
     for begin in range(0, len(members), 7)[::order]:
         tables.add(task, members[begin : begin + 7])
     made, expected = _fields(tables.of(task)), _fields(RunTables({task: members}).of(task))
-    columns, others = made.pop("columns"), expected.pop("columns")
-    assert isinstance(columns, dict)
-    assert isinstance(others, dict)
-    assert list(columns) == list(others)
-    assert all(_same(columns[name], others[name]) for name in columns)
+    for what in ("columns", "parts"):
+        columns, others = made.pop(what), expected.pop(what)
+        assert isinstance(columns, Mapping)
+        assert isinstance(others, Mapping)
+        assert list(columns) == list(others)
+        for name in columns:
+            _check_same(columns[name], others[name])
     for name in ("complete", "options"):
         np.testing.assert_array_equal(made.pop(name), expected.pop(name))  # type: ignore[arg-type]
     assert made == expected
@@ -204,8 +216,12 @@ def test_statistics_of_another_width_are_refused() -> None:
 
 def test_what_is_written_is_read(samples: dict[str, list[Sample]], tmp_path: Path) -> None:
     made = item_table(samples[TASKS[1]], MI_CXR, ["family"])
-    odd = column_of("accuracy", [*VALUES, *[None] * 15])
-    table = replace(made, columns={**made.columns, "odd": odd})
+    values = [*VALUES, *[None] * 15]
+    table = replace(
+        made,
+        columns={**made.columns, "accuracy": column_of("accuracy", values)},
+        parts=parts_of(values),
+    )
     store = TableStore(tmp_path / "kept")
     store.write("key", {"some": [1.5, None]}, {"t": table})
     found = store.read("key")
@@ -213,17 +229,15 @@ def test_what_is_written_is_read(samples: dict[str, list[Sample]], tmp_path: Pat
     told, tables = found
     assert told == {"some": [1.5, None]}
     kept = tables["t"]
-    for name in ("metrics", "items", "tasks", "clusters", "samples", "groups"):
+    for name in ("benchmark", "metrics", "breakdowns", "items", "tasks", "clusters", "samples", "groups"):
         assert getattr(kept, name) == getattr(table, name)
     np.testing.assert_array_equal(kept.complete, table.complete)
-    assert list(kept.columns) == list(table.columns)
-    for metric, column in table.columns.items():
-        assert list(kept.columns[metric].parts) == list(column.parts)
-        for key in ("", *column.parts):
-            one, other = kept.columns[metric].part(key), column.part(key)
-            np.testing.assert_array_equal(one.statistics, other.statistics)
-            np.testing.assert_array_equal(one.present, other.present)
-    assert compare_tables(("a", kept), ("b", kept), MI_CXR) == compare_tables(("a", table), ("b", table), MI_CXR)
+    assert (list(kept.columns), list(kept.parts)) == (list(table.columns), list(table.parts))
+    for key in [*((metric, "") for metric in table.columns), *table.parts]:
+        one, other = kept.column(*key), table.column(*key)
+        np.testing.assert_array_equal(one.statistics, other.statistics)
+        np.testing.assert_array_equal(one.present, other.present)
+    assert compare_tables(("a", kept), ("b", kept)) == compare_tables(("a", table), ("b", table))
     assert store.read("other") is None
     assert TableStore(None).read("key") is None
 
@@ -232,11 +246,9 @@ def _fields(table: ItemTable) -> dict[str, object]:
     return {one.name: getattr(table, one.name) for one in fields(table)}
 
 
-def _same(one: Column, other: Column) -> bool:
+def _check_same(one: Column, other: Column) -> None:
     for name in ("statistics", "state", "ranges", "judge", "repeats"):
         np.testing.assert_array_equal(getattr(one, name), getattr(other, name))
-    assert list(one.parts) == list(other.parts)
-    return all(_same(part, other.parts[key]) for key, part in one.parts.items())
 
 
 def test_other_code_is_another_key(tmp_path: Path) -> None:

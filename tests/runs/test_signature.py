@@ -43,7 +43,7 @@ def manifest(*tasks: str, spec: dict[str, Any] | None = None, generation: dict[s
     for name in tasks or (TASK, OTHER):
         read = load_spec(name)
         changed = TaskSpec.model_validate(read.model_copy(update=(spec or {}) if not facts else {}))
-        facts[name] = task_facts(changed, {**changed.generation, **(generation or {})}, len(IDS), ())
+        facts[name] = task_facts(changed, {**changed.generation, **(generation or {})}, len(IDS))
     return RunManifest(
         created="2026-11-01T00:00:00+00:00",
         processes=1,
@@ -93,7 +93,7 @@ def with_settings(**changes: Any) -> RunManifest:
 
 def blind() -> RunManifest:
     read = load_spec(TASK)
-    facts = task_facts(read, read.generation, len(IDS), (), blind=True)
+    facts = task_facts(read, read.generation, len(IDS), blind=True)
     run = plain()
     return run.model_copy(update={"tasks": {**run.tasks, TASK: facts}})
 

@@ -13,8 +13,9 @@ from medtasks.benchmarks.documents import task_documents
 from medtasks.catalog.registry import get_benchmark
 from medtasks.catalog.spec import leaf_tasks, load_spec
 from medtasks.runs.folder import write_run
+from medtasks.runs.manifest import RunManifest, task_facts, versions
 from medtasks.runs.replies import Reply
-from medtasks.runs.run import AskedTask, collect_run, finish_run
+from medtasks.runs.run import collect_run, data_facts
 from medtasks.runs.samples import Sample
 from medtasks.runs.scored import Answered, scored_samples
 from medtasks.runs.scores import Scores
@@ -52,12 +53,21 @@ def policy(name: str, **options: Any) -> Callable[[dict[str, Any]], str]:
 def run_of(folder: Path, reply: Callable[[dict[str, Any]], str], groups: Sequence[str]) -> Any:
     """A run of the groups' tasks, written to ``folder``."""
     members = {group: leaf_tasks(group) for group in groups}
-    tasks = []
+    tasks = {}
     for task in itertools.chain.from_iterable(members.values()):
         documents = task_documents(task)
         prompt_hash = load_spec(task).prompt_hash or ""
-        answered = [Answered(one, (Reply(reply(one)),), "?", prompt_hash) for one in documents]
-        tasks.append(AskedTask(load_spec(task), {}, len(documents), answered))
-    record = finish_run(collect_run(tasks, members, {"model": "m"}), None, created="2026-11-22T00:00:00+00:00")
+        tasks[task] = [Answered(one, (Reply(reply(one)),), "?", prompt_hash) for one in documents]
+    planned = RunManifest(
+        created="2026-11-22T00:00:00+00:00",
+        processes=1,
+        versions=versions(),
+        model={"model": "m"},
+        settings={},
+        tasks={task: task_facts(load_spec(task), {}, len(answered)) for task, answered in tasks.items()},
+        groups=members,
+        data={name: data_facts(name) for name in sorted({load_spec(task).metadata.benchmark for task in tasks})},
+    )
+    record = collect_run(planned, tasks.items())
     write_run(folder, record)
     return record

@@ -69,10 +69,6 @@ def _always_a(row: dict[str, Any], position: int) -> None:
     row["target"] = "A"
 
 
-def _nine_of_ten_at_b(row: dict[str, Any], position: int) -> None:
-    row["target"] = "ABCDE"[position % 5] if position % 10 == 0 else "B"
-
-
 def _longest_is_right(row: dict[str, Any], position: int) -> None:
     row["target"] = "ABCDE"[position % 5]
     row["choices"] = {letter: f"finding {letter}" for letter in "ABCDE"}
@@ -122,7 +118,6 @@ def _document(name: str, code: str, change: Callable[[Documents], Documents | No
 
 RECORD_DEFECTS = [
     _record("answer outside the options", "MT301", _first(answer="F")),
-    _record("question is a number", "MT301", _first(question=7)),
     _record("field missing", "MT301", _without("qtype")),
     _record("field nobody knows", "MT301", _first(hint="the left one")),
     _record("no record of the subtask", "MT303", lambda rows: [row for row in rows if row["qtype"] == "icr_multi_abn"]),
@@ -139,7 +134,6 @@ RECORD_DEFECTS = [
     _record("blank option", "MT316", _choices(B=" ")),
     _record("all options equal", "MT312", _first(choices=dict.fromkeys("ABCDE", "no change"))),
     _record("options differ in case", "MT313", _choices(A="Left lung", B="left  lung")),
-    _record("options differ in a mark", "MT313", _choices(A="left lung", B="left lung.")),
     _record(
         "option misspelt",
         "MT313",
@@ -150,29 +144,21 @@ RECORD_DEFECTS = [
 DOCUMENT_DEFECTS = [
     _document("no sample id", "MT304", _without("sample_id")),
     _document("sample id is a number", "MT304", _first(sample_id=7)),
-    _document("blank sample id", "MT304", _first(sample_id=" ")),
     _document("no target", "MT304", _without("target")),
-    _document("target is a number", "MT304", _first(target=3), KVASIR),
     _document("media are one text", "MT304", _first(media="a.jpg")),
-    _document("no abstention", "MT304", _without("abstention"), OPEN),
     _document("no cluster", "MT309", _without("cluster")),
-    _document("cluster is nothing", "MT309", _first(cluster=None)),
     _document("id twice", "MT305", _same_ids, OPEN),
     _document("target is an option's text", "MT307", _first(target="T1 → T2")),
-    _document("target is a small letter", "MT307", _first(target="a")),
     _document("target of a list of options", "MT307", _option_nobody_has, "medstreambench_present"),
     _document("blank target", "MT308", _first(target="  ")),
     _document("question is nothing", "MT310", _first(question=None), KVASIR),
     _document("right answer is always A", "MT314", _many(_always_a)),
-    _document("right answers favour B", "MT314", _many(_nine_of_ten_at_b)),
     _document("right answer is the longest", "MT315", _many(_longest_is_right)),
     _document("no options", "MT311", _first(choices={})),
     _document("document of another benchmark", "MT320", _first(benchmark="med_cmr")),
     _document("not a number", "MT321", _first(weight=float("nan"))),
-    _document("set of texts", "MT321", _first(tags={"a"})),
     _document("half a surrogate pair", "MT321", _first(note="\ud800")),
     _document("number and text", "MT322", lambda rows: [{**rows[0], "age": 7}, {**rows[1], "age": "7"}]),
-    _document("list and text", "MT322", lambda rows: [{**rows[0], "site": ["a"]}, {**rows[1], "site": "a"}]),
     _document("question holds its answer", "MT323", _question_with_answer, KVASIR),
     _document("every question holds the answer", "MT219", _every_question_with_its_answer),
     _document("every question holds the letter", "MT219", _every_question_with_its_letter),

@@ -23,14 +23,10 @@ def _open(name: str, code: str, old: str, new: str) -> InTemplate:
 
 TEMPLATE_DEFECTS = [
     _kvasir("unclosed variable", "MT202", "{{ question }}", "{{ question  # here"),
-    _kvasir("unclosed block", "MT202", "{{ question }}", "{% if question %}{{ question }}"),
-    _kvasir("unknown statement", "MT202", "{{ question }}", "{% whatever %}# here"),
     _kvasir("unknown filter", "MT202", "{{ question }}", "{{ question | shout }}  # here"),
     _kvasir("unknown test", "MT202", "{{ question }}", "{% if question is medical %}{{ question }}{% endif %}# here"),
-    _kvasir("end without a beginning", "MT202", "{{ question }}", "{{ question }}{% endfor %}# here"),
     _mcq("unclosed loop in an included part", "MT202", "{% endfor %}", "", OPTIONS),
     _kvasir("misspelt variable", "MT203", "{{ question }}", "{{ qestion }} {{ question }}# here"),
-    _kvasir("variable of no document", "MT203", "{{ question }}", "{{ question }} {{ hint }}# here"),
     _mcq(
         "misspelt variable in an included part", "MT203", "{{ question }}", "{{ query }} {{ question }}# here", OPTIONS
     ),
@@ -43,8 +39,6 @@ TEMPLATE_DEFECTS = [
         "medstreambench_present",
     ),
     _kvasir("target", "MT204", "{{ question }}", "{{ question }} {{ target }}# here"),
-    _kvasir("answer", "MT204", "{{ question }}", "{{ question }} {{ answer }}# here"),
-    _kvasir("atomic pairs", "MT204", "{{ question }}", "{{ question }} {{ original[0].a }}# here"),
     _kvasir(
         "hidden field behind a condition",
         "MT204",
@@ -52,42 +46,17 @@ TEMPLATE_DEFECTS = [
         "{% if complexity > 1 %}{{ target }}{% endif %}{{ question }}# here",
     ),
     _mcq("target of a multiple choice", "MT204", "Exactly one", "{{ choices[target] }}# here\nExactly one"),
-    _open("visual description", "MT204", "{{ question }}", "{{ question }} {{ visual_description }}# here"),
-    _open("reference response", "MT204", "{{ question }}", "{{ question }} {{ ideal_response }}# here"),
-    InTemplate(
-        "evidence", "MT204", WINDOW, "{{ question }}", "{{ question }} {{ evidence }}# here", "medstreambench_present"
-    ),
-    InTemplate(
-        "critical time",
-        "MT204",
-        WINDOW,
-        "{{ question }}",
-        "{{ question }} {{ expected_time }}# here",
-        "medstreambench_proactive",
-    ),
     _mcq("missing included part", "MT205", "_timeline.j2", "_timelines.j2", MCQ),
     _mcq("included part outside", "MT205", "mi_cxr/_timeline.j2", "../../../etc/passwd"),
-    _kvasir("missing parent", "MT205", "The image", '{% extends "kvasir_vqa_x1/parent.j2" %}# here\nThe image'),
-    _kvasir("missing macros", "MT205", "The image", '{% from "kvasir_vqa_x1/macros.j2" import ask %}# here\nThe image'),
     _kvasir("no variable", "MT206", "{{ question }}", "what is shown?"),
     _mcq("no options", "MT207", '{% include "mi_cxr/_options.j2" %}', "{{ question }}"),
-    InTemplate(
-        "no options of one more task",
-        "MT207",
-        "med_cmr/mcq.j2",
-        "{% for letter in choices | sort -%}\n{{ letter }}. {{ choices[letter] }}\n{% endfor %}",
-        "A to E",
-        "med_cmr_mcq_su",
-    ),
     _kvasir("division by zero", "MT208", "{{ question }}", "{{ question }} {{ 1 / 0 }}"),
-    _kvasir("text plus number", "MT208", "{{ question }}", "{{ question + 1 }}"),
     _kvasir(
         "attribute outside the sandbox",
         "MT208",
         "{{ question }}",
         "{{ question.__class__.__mro__[1].__subclasses__() }}",
     ),
-    _kvasir("call of a text", "MT208", "{{ question }}", "{{ question() }}"),
     _kvasir("endless range", "MT208", "{{ question }}", "{% for n in range(10 ** 9) %}{{ question }}{% endfor %}"),
     _mcq("option that is not there", "MT208", "{{ choices[letter] }}", "{{ choices[letter] }}{{ choices.F }}", OPTIONS),
     _kvasir(
@@ -95,12 +64,6 @@ TEMPLATE_DEFECTS = [
         "MT209",
         "{{ question }}",
         "{{ question }} For example: The polyp type is pedunculated.",
-    ),
-    _open(
-        "description written out",
-        "MT209",
-        "{{ question }}",
-        "{{ question }} The liver fills the left side of the picture.",
     ),
     _open(
         "reference answer written out",
@@ -114,14 +77,10 @@ TEMPLATE_DEFECTS = [
         '{% include "mi_cxr/_timeline.j2" %}',
         '{% include "mi_cxr/mcq.j2" %}# here',
     ),
-    _mcq(
-        "parts that include each other", "MT210", "Question:", '{% include "mi_cxr/mcq.j2" %}# here\nQuestion:', OPTIONS
-    ),
     _mcq("computed name", "MT211", '"mi_cxr/_timeline.j2"', 'question ~ ".j2"'),
     _kvasir("empty prompt", "MT212", ALL, "{% if not question %}{{ question }}{% endif %}"),
     _mcq("visible field that no document has", "MT213", "Exactly one", "{{ demonstration }}# here\nExactly one"),
     _mcq("options cut", "MT214", "{{ choices[letter] }}", "{{ choices[letter][:4] }}", OPTIONS),
-    _mcq("one option too few", "MT214", "choices | sort", "(choices | sort)[:4]", OPTIONS),
     InTemplate(
         "paraphrase that is none", "MT220", PARAPHRASE, ALL, '{% include "mi_cxr/mcq.j2" %}', "mi_cxr_icr_prompts"
     ),
@@ -136,7 +95,5 @@ TEMPLATE_DEFECTS = [
     InTemplate(
         "paraphrase with the target", "MT204", PARAPHRASE, "Answer the", "{{ target }}# here", "mi_cxr_icr_prompts"
     ),
-    InTemplate("malformed paraphrase", "MT202", PARAPHRASE, "Answer the", "{% whatever %}# here", "mi_cxr_icr_prompts"),
     _kvasir("question cut", "MT216", "{{ question }}", "{{ question[:10] }}"),
-    _mcq("question left out", "MT216", "{{ question }}", "{{ question[:0] }}", OPTIONS),
 ]

@@ -38,16 +38,12 @@ def _kvasir(name: str, code: str, old: str, new: str) -> InYaml:
 
 TEXT = [
     _leaf("unclosed quote", "MT101", 'resolution"', "resolution"),
-    _leaf("unknown tag", "MT101", "version: 1.0", "version: !money 1.0  # here"),
     _leaf("python object", "MT101", "version: 1.0", "version: !!python/name:os.system 1  # here"),
     _leaf("alias in itself", "MT101", "metadata:", "tag: &own [*own]  # here\nmetadata:"),
     _leaf("date that is none", "MT101", "version: 1.0", "version: 2025-13-45  # here"),
     _leaf("control character", "MT101", "metadata:", "metadata: \x01  # here"),
     InYaml("list of tasks", "MT102", "mi_cxr/new.yaml", "", "- task: new\n"),
-    InYaml("empty file", "MT102", "mi_cxr/new.yaml", "", "# nothing\n"),
     _leaf("key twice", "MT103", "metadata:", "task: mi_cxr_tel_single  # here\nmetadata:"),
-    _leaf("metadata key twice", "MT103", "  version: 1.0", "  version: 1.0\n  version: 2.0  # here"),
-    _base("key twice in a shared part", "MT103", "cluster_key: cluster", "repeats: 1\nrepeats: 1  # here"),
     _leaf("include leads to a folder", "MT104", "_base.yaml", "../mi_cxr  # here"),
     _leaf("include of itself", "MT105", "_base.yaml", "mi_cxr_tel_single.yaml  # here"),
     _base("circle of includes", "MT105", "dataset_path: json", "include: mi_cxr_tel_single.yaml  # here"),
@@ -58,23 +54,7 @@ KEYS = [
     _group("group of another name", "MT106", "group: mi_cxr_tel", "group: mi_cxr_tell  # here"),
     _leaf("key of another harness", "MT107", "output_type:", "should_shuffle: true  # here\noutput_type:"),
     _base("misspelt key in a shared part", "MT107", "cluster_key:", "clusterkey: cluster  # here\ncluster_key:"),
-    _base("misspelt metric key", "MT107", "higher_is_better: true", "higher_is_bettr: true  # here"),
-    _base("unknown filter key", "MT107", "  - name: medtasks", "  - name: medtasks\n    filters: []  # here"),
-    _group("unknown group key", "MT107", "metadata:", "weight_by_size: true  # here\nmetadata:"),
     _leaf("metadata of another kind", "MT108", "  title:", "  author: me  # here\n  title:"),
-    _group("unknown group metadata", "MT108", "  version:", "  versions: 1.0  # here\n  version:"),
-    _base("dataset_path is a list", "MT109", "dataset_path: json", "dataset_path: [json]  # here"),
-    _base(
-        "generation_kwargs is a text",
-        "MT109",
-        "cluster_key:",
-        "model_specific_generation_kwargs: hot  # here\ncluster_key:",
-    ),
-    _base("max_new_tokens is true", "MT109", "max_new_tokens: 4096", "max_new_tokens: true  # here"),
-    _base("temperature is infinite", "MT109", "temperature: 0", "temperature: .inf  # here"),
-    _base("until is a text", "MT109", "until: []", 'until: "\\n"  # here'),
-    _base("top_p above one", "MT109", "until: []", "until: []\n  top_p: 1.5  # here"),
-    _base("repeats is zero", "MT109", "cluster_key:", "repeats: 0  # here\ncluster_key:"),
     _base("cluster_key is a list", "MT109", "cluster_key: cluster", "cluster_key: [cluster]  # here"),
     _base(
         "doc_to_text is a template",
@@ -83,64 +63,12 @@ KEYS = [
         'doc_to_text: "{{question}} {{target}}"  # here',
     ),
     _base("process_results is a text", "MT109", "process_results: !function ", "process_results: "),
-    _leaf("process_docs is a text", "MT109", "process_docs: !function ", "process_docs: "),
-    _base(
-        "metric_list is a mapping",
-        "MT109",
-        "metric_list:\n  - metric: accuracy\n   ",
-        "metric_list:\n    metric: accuracy\n   ",
-    ),
-    _base("metric is a text", "MT109", "metric_list:", "metric_list:\n  - bleu  # here"),
-    _base("higher_is_better is a text", "MT109", "higher_is_better: true", 'higher_is_better: "yes"  # here'),
-    _base("template is a list", "MT109", "template: mi_cxr/mcq.j2", "template: [mi_cxr/mcq.j2]  # here"),
-    _leaf("breakdowns is a text", "MT109", "[qtype, gold_option, null_option]", "qtype  # here"),
     _leaf("metadata is a list", "MT109", "metadata:", "metadata: [1.0]  # here\nlmms_eval_specific_kwargs:"),
-    _leaf("version is zero", "MT109", "version: 1.0", "version: 0  # here"),
     _leaf("include is a list", "MT109", "include: _base.yaml", "include: [_base.yaml]  # here"),
     _leaf("key is a truth value", "MT109", "output_type:", "on: 1  # here\noutput_type:"),
-    _group(
-        "members are a text",
-        "MT109",
-        "task:\n  - mi_cxr_tel_single\n  - mi_cxr_tel_multiple\n  - mi_cxr_tel_ordered",
-        "task: mi_cxr_tel_single  # here",
-    ),
-    _group("member is a mapping", "MT109", "  - mi_cxr_tel_single", "  - task: mi_cxr_tel_single"),
     _leaf("no task", "MT110", "task: mi_cxr_tel_single\n", ""),
-    _leaf("no output_type", "MT110", "output_type: generate_until\n", ""),
-    _leaf("no include, so nothing shared", "MT110", "include: _base.yaml\n", ""),
-    _base("no process_results", "MT110", "process_results: !function medtasks.benchmarks.mi_cxr.process_results\n", ""),
-    _base("no template", "MT110", "  template: mi_cxr/mcq.j2", "  other: 1"),
-    _base("no aggregation", "MT110", "    aggregation: !function medtasks.benchmarks.aggregations.accuracy\n", ""),
-    _base("no higher_is_better", "MT110", "    higher_is_better: true\n", ""),
-    _base("filter without function", "MT110", "- function: !function", "- kind: !function"),
-    _group(
-        "group without members",
-        "MT110",
-        "task:\n  - mi_cxr_tel_single\n  - mi_cxr_tel_multiple\n  - mi_cxr_tel_ordered\n",
-        "",
-    ),
-    InYaml(
-        "no metric_list",
-        "MT110",
-        "medstreambench/_single_turn.yaml",
-        "metric_list:",
-        "tag:",
-        "medstreambench/medstreambench_present.yaml",
-    ),
-    InYaml(
-        "no filter_list",
-        "MT110",
-        "medstreambench/_single_turn.yaml",
-        "filter_list:",
-        "tag:",
-        "medstreambench/medstreambench_present.yaml",
-    ),
     _leaf("no metadata benchmark", "MT111", "  benchmark: mi_cxr\n", ""),
-    _group("no metadata title", "MT111", '  title: "Temporal event localization, pooled"\n', ""),
     _leaf("unknown output type", "MT112", "output_type: generate_until", "output_type: generate  # here"),
-    _leaf(
-        "output type without a protocol", "MT112", "output_type: generate_until", "output_type: loglikelihood  # here"
-    ),
     _base("pipeline of another name", "MT112", "name: medtasks", "name: mine  # here"),
     _base(
         "two pipelines",
@@ -168,19 +96,8 @@ SETTINGS = [
         "temperature: 0\n  do_sample: true  # here",
         "mi_cxr/mi_cxr_icr_sampled.yaml",
     ),
-    InYaml(
-        "sampled, but not sampling",
-        "MT113",
-        SAMPLED,
-        "do_sample: true",
-        "do_sample: false",
-        "mi_cxr/mi_cxr_icr_sampled.yaml",
-    ),
     _base("unknown generation setting", "MT117", "max_new_tokens: 4096", "max_tokens: 64  # here"),
     _leaf("breakdown twice", "MT114", "[qtype, gold_option, null_option]", "[qtype, gold_option, qtype]  # here"),
-    _kvasir("metric twice", "MT114", "metric: rouge2", "metric: rouge1"),
-    _group("member twice", "MT114", "  - mi_cxr_tel_multiple", "  - mi_cxr_tel_single  # here"),
-    InYaml("rubric twice", "MT114", "med_cmr/med_cmr_open_su.yaml", "med_cmr_medreason]", "med_cmr_open]"),
     InYaml("group among the tasks", "MT115", "mi_cxr/new.yaml", "", "group: new  # here\ntask: [mi_cxr_icr]\n"),
     InYaml("task among the groups", "MT115", "mi_cxr/groups/new.yaml", "", "include: ../_base.yaml\ntask: new\n"),
     InYaml("ending .yml", "MT116", "mi_cxr/new.yml", "", "include: _base.yaml\ntask: new\n"),
@@ -194,9 +111,7 @@ NAMES = [
         "module that does not exist", "MT120", "medtasks.benchmarks.documents.doc_to_text", "no_such_lab.prompt  # here"
     ),
     _base("function without a module", "MT120", "medtasks.benchmarks.documents.doc_to_text", "doc_to_text  # here"),
-    _base("aggregation that does not exist", "MT120", "aggregations.accuracy", "aggregation.accuracy  # here"),
     _base("function that is a constant", "MT121", "mi_cxr.process_results", "mi_cxr.NULL_OPTION  # here"),
-    _base("aggregation that is a constant", "MT121", "aggregations.accuracy", "documents.TYPE_CHECKING  # here"),
     _base("filter with an argument", "MT107", "OptionLetterFilter", "OptionLetterFilter\n        letters: AB  # here"),
     _base("filter that is a function", "MT121", "OptionLetterFilter", "strip_thinking  # here"),
     _base(
@@ -222,12 +137,6 @@ NAMES = [
         "  version: 1.0",
         "  version: 1.0\n  pooled: [overall_table4]  # here",
     ),
-    _group(
-        "error rate of another benchmark",
-        "MT128",
-        "  version: 1.0",
-        "  version: 1.0\n  pooled: [hallucination_rate]  # here",
-    ),
     InYaml("unknown learned metric", "MT129", KVASIR_LEAF, "[bertscore,", "[bert_score,"),
     _leaf("unknown benchmark", "MT130", "benchmark: mi_cxr", "benchmark: mi_crx  # here"),
     InYaml(
@@ -237,13 +146,6 @@ NAMES = [
         "compare_with: kvasir_vqa_x1_transformed_level1",
         "compare_with: kvasir_vqa_x1_transformed_level9  # here",
     ),
-    InYaml(
-        "compared with itself",
-        "MT131",
-        KVASIR_LEAF,
-        "compare_with: kvasir_vqa_x1_transformed_level1",
-        "compare_with: kvasir_vqa_x1_level1  # here",
-    ),
     _group("unknown member", "MT132", "  - mi_cxr_tel_multiple", "  - mi_cxr_tel_multi  # here"),
     _group("group that holds itself", "MT133", "  - mi_cxr_tel_multiple", "  - mi_cxr_tel  # here"),
     InYaml("groups that hold each other", "MT133", GROUP, "  - mi_cxr_tel_multiple", "  - mi_cxr  # here", "mi_cxr"),
@@ -252,7 +154,6 @@ NAMES = [
     _group("member of another benchmark", "MT136", "  - mi_cxr_tel_multiple", "  - med_cmr_mcq_cr  # here"),
     _leaf("rows of another benchmark", "MT137", "mi_cxr.tel_single", "med_cmr.mcq_cr  # here"),
     _base("missing template", "MT201", "mi_cxr/mcq.j2", "mi_cxr/mcqs.j2  # here"),
-    _base("template outside", "MT201", "mi_cxr/mcq.j2", "../../secret.j2  # here"),
     _base("template of open questions", "MT207", "mi_cxr/mcq.j2", "mi_cxr/report.j2  # here"),
     InYaml("stage 2 alone", "MT203", STAGED, "  stage1_template: mi_cxr/stage1_icr.j2\n", "", STAGED),
     InYaml(
@@ -283,11 +184,7 @@ NAMES = [
 
 OPTIONS = "{order: circular}"
 ORDERS = [
-    _rotated("misspelt order key", "MT108", OPTIONS, "{order: circular, rotatons: all}  # here"),
-    _rotated("unknown order", "MT109", OPTIONS, "{order: shuffled}  # here"),
-    _rotated("order that is missing", "MT111", OPTIONS, "{seed: 1}  # here"),
     _rotated("one rotation", "MT109", OPTIONS, "{order: circular, rotations: 1}  # here"),
-    _rotated("a word for the rotations", "MT109", OPTIONS, "{order: circular, rotations: every}  # here"),
     _rotated("plain rows", "MT113", "benchmarks.variants.mi_cxr_icr_circular", "benchmarks.mi_cxr.icr  # here"),
     _rotated(
         "rows of another rotated task", "MT113", "mi_cxr_icr_circular\nm", "mi_cxr_tel_single_circular  # here\nm"
@@ -300,7 +197,6 @@ ORDERS = [
 
 PROMPTS = "[mi_cxr/mcq.j2, mi_cxr/mcq_2.j2, mi_cxr/mcq_3.j2, mi_cxr/mcq_4.j2]"
 PARAPHRASES = [
-    _paraphrased("one prompt", "MT109", PROMPTS, "[mi_cxr/mcq.j2]  # here"),
     _paraphrased("too many prompts", "MT109", PROMPTS, f"[{', '.join(f'mi_cxr/{n}.j2' for n in range(11))}]  # here"),
     _paraphrased("another prompt first", "MT113", PROMPTS, "[mi_cxr/mcq_2.j2, mi_cxr/mcq.j2]"),
     _paraphrased("missing prompt", "MT201", PROMPTS, "[mi_cxr/mcq.j2, mi_cxr/mcq_99.j2]  # here"),
@@ -315,8 +211,6 @@ PARAPHRASES = [
 
 CONFIDENCE = "{of: option}"
 CONFIDENCES = [
-    _leaf("unknown confidence", "MT109", CONFIDENCE, "{of: letters}  # here"),
-    _leaf("confidence of nothing", "MT111", CONFIDENCE, "{correct: accuracy}  # here"),
     _leaf("confidence by a metric of another task", "MT144", CONFIDENCE, "{of: option, correct: rougeL}"),
     _leaf("confidence of repeated answers", "MT113", "metadata:", "repeats: 2  # here\nmetadata:"),
     InYaml("confidence by a corpus metric", "MT144", KVASIR_LEAF, "correct: exact_match}", "correct: bleu}  # here"),
@@ -325,9 +219,6 @@ CONFIDENCES = [
 
 TIMING = "{law: tolerance, scale: 1, default_tolerance: half-smallest-gap}"
 TIMINGS = [
-    InYaml("unknown law of timing", "MT109", STREAM, TIMING, "{law: linear}  # here"),
-    InYaml("scale of timing is zero", "MT109", STREAM, TIMING, "{scale: 0}  # here"),
-    InYaml("default tolerance is negative", "MT109", STREAM, TIMING, "{default_tolerance: -1}  # here"),
     InYaml("default tolerance is another text", "MT109", STREAM, TIMING, "{default_tolerance: half}  # here"),
     _group("timing in a group", "MT113", "metadata:", "metadata:\n  timing: {scale: 2}"),
 ]
@@ -340,8 +231,6 @@ def _error(name: str, code: str, entry: str) -> InYaml:
 MISSED = "name: missed, label: Missed"
 NULL = "None of these intervals"
 ERRORS = [
-    _error("misspelt key of an error", "MT108", f"{{{MISSED}, gold: T1-T2, anser: T2-T3}}"),
-    _error("error without a label", "MT111", "{name: missed, gold: T1-T2, answer: T2-T3}"),
     _error("answer without quotes", "MT109", f"{{{MISSED}, gold: T1-T2, answer: no}}"),
     _error("error with two answers", "MT113", f"{{{MISSED}, gold: T1-T2, answer: T2-T3, answer_other_than: T1-T2}}"),
     _error("harmful correct answer", "MT113", f"{{{MISSED}, gold: a, answer: a, harms: true, higher_is_better: true}}"),

@@ -16,7 +16,7 @@
       const [text, small, kind] = Array.isArray(cell) ? cell : [cell];
       const element = make(number ? "td" : "th", { className: kind ?? heads[number][1] ?? "" }, ...[text].flat());
       if (!number) element.scope = "row";
-      if (small) element.append(" ", make("small", { textContent: small }));
+      if (small) element.append(" ", make("small", { textContent: small, className: small.length > 30 ? "note" : "" }));
       return element;
     })));
     return region(caption, "plain first", head, body);

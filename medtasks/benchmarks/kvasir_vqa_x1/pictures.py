@@ -10,14 +10,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from medtasks.benchmarks.kvasir_vqa_x1.source import KvasirSource, read_parquet, saved_rows
+from medtasks.benchmarks.kvasir_vqa_x1.source import KvasirSource, saved_rows
 from medtasks.catalog.records import Where, is_file_name, is_text, wrong
 from medtasks.core.errors import DataError, MediaError, UsageError
 from medtasks.core.schema import Frozen
 from medtasks.data.fetch import FetchSettings, fetch_pictures, hub_tree, is_url
 from medtasks.data.media.images import read_picture
 from medtasks.data.preparation import Preparation, Progress
-from medtasks.data.sources import SourceRow
+from medtasks.data.sources import SourceRow, read_parquet
 
 HUB = "SimulaMet-HOST/Kvasir-VQA"
 

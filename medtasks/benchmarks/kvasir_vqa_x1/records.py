@@ -51,16 +51,15 @@ class KvasirRecord(Record):
         return self
 
 
-def _is_level(value: Any) -> bool:
-    return type(value) is int and value in (1, 2, 3)
-
-
 def _is_known_question(value: Any) -> bool:
     return isinstance(value, str) and class_of(value) is not None
 
 
 def _is_class(value: Any) -> bool:
     return isinstance(value, str) and value in QUESTION_CLASSES
+
+
+_Class = Annotated[str, expects(f"one of {', '.join(sorted(QUESTION_CLASSES))}", _is_class)]
 
 
 class _Pair(ReleaseRow):
@@ -73,14 +72,13 @@ class _Row(ReleaseRow):
         str,
         expects("letters, digits, '.', '_' and '-' only", lambda value: isinstance(value, str) and is_file_name(value)),
     ]
-    complexity: Annotated[Literal[1, 2, 3], expects("1, 2 or 3", _is_level)]
+    complexity: Annotated[
+        Literal[1, 2, 3], expects("1, 2 or 3", lambda value: type(value) is int and value in (1, 2, 3))
+    ]
     question: Text
     answer: Text
     original: Json[Annotated[tuple[_Pair, ...], Field(strict=False, min_length=1)]]
-    question_class: Annotated[
-        tuple[Annotated[str, expects(f"one of {', '.join(sorted(QUESTION_CLASSES))}", _is_class)], ...],
-        Field(strict=False, min_length=1),
-    ] = ()
+    question_class: Annotated[tuple[_Class, ...], Field(strict=False, min_length=1)] = ()
 
 
 def parse_kvasir_row(row: Mapping[str, Any], where: Where) -> KvasirRecord:

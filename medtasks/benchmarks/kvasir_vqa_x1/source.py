@@ -9,10 +9,9 @@ from typing import Any
 
 from medtasks.catalog.records import Where
 from medtasks.core.errors import DataError, UsageError
-from medtasks.core.files import check_regular
 from medtasks.data.fetch import hub_tree
 from medtasks.data.manifest import Source
-from medtasks.data.sources import SourceRow, read_jsonl
+from medtasks.data.sources import SourceRow, read_jsonl, read_parquet
 
 HUB = "SimulaMet/Kvasir-VQA-x1"
 
@@ -78,21 +77,6 @@ def _fitting(pattern: Path) -> list[Path]:
 def _rows_of(files: Sequence[Path]) -> Iterator[SourceRow]:
     for path in files:
         yield from read_parquet(path) if path.suffix == ".parquet" else read_jsonl(path)
-
-
-def read_parquet(path: Path) -> Iterator[SourceRow]:
-    """The rows of a parquet file, read in small batches, pictures as they are stored; raises :class:`DataError`."""
-    import pyarrow.parquet as pq  # type: ignore[import-untyped]
-
-    number = 0
-    try:
-        check_regular(path)
-        for batch in pq.ParquetFile(path).iter_batches(batch_size=256):
-            for row in batch.to_pylist():
-                number += 1
-                yield SourceRow(Where(path.name, number, unit="row"), row)
-    except (OSError, ValueError, KeyError, NotImplementedError) as error:  # pyarrow's errors derive from these
-        raise DataError(f"{path}: not a readable parquet file ({error}); fetch it again.") from error
 
 
 def saved_rows(folder: Path, split: str) -> Iterator[SourceRow] | None:

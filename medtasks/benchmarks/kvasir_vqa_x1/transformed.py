@@ -18,7 +18,7 @@ from medtasks.data.store import open_prepared
 
 
 class _Variant(Frozen):
-    """One picture to make; another seed, rule or original is another picture."""
+    """Identifies a perturbed picture by seed, rule and original."""
 
     img_id: str
     variant: int

@@ -49,7 +49,7 @@ BENCHMARK = Benchmark(
         "mcq_msi": 709,
         "open": 3999,
     },
-    figures=Path(__file__).with_name("published.yaml"),
+    figures=Path(__file__).with_name("published.csv"),
 )
 
 PLUGIN = Plugin(benchmarks=(BENCHMARK,), metrics=(ACCURACY_DIMENSION_MEAN, *ERRORS.own), layouts=(MED_CMR,))

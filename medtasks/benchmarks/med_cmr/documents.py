@@ -98,6 +98,6 @@ process_mcq = scored_by("accuracy")
 
 
 def process_open(doc: Mapping[str, Any], results: Sequence[str]) -> dict[str, dict[str, Any]]:
-    """An open-ended response awaits its judge."""
+    """The value of an open-ended response, which awaits a judge."""
     del results
     return {"open_total": pending_value(doc["cluster"])}

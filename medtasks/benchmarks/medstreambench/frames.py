@@ -10,8 +10,7 @@ from pathlib import Path, PurePosixPath
 from medtasks.benchmarks.medstreambench.records import MedStreamRecord, MedStreamRound
 from medtasks.core.errors import MediaError
 from medtasks.data.media.images import MediaEntry, index_media
-from medtasks.data.media.scan import KnownVideo, scan_video
-from medtasks.data.media.video import VideoIndex, read_index
+from medtasks.data.media.video import KnownVideo, VideoIndex, read_index, scan_video
 from medtasks.data.media.windows import beyond_end, exact, frame_numbers, frames_shown
 
 _PREFIX = "Stream_Bench"

@@ -24,7 +24,7 @@ from medtasks.data.fetch import hub_tree
 from medtasks.data.manifest import Source
 from medtasks.data.media.child import Crashed, call_in_child
 from medtasks.data.media.images import MediaEntry, decoding_threads
-from medtasks.data.media.scan import KnownVideo
+from medtasks.data.media.video import KnownVideo
 from medtasks.data.preparation import Options, Preparation
 from medtasks.data.prepare import Out
 from medtasks.data.prepared import Prepared
@@ -111,7 +111,7 @@ def _parsed(path: Path) -> Iterable[MedStreamRecord]:
 
 
 def _multi_select(records: Iterable[MedStreamRecord]) -> list[MedStreamRecord]:
-    """Whether questions may have several answers is a property of their task: one record with several is enough."""
+    """The records, marked as multi-select if a record of the same task has several answers."""
     listed = list(records)
     several = {(record.dataset, record.source_task) for record in listed if record.multi_select}
     return [

@@ -46,7 +46,7 @@ BENCHMARK = Benchmark(
     kinds=lambda record: (record.qtype,),
     published={"rows": 5311},
     apart="icr_variant",
-    figures=Path(__file__).with_name("published.yaml"),
+    figures=Path(__file__).with_name("published.csv"),
 )
 
 PLUGIN = Plugin(benchmarks=(BENCHMARK,), metrics=(Cider(), *ERRORS.own), layouts=(MI_CXR,))

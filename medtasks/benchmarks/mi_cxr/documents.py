@@ -92,12 +92,12 @@ def _demonstrated(document: Document, of_type: list[Document]) -> Document:
 
 
 def _no_summary(document: Document) -> str:
-    """A row whose right option is the null option has no reference summary (appendix H.3)."""
+    """Why a row has no reference summary: its right option is the null option (appendix H.3); empty if it has one."""
     return "null_option_right" if document["target"] == NULL_OPTION else ""
 
 
 def _as_reports(documents: list[Document]) -> list[Document]:
-    """The right option's text becomes the reference summary; these documents have no options."""
+    """The documents without their options; the right option's text is the reference summary."""
     return [
         {
             **{key: value for key, value in document.items() if key not in ("choices", "intervals")},

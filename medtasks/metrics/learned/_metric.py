@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib.util
 import math
-import os
 import threading
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -12,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from medtasks.core.errors import MedtasksError
+from medtasks.core.settings import current_settings
 from medtasks.metrics.base import Array, MeanMetric, MetricUnavailableError, mean_statistics
 from medtasks.metrics.learned._checkpoint import Checkpoint, find_checkpoint
 from medtasks.metrics.learned.pair_cache import Pair, PairCache
@@ -45,7 +45,7 @@ class LearnedMetric(MeanMetric):
     @property
     def model(self) -> str:
         """Hub id or checkpoint directory: the environment variable's, else the constructor's."""
-        return os.environ.get(self.variable) or self._model
+        return str(getattr(current_settings(), f"{self.name}_model")) or self._model
 
     @property
     def signature(self) -> str:

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import os
 from collections import defaultdict
 from dataclasses import dataclass
 from typing import Any
 
 from medtasks.core.errors import UsageError
+from medtasks.core.settings import current_settings
 from medtasks.metrics.base import package_version, sign
 from medtasks.metrics.learned._checkpoint import Checkpoint, load_weights
 from medtasks.metrics.learned._metric import LearnedMetric, batches_by_length
 from medtasks.metrics.learned.pair_cache import Pair
-
-LAYER_VARIABLE = "MEDTASKS_BERTSCORE_LAYER"
 
 
 @dataclass(frozen=True)
@@ -47,17 +45,8 @@ class BertScore(LearnedMetric):
 
     @property
     def layer(self) -> int:
-        """The environment variable's layer, else the constructor's.
-
-        Raises:
-            UsageError: the variable is not a whole number.
-        """
-        value = os.environ.get(LAYER_VARIABLE)
-        if not value:
-            return self._layer
-        if not value.isdecimal():
-            raise UsageError(f"{LAYER_VARIABLE} is {value!r}, expected a whole number such as 17")
-        return int(value)
+        """The environment variable's layer, else the constructor's."""
+        return current_settings().bertscore_layer or self._layer
 
     @property
     def signature(self) -> str:

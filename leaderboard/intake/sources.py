@@ -1,0 +1,199 @@
+"""What a run is read from: a result directory, or lmms-eval's logs alone, converted as by ``medtasks score``."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from medtasks.catalog.spec import leaf_tasks, load_specs
+from medtasks.core.errors import DataError
+from medtasks.core.files import recover_directory
+from medtasks.importers.run import score_predictions
+from medtasks.runs.folder import RunRecord, SampleFiles, file_sha256, folder_digest, read_manifest
+from medtasks.runs.manifest import DataFacts, RunManifest, TaskFacts
+from medtasks.runs.samples import Sample
+
+from ..verify.board_run import CONVERTED
+
+_LOG = re.compile(r"(?P<stamp>.+)_samples_(?P<task>[a-z0-9_]+)\.jsonl", re.I)
+_STAMP = re.compile(r"(\d{4})(\d\d)(\d\d)_(\d\d)(\d\d)(\d\d)")
+_SETTINGS = (
+    "model", "model_args", "model_backend", "batch_size", "device", "limit", "offset", "gen_kwargs", "random_seed",
+    "numpy_seed", "torch_seed", "fewshot_seed",
+)  # fmt: skip
+_ASKED = ("system_instruction", "num_fewshot", "apply_chat_template", "repeats", "predict_only")
+
+
+@dataclass(frozen=True)
+class RunFolder:
+    """The result directory ``directory``."""
+
+    directory: Path
+
+    @property
+    def name(self) -> str:
+        """The name of the directory."""
+        return self.directory.resolve().name
+
+    @property
+    def files(self) -> list[Path]:
+        """All files that are scored."""
+        return [self.directory / "manifest.json", *sorted((self.directory / "samples").glob("*.jsonl"))]
+
+    @property
+    def content(self) -> str:
+        """SHA-256 of the content."""
+        recover_directory(self.directory)
+        return folder_digest(self.directory)
+
+    def contains(self) -> tuple[Collection[str], Collection[str]]:
+        """The names of the tasks, and of the benchmarks whose data were used."""
+        manifest = read_manifest(self.directory)
+        return manifest.tasks, manifest.data
+
+    def read(self) -> tuple[RunManifest, Mapping[str, Sequence[Sample]]]:
+        """The manifest, and the samples by task, which are read on access."""
+        return read_manifest(self.directory), SampleFiles(self.directory)
+
+
+@dataclass(frozen=True)
+class HarnessRun:
+    """The logs of one run of the harness in ``directory``, by task; ``stamp`` is the prefix of their names."""
+
+    directory: Path
+    stamp: str
+    logs: Mapping[str, Path]
+
+    @property
+    def results(self) -> Path:
+        """The harness's results file beside the logs; may be missing."""
+        return self.directory / f"{self.stamp}_results.json"
+
+    @property
+    def name(self) -> str:
+        """The run's name: directory and stamp."""
+        return f"{self.directory.resolve().name}/{self.stamp}"
+
+    @property
+    def files(self) -> list[Path]:
+        """All files of the run."""
+        return [*self.logs.values(), *([self.results] if self.results.is_file() else [])]
+
+    @property
+    def content(self) -> str:
+        """SHA-256 of the content of the files, independent of their directory.
+
+        Raises:
+            DataError: a file cannot be read.
+        """
+        digest = hashlib.sha256()
+        for path in self.files:
+            digest.update(f"{path.name.removeprefix(self.stamp)}\0{file_sha256(path)}\0".encode())
+        return digest.hexdigest()
+
+    def contains(self) -> tuple[Collection[str], Collection[str]]:
+        """The names of the tasks; no data are named."""
+        return self.logs, ()
+
+    def read(self) -> tuple[RunManifest, Mapping[str, Sequence[Sample]]]:
+        """Manifest and samples as `converted` makes them."""
+        record = converted(self)
+        return record.manifest, record.samples
+
+
+Source: TypeAlias = "RunFolder | HarnessRun"
+
+
+def harness_runs(directory: Path, names: Iterable[str]) -> list[HarnessRun]:
+    """The runs with logs among the file ``names`` of ``directory``, except those with a directory of ours."""
+    found = [match for match in map(_LOG.fullmatch, sorted(names)) if match is not None]
+    stamps = _stamps_of_ours(directory) if found else set()
+    ours = {name for name, spec in load_specs().items() if spec.kind == "task"} if found else set()
+    logs: dict[str, dict[str, Path]] = {}
+    for match in found:
+        if match["task"] in ours:
+            logs.setdefault(match["stamp"], {})[match["task"]] = directory / match[0]
+    return [
+        HarnessRun(directory, stamp, members)
+        for stamp, members in logs.items()
+        if stamp not in stamps and not (directory / f"{stamp}_medtasks").is_dir()
+    ]
+
+
+def _stamps_of_ours(directory: Path) -> set[str]:
+    """The stamps of the harness's runs with a directory of ours in ``directory``."""
+    stamps = set()
+    for path in directory.glob("*_medtasks/manifest.json"):
+        try:
+            stamps.add(json.loads(path.read_bytes()).get("harness_stamp", ""))
+        except (OSError, ValueError, AttributeError):  # reported when the directory itself is read
+            continue
+    return stamps
+
+
+def converted(run: HarnessRun) -> RunRecord:
+    """The run as one of ours: responses joined with the prepared documents and scored by today's rules.
+
+    The model comes from the results file; prompt, generation settings and frames are unknown.
+
+    Raises:
+        NotPreparedError: the data are not prepared here.
+        DataError: a log is not one of lmms-eval, or has other data.
+    """
+    config = _config(run.results)
+    settings = {key: config.get(key) for key in _SETTINGS}
+    given = config.get("resolved_cli_args")
+    settings |= {key: given.get(key) for key in _ASKED} if isinstance(given, dict) else {}
+    model = str(config.get("model") or "unknown")
+    samples: dict[str, Sequence[Sample]] = {}
+    facts: dict[str, TaskFacts] = {}
+    data: dict[str, DataFacts] = {}
+    for task, path in run.logs.items():
+        record = score_predictions(path, CONVERTED, task, model=model, created=_created(run.stamp)).run
+        samples |= record.samples
+        facts |= record.manifest.tasks
+        data |= record.manifest.data
+    manifest = record.manifest.model_copy(
+        update={
+            "model": {
+                "model": model,
+                "predictions": {task: path.name for task, path in run.logs.items()},
+                "layout": CONVERTED,
+                "sha256": run.content,
+            },
+            "settings": settings,
+            "tasks": facts,
+            "groups": _groups(set(samples)),
+            "data": data,
+        }
+    )
+    return RunRecord(manifest=manifest, samples=samples, tasks={}, groups={})
+
+
+def _groups(tasks: set[str]) -> dict[str, tuple[str, ...]]:
+    """Our groups whose tasks are all in the run."""
+    found = {name: leaf_tasks(name) for name, spec in load_specs().items() if spec.kind == "group"}
+    return {name: members for name, members in found.items() if set(members) <= tasks}
+
+
+def _config(path: Path) -> dict[str, Any]:
+    if not path.is_file():
+        return {}
+    try:
+        config = json.loads(path.read_text(encoding="utf-8"))["config"]
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
+        raise DataError(f"{path}: not the results of lmms-eval (no field `config`); restore it.") from error
+    if not isinstance(config, dict):
+        raise DataError(f"{path}: field `config` is {type(config).__name__}, expected the run's settings; restore it.")
+    return config
+
+
+def _created(stamp: str) -> str:
+    """The time in the names of the harness's files, which have no time zone."""
+    found = _STAMP.fullmatch(stamp)
+    return "{}-{}-{}T{}:{}:{}+00:00".format(*found.groups()) if found else stamp

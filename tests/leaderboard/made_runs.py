@@ -1,0 +1,203 @@
+"""Digests made by hand: a run's statistics as arrays, its scores computed of them, signatures as a test wants them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from intervals import cluster_bootstrap
+from medtasks.leaderboard.board.board import Apart, BenchmarkBoard, Board, BoardRun
+from medtasks.leaderboard.board.build import build_board
+from medtasks.leaderboard.rank.comparability import protocols_today
+from medtasks.leaderboard.verify.scored_run import Entry, ScoredRun
+
+from medtasks.catalog.spec import leaf_tasks, load_spec
+from medtasks.metrics.aggregate import corpus_score
+from medtasks.metrics.registry import get_metric
+from medtasks.runs.folder import RunRecord
+from medtasks.runs.manifest import RunManifest
+from medtasks.runs.scores import Letters, MetricScore, Scores
+from medtasks.runs.signature import format_signature, versions_today
+from medtasks.runs.table import PRESENT, Column, ItemTable
+
+__all__ = [
+    "CLUSTERS",
+    "FAIR",
+    "GOOD",
+    "ITEMS",
+    "KEY",
+    "POOR",
+    "apart",
+    "board",
+    "cxr",
+    "entry",
+    "facts",
+    "page",
+    "ranked",
+    "right",
+    "run",
+    "signed",
+]
+
+CLUSTERS = tuple(f"p{number // 4:03d}" for number in range(240))
+ITEMS = tuple(f"q{number:03d}" for number in range(240))
+
+
+def right(share: float, seed: int) -> np.ndarray:
+    """Right and wrong answers to 240 questions about 60 patients, some of whom are harder than others."""
+    draw = np.random.default_rng(seed)
+    ease = draw.normal(0, 0.15, 60).repeat(4)
+    return np.column_stack([draw.random(240) < np.clip(share + ease, 0, 1), np.ones(240)]).astype(np.float64)
+
+
+def signed(metric: str, task: str, **changes: str | None) -> str:
+    """A signature of a score by today's task files; a part is changed by name, or left out by None."""
+    versions = versions_today(leaf_tasks(task))
+    parts = {"metric": metric, "task": task, **versions, "protocol": "p0", "data": "d0", "items": "240-i0"}
+    return format_signature({key: value for key, value in {**parts, **changes}.items() if value is not None})
+
+
+def score_of(metric: str, table: np.ndarray, clusters: Sequence[str]) -> MetricScore:
+    """The score of a table; its rows of NaN await a judge."""
+    known = ~np.isnan(table).any(axis=1)
+    judged = {} if known.all() else {"judged": int(known.sum()), "bounds": (0.0, 1.0)}
+    if not known.any():
+        return MetricScore(
+            value=None, interval=None, samples=len(table), signature=metric, reason="all items await a judge", **judged
+        )
+    rows = table[known]
+    inside = [name for name, there in zip(clusters, known, strict=True) if there]
+    interval = cluster_bootstrap(rows, inside, get_metric(metric).score)
+    counted = int((rows[:, 1] > 0).sum()) if rows.shape[1] == 2 else len(rows)
+    return MetricScore(
+        value=corpus_score(get_metric(metric), rows),
+        interval=None if interval.low is None else (interval.low, interval.high),
+        samples=counted + int((~known).sum()),
+        signature=metric,
+        reason=interval.reason,
+        **judged,
+    )
+
+
+def entry(
+    task: str,
+    tables: Mapping[str, np.ndarray],
+    *,
+    clusters: Sequence[str] = CLUSTERS,
+    breakdowns: Mapping[str, Mapping[str, Sequence[int]]] | None = None,
+    letters: Letters | None = None,
+    timelines: tuple[Any, ...] = (),
+    **changes: str | None,
+) -> Entry:
+    """An entry of a run; ``breakdowns`` maps a group to its rows, ``changes`` change its signatures."""
+
+    def scores(rows: Sequence[int], inner: Mapping[str, dict[str, Scores]]) -> Scores:
+        inside = [clusters[row] for row in rows]
+        return Scores(
+            samples=len(rows),
+            items=len(rows),
+            clusters=len(set(inside)),
+            status={"ok": len(rows)},
+            metrics={name: score_of(name, table[list(rows)], inside) for name, table in tables.items()},
+            breakdowns=dict(inner),
+            letters=letters,
+        )
+
+    parts = {name: {key: scores(rows, {}) for key, rows in one.items()} for name, one in (breakdowns or {}).items()}
+    rows, items = range(len(clusters)), ITEMS[: len(clusters)]
+    table = ItemTable(
+        load_spec(task).benchmark,
+        metrics=tuple(tables),
+        breakdowns=tuple(breakdowns or {}),
+        items=items,
+        tasks=(task,) * len(items),
+        clusters=tuple(clusters),
+        samples=tuple((item,) for item in items),
+        complete=np.ones(len(items), dtype=bool),
+        groups={
+            name: tuple(tuple(key for key, members in one.items() if row in members) for row in rows)
+            for name, one in (breakdowns or {}).items()
+        },
+        columns={name: Column(one, np.full(len(items), PRESENT, dtype=np.int8)) for name, one in tables.items()},
+    )
+    signatures = {name: signed(name, task, **changes) for name in tables}
+    return Entry(task, scores(rows, parts), table, signatures, timelines)
+
+
+def facts(model: str, key: str | None = None, **changes: Any) -> BoardRun:
+    """Facts of a run of ``model``; of ``created`` the order of its key's runs follows."""
+    plain: dict[str, Any] = {
+        "key": key or f"run-{model}",
+        "folder": "20261101_000000_medtasks",
+        "digest": "0" * 64,
+        "created": "2026-11-01T00:00:00+00:00",
+        "model": model,
+        "versions": {},
+        "model_facts": {"name": f"lab/{model}"},
+        "settings": {},
+        "generation": {},
+        "protocols": {},
+        "prompts": {},
+        "data": {"mi_cxr": "d0"},
+        "judges": {},
+        "counts": {},
+        "commands": (),
+        "mini": False,
+    }
+    return BoardRun.model_validate({**plain, **changes})
+
+
+def run(
+    model: str,
+    entries: Sequence[Entry],
+    key: str | None = None,
+    *,
+    blind: bool = False,
+    complete: bool = True,
+    **more: Any,
+) -> ScoredRun:
+    """A run, by today's task files where ``protocols`` does not say another."""
+    tasks = [leaf for one in entries for leaf in leaf_tasks(one.name)]
+    protocols = {task: sorted(protocols_today(task))[0] for task in tasks}
+    return ScoredRun(
+        shown=facts(model, key, **{"protocols": protocols, **more}),
+        blind=blind,
+        entries={one.name: one for one in entries},
+        record=RunRecord(
+            RunManifest(created="", processes=1, versions={}, model={}, settings={}, tasks={}, groups={}, data={}),
+            {},
+            {},
+            {},
+        ),
+        complete={one.name: complete for one in entries},
+    )
+
+
+KEY = "mi_cxr.accuracy"
+
+
+def cxr(share: float, seed: int, **changes: Any) -> Any:
+    return entry("mi_cxr", {"accuracy": right(share, seed)}, **changes)
+
+
+def board(*runs: ScoredRun, **options: Any) -> Board:
+    return build_board(runs, title="Made by hand", **{"resamples": 100, "published": False, **options})
+
+
+def page(*runs: ScoredRun, **options: Any) -> BenchmarkBoard:
+    (found,) = board(*runs, **options).benchmarks
+    return found
+
+
+def ranked(found: BenchmarkBoard, number: int = 0) -> list[str]:
+    return [one.model for one in found.rankings[number].ranked]
+
+
+def apart(found: BenchmarkBoard) -> dict[str, Apart]:
+    return {one.row.runs[0]: one for one in found.tables[0].apart}
+
+
+GOOD, FAIR, POOR = (run(name, [cxr(share, seed)]) for seed, (name, share) in enumerate(
+    [("good", 0.8), ("fair", 0.6), ("poor", 0.3)]
+))  # fmt: skip

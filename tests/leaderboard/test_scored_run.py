@@ -1,0 +1,353 @@
+"""Digests: the run's own numbers made again, items by metric, timelines as scored, and notes on all that is unusual."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from invented_runs import MODELS, Invented, edit_json, make_run, shared_runs, write_run_of
+from medtasks.leaderboard.verify.scored_run import ScoredRun, scored_record, scored_run
+
+from medtasks.catalog.spec import load_spec
+from medtasks.core.errors import MedtasksError
+from medtasks.metrics.registry import get_metric
+from medtasks.runs.folder import RunRecord, folder_digest, read_run, write_run
+from medtasks.runs.samples import write_samples
+from medtasks.runs.signature import differences, parse_signature
+
+SMALL = "kvasir_vqa_x1_level1"
+GUESS = MODELS[3]
+
+
+@pytest.fixture(scope="module")
+def judged() -> ScoredRun:
+    """Of a run over all four benchmarks."""
+    return scored_run(shared_runs()["Careful-7B"])
+
+
+@pytest.fixture(scope="module")
+def written() -> dict[str, Any]:
+    scores = json.loads((shared_runs()["Careful-7B"] / "scores.json").read_text(encoding="utf-8"))
+    return {**scores["tasks"], **scores["groups"]}
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run of one level, without judge."""
+    return write_run_of(tmp_path_factory.mktemp("small"), GUESS, [SMALL])
+
+
+@pytest.fixture
+def copy(small: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(small, tmp_path / small.name))
+
+
+def test_the_scores_are_the_runs_own(judged: ScoredRun, written: dict[str, Any]) -> None:
+    assert {name: entry.scores.model_dump(mode="json") for name, entry in judged.entries.items()} == written
+
+
+def test_statistics_of_the_items_add_up_to_every_score(judged: ScoredRun) -> None:
+    for entry in judged.entries.values():
+        assert len(entry.items) == len(set(entry.items)) == len(entry.clusters)
+        assert list(entry.items) == sorted(entry.items)
+        for name, score in entry.scores.metrics.items():
+            metric, rows = get_metric(name), entry.statistics[name]
+            assert rows.shape == (len(entry.items), metric.width)
+            known = rows[~np.isnan(rows).any(axis=1)]
+            if score.value is not None:
+                assert float(metric.score(known.sum(axis=0))) == pytest.approx(score.value, abs=1e-12)
+                if score.judged is not None:
+                    assert (len(known) == len(rows)) == (score.judged == score.samples)
+
+
+def test_a_pooled_metric_and_one_that_does_not_apply(judged: ScoredRun) -> None:
+    stream = judged.entries["medstreambench"]
+    assert stream.statistics["overall_table4"].shape[1] == 16
+    mixed = judged.entries["med_cmr"].statistics["accuracy"]  # open questions have none
+    assert {tuple(row) for row in mixed.tolist()} == {(0.0, 0.0), (0.0, 1.0), (1.0, 1.0)}
+
+
+def test_items_without_a_verdict_have_no_statistics(small: Path) -> None:
+    entry = scored_run(small).entries[SMALL]
+    assert np.isnan(entry.statistics["judged_accuracy"]).all()
+    assert not np.isnan(entry.statistics["rougeL"]).any()
+
+
+def test_signatures_of_equal_runs_are_equal_and_tell_the_judge(judged: ScoredRun) -> None:
+    other = scored_run(shared_runs()["Careful-twin-7B"])
+    for name, entry in judged.entries.items():
+        assert other.entries[name].signatures == entry.signatures
+    total = parse_signature(judged.entries["med_cmr"].signatures["open_total"])
+    judge, tasks = total["judge"].split(",")
+    assert judge in judged.shown.judges["med_cmr_open"]
+    assert tasks == "7-tasks"
+    assert "judge" not in parse_signature(judged.entries["med_cmr"].signatures["accuracy"])
+
+
+def test_a_run_that_is_not_judged_is_told_apart_where_a_judge_counts(judged: ScoredRun, small: Path) -> None:
+    mine, theirs = scored_run(small).entries[SMALL].signatures, judged.entries[SMALL].signatures
+    assert mine["rougeL"] == theirs["rougeL"]
+    assert differences(mine["judged_accuracy"], theirs["judged_accuracy"])[0].startswith("no judge instead of ")
+
+
+# ----------------------------------------------------------------------------------------------------- timelines
+
+
+def test_timelines_show_what_was_scored(judged: ScoredRun) -> None:
+    _, samples = read_run(shared_runs()["Careful-7B"])
+    for task in ("medstreambench_future_streaming", "medstreambench_proactive"):
+        entry = judged.entries[task]
+        by_id = {sample.sample_id: sample for sample in samples[task]}
+        content = dict(zip(entry.items, entry.statistics["content"].tolist(), strict=True))
+        assert [one.item for one in entry.timelines] == list(entry.items)[:12]
+        for one in entry.timelines:
+            rounds = [by_id[f"{one.item}@{number}"] for number in range(1, len(one.rounds) + 1)]
+            assert [(turn.time, turn.said, turn.answerable) for turn in one.rounds] == [
+                (sample.document["time"], sample.filtered, sample.document["answerable"]) for sample in rounds
+            ]
+            told = [turn.content for turn in one.rounds if turn.content is not None]
+            if len(told) == len(one.rounds):
+                assert sum(told) / len(told) == pytest.approx(content[one.item][0])
+    assert judged.entries["medstreambench_present"].timelines == ()
+    assert judged.entries["medstreambench"].timelines == ()
+
+
+def test_times_of_a_timeline_by_hand() -> None:
+    """The miniature stream of one operation: query at 6 s, bleeding at 13.5 s, rounds every 2 s from 10 s on."""
+    (found,) = (
+        one
+        for one in scored_run(shared_runs()["Oracle-72B"]).entries["medstreambench_future_streaming"].timelines
+        if one.item == "mini_chole04_stream"
+    )
+    assert (found.query_time, found.expected_time, found.tolerance) == (6.0, 13.5, 1.0)
+    assert [(turn.time, turn.positive, turn.valid, turn.content) for turn in found.rounds] == [
+        (10.0, False, True, 1.0),
+        (12.0, False, True, 1.0),
+        (14.0, True, True, 1.0),
+        (16.0, True, True, 1.0),
+        (18.0, True, True, 1.0),
+    ]
+
+
+# --------------------------------------------------------------------------------------------------------- notes
+
+
+def test_what_is_usual_has_one_note(small: Path) -> None:
+    digest = scored_run(small)
+    assert digest.shown.notes == (
+        "miniature data (kvasir_vqa_x1): a demonstration, not a benchmark result",
+        f"not judged: {SMALL}",
+    )
+    assert digest.complete == {SMALL: True}
+    assert (digest.blind, digest.shown.mini) == (False, True)
+
+
+def noted(tmp_path: Path, tasks: list[str], **options: Any) -> ScoredRun:
+    return scored_run(write_run_of(tmp_path, GUESS, tasks, **options))
+
+
+def test_a_limit_is_noted(tmp_path: Path) -> None:
+    digest = noted(tmp_path, [SMALL], limit=5)
+    assert "run with --limit: 5 of 37 documents" in digest.shown.notes
+    assert digest.complete == {SMALL: False}
+    assert " --limit 5 " in digest.shown.commands[-1]
+
+
+def test_a_stream_that_a_limit_cut_is_in_no_score_and_no_signature(tmp_path: Path) -> None:
+    task = "medstreambench_future_streaming"
+    digest = noted(tmp_path, [task], limit=7)
+    entry = digest.entries[task]
+    assert len(entry.items) == entry.scores.items == 1
+    assert "streaming items not scored because not all of their rounds were asked: 1" in digest.shown.notes
+    assert parse_signature(entry.signatures["content"])["items"].startswith("3-")
+
+
+def test_a_blind_run_is_the_same_model(tmp_path: Path, small: Path) -> None:
+    digest = noted(tmp_path, [SMALL], blind=True)
+    assert "blind: prompts without media" in digest.shown.notes
+    assert digest.blind
+    assert digest.model == scored_run(small).model
+
+
+def test_a_run_on_a_release_has_no_note_of_miniature_data(tmp_path: Path) -> None:
+    folder = write_run_of(tmp_path, GUESS, ["mi_cxr_icr"], mini=False)
+    release = {"fingerprint": "a" * 64, "records": 5711}
+    edit_json(folder / "manifest.json", lambda it: it["data"]["mi_cxr"].update(release))
+    digest = scored_run(folder)
+    assert [note[:23] for note in digest.shown.notes] == ["Documents not verified:"]
+    assert digest.shown.commands[0].startswith("medtasks prepare mi_cxr ")
+    assert digest.shown.commands[1].startswith("lmms-eval --model medtasks_vlm ")
+
+
+def test_a_rescored_run_says_so(small: Path, tmp_path: Path) -> None:
+    again = scored_record(*read_run(small), own=True, whole=True)
+    folder = write_run(tmp_path / "x_medtasks", again.rescored)
+    digest = scored_run(folder)
+    assert any(note.startswith("rescored: run with medtasks ") for note in digest.shown.notes)
+    assert digest.shown.commands[-1] == "medtasks score x_medtasks --out NEW_DIR"
+    assert digest.entries[SMALL].signatures == scored_run(small).entries[SMALL].signatures
+
+
+def test_unjudged_responses_are_counted(tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(shared_runs()["Careful-7B"], tmp_path / "run_medtasks"))
+    path = folder / "manifest.json"
+    manifest = json.loads(path.read_text(encoding="utf-8"))
+    manifest["judge"]["med_cmr_open"]["unjudged"] = {"timeout at /srv/judge": 2}
+    path.write_text(json.dumps(manifest), encoding="utf-8")
+    facts = scored_run(folder).shown
+    assert any(
+        note.startswith("med_cmr_open: 2 of ") and note.endswith("(timeout at judge: 2)") for note in facts.notes
+    )
+    assert "medtasks judge run_medtasks --rubric med_cmr_open --judge" in "\n".join(facts.commands)
+
+
+def test_claimed_scores_are_not_read(copy: Path) -> None:
+    right = scored_run(copy)
+    (copy / "scores.json").write_text("{", encoding="utf-8")
+    edit_json(copy / "samples" / f"{SMALL}.jsonl", lambda it: it["statistics"].update(rougeL=[1e300, 1.0]), line=0)
+    edit_json(copy / "manifest.json", lambda it: it["tasks"][SMALL].update(status={"empty": 37}))
+    digest = scored_run(copy)
+    assert digest.entries[SMALL].scores == right.entries[SMALL].scores
+    assert digest.shown.notes == right.shown.notes
+    assert digest.shown.counts == right.shown.counts
+
+
+# --------------------------------------------------------------------------------------------------------- facts
+
+
+def test_facts_hold_no_path_of_a_machine_and_no_key(tmp_path: Path) -> None:
+    run = make_run(GUESS, [SMALL])
+    secret = "sk-abcdefghijklmnopqrstuvwx"
+    manifest = run.manifest.model_copy(
+        update={
+            "model": {**run.manifest.model, "pretrained": "/srv/weights/mine", "api_key": secret},
+            "settings": {
+                **run.manifest.settings,
+                "model_args": f"pretrained=/srv/weights/mine,api_key={secret},device=cuda",
+                "system_instruction": f"Read /srv/prompt.txt, {secret}",
+            },
+        }
+    )
+    digest = scored_run(write_run(tmp_path / "r_medtasks", RunRecord(manifest, run.samples, run.tasks, run.groups)))
+    told = digest.shown.model_dump_json()
+    assert "/srv" not in told
+    assert str(tmp_path) not in told
+    assert secret not in told
+    assert digest.shown.model_facts["name"] == "mine"
+    assert "--model_args pretrained=mine,api_key=…,device=cuda" in digest.shown.commands[-1].replace("'", "")
+
+
+def test_facts_are_those_of_the_manifest(small: Path) -> None:
+    manifest, _ = read_run(small)
+    facts = scored_run(small).shown
+    task = manifest.tasks[SMALL]
+    assert facts.protocols == {SMALL: task.protocol_hash}
+    assert facts.prompts == {SMALL: load_spec(SMALL).prompt_hash}
+    assert facts.data == {"kvasir_vqa_x1": manifest.data["kvasir_vqa_x1"].fingerprint}
+    assert facts.counts[SMALL]["asked"] == facts.counts[SMALL]["answered"] == 37
+    assert facts.folder == small.name
+    assert facts.digest == folder_digest(small)
+    (command,) = facts.commands
+    assert command == (
+        "MEDTASKS_DATA=mini lmms-eval --model medtasks_vlm --model_args pretrained=invented/Guess-1B,device=cuda "
+        f"--tasks {SMALL} --batch_size 1 --output_path results"
+    )
+
+
+def test_the_command_names_the_widest_groups(judged: ScoredRun) -> None:
+    assert " --tasks kvasir_vqa_x1,med_cmr,medstreambench,mi_cxr " in judged.shown.commands[0]
+
+
+# ------------------------------------------------------------------------------------------- folders that do not fit
+
+
+def less(folder: Path) -> None:
+    path = folder / "samples" / f"{SMALL}.jsonl"
+    path.write_text("".join(path.read_text(encoding="utf-8").splitlines(keepends=True)[1:]), encoding="utf-8")
+
+
+def twice(folder: Path) -> None:
+    path = folder / "samples" / f"{SMALL}.jsonl"
+    lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
+    path.write_text("".join([*lines[1:], lines[1]]), encoding="utf-8")
+
+
+def another_prompt(folder: Path) -> None:
+    edit_json(folder / "manifest.json", lambda held: held["tasks"][SMALL].update(prompt_hash="0" * 16))
+
+
+def another_task(folder: Path) -> None:
+    (folder / "samples" / "mi_cxr_icr.jsonl").write_text("", encoding="utf-8")
+
+
+def no_samples(folder: Path) -> None:
+    (folder / "samples" / f"{SMALL}.jsonl").unlink()
+
+
+def a_group_of_strangers(folder: Path) -> None:
+    edit_json(folder / "manifest.json", lambda held: held["groups"].update(kvasir_vqa_x1=["mi_cxr_icr"]))
+
+
+@pytest.mark.parametrize(
+    ("break_it", "message"),
+    [
+        (less, r"36 samples, expected 37, the sum of `answered` and `failed` of"),
+        (twice, "is duplicated"),
+        (another_prompt, "field `prompt_hash` is .* expected '0000000000000000'"),
+        (another_task, r"samples/mi_cxr_icr\.jsonl: of no task that the manifest names"),
+        (no_samples, "missing, although the manifest names the task"),
+        (a_group_of_strangers, "field `groups.kvasir_vqa_x1` names mi_cxr_icr, which is not a task of the run"),
+    ],
+)
+def test_a_folder_whose_parts_do_not_fit_is_refused(copy: Path, break_it: Callable[[Path], None], message: str) -> None:
+    break_it(copy)
+    with pytest.raises(MedtasksError, match=message):
+        scored_run(copy)
+
+
+def test_tasks_of_packages_that_are_not_there_are_left_out_and_named(tmp_path: Path) -> None:
+    run = make_run(Invented("a/b", "oracle"), [SMALL])
+    theirs = [sample.model_copy(update={"task": "acme_dots"}) for sample in run.samples[SMALL]]
+    manifest = run.manifest.model_copy(
+        update={
+            "tasks": {**run.manifest.tasks, "acme_dots": run.manifest.tasks[SMALL]},
+            "groups": {"acme": ("acme_dots", SMALL)},
+        }
+    )
+    folder = write_run(tmp_path / "r_medtasks", RunRecord(manifest, run.samples, run.tasks, {}))
+    write_samples(folder / "samples" / "acme_dots.jsonl", theirs)
+    digest = scored_run(folder)
+    assert list(digest.entries) == [SMALL]
+    assert [note for note in digest.shown.notes if "no installed package" in note] == [
+        "left out, because no installed package has the task: acme",
+        "left out, because no installed package has the task: acme_dots",
+    ]
+
+
+def test_data_and_scores_of_tasks_that_are_not_there_are_left_out_too(tmp_path: Path) -> None:
+    folder = write_run_of(tmp_path, GUESS, [SMALL], mini=False)
+
+    def beside(manifest: dict[str, Any]) -> None:
+        manifest["tasks"]["acme_dots"] = {**manifest["tasks"][SMALL], "benchmark": "acme"}
+        manifest["data"]["acme"] = manifest["data"]["kvasir_vqa_x1"]
+
+    edit_json(folder / "manifest.json", beside)
+    text = (folder / "samples" / f"{SMALL}.jsonl").read_text(encoding="utf-8")
+    (folder / "samples" / "acme_dots.jsonl").write_text(text.replace(SMALL, "acme_dots"), encoding="utf-8")
+    edit_json(folder / "scores.json", lambda scores: scores["tasks"].update(acme_dots=scores["tasks"][SMALL]))
+    digest = scored_run(folder)
+    assert list(digest.entries) == [SMALL]
+    assert list(digest.shown.data) == ["kvasir_vqa_x1"]
+
+
+def test_arguments_may_be_a_mapping(copy: Path) -> None:
+    arguments = {"pretrained": "/srv/weights/mine", "api_key": "abc"}
+    edit_json(copy / "manifest.json", lambda held: held["settings"].update(model_args=arguments))
+    digest = scored_run(copy)
+    assert digest.shown.settings["model_args"] == '{"api_key": "…", "pretrained": "mine"}'
+    assert "--model_args pretrained=mine,api_key=…" in digest.shown.commands[-1].replace("'", "")
