@@ -213,7 +213,7 @@ def kill_at_random(case: Case, kills: int, draw: random.Random) -> None:
 
 def _results(output: Path) -> list[Path]:
     """The result directories; not the hidden ones, in which a killed attempt was writing one."""
-    from medtasks.runs.folder import run_folders
+    from medtasks.runs.find import run_folders
 
     return run_folders(output)
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-CORPORA = sorted((Path(__file__).parent.parent / "tests" / "filters").glob("blind_*.jsonl"))
+CORPORA = sorted((Path(__file__).parent.parent / "tests" / "answers").glob("blind_*.jsonl"))
 GROUPS = {
     "OpenAI": ("gpt", "o3"),
     "Gemini": ("gemini",),
@@ -50,7 +50,7 @@ Read = tuple[dict[str, Any], dict[str, str]]
 
 def group_of(family: str) -> str:
     """The group of model families that a row belongs to."""
-    return next((name for name, begins in GROUPS.items() if family.startswith(begins)), "other open models")
+    return next((name for name, begins in GROUPS.items() if family.casefold().startswith(begins)), "other open models")
 
 
 def rows() -> list[dict[str, Any]]:
@@ -93,7 +93,8 @@ def theirs() -> dict[str, Reader]:
 
 def agrees(row: Mapping[str, Any], read: str) -> bool:
     """Whether a reading is the reader's letter, or no letter where the reader named none."""
-    return read == row["reading"] if len(row["reading"]) == 1 else len(read) != 1
+    reading = row["reading"] or "none"
+    return read == reading if len(reading) == 1 else len(read) != 1
 
 
 def tables(readers: Mapping[str, Reader]) -> Iterable[str]:

@@ -5,15 +5,18 @@ from __future__ import annotations
 import functools
 import hashlib
 from collections.abc import Callable, Sequence
+from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 from medtasks.core.errors import UsageError, reading
 from medtasks.core.files import canonical_json, file_sha256
-from medtasks.runs.folder import NO_RUN, no_run
+from medtasks.runs.find import NO_RUN, no_run
 from medtasks.runs.table_file import TableStore
 
 from .board.board import Board
 from .board.build import RESAMPLES, build_board
+from .board.claimed import read_claims, with_claims
 from .board.models import Described, read_by_model
 from .board.usage import Price
 from .exports import write_exports
@@ -35,21 +38,40 @@ def board_of(
     demonstration: bool | None = False,
     published: bool = True,
     prices: Path | None = None,
+    claimed: Sequence[str] = (),
     cache: Path | None = None,
     progress: Progress | None = None,
 ) -> tuple[Board, str]:
     """The board of ``results``, and a hash of all that it is made of: empty if that cannot be known.
 
-    With a ``cache``, the board of the same results and options is neither computed nor are samples read again. Other
-    arguments are those of :func:`publish`; if ``demonstration`` is None, miniature data are ranked if there are any.
+    Args:
+        results: result directories, or trees that contain some.
+        title: heading of the board.
+        models: the file of models.
+        demonstration: rank runs on miniature data too; None ranks them if there are any.
+        published: show the papers' figures.
+        prices: the file of prices.
+        claimed: copies of models' repositories, whose claimed scores are shown as references.
+        cache: directory that keeps scored runs and the board of the same results and options; None reads every
+            directory again.
+        progress: called with the number of directories read, and of all.
 
     Raises:
         UsageError: a path is not a directory.
         DataError: the file of models or prices cannot be read.
     """
+    claims = read_claims(claimed)
     store = RunStore(None if cache is None else cache / "scores")
     state = state_of_results(results, store) if store.is_kept else None
-    options = [title, demonstration, published, RESAMPLES, _hash(models), _hash(prices)]
+    options = [
+        title,
+        demonstration,
+        published,
+        RESAMPLES,
+        _hash(models),
+        _hash(prices),
+        [asdict(claim) for claim in claims],
+    ]
     key = "" if state is None else store.key(canonical_json(options), state)
     boards = TableStore(None if cache is None else cache / "boards")
     kept = boards.read(key) if key else None
@@ -58,7 +80,7 @@ def board_of(
     described = read_by_model(models, Described) if models is not None else None
     runs, refused = collect(results, store, progress)
     if demonstration is None:
-        demonstration = any(run.shown.mini for run in runs)
+        demonstration = any(run.public.mini for run in runs)
         refused = [one for one in refused if runs or one.reason != NO_RUN]
     board = build_board(
         runs,
@@ -69,6 +91,7 @@ def board_of(
         published=published,
         prices=read_by_model(prices, Price) if prices is not None else None,
     )
+    board = with_claims(board, claims)
     if key:
         boards.write(key, board.model_dump(mode="json"), {})
         boards.keep_newest(_BOARDS)
@@ -87,13 +110,9 @@ def publish(
     site: Path,
     *,
     title: str = "medtasks leaderboard",
-    models: Path | None = None,
     demonstration: bool = False,
-    published: bool = True,
-    prices: Path | None = None,
     figures: Sequence[str] = (),
-    cache: Path | None = None,
-    progress: Progress | None = None,
+    **options: Any,
 ) -> Board:
     """Read ``results``, and write pages, figures and exports to ``site``; an earlier site there is replaced.
 
@@ -103,28 +122,15 @@ def publish(
         results: result directories, or trees that contain some.
         site: a new or empty directory, or an earlier site.
         title: heading of the board.
-        models: the file of models.
         demonstration: rank runs on miniature data too.
-        published: show the papers' figures.
-        prices: the file of prices.
         figures: formats of figures for download; none draws none.
-        cache: directory that keeps scored runs and the board; None reads every directory again.
-        progress: called with the number of directories read, and of all.
+        options: further arguments of :func:`board_of`.
 
     Raises:
         UsageError: a path is not a directory, there are no results, or ``site`` has other files.
         DataError: the file of models or prices cannot be read.
     """
-    board, key = board_of(
-        results,
-        title=title,
-        models=models,
-        demonstration=demonstration,
-        published=published,
-        prices=prices,
-        cache=cache,
-        progress=progress,
-    )
+    board, key = board_of(results, title=title, demonstration=demonstration, **options)
     if not board.runs:
         reasons = "; ".join(f"{one.folder}: {one.reason.rstrip('.')}" for one in board.refused if one.reason != NO_RUN)
         raise UsageError(f"nothing to show: {reasons}.") if reasons else no_run(results[0])

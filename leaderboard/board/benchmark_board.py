@@ -168,7 +168,7 @@ class _Filling:
                 usage, cost = used_by(run, self._prices, column.task)
                 cell = cells.get(model)
                 if cell is not None and usage != Usage():
-                    yield ModelUsage(model=model, run=run.shown.key, score=cell, usage=usage, cost=cost)
+                    yield ModelUsage(model=model, run=run.public.key, score=cell, usage=usage, cost=cost)
 
     def _published(self, columns: Iterable[BoardColumn]) -> tuple[Published, ...]:
         if self._reference is None:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 
 import medtasks
 from medtasks.benchmarks.layouts import all_layouts
+from medtasks.catalog.board_layout import BoardLayout
 from medtasks.stats.bootstrap import CONFIDENCE
 
 from ..rank.comparability import ComparabilityGroups, same_responses
@@ -30,6 +31,7 @@ def build_board(
     published: bool = True,
     prices: Prices | None = None,
     resamples: int = RESAMPLES,
+    layouts: Iterable[BoardLayout] | None = None,
 ) -> Board:
     """The leaderboard of the runs; their order makes no difference.
 
@@ -42,26 +44,27 @@ def build_board(
         published: show the papers' figures.
         prices: of models, as ``models``; without them there are no costs.
         resamples: number of resamples for rank intervals.
+        layouts: what is shown of each benchmark; by default the installed ones.
 
     Raises:
         UsageError: a run's items and statistics do not match.
         DataError: a file of published figures breaks its format.
     """
-    by_key = {run.shown.key: run for run in sorted(runs, key=lambda run: (run.shown.key, run.shown.folder))}
-    runs = sorted(by_key.values(), key=lambda run: (run.shown.created, run.shown.key))
+    by_key = {run.public.key: run for run in sorted(runs, key=lambda run: (run.public.key, run.public.folder))}
+    runs = sorted(by_key.values(), key=lambda run: (run.public.created, run.public.key))
     groups = ComparabilityGroups(runs, demonstration=demonstration)
     known = _models(runs, models)
     boards = tuple(
         with_models(
             benchmark_board(layout, runs, groups, published=published, resamples=resamples, prices=prices), known
         )
-        for layout in all_layouts().values()
+        for layout in (all_layouts().values() if layouts is None else layouts)
         if is_shown(layout, runs)
     )
     return Board(
         title=title,
         medtasks=medtasks.__version__,
-        latest=max((run.shown.created for run in runs), default=None),
+        latest=max((run.public.created for run in runs), default=None),
         confidence=CONFIDENCE,
         resamples=resamples,
         seed=SEED,
@@ -77,10 +80,10 @@ def _models(runs: Sequence[ScoredRun], models: Models | None) -> dict[str, Board
     """Models by slug, with distinct names; facts are from the newest run, training data from all."""
     found: dict[str, BoardModel] = {}
     for run in runs:
-        facts = model_facts(run.shown, models)
+        facts = model_facts(run.public, models)
         trained = {**found[facts.slug].trained, **facts.trained} if facts.slug in found else facts.trained
         found[facts.slug] = facts.model_copy(update={"trained": trained})
-    model_facts_of = {run.shown.model: run.shown.model_facts for run in runs}
+    model_facts_of = {run.public.model: run.public.model_facts for run in runs}
     names = distinct_names({slug: facts.name for slug, facts in found.items()}, model_facts_of)
     return {slug: facts.model_copy(update={"name": names[slug]}) for slug, facts in sorted(found.items())}
 
@@ -99,7 +102,7 @@ def _runs(
     copies = same_responses(runs)
     found = []
     for run in runs:
-        key = run.shown.key
+        key = run.public.key
         notes = [
             f"superseded by {new} in {', '.join(sorted(tasks))}" for new, tasks in sorted(instead.get(key, {}).items())
         ]
@@ -109,6 +112,6 @@ def _runs(
             f"same responses as {other}, a run of another model, in {', '.join(tasks)}"
             for other, tasks in sorted(copies.get(key, {}).items())
         ]
-        cost = cost_of(prices, run.shown, run.shown.usage)
-        found.append(run.shown.model_copy(update={"notes": (*run.shown.notes, *notes), "cost": cost}))
+        cost = cost_of(prices, run.public, run.public.usage)
+        found.append(run.public.model_copy(update={"notes": (*run.public.notes, *notes), "cost": cost}))
     return sorted(found, key=lambda facts: facts.key)

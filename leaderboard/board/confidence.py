@@ -118,7 +118,7 @@ class ConfidenceSection:
                 by_part[column.key] = Cell(value=accuracy, items=answers, signature=text)
                 parts[column.key] = column
             for kind, cells in (("reliability", by_bin), ("coverage", by_part)):
-                rows[kind].append(BoardRow(model=model, cells=cells, runs=(run.shown.key,)))
+                rows[kind].append(BoardRow(model=model, cells=cells, runs=(run.public.key,)))
         rows["reliability"] = [
             row.model_copy(update={"cells": {key: row.cells.get(key, _EMPTY) for key in sorted(bins)}})
             for row in rows["reliability"]

@@ -56,11 +56,11 @@ def cell_of(run: ScoredRun, column: BoardColumn) -> Cell | None:
         items=score.samples,
         answered=score.answered,
         judged=score.judged,
-        judge="" if score.judged is None else run.shown.judged_by.get(column.task, ""),
+        judge="" if score.judged is None else run.public.judged_by.get(column.task, ""),
         bounds=score.bounds,
         incomplete=is_incomplete(score),
         reason=score.reason,
-        signature=_part_signature(run.entries[column.task].signatures[column.metric], column.breakdown, column.group),
+        signature=part_signature(run.entries[column.task].signatures[column.metric], column.breakdown, column.group),
     )
 
 
@@ -73,7 +73,8 @@ def _score_of(run: ScoredRun, column: Column | BoardColumn) -> MetricScore | Non
 
 
 @functools.lru_cache(maxsize=4096)
-def _part_signature(signature: str, breakdown: str | None, group: str | None) -> str:
+def part_signature(signature: str, breakdown: str | None, group: str | None) -> str:
+    """The signature of the score of one group of a breakdown; the whole score's without a breakdown."""
     if breakdown is None:
         return signature
     return format_signature({**parse_signature(signature), "part": f"{breakdown}={group}"})
@@ -92,7 +93,7 @@ class Tables:
     def __init__(
         self, runs: Sequence[ScoredRun], groups: ComparabilityGroups, order: Mapping[str, tuple[float, ...]]
     ) -> None:
-        self._runs = {run.shown.key: run for run in runs}
+        self._runs = {run.public.key: run for run in runs}
         self._groups = groups
         self._order = order
 
@@ -156,7 +157,7 @@ class Tables:
 
     def _apart_place(self, key: str) -> tuple[str, str, str]:
         run = self._runs[key]
-        return run.model, run.shown.created, key
+        return run.model, run.public.created, key
 
     def _apart(self, key: str, row: _Row) -> Apart:
         run = self._runs[key]
@@ -185,7 +186,7 @@ def _enter(row: _Row, run: ScoredRun, column: BoardColumn, reasons: Iterable[str
     if cell is None:
         return
     row.cells[column.key] = cell
-    row.runs.add(run.shown.key)
+    row.runs.add(run.public.key)
     row.reasons |= dict.fromkeys(reasons)
 
 

@@ -64,8 +64,8 @@ def cost_of(prices: Prices, run: BoardRun, usage: Usage) -> float | None:
 def used_by(run: ScoredRun, prices: Prices, task: str | None = None) -> tuple[Usage, float | None]:
     """What a run used, in all or for a task or group, and what that cost."""
     wanted = None if task is None else leaf_tasks(task)
-    usage = run.shown.usage.of([one for one in run.shown.protocols if wanted is None or one in wanted])
-    return usage, cost_of(prices, run.shown, usage)
+    usage = run.public.usage.of([one for one in run.public.protocols if wanted is None or one in wanted])
+    return usage, cost_of(prices, run.public, usage)
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,8 @@ from medtasks.catalog.spec import load_spec
 from medtasks.core.errors import MedtasksError, UsageError, first_line
 from medtasks.core.files import short_hash
 from medtasks.metrics.registry import get_metric
-from medtasks.runs.folder import folder_digest, no_run, read_run
+from medtasks.runs.find import no_run
+from medtasks.runs.folder import folder_digest, read_run
 from medtasks.runs.manifest import RunManifest
 from medtasks.runs.samples import Sample
 from medtasks.runs.scores import Scores

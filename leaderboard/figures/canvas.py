@@ -7,7 +7,6 @@ import re
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 
 import matplotlib
 from matplotlib.figure import Figure
@@ -75,16 +74,10 @@ def new_figure(title: str, height: float, width: float = WIDTH, lines: Sequence[
     return figure
 
 
-def save(figure: Figure, title: str, directory: Path, stem: str, formats: Sequence[str]) -> dict[str, str]:
-    """Write ``stem`` in each format below ``directory``; return the relative paths by format."""
-    written = {}
+def images(figure: Figure, title: str, formats: Sequence[str]) -> dict[str, bytes]:
+    """The content of a file in each format."""
     _lay_out(figure)
-    for kind in formats:
-        path = directory / f"{stem}.{kind}"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(_bytes(figure, title, kind))
-        written[kind] = f"{stem}.{kind}"
-    return written
+    return {kind: _bytes(figure, title, kind) for kind in formats}
 
 
 def _lay_out(figure: Figure) -> None:

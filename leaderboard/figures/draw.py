@@ -17,10 +17,11 @@ from matplotlib.projections.polar import PolarAxes
 
 from ..board.board import FORMATS, Board
 from ..board.numbers import safe_name
-from .canvas import WIDTH, drawing, new_figure, save
+from .canvas import WIDTH, drawing, images, new_figure
 from .looks import GRID, INK, LOOKS, MUTED, PAPER, Drawn, Look, short, wrapped
 from .plots import Axis, Block, Blocks, Figure, Heat, Line, Plane, Radar, figures_of
 
+_DEMONSTRATION = "Miniature data: a demonstration, not a benchmark result."
 _ROW = 0.165
 """Height of a line of bars in inches."""
 _FILLED = LOOKS[0].mark(5.5)
@@ -49,26 +50,30 @@ class FigureFiles:
     alt: str
 
 
-def draw_all(
-    board: Board, directory: Path, formats: Sequence[str] = FORMATS, only: tuple[str, str] | None = None
-) -> dict[tuple[str, str], FigureFiles]:
+def draw_all(board: Board, directory: Path, formats: Sequence[str] = FORMATS) -> dict[tuple[str, str], FigureFiles]:
     """Draw every plot of ``board`` to ``directory/<benchmark>/<plot>.<format>``; return files by benchmark and plot.
 
     A plot for which no model has a value is neither drawn nor returned. The same board gives the same bytes.
-    ``only`` names a benchmark and its plot to draw no other.
     """
     found = {}
-    above = ["Miniature data: a demonstration, not a benchmark result."] if board.demonstration else []
-    with drawing():
-        for benchmark in board.benchmarks:
-            for name, one in figures_of(board, benchmark).items():
-                if only in (None, (benchmark.name, name)):
-                    lines = [*above, *(["Some values are incomplete (*)."] if one.incomplete else [])]
-                    made = _drawn(one, lines, board.confidence)
-                    stem = f"{safe_name(benchmark.name)}/{safe_name(name)}"
-                    files = save(made, one.title, directory, stem, formats)
-                    found[benchmark.name, name] = FigureFiles(files, one.title, " ".join((*above, one.alt)))
+    for benchmark in board.benchmarks:
+        for name, one in figures_of(board, benchmark).items():
+            files = {kind: f"{safe_name(benchmark.name)}/{safe_name(name)}.{kind}" for kind in formats}
+            for kind, content in draw(board, one, formats).items():
+                path = directory / files[kind]
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_bytes(content)
+            alt = f"{_DEMONSTRATION} {one.alt}" if board.demonstration else one.alt
+            found[benchmark.name, name] = FigureFiles(files, one.title, alt)
     return found
+
+
+def draw(board: Board, one: Figure, formats: Sequence[str]) -> dict[str, bytes]:
+    """A figure as the content of a file in each format."""
+    lines = [_DEMONSTRATION] if board.demonstration else []
+    lines += ["Some values are incomplete (*)."] if one.incomplete else []
+    with drawing():
+        return images(_drawn(one, lines, board.confidence), one.title, formats)
 
 
 def _drawn(one: Figure, lines: Sequence[str], confidence: float) -> mpl.Figure:

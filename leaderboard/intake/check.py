@@ -107,7 +107,7 @@ def _other_data(runs: Mapping[Path, ScoredRun]) -> Iterator[Finding]:
     """Runs on other data than those with most of the release, or that most runs have."""
     by_data: dict[str, dict[str, list[Path]]] = {}
     for folder, run in runs.items():
-        for benchmark, fingerprint in run.shown.data.items():
+        for benchmark, fingerprint in run.public.data.items():
             by_data.setdefault(benchmark, {}).setdefault(fingerprint, []).append(folder)
 
     def share(benchmark: str, folders: Sequence[Path]) -> float:
@@ -125,7 +125,7 @@ def _other_data(runs: Mapping[Path, ScoredRun]) -> Iterator[Finding]:
 
 def _same_responses(runs: Mapping[Path, ScoredRun]) -> Iterator[Finding]:
     """Runs whose responses are those of another model."""
-    folders = {run.shown.key: folder for folder, run in runs.items()}
+    folders = {run.public.key: folder for folder, run in runs.items()}
     for key, copies in same_responses(runs.values()).items():
         for other, tasks in copies.items():
             found = f"the responses of {first_names(tasks, MOST)} are those of {folders[other].name}, another model"
@@ -139,8 +139,8 @@ def _same_model(runs: Mapping[Path, ScoredRun]) -> Iterator[Finding]:
             other.name
             for other, one in runs.items()
             if one.model == run.model
-            and one.shown.digest != run.shown.digest
-            and (one.shown.created, one.shown.key) < (run.shown.created, run.shown.key)
+            and one.public.digest != run.public.digest
+            and (one.public.created, one.public.key) < (run.public.created, run.public.key)
             and _signatures(one) & _signatures(run)  # they are comparable
         ]
         if older:

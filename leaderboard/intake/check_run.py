@@ -62,7 +62,7 @@ def _complete(run: Submission, known: Sequence[str]) -> Iterator[Finding]:
             yield run.in_manifest("LB210", name, found, f"tasks.{name}.failed", severity=severity)
         if run.scored.complete[name] or limited:
             continue
-        total = run.scored.shown.counts[name]["asked"]
+        total = run.scored.public.counts[name]["asked"]
         found = f"{facts.attempted:,} of {total:,} documents were asked"
         if facts.attempted == total:
             found = f"{run.scored.entries[name].scores.incomplete:,} streaming items lack some of their rounds"
@@ -88,7 +88,7 @@ def _in_tasks(found: str, tasks: Sequence[str]) -> str:
 
 def _data(run: Submission, asked: Asked) -> Iterator[Finding]:
     enough = f"{asked.coverage:.0%} or more"
-    for name in run.scored.shown.data:  # not those of packages that are not installed
+    for name in run.scored.public.data:  # not those of packages that are not installed
         facts = run.manifest.data[name]
         prepared, records = release_coverage(run.manifest, name)
         little = not facts.mini and prepared < asked.coverage * records

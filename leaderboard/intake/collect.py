@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from medtasks.core.errors import MedtasksError
 from medtasks.core.files import canonical_json
-from medtasks.runs.folder import NO_RUN, SUFFIX, require_directory, run_folders
+from medtasks.runs.find import NO_RUN, SUFFIX, require_directory, run_folders
 
 from ..board.board import Refused
 from ..verify.scored_run import RunStore, ScoredRun, scored_run
@@ -99,9 +99,9 @@ def collect(
         except Exception as error:  # untrusted input: one bad run must not hide the others
             refused.append(Refused(folder=shown(run.name), reason=_reason(error, run, type(error).__name__)))
         else:
-            known = scored.setdefault(one.shown.digest, one)
-            if one.shown.folder < known.shown.folder:  # the same copy for any order of paths
-                scored[one.shown.digest] = one
+            known = scored.setdefault(one.public.digest, one)
+            if one.public.folder < known.public.folder:  # the same copy for any order of paths
+                scored[one.public.digest] = one
         if not ahead:
             report(number, len(runs))
     return [scored[key] for key in sorted(scored)], sorted(refused, key=lambda one: (one.folder, one.reason))

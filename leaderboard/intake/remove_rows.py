@@ -17,7 +17,8 @@ from medtasks.catalog.registry import get_benchmark
 from medtasks.catalog.spec import load_spec, load_specs
 from medtasks.core.errors import MedtasksError
 from medtasks.runs.confidence import kept_confidences
-from medtasks.runs.folder import RunRecord, as_data_error, one_run, read_run, write_run
+from medtasks.runs.find import one_run
+from medtasks.runs.folder import RunRecord, as_data_error, read_run, write_run
 from medtasks.runs.manifest import RunManifest
 from medtasks.runs.samples import Sample
 from medtasks.runs.scores import Scores

@@ -14,7 +14,7 @@ from medtasks.catalog.spec import leaf_tasks, load_specs
 from medtasks.core.errors import DataError
 from medtasks.core.files import recover_directory
 from medtasks.importers.run import score_predictions
-from medtasks.runs.folder import RunRecord, SampleFiles, file_sha256, folder_digest, read_manifest
+from medtasks.runs.folder import RunRecord, file_sha256, folder_digest, read_manifest, sample_files
 from medtasks.runs.manifest import DataFacts, RunManifest, TaskFacts
 from medtasks.runs.samples import Sample
 
@@ -58,7 +58,7 @@ class RunFolder:
 
     def read(self) -> tuple[RunManifest, Mapping[str, Sequence[Sample]]]:
         """The manifest, and the samples by task, which are read on access."""
-        return read_manifest(self.directory), SampleFiles(self.directory)
+        return read_manifest(self.directory), sample_files(self.directory)
 
 
 @dataclass(frozen=True)

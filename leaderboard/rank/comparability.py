@@ -69,7 +69,7 @@ class _Candidate:
 
     @property
     def key(self) -> str:
-        return str(self.run.shown.key)
+        return str(self.run.public.key)
 
     @property
     def asked(self) -> dict[str, str]:
@@ -81,7 +81,7 @@ class ComparabilityGroups:
     """The comparability groups of several runs; ``demonstration`` allows miniature data."""
 
     def __init__(self, runs: Iterable[ScoredRun], *, demonstration: bool) -> None:
-        self._runs = sorted(runs, key=lambda one: (one.shown.created, one.shown.key))
+        self._runs = sorted(runs, key=lambda one: (one.public.created, one.public.key))
         self._demonstration = demonstration
         self._items: dict[tuple[str, str], str] = {}
         self._known: dict[tuple[str, str], ComparabilityGroup] = {}
@@ -150,7 +150,7 @@ class ComparabilityGroups:
 
     def _counts(self, run: ScoredRun, task: str) -> bool:
         """Whether the run is complete, not refused and, unless in a demonstration, not on miniature data."""
-        mini = run.shown.mini and not self._demonstration
+        mini = run.public.mini and not self._demonstration
         return not (mini or refusals(run, task)) and run.complete.get(task, False)
 
     def _candidates(self, task: str, metric: str) -> list[_Candidate]:
@@ -173,7 +173,7 @@ class ComparabilityGroups:
 
     def _items_of(self, run: ScoredRun, task: str) -> str:
         """A hash of items, and of how clusters divide them (stripped runs rename clusters)."""
-        key = (run.shown.key, task)
+        key = (run.public.key, task)
         if key not in self._items:
             entry = run.entries[task]
             text = canonical_json([entry.items, clusters_by_item(entry)])
@@ -186,7 +186,7 @@ class ComparabilityGroups:
             reasons += claims(candidate.run, task) if candidate.level == 2 else [UNVERIFIED]
         if candidate.run.blind:
             reasons.append(BLIND)
-        if candidate.run.shown.mini and not self._demonstration:
+        if candidate.run.public.mini and not self._demonstration:
             reasons.append(MINIATURE)
         if unasked := not candidate.run.complete.get(task, False):
             reasons.append(_unasked(candidate.run, task))
@@ -212,7 +212,7 @@ def _with_items_of(other: str, signature: str) -> str:
 def coverage_notes(run: ScoredRun, task: str) -> list[str]:
     """The run's notes about media that were missing when the task's data were prepared."""
     benchmark = load_spec(task).metadata.benchmark
-    return [note for note in run.shown.notes if note.startswith(f"{benchmark}: coverage ")]
+    return [note for note in run.public.notes if note.startswith(f"{benchmark}: coverage ")]
 
 
 def refusals(run: ScoredRun, task: str) -> list[str]:
@@ -309,26 +309,26 @@ def _asked_blindly(blind: ScoredRun, seeing: ScoredRun, task: str, metric: str) 
     """Whether the two runs differ only in that the first had no media."""
     here, there = (parse_signature(one.entries[task].signatures[metric]) for one in (blind, seeing))
     differing = {key for key in {*here, *there} if here.get(key) != there.get(key)}
-    settings = [[one.shown.generation.get(leaf) for leaf in leaf_tasks(task)] for one in (blind, seeing)]
+    settings = [[one.public.generation.get(leaf) for leaf in leaf_tasks(task)] for one in (blind, seeing)]
     return differing <= {"blind", "protocol"} and settings[0] == settings[1]
 
 
 def _unasked(run: ScoredRun, task: str) -> str:
     """Why the run of a task or group is incomplete."""
-    counts = run.shown.counts
+    counts = run.public.counts
     leaves = leaf_tasks(task)
     if lacking := [leaf for leaf in leaves if leaf not in counts]:
         return f"run without {', '.join(lacking)}"
     answered, asked = (sum(counts[leaf].get(what, 0) for leaf in leaves) for what in ("answered", "asked"))
     if answered < asked:
-        limited = "run with --limit: " if "limit" in run.shown.settings else ""
+        limited = "run with --limit: " if "limit" in run.public.settings else ""
         return f"{limited}{answered:,} of {asked:,} documents"
     return "streaming items without all of their rounds"
 
 
 def _is_usual(candidate: _Candidate, task: str) -> bool:
     """Whether the run follows today's task files, with the harness's usual settings."""
-    protocols = candidate.run.shown.protocols
+    protocols = candidate.run.public.protocols
     leaves = [leaf for leaf in leaf_tasks(task) if leaf in protocols]
     if (
         "harness" in candidate.asked or versions_today(leaves).items() - candidate.asked.items()
@@ -360,5 +360,5 @@ def same_responses(runs: Iterable[ScoredRun]) -> dict[str, dict[str, list[str]]]
         for one in several:
             for other in several:
                 if one.model != other.model:
-                    copies.setdefault(one.shown.key, {}).setdefault(other.shown.key, []).append(task)
+                    copies.setdefault(one.public.key, {}).setdefault(other.public.key, []).append(task)
     return copies

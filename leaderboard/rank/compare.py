@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,47 +12,16 @@ from medtasks.core.errors import DataError, UsageError
 from medtasks.core.schema import suggestion
 from medtasks.core.text import first_names
 from medtasks.runs.comparisons import compare_statistics
-from medtasks.runs.folder import NO_RUN, no_run
+from medtasks.runs.find import NO_RUN, no_run
 from medtasks.runs.signature import differences
 from medtasks.runs.table import without_value
 from medtasks.stats.student import detectable_difference
 
-from ..board.board import Pair, Unit
 from ..board.columns import unit_of
 from ..intake.collect import collect
 from ..verify.scored_run import Entry, RunStore, ScoredRun
+from .comparison import Comparison, Line
 from .rankings import pair_of, with_holm
-
-
-@dataclass(frozen=True)
-class Line:
-    """One metric of one task or group.
-
-    ``first`` and ``second`` are the scores over the items with a value in both runs, None without any; ``pair`` has
-    their difference, first - second. ``unpaired`` counts items with a value in only one run. ``detectable`` is the
-    minimum detectable difference (80 % power at level 0.05), in the metric's unit. ``unlike`` says why the two scores
-    are not comparable, ``reason`` why there is no difference or no test.
-    """
-
-    task: str
-    metric: str
-    unit: Unit
-    unpaired: int
-    unlike: tuple[str, ...]
-    first: float | None = None
-    second: float | None = None
-    pair: Pair | None = None
-    detectable: float | None = None
-    reason: str | None = None
-
-
-@dataclass(frozen=True)
-class Comparison:
-    """Two runs, named by their models' slugs; p-values are corrected over all lines that have one."""
-
-    first: str
-    second: str
-    lines: tuple[Line, ...]
 
 
 def read_one(folder: Path, cache: Path | None = None) -> ScoredRun:
@@ -66,7 +35,7 @@ def read_one(folder: Path, cache: Path | None = None) -> ScoredRun:
     """
     runs, refused = collect([folder], RunStore(cache and cache / "scores"))
     if len(runs) > 1:
-        names = first_names((run.shown.folder for run in runs), 5)
+        names = first_names((run.public.folder for run in runs), 5)
         raise UsageError(f"{folder}: contains {len(runs)} runs ({names}), expected one; give its path.")
     if runs:
         return runs[0]

@@ -84,7 +84,7 @@ class MediaGain:
                 cell = self._cell(seeing, blind, column)
                 if cell is not None:
                     rows.setdefault(model, {})[f"{column.key}.gain"] = cell
-                    runs.setdefault(model, set()).update((seeing.shown.key, blind.shown.key))
+                    runs.setdefault(model, set()).update((seeing.public.key, blind.public.key))
         if not rows:
             return None
         filled = {key for cells in rows.values() for key in cells}

@@ -9,22 +9,27 @@ from statistics import median
 
 import numpy as np
 
+from medtasks.benchmarks.documents import task_documents
 from medtasks.benchmarks.layouts import all_layouts
 from medtasks.catalog.benchmark import Document
 from medtasks.catalog.spec import leaf_tasks, load_spec
 from medtasks.catalog.subset import Subset
-from medtasks.core.errors import UsageError
+from medtasks.core.errors import NoRowsError, UsageError
+from medtasks.core.tables import TextTable
 from medtasks.metrics.registry import get_metric
 from medtasks.runs.table import without_value
 from medtasks.stats.paired import clustered_score
 from medtasks.stats.student import detectable_difference
 
+from ..board.board import Unit
 from ..board.columns import unit_of
+from ..board.numbers import UNITS, number
 from ..board.reference import load_reference, place_of
 from ..verify.scored_run import ScoredRun
 from .compare import compare_runs
 
 MOST_CLUSTERS = 10**6
+SHARES = (0.05, 0.1, 0.25, 0.5, 1.0)
 ICC = 0.1
 """Assumed correlation of two answers in one cluster, where no pilot run shows it."""
 
@@ -55,6 +60,113 @@ class Spread:
             found = self.detectable(middle)
             low, high = (low, middle) if found is not None and found <= difference else (middle + 1, high)
         return low if low < MOST_CLUSTERS else None
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The minimum detectable differences of subsets of a task or group, in ``unit``.
+
+    ``basis`` says where the spread is from, ``left_out`` which tasks have no prepared rows. ``needed`` is the number of
+    ``clusters`` that detects ``difference``, of those in all data; None above a million, or if none was asked for.
+    """
+
+    task: str
+    metric: str
+    unit: Unit
+    basis: str
+    subsets: tuple[Size, ...]
+    left_out: tuple[str, ...]
+    clusters: int
+    difference: float | None = None
+    needed: int | None = None
+
+    @property
+    def table(self) -> TextTable:
+        """The subsets as ``medtasks plan`` prints them."""
+        rows = [
+            (
+                f"{one.share:g}",
+                f"{one.clusters:,}",
+                f"{one.documents:,}",
+                "none is significant" if one.detectable is None else number(one.detectable, self.unit),
+                "" if one.share == 1 else f"MEDTASKS_SUBSET={one.share:g}@0",
+            )
+            for one in self.subsets
+        ]
+        title = f"{self.task}, {self.metric} ({UNITS[self.unit]}): minimum detectable difference of two models"
+        notes = [
+            f"  Basis: {self.basis}.",
+            "  Runs of a subset are comparable with runs of the same subset only, and are marked as such.",
+        ]
+        if self.difference is not None:
+            enough = (
+                "" if self.needed is None or self.needed <= self.clusters else f", and the data have {self.clusters:,}"
+            )
+            needed = "more than a million" if self.needed is None else f"{self.needed:,}"
+            notes.append(f"  A difference of {self.difference:g} needs about {needed} clusters{enough}.")
+        columns = ("share", "clusters", "documents", "detectable", "run with")
+        return TextTable(columns, rows, f"{title} (80 % power, level 0.05)", notes)
+
+    def _repr_html_(self) -> str:
+        return self.table._repr_html_()
+
+
+def plan_task(
+    task: str,
+    metric: str | None = None,
+    pilots: Sequence[ScoredRun] = (),
+    *,
+    score: float | None = None,
+    icc: float = ICC,
+    difference: float | None = None,
+    shares: Sequence[float] = SHARES,
+) -> Plan:
+    """The minimum detectable differences of subsets of a task or group.
+
+    Args:
+        task: the task or group.
+        metric: by default the first headline score.
+        pilots: one run or two (`pilot_spread`); without any the spread is assumed (`assumed_spread`).
+        score: expected accuracy, without a pilot.
+        icc: correlation of answers in one cluster, without a pilot.
+        difference: also find the number of clusters that detects it, in points or the metric's unit.
+        shares: of the clusters.
+
+    Raises:
+        UsageError: there is no such task, its data have no documents, there are more than two pilots, a share is not
+            above 0 and up to 1, or the spread is unknown.
+        NotPreparedError: the data are not prepared.
+    """
+    if len(pilots) > 2:
+        raise UsageError(f"--pilot: {len(pilots)} runs, expected at most 2.")
+    if wrong := [one for one in shares if not 0 < one <= 1]:
+        raise UsageError(f"--share {wrong[0]:g}: expected a share above 0 and up to 1.")
+    metric = metric or default_metric(task)
+    parts, left_out = [], []
+    for leaf in leaf_tasks(task):
+        try:
+            parts.append(task_documents(leaf, media=False))
+        except NoRowsError as error:
+            left_out.append(str(error))
+    documents = [document for part in parts for document in part]
+    if not documents:
+        raise UsageError(f"{task}: the prepared data have no documents of its tasks.")
+    spread = pilot_spread(task, metric, *pilots) if pilots else assumed_spread(task, metric, documents, score, icc)
+    unit = unit_of(metric)
+    needed = None
+    if difference is not None:
+        needed = spread.needed(difference / 100 if unit == "fraction" else difference)
+    return Plan(
+        task=task,
+        metric=metric,
+        unit=unit,
+        basis=spread.basis,
+        subsets=tuple(sizes(parts, spread, shares)),
+        left_out=tuple(left_out),
+        clusters=len({one["cluster"] for one in documents}),
+        difference=difference,
+        needed=needed,
+    )
 
 
 def default_metric(task: str) -> str:

@@ -72,9 +72,9 @@ def samples_of(board: Board, paths: Sequence[Path]) -> SampleText:
             if run not in found:
                 continue
             manifest, by_task = found[run]
-            for task in by_task.keys() & manifest.tasks.keys():
-                owner = manifest.tasks[task].benchmark
-                if owner == benchmark.name or (owner not in pages and task in other_tasks):
+            for task in by_task:  # asking whether it has a task would read that task's samples
+                owner = manifest.tasks[task].benchmark if task in manifest.tasks else ""
+                if owner == benchmark.name or (owner and owner not in pages and task in other_tasks):
                     read = partial(_sample_rows, by_task, task, benchmark.shows != "nothing")
                     samples[SampleKey(benchmark.name, task, model)] = read
     return samples

@@ -2,26 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta, timezone
 
+from medtasks.benchmarks.streams import stream_of, timing_of
+from medtasks.catalog.benchmark import Item, SampleView, Turn
 from medtasks.catalog.registry import get_benchmark
 from medtasks.catalog.spec import load_spec
 from medtasks.core.errors import DataError
 from medtasks.core.text import counted
 from medtasks.importers.layouts import Layout
+from medtasks.metrics import streaming
 from medtasks.runs.manifest import RunManifest
 from medtasks.runs.scores import Scores
 from medtasks.runs.signature import changed_options
 from medtasks.runs.verdicts import judge_names
 
-from ..board.board import BoardRun
+from ..board.board import BoardRun, Round, Timeline
 from ..board.commands import commands
 from ..board.models import model_arguments, model_key, model_name
 from ..intake.redaction import shown, shown_facts
 
 CONVERTED: Layout = "lmms-eval"
 """The layout of a run converted from the harness's own sample log."""
+MOST_TIMELINES = 12
+"""Items shown per task, the first by id."""
+LONGEST_RESPONSE = 400  # characters of a response
 
 
 def board_run(manifest: RunManifest, folder: str, digest: str, notes: Sequence[str]) -> BoardRun:
@@ -177,3 +183,46 @@ def _judging(manifest: RunManifest) -> Iterator[str]:
             reasons = ", ".join(f"{why}: {count:,}" for why, count in sorted(facts.unjudged.items()))
             yield f"{name}: {sum(facts.unjudged.values()):,} of {facts.asked:,} responses unjudged ({reasons})"
         yield from (f"{name}: {warning}" for warning in facts.warnings)
+
+
+def timelines(
+    model: str, task: str, items: Sequence[Item], turn_of: Callable[[SampleView], Turn]
+) -> tuple[Timeline, ...]:
+    """The first `MOST_TIMELINES` streaming items among the joined ``items``; times as in the item.
+
+    ``expected_time`` and ``tolerance`` are those used for the scores: a record's own or the defaults.
+    """
+    found: list[Timeline] = []
+    for item in sorted(items, key=lambda item: item.item_id):
+        turns = [turn_of(view) for view in item.samples]
+        if turns[0].streaming and len(found) < MOST_TIMELINES:
+            found.append(_timeline(model, task, item, turns))
+    return tuple(found)
+
+
+def _timeline(model: str, task: str, item: Item, turns: Sequence[Turn]) -> Timeline:
+    stream = stream_of(turns, timing_of(task))
+    return Timeline(
+        model=model,
+        task=task,
+        item=item.item_id,
+        query_time=stream.query_time,
+        expected_time=streaming.expected_time(stream),
+        tolerance=streaming.tolerance(stream),
+        rounds=tuple(
+            Round(
+                time=turn.time,
+                answerable=turn.answerable,
+                positive=turn.positive,
+                valid=not turn.invalid,
+                content=turn.content,
+                said=_cut(view.filtered),
+            )
+            for turn, view in zip(turns, item.samples, strict=True)
+        ),
+    )
+
+
+def _cut(text: str) -> str:
+    text = shown(text)
+    return text if len(text) <= LONGEST_RESPONSE else text[:LONGEST_RESPONSE] + "…"

@@ -38,9 +38,8 @@ from medtasks.runs.verdicts import judged_threshold, own_judge_hash
 from ..board.board import BoardRun, Timeline
 from ..board.models import model_key
 from ..board.numbers import safe_name
-from ..board.timelines import timelines
 from ..intake.sources import RunFolder, Source
-from .board_run import board_run, created, run_notes
+from .board_run import board_run, created, run_notes, timelines
 from .local_documents import is_miniature
 from .verification import SubmittedTask, Verification, installed_rubrics, require_statistics, verification_notes
 
@@ -123,7 +122,7 @@ class Change:
 class ScoredRun:
     """One run, scored here.
 
-    ``shown`` is what a board shows of it, ``blind`` marks a run without media. ``complete`` says by task and group
+    ``public`` is what a board shows of it, ``blind`` marks a run without media. ``complete`` says by task and group
     whether every prepared document was asked, according to the manifest. ``verification`` is the outcome for each task
     (`leaderboard.verify.verification`), ``responses`` a hash of its responses, ``notes`` are those of the verification.
     ``record`` has the manifest as verified, the scores and the tables, and the samples if they were asked for;
@@ -131,7 +130,7 @@ class ScoredRun:
     computed. ``mode`` is ``own`` or ``submitted`` if the scores depend on the argument ``own`` of :func:`scored_run`.
     """
 
-    shown: BoardRun
+    public: BoardRun
     blind: bool
     entries: Mapping[str, Entry]
     record: RunRecord
@@ -146,7 +145,7 @@ class ScoredRun:
     @property
     def model(self) -> str:
         """The model's slug."""
-        return self.shown.model
+        return self.public.model
 
     @property
     def rescored(self) -> RunRecord:
@@ -475,7 +474,7 @@ def _run(kept: KeptRun, tables: RunTables, folder: str, digest: str, samples: Sa
         for name in kept.groups  # tasks without prepared rows are never run
     }
     return ScoredRun(
-        shown=board_run(manifest, folder, digest, [*run_notes(manifest, scores), *kept.notes]),
+        public=board_run(manifest, folder, digest, [*run_notes(manifest, scores), *kept.notes]),
         blind=any(one.blind for one in manifest.tasks.values()),
         entries={
             name: Entry(

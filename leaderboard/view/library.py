@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 import threading
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -16,7 +15,8 @@ from medtasks.catalog.board_layout import BoardLayout
 from medtasks.catalog.spec import leaf_tasks, load_spec, load_specs
 from medtasks.core.cache import cache_root
 from medtasks.core.errors import UsageError
-from medtasks.runs.folder import read_manifest, run_folders
+from medtasks.runs.find import run_folders
+from medtasks.runs.folder import read_manifest
 from medtasks.runs.manifest import RunManifest
 from medtasks.runs.table_file import code_hash
 
@@ -24,6 +24,7 @@ from ..board.board import FORMATS, Board
 from ..board.build import build_board
 from ..board.numbers import safe_name, shown_name
 from ..exports import exports_of
+from ..figures.plots import figures_of
 from ..intake.collect import find_runs
 from ..intake.sources import RunFolder
 from ..publish import board_of
@@ -64,17 +65,15 @@ class Library:
 
     def figure(self, path: str) -> bytes | None:
         """The figure as a file, drawn now; None if there is no such figure."""
-        key, kind = next(
-            ((key, kind) for key, files in figure_files(self.board).items() for kind in files if files[kind] == path),
-            (None, ""),
-        )
-        if key is None:
-            return None
-        from ..figures.draw import draw_all  # matplotlib takes a second to import
+        for benchmark in self.board.benchmarks:
+            for name, one in figures_of(self.board, benchmark).items():
+                for kind, file in figure_files(self.board)[benchmark.name, name].items():
+                    if file == path:
+                        from ..figures.draw import draw  # matplotlib takes a second to import
 
-        with _DRAWING, tempfile.TemporaryDirectory() as folder:
-            drawn = draw_all(self.board, Path(folder), (kind,), only=key)
-            return (Path(folder) / drawn[key].files[kind]).read_bytes() if key in drawn else None
+                        with _DRAWING:
+                            return draw(self.board, one, (kind,))[kind]
+        return None
 
     @cached_property
     def tasks(self) -> dict[str, tuple[Run, ...]]:

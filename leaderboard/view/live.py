@@ -13,10 +13,10 @@ from medtasks.catalog.benchmark import FAILED, Document
 from medtasks.catalog.spec import load_spec
 from medtasks.core.errors import MedtasksError, first_line
 from medtasks.core.settings import using
-from medtasks.runs.folder import unfinished_runs
+from medtasks.runs.find import PLAN, unfinished_runs
 from medtasks.runs.manifest import RunManifest
-from medtasks.runs.replies import Reply
-from medtasks.runs.reply_files import PLAN, Answer, Plan, by_document, read_answers, read_plan
+from medtasks.runs.replies import Answer, Reply
+from medtasks.runs.reply_files import Plan, by_document, read_answers, read_plan
 from medtasks.runs.samples import Sample
 from medtasks.runs.scored import Answered, scored_samples
 from medtasks.runs.scores import MetricScore, Scores

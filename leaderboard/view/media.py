@@ -69,6 +69,16 @@ def picture(task: str, sample_id: str, manifest: RunManifest, number: int, small
     return stream.getvalue()
 
 
+def pictures(task: str, sample_id: str, manifest: RunManifest) -> list[Image]:
+    """All pictures or frames of a sample as models get them, in order.
+
+    Raises:
+        MedtasksError: as :func:`picture`.
+    """
+    document = _document(task, sample_id, manifest)
+    return [_image(document, number, manifest) for number in range(len(document.get("frames") or document["media"]))]
+
+
 def _image(document: Document, number: int, manifest: RunManifest) -> Image:
     benchmark = document["benchmark"]
     mini = manifest.data[benchmark].mini

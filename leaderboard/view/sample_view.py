@@ -16,8 +16,8 @@ from medtasks.runs.samples import Sample
 from ..board.board import Timeline
 from ..board.columns import unit_of
 from ..board.numbers import UNIT_LABELS, number
-from ..board.timelines import timelines
 from ..site.figures import TimeAxis, time_axis
+from ..verify.board_run import timelines
 from ..verify.local_documents import document_of
 from .highlight import Segment, response_parts, segments
 from .library import Run

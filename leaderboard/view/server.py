@@ -17,7 +17,7 @@ from aiohttp import web
 from jinja2 import Environment
 
 from medtasks.core.errors import MedtasksError, UsageError, first_line
-from medtasks.runs.folder import require_directory, run_folders, unfinished_runs
+from medtasks.runs.find import require_directory, run_folders, unfinished_runs
 
 from ..site.text import data_script
 from .library import Library, empty_board, read_library, state
@@ -41,7 +41,7 @@ _HEADERS = {
     "Cache-Control": "no-store",
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
-    "Referrer-Policy": "same-origin",  # without a referrer, browsers send forms with the origin "null"
+    "Referrer-Policy": "same-origin",
     "Server": "medtasks",
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",

@@ -23,21 +23,16 @@ __all__ = [
     "strip_thinking",
 ]
 
-
-PLUGIN = Plugin(
-    filters=tuple(
-        FilterInfo(kind, kind.version, kind.status)
-        for kind in (
-            AlertStateFilter,
-            AnswerTextFilter,
-            AnswerabilityFilter,
-            LastStageOptionFilter,
-            OptionLetterFilter,
-            ReasonedAnswerFilter,
-            StatedConfidenceFilter,
-        )
-    )
+_KINDS = (
+    AlertStateFilter,
+    AnswerTextFilter,
+    AnswerabilityFilter,
+    LastStageOptionFilter,
+    OptionLetterFilter,
+    ReasonedAnswerFilter,
+    StatedConfidenceFilter,
 )
+PLUGIN = Plugin(filters=tuple(FilterInfo(kind, kind.version, kind.status) for kind in _KINDS))
 
-FILTER_VERSIONS: dict[str, str] = {info.kind.__name__: info.version for info in PLUGIN.filters}
+FILTER_VERSIONS: dict[str, str] = {kind.__name__: kind.version for kind in _KINDS}
 """Version of each of our filters, by the class name that task files use."""

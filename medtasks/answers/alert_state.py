@@ -2,26 +2,20 @@
 
 arXiv 2607.01751 (equation 5) allows these three replies. The rules, the same for every model:
 
-1. Thinking blocks and markup are removed, and a JSON object with a state becomes lines (``state: …``, ``reason: …``).
-   If nothing is left the status is ``empty``.
-2. A state *stands* if it begins a line, after bullets, brackets, a round number or a time, and is followed by the
-   line's end, by a sign (``: . , ; ! ( |`` or a dash) or by *because*, *since*, *due to*. Case, ``no alert``,
-   ``no-alert`` and ``NoAlert`` are alike. A few closing words may follow it: ``No alert needed at this time.``
-3. A state followed by other words is prose: ``uncertain whether to alert``, ``alert and awake``,
-   ``Alert is not needed``. So is one within a word (``alertness``), a question (``Alert?``) and one in the middle of
-   a sentence (``There is no alert needed``, ``not an alert``).
-4. A state after a label (``Response:``, ``State:``, ``Answer is``, alone on the line above) is *labelled*; one after a
-   label with *final* (or an answer tag or LaTeX box) is *final*. Labels may be within a line. Ranks: final, labelled,
-   at the start of a line.
-5. The last state decides alone if its rank is above that of every earlier different one; otherwise all of them
-   count. One line that offers two states (``no_alert | uncertain``, ``uncertain (alert)``) counts as both.
-6. If no line has a state, sentences are read as lines are: ``The view is clear. No alert.``
-7. Exactly one state is ``ok``. None, or several different ones, is ``invalid``: no partial credit, never positive.
-8. The text after ``alert`` up to the next state is the reason, on one line, without a leading ``Reason:``; if nothing
-   follows, it is an earlier alert's reason or a ``Reason:`` line above. It may be missing.
-9. Lines that repeat the instruction's format (``no_alert / alert: <reason> / uncertain``) are not read. A later state
-   replaces one that is taken back (``correction``, ``wait``).
-10. ``Alert: no_alert`` and ``Alert: uncertain`` use *alert* as a label; ``Alert: no`` (none, false) is ``no_alert``.
+1. Thinking, markup and lines that repeat the instruction's format are removed; a JSON object with a state becomes
+   lines. If nothing is left the status is ``empty``.
+2. A state *stands* if it begins a line, after bullets, a round number or a time, and is followed by the line's end,
+   by a sign or by *because*, *since*, *due to*; a few closing words may be between (``No alert needed at this
+   time.``). Followed by other words it is prose (``uncertain whether to alert``), as it is within a sentence or a
+   question. If no line has a state, sentences are read as lines are.
+3. Ranks: at the start of a line; after a label (``Response:``, ``State:``, alone on the line above, within a line);
+   after a label with *final*, an answer tag or a box. The last state decides alone if it outranks every earlier
+   different one, or if they are taken back (``wait``); otherwise all of them count, as do two on one line
+   (``uncertain (alert)``).
+4. Exactly one state is ``ok``. None, or several different ones, is ``invalid``: no partial credit, never positive.
+5. The text after ``alert`` up to the next state is the reason, without a leading ``Reason:``; if nothing follows, it
+   is an earlier alert's reason or a ``Reason:`` line. In ``Alert: no_alert`` *alert* is a label; ``Alert: no`` is
+   ``no_alert``.
 """
 
 from __future__ import annotations
@@ -105,7 +99,7 @@ def alert_status(filtered: str) -> AlertStatus:
 class AlertStateFilter(ResponseFilter):
     """Raw responses become states or ``[status]`` markers."""
 
-    version = "5"
+    version = "6"
     status = staticmethod(alert_status)
     read = staticmethod(lambda text: parse_alert(text).filtered)
 
@@ -167,7 +161,7 @@ def _standing(line: str, start: int, rank: Rank) -> _Statement | None:
     if match is None:
         return None
     state, tail = _state_named(match["state"]), line[match.end() :]
-    is_label = state == "alert" and match["sign"] in (":", "=")  # rule 10
+    is_label = state == "alert" and match["sign"] in (":", "=")  # rule 5
     if is_label and _PATTERNS["nothing"].match(tail.strip(_EDGES)):
         return _Statement(frozenset(("no_alert",)), rank, [tail])
     after = _PATTERNS["stands"].match(tail, len(tail) - len(tail.lstrip(" \t\"'([|/:;,–—->")))
@@ -191,7 +185,7 @@ def _deciding(found: Sequence[_Statement]) -> frozenset[State]:
 
 
 def _settled(reason: str) -> AlertResponse:
-    """An alert with this tidied reason, unless the reason itself states another state (rules 4 and 10)."""
+    """An alert with this tidied reason, unless the reason itself states another state (rules 3 and 5)."""
     within = _within(reason)
     if within is not None and within.states != {"alert"}:
         return _only(within.states)

@@ -2,18 +2,9 @@
 
 from __future__ import annotations
 
-import re
-
 from medtasks.answers.base import ResponseFilter
 from medtasks.answers.markup import own_turn
-from medtasks.answers.thinking import strip_thinking
-
-_WRAPPED = re.compile(
-    r"(?:<answer>|<\|begin_of_box\|>)(?P<inner>(?:(?!</?answer>|<\|(?:begin|end)_of_box\|>)[\s\S])*)"
-    r"(?:</answer>|<\|end_of_box\|>)?\s*",
-    re.IGNORECASE,
-)
-_LABEL = re.compile(r"^(?:\*\*)?(?:final\s+)?answer\s*[:：](?:\*\*)?\s*", re.IGNORECASE)
+from medtasks.answers.thinking import PATTERNS, strip_thinking
 
 
 def answer_text(text: str) -> str:
@@ -25,8 +16,8 @@ def answer_text(text: str) -> str:
     'One pink polyp.'
     """
     reply = own_turn(strip_thinking(text)).strip()
-    wrapped = _WRAPPED.fullmatch(reply)
-    return _LABEL.sub("", wrapped["inner"].strip() if wrapped else reply, count=1).strip()
+    wrapped = PATTERNS["wrapped"].fullmatch(reply)
+    return PATTERNS["answer_label"].sub("", wrapped["inner"].strip() if wrapped else reply, count=1).strip()
 
 
 class AnswerTextFilter(ResponseFilter):

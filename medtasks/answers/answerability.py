@@ -59,7 +59,7 @@ def answerability_status(filtered: str) -> AnswerabilityStatus:
 class AnswerabilityFilter(ResponseFilter):
     """Raw responses become answers, ``unanswerable`` or ``[empty]``."""
 
-    version = "6"
+    version = "7"
     status = staticmethod(answerability_status)
     read = staticmethod(answer_or_unanswerable)
 
@@ -87,7 +87,7 @@ def _abstains(plain: str) -> bool:
 
 def declines(reply: str) -> bool:
     """Whether a short reply says only that the question cannot be answered."""
-    if len(reply) > 400 or "?" in reply or not _PATTERNS["declines"].match(reply):
+    if len(reply) > 400 or "?" in reply or not _PATTERNS["declines"].search(reply):
         return False
     return _PATTERNS["answers"].search(_PATTERNS["sorry"].sub("", reply)) is None
 

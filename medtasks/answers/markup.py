@@ -11,6 +11,7 @@ _LONGEST = 64_000
 """Characters that are read at most, half of them at the end."""
 
 _TAG_SIGNS = str.maketrans("", "", "<>◁▷[]|#")
+_CIRCLED = {ord("Ⓐ") + number: f"({chr(ord('A') + number)}) " for number in range(26)}
 _BRACKETS = str.maketrans("【】「」『』〔〕〈〉《》", "()()()()()()")
 
 
@@ -75,5 +76,5 @@ def plain_text(text: str) -> str:
 
 def plain_reply(reply: str) -> str:
     """The model's own turn as plain text, in which JSON keys, answer tags and checked boxes are words and signs."""
-    signs = PATTERNS.rewrite("signs", own_turn(bounded(reply)))
+    signs = PATTERNS.rewrite("signs", own_turn(bounded(reply)).translate(_CIRCLED))
     return plain_text(PATTERNS.rewrite("cyrillic", labelled(signs)))

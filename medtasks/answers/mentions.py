@@ -12,6 +12,7 @@ from medtasks.answers.option_text import mark_texts
 from medtasks.answers.vocabulary import DENIED, MARK, OWN, Vocabulary, vocabulary_of
 
 _REACH = 120
+_ANY_LANGUAGE = Vocabulary("letters")
 _ENDS = ".!?。！？…)\"'”’}]|✓✗`"
 
 
@@ -71,7 +72,8 @@ class Marked:
 
     def follows_sentence(self, position: int) -> bool:
         """Whether a sentence ends before ``position``: prose that ends there without a full stop is cut off."""
-        return self.words["sentence_ends"].search(self.text, 0, position) is not None
+        line = self.text.rfind("\n", 0, position) + 1
+        return position > 20 and self.words["sentence_ends"].search(self.text, line, position) is not None
 
 
 def letters_alone(plain: str) -> frozenset[str]:
@@ -164,7 +166,7 @@ def _is_denied(plain: str, start: int, stop: int, mention: Mention, words: Vocab
         return True
     if mention.bracketed or mention.text:
         clause = before[max((turn.end() for turn in words["clause_turns"].finditer(before)), default=0) :]
-        if words["denies_clause"].search(clause):
+        if _ANY_LANGUAGE["denies_clause"].search(clause):
             return True
     line = words["line_start"].search(before)
     return line is not None and ("✗" in line["lead"] or words["denied_line"].match(plain, stop) is not None)

@@ -104,7 +104,7 @@ def _deciding(marked: Marked, letters: str) -> Sequence[Statement]:
     claims = [one for one in found if one.rank >= Rank.TENTATIVE]
     firm = [one for one in claims if one.rank >= (Rank.ANSWER if one.mention.text else Rank.STATED)]
     retractions = [match.end() for match in marked.words["retracts"].finditer(text)]
-    if firm:
+    if not all(one.mention.text for one in firm):
         firm = _upheld(firm, retractions)
         last = firm[-1].position
         if _is_reopened(marked, last):
@@ -113,7 +113,7 @@ def _deciding(marked: Marked, letters: str) -> Sequence[Statement]:
         doubts = [one for one in later if one.rank == Rank.TENTATIVE]
         unclear = [one for one in later if retractions and one.position > retractions[-1] > last]
         return [*_outranking([*firm, *doubts]), *unclear]
-    if claims:
+    if not all(one.mention.text for one in claims):
         last = claims[-1].position
         if marked.cut_off or _is_reopened(marked, last):
             return ()
@@ -138,11 +138,8 @@ def _undisputed(marked: Marked, found: Sequence[Statement], letters: str) -> Seq
         ]
     elif not labels and any(one.rank == Rank.LISTED for one in found):
         labels = [one for one in found if one.rank in (Rank.LISTED, Rank.REPEATED)]
-    others = [
-        one
-        for one in found
-        if one.rank in (Rank.MENTIONED, Rank.LABEL) and one.mention.upper and one.letters & set(letters)
-    ]
+    apart = [one for one in found if one.rank not in (Rank.REPEATED, Rank.LISTED)]
+    others = [one for one in apart if one.mention.upper and one.letters & set(letters)]
     return [*labels, *others] if len(_named(labels)) == 1 else labels
 
 

@@ -64,7 +64,9 @@ def _claims(marked: Marked) -> dict[int, tuple[Rank, frozenset[str]]]:
             if rank is not None:
                 ranks[at] = max(rank, ranks.get(at, rank))
     for match in words["ticked"].finditer(text):
-        ranks[match.start(match.lastgroup or 0)] = Rank.ANSWER
+        at = match.start(match.lastgroup or 0)
+        if marked.mentions[at].upper:
+            ranks[at] = Rank.ANSWER
     return {at: (rank, _with_others(marked, at, ranks)) for at, rank in ranks.items()}
 
 
@@ -84,7 +86,9 @@ def _weighed(
             return Rank.FINAL
         if not before.strip(" \t*_#>-•\"'({[|") or words["concludes"].fullmatch(before.strip(" \t,")):
             return Rank.ANSWER
-    clause = words["clause_ends"].split(before)[-1] + label
+    clause = label if label.startswith((";", ",")) else words["clause_ends"].split(before)[-1] + label
+    if label.startswith(DENIED):  # "not A but B"
+        clause = ""
     before = words["forced"].sub("", before + label)
     if words["doubts"].search(before) or words["discredits"].search(clause) or words["question"].match(behind + after):
         return None
@@ -127,8 +131,9 @@ def _lone(marked: Marked, listed: frozenset[int]) -> dict[int, Rank]:
     text, words, found = marked.text, marked.words, {}
     if last := words["last_line"].search(text):
         at = last.start("letter")
-        mention, own_line = marked.mentions[at], last[0].startswith("\n")
-        if not _begins_list(marked, at) if own_line else marked.ended or (mention.bracketed and not mention.named):
+        mention = marked.mentions[at]
+        closed = marked.ended or mention.own or (mention.bracketed and not mention.named)
+        if (not _begins_list(marked, at)) if last[0].startswith("\n") else closed:
             found[at] = Rank.CONCLUDED
     first = words["first_line"].search(text) or words["first_sentence"].search(text)
     if first and not words["listed_below"].match(text, first.end()):

@@ -23,17 +23,17 @@ def strip_thinking(text: str) -> str:
     """
     kept: list[str] = []
     depth, position, below_heading = 0, 0, False
-    for border in PATTERNS["thinking"].finditer(text):
-        if border["answer"] and not below_heading:
+    for tag in PATTERNS["thinking"].finditer(text):
+        if tag["answer"] and not below_heading:
             continue
         if depth == 0:
-            kept.append(text[position : border.start()])
-        position = border.end()
-        if border["answer"]:
+            kept.append(text[position : tag.start()])
+        position = tag.end()
+        if tag["answer"]:
             depth, below_heading = 0, False
-        elif border["heading"]:
+        elif tag["heading"]:
             depth, below_heading = max(depth, 1), True
-        elif border["opened"]:
+        elif tag["opened"]:
             depth += 1
         elif depth:
             depth -= 1

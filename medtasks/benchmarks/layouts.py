@@ -219,7 +219,7 @@ def layout_left_out(layout: BoardLayout, package: TaskPackage) -> LeftOut | None
         problem = layout, first_line(error)
     if problem is None:
         return None
-    return LeftOut(package.owner, part, f"board layout of {layout.benchmark}: {problem[1]}.", *problem[0].place)
+    return LeftOut(package.owner, part, f"{problem[1]}; correct it.", *problem[0].place)
 
 
 def layouts_left_out(package: TaskPackage) -> Iterator[LeftOut]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import functools
 from collections.abc import Callable, MutableMapping
 from pathlib import Path
 from typing import Any
@@ -197,6 +198,7 @@ def template_variables(template: str) -> set[str]:
     return found - set(_templates().globals)
 
 
+@functools.lru_cache(maxsize=256)  # a few dozen texts, which the hashes of some two hundred tasks need
 def _parsed(template: str, source: str) -> nodes.Template:
     environment = _templates()
     try:

@@ -6,29 +6,14 @@ import atexit
 import gc
 import os
 import sys
+from collections.abc import Callable
 from typing import Annotated
 
 import typer
 
 import medtasks
 from medtasks.catalog.contents import raised_at
-from medtasks.cli import (
-    compare,
-    console,
-    demo,
-    doctor,
-    export,
-    fetch,
-    judge,
-    leaderboard,
-    new,
-    plan,
-    prepare,
-    score,
-    tasks,
-    validate,
-    view,
-)
+from medtasks.cli import compare, console, demo, doctor, judge, leaderboard, plan, prepare, score, tasks
 from medtasks.cli.help import plain_help
 from medtasks.core.errors import MedtasksError, UsageError
 from medtasks.core.exits import INTERRUPTED, interrupts_arrive
@@ -58,22 +43,25 @@ def options(
     del version  # its callback has ended the program
 
 
-app.command("path")(tasks.path)
-app.command("list")(tasks.list_tasks)
-app.command("show")(tasks.show)
-app.add_typer(prepare.app, name="prepare")
-app.command("plan")(plan.plan)
-app.command("score")(score.score)
-app.command("compare")(compare.compare)
-app.command("judge")(judge.judge)
-app.command("view")(view.view)
-app.add_typer(leaderboard.app, name="leaderboard")
-app.add_typer(export.app, name="export")
-app.command("new")(new.new)
-app.command("validate")(validate.validate)
-app.command("doctor")(doctor.doctor)
-app.command("fetch")(fetch.fetch)
-app.command("demo")(demo.demo)
+COMMANDS: dict[str, Callable[..., None]] = {
+    "path": tasks.path,
+    "list": tasks.list_tasks,
+    "show": tasks.show,
+    "plan": plan.plan,
+    "score": score.score,
+    "compare": compare.compare,
+    "judge": judge.judge,
+    "view": leaderboard.view,
+    "new": tasks.new,
+    "validate": tasks.validate,
+    "doctor": doctor.doctor,
+    "fetch": doctor.fetch,
+    "demo": demo.demo,
+}
+for name, command in COMMANDS.items():
+    app.command(name)(command)
+for name, group in {"prepare": prepare.app, "leaderboard": leaderboard.app, "export": leaderboard.exports}.items():
+    app.add_typer(group, name=name)
 
 
 def main() -> None:

@@ -16,10 +16,13 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from medtasks.core.text import first_names, printable
+from medtasks.core.cache import cache_root
+from medtasks.core.text import printable
 
 if TYPE_CHECKING:
-    from rich.progress import TaskID
+    from rich.progress import Progress, ProgressColumn, TaskID
+
+    from medtasks.leaderboard.verify.scored_run import ScoredRun
 
 
 PROSE = (36, 28, 20)
@@ -137,29 +140,28 @@ def _letters(cell: str) -> bool:
     return any(map(str.isalpha, cell))
 
 
-def notes(texts: Iterable[tuple[str, str]]) -> list[str]:
-    """One line for each distinct text, indented, with the first of the places that it is about."""
-    places: dict[str, dict[str, None]] = {}
-    for text, place in texts:
-        places.setdefault(text, {})[place] = None
-    return [f"  {printable(f'{text} ({first_names(names)})')}" for text, names in places.items()]
+def read_runs(folders: Iterable[Path]) -> list[ScoredRun]:
+    """The one run in each of the directories, with a progress bar."""
+    from medtasks.leaderboard.rank.compare import read_one
+
+    with progress("reading results"):
+        return [read_one(folder, cache_root()) for folder in folders]
+
+
+def bars(*more: ProgressColumn) -> Progress:
+    """Progress bars on standard error, with ``more`` columns; disabled if that is not a terminal."""
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    console = Console(stderr=True)
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), *more, TimeRemainingColumn())
+    return Progress(*columns, console=console, disable=not console.is_terminal)
 
 
 class _Bar:
     """A progress bar, called with (done, total)."""
 
     def __init__(self, label: str) -> None:
-        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-        console = Console(stderr=True)
-        self.progress = Progress(
-            TextColumn("{task.description}"),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TimeRemainingColumn(),
-            console=console,
-            disable=not console.is_terminal,
-        )
+        self.progress = bars()
         self._task = self.progress.add_task(label, total=None)
 
     def __call__(self, done: int, total: int) -> None:

@@ -1,11 +1,14 @@
-"""``medtasks doctor``: what is installed, which data are prepared, and how to get what is missing."""
+"""``medtasks doctor`` and ``fetch``: what is installed, which data are prepared, and how to get what is missing."""
 
 from __future__ import annotations
 
+import io
 import sys
 from collections.abc import Iterator, Sequence
+from enum import Enum
 from importlib.metadata import PackageNotFoundError, entry_points, requires, version
-from typing import Annotated, NamedTuple
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 from packaging.requirements import Requirement
@@ -14,9 +17,13 @@ from rich.console import Console
 from medtasks.catalog.contents import task_packages
 from medtasks.catalog.packages import LeftOut, TaskPackage, without_warnings
 from medtasks.catalog.registry import all_benchmarks, code_left_out, everything_left_out, plugin_of
-from medtasks.cli.console import Json, table, write_json
+from medtasks.cli.console import Json, table, write, write_json
 from medtasks.core.errors import HarnessError, MedtasksError, NotPreparedError
 from medtasks.core.text import counted as number_of
+from medtasks.core.text import one_line
+
+if TYPE_CHECKING:
+    from medtasks.catalog.benchmark import Benchmark
 
 
 class Check(NamedTuple):
@@ -170,31 +177,70 @@ def _metrics() -> list[Check]:
 
 def data_checks() -> list[Check]:
     """Which benchmarks are prepared, and how many of their published rows."""
-    from medtasks.data.manifest import counted
     from medtasks.data.prepared import data_root, is_mini
-    from medtasks.data.store import open_prepared
 
     where = "miniature data (MEDTASKS_DATA=mini)" if is_mini() else str(data_root())
     checks = [Check("data directory", "ok", where)]
     for name, benchmark in all_benchmarks().items():
-        command = benchmark.prepare
         try:
-            prepared = open_prepared(name)
-            missing = prepared.missing_media()
+            state, found = _prepared(benchmark)
         except NotPreparedError:
-            checks.append(Check(name, "missing", "not prepared", command))
-            continue
+            state, found = "missing", "not prepared"
         except (MedtasksError, OSError) as error:
-            checks.append(Check(name, "missing", str(error), command))
-            continue
-        counts = prepared.manifest.counts
-        files = number_of(counts.media, "media file")
-        found = f"{number_of(counts.rows, 'row')}, {files}, {prepared.manifest.fingerprint[:16]}"
-        rows, published = counted(benchmark, counts)["rows"], benchmark.published.get("rows", 0)
-        if missing:
-            checks.append(Check(name, "missing", f"{found}; {len(missing)} media files missing or changed", command))
-        elif rows < published and not prepared.manifest.mini:
-            checks.append(Check(name, "partly", f"{rows:,} of {published:,} published rows; {found}", command))
-        else:
-            checks.append(Check(name, "ok", found))
+            state, found = "missing", str(error)
+        checks.append(Check(name, state, found, "" if state == "ok" else benchmark.prepare))
     return checks
+
+
+def _prepared(benchmark: Benchmark) -> tuple[str, str]:
+    """The state of a benchmark's prepared data, and what was found."""
+    from medtasks.data.manifest import counted
+    from medtasks.data.store import open_prepared
+
+    prepared = open_prepared(benchmark.name)
+    manifest, missing = prepared.manifest, prepared.missing_media()
+    rows, files = number_of(manifest.counts.rows, "row"), number_of(manifest.counts.media, "media file")
+    found = f"{rows}, {files}, {manifest.fingerprint[:16]}"
+    if missing:
+        return "missing", f"{found}; {number_of(len(missing), 'media file')} missing or changed"
+    here, published = counted(benchmark, manifest.counts)["rows"], benchmark.published.get("rows", 0)
+    if here < published and not manifest.mini:
+        return "partly", f"{here:,} of {published:,} published rows; {found}"
+    return "ok", found
+
+
+class Package(str, Enum):
+    """What can be fetched."""
+
+    wordnet = "wordnet"
+    punkt = "punkt"
+
+
+NLTK_NAMES = {Package.wordnet: "wordnet", Package.punkt: "punkt_tab"}
+
+
+def fetch(
+    packages: Annotated[
+        list[Package] | None,
+        typer.Argument(
+            help="wordnet (METEOR's synonyms), punkt (its sentence splitter); default: both.", show_default=False
+        ),
+    ] = None,
+    index: Annotated[
+        str | None, typer.Option("--index", help="Address of a mirror's index.xml (default: NLTK's server).")
+    ] = None,
+) -> None:
+    """Download what METEOR reads into NLTK's data directory: the first writable one, else ~/nltk_data."""
+    from nltk.downloader import Downloader
+
+    downloader = Downloader(index)
+    for package in dict.fromkeys(packages or Package):
+        try:
+            # it prints its errors, too
+            downloader.download(NLTK_NAMES[package], quiet=True, raise_on_error=True, print_error_to=io.StringIO())
+        except (ValueError, OSError) as error:
+            raise MedtasksError(
+                f"{package.value}: cannot be fetched ({one_line(str(error))}); check the network, or name a mirror "
+                "with --index."
+            ) from error
+        write(f"{package.value}: in {Path(downloader.download_dir)}")

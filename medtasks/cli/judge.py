@@ -10,9 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
 
-from medtasks.cli.console import table, write
+from medtasks.cli.console import bars, table, write
 from medtasks.core.errors import UsageError
 from medtasks.core.text import counted
 
@@ -69,7 +68,8 @@ def judge(
     from medtasks.harness.numbers import has_numbers, renew_numbers
     from medtasks.judge.agreement import COLUMNS, rows
     from medtasks.judge.settings import read_judges
-    from medtasks.runs.folder import one_run, read_manifest, read_run, replace_run
+    from medtasks.runs.find import one_run
+    from medtasks.runs.folder import read_manifest, read_run, replace_run
     from medtasks.runs.judge import judge_run, judged_before, report_lines
     from medtasks.runs.samples import without_garbage_collection
     from medtasks.runs.summary import summary
@@ -103,7 +103,7 @@ def judge(
             return
         with without_garbage_collection(afterwards=False):
             manifest, samples = read_run(results)
-        with bars(config) as progress:
+        with _progress(config) as progress:
             run, judged = judge_run(manifest, samples, config, human=human, progress=progress)
         if export is not None:
             _export(judged, config, export)
@@ -160,28 +160,19 @@ def _is_export(path: Path) -> bool:
 
 
 @contextmanager
-def bars(config: JudgeConfig) -> Iterator[Progress]:
+def _progress(config: JudgeConfig) -> Iterator[Progress]:
     """A progress bar per rubric and judge on standard error, with rate, tokens, cost and remaining time.
 
     Plain lines if that is not a terminal. Both show why a judge does not answer.
     """
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
+    from rich.progress import TaskID, TextColumn
 
     from medtasks.runs.judge import PlainProgress
 
-    console, plain = Console(stderr=True), PlainProgress()
-    if not console.is_terminal:
+    plain, shown = PlainProgress(), bars(TextColumn("{task.fields[rate]}"), TextColumn("{task.fields[tokens]}"))
+    if shown.disable:
         yield plain
         return
-    shown = Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("{task.fields[rate]}"),
-        TextColumn("{task.fields[tokens]}"),
-        TimeRemainingColumn(),
-        console=console,
-    )
     tasks: dict[tuple[str, str], TaskID] = {}
 
     def update(rubric: str, judge: str, done: int, total: int, spent: Spent, trouble: str | None) -> None:

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
-from medtasks.cli.console import Json, notes, table, write, write_json
+from medtasks.cli.console import Json, table, write, write_json
 from medtasks.core.cache import cache_root
 from medtasks.core.errors import MedtasksError, UsageError
+from medtasks.core.tables import grouped_notes, p_text, signed_interval
 from medtasks.core.text import counted, first_names, printable
 
 if TYPE_CHECKING:
     from medtasks.importers.layouts import Layout
-    from medtasks.importers.matching import Joined
     from medtasks.importers.run import Imported
     from medtasks.leaderboard.verify.scored_run import ScoredRun
     from medtasks.runs.comparisons import Paired
@@ -78,9 +78,9 @@ def score(
 def _rescore(folder: Path, against: Path | None, out: Path | None, as_json: bool) -> None:
     from medtasks.leaderboard.verify.scored_run import RunStore, keep_written, scored_run
     from medtasks.runs.comparisons import comparisons, same_tasks
-    from medtasks.runs.folder import one_run, read_manifest, write_run
+    from medtasks.runs.find import is_unfinished, one_run
+    from medtasks.runs.folder import read_manifest, write_run
     from medtasks.runs.manifest import now
-    from medtasks.runs.reply_files import is_unfinished
     from medtasks.runs.run import score_unfinished
     from medtasks.runs.summary import summary
 
@@ -146,7 +146,7 @@ def _show_diagnostics(run: RunRecord) -> None:
     table(("task", "responses", *columns), rows, title="\nDiagnostics")
     if gaps := run.level_gaps:
         rows_ = [
-            (*name.partition(":")[0].split(" - "), gap.metric, f"{gap.difference:+.3f}", _interval(gap.interval))
+            (*name.partition(":")[0].split(" - "), gap.metric, f"{gap.difference:+.3f}", signed_interval(gap.interval))
             for name, gap in gaps.items()
         ]
         table(("level", "against", "metric", "difference", "95 % interval"), rows_, title="\nComplexity levels")
@@ -155,7 +155,6 @@ def _show_diagnostics(run: RunRecord) -> None:
 
 
 def _show_paired(paired: dict[str, Paired]) -> None:
-
     rows = [
         (
             one.first,
@@ -163,8 +162,8 @@ def _show_paired(paired: dict[str, Paired]) -> None:
             f"{score.items:,}",
             metric,
             f"{score.difference:+.3f}",
-            _interval(score.interval),
-            "" if score.p_value is None else f"{score.p_value:.3g}",
+            signed_interval(score.interval),
+            p_text(score.p_value),
         )
         for one in paired.values()
         for metric, score in one.metrics.items()
@@ -183,12 +182,8 @@ def _show_paired(paired: dict[str, Paired]) -> None:
         for text in (score.warning, score.reason)
         if text is not None
     }
-    for line in notes(texts):
+    for line in grouped_notes(texts):
         write(line)
-
-
-def _interval(ends: tuple[float, float] | None) -> str:
-    return "none" if ends is None else f"[{ends[0]:+.3f}, {ends[1]:+.3f}]"
 
 
 def _show_changes(again: ScoredRun) -> None:
@@ -229,17 +224,14 @@ def _elsewhere(
     task = task or (task_in_name(path) if layout == "lmms-eval" else None)
     if task is None:
         raise UsageError("--task is missing; give the task or group that the predictions are for.")
-    mapping: dict[str, str] = {}
-    for entry in columns:
-        field, equals, column = entry.partition("=")
-        if not equals or not field or not column:
-            raise UsageError(f"--column {entry}: expected FIELD=COLUMN, e.g. response=model_output.")
-        mapping[field] = column
+    pairs = [entry.partition("=")[::2] for entry in columns]
+    if wrong := [entry for entry, pair in zip(columns, pairs, strict=True) if not all(pair)]:
+        raise UsageError(f"--column {wrong[0]}: expected FIELD=COLUMN, e.g. response=model_output.")
     scored = score_predictions(
         path,
         cast("Layout", layout),
         task,
-        columns=mapping,
+        columns=dict(pairs),
         model=model,
         verdicts_of=verdicts_of,
         created=now(),
@@ -247,22 +239,14 @@ def _elsewhere(
     if out is not None:
         write_run(out, scored.run)
     if as_json:
-        joined = scored.joined
-        counts = {
-            "answered": len(joined.given),
-            "missing": len(joined.missing),
-            "unmatched": len(joined.unmatched),
-            "strange": len(joined.strange),
-            "duplicates": len(joined.duplicates),
-            "ambiguous": len(joined.ambiguous),
-            "of_other_tasks": scored.others,
-        }
+        kinds = ("missing", "unmatched", "strange", "duplicates", "ambiguous")
+        counts = {kind: len(getattr(scored.joined, kind)) for kind in kinds}
+        counts |= {"answered": len(scored.joined.given), "of_other_tasks": scored.others}
         write_json({**scored.run.results, "predictions": counts})
         return
     write(summary(scored.run, out, keep="--out"))
-    _show_joined(scored.joined)
-    if scored.others:
-        write(f"  left out, because they name another task: {counted(scored.others, 'prediction')}")
+    for note in scored.notes:
+        write(f"  {printable(note)}")
     _show_verdicts(scored, verdicts_of)
 
 
@@ -276,23 +260,3 @@ def _show_verdicts(scored: Imported, judge: str | None) -> None:
             write(f"  unjudged: {count:,} ({reason})")
         for warning in facts.warnings:
             write(f"  warning: {warning}")
-
-
-def _show_joined(joined: Joined) -> None:
-    asked = len(joined.responses) + len(joined.missing)
-    write(f"  {len(joined.responses):,} of {asked:,} documents have a prediction")
-    if joined.missing:
-        write(f"  unanswered (not scored): {first_names(joined.missing, 5)}")
-    problems = (
-        (("matches no document", "match no document"), joined.unmatched),
-        (("has another reference answer than its document", "have other reference answers than their documents"),
-         joined.strange),
-        (("repeats an earlier one", "repeat earlier ones"), joined.duplicates),
-    )  # fmt: skip
-    for what, members in problems:
-        if members:
-            places = first_names((str(one.where) for one in members), 5)
-            write(f"  {counted(len(members), 'prediction')} {what[len(members) > 1]}: {places}")
-    if joined.ambiguous:
-        count = counted(len(joined.ambiguous), "document")
-        write(f"  {count} with the key of another, answered in order")

@@ -1,17 +1,22 @@
-"""``medtasks path``, ``list`` and ``show``: the available tasks, and the prompts that they send."""
+"""``medtasks path``, ``list``, ``show``, ``validate``, ``new``: tasks, their prompts, checks, packages of them."""
 
 from __future__ import annotations
 
 import fnmatch
+import sys
+from enum import Enum
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from medtasks.catalog.contents import owner_of, task_directory
+from medtasks.catalog.packages import without_warnings
 from medtasks.catalog.registry import everything_left_out
 from medtasks.catalog.spec import leaf_tasks
-from medtasks.cli.console import Json, table, write, write_json
+from medtasks.cli.console import Json, progress, table, write, write_json
 from medtasks.core.errors import UsageError
+from medtasks.core.findings import COLUMNS, as_rows, failed, summary
 from medtasks.core.schema import suggestion
 from medtasks.core.text import counted
 
@@ -156,3 +161,76 @@ def _show_document(spec: TaskSpec, number: int) -> None:
     if document["stage2"] is not None:
         write(f"\n--- stage 2, without images\n{document['stage2']}")
     write(f"\n--- gold answer (never in the prompt)\n{document['target']}")
+
+
+def validate(
+    what: Annotated[
+        list[str] | None,
+        typer.Argument(
+            help="Packages, benchmarks, tasks, groups, files or directories (default: all that is prepared)."
+        ),
+    ] = None,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Do not decode pictures and frames, and do not check how scores behave.")
+    ] = False,
+    strict: Annotated[bool, typer.Option("--strict", help="Exit with 1 for warnings as well.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Check task files, templates, prepared data (hidden fields, media, answers, windows), and how scores behave."""
+    from medtasks.validate import run
+
+    if any(Path(name).exists() for name in what or ()):
+        print("medtasks: importing what the files name, from installed packages only", file=sys.stderr, flush=True)
+    with without_warnings(), progress("checking tasks") as bar:  # the findings cover what packages lack
+        found = run.validate(what or (), decode=not quick, scores=not quick, progress=bar)
+    if as_json:
+        write_json({"data": found.data, "tasks": found.tasks})
+    else:
+        if found.all:
+            table(COLUMNS, as_rows(found.all))
+        data = f" and the data of {', '.join(found.data)}" if found.data else ""
+        write(f"{counted(found.files, 'task file')}{data}: {summary(found.all)}")
+    if failed(found.all, strict):
+        raise typer.Exit(1)
+
+
+class Variant(str, Enum):
+    """Kind of answers."""
+
+    mcq = "mcq"
+    open = "open"
+    streaming = "streaming"
+
+
+def new(
+    package: Annotated[str, typer.Argument(help="Name of the new package, such as acme-bench.")],
+    variant: Annotated[
+        Variant,
+        typer.Option(
+            "--variant", help="mcq: option letters; open: free answers and a judge; streaming: asked repeatedly."
+        ),
+    ] = Variant.mcq,
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", help="Directory, empty or new (default: PACKAGE).", show_default=False),
+    ] = None,
+    benchmark: Annotated[
+        str | None,
+        typer.Option("--benchmark", help="Name of benchmark and group (default: the module's).", show_default=False),
+    ] = None,
+) -> None:
+    """Write a package with a benchmark of your own: tasks, prompt, loader, miniature data, tests, README."""
+    from medtasks.cli.scaffold import names_of, write_package
+
+    names = names_of(package, benchmark)
+    folder = out or Path(package)
+    for path in write_package(folder, package, variant.value, benchmark=benchmark):
+        write(f"  {path}")
+    write(
+        f"wrote {package}. Next:\n"
+        f"  pip install -e '{folder}[test]'\n"
+        f"  MEDTASKS_DATA=mini medtasks validate {names.benchmark}\n"
+        f"  (cd {folder} && python -m pytest)\n"
+        f"  MEDTASKS_DATA=mini python -m lmms_eval --model medtasks_baseline --model_args policy=oracle "
+        f"--tasks {names.benchmark} --output_path results"
+    )

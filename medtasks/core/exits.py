@@ -13,6 +13,7 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from contextvars import ContextVar
 from typing import ParamSpec, TypeVar
 
 from medtasks.core.errors import MedtasksError
@@ -23,6 +24,8 @@ INTERRUPTED = 130
 _AGAIN = 0.05
 """Delay in seconds before a swallowed interrupt is sent again."""
 
+_RAISED = ContextVar("raised", default=False)
+
 P = ParamSpec("P")
 R = TypeVar("R")
 
@@ -31,7 +34,9 @@ def exit_with_sentence(function: Callable[P, R]) -> Callable[P, R]:
     """Make ``function`` end the process with one sentence if it raises :class:`MedtasksError`.
 
     Raises:
-        SystemExit: with code 1, after printing ``medtasks: <message>`` to standard error; the cause stays attached.
+        MedtasksError: within :func:`errors_raised`.
+        SystemExit: otherwise, with code 1, after printing ``medtasks: <message>`` to standard error; the cause stays
+            attached.
     """
 
     @functools.wraps(function)
@@ -39,10 +44,22 @@ def exit_with_sentence(function: Callable[P, R]) -> Callable[P, R]:
         try:
             return function(*args, **kwargs)
         except MedtasksError as error:
+            if _RAISED.get():
+                raise
             print(f"medtasks: {error}", file=sys.stderr, flush=True)
             raise SystemExit(1) from error
 
     return guarded
+
+
+@contextlib.contextmanager
+def errors_raised() -> Iterator[None]:
+    """Let errors of :func:`exit_with_sentence` reach the caller within the block: a program, which may continue."""
+    token = _RAISED.set(True)
+    try:
+        yield
+    finally:
+        _RAISED.reset(token)
 
 
 def stopped(kept: str) -> SystemExit:

@@ -60,7 +60,7 @@ def check_regular(path: Path) -> int:
 
 
 def file_state(status: os.stat_result) -> tuple[int, ...]:
-    """Size, times, inode and device: another or a changed file differs in them, even of the same name, size and time."""
+    """Size, times, inode and device: another or a changed file differs, even of the same name, size and time."""
     return status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino, status.st_dev
 
 

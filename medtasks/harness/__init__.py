@@ -21,6 +21,7 @@ from typing import Any
 
 from medtasks.catalog.contents import task_files
 from medtasks.core.errors import HarnessError, first_line
+from medtasks.core.exits import errors_raised
 
 __all__ = ["SUPPORTED", "check_version", "model_manifests", "run_tasks", "task_index"]
 
@@ -99,7 +100,7 @@ def task_index() -> dict[str, dict[str, Any]]:
 
 
 def run_tasks(
-    model: str,
+    model: Any,
     model_args: str,
     tasks: list[str],
     output: Path,
@@ -111,26 +112,39 @@ def run_tasks(
     """Evaluate ``tasks`` (all ours) with the harness in this process, and return the result directory.
 
     The index has only the tasks of our packages, from the directory layout: no task file is parsed to make it.
+
+    Args:
+        model: the name of a back-end, or a back-end.
+        model_args: its arguments; of a back-end what identifies it.
+        tasks: tasks or groups.
+        output: directory of results.
+        limit: only so many documents of each task.
+        gen_kwargs: generation settings.
+        batch_size: of the back-end.
+
+    Raises:
+        MedtasksError: the evaluation failed.
     """
     from lmms_eval import evaluator
     from lmms_eval.loggers import EvaluationTracker
     from lmms_eval.tasks import TaskManager
 
     _wrap_evaluator()
-    results = evaluator.simple_evaluate(
-        model=model,
-        model_args=model_args,
-        tasks=tasks,
-        batch_size=batch_size,
-        limit=limit,
-        gen_kwargs=gen_kwargs,
-        log_samples=False,
-        bootstrap_iters=0,
-        evaluation_tracker=EvaluationTracker(output_path=str(output)),
-        task_manager=TaskManager("WARNING", include_defaults=False, model_name=model),
-        verbosity="WARNING",
-        datetime_str=datetime.now().strftime("%Y%m%d_%H%M%S"),
-    )
+    with errors_raised():
+        results = evaluator.simple_evaluate(
+            model=model,
+            model_args=model_args,
+            tasks=tasks,
+            batch_size=batch_size,
+            limit=limit,
+            gen_kwargs=gen_kwargs,
+            log_samples=False,
+            bootstrap_iters=0,
+            evaluation_tracker=EvaluationTracker(output_path=str(output)),
+            task_manager=TaskManager("WARNING", include_defaults=False, model_name=model),
+            verbosity="WARNING",
+            datetime_str=datetime.now().strftime("%Y%m%d_%H%M%S"),
+        )
     return Path(results["medtasks"]["folder"])
 
 

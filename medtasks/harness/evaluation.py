@@ -38,14 +38,14 @@ from medtasks.runs.run import collect_run, data_facts
 from medtasks.runs.scored import Answered
 from medtasks.runs.summary import summary
 from medtasks.runs.table import refuse_unknown_names
-from medtasks.runs.usage import RunUsage
+from medtasks.runs.usage import RunUsage, run_usage
 
 from .backends import SYSTEM_PROMPT, backend_name, take_no_media, task_presentation
 from .model import described, gathered_counters, run_arguments, settings
 from .numbers import KEY, replace_numbers, replace_samples
 from .requests import Requests, taken_from
 from .sending import Sender
-from .usage import gathered, gathered_usage, memory_of, work_so_far
+from .usage import gathered, memory_of, work_so_far
 
 
 class Evaluation:
@@ -99,8 +99,9 @@ class Evaluation:
             default_frames().close()
             counters = gathered_counters(self._lm)
             work = {} if memory is None else work_so_far(store.folder)
-            usage = gathered_usage(work, devices=getattr(self._lm, "devices", 1), counters=counters)
-            del work
+            spent = [part for known in gathered(work) for _, part in sorted(known.items())]
+            usage = run_usage(spent, devices=getattr(self._lm, "devices", 1), counters=counters)
+            del work, spent
             answers = self._answers(requests)
             # The harness never leaves the process group, whose thread aborts the process if it outlives the
             # interpreter: a finished run would exit with a failure code.

@@ -11,8 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from medtasks.core.errors import MedtasksError
-from medtasks.runs.replies import BLANK, NOT_ASKED, Reply, is_blank
-from medtasks.runs.reply_files import Slot
+from medtasks.runs.replies import BLANK, NOT_ASKED, Reply, Slot, is_blank
 
 from .backends import backend_name, cannot_take, one_at_a_time
 from .sending import Sender

@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
 from medtasks.core.errors import UsageError, first_line
-from medtasks.runs.replies import Reply, Work
-from medtasks.runs.reply_files import Answer, AnswerStore, Slot
+from medtasks.runs.replies import Answer, Reply, Slot, Work
+from medtasks.runs.reply_files import AnswerStore
 
 GIVE_UP = 64
 """After this many consecutive failures, the task's remaining requests are not sent."""

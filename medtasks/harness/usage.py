@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import resource
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from medtasks.core.settings import current_settings
-from medtasks.runs.reply_files import read_spent
-from medtasks.runs.usage import RunUsage, Spent, run_usage
+from medtasks.runs.replies import Answer
+from medtasks.runs.reply_files import read_work
 
 from .sending import Memory
 
@@ -19,14 +19,10 @@ def memory_of(lm: Any) -> Callable[[], Memory] | None:
     """Measures the memory of the process, if the model of ``lm`` is in it; None if no model answers."""
     if not getattr(lm, "runs_model", True):
         return None
-    return _memory if _holds_model(lm) else lambda: (None, None)
-
-
-def _holds_model(lm: Any) -> bool:
     import torch
 
     held = vars(lm).get("_model", vars(lm).get("model"))
-    return bool(getattr(lm, "holds_model", isinstance(held, torch.nn.Module)))
+    return _memory if getattr(lm, "holds_model", isinstance(held, torch.nn.Module)) else lambda: (None, None)
 
 
 def _memory() -> Memory:
@@ -38,14 +34,14 @@ def _memory() -> Memory:
     return None, peak if sys.platform == "darwin" else peak * 1024
 
 
-def work_so_far(folder: Path) -> dict[int, list[Spent]]:
+def work_so_far(folder: Path) -> dict[int, list[Answer]]:
     """What the replies to the command took, with those of earlier, unfinished runs, by process.
 
     Each process reads its own file, which no other is writing to; the first one also those of processes that no longer
     exist.
     """
     rank, processes = current_settings().rank, current_settings().processes
-    spent = read_spent(folder)
+    spent = read_work(folder)
     return {number: part for number, part in spent.items() if number == rank or (rank == 0 and number >= processes)}
 
 
@@ -59,15 +55,3 @@ def gathered(own: Any) -> list[Any]:
     everyone: list[Any] = [None] * torch.distributed.get_world_size() if first else []
     torch.distributed.gather_object(own, everyone if first else None, dst=0)
     return everyone
-
-
-def gathered_usage(work: Mapping[int, Sequence[Spent]], *, devices: int, counters: Mapping[str, int]) -> RunUsage:
-    """The usage of the run, on the first process; others get an empty one.
-
-    Args:
-        work: what this process knows of the work behind replies, by process.
-        devices: devices of each process.
-        counters: the back-end's, of all processes.
-    """
-    spent = [part for known in gathered(work) for _, part in sorted(known.items())]
-    return run_usage(spent, devices=devices, counters=dict(counters))

@@ -11,6 +11,7 @@ from typing import Any
 
 from medtasks.core.errors import DataError, UsageError
 from medtasks.core.schema import shown
+from medtasks.core.text import counted, first_names
 from medtasks.importers.prediction import Prediction
 
 
@@ -33,6 +34,26 @@ class Joined:
     duplicates: list[Prediction] = field(default_factory=list)
     ambiguous: list[str] = field(default_factory=list)
     strange: list[Prediction] = field(default_factory=list)
+
+    @property
+    def notes(self) -> list[str]:
+        """How many documents have a prediction, which have none, and which predictions are not used; a line each."""
+        lines = [f"{len(self.given):,} of {len(self.given) + len(self.missing):,} documents have a prediction"]
+        if self.missing:
+            lines.append(f"unanswered (not scored): {first_names(self.missing, 5)}")
+        problems = (
+            (("matches no document", "match no document"), self.unmatched),
+            (("has another reference answer than its document", "have other reference answers than their documents"),
+             self.strange),
+            (("repeats an earlier one", "repeat earlier ones"), self.duplicates),
+        )  # fmt: skip
+        for what, members in problems:
+            if members:
+                places = first_names((str(one.where) for one in members), 5)
+                lines.append(f"{counted(len(members), 'prediction')} {what[len(members) > 1]}: {places}")
+        if self.ambiguous:
+            lines.append(f"{counted(len(self.ambiguous), 'document')} with the key of another, answered in order")
+        return lines
 
     @property
     def responses(self) -> dict[str, str]:

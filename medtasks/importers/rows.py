@@ -2,16 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path, PureWindowsPath
-from typing import Any
+from typing import Annotated, Any, Literal
 
-from medtasks.catalog.records import Where, is_text, wrong
+from pydantic import BaseModel, Field
+
+from medtasks.catalog.records import ReleaseRow, Where, is_text, parse_row, wrong
 from medtasks.core.errors import UsageError
+from medtasks.core.schema import expects
 from medtasks.data.sources import read_csv_rows, read_json_list, read_jsonl
 from medtasks.importers.prediction import Prediction, content_of, one_response, optional_text
 
-_ROLES = ("system", "user", "assistant")
+Unicode = Annotated[str, expects("a text", is_text)]
+
+
+class _Message(BaseModel, strict=True):
+    role: Literal["system", "user", "assistant"]
+    content: Unicode
+
+
+class _SwiftRow(ReleaseRow):
+    messages: Annotated[tuple[_Message, ...], Field(strict=False, min_length=1)]
+    images: Annotated[list[Any], expects("a list of one image", lambda value: type(value) is list and len(value) == 1)]
 
 
 def parse_ms_swift_line(row: Mapping[str, Any], where: Where) -> Prediction:
@@ -24,50 +37,32 @@ def parse_ms_swift_line(row: Mapping[str, Any], where: Where) -> Prediction:
     Raises:
         DataError: a field is missing or invalid.
     """
-    messages = _messages(row, where)
-    asked = [content for role, content in messages if role == "user"]
+    given = parse_row(_SwiftRow, row, where)
+    asked = [message.content for message in given.messages if message.role == "user"]
     question = asked[-1].replace("<image>", " ").strip() if asked else ""
     if not question:
         raise wrong(where, "messages", row["messages"], "a user's message with a question")
-    keys = {"img_id": _img_id(row, where), "question": question}
+    image = given.images[0]
+    path = image.get("path") if isinstance(image, dict) else image
+    # handles both separators: these paths come from other machines
+    stem = PureWindowsPath(path).stem.strip() if is_text(path) else ""
+    if not stem:
+        raise wrong(where, "images[0]", image, "a path that ends in <img_id>.jpg")
+    keys = {"img_id": stem, "question": question}
     if "response" in row:
         if row["response"] is None:
             raise wrong(where, "response", "null", "the model's text, or no such field")
         return Prediction(where, None, keys, one_response(where, "response", row["response"]))
-    role, content = messages[-1]
-    if role != "assistant":
+    last = given.messages[-1]
+    if last.role != "assistant":
         raise wrong(where, "messages", row["messages"], "the assistant's message at the end, or a field `response`")
-    return Prediction(where, None, keys, content)
+    return Prediction(where, None, keys, last.content)
 
 
-def _messages(row: Mapping[str, Any], where: Where) -> list[tuple[str, str]]:
-    found = row.get("messages")
-    if not isinstance(found, list) or not found:
-        raise wrong(where, "messages", found, "a list of messages")
-    messages = []
-    for number, message in enumerate(found):
-        place = f"messages[{number}]"
-        if not isinstance(message, dict):
-            raise wrong(where, place, message, "an object with `role` and `content`")
-        role, content = message.get("role"), message.get("content")
-        if role not in _ROLES:
-            raise wrong(where, f"{place}.role", role, f"one of {', '.join(_ROLES)}")
-        if not is_text(content):
-            raise wrong(where, f"{place}.content", content, "a text")
-        messages.append((role, content))
-    return messages
-
-
-def _img_id(row: Mapping[str, Any], where: Where) -> str:
-    images = row.get("images")
-    if not isinstance(images, list) or len(images) != 1:
-        raise wrong(where, "images", images, "a list of one image")
-    path = images[0].get("path") if isinstance(images[0], dict) else images[0]
-    # handles both separators: these paths come from other machines
-    stem = PureWindowsPath(path).stem.strip() if is_text(path) else ""
-    if not stem:
-        raise wrong(where, "images[0]", images[0], "a path that ends in <img_id>.jpg")
-    return stem
+class _Position(ReleaseRow):
+    doc_id: Annotated[int, Field(ge=0)]
+    target: Unicode
+    input_media: tuple[Unicode, ...] = Field((), strict=False)
 
 
 def parse_harness_line(row: Mapping[str, Any], where: Where) -> Prediction:
@@ -91,18 +86,9 @@ def parse_harness_line(row: Mapping[str, Any], where: Where) -> Prediction:
         sample_id = keys.pop("sample_id", None)
         if sample_id is not None or len(keys) == 2:
             return Prediction(where, sample_id, keys, response)
-    return Prediction(where, None, _position(row, where), response)
-
-
-def _position(row: Mapping[str, Any], where: Where) -> dict[str, str]:
-    doc_id, target, media = row.get("doc_id"), row.get("target"), row.get("input_media")
-    if isinstance(doc_id, bool) or not isinstance(doc_id, int) or doc_id < 0:
-        raise wrong(where, "doc_id", doc_id, "the document's number, or `doc` with its sample_id")
-    if not is_text(target):
-        raise wrong(where, "target", target, "the document's reference answer, as a text")
-    if media is not None and not (isinstance(media, list) and all(map(is_text, media))):
-        raise wrong(where, "input_media", media, "a list of paths")
-    return {"doc_id": str(doc_id), "target": target, **({"medium": media[0]} if media else {})}
+    place = parse_row(_Position, row, where)
+    media = {"medium": place.input_media[0]} if place.input_media else {}
+    return Prediction(where, None, {"doc_id": str(place.doc_id), "target": place.target, **media}, response)
 
 
 _COLUMNS = ("sample_id", "response", "task", "img_id", "question")
@@ -122,12 +108,19 @@ def read_columns(path: Path, layout: str, columns: Mapping[str, str]) -> list[Pr
         UsageError: a column is not one of ours.
         DataError: the file cannot be read, a column is missing or is not a text, or a row does not identify its sample.
     """
+    return predictions_in_rows(_source_rows(path, layout, columns.get("response", "response")), columns)
+
+
+def predictions_in_rows(
+    rows: Iterable[tuple[Where, Mapping[str, Any]]], columns: Mapping[str, str]
+) -> list[Prediction]:
+    """The predictions in rows with their places; arguments and errors as in :func:`read_columns`."""
     for column in columns:
         if column not in _COLUMNS:
             raise UsageError(f"column {column!r} is unknown; choose from {', '.join(_COLUMNS)}.")
     names = {column: columns.get(column, column) for column in _COLUMNS}
     required = tuple(dict.fromkeys((names["response"], *columns.values())))
-    return [_parsed(row, where, names, required) for where, row in _source_rows(path, layout, names["response"])]
+    return [_parsed(row, where, names, required) for where, row in rows]
 
 
 def _source_rows(path: Path, layout: str, response: str) -> Iterator[tuple[Where, Mapping[str, Any]]]:

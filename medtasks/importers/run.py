@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,6 +10,7 @@ from medtasks.benchmarks.documents import task_documents
 from medtasks.catalog.spec import inner_groups, leaf_tasks, load_spec
 from medtasks.core.errors import DataError, UsageError
 from medtasks.core.files import file_sha256
+from medtasks.core.text import counted
 from medtasks.importers.layouts import Layout, read_predictions
 from medtasks.importers.matching import Joined, join
 from medtasks.importers.prediction import Prediction
@@ -31,6 +32,12 @@ class Imported:
     run: RunRecord
     joined: Joined
     others: int
+
+    @property
+    def notes(self) -> list[str]:
+        """What became of documents without a prediction, and of predictions that are not used."""
+        left_out = [f"left out, because they name another task: {counted(self.others, 'prediction')}"]
+        return [*self.joined.notes, *(left_out if self.others else [])]
 
 
 def score_predictions(
@@ -56,13 +63,34 @@ def score_predictions(
     leaves = leaf_tasks(task)
     if layout == "lmms-eval" and len(leaves) > 1:
         raise UsageError(f"--task {task}: the harness logs each task in a file of its own; name one of {leaves[0]}, ….")
+    read = read_predictions(path, layout, columns or {})
+    facts = {"predictions": path.name, "layout": layout, "sha256": file_sha256(path)}
+    return score_rows(read, layout, task, str(path), facts, model=model, verdicts_of=verdicts_of, created=created)
+
+
+def score_rows(
+    everything: Sequence[Prediction],
+    layout: str,
+    task: str,
+    place: str,
+    facts: Mapping[str, str],
+    *,
+    model: str,
+    verdicts_of: str | None,
+    created: str,
+) -> Imported:
+    """Score predictions that are already read; ``place`` names them in messages, ``facts`` are for the manifest.
+
+    Raises:
+        MedtasksError: as :func:`score_predictions`.
+    """
+    leaves = leaf_tasks(task)
     documents = {name: task_documents(name, media=False) for name in leaves}
-    everything = read_predictions(path, layout, columns or {})
     predictions = [one for one in everything if one.keys.get("task", leaves[0]) in leaves]
     joined = join(predictions, [document for members in documents.values() for document in members])
     if not joined.given:
         raise DataError(
-            f"{path}: none of its {len(predictions)} predictions matches a document of {task}{_near_matches(joined)}; "
+            f"{place}: none of its {len(predictions)} predictions matches a document of {task}{_near_matches(joined)}; "
             "check --task and the prepared data, or map the columns with --column."
         )
     samples: dict[str, list[Sample]] = {}
@@ -80,7 +108,7 @@ def score_predictions(
     judge: dict[str, RubricFacts] = {}
     if verdicts_of is not None:
         samples, judge = with_imported_verdicts(samples, joined.given, verdicts_of, layout, model=model)
-    record = _record(task, samples, documents, path, layout, model, created, problems, judge)
+    record = _record(task, samples, documents, {"model": model, **facts}, created, problems, judge)
     return Imported(record, joined, len(everything) - len(predictions))
 
 
@@ -97,9 +125,7 @@ def _record(
     task: str,
     samples: dict[str, list[Sample]],
     documents: dict[str, list[dict[str, object]]],
-    path: Path,
-    layout: str,
-    model: str,
+    model: dict[str, str],
     created: str,
     problems: Sequence[str],
     judge: dict[str, RubricFacts],
@@ -118,7 +144,7 @@ def _record(
         created=created,
         processes=1,
         versions=versions(),
-        model={"model": model, "predictions": path.name, "layout": layout, "sha256": file_sha256(path)},
+        model=model,
         settings={},
         tasks=facts,
         groups=groups,

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Callable
-from dataclasses import dataclass, field, fields
-from typing import Any
+from dataclasses import dataclass, fields
+from typing import Any, TypeAlias
 
 from medtasks.core.errors import MedtasksError, UsageError
 from medtasks.judge.batch import BatchEndpoint
@@ -24,20 +24,9 @@ _OWN_FAULT = frozenset({400, 413, 415, 422})  # statuses about the request, not 
 _SHUT_OUT = REDIRECTS | {401, 403, 404}  # wrong key, address or model: fatal if nothing was answered before
 
 
-@dataclass(frozen=True)
-class JudgeRequest:
-    """One question to a judge.
-
-    Args:
-        key: of the verdict; two requests with the same key are the same question.
-        messages: chat messages, or a function that returns them: called in another thread for each attempt, so that
-            images are in memory only while they are sent. It raises `MedtasksError` if it cannot.
-        schema: JSON schema of the verdict, for judges with structured output; None asks for free text.
-    """
-
-    key: str
-    messages: Messages | Callable[[], Messages] = field(hash=False)
-    schema: dict[str, Any] | None = field(hash=False)
+MessagesOf: TypeAlias = "Messages | Callable[[], Messages]"
+"""Chat messages, or a function that returns them: called in another thread for each attempt, so that images are in
+memory only while they are sent. It raises `MedtasksError` if it cannot."""
 
 
 class Unanswered(Exception):
@@ -112,8 +101,11 @@ class JudgeClient:
         if endpoint is not None:
             await endpoint.close()
 
-    async def answer(self, request: JudgeRequest) -> JudgeAnswer:
+    async def answer(self, key: str, messages: MessagesOf, schema: dict[str, Any] | None = None) -> JudgeAnswer:
         """Ask until there is an answer, or no further attempt is useful or allowed.
+
+        ``key`` is that of the verdict; ``schema`` is its JSON schema, for judges with structured output, None asks for
+        free text.
 
         Once the budget is spent, what is in flight finishes and the rest fails with `BUDGET`. The rest fails with
         "outage", unasked, once 50 requests in a row failed because of the endpoint (rate, 5xx, timeout, connection), or
@@ -123,7 +115,7 @@ class JudgeClient:
             Unanswered: there is none.
         """
         try:
-            answer = await self._answer(request)
+            answer = await self._answer(key, messages, schema)
         except Unanswered:
             self.spent.failed += 1
             raise
@@ -131,26 +123,28 @@ class JudgeClient:
         await asyncio.sleep(READING)
         return answer
 
-    async def _answer(self, request: JudgeRequest) -> JudgeAnswer:
+    async def _answer(self, key: str, messages: MessagesOf, schema: dict[str, Any] | None) -> JudgeAnswer:
         failures = 0
         while True:
-            got = await self._attempt(request, again=failures > 0)
+            got = await self._attempt(messages, schema, again=failures > 0)
             if isinstance(got, JudgeAnswer):
                 return got
             failures += 1
             if not got.again or failures > self.settings.retries:
                 raise self._gave_up(got, failures)
             self._trouble = got.reason
-            await asyncio.sleep(self._wait(request, failures, got))
+            await asyncio.sleep(self._wait(key, failures, got))
 
-    async def _attempt(self, request: JudgeRequest, *, again: bool) -> JudgeAnswer | FailedAttempt:
+    async def _attempt(
+        self, given: MessagesOf, schema: dict[str, Any] | None, *, again: bool
+    ) -> JudgeAnswer | FailedAttempt:
         """One attempt in a slot, or two if the first may have been refused for its ``response_format``."""
         entered = await self._limiter.enter()
         try:
             self._refuse_closed()
-            messages = await _messages(request)
-            structured = request.schema is not None and self.structured is not False
-            got = await self._send(messages, request.schema if structured else None, again=again)
+            messages = await _messages(given)
+            structured = schema is not None and self.structured is not False
+            got = await self._send(messages, schema if structured else None, again=again)
             if isinstance(got, JudgeAnswer):
                 self.structured = structured or self.structured
             elif structured and self.settings.structured is None and got.status in (400, 422):
@@ -184,10 +178,10 @@ class JudgeClient:
         if self._outage is not None:
             raise Unanswered(self._outage)
 
-    def _wait(self, request: JudgeRequest, failures: int, got: FailedAttempt) -> float:
+    def _wait(self, key: str, failures: int, got: FailedAttempt) -> float:
         """Seconds before the next attempt: full jitter, or the endpoint's own wait plus jitter."""
         # seeded by the key: the order of completion must not matter
-        chance = random.Random(f"{request.key}:{failures}")
+        chance = random.Random(f"{key}:{failures}")
         if got.wait is not None:
             return got.wait + chance.uniform(0, self.settings.backoff)
         return chance.uniform(0, min(LONGEST_BACKOFF, self.settings.backoff * 2.0 ** min(failures - 1, 30)))
@@ -209,12 +203,12 @@ class JudgeClient:
         return Unanswered(f"{got.reason} ({attempts} attempts)" if attempts > 1 else got.reason)
 
 
-async def _messages(request: JudgeRequest) -> Messages:
-    """The request's messages; raises `Unanswered` if they cannot be built."""
-    if not callable(request.messages):
-        return request.messages
+async def _messages(given: MessagesOf) -> Messages:
+    """The messages; raises `Unanswered` if they cannot be built."""
+    if not callable(given):
+        return given
     try:
-        return await asyncio.to_thread(request.messages)  # in the slot: images are in memory only while they are sent
+        return await asyncio.to_thread(given)  # in the slot: images are in memory only while they are sent
     except MedtasksError as error:  # about this question alone, so no outage
         raise Unanswered(f"question: {' '.join(str(error).split())}") from None
 

@@ -42,7 +42,9 @@ def combine(verdicts: Mapping[str, Mapping[str, int] | None], aspects: Sequence[
         MedtasksError: a judge's scores are not one score of the scale for each aspect.
     """
     for judge, given in verdicts.items():
-        if given is not None and not _is_verdict(given, aspects):
+        if given is None:
+            continue
+        if given.keys() != {one.name for one in aspects} or any(given[one.name] not in one.scale for one in aspects):
             raise MedtasksError(
                 f"judge {judge} gave {dict(given)}, expected one score for each of {[one.name for one in aspects]}; "
                 "combine verdicts on the same response under the same rubric."
@@ -52,20 +54,16 @@ def combine(verdicts: Mapping[str, Mapping[str, int] | None], aspects: Sequence[
     for aspect in aspects:
         votes = {judge: given[aspect.name] for judge, given in verdicts.items() if given is not None}
         missing = sorted(verdicts.keys() - votes.keys())
-        found = _majority(votes, missing) if rule == "majority" else _mean(votes, missing)
+        found: float | str
+        if rule == "majority":
+            found = _majority(votes, missing)
+        else:
+            found = _without(missing) if missing else fsum(votes.values()) / len(votes)
         if isinstance(found, str):
             undecided[aspect.name] = found
         else:
             scores[aspect.name] = found
     return Combined(scores, undecided)
-
-
-def _is_verdict(given: Mapping[str, int], aspects: Sequence[Aspect]) -> bool:
-    return given.keys() == {one.name for one in aspects} and all(given[one.name] in one.scale for one in aspects)
-
-
-def _mean(votes: Mapping[str, int], missing: Sequence[str]) -> float | str:
-    return _without(missing) if missing else fsum(votes.values()) / len(votes)
 
 
 def _majority(votes: Mapping[str, int], missing: Sequence[str]) -> float | str:

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 from medtasks.catalog.rubric import judge_prompt, rubric_hash, verdict_schema
 from medtasks.catalog.scales import Rubric
 from medtasks.core.errors import DataError, UsageError
-from medtasks.judge.client import JudgeClient, JudgeRequest, Spent, Unanswered
+from medtasks.judge.client import JudgeClient, Spent, Unanswered
 from medtasks.judge.endpoint import Messages
 from medtasks.judge.images import ImageSource, user_message
 from medtasks.judge.settings import JudgeSettings, judge_identity
@@ -119,7 +119,8 @@ async def judge_questions(
     async with client:
         ticking = asyncio.ensure_future(run.tick())
         try:
-            await all_or_none([run.work() for _ in range(OPEN_PER_SLOT * client.settings.in_flight)])
+            workers = min(len(questions), OPEN_PER_SLOT * client.settings.in_flight)  # a batch API has 30,000 slots
+            await all_or_none([run.work() for _ in range(workers)])
         finally:
             ticking.cancel()
     return run.result()
@@ -231,7 +232,7 @@ class _Run:
 
         # images are read when the request is sent; text alone needs no thread
         schema = verdict_schema(self._rubric, case.document)
-        answer = await self._client.answer(JudgeRequest(key, messages if case.images else messages(), schema))
+        answer = await self._client.answer(key, messages if case.images else messages(), schema)
         reading = None if answer.refusal else parse_verdict(answer.text, self._rubric, case.document)
         row = StoredVerdict(
             key,

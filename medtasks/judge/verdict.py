@@ -93,7 +93,8 @@ def _validated(answer: dict[str, Any], aspects: tuple[Aspect, ...]) -> Verdict |
         if isinstance(value, dict):
             reason = value.get("reason")
             if isinstance(reason, str):
-                reasons[aspect.name] = _storable(reason)
+                # lone surrogates, which JSON can carry and UTF-8 cannot, are written out
+                reasons[aspect.name] = reason.encode("utf-8", "backslashreplace").decode("utf-8")
             extra += len(value.keys() - {"reason", "score"})
             if "score" not in value:
                 return Invalid(f"aspect {aspect.name!r} has no score")
@@ -117,11 +118,6 @@ def _score(value: Any, aspect: Aspect) -> int | None:
     if isinstance(value, float):
         value = int(value) if value.is_integer() else None
     return value if isinstance(value, int) and value in aspect.scale else None
-
-
-def _storable(text: str) -> str:
-    """``text`` with lone surrogates, which JSON can carry and UTF-8 cannot, written out."""
-    return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 def _objects(text: str) -> list[dict[str, Any]]:

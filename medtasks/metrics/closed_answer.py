@@ -1,7 +1,7 @@
 """Closed questions: normalised exact match against the answer's text or its letter.
 
-The card's scoring: case, punctuation and articles are ignored, an option's letter is as good as its text, several
-answers are a set. Anything else is a mismatch (a judge may review mismatches, counted separately). The rules:
+Case, punctuation and articles are ignored, an option's letter is as good as its text, and several answers are a set
+(docs/fidelity.md). Anything else is a mismatch (a judge may review mismatches, counted separately). The rules:
 
 1. Thinking blocks and markup are removed. A reply that is nothing but a selection is read whole. If it is not, stated
    confidences at the end of lines (``forceps, confidence: 90%``) are removed, too.

@@ -183,8 +183,9 @@ def comparisons(tables: RunTables, others: RunTables) -> dict[str, Paired]:
         partner = spec.metadata.compare_with
         if partner is None:
             continue
-        if _has(tables, name) and _has(others, partner):
-            sides = (name, tables.of(name, leaf_tasks(name))), (partner, others.of(partner, leaf_tasks(partner)))
+        leaves, theirs = leaf_tasks(name), leaf_tasks(partner)
+        if {*leaves} <= {*tables.tasks} and {*theirs} <= {*others.tasks}:
+            sides = (name, tables.of(name, leaves)), (partner, others.of(partner, theirs))
             found[name] = compare_tables(*sides)
     return found
 
@@ -195,8 +196,3 @@ def same_tasks(tables: RunTables, others: RunTables) -> dict[str, Paired]:
         f"{name} (both)": compare_tables((f"{name} (this)", tables.of(name)), (f"{name} (other)", others.of(name)))
         for name in sorted({*tables.tasks} & {*others.tasks})
     }
-
-
-def _has(tables: RunTables, name: str) -> bool:
-    """Whether every task of ``name`` was run."""
-    return set(leaf_tasks(name)) <= {*tables.tasks}

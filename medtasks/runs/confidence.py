@@ -102,7 +102,13 @@ def confidence_of(sample: Sample, facts: Confidence) -> Found:
         return "no_probabilities"
     if facts.of == "answer":
         return "no_probabilities" if given.answer is None else given.answer
-    letter = deciding_letter(given.letters, sample.filtered, sample.responses[0], _reader(sample))
+    step = load_spec(sample.task).filter.kind()
+    document = {**sample.document, "target": sample.target}
+
+    def read(text: str) -> str:
+        return str(step.apply([[text]], [document])[0])
+
+    letter = deciding_letter(given.letters, sample.filtered, sample.responses[0], read)
     return "no_letter_token" if letter is None else letter.options[letter.letter]
 
 
@@ -121,15 +127,3 @@ def deciding_letter(letters: Sequence[Letter], chosen: str, response: str, read:
             return None if read(before + without).strip() == chosen else one
         end = one.at
     return None
-
-
-def _reader(sample: Sample) -> Callable[[str], str]:
-    """The filter of the sample's task, for its document."""
-    made = load_spec(sample.task).filter.kind()
-    document = {**sample.document, "target": sample.target}
-
-    def read(text: str) -> str:
-        (filtered,) = made.apply([[text]], [document])
-        return str(filtered)
-
-    return read

@@ -1,13 +1,12 @@
-"""Result directories: finding them, writing them atomically, reading them."""
+"""Result directories: writing them atomically, reading them."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-import os
 import shutil
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -22,13 +21,11 @@ from medtasks.core import files
 from medtasks.core.errors import DataError, MedtasksError, UsageError, first_line, reading
 from medtasks.core.files import canonical_json, recover_directory, replace_directory, temporary_beside
 from medtasks.core.schema import first_problem
-from medtasks.core.text import first_names
 from medtasks.runs.comparisons import Diagnostics, LevelGap, Paired, comparisons, diagnose, level_gaps
 from medtasks.runs.manifest import RunManifest
-from medtasks.runs.reply_files import is_unfinished
 from medtasks.runs.samples import Sample, read_samples, write_samples
 from medtasks.runs.scores import Scores, intervals
-from medtasks.runs.table import RunTables
+from medtasks.runs.table import Lazy, RunTables
 
 
 @dataclass(frozen=True)
@@ -138,23 +135,13 @@ def read_run(directory: Path) -> tuple[RunManifest, dict[str, list[Sample]]]:
         UsageError: the directory does not exist or is not a run's.
         DataError: the manifest or a sample line cannot be read; names file, line and field.
     """
-    return read_manifest(directory), dict(SampleFiles(directory))
+    return read_manifest(directory), dict(sample_files(directory))
 
 
-class SampleFiles(Mapping[str, list[Sample]]):
+def sample_files(directory: Path) -> Mapping[str, list[Sample]]:
     """The samples of the run in ``directory`` by task, read anew on each access."""
-
-    def __init__(self, directory: Path) -> None:
-        self._files = {file.stem: file for file in sorted((directory / "samples").glob("*.jsonl"))}
-
-    def __getitem__(self, task: str) -> list[Sample]:
-        return read_samples(self._files[task])
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._files)
-
-    def __len__(self) -> int:
-        return len(self._files)
+    files = {file.stem: file for file in sorted((directory / "samples").glob("*.jsonl"))}
+    return Lazy(files, lambda task: read_samples(files[task]))
 
 
 @contextmanager
@@ -238,94 +225,3 @@ def file_sha256(path: Path) -> str:
     """
     with reading(path, "restore it"):
         return files.file_sha256(path)
-
-
-SUFFIX = "_medtasks"
-"""Suffix of the names of result directories."""
-NO_RUN = f"contains no result directory (…{SUFFIX})"
-"""Why a path without a run is refused."""
-
-
-def run_folders(
-    path: Path,
-    other: Callable[[Path, list[str], list[str]], None] | None = None,
-    closed: Callable[[OSError], object] | None = None,
-) -> list[Path]:
-    """The result directories at or below ``path``; symbolic links are not followed.
-
-    Hidden directories are skipped, except for a run that a crash left aside while it was being replaced: reading it
-    restores it (`medtasks.core.files.recover_directory`).
-
-    Args:
-        path: a directory.
-        other: called with each directory that is not a run's, and the names of its subdirectories and files.
-        closed: called with the error for each directory that cannot be listed.
-    """
-    found: list[Path] = []
-    for directory, names, others in os.walk(path, onerror=closed):
-        current = Path(directory)
-        for name in sorted(names):
-            whole = current / name[1:].removesuffix(".aside")
-            if name.startswith(".") and name.endswith(f"{SUFFIX}.aside") and not whole.exists():
-                found.append(whole)
-        whole_run = "manifest.json" in others and (current == path or "samples" in names)
-        if whole_run or current.resolve().name.endswith(SUFFIX):
-            found.append(current)
-            names.clear()
-            continue
-        names[:] = sorted(name for name in names if not name.startswith("."))
-        if other is not None:
-            other(current, names, others)
-    return found
-
-
-def unfinished_runs(path: Path) -> list[Path]:
-    """The directories of unfinished runs at or below ``path``."""
-    found = [path] if is_unfinished(path) else []
-    run_folders(path, lambda here, names, _: found.extend(here / name for name in names if is_unfinished(here / name)))
-    return found
-
-
-def require_directory(path: Path) -> None:
-    """Refuse a path that is not a directory of results.
-
-    Raises:
-        UsageError: it does not exist, is a file, or cannot be listed.
-    """
-    try:
-        os.scandir(path).close()
-    except FileNotFoundError:
-        raise UsageError(f"{path}: no such directory; give a result directory (…{SUFFIX}).") from None
-    except NotADirectoryError:
-        raise UsageError(f"{path}: is a file, expected a result directory (…{SUFFIX}); give one.") from None
-    except OSError as error:
-        raise UsageError(f"{path}: cannot be listed ({error.strerror}); give access to it.") from None
-
-
-def no_run(path: Path, fix: str = "give one, or a directory that contains some") -> UsageError:
-    """The error that there is no run at or below ``path``."""
-    return UsageError(f"{path}: {NO_RUN}; {fix}.")
-
-
-def one_run(path: Path) -> Path:
-    """The only result directory at or below ``path``, or ``path`` itself if it is an unfinished run.
-
-    A run that a crash left aside while it was being replaced counts as there (`medtasks.core.files.recover_directory`).
-
-    Raises:
-        UsageError: it is not a directory, or contains no run, or several; names them.
-    """
-    recover_directory(path)
-    require_directory(path)
-    if is_unfinished(path):
-        return path
-    found = run_folders(path)
-    if len(found) == 1:
-        return found[0]
-    if not found:
-        unfinished = unfinished_runs(path)
-        if unfinished:
-            raise no_run(path, f"{unfinished[0]} is an unfinished run, give it to score the replies so far")
-        raise no_run(path)
-    names = first_names((str(one.relative_to(path)) for one in sorted(found)), 5)
-    raise UsageError(f"{path}: contains {len(found)} result directories ({names}), expected one; give its path.")

@@ -188,7 +188,12 @@ def judge_all(
     warnings = _family_warnings(config, judged_names)
     with VerdictStore(config.store or default_store()) as store:
         for rubric, tasks in tasks_by_rubric:
-            labels = None if human is None else _labels(human, rubric, samples)
+            labels = None
+            if human is not None:
+                of = _judgeable_tasks(samples, rubric)
+                labels = read_labels(
+                    human, rubric, {(task, one.sample_id): judged_document(one) for task in of for one in samples[task]}
+                )
             try:
                 questions = _questions(judged.samples, tasks, rubric, config, fingerprints)
                 with rare_garbage_collection():
@@ -246,12 +251,6 @@ def _judgeable_tasks(samples: Collection[str], rubric: Rubric) -> tuple[str, ...
             "metadata."
         )
     return names
-
-
-def _labels(path: Path, rubric: Rubric, samples: Samples) -> HumanLabels:
-    tasks = _judgeable_tasks(samples, rubric)
-    documents = {(task, sample.sample_id): judged_document(sample) for task in tasks for sample in samples[task]}
-    return read_labels(path, rubric, documents)
 
 
 def _nothing_judged(facts: RubricFacts, problems: Sequence[str]) -> MedtasksError:
@@ -317,18 +316,16 @@ def _problems(
     for name, given in verdicts.items():
         failure = next((why for why in given.unjudged.values() if why.startswith(_FAILURES)), None)
         if failure is not None:
-            lines.append(one_line(f"{name} at {judges[name].base_url}: {failure}{_without_key(failure, judges[name])}"))
+            without_key = ""
+            if failure.startswith(_KEY_MISSING) and judges[name].api_key() is None:
+                variable = judges[name].api_key_env
+                without_key = f" (asked without a key: the environment variable {variable} is not set)"
+            lines.append(one_line(f"{name} at {judges[name].base_url}: {failure}{without_key}"))
         for question, verdict in given.by_question.items():
             if verdict.unjudged == INVALID:
                 lines.append(one_line(f"{name} on {question}: {_invalid_answer(verdict.key or '', store)}"))
                 break
     return tuple(lines)
-
-
-def _without_key(failure: str, settings: JudgeSettings) -> str:
-    if not failure.startswith(_KEY_MISSING) or settings.api_key() is not None:
-        return ""
-    return f" (asked without a key: the environment variable {settings.api_key_env} is not set)"
 
 
 def _invalid_answer(key: str, store: VerdictStore) -> str:

@@ -5,6 +5,7 @@ A request without a response is *failed*: it counts neither as right nor as wron
 
 from __future__ import annotations
 
+import hashlib
 import re
 from dataclasses import dataclass, replace
 from typing import Annotated
@@ -102,6 +103,34 @@ class Reply:
         """The reply, marked as failed if its text is one that a back-end returns for a failed request."""
         reason = None if self.failed is not None else failure_in(self.text)
         return self if reason is None else replace(Reply.failure(reason), input_tokens=self.input_tokens)
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """One request: a document of a task (by its number), the repeat, and the prompt.
+
+    A task with several rounds has a slot for each; ``outcome`` marks the slot of their joint result.
+    """
+
+    task: str
+    doc_id: int
+    repeat: int
+    prompt: str
+    outcome: bool = True
+
+    @property
+    def key(self) -> bytes:
+        """Identifies the request: a hash, since a store keeps the key of every request in memory."""
+        fields = repr((self.task, self.doc_id, self.repeat, self.prompt, self.outcome))
+        return hashlib.blake2b(fields.encode(), digest_size=16).digest()
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A request and its reply."""
+
+    slot: Slot
+    reply: Reply
 
 
 def failure_in(text: str) -> str | None:

@@ -13,7 +13,7 @@ import hashlib
 import json
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import IO, Any
 
@@ -22,40 +22,11 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 from medtasks.core.errors import DataError, MedtasksError, UsageError
 from medtasks.core.files import canonical_json, replaced, temporary_beside
 from medtasks.core.schema import first_problem
+from medtasks.runs.find import PLAN
 from medtasks.runs.manifest import RunManifest
-from medtasks.runs.replies import Reply
-from medtasks.runs.usage import Spent
+from medtasks.runs.replies import Answer, Reply, Slot
 
 SUFFIX = "_unfinished"
-PLAN = "run.json"
-
-
-@dataclass(frozen=True, slots=True)
-class Slot:
-    """One request: a document of a task (by its number), the repeat, and the prompt.
-
-    A task with several rounds has a slot for each; ``outcome`` marks the slot of their joint result.
-    """
-
-    task: str
-    doc_id: int
-    repeat: int
-    prompt: str
-    outcome: bool = True
-
-    @property
-    def key(self) -> bytes:
-        """Identifies the request: a hash, since a store keeps the key of every request in memory."""
-        fields = repr((self.task, self.doc_id, self.repeat, self.prompt, self.outcome))
-        return hashlib.blake2b(fields.encode(), digest_size=16).digest()
-
-
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """A request and its reply."""
-
-    slot: Slot
-    reply: Reply
 
 
 _LINE = TypeAdapter(Answer)
@@ -71,11 +42,6 @@ class Plan(BaseModel, frozen=True):
 def folder_key(identity: Mapping[str, Any]) -> str:
     """First 12 hex digits of the SHA-256 of everything that identifies a command."""
     return hashlib.sha256(canonical_json(identity).encode()).hexdigest()[:12]
-
-
-def is_unfinished(folder: Path) -> bool:
-    """Whether ``folder`` contains the replies of an unfinished run."""
-    return (folder / PLAN).is_file()
 
 
 class AnswerStore:
@@ -210,18 +176,18 @@ def read_answers(folder: Path, task: str = "*") -> list[Answer]:
     return list(found.values())
 
 
-def read_spent(folder: Path) -> dict[int, list[Spent]]:
-    """What all replies in ``folder`` took, by the number of their process, with those that were asked for again.
+def read_work(folder: Path) -> dict[int, list[Answer]]:
+    """All replies in ``folder`` without their texts, by the number of their process, with those that were asked for
+    again.
 
     Raises:
         DataError: as :func:`read_answers`.
     """
-    found: dict[int, list[Spent]] = {}
+    found: dict[int, list[Answer]] = {}
     for path, _, answer in _read_lines(folder):
         rank = path.stem.rpartition(".rank")[2]
-        slot, light = answer.slot, replace(answer.reply, text="", probabilities=None)
-        spent = Spent(slot.task, (slot.doc_id, slot.repeat), slot.outcome, light)
-        found.setdefault(int(rank) if rank.isdecimal() else 0, []).append(spent)
+        light = Answer(replace(answer.slot, prompt=""), replace(answer.reply, text="", probabilities=None))
+        found.setdefault(int(rank) if rank.isdecimal() else 0, []).append(light)
     return found
 
 

@@ -14,7 +14,7 @@ from medtasks.data.store import open_prepared
 from medtasks.runs.folder import RunRecord
 from medtasks.runs.manifest import DataFacts, RubricFacts, RunManifest, TaskFacts
 from medtasks.runs.replies import ALL_BLANK, NOT_ASKED, Reply, is_blank
-from medtasks.runs.reply_files import Plan, by_document, read_answers, read_plan, read_spent
+from medtasks.runs.reply_files import Plan, by_document, read_answers, read_plan, read_work
 from medtasks.runs.samples import Sample, SampleLines, duplicate_ids
 from medtasks.runs.scored import Answered, scored_samples, with_learned_metrics
 from medtasks.runs.scoring import scores_of
@@ -51,7 +51,11 @@ def collect_run(
     for name, answered in _without_blank_run(tasks):
         try:
             made = scored_samples(load_spec(name), answered)
-            _refuse_duplicates(made)
+            if repeated := duplicate_ids(made):
+                raise MedtasksError(
+                    f"{len(repeated)} documents were answered more than once, such as {repeated[0]}; the back-end does "
+                    "not shard by the global rank"
+                )
             outcomes = [sample.outcome for sample in made]
             replies = (reply for one in answered for reply in one.replies)
             facts[name] = planned.tasks[name].with_outcomes(outcomes, replies)
@@ -97,19 +101,13 @@ def _without_blank_run(tasks: Iterable[AnsweredTask]) -> Iterator[AnsweredTask]:
         while held and not blank:
             yield held.pop(0)
     for name, answered in held:
-        yield name, [replace(one, replies=tuple(map(_blank_as_failed, one.replies))) for one in answered]
-
-
-def _blank_as_failed(reply: Reply) -> Reply:
-    return reply if reply.failed is not None else Reply.failure(ALL_BLANK)
-
-
-def _refuse_duplicates(samples: Sequence[Sample]) -> None:
-    repeated = duplicate_ids(samples)
-    if repeated:
-        raise MedtasksError(
-            f"{len(repeated)} documents were answered more than once, such as {repeated[0]}; the back-end does "
-            "not shard by the global rank"
+        blank_reply = Reply.failure(ALL_BLANK)
+        yield (
+            name,
+            [
+                replace(one, replies=tuple(blank_reply if reply.failed is None else reply for reply in one.replies))
+                for one in answered
+            ],
         )
 
 
@@ -148,7 +146,7 @@ def _unfinished(folder: Path, plan: Plan, created: str) -> RunRecord:
     run = collect_run(plan.manifest, ((name, _answered(folder, name, plan.documents[name])) for name in plan.documents))
     if not run.samples:
         raise MedtasksError(f"{folder}: {' '.join(run.manifest.problems)}")
-    spent = list(read_spent(folder).values())
+    spent = list(read_work(folder).values())
     measured = any(one.reply.work is not None for process in spent for one in process)
     usage = run_usage(spent, devices=plan.manifest.usage.devices or 1) if measured else RunUsage()
     return replace(run, manifest=run.manifest.model_copy(update={"created": created, "usage": usage}))

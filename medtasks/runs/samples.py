@@ -222,15 +222,12 @@ def read_samples(path: Path) -> list[Sample]:
     with reading(path, "restore it"):
         for number, line in enumerate(read_lines(path), start=1):
             if line != b"\n":
-                samples.append(_parsed(line, f"{path}, line {number}"))
+                try:
+                    samples.append(Sample.model_validate_json(line))
+                except ValidationError as error:
+                    problem = f"{path}, line {number}: {first_problem(error)}; restore it."
+                    raise DataError(problem) from error
     return samples
-
-
-def _parsed(line: bytes, where: str) -> Sample:
-    try:
-        return Sample.model_validate_json(line)
-    except ValidationError as error:
-        raise DataError(f"{where}: {first_problem(error)}; restore it.") from error
 
 
 @contextmanager

@@ -13,7 +13,7 @@ from medtasks.catalog.registry import wrong_return
 from medtasks.catalog.spec import TaskSpec
 from medtasks.core.errors import first_line
 from medtasks.metrics.learned import LEARNED
-from medtasks.runs.replies import Probabilities, Reply
+from medtasks.runs.replies import Reply
 from medtasks.runs.samples import JudgedResponse, Limits, Repeat, Sample
 
 Values = Mapping[str, Mapping[str, Any]]
@@ -83,21 +83,18 @@ def _texts(answered: Answered) -> list[str]:
     return [reply.text for reply in answered.replies]
 
 
-def _probabilities(answered: Answered) -> tuple[Probabilities | None, ...]:
-    found = tuple(reply.probabilities for reply in answered.replies)
-    return () if all(one is None for one in found) else found
-
-
 def _sample(spec: TaskSpec, answered: Answered, readings: list[Reading]) -> Sample:
     filtered = [reading.filtered for reading in readings]
     process, document = _process(spec), answered.document
+    probabilities = tuple(reply.probabilities for reply in answered.replies)
     limits: dict[str, Limits] = {}
     failed = answered.failed
     if failed:
         count = len(answered.replies)
         ends = _filtered(spec, [(document, [text] * count) for text in ("", ideal_response(document))])
         values, best = (process(document, [reading.filtered for reading in several]) for several in ends)
-        limits = _limits(values, best)
+        low, high = _statistics(values), _statistics(best)
+        limits = {metric: (low[metric], high[metric]) for metric in low if metric in high}
         filtered = [f"[{FAILED}]"]
     else:
         values = process(document, filtered)
@@ -112,7 +109,7 @@ def _sample(spec: TaskSpec, answered: Answered, readings: list[Reading]) -> Samp
         target=fields.pop("target"),
         responses=tuple(_texts(answered)),
         failed=tuple(reply.failed for reply in answered.replies) if failed else (),
-        probabilities=_probabilities(answered),
+        probabilities=() if all(one is None for one in probabilities) else probabilities,
         filtered=filtered[0],
         reading="" if failed else readings[0].how,
         status=FAILED if failed else spec.filter.status(filtered[0]),
@@ -181,11 +178,6 @@ def _statistics(values: Values) -> dict[str, tuple[float, ...]]:
     return {metric: tuple(value["statistics"]) for metric, value in values.items() if "statistics" in value}
 
 
-def _limits(worst: Values, best: Values) -> dict[str, Limits]:
-    low, high = _statistics(worst), _statistics(best)
-    return {metric: (low[metric], high[metric]) for metric in low if metric in high}
-
-
 def _repeats(spec: TaskSpec, texts: Sequence[str], values: Values) -> tuple[Repeat, ...]:
     """Each response's part in the sample; empty if there is only one."""
     if len(texts) < 2:
@@ -209,10 +201,13 @@ def with_learned_metrics(spec: TaskSpec, samples: Sequence[Sample], problems: li
     values = {name: _values(spec.name, name, samples, problems) for name in spec.metadata.learned}
     if not values:
         return list(samples)
-    return [
-        _with_scores(sample, {name: found.get(number) for name, found in values.items()})
-        for number, sample in enumerate(samples)
-    ]
+    renewed = []
+    for number, sample in enumerate(samples):
+        scores = {name: found.get(number) for name, found in values.items()}
+        statistics = {name: (value, 1.0) for name, value in scores.items() if value is not None}
+        update = {"scores": {**sample.scores, **scores}, "statistics": {**sample.statistics, **statistics}}
+        renewed.append(sample.model_copy(update=update))
+    return renewed
 
 
 def has_models(spec: TaskSpec) -> bool:
@@ -232,10 +227,3 @@ def _values(task: str, name: str, samples: Sequence[Sample], problems: list[str]
         problems.append(f"{task}: {name} could not be computed ({first_line(error)}); `medtasks score` tries again.")
         return {}
     return dict(zip(answered, scores.tolist(), strict=True))
-
-
-def _with_scores(sample: Sample, values: Mapping[str, float | None]) -> Sample:
-    statistics = {name: (value, 1.0) for name, value in values.items() if value is not None}
-    return sample.model_copy(
-        update={"scores": {**sample.scores, **values}, "statistics": {**sample.statistics, **statistics}}
-    )

@@ -5,19 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 COVERAGE = 0.99
 """Share of items that need a response and, if judged, a verdict: below it a score is marked incomplete."""
 
 
-class Repeats(BaseModel):
+class Repeats(BaseModel, frozen=True):
     """One metric over several repeats of the same questions (arXiv 2605.15574): the score of each, and their spread.
 
     ``deviation`` is the sample standard deviation, ``interval`` the 95 % interval of the mean by Student's t.
     """
-
-    model_config = ConfigDict(frozen=True)
 
     values: tuple[float, ...]
     mean: float
@@ -25,7 +23,7 @@ class Repeats(BaseModel):
     interval: tuple[float, float]
 
 
-class MetricScore(BaseModel):
+class MetricScore(BaseModel, frozen=True):
     """One metric over one set of items.
 
     ``value`` and ``interval`` are in the metric's own unit (fraction, or 0 to 100 for chrF); they are None if the
@@ -35,8 +33,6 @@ class MetricScore(BaseModel):
     known. In both cases ``bounds`` are the scores with all other items wrong and with all of them right, and
     ``incomplete`` marks a value over less than the threshold's share of the items.
     """
-
-    model_config = ConfigDict(frozen=True)
 
     value: float | None
     interval: tuple[float, float] | None
@@ -68,13 +64,11 @@ def coverage_text(items: int, answered: int | None, judged: int | None) -> str:
     return ", ".join(f"{count:,} of {items:,} {word}" for word, count in counts.items() if count is not None)
 
 
-class Letters(BaseModel):
+class Letters(BaseModel, frozen=True):
     """Positional bias: how often each letter was correct and how often it was chosen (arXiv 2605.15574, section 3.2).
 
     The counts for the null option are None if there is none.
     """
-
-    model_config = ConfigDict(frozen=True)
 
     gold: dict[str, int]
     chosen: dict[str, int]
@@ -82,7 +76,7 @@ class Letters(BaseModel):
     null_missed_when_right: int | None
 
 
-class RotatedLetters(Letters):
+class RotatedLetters(Letters, frozen=True):
     """The letters of questions asked in several rotations, over all answers with a selected option.
 
     ``preference`` is by letter the share of answers that chose it minus the share expected
@@ -94,11 +88,9 @@ class RotatedLetters(Letters):
     preference: dict[str, tuple[float, float | None, float | None]]
 
 
-class ReliabilityBin(BaseModel):
+class ReliabilityBin(BaseModel, frozen=True):
     """The answers with a confidence above ``low`` and up to ``high``: their mean confidence and their accuracy, whose
     95 % interval is None if some resample has no such answer."""
-
-    model_config = ConfigDict(frozen=True)
 
     low: float
     high: float
@@ -108,28 +100,24 @@ class ReliabilityBin(BaseModel):
     interval: tuple[float, float] | None = None
 
 
-class Reliability(BaseModel):
+class Reliability(BaseModel, frozen=True):
     """Accuracy by confidence, and when the least certain answers are left out.
 
     ``without`` counts the answers without a confidence by reason. ``curve`` is the accuracy of the most confident 10 %
     of the answers, 20 %, … 100 % (`medtasks.metrics.confidence.accuracy_at`).
     """
 
-    model_config = ConfigDict(frozen=True)
-
     without: dict[str, int]
     bins: tuple[ReliabilityBin, ...]
     curve: tuple[float, ...]
 
 
-class Scores(BaseModel):
+class Scores(BaseModel, frozen=True):
     """All scores of one set of samples.
 
     Scores are over ``items``; a streaming item has several samples. ``incomplete`` counts the streaming items with
     rounds that were not asked (a run with a limit); they are not scored.
     """
-
-    model_config = ConfigDict(frozen=True)
 
     samples: int
     items: int

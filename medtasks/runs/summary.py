@@ -133,7 +133,7 @@ def _score_lines(run: RunRecord, names: Sequence[str]) -> list[str]:
         rounds = f" ({scores.samples} responses)" if scores.samples != scores.items else ""
         covered = _covered(run, [name] if name in run.tasks else run.manifest.groups[name])
         parts = [
-            *(f"{metric} {format_score(score)}" for metric, score in _headline(scores).items()),
+            *(f"{metric} {format_score(score)}" for metric, score in headline_scores(scores).items()),
             *filter(None, (covered, *_without_answer(scores), *_by_text(run.readings(name)))),
         ]
         line, gap = f"  {name:<{longest}}  n={scores.items:<5}{rounds}", " "
@@ -265,7 +265,7 @@ def _notes(entries: Iterable[Scores]) -> list[str]:
     return [text for note in notes if note is not None and (text := note()) is not None]
 
 
-def _headline(scores: Scores) -> dict[str, MetricScore]:
+def headline_scores(scores: Scores) -> dict[str, MetricScore]:
     """The main ones of our metrics, and all metrics of other packages and of rubrics."""
     theirs = [name for name in scores.metrics if not is_ours(name)]
     shown = {name: scores.metrics[name] for name in (*_HEADLINE, *theirs) if name in scores.metrics}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any
 
 from pydantic import (
     BaseModel,
@@ -15,7 +15,7 @@ from pydantic import (
 )
 from pydantic_core import CoreSchema
 
-from medtasks.runs.replies import Reply
+from medtasks.runs.replies import Answer
 
 Count = Annotated[int, Field(ge=0, le=10**15)]
 Amount = Annotated[float, Field(ge=0, le=1e12, allow_inf_nan=False)]
@@ -118,35 +118,26 @@ class RunUsage(Usage, frozen=True):
         )
 
 
-class Spent(NamedTuple):
-    """A reply as usage needs it: ``sample`` is (document, repeat), ``outcome`` as in a `Slot`, the text is left out."""
-
-    task: str
-    sample: tuple[int, int]
-    outcome: bool
-    reply: Reply
-
-
 def run_usage(
-    processes: Sequence[Sequence[Spent]],
+    processes: Sequence[Sequence[Answer]],
     *,
     devices: int = 1,
     counters: dict[str, int] | None = None,
 ) -> RunUsage:
     """The usage of a run whose processes got these replies, in all parts of the run."""
-    tasks = sorted({one.task for process in processes for one in process})
+    tasks = sorted({one.slot.task for process in processes for one in process})
     whole = usage_of(processes, devices)
     return RunUsage(
         **{name: getattr(whole, name) for name in Usage.model_fields},
         counters=counters or {},
         tasks={
-            task: usage_of([[one for one in process if one.task == task] for process in processes], devices)
+            task: usage_of([[one for one in process if one.slot.task == task] for process in processes], devices)
             for task in tasks
         },
     )
 
 
-def usage_of(processes: Sequence[Sequence[Spent]], devices: int = 1) -> Usage:
+def usage_of(processes: Sequence[Sequence[Answer]], devices: int = 1) -> Usage:
     """The usage behind these replies, by process.
 
     Counts of tokens are over replies that did not fail, and None unless each of these has one.
@@ -154,8 +145,8 @@ def usage_of(processes: Sequence[Sequence[Spent]], devices: int = 1) -> Usage:
     every = [one for process in processes for one in process]
     done = [one for one in every if one.reply.work is not None]
     replies = [one.reply for one in done if one.reply.failed is None]
-    worked = {(one.task, one.sample) for one in done}
-    answered = {(one.task, one.sample) for one in every if one.outcome and one.reply.failed is None}
+    worked = {_repeat(one) for one in done}
+    answered = {_repeat(one) for one in every if one.slot.outcome and one.reply.failed is None}
     if not done:
         return Usage()
     times = [sum(one.reply.work.seconds for one in process if one.reply.work is not None) for process in processes]
@@ -175,6 +166,10 @@ def usage_of(processes: Sequence[Sequence[Spent]], devices: int = 1) -> Usage:
         peak_device_memory=_most(work.device_memory for work in works),
         peak_rss=_most(work.rss for work in works),
     )
+
+
+def _repeat(answer: Answer) -> tuple[str, int, int]:
+    return answer.slot.task, answer.slot.doc_id, answer.slot.repeat
 
 
 def _sum(numbers: Iterable[Any]) -> Any:

@@ -206,7 +206,11 @@ def _scores(
     by_aspect = any(asked) and (combined or not _BY_ASPECT.isdisjoint(rubric.metrics.values()))
     names = tuple(aspect.name for aspect in aspects_of(rubric, document)) if by_aspect else ()
     counts = occurrences_of(rubric, document) if by_aspect else ()
-    key = rubric.name, asked, failed, names, counts, tuple(map(_votes, found))
+    votes = tuple(
+        tuple((name, one.scores and tuple(one.scores.items())) for name, one in response.judges.items())
+        for response in found
+    )
+    key = rubric.name, asked, failed, names, counts, votes
     if key in computed:
         return computed[key]
     for number, is_open in enumerate(asked):
@@ -223,11 +227,6 @@ def _scores(
         scores[metric] = JudgedScore(rubric=rubric.name, judge=judge, limits=limits, repeats=repeats, parts=parts)
     computed[key] = scores
     return scores
-
-
-def _votes(response: JudgedResponse) -> tuple[Any, ...]:
-    """The scores of each judge, as part of a key."""
-    return tuple((name, one.scores and tuple(one.scores.items())) for name, one in response.judges.items())
 
 
 _BY_ASPECT = frozenset({"aspects", "occurrences"})

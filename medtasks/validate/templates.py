@@ -11,7 +11,7 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from medtasks.catalog.prompts import template_path, template_source
 from medtasks.core.errors import MedtasksError
-from medtasks.core.findings import Finding, Place, failed, finding
+from medtasks.core.findings import Finding, Place, finding
 from medtasks.core.schema import shown, suggestion
 from medtasks.core.text import first_names
 
@@ -29,11 +29,6 @@ class Template:
     trees: dict[str, nodes.Template] = field(default_factory=dict)
     variables: dict[str, Place] = field(default_factory=dict)
     findings: list[Finding] = field(default_factory=list)
-
-    @property
-    def sound(self) -> bool:
-        """Whether it can be rendered at all."""
-        return not failed(self.findings)
 
     def refuse(self, code: str, message: str, place: Place, fix: str | None = None) -> None:
         """Add a finding about the text."""

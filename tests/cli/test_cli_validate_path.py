@@ -12,7 +12,7 @@ from typer import Typer
 from typer.testing import CliRunner
 
 from medtasks.catalog.spec import load_spec
-from medtasks.cli.validate import validate
+from medtasks.cli.tasks import validate
 from medtasks.metrics.registry import get_metric
 
 TASK = "mi_cxr_icr"

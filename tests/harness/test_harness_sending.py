@@ -6,8 +6,8 @@ import weakref
 from pathlib import Path
 
 from medtasks.harness.sending import Sender
-from medtasks.runs.replies import Reply
-from medtasks.runs.reply_files import AnswerStore, Slot, read_spent
+from medtasks.runs.replies import Reply, Slot
+from medtasks.runs.reply_files import AnswerStore, read_work
 
 
 class Tensor:
@@ -51,8 +51,8 @@ def test_each_reply_is_stored_with_its_share_of_the_time(tmp_path: Path) -> None
     sender.ask(slots, [[0], [2, 3, 4]], call)
     sender.conclude(Slot("task", 5, 0, ""), Reply("outcome of rounds"))
 
-    (kept,) = read_spent(tmp_path / "answers").values()
-    works = {one.sample[0]: one.reply.work for one in kept}
+    (kept,) = read_work(tmp_path / "answers").values()
+    works = {one.slot.doc_id: one.reply.work for one in kept}
     assert works[5] is None  # not asked
     timed = [work for work in works.values() if work is not None]
     assert [work.start for work in timed[1:]] == [work.end for work in timed[:-1]]

@@ -13,7 +13,7 @@ from lmms_eval.api.instance import GenerationResult, TokenCounts
 from runs import Run, baseline
 
 from medtasks.benchmarks.documents import task_documents
-from medtasks.runs.reply_files import read_spent
+from medtasks.runs.reply_files import read_work
 from medtasks.runs.run import score_unfinished
 
 TASK, OTHER = "med_cmr_mcq_ltg", "med_cmr_mcq_msi"
@@ -53,7 +53,7 @@ def test_a_resumed_run_has_the_usage_of_all_its_parts(tmp_path: Path) -> None:
     count = len(task_documents(TASK))
     assert (part["samples"], part["output_tokens"]) == (count - 2, 3 * (count - 2))
     (kept,) = tmp_path.rglob("*_unfinished")
-    before = [one for process in read_spent(kept).values() for one in process]
+    before = [one for process in read_work(kept).values() for one in process]
     assert len(before) == count
     scored = score_unfinished(kept, created="now").manifest.usage
     assert (scored.samples, scored.seconds) == (part["samples"], part["seconds"])
@@ -87,7 +87,7 @@ def test_a_run_resumed_after_a_kill_has_the_usage_of_both_parts(python: Any, tmp
     killed = python("-c", _KILLED, str(Path(__file__).parent), str(tmp_path), str(before))
     assert killed.returncode == -signal.SIGKILL, killed.stderr[-2000:]
     (kept,) = tmp_path.rglob("*_unfinished")
-    (first,) = read_spent(kept).values()
+    (first,) = read_work(kept).values()
     assert len(first) == before < count
 
     backend = Backend(counted)

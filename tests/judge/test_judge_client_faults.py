@@ -8,7 +8,6 @@ import pytest
 from tiny_endpoint import (
     SCHEMA,
     Arrival,
-    Asked,
     Http,
     TinyEndpoint,
     ask,
@@ -100,19 +99,6 @@ def test_a_refused_request_fails_at_once(status: int) -> None:
     server = TinyEndpoint(problem(status, "not like this"))
     asked = run(server, [question("q")])
     assert (asked.reason("q"), len(server.arrivals)) == (f"http {status}: not like this", 1)
-
-
-def test_nobody_waits_for_an_hour() -> None:
-    async def main() -> Asked:
-        async with TinyEndpoint(problem(429, "quota", Retry_After="3600")) as server:
-            return await asyncio.wait_for(ask(client_of(server, concurrency=4), questions(60)), 20)
-
-    asked = asyncio.run(main())
-    assert len(asked.outcomes) == 60
-    assert asked.reason("q0") == "http 429: asks for a wait of 3600 s, more than 300: quota"
-    assert asked.reason("q59").startswith(
-        "outage: 50 requests in a row failed, the last with http 429: asks for a wait of"
-    )
 
 
 @pytest.mark.parametrize("status", [401, 403, 404])

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
+import subprocess
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,6 @@ from faulty_judge import FaultyJudge
 from judged_run import content, judged, manifest_of, settings_of
 
 from medtasks.core.errors import MedtasksError, UsageError
-from medtasks.core.files import held
 from medtasks.judge.stub import StubJudge, rule_based
 
 UNSET = "JUDGE_KEY_THAT_NOBODY_SET"
@@ -145,12 +145,26 @@ def test_while_a_judge_answers_nobody_the_reason_is_printed(
     assert waiting[0].startswith("medtasks: med_cmr_open, stub-judge: 0 of ")
 
 
+HOLDER = """
+import sys, time
+from pathlib import Path
+from medtasks.core.files import held
+with held(Path(sys.argv[1]), "judged"):
+    print("held", flush=True)
+    time.sleep(600)
+"""
+
+
 def test_a_second_judge_of_one_directory_waits_its_turn(folder: Path, tmp_path: Path) -> None:
     before = content(folder)
-    with StubJudge() as stub, held(folder, "judged"):
-        with pytest.raises(UsageError, match=rf"is being judged by process {os.getpid()} on .*; wait for it\.$"):
+    holder = [sys.executable, "-c", HOLDER, str(folder)]  # lmms-eval lets a process take a lock twice
+    with StubJudge() as stub, subprocess.Popen(holder, stdout=subprocess.PIPE, text=True) as other:
+        assert other.stdout is not None
+        assert other.stdout.readline() == "held\n"
+        with pytest.raises(UsageError, match=rf"is being judged by process {other.pid} on .*; wait for it\.$"):
             judged(folder, settings_of(stub), store=tmp_path / "v")
         assert not stub.requests
+        other.kill()
     assert content(folder) == before
     with StubJudge() as stub:
         judged(folder, settings_of(stub), store=tmp_path / "v")

@@ -66,12 +66,6 @@ def test_what_was_put_is_got(path: Path) -> None:
     assert (got["a"].parsed, got["a"].reason) == (None, "no JSON in the answer")
 
 
-def test_many_keys_at_once(path: Path) -> None:
-    filled(path, 40)
-    with VerdictStore(path) as store:
-        assert len(store.get(f"k{number:03}" for number in range(3000))) == 40
-
-
 def test_the_first_valid_verdict_stays(path: Path) -> None:
     with VerdictStore(path) as store:
         put(store, "k", parsed=None, reason="invalid")

@@ -6,8 +6,6 @@ import json
 import signal
 import subprocess
 import sys
-import threading
-import time
 from collections.abc import Mapping
 from typing import Any
 
@@ -17,9 +15,7 @@ import pytest
 from openai.types.chat import ChatCompletion
 
 from medtasks.catalog.quoting import delimited
-from medtasks.core.errors import UsageError
 from medtasks.judge.stub import MODEL, StubJudge
-from medtasks.judge.stub.__main__ import main as foreground
 
 SCALE = {"type": "integer", "enum": [1, 2, 3, 4, 5]}
 SCHEMA = {"type": "object", "properties": {"reason": {"type": "string"}, "score": SCALE}}
@@ -67,12 +63,6 @@ def test_the_verdict_fills_the_schema() -> None:
     assert verdict == {"reason": "stub: the text has the reference's words", "score": 5}
 
 
-def test_the_same_request_gets_the_same_bytes() -> None:
-    with StubJudge() as stub:
-        answers = {httpx.post(f"{stub.url}/chat/completions", json=body("x")).content for _ in range(2)}
-    assert len(answers) == 1
-
-
 @pytest.mark.parametrize(
     "sent",
     [
@@ -98,34 +88,6 @@ def test_an_error_of_decide_reaches_client_and_caller() -> None:
     assert stub.counts == {"decide_failed": 1}
 
 
-def test_leaving_ends_requests_under_way() -> None:
-    failed: list[Exception] = []
-
-    def wait(url: str) -> None:
-        try:
-            httpx.post(f"{url}/chat/completions", json=body("x"), timeout=60)
-        except httpx.HTTPError as error:
-            failed.append(error)
-
-    with StubJudge(latency=3600) as stub:
-        thread = threading.Thread(target=wait, args=(stub.url,))
-        thread.start()
-        while not stub.requests:
-            time.sleep(0.01)
-    thread.join()
-    assert len(failed) == 1
-    with pytest.raises(UsageError, match="no address"):
-        _ = stub.url
-
-
-def test_a_taken_port_is_an_error_where_the_stub_is_entered() -> None:
-    with StubJudge() as stub:
-        port = httpx.URL(stub.url).port
-        assert port is not None
-        with pytest.raises(OSError, match="address"), StubJudge(port=port):
-            pass
-
-
 @pytest.mark.parametrize("stop", [signal.SIGTERM, signal.SIGINT])
 def test_in_the_foreground_it_prints_its_address_and_stops_at_a_signal(stop: signal.Signals) -> None:
     command = [sys.executable, "-m", "medtasks.judge.stub", "--latency", "0.01"]
@@ -139,11 +101,3 @@ def test_in_the_foreground_it_prints_its_address_and_stops_at_a_signal(stop: sig
         finally:
             server.kill()
     assert server.returncode == 0
-
-
-@pytest.mark.parametrize("options", [["--port", "99999"], ["--latency", "x"]])
-def test_impossible_options_are_refused_in_a_sentence(options: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as caught:
-        foreground(options)
-    assert caught.value.code == 2
-    assert "error: " in capsys.readouterr().err

@@ -9,11 +9,11 @@ import time
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field, replace
 from types import TracebackType
-from typing import Any
+from typing import Any, NamedTuple
 
 from aiohttp import web
 
-from medtasks.judge.client import JudgeAnswer, JudgeClient, JudgeRequest, JudgeSettings, Spent, Unanswered
+from medtasks.judge.client import JudgeAnswer, JudgeClient, JudgeSettings, Spent, Unanswered
 
 
 @dataclass
@@ -141,6 +141,12 @@ KEY = "planted-key-1234567890"
 SCHEMA = {"type": "object", "properties": {"ok": {"type": "boolean"}}}
 
 
+class JudgeRequest(NamedTuple):
+    key: str
+    messages: Any
+    schema: dict[str, Any] | None
+
+
 def question(text: str, schema: dict[str, Any] | None = None) -> JudgeRequest:
     return JudgeRequest(f"key of {text}", ({"role": "user", "content": text},), schema)
 
@@ -175,7 +181,7 @@ async def ask(client: JudgeClient, requests: Iterable[JudgeRequest]) -> Asked:
     async def one(request: JudgeRequest) -> None:
         name = request.key if callable(request.messages) else request.messages[-1]["content"]
         try:
-            asked.outcomes[name] = await client.answer(request)
+            asked.outcomes[name] = await client.answer(*request)
         except Unanswered as failure:
             asked.outcomes[name] = failure
 

@@ -161,7 +161,7 @@ def run(
     tasks = [leaf for one in entries for leaf in leaf_tasks(one.name)]
     protocols = {task: sorted(protocols_today(task))[0] for task in tasks}
     return ScoredRun(
-        shown=facts(model, key, **{"protocols": protocols, **more}),
+        public=facts(model, key, **{"protocols": protocols, **more}),
         blind=blind,
         entries={one.name: one for one in entries},
         record=RunRecord(

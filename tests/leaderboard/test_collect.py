@@ -46,7 +46,7 @@ def tree(results: Path, tmp_path: Path) -> Path:
 
 def same(one: ScoredRun, other: ScoredRun) -> bool:
     """Equal to the last bit."""
-    return KeptRun.of(one) == KeptRun.of(other) and one.shown == other.shown
+    return KeptRun.of(one) == KeptRun.of(other) and one.public == other.public
 
 
 def run_of(tree: Path, name: str) -> Path:
@@ -141,7 +141,7 @@ def test_one_bad_folder_stops_nothing(tree: Path, file: str, content: str | None
     if content is not None:
         path.write_bytes(content.encode("utf-8", "surrogatepass"))
     digests, refused = collect([tree])
-    assert [one.shown.model_facts["name"] for one in digests] == [ORACLE.name]
+    assert [one.public.model_facts["name"] for one in digests] == [ORACLE.name]
     (one,) = refused
     assert one.folder == run_of(tree, "Guess-1B").name
     assert any(part in one.reason for part in reason.split("|"))
@@ -154,7 +154,7 @@ def test_the_same_run_counts_once(tree: Path) -> None:
     shutil.copytree(run, tree / "again" / "a_medtasks")
     digests, refused = collect([tree, tree / "again"])
     assert (len(digests), refused) == (2, [])
-    assert {one.shown.folder for one in digests} == {"20261101_000000_medtasks"}
+    assert {one.public.folder for one in digests} == {"20261101_000000_medtasks"}
 
 
 def test_the_order_of_paths_changes_nothing(tree: Path) -> None:
@@ -230,7 +230,7 @@ def test_a_changed_sample_makes_another_digest(tree: Path, tmp_path: Path) -> No
     edit_json(run_of(tree, "Guess-1B") / "samples" / f"{TASK}.jsonl", right, line=0)
     after, _ = collect([tree], RunStore(tmp_path / "cache"))
     uncached, _ = collect([tree])
-    assert [one.shown.digest for one in after] != [one.shown.digest for one in before]
+    assert [one.public.digest for one in after] != [one.public.digest for one in before]
     assert all(same(one, other) for one, other in zip(after, uncached, strict=True))
 
 
@@ -245,7 +245,7 @@ def test_options_named_by_text_are_counted_beside_the_run(tmp_path: Path) -> Non
     for line in range(count):
         edit_json(path, by_text, line=line)
     ((digest,), _) = collect([tmp_path])
-    assert f"med_cmr_mcq_su: {count} of {count} options were named by text, not by letter" in digest.shown.notes
+    assert f"med_cmr_mcq_su: {count} of {count} options were named by text, not by letter" in digest.public.notes
 
 
 @pytest.mark.parametrize("damage", [b"", b"PK\x03\x04", b"\x80\x04]."])
@@ -349,17 +349,17 @@ def test_a_plain_folder_becomes_a_run_that_is_comparable_with_no_other(plain: Pa
     assert find_runs([plain.parent]) == []
     digests, refused = collect([plain.parent, tree])
     assert refused == []
-    made = next(one for one in digests if one.shown.folder == "some__model/20261102_101500")
-    ours = next(one for one in digests if one.shown.model_facts["name"] == ORACLE.name)
-    assert made.shown.model_facts["name"] == "model"
-    assert made.shown.created == "2026-11-02T10:15:00+00:00"
-    assert "/srv" not in made.shown.model_dump_json()
-    assert "abc" not in made.shown.model_dump_json()
+    made = next(one for one in digests if one.public.folder == "some__model/20261102_101500")
+    ours = next(one for one in digests if one.public.model_facts["name"] == ORACLE.name)
+    assert made.public.model_facts["name"] == "model"
+    assert made.public.created == "2026-11-02T10:15:00+00:00"
+    assert "/srv" not in made.public.model_dump_json()
+    assert "abc" not in made.public.model_dump_json()
     assert made.entries[TASK].scores.metrics["exact_match"] == ours.entries[TASK].scores.metrics["exact_match"]
     found = differences(made.entries[TASK].signatures["exact_match"], ours.entries[TASK].signatures["exact_match"])
     assert found[0].startswith("prompt unknown instead of ")
-    assert made.shown.notes[0].startswith("predictions from elsewhere (lmms-eval): prompt, ")
-    (command,) = made.shown.commands
+    assert made.public.notes[0].startswith("predictions from elsewhere (lmms-eval): prompt, ")
+    (command,) = made.public.commands
     assert command == (
         f"MEDTASKS_DATA=mini medtasks score 20261102_101500_samples_{TASK}.jsonl --from lmms-eval --task {TASK} "
         "--model vllm --out NEW_DIR"

@@ -91,7 +91,9 @@ def test_most_models_make_the_ranking_unless_only_others_follow_the_task_files()
     one, two = ({"protocol": name, "data": name} for name in ("x", "y"))
     runs = [run("a", [cxr(0.5, 1, **one)]), run("b", [cxr(0.5, 2, **two)]), run("c", [cxr(0.5, 3, **two)])]
     assert {*ranked(page(*runs))} == {"b", "c"}
-    stale = [run(one.model, [*one.entries.values()], protocols=dict.fromkeys(one.shown.protocols, "?")) for one in runs]
+    stale = [
+        run(one.model, [*one.entries.values()], protocols=dict.fromkeys(one.public.protocols, "?")) for one in runs
+    ]
     assert ranked(page(runs[0], *stale[1:])) == ["a"]
     found = page(*stale)
     assert {*ranked(found)} == {"b", "c"}

@@ -124,7 +124,7 @@ def test_bounds_hold_where_nothing_can_be_scored_again(tmp_path: Path) -> None:
         return write_run(tmp_path / str(number) / folder.name, record)
 
     assert collect([claimed(100.0)])[0] == []
-    assert "bertscore are taken as submitted" in str(scored_run(claimed(0.9)).shown.notes)
+    assert "bertscore are taken as submitted" in str(scored_run(claimed(0.9)).public.notes)
 
 
 def test_an_invented_protocol_hash_changes_nothing(guessed: Path, tmp_path: Path) -> None:
@@ -146,9 +146,9 @@ def test_what_cannot_be_scored_again_is_noted_and_looked_at_again(
     with monkeypatch.context() as changed:
         changed.setenv("MEDTASKS_DATA", str(before))
         (digest,), _ = collect([folder], RunStore(tmp_path / "cache"))
-    assert "mi_cxr_report: scores are taken as submitted" in str(digest.shown.notes)
+    assert "mi_cxr_report: scores are taken as submitted" in str(digest.public.notes)
     (digest,), _ = collect([folder], RunStore(tmp_path / "cache"))
-    assert "taken as submitted" not in str(digest.shown.notes)
+    assert "taken as submitted" not in str(digest.public.notes)
 
 
 def test_options_that_add_to_a_prompt_do_not_hide_a_changed_one(honest: Path, guessed: Path, tmp_path: Path) -> None:
@@ -285,7 +285,7 @@ def test_check_names_what_build_holds_against_a_run(
     assert len(found) == 1
     assert told in found[0]
     table = board(honest, other).benchmarks[0].tables
-    assert {one.row.runs for some in table for one in some.apart} == {(scored_run(other).shown.key,)}
+    assert {one.row.runs for some in table for one in some.apart} == {(scored_run(other).public.key,)}
 
 
 @pytest.mark.parametrize(
@@ -306,7 +306,7 @@ def test_a_run_was_made_at_a_time_in_the_past(created: str, told: str, guessed: 
 
 def test_times_of_different_offsets_are_ordered_as_times(guessed: Path, tmp_path: Path) -> None:
     later = edited(guessed, tmp_path, lambda it: it.update(created="2025-11-01T09:00:00-05:00"))
-    assert scored_run(later).shown.created == "2025-11-01T14:00:00+00:00"
+    assert scored_run(later).public.created == "2025-11-01T14:00:00+00:00"
 
 
 def test_a_newer_run_under_another_s_name_is_pointed_out(honest: Path, guessed: Path, tmp_path: Path) -> None:

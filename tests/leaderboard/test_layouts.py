@@ -100,6 +100,7 @@ def broken() -> Iterator[tuple[BoardLayout, str]]:
     for name, said in (("../up", "lower-case"), ("headline", "is duplicated or reserved"), ("Letters", "lower-case")):
         yield replace(good, tables=(LayoutTable(name, "x", good.headline),)), said
     yield replace(good, plots=(Plot("a", "x", "paired", good.headline),)), "1 columns and 0 `against`"
+    yield replace(good, plots=(Plot("a", "x", "radar", 2 * good.headline),)), "2 columns, expected at least 3 axes"
     yield replace(good, plots=(Plot("a", "x", "bars", good.headline, good.headline),)), "1 columns and 1 `against`"
 
 
@@ -141,7 +142,7 @@ def test_another_packages_layout_that_cannot_be_shown_is_replaced(
     stranger = replace(task_packages()[0], distribution="stranger", version="3")
     monkeypatch.setattr(boards, "benchmark_owner", lambda name: stranger)  # noqa: ARG005
     assert boards._checked(wrong) == default_layout("mi_cxr")
-    left_out = "board layout mi_cxr of stranger 3 is left out: board layout of mi_cxr: column 'x'"
+    left_out = "board layout mi_cxr of stranger 3 is left out: column 'x'"
     assert left_out in capsys.readouterr().err
 
 

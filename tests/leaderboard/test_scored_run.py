@@ -84,7 +84,7 @@ def test_signatures_of_equal_runs_are_equal_and_tell_the_judge(judged: ScoredRun
         assert other.entries[name].signatures == entry.signatures
     total = parse_signature(judged.entries["med_cmr"].signatures["open_total"])
     judge, tasks = total["judge"].split(",")
-    assert judge in judged.shown.judges["med_cmr_open"]
+    assert judge in judged.public.judges["med_cmr_open"]
     assert tasks == "7-tasks"
     assert "judge" not in parse_signature(judged.entries["med_cmr"].signatures["accuracy"])
 
@@ -139,12 +139,12 @@ def test_times_of_a_timeline_by_hand() -> None:
 
 def test_what_is_usual_has_one_note(small: Path) -> None:
     digest = scored_run(small)
-    assert digest.shown.notes == (
+    assert digest.public.notes == (
         "miniature data (kvasir_vqa_x1): a demonstration, not a benchmark result",
         f"not judged: {SMALL}",
     )
     assert digest.complete == {SMALL: True}
-    assert (digest.blind, digest.shown.mini) == (False, True)
+    assert (digest.blind, digest.public.mini) == (False, True)
 
 
 def noted(tmp_path: Path, tasks: list[str], **options: Any) -> ScoredRun:
@@ -153,9 +153,9 @@ def noted(tmp_path: Path, tasks: list[str], **options: Any) -> ScoredRun:
 
 def test_a_limit_is_noted(tmp_path: Path) -> None:
     digest = noted(tmp_path, [SMALL], limit=5)
-    assert "run with --limit: 5 of 37 documents" in digest.shown.notes
+    assert "run with --limit: 5 of 37 documents" in digest.public.notes
     assert digest.complete == {SMALL: False}
-    assert " --limit 5 " in digest.shown.commands[-1]
+    assert " --limit 5 " in digest.public.commands[-1]
 
 
 def test_a_stream_that_a_limit_cut_is_in_no_score_and_no_signature(tmp_path: Path) -> None:
@@ -163,13 +163,13 @@ def test_a_stream_that_a_limit_cut_is_in_no_score_and_no_signature(tmp_path: Pat
     digest = noted(tmp_path, [task], limit=7)
     entry = digest.entries[task]
     assert len(entry.items) == entry.scores.items == 1
-    assert "streaming items not scored because not all of their rounds were asked: 1" in digest.shown.notes
+    assert "streaming items not scored because not all of their rounds were asked: 1" in digest.public.notes
     assert parse_signature(entry.signatures["content"])["items"].startswith("3-")
 
 
 def test_a_blind_run_is_the_same_model(tmp_path: Path, small: Path) -> None:
     digest = noted(tmp_path, [SMALL], blind=True)
-    assert "blind: prompts without media" in digest.shown.notes
+    assert "blind: prompts without media" in digest.public.notes
     assert digest.blind
     assert digest.model == scored_run(small).model
 
@@ -179,17 +179,17 @@ def test_a_run_on_a_release_has_no_note_of_miniature_data(tmp_path: Path) -> Non
     release = {"fingerprint": "a" * 64, "records": 5711}
     edit_json(folder / "manifest.json", lambda it: it["data"]["mi_cxr"].update(release))
     digest = scored_run(folder)
-    assert [note[:23] for note in digest.shown.notes] == ["Documents not verified:"]
-    assert digest.shown.commands[0].startswith("medtasks prepare mi_cxr ")
-    assert digest.shown.commands[1].startswith("lmms-eval --model medtasks_vlm ")
+    assert [note[:23] for note in digest.public.notes] == ["Documents not verified:"]
+    assert digest.public.commands[0].startswith("medtasks prepare mi_cxr ")
+    assert digest.public.commands[1].startswith("lmms-eval --model medtasks_vlm ")
 
 
 def test_a_rescored_run_says_so(small: Path, tmp_path: Path) -> None:
     again = scored_record(*read_run(small), own=True, whole=True)
     folder = write_run(tmp_path / "x_medtasks", again.rescored)
     digest = scored_run(folder)
-    assert any(note.startswith("rescored: run with medtasks ") for note in digest.shown.notes)
-    assert digest.shown.commands[-1] == "medtasks score x_medtasks --out NEW_DIR"
+    assert any(note.startswith("rescored: run with medtasks ") for note in digest.public.notes)
+    assert digest.public.commands[-1] == "medtasks score x_medtasks --out NEW_DIR"
     assert digest.entries[SMALL].signatures == scored_run(small).entries[SMALL].signatures
 
 
@@ -199,7 +199,7 @@ def test_unjudged_responses_are_counted(tmp_path: Path) -> None:
     manifest = json.loads(path.read_text(encoding="utf-8"))
     manifest["judge"]["med_cmr_open"]["unjudged"] = {"timeout at /srv/judge": 2}
     path.write_text(json.dumps(manifest), encoding="utf-8")
-    facts = scored_run(folder).shown
+    facts = scored_run(folder).public
     assert any(
         note.startswith("med_cmr_open: 2 of ") and note.endswith("(timeout at judge: 2)") for note in facts.notes
     )
@@ -213,8 +213,8 @@ def test_claimed_scores_are_not_read(copy: Path) -> None:
     edit_json(copy / "manifest.json", lambda it: it["tasks"][SMALL].update(status={"empty": 37}))
     digest = scored_run(copy)
     assert digest.entries[SMALL].scores == right.entries[SMALL].scores
-    assert digest.shown.notes == right.shown.notes
-    assert digest.shown.counts == right.shown.counts
+    assert digest.public.notes == right.public.notes
+    assert digest.public.counts == right.public.counts
 
 
 # --------------------------------------------------------------------------------------------------------- facts
@@ -234,17 +234,17 @@ def test_facts_hold_no_path_of_a_machine_and_no_key(tmp_path: Path) -> None:
         }
     )
     digest = scored_run(write_run(tmp_path / "r_medtasks", RunRecord(manifest, run.samples, run.tasks, run.groups)))
-    told = digest.shown.model_dump_json()
+    told = digest.public.model_dump_json()
     assert "/srv" not in told
     assert str(tmp_path) not in told
     assert secret not in told
-    assert digest.shown.model_facts["name"] == "mine"
-    assert "--model_args pretrained=mine,api_key=…,device=cuda" in digest.shown.commands[-1].replace("'", "")
+    assert digest.public.model_facts["name"] == "mine"
+    assert "--model_args pretrained=mine,api_key=…,device=cuda" in digest.public.commands[-1].replace("'", "")
 
 
 def test_facts_are_those_of_the_manifest(small: Path) -> None:
     manifest, _ = read_run(small)
-    facts = scored_run(small).shown
+    facts = scored_run(small).public
     task = manifest.tasks[SMALL]
     assert facts.protocols == {SMALL: task.protocol_hash}
     assert facts.prompts == {SMALL: load_spec(SMALL).prompt_hash}
@@ -260,7 +260,7 @@ def test_facts_are_those_of_the_manifest(small: Path) -> None:
 
 
 def test_the_command_names_the_widest_groups(judged: ScoredRun) -> None:
-    assert " --tasks kvasir_vqa_x1,med_cmr,medstreambench,mi_cxr " in judged.shown.commands[0]
+    assert " --tasks kvasir_vqa_x1,med_cmr,medstreambench,mi_cxr " in judged.public.commands[0]
 
 
 # ------------------------------------------------------------------------------------------- folders that do not fit
@@ -323,7 +323,7 @@ def test_tasks_of_packages_that_are_not_there_are_left_out_and_named(tmp_path: P
     write_samples(folder / "samples" / "acme_dots.jsonl", theirs)
     digest = scored_run(folder)
     assert list(digest.entries) == [SMALL]
-    assert [note for note in digest.shown.notes if "no installed package" in note] == [
+    assert [note for note in digest.public.notes if "no installed package" in note] == [
         "left out, because no installed package has the task: acme",
         "left out, because no installed package has the task: acme_dots",
     ]
@@ -342,12 +342,12 @@ def test_data_and_scores_of_tasks_that_are_not_there_are_left_out_too(tmp_path: 
     edit_json(folder / "scores.json", lambda scores: scores["tasks"].update(acme_dots=scores["tasks"][SMALL]))
     digest = scored_run(folder)
     assert list(digest.entries) == [SMALL]
-    assert list(digest.shown.data) == ["kvasir_vqa_x1"]
+    assert list(digest.public.data) == ["kvasir_vqa_x1"]
 
 
 def test_arguments_may_be_a_mapping(copy: Path) -> None:
     arguments = {"pretrained": "/srv/weights/mine", "api_key": "abc"}
     edit_json(copy / "manifest.json", lambda held: held["settings"].update(model_args=arguments))
     digest = scored_run(copy)
-    assert digest.shown.settings["model_args"] == '{"api_key": "…", "pretrained": "mine"}'
-    assert "--model_args pretrained=mine,api_key=…" in digest.shown.commands[-1].replace("'", "")
+    assert digest.public.settings["model_args"] == '{"api_key": "…", "pretrained": "mine"}'
+    assert "--model_args pretrained=mine,api_key=…" in digest.public.commands[-1].replace("'", "")

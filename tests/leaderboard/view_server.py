@@ -17,8 +17,8 @@ from invented_runs import Invented, answered, edit_json, write_run_of
 from medtasks.leaderboard.view.server import View, serve
 
 from medtasks.benchmarks.documents import task_documents
-from medtasks.runs.replies import Reply
-from medtasks.runs.reply_files import SUFFIX, Answer, AnswerStore, Plan, Slot
+from medtasks.runs.replies import Answer, Reply, Slot
+from medtasks.runs.reply_files import SUFFIX, AnswerStore, Plan
 from medtasks.runs.samples import Sample
 
 

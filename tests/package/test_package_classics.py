@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from medtasks.cli.scaffold import write_package
+from medtasks.judge.stub import StubJudge
 
 REPOSITORY = Path(__file__).parent.parent.parent
 EXAMPLE = REPOSITORY / "examples" / "medtasks-classics"
@@ -99,9 +100,14 @@ def test_it_works_beside_two_scaffolded_packages(python: Any, tmp_path: Path) ->
     assert tested.returncode == 0, tested.stdout + tested.stderr
 
     run = ["-m", "lmms_eval", "--model", "medtasks_baseline", "--tasks", ",".join(sorted(TASKS))]
-    for policy in ("oracle", "uniform"):
-        done = python(*run, "--model_args", f"policy={policy}", "--output_path", str(tmp_path / policy), **site)
-        assert done.returncode == 0, done.stderr[-2000:]
+    with StubJudge() as stub:
+        judge = f"model=stub-judge,base_url={stub.url}"
+        for policy, asked in (("oracle", {"MEDTASKS_JUDGE": judge}), ("uniform", {})):
+            out = ["--model_args", f"policy={policy}", "--output_path", str(tmp_path / policy)]
+            done = python(*run, *out, **site, **asked)
+            assert done.returncode == 0, done.stderr[-2000:]
+    judged = [scores(tmp_path / "oracle", name)["medtasks_classics_judged"] for name in TASKS if name.endswith("_open")]
+    assert judged == [1.0] * 4
     first = {name: next(iter(scores(tmp_path / "oracle", name).values())) for name in TASKS}
     assert set(first.values()) <= {1.0, 100.0}
     guessed = {name: scores(tmp_path / "uniform", name)["accuracy"] for name in TASKS if name.endswith("_circular")}

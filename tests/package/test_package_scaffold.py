@@ -266,7 +266,7 @@ def test_the_command_says_what_to_do_next(tmp_path: Path) -> None:
     from typer import Typer
     from typer.testing import CliRunner
 
-    from medtasks.cli.new import new
+    from medtasks.cli.tasks import new
 
     app = Typer()
     app.command()(new)

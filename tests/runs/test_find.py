@@ -9,7 +9,7 @@ import pytest
 from medtasks.cli.app import main
 from medtasks.core.errors import UsageError
 from medtasks.harness import run_tasks
-from medtasks.runs.folder import one_run
+from medtasks.runs.find import one_run
 
 TASK = "med_cmr_mcq_su"
 

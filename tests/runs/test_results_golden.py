@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 from pathlib import Path
 from typing import Any
 
 import pytest
+from variant_runs import FAILURE, policy, run_of
 
 from medtasks.benchmarks.documents import task_documents
 from medtasks.catalog.registry import all_benchmarks
 from medtasks.harness import run_tasks
+from medtasks.runs.replies import Reply
 
 ELSEWHERE = ("meteor", "bertscore", "bleurt")
 """What depends on the dictionary or the weights that are there is pinned elsewhere."""
@@ -40,10 +43,34 @@ def _value(score: dict[str, Any]) -> float | list[float] | None:
 
 def test_a_seeded_noisy_oracle_scores_what_it_scored_before(tmp_path: Path) -> None:
     folder = run_tasks("medtasks_baseline", "policy=noisy_oracle,accuracy=0.6,seed=5", list(all_benchmarks()), tmp_path)
-    found = pinned(json.loads((folder / "scores.json").read_text(encoding="utf-8")))
+    check(pinned(json.loads((folder / "scores.json").read_text(encoding="utf-8"))))
+
+
+def test_rotations_prompts_confidences_and_failures_score_what_they_scored_before(tmp_path: Path) -> None:
+    calibrated = policy("calibrated", seed=3)
+
+    def reply(document: dict[str, Any]) -> str | Reply:
+        chance = hashlib.sha256(document["sample_id"].encode()).digest()[0]
+        return FAILURE if chance < 20 else "I cannot tell." if chance < 30 else calibrated(document)
+
+    groups = (
+        "mi_cxr_circular",
+        "medstreambench_circular",
+        "med_cmr_mcq_prompts",
+        "mi_cxr_verbalised",
+        "medstreambench",
+    )
+    found = pinned(run_of(tmp_path / "run", reply, groups).results)
+    check({f"with failures: {name}": entry for name, entry in found.items()})
+
+
+def check(found: dict[str, Any]) -> None:
+    """The golden file has these values."""
+    golden = json.loads(GOLDEN.read_text(encoding="utf-8"))
     if os.environ.get("MEDTASKS_UPDATE_GOLDEN") == "1":
-        GOLDEN.write_text(json.dumps(found, indent=1, sort_keys=True) + "\n", encoding="utf-8")
-    assert found == json.loads(GOLDEN.read_text(encoding="utf-8"))
+        golden = {**golden, **found}
+        GOLDEN.write_text(json.dumps(golden, indent=1, sort_keys=True) + "\n", encoding="utf-8")
+    assert found == {name: golden[name] for name in found}
 
 
 def test_a_simple_back_end_of_the_harness_runs_our_tasks(tmp_path: Path) -> None:

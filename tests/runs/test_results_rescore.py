@@ -105,7 +105,7 @@ def test_what_score_writes_needs_no_scoring_either(folder: Path, tmp_path: Path)
         kept = scored_run(out, store)
     fresh = scored_run(out)
     assert same(kept, fresh)
-    assert kept.shown == fresh.shown
+    assert kept.public == fresh.public
 
 
 @contextlib.contextmanager

@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from medtasks.runs.replies import Reply, Work
-from medtasks.runs.usage import RunUsage, Spent, Usage, run_usage, usage_of
+from medtasks.runs.replies import Answer, Reply, Slot, Work
+from medtasks.runs.usage import RunUsage, Usage, run_usage, usage_of
 
 
-def asked(number: int, start: float, end: float, seconds: float, task: str = "t", **reply: Any) -> Spent:
+def asked(number: int, start: float, end: float, seconds: float, task: str = "t", **reply: Any) -> Answer:
     """One reply to document ``number``, whose batch took from ``start`` to ``end``."""
     known = {"input_tokens": 100, "output_tokens": 7, "vision_tokens": 60, "reused_tokens": 40, "media_seconds": 0.5}
     work = Work(start, end, seconds, None, 1000 + number)
-    return Spent(task, (number, 0), True, Reply("", **{**known, **reply}, work=work))
+    return Answer(Slot(task, number, 0, ""), Reply("", **{**known, **reply}, work=work))
+
+
+def round_of(answer: Answer) -> Answer:
+    return replace(answer, slot=replace(answer.slot, outcome=False))
 
 
 def test_counts_are_summed_and_the_slowest_process_has_the_time() -> None:
@@ -57,8 +62,8 @@ def test_a_failed_request_takes_time_and_has_no_tokens() -> None:
 
 
 def test_rounds_are_one_sample_with_the_tokens_of_all_rounds() -> None:
-    rounds = [asked(0, 0.0, 1.0, 1.0)._replace(outcome=False), asked(0, 1.0, 2.0, 1.0)._replace(outcome=False)]
-    joint = Spent("t", (0, 0), True, Reply("", input_tokens=200, output_tokens=14))
+    rounds = [round_of(asked(0, 0.0, 1.0, 1.0)), round_of(asked(0, 1.0, 2.0, 1.0))]
+    joint = Answer(Slot("t", 0, 0, ""), Reply("", input_tokens=200, output_tokens=14))
     usage = usage_of([[*rounds, joint]])
     assert (usage.samples, usage.seconds, usage.prompt_tokens, usage.output_tokens) == (1, 2.0, 200, 14)
 

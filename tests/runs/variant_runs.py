@@ -50,14 +50,16 @@ def policy(name: str, **options: Any) -> Callable[[dict[str, Any]], str]:
     return lambda document: asked(Question.of(document, document["sample_id"], ("no", "yes")))
 
 
-def run_of(folder: Path, reply: Callable[[dict[str, Any]], str], groups: Sequence[str]) -> Any:
+def run_of(folder: Path, reply: Callable[[dict[str, Any]], str | Reply], groups: Sequence[str]) -> Any:
     """A run of the groups' tasks, written to ``folder``."""
     members = {group: leaf_tasks(group) for group in groups}
     tasks = {}
     for task in itertools.chain.from_iterable(members.values()):
         documents = task_documents(task)
         prompt_hash = load_spec(task).prompt_hash or ""
-        tasks[task] = [Answered(one, (Reply(reply(one)),), "?", prompt_hash) for one in documents]
+        replies = [given if isinstance(given := reply(one), Reply) else Reply(given) for one in documents]
+        pairs = zip(documents, replies, strict=True)
+        tasks[task] = [Answered(one, (given,), "?", prompt_hash) for one, given in pairs]
     planned = RunManifest(
         created="2026-11-22T00:00:00+00:00",
         processes=1,

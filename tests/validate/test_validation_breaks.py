@@ -28,7 +28,13 @@ BASE, NUMBER, SHAPE = f"{TASKS}_base.yaml", f"{TASKS}acme_dots_number.yaml", f"{
 CIRCULAR, PROMPTS = f"{TASKS}acme_dots_shape_circular.yaml", f"{TASKS}acme_dots_shape_prompts.yaml"
 GROUP, TEMPLATE = f"{TASKS}groups/acme_dots.yaml", f"templates/{MODULE}/question.j2"
 CODE, MINI = "benchmark.py", "mini.py"
-SCORE = 'return {"accuracy": sample_value("accuracy", results, doc["target"], doc["cluster"])}'
+SCORE, RECORD = 'process_results = scored_by("accuracy")', "    record=Question,"
+LAMBDA = 'process_results = lambda doc, results: scored_by("accuracy")'
+LOWER = '{**record.model_dump(mode="json"), "target": record.answer.lower(), "abstention": "[none]"}'
+WITH_LAYOUT = """from medtasks.api import BoardLayout, Column
+
+LAYOUT = BoardLayout("acme_dots", (Column("acme_dots", "acuracy", "Accuracy"),))
+PLUGIN = Plugin(layouts=(LAYOUT,), """
 BAD_PICTURE = '(folder / path).write_text("?")'
 
 BREAKS: dict[str, tuple[str, str, str]] = {
@@ -60,22 +66,23 @@ BREAKS: dict[str, tuple[str, str, str]] = {
     "error without an answer": (SHAPE, "      answer_other_than: bar  # the error: another option is selected\n", ""),
     "error that no question has": (SHAPE, "gold: bar ", "gold: bars "),
     "cluster key that no document has": (BASE, "cluster_key: cluster", "cluster_key: patient"),
-    "syntax error in the code": (CODE, "-> list[Document]:", "-> list[Document]"),
-    "missing import": (CODE, "from typing import Any", "import no_such_module"),
+    "syntax error in the code": (CODE, "-> Iterator[Case]:", "-> Iterator[Case]"),
+    "missing import": (CODE, "from collections.abc import Iterator", "import no_such_module"),
     "exit at import": (CODE, 'NAME = "acme_dots"', 'raise SystemExit("no licence")'),
+    "board layout with a misspelt metric": ("__init__.py", "PLUGIN = Plugin(", WITH_LAYOUT),
     "plugin of another name": ("__init__.py", "PLUGIN =", "PLUG_IN ="),
-    "documents that fail": (CODE, '"target": record.answer', '"target": record.gold'),
-    "documents that are none": (CODE, "return [{**fields,", "return [] and [{**fields,"),
+    "documents that fail": (CODE, RECORD, f"    documents=lambda record: [record.gold],\n{RECORD}"),
+    "documents that are none": (CODE, RECORD, f"    documents=lambda record: [],\n{RECORD}"),
     "rows that fail": (CODE, 'row["topic"] == "number"', 'row["kind"] == "number"'),
-    "target that is no option": (CODE, '"target": record.answer', '"target": record.answer.lower()'),
+    "target that is no option": (CODE, RECORD, f"    documents=lambda record: [{LOWER}],\n{RECORD}"),
     "gold answer among the visible fields": (CODE, '{"question", "choices"}', '{"question", "choices", "target"}'),
     "duplicate ids": (MINI, 'f"{topic}-{index + 1}"', 'f"{topic}-{index // 2}"'),
     "pictures that do not decode": (MINI, "    (folder / FILE)", f"    {BAD_PICTURE}\n    (folder / FILE)"),
     "answer of a wrong letter": (MINI, '"answer": OPTIONS[place]', '"answer": "E"'),
     "blank questions": (MINI, '"Which shape does the picture show?"', '" "'),
-    "score of another type": (CODE, SCORE, "return 0.5"),
-    "score of the wrong field": (CODE, SCORE, SCORE.replace('doc["target"]', 'doc["question"]')),
-    "score that is always right": (CODE, SCORE, SCORE.replace("results", '[doc["target"]]')),
+    "score of another type": (CODE, SCORE, "process_results = lambda doc, results: 0.5"),
+    "score of the wrong field": (CODE, SCORE, f"{LAMBDA}({{**doc, 'target': doc['question']}}, results)"),
+    "score that is always right": (CODE, SCORE, f"{LAMBDA}(doc, [doc['target']])"),
 }
 ONLY_WARNED = {"error that no question has", "cluster key that no document has"}
 

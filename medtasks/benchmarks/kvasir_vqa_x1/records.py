@@ -32,7 +32,7 @@ class AtomicPair(Frozen, strict=True):
 
 
 class KvasirRecord(Record):
-    """One row of Kvasir-VQA-x1 (protocol card, "Rows"). ``cluster`` is the image."""
+    """One row of Kvasir-VQA-x1. ``cluster`` is the image."""
 
     img_id: str
     complexity: Literal[1, 2, 3]

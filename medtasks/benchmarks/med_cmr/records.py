@@ -37,7 +37,7 @@ def dimension_of(task: str) -> str | None:
 
 
 class MedCmrRecord(Record):
-    """One row of Med-CMR (protocol card, "Rows"). ``cluster`` is the image.
+    """One row of Med-CMR. ``cluster`` is the image.
 
     ``choices`` is empty for an open-ended row, whose ``answer`` is a text; ``prefixed`` counts the options that
     carried their own letter in the release. ``answer`` and ``visual_description`` are for scoring only.

@@ -1,4 +1,4 @@
-"""MedStreamBench: one release object, single-turn or streaming, as a typed record (card, "Records").
+"""MedStreamBench: one release object, single-turn or streaming, as a typed record.
 
 The release's names for a round's fields are not settled, so they are read through :data:`ALIASES`.
 """

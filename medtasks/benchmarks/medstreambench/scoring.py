@@ -42,7 +42,7 @@ def process_results(doc: Mapping[str, Any], results: Sequence[str]) -> dict[str,
 
 
 def turn_of(doc: Mapping[str, Any], filtered: str, judged: Mapping[str, Value] = MappingProxyType({})) -> Turn:
-    """What the filtered response to one document contributes (card, "Scoring"); ``judged`` are verdicts on it."""
+    """What the filtered response to one document contributes; ``judged`` are verdicts on it."""
     proactive = doc["temporal_mode"] == "proactive"
     status = alert_status(filtered) if proactive else answerability_status(filtered)
     invalid = status in ("invalid", "empty")

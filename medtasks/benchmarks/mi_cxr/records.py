@@ -23,7 +23,7 @@ _IMAGE_PATH = re.compile(r"files/p[0-9]{2}/(?P<patient>p[0-9]{8})/s[0-9]{8}/[0-9
 
 
 class MiCxrRecord(Record):
-    """One row of MI-CXR (protocol card, "Rows"). ``cluster`` is the patient; ``media`` are T1 to T5."""
+    """One row of MI-CXR. ``cluster`` is the patient; ``media`` are T1 to T5."""
 
     q_id: int
     group_type: Literal["TEL", "ICR", "GTS"]

@@ -77,5 +77,5 @@ BENCHMARK = Benchmark(
     mini=mini,
     kinds=lambda record: (record.question_type,),
     published={"rows": 2000, "Reasoning": 1446, "Understanding": 554},
-    figures=Path(__file__).parent / "published" / "medxpertqa_mm.yaml",
+    figures=Path(__file__).parent / "published" / "medxpertqa_mm.csv",
 )

@@ -82,5 +82,5 @@ BENCHMARK = Benchmark(
     mini=mini,
     kinds=lambda record: (record.subject,),
     published={"rows": 150, **{subject.replace("_", " "): 30 for subject in SUBJECTS}},
-    figures=Path(__file__).parent / "published" / "mmmu_medical.yaml",
+    figures=Path(__file__).parent / "published" / "mmmu_medical.csv",
 )

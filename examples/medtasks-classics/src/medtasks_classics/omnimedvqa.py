@@ -87,5 +87,5 @@ BENCHMARK = Benchmark(
         "Other Biological Attributes": 3498,
         "Lesion Grading": 2098,
     },
-    figures=Path(__file__).parent / "published" / "omnimedvqa.yaml",
+    figures=Path(__file__).parent / "published" / "omnimedvqa.csv",
 )

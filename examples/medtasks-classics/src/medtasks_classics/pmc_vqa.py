@@ -63,5 +63,5 @@ BENCHMARK = Benchmark(
     hub=("xmcmic/PMC-VQA", "test_clean.csv", "images.zip"),
     mini=mini,
     published={"rows": 2000},
-    figures=Path(__file__).parent / "published" / "pmc_vqa.yaml",
+    figures=Path(__file__).parent / "published" / "pmc_vqa.csv",
 )

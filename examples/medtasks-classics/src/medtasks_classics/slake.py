@@ -85,7 +85,7 @@ def benchmark(language: str, **published: int) -> Benchmark:
         language=language,
         kinds=lambda record: ("closed" if record.closed else "open",),
         published=published,
-        figures=Path(__file__).parent / "published" / "slake_vqa_en.yaml" if language == "en" else None,
+        figures=Path(__file__).parent / "published" / "slake_vqa_en.csv" if language == "en" else None,
     )
 
 

@@ -1,0 +1,62 @@
+"""A Python function as a model, for a quick trial."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+from medtasks.core.errors import first_line
+from medtasks.core.files import short_hash
+
+from ._base import MedtasksAdapter, Response
+from ._requests import read_requests
+
+
+class MedtasksFunction(MedtasksAdapter):
+    """Answers each request by calling ``answer`` with its chat messages, one at a time.
+
+    What the function raises, or returns instead of a text, is the reason of a failed request.
+    """
+
+    runs_model = True
+
+    def __init__(self, answer: Callable[[list[dict[str, Any]]], str]) -> None:
+        super().__init__()
+        self._answer = answer
+        self.join_replicas("cpu")
+
+    @property
+    def arguments(self) -> str:
+        """What identifies the function, as model arguments: a changed one does not continue the run of the old one."""
+        return ",".join(f"{name}={value}" for name, value in self.describe().items())
+
+    def describe(self) -> dict[str, Any]:
+        """The function's name, and a hash of its code; variables that it uses are not part of it."""
+        named = self._answer if hasattr(self._answer, "__qualname__") else type(self._answer)
+        try:
+            code = inspect.getsource(named)
+        except (OSError, TypeError):  # typed at a prompt, or not written in Python
+            code = repr(getattr(getattr(named, "__code__", None), "co_code", ""))
+        name = named.__qualname__.replace("<locals>.", "").replace("<lambda>", "lambda")
+        return {"model": "medtasks_function", "checkpoint": name, "code": short_hash(code)}
+
+    def plan_requests(self, requests: list[Any]) -> list[list[int]]:
+        """One request each: every answer is stored before the next one is asked for."""
+        return [[place] for batch in super().plan_requests(requests) for place in batch]
+
+    def generate_until(self, requests: list[Any]) -> list[Response]:
+        """The answers to ``requests`` in their order."""
+        return [
+            Response("") if request.padding else self._reply(request.messages(self.task_dict))
+            for request in read_requests(requests, self.task_dict)
+        ]
+
+    def _reply(self, messages: list[dict[str, Any]]) -> Response:
+        try:
+            text = self._answer(messages)
+        except Exception as error:  # the user's own code may raise anything
+            return Response("", failed=first_line(error))
+        if not isinstance(text, str):
+            return Response("", failed=f"the function returned {type(text).__name__}, expected a text")
+        return Response(text)

@@ -1,0 +1,127 @@
+"""Scores that a model's repository on the hub claims, as references on a board: never ranked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import yaml
+
+from medtasks.core.errors import DataError, MedtasksError, UsageError, first_line, reading
+from medtasks.core.files import read_regular
+from medtasks.core.text import first_names
+from medtasks.judge.families import family_of
+
+from ..exports.publishable import dataset_of
+from .board import BenchmarkBoard, Board, Published, PublishedCell
+
+if TYPE_CHECKING:
+    from huggingface_hub import EvalResultEntry
+
+FOLDER = ".eval_results"
+WHY = "claimed in the model's repository, not re-run and not verified"
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A score that the repository of a model claims."""
+
+    model: str
+    entry: EvalResultEntry
+
+
+def read_claims(given: Sequence[str]) -> list[Claim]:
+    """The claims in copies of models' repositories, each given as ``OWNER/NAME=DIRECTORY``.
+
+    Raises:
+        UsageError: one is not given so, or has no file of scores.
+        DataError: a file is not in the hub's format.
+    """
+    claims = []
+    for one in given:
+        model, _, directory = one.partition("=")
+        files = sorted((Path(directory) / FOLDER).glob("*.yaml")) if directory else []
+        if not files or model.count("/") != 1:
+            raise UsageError(
+                f"--claimed {one}: expected OWNER/NAME=DIRECTORY, a directory with {FOLDER}/*.yaml; fix it."
+            )
+        claims += [Claim(model, entry) for file in files for entry in _entries(file)]
+    return claims
+
+
+def _entries(file: Path) -> list[EvalResultEntry]:
+    from huggingface_hub import parse_eval_result_entries  # slow to import, and few boards have claims
+
+    with reading(file, "check the path"):
+        content = read_regular(file)
+    try:
+        entries: list[EvalResultEntry] = parse_eval_result_entries(yaml.safe_load(content))
+    except (yaml.YAMLError, ValueError, LookupError, TypeError, AttributeError) as error:
+        raise DataError(f"{file}: not scores in the hub's format ({first_line(error)}); restore it.") from error
+    if wrong := [one for one in entries if isinstance(one.value, bool) or not isinstance(one.value, int | float)]:
+        raise DataError(f"{file}: field `value` is {str(wrong[0].value)[:40]!r}, expected a number; restore it.")
+    return entries
+
+
+def with_claims(board: Board, claims: Sequence[Claim]) -> Board:
+    """The board with a row of claimed scores for each model and benchmark.
+
+    Raises:
+        UsageError: a claim is of no column of the board.
+    """
+    if not claims:
+        return board
+    shown: set[str] = set()
+    benchmarks = []
+    for benchmark in board.benchmarks:
+        rows = _rows(benchmark, claims, shown)
+        benchmarks.append(benchmark.model_copy(update={"published": (*benchmark.published, *rows)}))
+    if unknown := {f"{one.entry.task_id} of {one.entry.dataset_id}" for one in claims} - shown:
+        raise UsageError(
+            f"--claimed: this board has no column for {first_names(sorted(unknown))}; leave these scores out, or add "
+            "runs of the benchmark."
+        )
+    return board.model_copy(update={"benchmarks": tuple(benchmarks)})
+
+
+def _rows(benchmark: BenchmarkBoard, claims: Sequence[Claim], shown: set[str]) -> list[Published]:
+    try:
+        dataset, _ = dataset_of(benchmark.name)
+    except MedtasksError:
+        return []
+    columns = {column.key for table in benchmark.tables for column in table.columns}
+    by_model: dict[str, dict[str, EvalResultEntry]] = {}
+    for one in claims:
+        if one.entry.dataset_id == dataset and one.entry.task_id in columns:
+            by_model.setdefault(one.model, {})[one.entry.task_id] = one.entry
+            shown.add(f"{one.entry.task_id} of {dataset}")
+    return [_row(model, entries) for model, entries in by_model.items()]
+
+
+def _row(model: str, entries: Mapping[str, EvalResultEntry]) -> Published:
+    return Published(
+        table="Claimed in the models' repositories",
+        source=f"{FOLDER} on the hub",
+        paper="claimed",
+        label=model,
+        model=model,
+        family=", ".join(family_of(model)) or "unknown",
+        size=None,
+        type="unknown",
+        trained="unknown",
+        judge=None,
+        cells=tuple(
+            PublishedCell(
+                column=key,
+                printed=None,
+                value=float(entry.value),
+                rankable=False,
+                why=WHY,
+                notes=() if entry.notes is None else (entry.notes,),
+            )
+            for key, entry in entries.items()
+        ),
+        notes=(),
+    )

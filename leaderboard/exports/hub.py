@@ -1,0 +1,159 @@
+"""Scores for a model's repository on the hub, and the registration of a benchmark in its dataset's repository."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import yaml
+from httpx import HTTPError
+from huggingface_hub import (
+    CommitOperationAdd,
+    EvalResultEntry,
+    HfApi,
+    eval_result_entries_to_yaml,
+)
+from huggingface_hub.errors import HfHubHTTPError
+
+import medtasks
+from medtasks.catalog.registry import get_benchmark
+from medtasks.catalog.spec import load_spec
+from medtasks.core.errors import MedtasksError, UsageError, first_line
+from medtasks.core.files import replaced
+from medtasks.core.text import first_names
+from medtasks.runs.scores import coverage_text
+
+from ..board.columns import column_key, unit_of
+from ..board.numbers import UNITS, safe_name
+from .publishable import Headline, dataset_of, headline_columns, headlines
+
+FOLDER = ".eval_results"
+FRAMEWORK = "lmms-eval"
+
+
+def hub_files(
+    results: Sequence[Path], model: str, *, source_url: str | None = None
+) -> tuple[dict[str, bytes], list[str]]:
+    """The files for a model's repository by path, and why other scores are not in them.
+
+    Args:
+        results: result directories of one model, or trees that contain some. The newest run of a score counts.
+        model: the model's repository on the hub.
+        source_url: address of the evidence, such as a leaderboard or the samples.
+
+    Raises:
+        UsageError: ``model`` is not a repository's name, there is no run, there are several models, or no score may be
+            published.
+        DataError: a run cannot be read.
+    """
+    if not all(parts := model.split("/")) or len(parts) != 2:
+        raise UsageError(f"--model {model}: expected owner/name, the model's repository on the hub; fix it.")
+    chosen: dict[tuple[str, str], Headline] = {}
+    refused: dict[str, None] = {}
+    for one in sorted(headlines(results), key=lambda headline: str(headline.run.public.created)):
+        if one.refused:
+            refused[f"not exported: {one.task_id} of {one.run.public.folder} ({one.refused})"] = None
+        else:
+            chosen[one.benchmark, one.task_id] = one
+    files: dict[str, bytes] = {}
+    for benchmark in dict.fromkeys(benchmark for benchmark, _ in chosen):
+        members = [one for (name, _), one in chosen.items() if name == benchmark]
+        try:
+            entries = [_entry(one, source_url) for one in members]
+        except UsageError as error:
+            refused[f"not exported: {error}"] = None
+            continue
+        files[f"{FOLDER}/{safe_name(benchmark)}.yaml"] = _yaml(eval_result_entries_to_yaml(entries))
+    if not files:
+        reasons = first_names(refused, 3, "; ") or "the runs have no headline score"
+        raise UsageError(f"no score may be published: {reasons}.")
+    return files, list(refused)
+
+
+def _entry(one: Headline, source_url: str | None) -> EvalResultEntry:
+    facts = one.run.public
+    dataset, revision = dataset_of(one.benchmark, one.run.record.manifest.data[one.benchmark].fingerprint)
+    return EvalResultEntry(
+        dataset_id=dataset,
+        task_id=one.task_id,
+        value=one.score.value,
+        dataset_revision=revision,
+        date=facts.created,
+        source_url=source_url,
+        source_name=None if source_url is None else f"medtasks {medtasks.__version__}",
+        notes=_notes(one),
+    )
+
+
+def _notes(one: Headline) -> str:
+    """What the number is: metric with unit, interval, items, coverage, judge and signature."""
+    score, unit = one.score, unit_of(one.column.metric)
+    cluster = load_spec(one.column.task).benchmark.cluster
+    text = "fraction" if unit == "fraction" else UNITS[unit]
+    parts = [f"{one.column.label}: {one.column.metric}, {text}"]
+    if score.interval is not None:
+        low, high = score.interval
+        parts.append(f"95 % interval {low:.6g} to {high:.6g} (bootstrap, cluster: {cluster})")
+    parts.append(coverage_text(score.samples, score.answered, score.judged) or f"{score.samples:,} items")
+    judge = one.run.public.judged_by.get(one.column.task) if score.judged is not None else None
+    parts += [f"judged by {judge}"] if judge else []
+    return "; ".join([*parts, f"signature {one.signature}"])
+
+
+def write_hub_files(files: dict[str, bytes], out: Path) -> list[Path]:
+    """Write the files below ``out``; files of the same benchmarks are replaced."""
+    written = []
+    for name, content in files.items():
+        path = out / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with replaced(path) as partial:
+            partial.write_bytes(content)
+        written.append(path)
+    return written
+
+
+def push(files: dict[str, bytes], model: str) -> str:
+    """Open a pull request with the files on the model's repository; return its address.
+
+    Raises:
+        MedtasksError: the hub refuses it, or cannot be reached.
+    """
+    operations = [CommitOperationAdd(path_in_repo=name, path_or_fileobj=content) for name, content in files.items()]
+    try:
+        done = HfApi().create_commit(
+            model,
+            operations=operations,
+            commit_message="Add evaluation results",
+            commit_description="Scores with intervals and signatures, computed by medtasks.",
+            create_pr=True,
+        )
+    except (HfHubHTTPError, HTTPError, ValueError, OSError) as error:
+        raise MedtasksError(
+            f"{model}: the hub did not take the pull request ({first_line(error)}); nothing was changed there."
+        ) from error
+    return str(done.pr_url)
+
+
+def benchmark_file(benchmark: str) -> bytes:
+    """``eval.yaml``, with which the owner of a dataset registers a benchmark: a task for each headline score.
+
+    Raises:
+        UsageError: there is no such benchmark, it has no headline score, or its source is not on the hub.
+    """
+    known = get_benchmark(benchmark)
+    dataset, _ = dataset_of(benchmark)
+    if not (columns := headline_columns(benchmark)):
+        raise UsageError(f"{benchmark}: it has no board layout, so nothing says which scores count; add one.")
+    content: dict[str, Any] = {
+        "name": known.title,
+        "description": f"{known.title} ({known.paper}), {dataset}: scored by medtasks {medtasks.__version__}.",
+        "evaluation_framework": FRAMEWORK,
+        "tasks": [{"id": column_key(column)} for column in columns],
+    }
+    return _yaml(content)
+
+
+def _yaml(content: Any) -> bytes:
+    text: str = yaml.safe_dump(content, sort_keys=False, allow_unicode=True, width=10_000)
+    return text.encode()

@@ -1,0 +1,113 @@
+"""Which headline scores of runs may be published as results of a model, and why the others may not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from medtasks.benchmarks.layouts import all_layouts
+from medtasks.catalog.board_layout import Column
+from medtasks.catalog.registry import get_benchmark
+from medtasks.core.cache import cache_root
+from medtasks.core.errors import MedtasksError, UsageError
+from medtasks.core.text import counted, first_names
+from medtasks.data.store import open_prepared
+from medtasks.metrics.item_metrics import SIGNED
+from medtasks.runs.scores import MetricScore
+
+from ..board.columns import column_key
+from ..board.rows import is_incomplete
+from ..intake.collect import collect
+from ..rank.comparability import ComparabilityGroups
+from ..verify.scored_run import RunStore, ScoredRun
+
+
+@dataclass(frozen=True)
+class Headline:
+    """A headline score of a run; ``task_id`` names it outside, ``refused`` says why it may not be published."""
+
+    run: ScoredRun
+    benchmark: str
+    column: Column
+    score: MetricScore
+    refused: str
+
+    @property
+    def task_id(self) -> str:
+        """The id of the score among those of its benchmark: task and metric."""
+        return column_key(self.column)
+
+    @property
+    def signature(self) -> str:
+        """The reproducibility signature of the score."""
+        signature: str = self.run.entries[self.column.task].signatures[self.column.metric]
+        return signature
+
+
+def headline_columns(benchmark: str) -> list[Column]:
+    """The headline scores of a benchmark over all items; signed ones have no best value and are left out."""
+    layout = all_layouts().get(benchmark)
+    columns = () if layout is None else layout.headline
+    return [one for one in columns if one.breakdown is None and one.metric not in SIGNED]
+
+
+def headlines(results: Sequence[Path]) -> list[Headline]:
+    """The headline scores of all runs in ``results``, which have to be runs of one model.
+
+    Raises:
+        UsageError: there is no run, or there are several models.
+        DataError: a run cannot be read.
+    """
+    runs, refused = collect(results, RunStore(cache_root() / "scores"))
+    if refused:
+        raise MedtasksError(f"{refused[0].folder}: {refused[0].reason.rstrip('.')}.")
+    if len(models := {run.model: str(run.public.model_facts.get("name", run.model)) for run in runs}) > 1:
+        raise UsageError(f"the runs are of several models ({first_names(models.values())}); give those of one.")
+    return [headline for run in runs for headline in _headlines_of(run)]
+
+
+def _headlines_of(run: ScoredRun) -> Iterator[Headline]:
+    groups = ComparabilityGroups([run], demonstration=False)
+    for benchmark in all_layouts():
+        for column in headline_columns(benchmark):
+            entry = run.entries.get(column.task)
+            score = None if entry is None else entry.scores.metrics.get(column.metric)
+            if score is not None and score.samples:
+                yield Headline(run, benchmark, column, score, _why_not(run, column, score, groups))
+
+
+def _why_not(run: ScoredRun, column: Column, score: MetricScore, groups: ComparabilityGroups) -> str:
+    """The first reason not to publish a score; empty if there is none."""
+    group = groups.of(column.task, column.metric)
+    manifest = run.record.manifest
+    tasks = [manifest.tasks[one] for one in manifest.groups.get(column.task, (column.task,))]
+    failed = sum(sum(one.failed.values()) for one in tasks)
+    reasons = [reason for several in group.apart.values() for reason in several]
+    if any(one.subset for one in tasks):
+        reasons.append("only a subset of the clusters was asked")
+    if failed:
+        reasons.append(f"{counted(failed, 'request')} without a response")
+    if score.value is None:
+        reasons.append(score.reason or "it has no value")
+    elif is_incomplete(score):
+        reasons.append("too many items lack a response or a verdict")
+    return next(iter(reasons), "" if group.ranked else "it is not comparable")
+
+
+def dataset_of(benchmark: str, fingerprint: str = "") -> tuple[str, str | None]:
+    """The dataset on the hub that a benchmark is from, and its revision if the data prepared here are those.
+
+    Raises:
+        UsageError: the benchmark's source is not a dataset on the hub.
+    """
+    known = get_benchmark(benchmark)
+    name = known.hub[0] if known.hub else known.source.split(",")[0]
+    if name.count("/") != 1 or " " in name:
+        raise UsageError(f"{benchmark}: its source is not a dataset on the hub ({name}), so no page could show scores.")
+    try:
+        manifest = open_prepared(benchmark).manifest
+    except MedtasksError:  # the revision is then unknown
+        return name, None
+    same = manifest.fingerprint == fingerprint and manifest.source.kind == "hub"
+    return name, manifest.source.revision if same else None

@@ -1,0 +1,253 @@
+"""The tables of runs and their columns: samples as they are stored, scores and items as they are computed here."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import duckdb
+import numpy as np
+import pyarrow as pa  # type: ignore[import-untyped]
+
+import medtasks
+from medtasks.analysis.table import Table, joined
+from medtasks.core.cache import cache_root
+from medtasks.core.errors import DataError, UsageError, first_line, reading
+from medtasks.core.files import file_state, replaced
+from medtasks.leaderboard.board.columns import unit_of
+from medtasks.leaderboard.board.rows import part_signature
+from medtasks.leaderboard.verify.scored_run import Entry
+from medtasks.metrics.registry import get_metric
+from medtasks.runs.scores import Scores
+from medtasks.runs.table import ABSENT, AWAITING, FAILED, PENDING, PRESENT
+
+
+class Label(NamedTuple):
+    """A run in a table: its path, and its model's name."""
+
+    run: str
+    model: str
+
+
+_RUN = {
+    "run": "path of the run, as it was opened",
+    "model": "name of the model",
+    "task": "task (of scores: or group)",
+}
+SAMPLES: Mapping[str, str] = {
+    **_RUN,
+    "sample_id": "id of the sample, unique within a task",
+    "cluster": "patient, image or video: samples of one cluster are not independent",
+    "media": "names of its pictures or videos",
+    "question": "the question, if the document has one",
+    "prompt": "text of the prompt",
+    "target": "reference answer",
+    "response": "the (first) response; empty if the request failed",
+    "responses": "all responses, one for each repeat",
+    "filtered": "what was extracted from the response",
+    "reading": "how an option was named: letter, text or named; empty for other answers",
+    "status": "ok, or why there is no answer",
+    "failed": "why the request has no response; null if it has one",
+    "document": "the document as JSON text",
+    "verdicts": "the judges' verdicts by rubric, as JSON text",
+    "score_": "the sample's value of a metric, in the metric's unit; null if it has none or is not judged yet",
+}
+"""Columns of `Run.samples`. They are what the run stored: scores are those of the rules at that time."""
+SCORES: Mapping[str, str] = {
+    **_RUN,
+    "metric": "name of the metric",
+    "breakdown": "name of the breakdown; null for the score over all items",
+    "group": "group of the breakdown; null for the score over all items",
+    "value": "the score, in `unit`; null if there is none (see `reason`)",
+    "low": "lower end of the 95 % cluster-bootstrap interval, in `unit`",
+    "high": "upper end of the 95 % cluster-bootstrap interval, in `unit`",
+    "unit": "fraction (0 to 1), points (0 to 100), seconds or score (a scale of its own)",
+    "items": "number of items that the metric applies to",
+    "answered": "number of them with a response; null if no request failed",
+    "judged": "number of them whose value is known; null if no judge is involved",
+    "chance": "accuracy of uniform guessing, a fraction; null if it is not defined",
+    "least": "the score if all items without a response or verdict were wrong, in `unit`",
+    "most": "the score if all items without a response or verdict were right, in `unit`",
+    "incomplete": "whether too many items lack a response or a verdict",
+    "reason": "why there is no value or no interval",
+    "signature": "everything that could move the score; equal signatures are comparable",
+}
+"""Columns of `Run.scores`."""
+ITEMS: Mapping[str, str] = {
+    **_RUN,
+    "item": "id of the item: a sample, or all rounds of a streaming item, or all rotations of a question",
+    "cluster": SAMPLES["cluster"],
+    "samples": "ids of its samples",
+    "metric": "name of the metric",
+    "state": "scored, failed (no response), pending (no verdict), awaiting (no judge was asked) or absent",
+    "value": "the metric's score of this item alone, in `unit`; null without one, or if it does not apply",
+    "unit": SCORES["unit"],
+    "statistics": "sufficient statistics: the score of any set of items is computed from their sum",
+    "group_": "the groups of a breakdown that the item belongs to",
+}
+"""Columns of `Run.items`."""
+
+_STATES = {ABSENT: "absent", PRESENT: "scored", FAILED: "failed", PENDING: "pending", AWAITING: "awaiting"}
+_STORED = {
+    **dict.fromkeys(("sample_id", "cluster", "prompt", "target", "filtered", "reading", "status"), "VARCHAR"),
+    **dict.fromkeys(("media", "responses", "failed"), "VARCHAR[]"),
+    **dict.fromkeys(("document", "verdicts", "scores"), "JSON"),
+}
+_SELECT = """
+select sample_id, cluster, media, document->>'question' as question,
+       prompt, target, responses[1] as response, responses, filtered, coalesce(reading, '') as reading, status,
+       list_filter(failed, lambda one: one is not null)[1] as failed, document::varchar as document,
+       verdicts::varchar as verdicts{scores}
+from read_json($file, format = 'newline_delimited', columns = {columns})
+"""
+
+
+def samples_table(files: Iterable[tuple[Label, str, Path, bool]], asked: str | None) -> Table:
+    """The samples in some files, each of a task of a run, parsed by DuckDB without an object for each.
+
+    What is parsed of files marked True is kept in the user's cache and mapped into memory the next time.
+
+    Raises:
+        UsageError: there is no file of what was ``asked``.
+        DataError: a file cannot be read.
+    """
+    with duckdb.connect(config={"autoinstall_known_extensions": False}) as database:
+        parts = [_samples_of(database, *one) for one in files]
+    return _checked(parts, SAMPLES, asked)
+
+
+def _samples_of(database: duckdb.DuckDBPyConnection, label: Label, task: str, file: Path, keep: bool) -> Any:
+    with _reported(file):
+        state = f"{medtasks.__version__} {_SELECT} {file.resolve()} {file_state(file.stat())}"
+        kept = cache_root() / "samples" / f"{hashlib.sha256(state.encode()).hexdigest()}.arrow"
+        found = None
+        with contextlib.suppress(OSError, pa.ArrowException):  # absent or damaged
+            found = pa.ipc.open_file(pa.memory_map(str(kept))).read_all() if keep else None
+        if found is None:
+            found = _parsed(database, file)
+            with contextlib.suppress(OSError):  # a cache that cannot be written costs time alone
+                if keep:
+                    _write(found, kept)
+    named = {**label._asdict(), "task": task}
+    columns = {name: pa.repeat(pa.scalar(text), found.num_rows) for name, text in named.items()}
+    return pa.table({**columns, **dict(zip(found.column_names, found.columns, strict=True))})
+
+
+def _parsed(database: duckdb.DuckDBPyConnection, file: Path) -> Any:
+    with file.open("rb") as stream:
+        metrics = list(json.loads(stream.readline() or b'{"scores": {}}')["scores"])
+    scores = "".join(f", cast(scores->>{_quoted(name)} as double) as s{place}" for place, name in enumerate(metrics))
+    query = _SELECT.format(scores=scores, columns=_STORED)
+    found = database.sql(query, params={"file": str(file)}).to_arrow_table()
+    fixed = found.column_names[: found.num_columns - len(metrics)]
+    return found.rename_columns([*fixed, *(f"score_{name}" for name in metrics)])
+
+
+def _write(table: Any, path: Path) -> None:
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)  # some texts must not be shared
+    with replaced(path) as partial, pa.ipc.new_file(str(partial), table.schema) as writer:
+        writer.write_table(table)
+
+
+def _quoted(metric: str) -> str:
+    """The path of a metric in the JSON object of scores, as a text in SQL."""
+    return "'" + f"$.{json.dumps(metric)}".replace("'", "''") + "'"
+
+
+@contextlib.contextmanager
+def _reported(file: Path) -> Iterator[None]:
+    try:
+        with reading(file, "restore it"):
+            yield
+    except (duckdb.Error, ValueError, LookupError, TypeError) as error:
+        raise DataError(f"{file}: not samples ({first_line(error)}); restore it.") from error
+
+
+def scores_table(entries: Iterable[tuple[Label, Entry]]) -> Table:
+    """All scores of the tasks and groups of some runs."""
+    rows = [{**label._asdict(), "task": entry.name, **row} for label, entry in entries for row in _score_rows(entry)]
+    counts = ("items", "answered", "judged")
+    kinds = {
+        **dict.fromkeys(("value", "low", "high", "chance", "least", "most"), pa.float64()),
+        **dict.fromkeys(counts, pa.int64()),
+        "incomplete": pa.bool_(),
+    }
+    schema = pa.schema([(name, kinds.get(name, pa.string())) for name in SCORES])
+    return joined([pa.Table.from_pylist(rows, schema=schema)], SCORES)
+
+
+def _score_rows(entry: Entry) -> Iterator[dict[str, Any]]:
+    parts: list[tuple[str | None, str | None, Scores]] = [(None, None, entry.scores)]
+    parts += [(name, key, one) for name, groups in entry.scores.breakdowns.items() for key, one in groups.items()]
+    for breakdown, group, scores in parts:
+        for metric, score in scores.metrics.items():
+            low, high = score.interval or (None, None)
+            least, most = score.bounds or (None, None)
+            yield {
+                **score.model_dump(include={"value", "answered", "judged", "chance", "incomplete", "reason"}),
+                "metric": metric,
+                "breakdown": breakdown,
+                "group": group,
+                "unit": unit_of(metric),
+                "low": low,
+                "high": high,
+                "least": least,
+                "most": most,
+                "items": score.samples,
+                "signature": part_signature(entry.signatures[metric], breakdown, group),
+            }
+
+
+def items_table(entries: Iterable[tuple[Label, Entry]], asked: str | None, metric: str | None) -> Table:
+    """The items of tasks and groups of some runs.
+
+    Raises:
+        UsageError: there is nothing of what was ``asked``, or none has the metric.
+    """
+    parts = [part for label, entry in entries for part in _item_parts(label, entry, metric)]
+    return _checked(parts, ITEMS, asked if metric is None else metric)
+
+
+def _item_parts(label: Label, entry: Entry, metric: str | None) -> Iterator[Any]:
+    """A table for each metric."""
+    table = entry.table
+    size = len(table.items)
+    for name in [one for one in table.metrics if metric in (None, one)]:
+        column = table.columns[name]
+        with np.errstate(invalid="ignore", divide="ignore"):
+            values = np.asarray(get_metric(name).score(column.statistics), dtype=np.float64)
+        flat = pa.array(np.ascontiguousarray(column.statistics).ravel())
+        codes = pa.array(column.state.astype(np.int8))
+        offsets = pa.array(np.arange(size + 1, dtype=np.int32) * column.statistics.shape[1])
+        yield pa.table(
+            {
+                "run": _repeated(label.run, size),
+                "model": _repeated(label.model, size),
+                "task": list(table.tasks),
+                "item": list(table.items),
+                "cluster": list(table.clusters),
+                "samples": pa.array(table.samples, pa.list_(pa.string())),
+                "metric": _repeated(name, size),
+                "state": pa.DictionaryArray.from_arrays(codes, [_STATES[code] for code in range(len(_STATES))]).cast(
+                    pa.string()
+                ),
+                "value": pa.array(values, mask=~np.isfinite(values)),
+                "unit": _repeated(unit_of(name), size),
+                "statistics": pa.ListArray.from_arrays(offsets, flat),
+                **{f"group_{key}": pa.array(keys, pa.list_(pa.string())) for key, keys in table.groups.items()},
+            }
+        )
+
+
+def _repeated(text: str, size: int) -> Any:
+    return pa.repeat(pa.scalar(text), size)
+
+
+def _checked(parts: Sequence[Any], columns: Mapping[str, str], asked: str | None) -> Table:
+    if not parts:
+        raise UsageError(f"{asked or 'the runs'}: no run opened here has it; `run.manifest.tasks` lists its tasks.")
+    return joined(parts, columns)

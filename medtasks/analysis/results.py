@@ -1,0 +1,311 @@
+"""What the commands compute of runs, as objects: comparisons, ranks, plans, boards and their figures."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from medtasks.analysis.progress import progress_bar
+from medtasks.analysis.runs import Run, Runs, open, scored_of
+from medtasks.benchmarks.layouts import all_layouts
+from medtasks.catalog.board_layout import BoardLayout, Column
+from medtasks.catalog.spec import load_spec
+from medtasks.core.cache import cache_root
+from medtasks.core.errors import MedtasksError, UsageError, first_line
+from medtasks.core.tables import TextTable
+from medtasks.core.text import first_names
+from medtasks.leaderboard.board.board import FORMATS, BenchmarkBoard, BoardColumn, Cell, Ranking, Refused
+from medtasks.leaderboard.board.board import Board as BoardData
+from medtasks.leaderboard.board.build import build_board
+from medtasks.leaderboard.board.models import Described, read_by_model
+from medtasks.leaderboard.board.numbers import column_note, interval, number, shown_name
+from medtasks.leaderboard.board.sentences import finding
+from medtasks.leaderboard.board.usage import Price
+from medtasks.leaderboard.exports.tables import as_latex
+from medtasks.leaderboard.figures.plots import Figure, figures_of
+from medtasks.leaderboard.intake.collect import collect
+from medtasks.leaderboard.rank.compare import Comparison, compare_runs
+from medtasks.leaderboard.rank.planning import ICC, SHARES, Plan, default_metric, plan_task
+from medtasks.leaderboard.verify.scored_run import RunStore, ScoredRun
+
+AnyRun: TypeAlias = Run | ScoredRun | str | Path
+"""A run, or the path of a directory that contains one."""
+AnyRuns: TypeAlias = Runs | Sequence[Run] | str | Path
+TITLE = "medtasks leaderboard"
+
+
+def compare(
+    first: AnyRun,
+    second: AnyRun,
+    *,
+    task: str | None = None,
+    metric: str | None = None,
+    progress: Any = None,
+) -> Comparison:
+    """The comparison of two runs item by item, as ``medtasks compare`` prints it.
+
+    Args:
+        first: a run, or a directory that contains one.
+        second: another.
+        task: only this task or group.
+        metric: only this metric.
+        progress: called with (done, total).
+
+    Raises:
+        UsageError: the runs have no task in common, or lack ``task`` or ``metric``.
+        MedtasksError: a run cannot be read.
+    """
+    return compare_runs(scored_of(first), scored_of(second), task=task, metric=metric, progress=progress)
+
+
+def plan(
+    task: str,
+    metric: str | None = None,
+    *,
+    pilots: Sequence[AnyRun] = (),
+    score: float | None = None,
+    icc: float = ICC,
+    difference: float | None = None,
+    shares: Sequence[float] = SHARES,
+) -> Plan:
+    """The minimum detectable differences of subsets of a task or group, as ``medtasks plan`` prints them.
+
+    Arguments and errors are those of `medtasks.leaderboard.rank.planning.plan_task`.
+    """
+    scored = [scored_of(pilot) for pilot in pilots]
+    return plan_task(task, metric, scored, score=score, icc=icc, difference=difference, shares=shares)
+
+
+@dataclass(frozen=True)
+class Ranks:
+    """The models ranked by one score, best first, with the board's ``ranking`` and what it shows in a sentence."""
+
+    ranking: Ranking
+    finding: str
+    table: TextTable
+
+    def _repr_html_(self) -> str:
+        return self.table._repr_html_()
+
+
+def rank(runs: AnyRuns, task: str, metric: str | None = None, *, demonstration: bool | None = None) -> Ranks:
+    """The models of comparable runs ranked by one score, as on a board: values, rank intervals, groups, all pairs.
+
+    Args:
+        runs: runs, or a directory that contains some.
+        task: a task or group.
+        metric: by default the first headline score.
+        demonstration: rank runs on miniature data; by default if there are any.
+
+    Raises:
+        UsageError: there is no such task or metric, or no run to rank by it.
+    """
+    metric = metric or default_metric(task)
+    benchmark = load_spec(task).metadata.benchmark
+    usual = all_layouts().get(benchmark)
+    headline = () if usual is None else usual.headline
+    label = next((one.label for one in headline if (one.task, one.metric) == (task, metric)), metric)
+    layout = BoardLayout(benchmark, headline=(Column(task, metric, label),))
+    made = _board(runs, TITLE, None, demonstration, False, None, [layout])
+    rankings = [ranking for one in made.benchmarks for ranking in one.rankings]
+    if not rankings:
+        reasons = [one.reason for one in made.refused]
+        reasons += [reason for one in made.benchmarks for row in one.tables[0].apart for reason in row.reasons]
+        raise UsageError(f"{task}, {metric}: no run can be ranked ({first_names(reasons) or 'none has this score'}).")
+    (ranking,) = rankings
+    cells = {row.model: row.cells[ranking.column.key] for row in made.benchmarks[0].tables[0].rows if not row.blind}
+    rows = []
+    for one in ranking.ranked:
+        cell, unit = cells[one.model], ranking.column.unit
+        ends = "" if one.best is None else f"{one.best}–{one.worst}"
+        value = "" if cell.value is None else number(cell.value, unit)
+        name, letters = made.models[one.model].name, ", ".join(one.letters)
+        rows.append((f"{one.rank}", ends, name, value, interval(cell.low, cell.high, unit), letters))
+    notes = [finding(ranking, made.models, cells)]
+    notes += [f"not ranked: {made.models[model].name} ({reason})" for model, reason in ranking.unranked.items()]
+    columns = ("rank", "95 % interval", "model", f"{label} ({column_note(ranking.column)})", "95 % interval", "group")
+    return Ranks(ranking, notes[0], TextTable(columns, rows, f"{task}, {metric}", notes))
+
+
+class Board(BoardData):  # type: ignore[misc]
+    """A leaderboard as data, the content of ``board.json``; a notebook shows its headline tables."""
+
+    @property
+    def tables(self) -> list[TextTable]:
+        """The headline table of each benchmark, as on its page."""
+        return [_headline_table(self, one) for one in self.benchmarks]
+
+    def latex(self, benchmark: str, table: str = "headline") -> str:
+        """A table of a benchmark in LaTeX (``booktabs``), as the board's own exports.
+
+        Raises:
+            UsageError: the board has no such table; the message lists those that it has.
+        """
+        for one in self.benchmarks:
+            for content in one.tables:
+                if (one.name, content.name) == (benchmark, table):
+                    return str(as_latex(self, one, content))
+        known = (f"{content.name} of {one.name}" for one in self.benchmarks for content in one.tables)
+        raise UsageError(f"table {table} of {benchmark}: not on this board, which has {first_names(known, 12)}.")
+
+    def _repr_html_(self) -> str:
+        return "".join(table._repr_html_() for table in self.tables)
+
+
+def _headline_table(board: Board, benchmark: BenchmarkBoard) -> TextTable:
+    table = benchmark.tables[0]
+    rows = [
+        [shown_name(board, row.model, row.blind), *(_cell_text(row.cells.get(one.key), one) for one in table.columns)]
+        for row in table.rows
+    ]
+    notes = [
+        f"not comparable: {shown_name(board, one.row.model, one.row.blind)} ({'; '.join(one.reasons)})"
+        for one in table.apart
+    ]
+    columns = ("model", *(f"{one.label} ({column_note(one)})" for one in table.columns))
+    return TextTable(columns, rows, benchmark.title, notes)
+
+
+def _cell_text(cell: Cell | None, column: BoardColumn) -> str:
+    if cell is None or cell.value is None:
+        return ""
+    ends = interval(cell.low, cell.high, column.unit)
+    return f"{number(cell.value, column.unit)}{'*' * cell.incomplete}{f' ({ends})' if ends else ''}"
+
+
+def board(
+    runs: AnyRuns,
+    *,
+    title: str = TITLE,
+    models: str | Path | None = None,
+    demonstration: bool | None = None,
+    published: bool = True,
+    prices: str | Path | None = None,
+) -> Board:
+    """The leaderboard of runs, as ``medtasks leaderboard build`` writes it.
+
+    Args:
+        runs: runs, or a directory that contains some. Unfinished ones are refused.
+        title: the board's heading.
+        models: the file of models.
+        demonstration: rank runs on miniature data; by default if there are any.
+        published: show the papers' figures.
+        prices: the file of prices.
+
+    Raises:
+        UsageError: there is no run.
+        DataError: the file of models or prices cannot be read.
+    """
+    return _board(runs, title, models, demonstration, published, prices, None)
+
+
+def _board(
+    runs: AnyRuns,
+    title: str,
+    models: str | Path | None,
+    demonstration: bool | None,
+    published: bool,
+    prices: str | Path | None,
+    layouts: Sequence[BoardLayout] | None,
+) -> Board:
+    chosen = open(runs) if isinstance(runs, str | Path) else runs
+    scored, refused = _scored(chosen)
+    made = build_board(
+        scored,
+        refused,
+        title=title,
+        models=None if models is None else read_by_model(Path(models), Described),
+        demonstration=any(one.public.mini for one in scored) if demonstration is None else demonstration,
+        published=published,
+        prices=None if prices is None else read_by_model(Path(prices), Price),
+        layouts=layouts,
+    )
+    return Board(**{name: getattr(made, name) for name in type(made).model_fields})
+
+
+def _scored(runs: Sequence[Run]) -> tuple[list[ScoredRun], list[Refused]]:
+    """The scored runs, several at a time where that is worth it, and those that cannot be on a board."""
+    refused = [
+        Refused(folder=run.name, reason="it is unfinished: repeat its command") for run in runs if run.unfinished
+    ]
+    finished = [run.path for run in runs if run._load is None and run.path is not None]
+    with progress_bar("reading results") as bar:
+        scored, unread = collect(finished, RunStore(cache_root() / "scores"), bar) if finished else ([], [])
+    for run in runs:
+        if run._load is not None and not run.unfinished:
+            try:
+                scored.append(run.scored)
+            except MedtasksError as error:
+                unread.append(Refused(folder=run.name, reason=first_line(error)))
+    return scored, [*refused, *unread]
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A figure of a board, drawn when it is shown or saved."""
+
+    board: Board
+    benchmark: str
+    figure: Figure
+
+    @property
+    def name(self) -> str:
+        """The figure's name on the board."""
+        return str(self.figure.plot.name)
+
+    @property
+    def alt(self) -> str:
+        """What the figure shows, in words."""
+        return str(self.figure.alt)
+
+    @property
+    def svg(self) -> str:
+        """The figure as SVG."""
+        return _drawn(self, "svg").decode()
+
+    def save(self, path: str | Path) -> Path:
+        """Write the figure as SVG, PNG or PDF, by the file's suffix.
+
+        Raises:
+            UsageError: the suffix is another.
+        """
+        target = Path(path)
+        kind = target.suffix.removeprefix(".")
+        if kind not in FORMATS:
+            found = kind or "a file without a suffix"
+            raise UsageError(f"a figure is written as {', '.join(FORMATS)}, not as {found}.")
+        target.write_bytes(_drawn(self, kind))
+        return target
+
+    def _repr_svg_(self) -> str:
+        return self.svg
+
+
+def _drawn(picture: Picture, kind: str) -> bytes:
+    from medtasks.leaderboard.figures.draw import draw  # matplotlib takes a second to import
+
+    content: bytes = draw(picture.board, picture.figure, (kind,))[kind]
+    return content
+
+
+def plot(board: Board, name: str | None = None, benchmark: str | None = None) -> Picture:
+    """One figure of a board, such as bars of scores or a score against its cost.
+
+    Args:
+        board: made by :func:`board`.
+        name: of the figure; by default the first.
+        benchmark: by default the first that has the figure.
+
+    Raises:
+        UsageError: there is no such figure; the message lists those of the board.
+    """
+    known = [(one.name, plot, figure) for one in board.benchmarks for plot, figure in figures_of(board, one).items()]
+    fitting = [one for one in known if benchmark in (None, one[0]) and name in (None, one[1])]
+    if not fitting:
+        near = [one for one in known if benchmark == one[0]] or known
+        listed = first_names((f"{plot} of {of}" for of, plot, _ in near), 12) or "none"
+        raise UsageError(f"plot {name or ''} of {benchmark or 'any benchmark'}: not on this board, which has {listed}.")
+    of, _, figure = fitting[0]
+    return Picture(board, of, figure)

@@ -1,0 +1,289 @@
+"""Runs in result directories, read when they are asked for: samples, scores and items as tables."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property, partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, overload
+
+from medtasks.core.errors import UsageError
+from medtasks.runs.find import PLAN, SUFFIX, is_unfinished, require_directory, run_folders
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
+    from medtasks.analysis.columns import Label
+    from medtasks.analysis.table import Table
+    from medtasks.core.tables import TextTable
+    from medtasks.leaderboard.intake.sources import HarnessRun
+    from medtasks.leaderboard.verify.scored_run import Entry, ScoredRun
+    from medtasks.runs.folder import RunRecord
+    from medtasks.runs.manifest import RunManifest
+
+_LOG = "_samples_"
+"""Part of the names of the harness's own logs."""
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """One run: a result directory, the replies of an unfinished run, lmms-eval's logs, or predictions scored here.
+
+    Nothing is read before it is asked for. ``name`` is the path of the directory; empty if the run is not saved.
+    """
+
+    name: str
+    path: Path | None
+    _load: Callable[[], RunRecord] | None = field(default=None, repr=False)
+    """Makes the run if it is not a finished result directory."""
+    _remarks: Sequence[str] = field(default=(), repr=False)
+
+    @property
+    def unfinished(self) -> bool:
+        """Whether the run was interrupted: repeating its command finishes it."""
+        return self.path is not None and is_unfinished(self.path)
+
+    @cached_property
+    def _record(self) -> RunRecord | None:
+        return None if self._load is None else self._load()
+
+    @cached_property
+    def manifest(self) -> RunManifest:
+        """Everything needed to repeat the run, and to tell whether two results are comparable.
+
+        Raises:
+            DataError: it cannot be read; names file and field.
+        """
+        from medtasks.runs.folder import read_manifest
+
+        if self._record is not None:
+            return self._record.manifest
+        assert self.path is not None
+        return read_manifest(self.path)
+
+    @property
+    def model(self) -> str:
+        """The model's name, as on a board."""
+        from medtasks.leaderboard.board.models import model_name
+
+        return str(model_name(self.manifest))
+
+    @cached_property
+    def scored(self) -> ScoredRun:
+        """The run as a board scores it: from its responses, by the data and the rules of this machine.
+
+        Raises:
+            MedtasksError: it cannot be read or scored.
+        """
+        from medtasks.core.cache import cache_root
+        from medtasks.leaderboard.verify.scored_run import RunStore, scored_record, scored_run
+
+        if self._record is None:
+            assert self.path is not None
+            return scored_run(self.path, RunStore(cache_root() / "scores"))
+        return scored_record(self._record.manifest, self._record.samples, self.name, own=True)
+
+    @property
+    def notes(self) -> list[str]:
+        """What a reader of the scores must know: blind, miniature data, unanswered documents, claimed scores."""
+        return [*self._remarks, *self.scored.public.notes]
+
+    @property
+    def _label(self) -> Label:
+        from medtasks.analysis.columns import Label
+
+        return Label(self.name, self.model)
+
+    def _files(self, task: str | None) -> Iterator[tuple[Label, str, Path, bool]]:
+        """The sample files by task, and whether they stay: a run without a directory of its own writes them now."""
+        from medtasks.catalog.spec import leaf_tasks
+        from medtasks.core.errors import DataError
+        from medtasks.runs.samples import write_samples
+
+        known = self.manifest.tasks
+        tasks = list(known) if task is None else [name for name in leaf_tasks(task) if name in known]
+        if self._record is None:
+            assert self.path is not None
+            files = {file.stem: file for file in (self.path / "samples").glob("*.jsonl")}
+            if lacking := [name for name in tasks if name not in files]:
+                raise DataError(f"{self.path}: samples/{lacking[0]}.jsonl is missing; restore it.")
+            yield from ((self._label, name, files[name], True) for name in tasks)
+            return
+        with tempfile.TemporaryDirectory(prefix="medtasks-") as folder:
+            for number, name in enumerate(tasks):
+                file = Path(folder) / f"{number}.jsonl"
+                write_samples(file, self._record.samples[name])
+                yield self._label, name, file, False
+
+    def _entries(self, names: Sequence[str] | None = None) -> Iterator[tuple[Label, Entry]]:
+        entries = self.scored.entries
+        yield from ((self._label, entries[name]) for name in (entries if names is None else names) if name in entries)
+
+    def samples(self, task: str | None = None) -> Table:
+        """The samples of all tasks, or of one task or group, a row each.
+
+        Raises:
+            UsageError: the run has no such task.
+            DataError: a file cannot be read.
+        """
+        return Runs([self]).samples(task)
+
+    def scores(self) -> Table:
+        """All scores, a row for each metric of each task, group and group of a breakdown."""
+        return Runs([self]).scores()
+
+    def items(self, task: str | None = None, metric: str | None = None) -> Table:
+        """What scores are made of, a row for each item and metric; by default of all tasks and metrics.
+
+        A group has the items of its tasks, and metrics over several of them.
+
+        Raises:
+            UsageError: the run has no such task or metric.
+        """
+        return Runs([self]).items(task, metric)
+
+    def pictures(self, task: str, sample_id: str) -> list[Image]:
+        """What the model was shown of a sample of a task, in order, as PIL images of the data prepared here.
+
+        Raises:
+            MedtasksError: the data of the run are not prepared here, or have no such sample.
+        """
+        from medtasks.leaderboard.view.media import pictures
+
+        return list(pictures(task, sample_id, self.manifest))
+
+    @property
+    def table(self) -> TextTable:
+        """The headline scores of all tasks and groups with their intervals."""
+        from medtasks.core.tables import TextTable
+        from medtasks.runs.summary import format_score, headline_scores
+
+        rows = [
+            (name, metric, format_score(score), f"{score.samples:,}")
+            for name, entry in self.scored.entries.items()
+            for metric, score in headline_scores(entry.scores).items()
+        ]
+        return TextTable(("task", "metric", "score [95 % interval]", "items"), rows, self.model, self.notes)
+
+    def _repr_html_(self) -> str:
+        return self.table._repr_html_()
+
+
+class Runs(Sequence[Run]):
+    """Several runs; their tables have the rows of all, told apart by the columns ``run`` and ``model``."""
+
+    def __init__(self, runs: Sequence[Run]) -> None:
+        self._runs = tuple(runs)
+
+    @overload
+    def __getitem__(self, place: int) -> Run: ...
+
+    @overload
+    def __getitem__(self, place: slice) -> Runs: ...
+
+    def __getitem__(self, place: int | slice) -> Run | Runs:
+        return Runs(self._runs[place]) if isinstance(place, slice) else self._runs[place]
+
+    def __len__(self) -> int:
+        return len(self._runs)
+
+    def samples(self, task: str | None = None) -> Table:
+        """As `Run.samples`; runs without the task are left out."""
+        from medtasks.analysis.columns import samples_table
+
+        return samples_table((found for run in self for found in run._files(task)), task)
+
+    def scores(self) -> Table:
+        """As `Run.scores`."""
+        from medtasks.analysis.columns import scores_table
+
+        return scores_table(found for run in self for found in run._entries())
+
+    def items(self, task: str | None = None, metric: str | None = None) -> Table:
+        """As `Run.items`; runs without the task or metric are left out."""
+        from medtasks.analysis.columns import items_table
+
+        named = ((run, list(run.manifest.tasks) if task is None else [task]) for run in self)
+        return items_table((found for run, names in named for found in run._entries(names)), task, metric)
+
+    def __repr__(self) -> str:
+        return f"Runs({[run.name for run in self]})"
+
+    def _repr_html_(self) -> str:
+        from medtasks.core.tables import TextTable
+
+        rows = [
+            (run.name, run.model, ", ".join(run.manifest.groups or run.manifest.tasks), run.manifest.created,
+             "unfinished" if run.unfinished else "")
+            for run in self
+        ]  # fmt: skip
+        return TextTable(("run", "model", "tasks", "created", ""), rows)._repr_html_()
+
+
+def open(*paths: str | Path) -> Runs:
+    """The runs at or below ``paths``, in the order of their paths; nothing is read yet.
+
+    A path is a result directory (``…_medtasks``), a directory that contains some, at any depth, or an unfinished run.
+    Runs with only lmms-eval's own logs are found, too.
+
+    Raises:
+        UsageError: no path is given, one is not a directory, or there is no run.
+    """
+    if not paths:
+        raise UsageError("open() needs a path; give a result directory (…_medtasks), or one that contains some.")
+    found: dict[Path, Run] = {}
+    for path in map(Path, paths):
+        require_directory(path)
+        for run in _runs_below(path):
+            found.setdefault(Path(run.name).resolve(), run)
+    if not found:
+        raise UsageError(f"{paths[0]}: contains no result directory (…{SUFFIX}); give one, or a directory of some.")
+    return Runs([found[key] for key in sorted(found)])
+
+
+def _runs_below(path: Path) -> Iterator[Run]:
+    logged: list[HarnessRun] = []
+    unfinished = [path] if is_unfinished(path) else []
+
+    def other(here: Path, names: list[str], files: list[str]) -> None:
+        if any(_LOG in name for name in files):
+            from medtasks.leaderboard.intake.sources import harness_runs
+
+            logged.extend(harness_runs(here, files))
+        unfinished.extend(here / name for name in names if (here / name / PLAN).is_file())
+
+    yield from (Run(str(folder), folder) for folder in run_folders(path, other))
+    yield from (Run(str(folder), folder, partial(_unfinished, folder)) for folder in unfinished)
+    for run in logged:
+        yield Run(str(run.directory / run.stamp), None, partial(_logged, run))
+
+
+def _unfinished(folder: Path) -> RunRecord:
+    from medtasks.runs.manifest import now
+    from medtasks.runs.run import score_unfinished
+
+    return score_unfinished(folder, created=now())
+
+
+def _logged(run: HarnessRun) -> RunRecord:
+    from medtasks.leaderboard.intake.sources import converted
+
+    record: RunRecord = converted(run)
+    return record
+
+
+def scored_of(run: Run | ScoredRun | str | Path) -> Any:
+    """The scored run; of a path, the only one at or below it.
+
+    Raises:
+        UsageError: the path contains no run, or several.
+        MedtasksError: the run cannot be read.
+    """
+    from medtasks.core.cache import cache_root
+    from medtasks.leaderboard.rank.compare import read_one
+
+    if isinstance(run, Run):
+        return run.scored
+    return read_one(Path(run), cache_root()) if isinstance(run, str | Path) else run

@@ -1,0 +1,138 @@
+"""Runs made from Python: predictions scored without a model, and tasks evaluated in this process."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from medtasks.analysis.runs import Run, open
+from medtasks.catalog.records import Where
+from medtasks.catalog.spec import load_spec
+from medtasks.core.errors import UsageError
+from medtasks.core.files import canonical_json, short_hash
+from medtasks.importers.layouts import recognise
+from medtasks.importers.rows import predictions_in_rows
+from medtasks.importers.run import Imported, score_predictions, score_rows
+from medtasks.runs.folder import write_run
+from medtasks.runs.manifest import now
+
+Answer = Callable[[list[dict[str, Any]]], str]
+"""A model: the text of the answer to a list of chat messages."""
+
+
+def score(
+    predictions: Any,
+    benchmark: str,
+    *,
+    model: str = "unknown",
+    columns: Mapping[str, str] | None = None,
+    verdicts_of: str | None = None,
+    out: str | Path | None = None,
+) -> Run:
+    """The run made of predictions from elsewhere, scored as by ``medtasks score``; `Run.notes` counts what is missing.
+
+    Args:
+        predictions: a data frame (pandas, Polars, Arrow), an iterable of mappings, or a prediction file. Rows have
+            ``sample_id`` and ``response``; instead of the first they may have ``img_id`` and ``question``.
+        benchmark: the benchmark, or one of its tasks or groups.
+        model: name of the model that made them.
+        columns: other names of the columns, by ours.
+        verdicts_of: also import their verdicts, as those of this judge.
+        out: new directory in which the run is saved; by default it is only in memory.
+
+    Raises:
+        UsageError: there is no such benchmark or column, or ``out`` exists.
+        NotPreparedError: the data are not prepared.
+        DataError: a row has no response or no id, predictions for a sample differ, or none matches a document.
+    """
+    options: dict[str, Any] = {"model": model, "verdicts_of": verdicts_of, "created": now()}
+    if isinstance(predictions, str | Path):
+        path = Path(predictions)
+        found = score_predictions(path, recognise(path), benchmark, columns=dict(columns or {}), **options)
+    else:
+        rows = enumerate(_rows(predictions), start=1)
+        read = predictions_in_rows(
+            ((Where("predictions", place, unit="row"), row) for place, row in rows), columns or {}
+        )
+        content = canonical_json([[one.sample_id, dict(one.keys), one.response] for one in read])
+        facts = {"predictions": "from Python", "layout": "python", "sha256": short_hash(content)}
+        found = score_rows(read, "python", benchmark, "predictions", facts, **options)
+    return _run_of(found, None if out is None else Path(out))
+
+
+def _run_of(found: Imported, out: Path | None) -> Run:
+    if out is not None:
+        write_run(out, found.run)
+    return Run("" if out is None else str(out), out, lambda: found.run, found.notes)
+
+
+def _rows(predictions: Any) -> Iterator[Mapping[str, Any]]:
+    if hasattr(predictions, "__arrow_c_stream__"):
+        import pyarrow as pa  # type: ignore[import-untyped]
+
+        yield from pa.table(predictions).to_pylist()
+        return
+    if isinstance(predictions, Mapping) or not isinstance(predictions, Iterable):
+        raise UsageError(
+            f"predictions are of type {type(predictions).__name__}, expected a data frame, an iterable of mappings "
+            "with `sample_id` and `response`, or the path of a file."
+        )
+    for place, row in enumerate(predictions, start=1):
+        if not isinstance(row, Mapping):
+            raise UsageError(
+                f"predictions, row {place}: is of type {type(row).__name__}, expected a mapping with `sample_id` and "
+                "`response`."
+            )
+        yield row
+
+
+def evaluate(
+    model: str | Answer,
+    tasks: str | Sequence[str],
+    *,
+    model_args: Mapping[str, Any] | str = "",
+    output_path: str | Path = "results",
+    limit: int | None = None,
+    batch_size: int = 1,
+    gen_kwargs: str | None = None,
+) -> Run:
+    """The run of a model on some tasks, evaluated by lmms-eval in this process and saved.
+
+    An interrupted call continues when it is repeated, as the command does: finished replies are on disk.
+
+    Args:
+        model: a back-end of lmms-eval or medtasks, such as ``medtasks_vlm``; or a function that is called with the
+            messages of each request (``[{"role": "user", "content": [{"type": "image", "url": <PIL image>},
+            {"type": "text", "text": "…"}]}]``) and returns the answer. What it raises is counted as a failed request.
+        tasks: tasks or groups.
+        model_args: arguments of the back-end.
+        output_path: the directory of results.
+        limit: only so many documents of each task.
+        batch_size: of the back-end.
+        gen_kwargs: generation settings that replace those of the tasks, ``key=value`` with commas between them.
+
+    Raises:
+        UsageError: there is no such task, back-end or argument.
+        NotPreparedError: the data are not prepared.
+        MedtasksError: the evaluation failed.
+    """
+    from medtasks.harness import run_tasks
+
+    names = [tasks] if isinstance(tasks, str) else list(tasks)
+    for name in names:
+        load_spec(name)
+    given = model_args if isinstance(model_args, str) else ",".join(f"{key}={one}" for key, one in model_args.items())
+    backend: Any = model
+    if not isinstance(model, str):
+        from medtasks.adapters.function import MedtasksFunction
+
+        if given:
+            raise UsageError("model_args are those of a back-end; leave them out for a function.")
+        backend = MedtasksFunction(model)
+        given = backend.arguments
+    folder = run_tasks(
+        backend, given, names, Path(output_path), limit=limit, gen_kwargs=gen_kwargs, batch_size=batch_size
+    )
+    (run,) = open(folder)
+    return run

@@ -1,0 +1,192 @@
+"""``medtasks.open``: which runs it finds, and that its tables say what the result directories and scores say."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars
+import pyarrow as pa
+import pytest
+from invented_runs import edit_json, shared_runs
+
+import medtasks
+from medtasks.analysis.columns import ITEMS, SAMPLES, SCORES
+from medtasks.core.cache import cache_root
+from medtasks.core.errors import DataError, UsageError
+from medtasks.metrics.registry import get_metric
+
+LOADED = """
+import sys, medtasks
+print(*sorted({name.partition(".")[0] for name in sys.modules} & {"numpy", "pyarrow", "pydantic", "lmms_eval"}))
+runs = medtasks.open(sys.argv[1])
+print(*sorted({name.partition(".")[0] for name in sys.modules} & {"numpy", "pyarrow", "pydantic", "lmms_eval"}))
+print(len(runs))
+"""
+
+
+@pytest.fixture(scope="module")
+def runs() -> medtasks.Runs:
+    return medtasks.open(*(folder.parent for folder in shared_runs().values()))
+
+
+def test_import_and_open_load_nothing_heavy(python: Any) -> None:
+    root = next(iter(shared_runs().values())).parents[1]
+    done = python("-c", LOADED, str(root))
+    assert (done.stdout.splitlines(), done.stderr) == (["", "", str(len(shared_runs()))], "")
+
+
+def test_every_name_of_the_package_is_there() -> None:
+    assert all(getattr(medtasks, name) is not None for name in medtasks.__all__)
+    with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
+        medtasks.nothing  # noqa: B018
+
+
+def test_the_stub_has_every_name() -> None:
+    stub = Path(medtasks.__file__).with_suffix(".pyi").read_text(encoding="utf-8")
+    assert {name for name in medtasks.__all__ if f" as {name}\n" not in stub} == {"__version__"}
+
+
+def test_a_run_its_parent_and_both_are_the_same_run() -> None:
+    folder = next(iter(shared_runs().values()))
+    found = [medtasks.open(*paths) for paths in ((folder,), (str(folder.parent),), (folder, folder.parent))]
+    assert [[run.path for run in one] for one in found] == [[folder]] * 3
+
+
+@pytest.mark.parametrize(
+    ("paths", "said"),
+    [
+        ([], r"needs a path"),
+        (["nowhere"], r"nowhere: no such directory"),
+        (["."], r"contains no result directory \(…_medtasks\)"),
+    ],
+)
+def test_what_cannot_be_opened_is_one_sentence(
+    paths: list[str], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(UsageError, match=said):
+        medtasks.open(*paths)
+
+
+def test_samples_are_the_lines_of_the_files(runs: medtasks.Runs) -> None:
+    run = runs[0]
+    assert run.path is not None
+    lines = [
+        json.loads(line)
+        for task in run.manifest.tasks
+        for line in (run.path / "samples" / f"{task}.jsonl").read_text(encoding="utf-8").splitlines()
+    ]
+    rows = run.samples().arrow.to_pylist()
+    assert len(rows) == len(lines)
+    for row, line in zip(rows, lines, strict=True):
+        same = ("sample_id", "task", "cluster", "media", "prompt", "target", "responses", "filtered", "status")
+        assert {name: row[name] for name in same} == {name: line[name] for name in same}
+        assert (row["run"], row["model"], row["response"]) == (run.name, run.model, line["responses"][0])
+        assert json.loads(row["document"]) == line["document"]
+        assert json.loads(row["verdicts"]) == line["verdicts"]
+        assert row["question"] == line["document"].get("question")
+        scores = {name.removeprefix("score_"): row[name] for name in row if name.startswith("score_")}
+        assert {name: value for name, value in scores.items() if name in line["scores"]} == line["scores"]
+        assert {scores[name] for name in scores.keys() - line["scores"].keys()} <= {None}
+
+
+def test_samples_are_read_again_if_their_file_changes_or_the_cache_is_damaged(tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(next(iter(shared_runs().values())), tmp_path / "20261101_000000_medtasks"))
+    (run,) = medtasks.open(folder)
+    first = run.samples("mi_cxr_icr").arrow
+    kept = list((cache_root() / "samples").glob("*.arrow"))
+    assert kept
+    for file in kept:
+        file.write_bytes(b"damaged")
+    assert run.samples("mi_cxr_icr").arrow == first
+    assert run.samples("mi_cxr_icr").arrow == first  # out of the cache
+    edit_json(folder / "samples" / "mi_cxr_icr.jsonl", lambda sample: sample.update(filtered="E"), line=0)
+    assert run.samples("mi_cxr_icr").arrow["filtered"].to_pylist()[0] == "E"
+
+
+def test_samples_of_a_group_are_those_of_its_tasks_in_all_runs(runs: medtasks.Runs) -> None:
+    table = runs.samples("mi_cxr").arrow
+    assert set(table["task"].to_pylist()) == set(runs[0].manifest.groups["mi_cxr"])
+    assert set(table["run"].to_pylist()) == {run.name for run in runs}
+    with pytest.raises(UsageError, match="no run opened here has it"):
+        runs.samples("mi_cxr_cot")
+
+
+def test_scores_are_those_of_the_run_with_intervals_and_groups(runs: medtasks.Runs) -> None:
+    run = runs[0]
+    rows = {(row["task"], row["metric"], row["breakdown"], row["group"]): row for row in run.scores().arrow.to_pylist()}
+    written = json.loads((run.path / "scores.json").read_text(encoding="utf-8"))  # type: ignore[operator]
+    checked = 0
+    for task, scores in {**written["tasks"], **written["groups"]}.items():
+        groups = [(name, key, one) for name, several in scores["breakdowns"].items() for key, one in several.items()]
+        for breakdown, group, one in [(None, None, scores), *groups]:
+            for metric, score in one["metrics"].items():
+                row = rows.pop((task, metric, breakdown, group))
+                ends = None if row["low"] is None else [row["low"], row["high"]]
+                assert (row["value"], ends, row["items"]) == (score["value"], score["interval"], score["samples"])
+                checked += 1
+    assert checked > 1000
+    assert not rows
+
+
+def test_the_score_follows_from_the_items(runs: medtasks.Runs) -> None:
+    """Summed statistics give the score, and for a mean so do the items' own values."""
+    for task, metric in (("kvasir_vqa_x1", "chrf"), ("mi_cxr", "accuracy")):
+        rows = runs[1].items(task, metric).arrow.to_pylist()
+        total = np.sum([row["statistics"] for row in rows if row["state"] == "scored"], axis=0)
+        (score,) = [
+            row
+            for row in runs[1].scores().arrow.to_pylist()
+            if (row["task"], row["metric"], row["breakdown"]) == (task, metric, None)
+        ]
+        assert float(get_metric(metric).score(total)) == pytest.approx(score["value"], abs=1e-12)
+        assert len(rows) == score["items"]
+    assert np.mean([row["value"] for row in rows]) == pytest.approx(score["value"], abs=1e-12)
+
+
+def test_every_column_is_described(runs: medtasks.Runs) -> None:
+    for table in (runs[0].samples(), runs[0].scores(), runs[0].items("mi_cxr")):
+        assert all(table.columns.values())
+    for name in SCORES:
+        assert name in runs[0].scores().columns
+
+
+def test_tables_are_read_by_other_libraries(runs: medtasks.Runs) -> None:
+    table = runs[0].samples("mi_cxr")
+    assert len(table) == len(table.to_pandas()) == len(table.to_polars()) == pa.table(table).num_rows
+    assert polars.DataFrame(table).equals(table.to_polars())
+    assert "<td>" in table._repr_html_()
+
+
+def test_the_page_describes_every_column() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "python.md").read_text(encoding="utf-8")
+    for columns in (SAMPLES, SCORES, ITEMS):
+        lacking = [
+            name for name, text in columns.items() if f"| `{name}{'…' * name.endswith('_')}` | {text} |" not in page
+        ]
+        assert lacking == []
+
+
+def test_a_damaged_run_is_one_sentence_when_it_is_read(tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(next(iter(shared_runs().values())), tmp_path / "20261101_000000_medtasks"))
+    (folder / "samples" / "mi_cxr_icr.jsonl").write_text('{"scores": {}, "media": 1}\n')
+    (run,) = medtasks.open(tmp_path)
+    with pytest.raises(DataError, match=r"mi_cxr_icr\.jsonl: not samples"):
+        run.samples("mi_cxr_icr")
+    edit_json(folder / "manifest.json", lambda manifest: manifest.update(tasks=3))
+    (again,) = medtasks.open(tmp_path)
+    with pytest.raises(DataError, match=r"manifest\.json: not the manifest of a run"):
+        again.manifest  # noqa: B018
+
+
+def test_hostile_names_are_quoted_in_a_notebook(tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(next(iter(shared_runs().values())), tmp_path / "20261101_000000_medtasks"))
+    hostile = "<script>alert(1)</script>"
+    edit_json(folder / "manifest.json", lambda manifest: manifest["model"].update(pretrained=hostile, model=hostile))
+    found = medtasks.open(tmp_path)
+    for text in (found._repr_html_(), found[0]._repr_html_(), medtasks.board(found)._repr_html_()):
+        assert "<script" not in text

@@ -1,0 +1,233 @@
+"""``medtasks export hub`` and ``export benchmark``: read with huggingface_hub, pushed to a server of its routes."""
+
+from __future__ import annotations
+
+import base64
+import json
+import shutil
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from huggingface_hub import parse_eval_result_entries
+from invented_runs import edit_json, write_run_of
+from release_runs import COMMIT, GOOD, GROUP, write_release, write_release_run
+from typer.testing import CliRunner
+
+from medtasks.cli.app import app
+from medtasks.core.errors import UsageError
+
+
+@pytest.fixture(scope="module")
+def release(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_release(tmp_path_factory.mktemp("release"))
+
+
+@pytest.fixture
+def run(release: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A complete run on that release."""
+    folder = write_release_run(tmp_path / "results")
+    monkeypatch.setenv("MEDTASKS_DATA", str(release))
+    return folder
+
+
+def export(*arguments: object) -> Any:
+    return CliRunner().invoke(app, ["export", *map(str, arguments)])
+
+
+def test_the_hub_s_own_reader_reads_the_headline_score(run: Path, tmp_path: Path) -> None:
+    done = export("hub", run, "--model", "lab/Good-7B", "--out", tmp_path, "--source-url", "https://example.org/board")
+    assert done.exit_code == 0, done.output + str(done.exception)
+    (file,) = (tmp_path / ".eval_results").iterdir()
+    entry, other = parse_eval_result_entries(yaml.safe_load(file.read_text(encoding="utf-8")))
+    assert other.task_id == f"{GROUP}.accuracy_dimension_mean"
+    written = json.loads((run / "scores.json").read_text())["groups"][GROUP]["metrics"]["accuracy"]
+    assert (file.name, entry.dataset_id, entry.task_id) == ("med_cmr.yaml", "aaassddaadf/Med-CMR", f"{GROUP}.accuracy")
+    assert (entry.value, entry.dataset_revision) == (written["value"], COMMIT)
+    assert (entry.date, entry.source_url) == ("2026-11-01T00:00:00+00:00", "https://example.org/board")
+    assert entry.notes is not None
+    low, high = written["interval"]
+    assert f"95 % interval {low:.6g} to {high:.6g} (bootstrap, cluster: image)" in entry.notes
+    assert "43 items" in entry.notes
+    assert "signature accuracy|" in entry.notes
+
+
+def test_the_ids_are_those_that_the_dataset_registers(run: Path, tmp_path: Path) -> None:
+    done = export("benchmark", "med_cmr", "--out", tmp_path / "eval.yaml")
+    assert done.exit_code == 0, done.output
+    registered = yaml.safe_load((tmp_path / "eval.yaml").read_text(encoding="utf-8"))
+    assert registered["name"] == "Med-CMR"
+    export("hub", run, "--model", "lab/Good-7B", "--out", tmp_path)
+    entries = parse_eval_result_entries(yaml.safe_load((tmp_path / ".eval_results" / "med_cmr.yaml").read_text()))
+    assert {entry.task_id for entry in entries} < {task["id"] for task in registered["tasks"]}
+
+
+def test_a_source_that_is_not_on_the_hub_is_named(tmp_path: Path) -> None:
+    done = export("benchmark", "mi_cxr", "--out", tmp_path / "eval.yaml")
+    assert isinstance(done.exception, UsageError)
+    assert "mi_cxr: its source is not a dataset on the hub" in str(done.exception)
+
+
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [
+        ({"blind": True}, "blind: prompts without media"),
+        ({"limit": 2}, "run with --limit: "),
+    ],
+)
+def test_runs_that_may_not_be_published_are_refused(
+    options: dict[str, Any], why: str, release: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_release_run(tmp_path, **options)
+    monkeypatch.setenv("MEDTASKS_DATA", str(release))
+    done = export("hub", tmp_path, "--model", "lab/Good-7B", "--out", tmp_path)
+    assert isinstance(done.exception, UsageError)
+    assert why in str(done.exception)
+    assert not (tmp_path / ".eval_results").exists()
+
+
+def test_miniature_data_are_refused(tmp_path: Path) -> None:
+    write_run_of(tmp_path, GOOD, [GROUP])
+    done = export("hub", tmp_path, "--model", "lab/Good-7B", "--out", tmp_path)
+    assert "miniature data: a demonstration, not a benchmark result" in str(done.exception)
+
+
+def test_a_failed_request_is_refused(run: Path, tmp_path: Path) -> None:
+    def failed(sample: dict[str, Any]) -> None:
+        sample.update(status="failed", responses=[""], failed=["no connection"], statistics={}, filtered="[failed]")
+        sample.update(scores=dict.fromkeys(sample["scores"]), limits={"accuracy": [[0.0, 1.0], [1.0, 1.0]]})
+
+    edit_json(run / "samples" / f"{GROUP}_cr.jsonl", failed, line=0)
+
+    def counted(manifest: dict[str, Any]) -> None:
+        facts = manifest["tasks"][f"{GROUP}_cr"]
+        facts.update(answered=facts["answered"] - 1, failed={"no connection": 1})
+
+    edit_json(run / "manifest.json", counted)
+    done = export("hub", run, "--model", "lab/Good-7B", "--out", tmp_path)
+    assert "1 request without a response" in str(done.exception)
+
+
+def test_a_subset_is_refused(release: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as half:
+        half.setenv("MEDTASKS_SUBSET", "0.999@0")
+        write_release_run(tmp_path)
+    monkeypatch.setenv("MEDTASKS_DATA", str(release))
+    done = export("hub", tmp_path, "--model", "lab/Good-7B", "--out", tmp_path)
+    assert "only a subset of the clusters was asked" in str(done.exception)
+
+
+def test_several_models_and_a_wrong_name_are_refused(run: Path) -> None:
+    edited = Path(shutil.copytree(run, run.parents[1] / "Other-7B" / run.name))
+    edit_json(edited / "manifest.json", lambda it: it["model"].update(pretrained="lab/Other-7B", revision="1"))
+    assert "the runs are of several models" in str(export("hub", run.parents[1], "--model", "lab/Good-7B").exception)
+    assert "--model Good: expected owner/name" in str(export("hub", run, "--model", "Good").exception)
+
+
+def test_claimed_scores_are_references_on_a_board_and_never_ranked(run: Path, tmp_path: Path) -> None:
+    export("hub", run, "--model", "lab/Claimed-7B", "--out", tmp_path / "copy")
+    build = ("leaderboard", "build", run, "--no-published", "--out", tmp_path / "page", "--claimed")
+    done = CliRunner().invoke(app, [*map(str, build), f"lab/Claimed-7B={tmp_path / 'copy'}"])
+    assert done.exit_code == 0, done.output + str(done.exception)
+    board = json.loads((tmp_path / "page" / "exports" / "board.json").read_text(encoding="utf-8"))
+    (med_cmr,) = board["benchmarks"]
+    (row,) = med_cmr["published"]
+    (cell, _) = row["cells"]
+    (own,) = [one["cells"][f"{GROUP}.accuracy"] for one in med_cmr["tables"][0]["rows"]]
+    assert (row["model"], cell["value"], cell["rankable"]) == ("lab/Claimed-7B", own["value"], False)
+    assert all(len(ranking["ranked"]) == 1 for ranking in med_cmr["rankings"])
+    page = (tmp_path / "page" / "benchmark-med_cmr.html").read_text(encoding="utf-8")
+    assert "claimed in the model&#39;s repository, not re-run and not verified" in page
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ("- {dataset: {id: x/y}, value: 1}", "med_cmr.yaml: not scores in the hub's format (KeyError"),
+        (
+            "- {dataset: {id: aaassddaadf/Med-CMR, task_id: x}, value: high}",
+            "field `value` is 'high', expected a number",
+        ),
+        (
+            "- {dataset: {id: aaassddaadf/Med-CMR, task_id: x}, value: 1}",
+            "this board has no column for x of aaassddaadf",
+        ),
+    ],
+)
+def test_claims_that_cannot_be_shown_are_one_sentence(content: str, said: str, run: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "copy" / ".eval_results"
+    folder.mkdir(parents=True)
+    (folder / "med_cmr.yaml").write_text(content)
+    build = ("leaderboard", "build", run, "--out", tmp_path / "page", "--claimed", f"lab/a={tmp_path / 'copy'}")
+    assert said in str(CliRunner().invoke(app, [*map(str, build)]).exception)
+
+
+class Hub(BaseHTTPRequestHandler):
+    """The routes with which huggingface_hub opens a pull request."""
+
+    posted: list[tuple[str, str]]
+
+    def do_POST(self) -> None:
+        body = self.rfile.read(int(self.headers["Content-Length"])).decode()
+        self.posted.append((self.path, body))
+        answer: dict[str, Any] = {}
+        if self.path.startswith("/closed"):
+            pass
+        elif "/preupload/" in self.path:
+            names = [file["path"] for file in json.loads(body)["files"]]
+            answer = {"files": [{"path": name, "uploadMode": "regular", "shouldIgnore": False} for name in names]}
+        elif "/commit/" in self.path:
+            address = f"http://{self.headers['Host']}/lab/Good-7B"
+            answer = {
+                "commitUrl": f"{address}/commit/{COMMIT}",
+                "commitOid": COMMIT,
+                "pullRequestUrl": f"{address}/discussions/3",
+            }
+        self.send_response(200 if answer else 404)
+        self.send_header("Content-Type", "application/json")
+        self.end_headers()
+        self.wfile.write(json.dumps(answer).encode())
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@pytest.fixture
+def hub() -> Iterator[ThreadingHTTPServer]:
+    handler = type("Handler", (Hub,), {"posted": []})
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield server
+        server.shutdown()
+
+
+def test_a_pull_request_has_the_files(run: Path, hub: ThreadingHTTPServer, python: Any, tmp_path: Path) -> None:
+    address = f"http://127.0.0.1:{hub.server_port}"
+    done = python(
+        *("-m", "medtasks", "export", "hub", run, "--model", "lab/Good-7B", "--push"),
+        HF_ENDPOINT=address, HF_HUB_OFFLINE="0", HF_TOKEN="hf_none", NO_PROXY="127.0.0.1",
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert f"pull request: {address}/lab/Good-7B/discussions/3" in done.stdout
+    path, body = hub.RequestHandlerClass.posted[-1]  # type: ignore[attr-defined]
+    assert path.startswith("/api/models/lab/Good-7B/commit/main")
+    assert "create_pr=1" in path
+    lines = [json.loads(line) for line in body.splitlines()]
+    (file,) = [line["value"] for line in lines if line["key"] == "file"]
+    entry, _ = parse_eval_result_entries(yaml.safe_load(base64.b64decode(file["content"])))
+    assert (file["path"], entry.task_id) == (".eval_results/med_cmr.yaml", f"{GROUP}.accuracy")
+    assert not (tmp_path / ".eval_results").exists()
+
+
+def test_a_hub_that_refuses_is_one_sentence(run: Path, hub: ThreadingHTTPServer, python: Any) -> None:
+    done = python(
+        *("-m", "medtasks", "export", "hub", run, "--model", "lab/Good-7B", "--push"),
+        HF_ENDPOINT=f"http://127.0.0.1:{hub.server_port}/closed", HF_HUB_OFFLINE="0", HF_TOKEN="hf_none",
+        NO_PROXY="127.0.0.1",
+    )  # fmt: skip
+    assert (done.returncode, len(done.stderr.splitlines())) == (1, 1)
+    assert done.stderr.startswith("medtasks: lab/Good-7B: the hub did not take the pull request")
