@@ -318,13 +318,6 @@ def test_one_cluster_has_no_spread_and_says_so() -> None:
         assert scores.metrics[name].reason == "it is undefined for so few clusters"
 
 
-def test_prompts_of_a_question_are_one_item_of_its_cluster() -> None:
-    scores = scores_of(ICR, policy("oracle"))
-    direct = plain(ICR)
-    assert (scores.items, scores.samples) == (len(direct), 4 * len(direct))
-    assert scores.clusters == len({one["cluster"] for one in direct.values()})
-
-
 # --- a run: group, comparison with the plain task, rescoring, strip ---
 
 

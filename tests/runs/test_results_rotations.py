@@ -331,13 +331,6 @@ def test_rotations_that_were_not_asked_make_a_question_incomplete() -> None:
     assert values(scores)["circular_accuracy"] == 1.0
 
 
-def test_rotations_of_a_question_are_one_item_of_its_cluster() -> None:
-    scores = scores_of(ICR, policy("oracle"))
-    direct = plain(ICR)
-    assert (scores.items, scores.samples) == (len(direct), 5 * len(direct))
-    assert scores.clusters == len({one["cluster"] for one in direct.values()})
-
-
 # --- a run: group, comparison with the plain task, rescoring, strip ---
 
 
