@@ -15,13 +15,11 @@ from typing import Any
 
 import pytest
 from adapter_bench import Bench, texts
-
-pytest.importorskip("ray", reason="Ray has no wheel for this Python")
-
 from medtasks.adapters._requests import read_requests
 from medtasks.adapters.ray import MedtasksRay, units_of
 
 from medtasks.harness import run_tasks
+from medtasks.runs.folder import read_manifest
 
 
 def documents(count: int, *, pictures: int = 1) -> list[dict[str, Any]]:
@@ -57,6 +55,9 @@ def ray_model(bench: Bench) -> Iterator[Any]:
     yield create
     for model in made:
         model.clean()
+    import ray
+
+    ray.shutdown()  # also of a back-end that could not be made
 
 
 def test_units_have_shared_pictures_and_a_limit(bench: Bench) -> None:
@@ -105,7 +106,7 @@ def test_a_request_that_kills_its_replicas_fails_and_the_others_are_answered(ben
         ({"policy": "nonsense"}, "policy is 'nonsense'"),
         ({"colour": "red"}, "colour"),
         ({"cpus": 10_000}, "2 replicas of 0 GPUs and 10000 cores do not fit on this machine"),
-        ({"address": "127.0.0.1:1"}, "no Ray cluster answers at address=127.0.0.1:1"),
+        ({"address": "auto"}, "no Ray cluster answers at address=auto"),
     ],
 )
 def test_what_cannot_start_is_one_sentence(
@@ -146,11 +147,7 @@ def test_scores_do_not_depend_on_replicas_or_on_the_death_of_a_node(tmp_path: Pa
     for name in names:
         assert (alone / "samples" / name).read_bytes() == (fleet / "samples" / name).read_bytes()
     assert (alone / "scores.json").read_bytes() == (fleet / "scores.json").read_bytes()
-    from medtasks.runs.folder import read_manifest
-
-    cluster_facts = read_manifest(fleet).model["cluster"]
-    assert cluster_facts["nodes"] == ["1 CPU, 0 GPU"]  # the other one is gone
-    assert cluster_facts["replicas"] == "2"
+    assert read_manifest(fleet).model["cluster"]["replicas"] == "2"
 
 
 COMMAND = """
