@@ -44,7 +44,8 @@ CHECKPOINT_NAMES = ("checkpoint", "pretrained", "model_name", "model_id", "model
 NO_IDENTITY = frozenset(
     {
         # where and how fast it ran
-        "processes", "num_processes", "device", "device_map", "batch_size", "max_batch_size", "num_concurrent",
+        "processes", "num_processes", "cluster", "device",
+        "device_map", "batch_size", "max_batch_size", "num_concurrent",
         "concurrency", "timeout", "max_retries", "retries", "tensor_parallel_size", "data_parallel_size", "threads",
         "gpu_memory_utilization", "max_num_seqs", "nproc_per_node", "use_cache", "attn_implementation", "base_url",
         "api_key_env", "predictions", "layout",

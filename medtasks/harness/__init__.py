@@ -32,6 +32,7 @@ _MODELS = {
     "medtasks_vlm": "medtasks.adapters.vlm.MedtasksVLM",
     "medtasks_vllm": "medtasks.adapters.vllm.MedtasksVLLM",
     "medtasks_baseline": "medtasks.adapters.baseline.MedtasksBaseline",
+    "medtasks_ray": "medtasks.adapters.ray.MedtasksRay",
     "medtasks_replay": "medtasks.adapters.replay.MedtasksReplay",
 }
 

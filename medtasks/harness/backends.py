@@ -75,6 +75,8 @@ def takes_system_prompt(lm: Any) -> bool:
     """
     if lm.is_simple:
         return False
+    if isinstance(known := getattr(lm, "takes_system_prompt", None), bool):
+        return known
     templated = [one for one in vars(lm).values() if hasattr(one, "apply_chat_template")]
     return all(_renders_system_turn(one) for one in templated)
 

@@ -28,6 +28,8 @@ ends, too."""
 _CONCURRENCY = ("num_concurrent", "num_cpus", "max_concurrency")
 _FORWARD = "maybe_forward_with_tool"
 _PLANS = "plan_requests"
+_STREAM = "stream"
+"""Method of back-ends that return responses in any order, as they arrive."""
 _ROUNDS = "generate_until_multi_round"
 
 
@@ -97,6 +99,10 @@ class Requests:
     ) -> list[Slot]:
         slots = [_slot(request, outcome=outcome) for request in requests]
         missing = [number for number, slot in enumerate(slots) if not self._store.is_answered(slot)]
+        if hasattr(lm, _STREAM):
+            arriving = getattr(lm, _STREAM)([requests[number] for number in missing]) if missing else ()
+            self._sender.collect([(slots[missing[at]], reply_of(one)) for at, one in some] for some in arriving)
+            return slots
         planned = [[missing[number] for number in batch] for batch in _batches(lm, [requests[one] for one in missing])]
         with _one_bar(lm, len(missing)) as advance, _kept_as_they_come(lm, requests, slots, self._sender):
 

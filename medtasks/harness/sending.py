@@ -51,14 +51,27 @@ class Sender:
             UsageError: raised by ``call``, because the whole run is misconfigured.
             OSError: a reply cannot be written.
         """
-        self._since = time.monotonic()
-        self._began = self._since if self._began is None else self._began
+        self._begin()
         for batch in batches:
             self._send([position for position in batch if not self.store.is_answered(slots[position])], slots, call)
+
+    def collect(self, arriving: Iterable[Sequence[tuple[Slot, Reply]]]) -> None:
+        """Save replies in the order in which the back-end returns them.
+
+        Raises:
+            OSError: a reply cannot be written.
+        """
+        self._begin()
+        for answers in arriving:
+            self._keep(answers)
 
     def keep(self, slot: Slot, reply: Reply) -> None:
         """Save a reply that the back-end just returned, before the others of its batch."""
         self._keep([(slot, reply)])
+
+    def _begin(self) -> None:
+        self._since = time.monotonic()
+        self._began = self._since if self._began is None else self._began
 
     def conclude(self, slot: Slot, reply: Reply) -> None:
         """Save the outcome of several rounds."""

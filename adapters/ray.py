@@ -1,0 +1,415 @@
+"""``medtasks_ray``: another back-end of ours, in replicas on a Ray cluster or on this machine.
+
+Ray starts the replicas, restarts those that die and moves pictures. This module divides requests into units and gives
+each idle replica the next one. Replies are passed on as units finish, so the harness stores them at once. Nodes need
+the package and the checkpoint, but neither prepared data nor a shared file system.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import os
+import re
+import time
+from collections import Counter, deque
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Annotated, Any, Literal
+
+from lmms_eval.api.instance import Instance
+from loguru import logger
+from pydantic import AfterValidator
+from pydantic_core import PydanticCustomError
+from tqdm import tqdm
+
+from medtasks.core.errors import MedtasksError, UsageError, first_line
+from medtasks.core.exits import exit_with_sentence
+from medtasks.core.settings import current_settings
+from medtasks.harness.backends import takes_system_prompt
+from medtasks.harness.requests import REPEAT
+
+from ._base import Arguments, Count, MedtasksAdapter, NonNegative, Response, Share
+from ._requests import ChatRequest, light_rows, read_requests
+from .baseline import FIELDS
+
+ENGINES = {
+    "vlm": ("medtasks.adapters.vlm", "MedtasksVLM"),
+    "vllm": ("medtasks.adapters.vllm", "MedtasksVLLM"),
+    "baseline": ("medtasks.adapters.baseline", "MedtasksBaseline"),
+}
+ATTEMPTS = 3
+"""After so many replicas died on a unit, its requests fail; a replica that dies so often while it loads is left out."""
+PICTURE_TOKENS, ANSWER_TOKENS, CHARACTERS = 1_024, 512, 4
+"""Rough tokens of a picture and of an answer, and characters of a token: they decide the sizes of units alone."""
+MESSAGE_EVERY = 30.0
+"""Seconds between messages while replicas are awaited."""
+_REPLICAS = re.compile(r"([1-9]\d*)(?:\.\.([1-9]\d*))?")
+_MESSAGES = "medtasks_messages"
+_FIELDS = ("item_id", "media", *FIELDS)
+
+
+def _checked_replicas(text: str) -> str:
+    match = _REPLICAS.fullmatch(text)
+    if match is None or int(match[1]) > int(match[2] or match[1]):
+        raise PydanticCustomError("expected", "a number such as 8, or a range such as 4..32")
+    return text
+
+
+class RayArguments(Arguments):
+    """Arguments of ``medtasks_ray``; all others are those of the engine."""
+
+    engine: Literal["vlm", "vllm", "baseline"] = "vlm"
+    """The back-end that each replica runs."""
+
+    replicas: Annotated[str, AfterValidator(_checked_replicas)] = "1"
+    """Number of replicas. With ``4..32``, the run starts with four, and up to 32 join when the cluster has room."""
+
+    gpus: NonNegative | None = None
+    """GPUs of each replica, on one node; by default 1 if the cluster has any, else 0."""
+
+    cpus: NonNegative = 1
+    """CPU cores that Ray reserves for each replica."""
+
+    address: str | None = None
+    """``auto`` or the address of a running cluster; by default Ray starts on this machine alone."""
+
+    unit_tokens: Count = 32_768
+    """Tokens of a unit, roughly. A replica that dies costs one unit, and so does the slowest one at the end."""
+
+    max_failed: Share | None = None
+    """Share of requests that may fail (by default 0.01) before the run ends with exit code 1."""
+
+
+@dataclass(frozen=True)
+class Ask:
+    """A request as it travels to a replica; pictures of several requests of a unit travel once."""
+
+    task: str
+    repeat: int
+    prompt: str
+    settings: dict[str, Any]
+    document: dict[str, Any]
+    messages: list[dict[str, Any]]
+
+
+class Replica:
+    """The engine, in a Ray actor."""
+
+    def __init__(self, engine: str, arguments: dict[str, Any]) -> None:
+        self._engine, self._arguments = engine, arguments
+        self._model: Any = None
+
+    def load(self) -> dict[str, Any]:
+        """Load the model, if it is not loaded; return its description and whether it takes a system prompt.
+
+        Raises:
+            UsageError: the engine cannot be started.
+        """
+        if self._model is None:
+            module, name = ENGINES[self._engine]
+            try:
+                self._model = getattr(import_module(module), name)(**self._arguments)
+            except SystemExit as end:  # back-ends end their process with one sentence
+                raise UsageError(str(end.__cause__ or end)) from None
+            self._model.show_progress = False
+        return {"facts": self._model.describe(), "takes_system_prompt": takes_system_prompt(self._model)}
+
+    def answer(self, unit: Sequence[Ask]) -> tuple[list[Response], dict[str, Any], int]:
+        """The responses to a unit, in order; the engine's description, whose usage grows; and the process.
+
+        Raises:
+            UsageError: a setting is out of range.
+        """
+        return self._answer(unit), self._model.describe(), os.getpid()
+
+    def _answer(self, unit: Sequence[Ask]) -> list[Response]:
+        """Requests on which the engine fails are isolated by halving, as in a run without Ray."""
+        try:
+            return self._generate(unit)
+        except UsageError:
+            raise
+        except Exception as error:  # models raise anything
+            reason = first_line(error)
+        if len(unit) == 1:
+            return [Response("", failed=reason)]
+        half = len(unit) // 2
+        return self._answer(unit[:half]) + self._answer(unit[half:])
+
+    def _generate(self, unit: Sequence[Ask]) -> list[Response]:
+        documents: dict[str, dict[str, list[Any]]] = {}
+        instances = []
+        for number, ask in enumerate(unit):
+            rows = documents.setdefault(ask.task, {}).setdefault("", [])
+            arguments = (ask.prompt, lambda document: document[_MESSAGES], ask.settings, len(rows), ask.task, "")
+            metadata = {"task": ask.task, "doc_id": len(rows), "repeats": 1, REPEAT: ask.repeat}
+            rows.append({**ask.document, _MESSAGES: ask.messages})
+            instances.append(
+                Instance(request_type="generate_until", arguments=arguments, idx=number, metadata=metadata)
+            )
+        self._model.task_dict = documents
+        responses: list[Response] = self._model.generate_until(instances)
+        return responses
+
+
+@dataclass
+class Unit:
+    """Requests that one replica answers together; ``attempts`` counts the replicas that died on them."""
+
+    requests: list[ChatRequest]
+    cost: int
+    attempts: int = 0
+    payload: Future[tuple[list[Ask], dict[int, str]]] | None = None
+
+
+def units_of(requests: Sequence[ChatRequest], tokens: int) -> list[Unit]:
+    """The requests in units of at most ``tokens`` tokens, longest first; those that share media are together.
+
+    A picture costs its tokens once a unit. A request that exceeds the limit is a unit of its own.
+    """
+    units: list[Unit] = []
+    media: tuple[str, ...] = ()
+    for request in sorted(requests, key=lambda one: (one.media, one.item_id, one.task, one.sample_id, one.repeat)):
+        text = len(request.prompt) // CHARACTERS + ANSWER_TOKENS
+        pictures = PICTURE_TOKENS * len(request.media)
+        if not units or units[-1].cost + text + (request.media != media) * pictures > tokens:
+            units.append(Unit([], 0))
+            media = ()
+        units[-1].requests.append(request)
+        units[-1].cost += text + (request.media != media) * pictures
+        media = request.media
+    return sorted(units, key=lambda unit: -unit.cost)
+
+
+class MedtasksRay(MedtasksAdapter):
+    """Answers with several replicas of another back-end (:class:`RayArguments`).
+
+    Errors in arguments, and an engine that cannot be started, end the process with one sentence and exit code 1.
+    """
+
+    runs_model = True
+
+    @exit_with_sentence
+    def __init__(self, **arguments: Any) -> None:
+        super().__init__()
+        ours = set(RayArguments.__annotations__)
+        self._given = RayArguments.read({name: value for name, value in arguments.items() if name in ours})
+        engine = {name: value for name, value in arguments.items() if name not in ours and value is not None}
+        self.max_failed = self._given.max_failed
+        if current_settings().processes > 1:
+            raise UsageError("medtasks_ray runs as one process; start it without accelerate and torchrun.")
+        self.join_replicas("cpu")
+        self._ray = ray = _started(self._given.address)
+        match = _REPLICAS.fullmatch(self._given.replicas)
+        assert match is not None
+        self._least, most = int(match[1]), int(match[2] or match[1])
+        self._left = most
+        gpus = self._given.gpus
+        gpus = float(bool(ray.cluster_resources().get("GPU"))) if gpus is None else gpus
+        self.devices = most * max(1, int(gpus))
+        kind = ray.remote(num_gpus=gpus, num_cpus=self._given.cpus)(Replica)
+        self._new = functools.partial(kind.remote, self._given.engine, engine)
+        self._idle: list[Any] = []
+        self._loading: dict[Any, tuple[Any, int]] = {}
+        for _ in range(most):
+            self._load()
+        self._facts: dict[str, Any] = {}
+        self._usage: dict[tuple[Any, int], dict[str, int]] = {}
+        self._nodes: list[str] = []
+        self._views: dict[tuple[str, str], Any] = {}
+        self._preparing = ThreadPoolExecutor(1, thread_name_prefix="medtasks-units")
+        self._await_replicas(gpus)
+
+    def _await_replicas(self, gpus: float) -> None:
+        """Wait until the least number of replicas is loaded.
+
+        Raises:
+            UsageError: they do not fit on this machine, or the engine cannot be started.
+        """
+        has = self._ray.cluster_resources()
+        fit = min((int(has.get(what, 0) // each) for what, each in (("GPU", gpus), ("CPU", self._given.cpus)) if each),
+                  default=self._least)  # fmt: skip
+        if self._given.address is None and fit < self._least:
+            raise UsageError(
+                f"model_args: {self._least} replicas of {gpus:g} GPUs and {self._given.cpus:g} cores do not fit on "
+                f"this machine, which has {has.get('GPU', 0):g} and {has.get('CPU', 0):g}; lower replicas, gpus or "
+                "cpus, or give the address of a cluster."
+            )
+        said = time.monotonic()
+        while len(self._idle) < self._least:
+            done, _ = self._ray.wait(list(self._loading), timeout=1)
+            for reference in done:
+                self._loaded(reference)
+            if time.monotonic() - said > MESSAGE_EVERY:
+                said = time.monotonic()
+                logger.info(f"medtasks_ray: {len(self._idle)} of {self._least} replicas are loaded")
+
+    def _load(self, died: int = 0) -> None:
+        """Start a replica, on whatever node has room; as many have ``died`` in its place while they loaded."""
+        replica = self._new()
+        self._loading[replica.load.remote()] = (replica, died)
+
+    def _loaded(self, reference: Any) -> None:
+        """A replica has loaded its model, or failed to.
+
+        Raises:
+            UsageError: the engine cannot be started.
+            MedtasksError: no replica is left.
+        """
+        replica, died = self._loading.pop(reference)
+        try:
+            loaded = self._ray.get(reference)
+        except self._ray.exceptions.RayActorError as error:
+            if died + 1 < ATTEMPTS:
+                self._load(died + 1)
+                return
+            self._left -= 1
+            logger.warning(f"medtasks_ray: a replica died {ATTEMPTS} times while it loaded ({type(error).__name__})")
+            if self._left < self._least:
+                raise MedtasksError(
+                    f"{self._left} of {self._least} replicas are left, the others died while they loaded the model; "
+                    "look at Ray's logs, or give each more memory."
+                ) from error
+        except self._ray.exceptions.RayTaskError as error:
+            raise UsageError(str(error.cause)) from None
+        else:
+            self._facts = self._facts or loaded["facts"]
+            self.takes_system_prompt = bool(loaded["takes_system_prompt"])
+            self._idle.append(replica)
+
+    def describe(self) -> dict[str, Any]:
+        """The engine's description, with the usage of all replicas summed, and the cluster."""
+        usage: Counter[str] = Counter()
+        for counts in self._usage.values():
+            usage.update(counts)
+        nodes = self._nodes or self._alive()
+        cluster = {"ray": self._ray.__version__, "replicas": self._given.replicas, "nodes": nodes}
+        return {**self._facts, "cluster": cluster, "usage": dict(usage)}
+
+    def generate_until(self, requests: list[Any]) -> list[Response]:
+        """Answer ``requests`` in order; padding requests get an empty text."""
+        responses = [Response("") for _ in requests]
+        for finished in self.stream(requests):
+            for position, response in finished:
+                responses[position] = response
+        return responses
+
+    def stream(self, requests: list[Any]) -> Iterator[list[tuple[int, Response]]]:
+        """Yield positions and responses of each unit as it finishes, in any order; padding requests are left out.
+
+        Raises:
+            UsageError: a setting is out of range or not supported by the engine.
+            MedtasksError: too many replicas died while they loaded.
+        """
+        read = [request for request in read_requests(requests, self.task_dict) if not request.padding]
+        waiting = deque(units_of(read, self._given.unit_tokens))
+        running: dict[Any, tuple[Any, Unit]] = {}
+        with tqdm(total=len(read), desc="medtasks_ray", unit="sample", disable=not self.show_progress) as bar:
+            while waiting or running:
+                for unit in itertools.islice(waiting, 2):  # the next units are ready when a replica is
+                    unit.payload = unit.payload or self._preparing.submit(self._payload, unit.requests)
+                if self._idle and waiting:
+                    unit = waiting.popleft()
+                    assert unit.payload is not None
+                    asks, failed = unit.payload.result()
+                    unit.requests = [one for one in unit.requests if one.position not in failed]
+                    if failed:
+                        bar.update(len(failed))
+                        yield [(position, Response("", failed=reason)) for position, reason in failed.items()]
+                    if asks:
+                        replica = self._idle.pop()
+                        running[replica.answer.remote(asks)] = (replica, unit)
+                    continue
+                bar.set_postfix(replicas=len(self._idle) + len(running), refresh=False)
+                done, _ = self._ray.wait([*running, *self._loading], timeout=MESSAGE_EVERY)
+                for reference in done:
+                    if reference in self._loading:
+                        self._loaded(reference)
+                        continue
+                    replica, unit = running.pop(reference)
+                    unit.payload = None
+                    finished = self._finished(reference, replica, unit)
+                    if finished is None:
+                        waiting.appendleft(unit)
+                    else:
+                        bar.update(len(finished))
+                        yield finished
+
+    def _payload(self, requests: Sequence[ChatRequest]) -> tuple[list[Ask], dict[int, str]]:
+        """The requests as they travel, and why some cannot, by position."""
+        asks, failed = [], {}
+        for request in requests:
+            place = (request.task, request.split)
+            if place not in self._views:
+                self._views[place] = light_rows(self.task_dict[request.task][request.split], _FIELDS)
+            view = self._views[place]
+            row = {} if view is None else dict(view[request.doc_id])
+            try:
+                messages = request.messages(self.task_dict)
+            except Exception as error:  # a package's prompts raise anything
+                failed[request.position] = first_line(error)
+                continue
+            settings = dict(request.settings)
+            asks.append(Ask(request.task, request.repeat, request.prompt, settings, row, messages))
+        return asks, failed
+
+    def _finished(self, reference: Any, replica: Any, unit: Unit) -> list[tuple[int, Response]] | None:
+        """Positions and responses of a unit; None if its replica died and another one should answer it.
+
+        Raises:
+            UsageError: a setting is out of range or not supported by the engine.
+        """
+        try:
+            responses, facts, process = self._ray.get(reference)
+        except self._ray.exceptions.RayTaskError as error:
+            raise UsageError(str(error.cause)) from None
+        except self._ray.exceptions.RayError as error:  # the replica or its node died
+            self._load()
+            unit.attempts += 1
+            if unit.attempts < ATTEMPTS:
+                return None
+            reason = f"{ATTEMPTS} replicas died while they answered it ({type(error).__name__})"
+            responses = [Response("", failed=reason)] * len(unit.requests)
+        else:
+            self._idle.append(replica)
+            self._usage[replica, process] = facts.get("usage", {})
+            self._facts = facts
+        return [(request.position, one) for request, one in zip(unit.requests, responses, strict=True)]
+
+    def clean(self) -> None:
+        """Stop the replicas; the harness calls this once it has all answers."""
+        self._nodes = self._alive()
+        self._idle.clear()
+        self._loading.clear()
+        self._ray.shutdown()
+        super().clean()
+
+    def _alive(self) -> list[str]:
+        """Cores and GPUs of each node, sorted."""
+        resources = [node["Resources"] for node in self._ray.nodes() if node["Alive"]]
+        return sorted(f"{one.get('CPU', 0):g} CPU, {one.get('GPU', 0):g} GPU" for one in resources)
+
+
+def _started(address: str | None) -> Any:
+    """Ray, connected to the cluster at ``address`` or, without one, started on this machine, without its dashboard.
+
+    Raises:
+        UsageError: Ray is not installed, or there is no such cluster.
+    """
+    for name in ("RAY_USAGE_STATS_ENABLED", "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO"):  # both make Ray print warnings
+        os.environ.setdefault(name, "0")
+    try:
+        import ray
+    except ImportError as error:
+        raise UsageError(f"medtasks_ray needs Ray ({first_line(error)}): pip install 'medtasks[ray]'.") from None
+    own = {"include_dashboard": False} if address is None else {}
+    try:
+        ray.init(address or "local", log_to_driver=False, logging_level="ERROR", ignore_reinit_error=True, **own)
+    except (ConnectionError, ValueError) as error:
+        raise UsageError(
+            f"model_args: no Ray cluster answers at address={address} ({first_line(error)}); start one with "
+            "`ray start --head`, or leave address out."
+        ) from error
+    return ray
