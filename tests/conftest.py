@@ -34,6 +34,7 @@ def _isolated(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         patch.setenv("LMMS_EVAL_DATASETS_CACHE", str(folder / "datasets"))
         patch.setenv("HF_HUB_OFFLINE", "1")
         patch.setenv("TOKENIZERS_PARALLELISM", "false")
+        patch.delenv("COLUMNS", raising=False)  # the width of what commands print
         ignored = signal.getsignal(signal.SIGINT) is signal.SIG_IGN
         if ignored:  # as in a background job of a shell; the processes that tests start would inherit it
             signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
@@ -100,9 +99,8 @@ def summary(run: RunRecord, directory: Path | None, keep: str = "--output_path")
 
 
 def width() -> int:
-    """The columns of the terminal, within limits."""
-    columns = shutil.get_terminal_size((USUAL, LINES)).columns if sys.stdout.isatty() else USUAL
-    return max(NARROWEST, min(columns, WIDEST))
+    """The columns of the terminal or, where the output is none, of the variable ``COLUMNS``; within limits."""
+    return max(NARROWEST, min(shutil.get_terminal_size((USUAL, LINES)).columns, WIDEST))
 
 
 def in_order(run: RunRecord) -> list[str]:

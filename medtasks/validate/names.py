@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
+from importlib.metadata import packages_distributions
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ from medtasks.benchmarks.errors import name_problem
 from medtasks.benchmarks.layouts import layouts_left_out
 from medtasks.benchmarks.variants import varied_rows
 from medtasks.catalog.benchmark import Benchmark
-from medtasks.catalog.contents import owner_of, resolve
+from medtasks.catalog.contents import once, owner_of, resolve, task_packages
 from medtasks.catalog.packages import LeftOut, TaskPackage
 from medtasks.catalog.registry import all_benchmarks, everything_left_out, filter_name, get_filter
 from medtasks.catalog.rubric import load_rubric, rubric_names
@@ -123,6 +124,25 @@ def check_description(benchmark: Benchmark, report: TaskReport) -> None:
         report.key("MT215", f"{message}answer away", "metadata", "benchmark")
 
 
+def imported(name: str) -> Any:
+    """The object that the dotted ``name`` refers to, imported from an installed package.
+
+    A task file may come from anywhere: it must not run a file of the current directory, or a module of Python itself.
+
+    Raises:
+        LookupError: it cannot be imported, or is not in an installed package; the message has the reason.
+    """
+    package = name.partition(".")[0]
+    if package and package not in _installed():
+        raise LookupError(f"no installed package has a module {shown(package)}")
+    return resolve(name)
+
+
+@once
+def _installed() -> Collection[str]:
+    return {"lmms_eval", *(one.module.partition(".")[0] for one in task_packages()), *packages_distributions()}
+
+
 def check_functions(file: TaskFile, report: TaskReport) -> None:
     """Report every ``!function`` of a task file, its filters and its metrics that cannot be used.
 
@@ -153,7 +173,7 @@ def check_functions(file: TaskFile, report: TaskReport) -> None:
 def task_rows(file: TaskFile) -> Rows | None:
     """The rows that ``process_docs`` names; None if it cannot be imported, or is a plain function."""
     try:
-        rows = resolve(file.process_docs)
+        rows = imported(file.process_docs)
         rows = varied_rows(file.task, file.metadata) or rows  # as this file says, not the installed one of this name
     except (LookupError, MedtasksError):
         return None
@@ -163,7 +183,7 @@ def task_rows(file: TaskFile) -> Rows | None:
 def _resolved(report: TaskReport, name: str, keys: Keys, expected: str, fits: Callable[[Any], bool]) -> Any:
     """The object called ``name``; None if it is not what is ``expected``, which is reported."""
     try:
-        found = resolve(name)
+        found = imported(name)
     except LookupError as error:
         report.key("MT120", f"{shown(str(name))} cannot be imported ({error})", *keys)
         return None

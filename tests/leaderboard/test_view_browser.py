@@ -147,6 +147,7 @@ def test_pictures_are_enlarged_in_place_and_the_question_is_on_a_phones_screen(r
 def test_a_sample_is_bookmarked_by_keyboard_and_found_again(reader: Reader) -> None:
     page = reader.open(address("samples.html", task=CHOICE))
     page.locator(".list tbody th a").first.click()
+    page.wait_for_url("**/sample.html*")
     name = current(page)
     page.keyboard.press("b")
     page.keyboard.type("looks at the wrong side")
@@ -154,8 +155,10 @@ def test_a_sample_is_bookmarked_by_keyboard_and_found_again(reader: Reader) -> N
     page.get_by_role("button", name="Remove bookmark").wait_for()
     assert page.locator("#note").input_value() == "looks at the wrong side"
     page.locator("a[data-key=u]").click()
+    page.wait_for_url("**/samples.html*")
     page.get_by_label("Bookmarks").select_option("1")
     page.get_by_role("button", name="Show").click()
+    page.wait_for_url("**marked=1*")
     assert ids(page) == [name]
     page.locator(".list tbody th a").first.click()
     page.get_by_role("button", name="Remove bookmark").click()
