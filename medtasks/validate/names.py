@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Collection, Iterator, Mapping
 from importlib.metadata import packages_distributions
 from pathlib import Path
@@ -140,7 +141,10 @@ def imported(name: str) -> Any:
 
 @once
 def _installed() -> Collection[str]:
-    return {"lmms_eval", *(one.module.partition(".")[0] for one in task_packages()), *packages_distributions()}
+    return {"lmms_eval", *(one.module.partition(".")[0] for one in task_packages()), *_distributed()}
+
+
+_distributed = functools.cache(packages_distributions)  # reads the files of every distribution
 
 
 def check_functions(file: TaskFile, report: TaskReport) -> None:

@@ -363,10 +363,6 @@ def test_a_server_that_refuses_every_request_ends_the_command_with_exit_code_1(p
     assert Run(folder).scores[TASK]["metrics"]["accuracy"]["value"] is None
     assert list((tmp_path / "out").rglob("*_results.json"))
 
-    with FailingServer(lambda _: completion("A")) as server:
-        fine = against(python, server.url, TASK, tmp_path / "fine", **settings)
-    assert fine.returncode == 0, fine.stderr[-2000:]
-
 
 _LIMITED = """
 import resource, runpy

@@ -275,6 +275,8 @@ def test_a_wrong_return_value_names_function_line_and_what_came_back(
     (found,) = (one for one in validated(python, site) if one["code"] == "MT507")
     assert said.replace("PLACE", f"{file}, line {line}") in found["message"]
     assert (found["file"], found["line"]) == (file, line)
+    if returned not in ("0.5", "None"):  # a run takes another 15 s: one for each function
+        return
     arguments = ("--model", "medtasks_baseline", "--model_args", "policy=oracle", "--tasks", "otherlab_dots")
     done = python("-m", "lmms_eval", *arguments, "--output_path", str(tmp_path / "out"), PYTHONPATH=str(site))
     assert done.returncode == 1
