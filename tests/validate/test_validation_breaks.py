@@ -113,8 +113,10 @@ def site(package: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iter
 
 
 def printed(name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> str:
-    """What the command prints about the package, with columns two spaces apart; only breaks of scores need their checks,
-    which take most of the time."""
+    """What the command prints about the package, with columns two spaces apart.
+
+    How scores behave is checked for breaks of scores alone: it takes most of the time.
+    """
     quick = [] if name.startswith("score") or name == "nothing" else ["--quick"]
     monkeypatch.setattr("sys.argv", ["medtasks", "validate", "acme_dots", *quick])
     with fresh(), pytest.raises(SystemExit):
