@@ -119,7 +119,8 @@ def by_field(name: str) -> Callable[[SampleView], tuple[str, ...]]:
 def by_fields(*names: str) -> dict[str, Callable[[SampleView], tuple[str, ...]]]:
     """Breakdowns by fields of the documents: each has the field's name, and one group per value.
 
-    >>> by_fields("organ")["organ"](SampleView("1", "p1", {"organ": ""}, "A", "ok"))
+    >>> groups = by_fields("organ")["organ"]
+    >>> groups(SampleView("1", "p1", {"organ": ""}, "A", "ok"))
     ('(not stated)',)
     """
     return {name: by_field(name) for name in names}
