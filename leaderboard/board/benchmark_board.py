@@ -9,9 +9,11 @@ from medtasks.benchmarks.layouts import HEADLINE, columns_of
 from medtasks.catalog.board_layout import BoardLayout, Column, LayoutTable, Plot
 from medtasks.catalog.registry import benchmark_owner, get_benchmark
 from medtasks.catalog.spec import load_spec
+from medtasks.core.errors import DataError
 from medtasks.runs.scores import MetricScore, coverage_text
 from medtasks.runs.usage import Usage
 
+from ..intake.redaction import shown
 from ..rank.comparability import ComparabilityGroup, ComparabilityGroups, on_common_items
 from ..rank.media_gain import MediaGain
 from ..rank.prompt_ranks import prompt_ranks
@@ -30,7 +32,7 @@ from .board import (
 )
 from .columns import board_columns
 from .confidence import ConfidenceSection
-from .reference import load_reference, place_of, published_rows
+from .reference import Reference, load_reference, place_of, published_rows
 from .rows import Tables, held_chance, held_groups, is_incomplete, without_empty
 from .usage import SECONDS, Prices, plotted, used_by
 
@@ -72,8 +74,13 @@ class _Filling:
         self._groups = groups
         self._prices = prices
         self._benchmark = get_benchmark(layout.benchmark)
-        has_reference = published and self._benchmark.figures is not None
-        self._reference = load_reference(layout.benchmark) if has_reference else None
+        self._reference: Reference | None = None
+        self._unpublished = ""
+        if published and self._benchmark.figures is not None:
+            try:
+                self._reference = load_reference(layout.benchmark)
+            except DataError as error:  # one package's file must not cost the other benchmarks
+                self._unpublished = shown(str(error))
 
     def board(self, resamples: int) -> BenchmarkBoard:
         headline = self._columns(self._layout.headline)
@@ -86,8 +93,8 @@ class _Filling:
         every = [tables.table(one.name, one.title, self._columns(one.columns), one.note) for one in tables_shown]
         rows = self._published([column for table in every for column in table.columns])
         printed = {cell.column for row in rows for cell in row.cells}
-        shown = [without_empty(table, printed) for table in every]
-        kept = [table for table in shown if table.columns or table.name == HEADLINE]
+        filled = [without_empty(table, printed) for table in every]
+        kept = [table for table in filled if table.columns or table.name == HEADLINE]
         plots = self._plots(kept, tables)
         gain = MediaGain(
             self._benchmark, headline, (column for table in kept for column in table.columns), self._groups
@@ -130,6 +137,7 @@ class _Filling:
             published=rows,
             published_notes=() if reference is None else reference.notes,
             published_gaps=() if reference is None else reference.gaps,
+            published_problem=self._unpublished,
         )
 
     def _columns(self, columns: Iterable[Column]) -> tuple[BoardColumn, ...]:

@@ -244,9 +244,8 @@ def assumed_spread(
 
 def _published(task: str, metric: str) -> list[float]:
     benchmark = load_spec(task).benchmark
-    rows = () if benchmark.figures is None else load_reference(benchmark.name).rows
-    cells = [cell for row in rows for cell in row.cells]
-    return [cell.value for cell in cells if place_of(cell) == (task, metric, None, None) and cell.value is not None]
+    figures = () if benchmark.figures is None else load_reference(benchmark.name).figures
+    return [one.value for one in figures if place_of(one) == (task, metric, None, None) and one.value is not None]
 
 
 @dataclass(frozen=True)
