@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -12,7 +14,8 @@ from ..board.numbers import difference, interval, number, safe_name
 from .cells import ColumnView, column_view, column_views, coverage_notes
 from .samples import SampleKey, SampleRow, SampleText
 from .tables import not_comparable
-from .text import data_script
+
+_MARKUP = re.compile("[<>&]")
 
 
 def write_data(board: Board, site: Path, samples: SampleText | None) -> None:
@@ -21,6 +24,17 @@ def write_data(board: Board, site: Path, samples: SampleText | None) -> None:
         path = site / "data" / f"{key}.js"
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(data_script(key, value()), encoding="utf-8")
+
+
+def data_script(key: str, value: Any) -> str:
+    """A script that stores ``value`` under ``key``: pages opened as files may load scripts, but not fetch data.
+
+    The value is a JSON text in a string literal, both in ASCII: no text in it can end the literal, and no key (such as
+    ``__proto__``) is special to JavaScript.
+    """
+    text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    name, literal = (_MARKUP.sub(lambda found: f"\\u{ord(found[0]):04x}", json.dumps(one)) for one in (key, text))
+    return f"(window.medtasks??={{}})[{name}]=JSON.parse({literal});\n"
 
 
 def data_scripts(board: Board, samples: SampleText) -> Iterator[tuple[str, Callable[[], Any]]]:
@@ -44,10 +58,15 @@ def data_scripts(board: Board, samples: SampleText) -> Iterator[tuple[str, Calla
 
 
 def _index(board: Board, tasks: Mapping[str, Any]) -> dict[str, Any]:
+    every = (column for one in board.benchmarks for table in one.tables for column in table.columns)
+    columns = sorted(every, key=lambda column: column.metric)
     return {
         "models": {slug: facts.name for slug, facts in sorted(board.models.items())},
-        "best": _best(board),
-        "units": {column.metric: column.unit for column in _columns(board)},
+        # which values are best; more is better for the other metrics
+        "best": {
+            one.metric: "zero" if one.signed else "low" for one in columns if one.signed or not one.higher_is_better
+        },
+        "units": {column.metric: column.unit for column in columns},
         "benchmarks": [
             {
                 "name": one.name,
@@ -64,17 +83,6 @@ def _index(board: Board, tasks: Mapping[str, Any]) -> dict[str, Any]:
             for one in board.benchmarks
         ],
     }
-
-
-def _columns(board: Board) -> list[BoardColumn]:
-    return [column for one in board.benchmarks for table in one.tables for column in table.columns]
-
-
-def _best(board: Board) -> dict[str, str]:
-    """By metric, which values are best (``low`` or ``zero``); metrics for which more is better are left out."""
-    columns = _columns(board)
-    found = {one.metric: "zero" if one.signed else "low" for one in columns if one.signed or not one.higher_is_better}
-    return dict(sorted(found.items()))
 
 
 def _column(column: BoardColumn, view: ColumnView) -> dict[str, str]:
@@ -105,7 +113,7 @@ def _model(board: Board, slug: str, apart: Mapping[str, Sequence[str]]) -> dict[
 def _cell(column: BoardColumn, cell: Cell, signature: int) -> list[Any]:
     """Score as printed, interval and coverage, number of the signature, why it is missing, whether it is complete."""
     text = "" if cell.value is None else number(cell.value, column.unit)
-    details = "; ".join(filter(None, (interval(cell.low, cell.high, column.unit), *coverage_notes(column, cell))))
+    details = "; ".join(filter(None, (interval(cell.low, cell.high, column.unit), *coverage_notes(cell, column))))
     return [text, details, signature, cell.reason or "", not cell.incomplete]
 
 
@@ -154,11 +162,13 @@ def _answers(rows: Sequence[SampleRow]) -> dict[str, Any]:
     return {
         "metrics": metrics,
         "rows": [
-            [row.sample_id, row.response, row.extracted, row.status, [_rounded(row.scores.get(one)) for one in metrics]]
+            [
+                row.sample_id,
+                row.response,
+                row.extracted,
+                row.status,
+                [None if (value := row.scores.get(one)) is None else float(f"{value:.4g}") for one in metrics],
+            ]
             for row in rows
         ],
     }
-
-
-def _rounded(value: float | None) -> float | None:
-    return None if value is None else float(f"{value:.4g}")

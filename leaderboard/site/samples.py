@@ -67,7 +67,8 @@ def samples_of(board: Board, paths: Sequence[Path]) -> SampleText:
     samples: dict[SampleKey, Callable[[], Sequence[SampleRow]]] = {}
     pages = {one.name for one in board.benchmarks}
     for benchmark in board.benchmarks:
-        other_tasks = _tasks_on(benchmark)
+        named = {column.task for table in benchmark.tables for column in table.columns} & load_specs().keys()
+        other_tasks = {leaf for name in named for leaf in leaf_tasks(name)}
         for model, run in sorted(_ranked(benchmark), key=lambda one: (board.runs[one[1]].created, one)):
             if run not in found:
                 continue
@@ -96,12 +97,6 @@ def runs_on_board(board: Board, keys: Iterable[str], runs: Iterable[Source]) -> 
     return found
 
 
-def _tasks_on(benchmark: BenchmarkBoard) -> set[str]:
-    """The tasks, and those of the groups, that the page's tables name."""
-    named = {column.task for table in benchmark.tables for column in table.columns} & load_specs().keys()
-    return {leaf for name in named for leaf in leaf_tasks(name)}
-
-
 def _ranked(benchmark: BenchmarkBoard) -> set[tuple[str, str]]:
     return {(row.model, run) for table in benchmark.tables for row in table.rows if not row.blind for run in row.runs}
 
@@ -118,17 +113,10 @@ def sample_row(sample: Sample, texts: bool) -> SampleRow:
     )
     if not texts:
         return shown
-    question, response = _question(sample, options), _responses(sample.responses)
-    return replace(shown, question=question, target=sample.target, response=response)
-
-
-def _question(sample: Sample, options: Mapping[str, object]) -> str:
     question = sample.document.get("question")
     lines = [question if isinstance(question, str) else sample.prompt]
-    return "\n".join([*lines, *(f"{letter}. {text}" for letter, text in sorted(options.items()))])
-
-
-def _responses(responses: Sequence[str]) -> str:
-    if len(responses) == 1:
-        return responses[0]
-    return "\n\n".join(f"[response {number}] {text}" for number, text in enumerate(responses, 1))
+    lines += [f"{letter}. {text}" for letter, text in sorted(options.items())]
+    responses = sample.responses
+    if len(responses) != 1:
+        responses = tuple(f"[response {number}] {text}" for number, text in enumerate(responses, 1))
+    return replace(shown, question="\n".join(lines), target=sample.target, response="\n\n".join(responses))

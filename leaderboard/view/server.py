@@ -19,7 +19,7 @@ from jinja2 import Environment
 from medtasks.core.errors import MedtasksError, UsageError, first_line
 from medtasks.runs.find import require_directory, run_folders, unfinished_runs
 
-from ..site.text import data_script
+from ..site.data import data_script
 from .library import Library, empty_board, read_library, state
 from .live import Live
 from .pages import (
