@@ -40,8 +40,8 @@ _DARK_BELOW = 0.633
 
 
 def draw_all(board: Board, directory: Path, formats: Sequence[str] = FORMATS) -> dict[tuple[str, str], dict[str, str]]:
-    """Draw every plot of ``board`` to ``directory/<benchmark>/<plot>.<format>``; return the paths below it by format, by
-    benchmark and plot.
+    """Draw every plot of ``board`` to ``directory/<benchmark>/<plot>.<format>``; return by benchmark and plot the paths
+    by format.
 
     A plot for which no model has a value is neither drawn nor returned. The same board gives the same bytes.
     """

@@ -43,8 +43,8 @@ class Matrix:
 
 @dataclass(frozen=True)
 class Part:
-    """One benchmark's results of the model. A place is a column, its ranking, and the model's score; ``runs`` are keys of
-    `Board.runs`."""
+    """One benchmark's results of the model. A place is a column, its ranking, and the model's score; ``runs`` are keys
+    of `Board.runs`."""
 
     benchmark: BenchmarkBoard
     places: tuple[tuple[ColumnView, Ranking, Cell], ...]

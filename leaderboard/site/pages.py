@@ -202,7 +202,7 @@ def page_environment(
         heat_colour=heat_colour,
         day=lambda created: created[:10] if _DAY.match(created) else created,
         difference_unit=_DIFFERENCES.__getitem__,
-        interval=lambda ends, unit: interval(*ends, unit),
+        interval=lambda ends, unit: interval(ends[0], ends[1], unit),
         is_printed_so=is_printed_so,
         letters=letters_of,
         look=look_number,

@@ -25,9 +25,9 @@ from invented_runs import MODELS, edit_json, make_run, write_run_of, write_runs
 from medtasks.leaderboard.intake.remove_rows import remove_rows
 from medtasks.leaderboard.publish import publish
 from medtasks.leaderboard.view import server as server_module
-from medtasks.leaderboard.view.highlight import segments
 from medtasks.leaderboard.view.library import Library, read_library
 from medtasks.leaderboard.view.parquet import SampleTables
+from medtasks.leaderboard.view.sample_view import segments
 from medtasks.leaderboard.view.server import View
 from PIL import Image
 from view_server import Answered, RunUnderWay, Server, serving, write_hostile_run
