@@ -17,7 +17,7 @@ from matplotlib.projections.polar import PolarAxes
 from ..board.board import FORMATS, Board
 from ..board.numbers import safe_name
 from .canvas import WIDTH, drawing, images, new_figure
-from .looks import GRID, INK, LOOKS, MUTED, PAPER, Drawn, short, wrapped
+from .chosen import GRID, INK, LOOKS, MUTED, PAPER, Drawn, short, wrapped
 from .plots import Axis, Block, Blocks, Figure, Heat, Line, Plane, Radar, figures_of
 
 _DEMONSTRATION = "Miniature data: a demonstration, not a benchmark result."

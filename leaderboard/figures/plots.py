@@ -15,8 +15,7 @@ from medtasks.stats.ranks import normalised_ranks
 from ..board.board import BenchmarkBoard, Board, BoardColumn, BoardPlot, ModelReliability
 from ..board.numbers import MINUS, UNITS, difference, shown
 from ..board.usage import amount, plotted
-from .chosen import Chosen, Shown, choose, labelled_best, plotted_tasks, scaled
-from .looks import LOOKS, MOST_MODELS, Look, listed
+from .chosen import LOOKS, MOST_MODELS, Chosen, Look, Shown, choose, labelled_best, listed, plotted_tasks, scaled
 
 _WIDE = 20.0
 """Ratio of the largest to the smallest value from which an axis is logarithmic."""

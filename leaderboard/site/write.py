@@ -12,9 +12,8 @@ from medtasks.core.errors import UsageError
 from medtasks.core.files import file_sha256, recover_directory, replace_directory, temporary_beside
 
 from ..board.board import Board
-from .data import write_data
+from .data import SampleText, write_data
 from .pages import pages_of
-from .samples import SampleText
 
 Figures = Callable[[Board, Path], Mapping[tuple[str, str], Mapping[str, str]]]
 Exports = Callable[[Board, Path], object]

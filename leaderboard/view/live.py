@@ -143,7 +143,8 @@ class _Followed:
         repeats = spec.repeats
         asked = plan.manifest.tasks[task]
         facts = plan.manifest.data[asked.benchmark]
-        documents = local_documents(task, Release(facts.fingerprint, facts.mini, asked.frames.get("cap")))
+        release = Release(facts.fingerprint, facts.mini, asked.frames.get("cap"))
+        documents = list(local_documents(task, release).values())
         new: dict[int, Answered] = {}
         found = by_document(answers, task)
         for place, given in found.items():

@@ -108,7 +108,7 @@ def sample_parts(selection: Selection, task: str, sample_id: str) -> SampleParts
         """The samples and their outcomes by run, the own run's first, in the order of rounds."""
         query = f"select {columns} from read_parquet($every, filename = true, union_by_name = true) where {where}"
         found: dict[str, list[tuple[Sample, int]]] = {key: [] for key in tables}
-        for file, start, size, reached, _ in sorted(library.sql(query, every=list(owners), value=value), key=_round):
+        for file, start, size, reached, _ in library.sql(f"{query} order by round", every=list(owners), value=value):
             of, table = owners[file]
             (line,) = read_at(table.samples, [(start, size)])
             found[of.key].append((as_sample(table.samples, line), reached))
@@ -132,10 +132,6 @@ def sample_parts(selection: Selection, task: str, sample_id: str) -> SampleParts
         blind=facts.blind,
         stream=_stream(sample, [(runs[key].label, [one for one, _ in found]) for key, found in rounds.items()]),
     )
-
-
-def _round(row: Sequence[int]) -> int:
-    return row[-1]
 
 
 def _answered(run: Run, sample: Sample, reached: int) -> Answered:

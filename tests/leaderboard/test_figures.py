@@ -19,8 +19,8 @@ from matplotlib.figure import Figure
 from medtasks.leaderboard.board.board import BenchmarkBoard, Board, BoardPlot
 from medtasks.leaderboard.exports import write_exports
 from medtasks.leaderboard.figures.canvas import drawing, images
+from medtasks.leaderboard.figures.chosen import DARK, LOOKS, distinct, short
 from medtasks.leaderboard.figures.draw import draw_all
-from medtasks.leaderboard.figures.looks import DARK, LOOKS, distinct, short
 from medtasks.leaderboard.figures.plots import Figure as Plotted
 from medtasks.leaderboard.figures.plots import figures_of
 

@@ -15,10 +15,9 @@ from boards import HOSTILE, board, hostile_board, large_board, sample_text
 from medtasks.leaderboard.board.board import Board, Cell, Published
 from medtasks.leaderboard.board.numbers import interval, number
 from medtasks.leaderboard.site.cells import column_view, shared_judge
-from medtasks.leaderboard.site.data import data_script
+from medtasks.leaderboard.site.data import SampleKey, data_script, sample_row, samples_of
 from medtasks.leaderboard.site.model_page import model_parts
 from medtasks.leaderboard.site.pages import page_environment, safe_link
-from medtasks.leaderboard.site.samples import SampleKey, sample_row, samples_of
 from medtasks.leaderboard.site.tables import charts
 from medtasks.leaderboard.site.write import write_site
 
