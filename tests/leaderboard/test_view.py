@@ -65,7 +65,7 @@ def samples_of(results: Path, model: str, task: str) -> dict[str, Sample]:
 
 def key_of(server: Server, model: str) -> str:
     assert server.view._shown is not None
-    return next(run.key for run in server.view._shown.library.runs if model in run.label)
+    return next(run.key for run in server.view._shown[0].runs if model in run.label)
 
 
 def page(server: Server, name: str, **given: str) -> str:
