@@ -124,8 +124,3 @@ def check_variables(
             yield finding("MT204", template.name, f"{used}, which prompts must not show, {names}", place, name)
         elif name not in allowed:
             yield finding("MT203", template.name, f"{used}{suggestion(name, allowed)}, {names}", place, name)
-        elif fields and name not in (fields | given):
-            yield finding("MT213", template.name, f"{used}, which no document of the task has", place, name)
-    if template.trees and not template.variables and visible:
-        message = f"template {template.name!r} uses no field, {names}"
-        yield finding("MT206", template.name, message, Place(_file(template.name), 1))
