@@ -164,7 +164,7 @@ def refuse(asked: Mapping[str, Any], ours: Sequence[str]) -> None:
 
     Raises:
         UsageError: ``--num_fewshot`` or ``--use_cache`` is given, a required model argument is missing, or the back-end
-            is unknown.
+            is unknown, or answers wrongly with ``--force_simple``.
         MedtasksError: the back-end cannot be imported; the message has the command that installs what is missing.
     """
     if asked.get("num_fewshot"):
@@ -176,6 +176,11 @@ def refuse(asked: Mapping[str, Any], ours: Sequence[str]) -> None:
         )
     model = asked.get("model")
     if isinstance(model, str):
+        if model == "llava_hf" and asked.get("force_simple"):
+            raise UsageError(
+                "llava_hf cannot run our tasks with --force_simple, where it may answer a request with the response to "
+                "another one; leave the option out."
+            )
         lack = lack_of(model, force_simple=bool(asked.get("force_simple")))
         if lack is not None:
             fix = f": {lack.fix}" if lack.fix else ""

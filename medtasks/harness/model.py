@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from .backends import backend_name, presentation
-from .usage import gathered
+from .sending import gathered
 
 _NOT_IDENTITY = frozenset(
     {"batch_size", "max_batch_size", "batch_tokens", "share_prefix", "device", "device_map", "api_key", "timeout",
