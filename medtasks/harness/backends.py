@@ -75,8 +75,7 @@ def takes_system_prompt(lm: Any) -> bool:
         return False
     if isinstance(known := getattr(lm, "takes_system_prompt", None), bool):
         return known
-    templated = [one for one in vars(lm).values() if hasattr(one, "apply_chat_template")]
-    return all(_renders_system_turn(one) for one in templated)
+    return all(_renders_system_turn(one) for one in vars(lm).values() if hasattr(one, "apply_chat_template"))
 
 
 def _renders_system_turn(templated: Any) -> bool:

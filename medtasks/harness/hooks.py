@@ -56,7 +56,9 @@ def noting_arguments(original: Callable[..., Any]) -> Callable[..., Any]:
         except Exception as error:
             if isinstance(error, MedtasksError) or current_settings().debug:
                 raise
-            cause = _medtasks_cause(error)
+            cause = error.__cause__ or error.__context__
+            while cause is not None and not isinstance(cause, MedtasksError):  # of a package that cannot be imported
+                cause = cause.__cause__ or cause.__context__
             if cause is None and not ours:
                 raise
             ended = f"the harness ended the run: {first_line(error).rstrip('.')} (--verbosity DEBUG shows where)."
@@ -77,14 +79,6 @@ def _make_room_for_placeholders() -> None:
 
     if not os.environ.get(_DATASETS) and not can_be_written(Path(HF_DATASETS_CACHE)):
         os.environ[_DATASETS] = str(writable_cache() / "datasets")
-
-
-def _medtasks_cause(error: BaseException) -> MedtasksError | None:
-    """The `MedtasksError` that caused an error of the harness, for example about a package that fails to import."""
-    cause = error.__cause__ or error.__context__
-    while cause is not None and not isinstance(cause, MedtasksError):
-        cause = cause.__cause__ or cause.__context__
-    return cause
 
 
 def with_our_scores(original: Callable[..., Any]) -> Callable[..., Any]:
@@ -118,13 +112,10 @@ def _our_entries(task_dict: Mapping[Any, Any]) -> Iterator[tuple[str, TaskSpec, 
             if name in specs:
                 yield name, specs[name], None
             yield from _our_entries(value)
-        elif name in specs and _is_ours(value):
-            yield name, specs[name], value
-
-
-def _is_ours(task: Any) -> bool:
-    metadata = getattr(getattr(task, "config", None), "metadata", None)
-    return isinstance(metadata, dict) and "benchmark" in metadata
+        elif name in specs:
+            metadata = getattr(getattr(value, "config", None), "metadata", None)
+            if isinstance(metadata, dict) and "benchmark" in metadata:  # else the harness's own task of that name
+                yield name, specs[name], value
 
 
 _TWIN = "_1shot"

@@ -106,9 +106,11 @@ def score_rows(
     predictions = [one for one in everything if one.keys.get("task", leaves[0]) in leaves]
     joined = join(predictions, [document for members in documents.values() for document in members])
     if not joined.given:
+        near = joined.strange
+        but = f" ({len(near):,} match except for the reference answer, such as {near[0].where})" if near else ""
         raise DataError(
-            f"{place}: none of its {len(predictions)} predictions matches a document of {task}{_near_matches(joined)}; "
-            "check --task and the prepared data, or map the columns with --column."
+            f"{place}: none of its {len(predictions)} predictions matches a document of {task}{but}; check --task and "
+            "the prepared data, or map the columns with --column."
         )
     samples: dict[str, list[Sample]] = {}
     problems: list[str] = []
@@ -127,11 +129,6 @@ def score_rows(
         samples, judge = _with_verdicts(samples, joined.given, verdicts_of, layout, model=model)
     record = _record(task, samples, documents, {"model": model, **facts}, created, problems, judge)
     return Imported(record, joined, len(everything) - len(predictions))
-
-
-def _near_matches(joined: Joined) -> str:
-    near = joined.strange
-    return f" ({len(near):,} match except for the reference answer, such as {near[0].where})" if near else ""
 
 
 def _reply(one: Prediction) -> Reply:

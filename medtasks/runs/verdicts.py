@@ -376,14 +376,14 @@ def judge_hash(rubric: str, identities: Mapping[str, dict[str, Any]], rule: Rule
 def _reason(verdicts: Mapping[str, Verdicts], name: str) -> str:
     """Why a question is unjudged, without the details that differ between responses."""
     reasons = {judge: given.by_question[name].unjudged for judge, given in verdicts.items()}
-    kinds = [(judge, _kind(reason)) for judge, reason in reasons.items() if reason is not None]
+    kinds = [
+        (judge, _SAMPLE.sub("", reason)[:120] if _SAMPLE.match(reason) else reason.partition(":")[0])
+        for judge, reason in reasons.items()
+        if reason is not None
+    ]
     if not kinds:
         return "judges disagree"
     return "; ".join(f"{judge}: {kind}" for judge, kind in kinds) if len(verdicts) > 1 else kinds[0][1]
-
-
-def _kind(reason: str) -> str:
-    return _SAMPLE.sub("", reason)[:120] if _SAMPLE.match(reason) else reason.partition(":")[0]
 
 
 def agreement_of(

@@ -131,9 +131,17 @@ class _Behaviour:
 
         Its place is where ``error`` was raised, the class of a faulty metric, or the task file.
         """
-        own = _class_place(get_metric(metric)) if code in _OF_METRICS else None
-        place = _error_place(error) or own or self._metric_place(metric)
-        self.report.say(code, message, metric, place, **changed)
+        own = None
+        if code in _OF_METRICS:
+            file, line = place_of(get_metric(metric))
+            own = Place(Path(file), line) if file and line else None
+        listed = [
+            number
+            for number, entry in enumerate(self._source.entries("metric_list"))
+            if isinstance(entry, Mapping) and entry.get("metric") == metric
+        ]
+        in_file = ("metric_list", listed[0]) if listed else ("process_results",)
+        self.report.say(code, message, metric, _error_place(error) or own or self._source.place(*in_file), **changed)
 
     @contextmanager
     def _failures(self, what: str, metric: str = "", fix: str | None = None) -> Iterator[None]:
@@ -142,13 +150,6 @@ class _Behaviour:
             yield
         except (Exception, SystemExit) as error:
             self._about("MT507", metric, f"{what} ({_sentence(error)})", error, fix=fix)
-
-    def _metric_place(self, metric: str) -> Place:
-        """Where the task file lists a metric; if it does not, where it names `process_results`."""
-        for number, entry in enumerate(self._source.entries("metric_list")):
-            if isinstance(entry, Mapping) and entry.get("metric") == metric:
-                return self._source.place("metric_list", number)
-        return self._source.place("process_results")
 
     # trials
 
@@ -377,12 +378,6 @@ def _error_place(error: BaseException | None) -> Place | None:
     """Where in the code of a package ``error`` was raised; None if it was raised elsewhere."""
     place = raised_at(error) if error is not None else None
     return Place(Path(place[0]), place[1]) if place else None
-
-
-def _class_place(part: Any) -> Place | None:
-    """Where the class of another package's metric or filter is defined; None for ours."""
-    file, line = place_of(part)
-    return Place(Path(file), line) if file and line else None
 
 
 def _sentence(error: BaseException) -> str:
