@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path, PureWindowsPath
 from typing import Annotated, Any, Literal
 
@@ -109,16 +109,16 @@ def read_columns(path: Path, layout: str, columns: Mapping[str, str]) -> list[Pr
         DataError: the file cannot be read, a column is missing or is not a text, or a row does not identify its sample.
     """
     response = columns.get("response", "response")
-    rows: Iterable[tuple[Where, Mapping[str, Any]]]
-    if layout == "csv":
-        rows = (
-            (where, {name: cell if name == response or cell.strip() else None for name, cell in row.items()})
-            for where, row in read_csv_rows(path)
-        )
-    else:
-        read = read_jsonl(path) if layout == "jsonl" else read_json_list(content_of(path), path.name)
-        rows = ((one.where, one.row) for one in read)
-    return predictions_in_rows(rows, columns)
+
+    def rows() -> Iterator[tuple[Where, Mapping[str, Any]]]:
+        if layout == "csv":
+            for where, row in read_csv_rows(path):
+                yield where, {name: cell if name == response or cell.strip() else None for name, cell in row.items()}
+        else:
+            for one in read_jsonl(path) if layout == "jsonl" else read_json_list(content_of(path), path.name):
+                yield one.where, one.row
+
+    return predictions_in_rows(rows(), columns)
 
 
 def predictions_in_rows(

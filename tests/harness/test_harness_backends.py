@@ -129,7 +129,7 @@ def test_local_weights_are_known_by_their_content(tmp_path: Path) -> None:
 
 
 def test_a_run_names_a_back_end_that_is_unknown(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="back-end 'qwen25_vl' is unknown to lmms-eval .did you mean 'qwen2_5_vl'"):
+    with pytest.raises(UsageError, match=r"back-end 'qwen25_vl' is unknown to lmms-eval .did you mean 'qwen2_5_vl'"):
         harness.run_tasks("qwen25_vl", "", ["mi_cxr_icr"], tmp_path)
 
 
