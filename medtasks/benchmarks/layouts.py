@@ -10,6 +10,7 @@ from typing import TypeAlias
 
 from medtasks.benchmarks.errors import declared_rates
 from medtasks.benchmarks.layout_columns import error_columns, kinds_of_error
+from medtasks.catalog.benchmark import Rate
 from medtasks.catalog.board_layout import ALL_GROUPS, BoardLayout, Column, LayoutTable, Plot
 from medtasks.catalog.packages import LeftOut, TaskPackage
 from medtasks.catalog.registry import all_benchmarks, benchmark_owner, brought_layouts, get_benchmark, plugin_of
@@ -44,7 +45,7 @@ def all_layouts() -> dict[str, BoardLayout]:
         if layout is None and (benchmark_owner(name), name) in beside:
             continue
         try:
-            found[name] = default_layout(name) if layout is None else _with_declared_errors(_checked(layout))
+            found[name] = default_layout(name) if layout is None else _with_errors(_checked(layout))
         except MedtasksError as error:
             print(f"medtasks: left off the leaderboard: {error}", file=sys.stderr, flush=True)
     return found
@@ -83,8 +84,8 @@ def default_layout(benchmark: str) -> BoardLayout:
     headline = tuple(Column(spec.name, metrics_of(spec.name)[0], spec.metadata.title) for spec in plain or shown)
     tables = []
     for spec in shown:
-        declared = {rate.name for rate in declared_rates(spec.name)}  # they get a table of their own
-        columns = [Column(spec.name, metric, metric) for metric in metrics_of(spec.name) if metric not in declared]
+        errors = {rate.name for rate in _rates(spec, pooled=True)}  # they get a table of their own
+        columns = [Column(spec.name, metric, metric) for metric in metrics_of(spec.name) if metric not in errors]
         tables.append(LayoutTable(names.of(spec.name), spec.metadata.title, tuple(columns)))
         tables += [_by_part(spec, breakdown, names) for breakdown in spec.metadata.breakdowns]
     chance = bool(get_benchmark(benchmark).options)
@@ -96,7 +97,14 @@ def default_layout(benchmark: str) -> BoardLayout:
         why="Its package has no board layout that allows more.",
     )
     check_layout(layout)
-    return _with_declared_errors(layout)
+    return _with_errors(layout, pooled=True)
+
+
+def _rates(spec: TaskSpec, *, pooled: bool) -> list[Rate]:
+    """The kinds of error that task files declare, and with ``pooled`` those of the benchmark that the task names."""
+    errors = spec.benchmark.errors if pooled else None
+    own = [rate for rate in errors.rates if rate.name in spec.metadata.pooled] if errors else []
+    return [*own, *declared_rates(spec.name)]
 
 
 def _specs_of(benchmark: str) -> dict[str, TaskSpec]:
@@ -109,13 +117,13 @@ def _outermost(specs: Mapping[str, TaskSpec]) -> list[TaskSpec]:
     return [spec for name, spec in sorted(specs.items()) if name not in inner]
 
 
-def _with_declared_errors(layout: BoardLayout) -> BoardLayout:
-    """The layout with tables and figures of declared kinds of error that it does not show."""
+def _with_errors(layout: BoardLayout, *, pooled: bool = False) -> BoardLayout:
+    """The layout with tables and figures of kinds of error (:func:`_rates`) that it does not show."""
     names = _Names([*(table.name for table in layout.tables), *(plot.name for plot in layout.plots)])
     shown = {column.metric for column in columns_of(layout)}
     tables, plots = [*layout.tables], [*layout.plots]
     for spec in _outermost(_specs_of(layout.benchmark)):
-        if rates := [rate for rate in declared_rates(spec.name) if rate.name not in shown]:
+        if rates := [rate for rate in _rates(spec, pooled=pooled) if rate.name not in shown]:
             table, plot = kinds_of_error(error_columns(spec.name, rates), name=names.of(f"{spec.name}-errors"))
             tables.append(table)
             if plot.columns:  # correct outcomes are not drawn
