@@ -60,7 +60,10 @@ def demo(
             write(f"  running {model.directory}: {model.backend}, {model.arguments} …")
             _run(model, out)
         bar(len(MODELS), len(MODELS))
-    _report(_publish(out), out)
+    from medtasks.leaderboard.publish import publish
+
+    runs = [out / model.directory for model in MODELS]
+    _report(publish(runs, out / "leaderboard", title="medtasks demonstration", demonstration=True), out)
 
 
 @contextlib.contextmanager
@@ -105,17 +108,6 @@ def _harness_output_in(log: Path) -> Iterator[None]:
     except BaseException:
         sys.stderr.write("\n".join(log.read_text(encoding="utf-8").splitlines()[-15:]) + "\n")
         raise
-
-
-def _publish(out: Path) -> Board:
-    from medtasks.leaderboard.publish import publish
-
-    return publish(
-        [out / model.directory for model in MODELS],
-        out / "leaderboard",
-        title="medtasks demonstration",
-        demonstration=True,
-    )
 
 
 def _cells(board: Board, chart: Chart) -> dict[str, str]:
