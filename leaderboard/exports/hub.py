@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from httpx import HTTPError
 from huggingface_hub import (
     CommitOperationAdd,
     EvalResultEntry,
@@ -27,6 +26,9 @@ from medtasks.runs.scores import coverage_text
 from ..board.columns import column_key, unit_of
 from ..board.numbers import UNITS, safe_name
 from .publishable import Headline, dataset_of, headline_columns, headlines
+
+_HTTP_ERROR = next(base for base in HfHubHTTPError.__mro__ if base.__name__ == "HTTPError")
+"""Any error of the hub's HTTP client, which is httpx or, since huggingface_hub 2.4, httpx2."""
 
 FOLDER = ".eval_results"
 FRAMEWORK = "lmms-eval"
@@ -128,7 +130,7 @@ def push(files: dict[str, bytes], model: str) -> str:
             commit_description="Scores with intervals and signatures, computed by medtasks.",
             create_pr=True,
         )
-    except (HfHubHTTPError, HTTPError, ValueError, OSError) as error:
+    except (_HTTP_ERROR, ValueError, OSError) as error:
         raise MedtasksError(
             f"{model}: the hub did not take the pull request ({first_line(error)}); nothing was changed there."
         ) from error
