@@ -81,16 +81,16 @@ def _weighed(
     claim = f"{label}{MARK}{behind}"
     if words["provided"].match(words["forced"].sub("", after[:100])):
         return None
-    if is_label:
+    before_claim = words["forced"].sub("", before + label)
+    if is_label and not words["doubts"].search(before_claim):
         if words["final"].search(claim):
             return Rank.FINAL
         if not before.strip(" \t*_#>-•\"'({[|") or words["concludes"].fullmatch(before.strip(" \t,")):
             return Rank.ANSWER
-    clause = label if label.startswith((";", ",")) else words["clause_ends"].split(before)[-1] + label
+    clause = label if label.startswith((";", ",", "→", "⇒", "=")) else words["clause_ends"].split(before)[-1] + label
     if label.startswith(DENIED):  # "not A but B"
         clause = ""
-    before = words["forced"].sub("", before + label)
-    if words["doubts"].search(before) or words["discredits"].search(clause) or words["question"].match(behind + after):
+    if words["doubts"].search(before_claim) or words["discredits"].search(clause) or words["question"].match(behind + after):
         return None
     if (rank <= Rank.SUGGESTED or words["qualifies"].search(clause + claim)) and words["but"].match(after):
         return None
@@ -98,7 +98,7 @@ def _weighed(
         return Rank.TENTATIVE
     if words["final"].match(claim):
         return Rank.FINAL
-    if words["concludes"].search(before) and rank >= Rank.SUGGESTED:
+    if words["concludes"].search(before_claim) and rank >= Rank.SUGGESTED:
         return Rank.CONCLUDED
     return Rank.TENTATIVE if rank <= Rank.STATED and words["guesses"].search(clause + claim) else rank
 
