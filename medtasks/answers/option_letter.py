@@ -31,6 +31,7 @@ from __future__ import annotations
 import ast
 import json
 from collections.abc import Callable, Hashable, Mapping, Sequence
+from string import ascii_uppercase
 from typing import Any
 
 from medtasks.answers.base import Reading, ResponseFilter
@@ -38,14 +39,8 @@ from medtasks.answers.selection import LETTERS, Extraction, Status, extract_opti
 
 
 def parse_filtered(filtered: str) -> Extraction:
-    """The extraction that a filtered response carries: the letter, or the status in brackets.
-
-    Any other text (from another filter) goes through :func:`extract_option`.
-    """
-    text = filtered.strip()
-    if len(text) == 1 and "A" <= text <= "Z":
-        return Extraction(text, "ok")
-    return extract_option(text)
+    """The extraction that a filtered response carries, as the letter or the status in brackets, or any other text."""
+    return extract_option(filtered, ascii_uppercase)
 
 
 def option_status(filtered: str) -> Status:

@@ -57,7 +57,7 @@ def whole_option(plain: str, options: Mapping[str, str]) -> str | None:
             letter = _at_place(answer, sorted(options))
         if letter:
             return letter
-    return _at_place(_last_sentence(plain, vocabulary_of("")), sorted(options))
+    return None
 
 
 def _answers(plain: str) -> Iterator[str]:
@@ -67,19 +67,15 @@ def _answers(plain: str) -> Iterator[str]:
             yield found[-1][found[-1].lastgroup or 0]
     yield plain if len(plain) < 2_000 else ""
     words = vocabulary_of(plain[-2_000:])
-    for said in (plain if len(plain) < 2_000 else "", _last_sentence(plain, words)):
+    last = words["sentence_ends"].split(plain[-1_000:].rstrip(" .!。"))[-1].strip()
+    for said in (plain if len(plain) < 2_000 else "", last):
         label = words["answer_label"].match(said)
         if label and not words["discredits"].search(label[0]):
             yield said[label.end() :]
         if behind := words["answer_behind"].match(said):
             yield behind["text"]
-    labels = list(words["answer_line"].finditer(plain, max(0, len(plain) - 2_000)))
-    if labels:
-        yield plain[labels[-1].end() :]
-
-
-def _last_sentence(plain: str, words: Vocabulary) -> str:
-    return words["sentence_ends"].split(plain[-1_000:].rstrip(" .!。"))[-1].strip()
+    if _PATTERNS["place"].fullmatch(last[:100]):
+        yield last
 
 
 def _abbreviated(form: str, forms: Mapping[str, str]) -> str | None:
