@@ -68,8 +68,8 @@ def compare(
 
 
 def _compare_pairs(pairs: Sequence[str], group: str | None, metric: str | None, *, as_json: bool) -> None:
+    from medtasks.leaderboard.rank.compare import signed_number
     from medtasks.leaderboard.rank.compare_several import compare_pairs
-    from medtasks.leaderboard.rank.comparison import signed_number
 
     folders = [one.split(":") for one in pairs]
     for given, parts in zip(pairs, folders, strict=True):

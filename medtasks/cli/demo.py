@@ -120,12 +120,15 @@ def _publish(out: Path) -> Board:
 
 def _cells(board: Board, chart: Chart) -> dict[str, str]:
     """The headline score of each model, best first, and below a model that of its blind run."""
-    from medtasks.leaderboard.board.numbers import shown_name
+    from medtasks.leaderboard.board.numbers import interval, number, shown_name
 
+    column = chart.ranking.column
     return {
-        shown_name(board, row.model, row.blind): f"{cell.text} [{cell.interval}]"
+        shown_name(
+            board, row.model, row.blind
+        ): f"{number(cell.value, column.unit)} [{interval(cell.low, cell.high, column.unit)}]"
         for row in chart.rows
-        for cell in [chart.column.cell(row)]
+        if (cell := row.cells[column.key]).value is not None
     }
 
 
