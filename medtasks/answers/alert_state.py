@@ -99,7 +99,7 @@ def alert_status(filtered: str) -> AlertStatus:
 class AlertStateFilter(ResponseFilter):
     """Raw responses become states or ``[status]`` markers."""
 
-    version = "6"
+    version = "7"
     status = staticmethod(alert_status)
     read = staticmethod(lambda text: parse_alert(text).filtered)
 
@@ -163,12 +163,18 @@ def _standing(line: str, start: int, rank: Rank) -> _Statement | None:
     state, tail = _state_named(match["state"]), line[match.end() :]
     is_label = state == "alert" and match["sign"] in (":", "=")  # rule 5
     if is_label and _PATTERNS["nothing"].match(tail.strip(_EDGES)):
-        return _Statement(frozenset(("no_alert",)), rank, [tail])
+        return _Statement(_states_beside_none(tail), rank, [tail])
     after = _PATTERNS["stands"].match(tail, len(tail) - len(tail.lstrip(" \t\"'([|/:;,–—->")))
     if after is None:
         return _Statement(frozenset((state,)), rank, [tail], label=state == "alert" and ":" in match[0])
     second = _state_named(after["state"])
     return _Statement(frozenset((second,) if is_label else (state, second)), rank, [tail[after.end() :]])
+
+
+def _states_beside_none(tail: str) -> frozenset[State]:
+    """*No alert*, and the states of further sentences of ``tail``."""
+    further = filter(None, map(_PATTERNS["stands"].match, _PATTERNS["sentence_ends"].split(tail)))
+    return frozenset(["no_alert", *(_state_named(state["state"]) for state in further)])
 
 
 def _state_named(written: str) -> State:
@@ -200,7 +206,7 @@ def _settled(reason: str) -> AlertResponse:
             break
         position = step.end()
     if _PATTERNS["nothing"].match(reason, position):
-        return _only(frozenset(("no_alert",)))
+        return _only(_states_beside_none(reason[position:]))
     again = _PATTERNS["label_within"].search(reason, position) if within else None
     reason = _reason(reason[position : again.start() if again else len(reason)])
     return AlertResponse("alert", "" if _PATTERNS["only_yes"].fullmatch(reason) else reason, "ok")

@@ -61,7 +61,7 @@ class Marked:
     @cached_property
     def cut_off(self) -> bool:
         """Whether the text ends within a sentence, as far as can be seen: short last lines need no full stop."""
-        if self.unfinished or self.ended or self.text.rstrip()[-1:] in (MARK, DENIED):
+        if self.unfinished or self.ended or self.text.rstrip()[-1:] in (MARK, DENIED, OWN):
             return self.unfinished
         last = self.words["sentence_ends"].split(self.text.rstrip())[-1]
         return len(last.split()) >= 4 or (len(last) >= 12 and not last.isascii())
@@ -127,6 +127,7 @@ def _mentions(plain: str, texts: Mapping[str, str], words: Vocabulary) -> Iterat
                 mention, stop, sign = joined, behind.end(), behind["sign"] + OWN * joined.own
         elif len(mention.letters) == 1 and before and (mention.bracketed or mention.named or before["sign"]):
             mention, start = mention.beside(texts[before["text"]]), before.start()
+            sign = OWN * mention.own
         yield from _texts(plain, end, start, texts, words)
         yield start, stop, sign, mention
         end = stop

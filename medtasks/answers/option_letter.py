@@ -5,9 +5,10 @@ becomes plain text, the plain text a list of statements with a rank each, and th
 
 1. *Plain text* (``thinking``, ``markup``). Thinking, markup and what follows the model's turn are removed; a letter in
    bold is one in brackets, keys of JSON are labels. If nothing is left the status is ``empty``.
-2. *Whole answers* (``option_text``). If the response, what follows its label, its last box or answer tag, or a JSON
-   value is one option's text or place (``the second option``), that option is selected by its ``text``, unless a letter
-   contradicts it. An option's text within prose never selects.
+2. *Whole answers* (``option_text``). If the response or its last sentence, or what follows its label, its last box or
+   answer tag, or a JSON value is one option's text or place (``the second option``), that option is selected by its
+   ``text``, unless a letter contradicts it (``The answer is X``, ``X is the right one``; a sentence that is only a text
+   does not count). An option's text within other prose never selects.
 3. *Mentions* (``mentions``). A mention is an option's text, or a letter that is not part of a word or name (``T1``,
    ``vitamin D``), an article or a pronoun. Letters joined by *or*, *and*, a comma or a slash are one mention. Denied
    ones (``not B``, ``no pleural effusion (B)``, a label below ``Why not the others?``) do not count.
@@ -31,6 +32,7 @@ from __future__ import annotations
 import ast
 import json
 from collections.abc import Callable, Hashable, Mapping, Sequence
+from string import ascii_uppercase
 from typing import Any
 
 from medtasks.answers.base import Reading, ResponseFilter
@@ -38,14 +40,8 @@ from medtasks.answers.selection import LETTERS, Extraction, Status, extract_opti
 
 
 def parse_filtered(filtered: str) -> Extraction:
-    """The extraction that a filtered response carries: the letter, or the status in brackets.
-
-    Any other text (from another filter) goes through :func:`extract_option`.
-    """
-    text = filtered.strip()
-    if len(text) == 1 and "A" <= text <= "Z":
-        return Extraction(text, "ok")
-    return extract_option(text)
+    """The extraction that a filtered response carries, as the letter or the status in brackets, or any other text."""
+    return extract_option(filtered, ascii_uppercase)
 
 
 def option_status(filtered: str) -> Status:
@@ -70,7 +66,7 @@ class OptionLetterFilter(ResponseFilter):
         letters: the options; by default those of the document's benchmark. Their texts are the document's ``choices``.
     """
 
-    version = "10"
+    version = "11"
     status = staticmethod(option_status)
 
     def __init__(self, letters: str | None = None) -> None:

@@ -66,12 +66,16 @@ def _answers(plain: str) -> Iterator[str]:
         if found := list(_PATTERNS[name].finditer(plain)):
             yield found[-1][found[-1].lastgroup or 0]
     yield plain if len(plain) < 2_000 else ""
-    label = vocabulary_of(plain[:2_000])["answer_label"].match(plain)
-    if label and len(plain) - label.end() < 1_000:
-        yield plain[label.end() :]
-    labels = list(vocabulary_of(plain[-2_000:])["answer_line"].finditer(plain, max(0, len(plain) - 2_000)))
-    if labels:
-        yield plain[labels[-1].end() :]
+    words = vocabulary_of(plain[-2_000:])
+    last = words["sentence_ends"].split(plain[-1_000:].rstrip(" .!。"))[-1].strip()
+    for said in (plain if len(plain) < 2_000 else "", last):
+        label = words["answer_label"].match(said)
+        if label and not words["discredits"].search(label[0]):
+            yield said[label.end() :]
+        if behind := words["answer_behind"].match(said):
+            yield behind["text"]
+    if _PATTERNS["place"].fullmatch(last[:100]):
+        yield last
 
 
 def _abbreviated(form: str, forms: Mapping[str, str]) -> str | None:

@@ -132,10 +132,8 @@ def _undisputed(marked: Marked, found: Sequence[Statement], letters: str) -> Seq
     """Labels; a letter or an option's text elsewhere that is not denied contradicts them."""
     labels = [one for one in found if one.rank == Rank.LABEL]
     if marked.unfinished:  # what the reply began with may still be its answer
-        before = [marked.text[: one.position] for one in labels]
-        labels = [
-            one for one, text in zip(labels, before, strict=True) if not one.mention.named and not text.strip(" (")
-        ]
+        start = len(marked.text) - len(marked.text.lstrip(" ("))
+        labels = [one for one in labels if not one.mention.named and one.position == start]
     elif not labels and any(one.rank == Rank.LISTED for one in found):
         labels = [one for one in found if one.rank in (Rank.LISTED, Rank.REPEATED)]
     apart = [one for one in found if one.rank not in (Rank.REPEATED, Rank.LISTED)]
@@ -162,22 +160,23 @@ def _texts_beside(marked: Marked, found: Sequence[Statement], options: Mapping[s
         return
     for one in found:
         if one.bare and not one.mention.own:
-            start, sentence = _sentence_above(marked, one.position)
-            marks = [marked.mentions[start + mark.start()] for mark in re.finditer(MARK, sentence)]
-            named = texts_within(sentence, options, marked.words)
-            named = named.union(*(mark.letters for mark in marks if mark.text))
+            start = _start_above(marked, one.position)
+            named = texts_within(marked.text[start : one.position], options, marked.words)
+            marks = re.compile(MARK).finditer(marked.text, start, one.position)
+            beside = [marked.mentions[mark.start()] for mark in marks]
+            named = named.union(*(mention.letters for mention in beside if mention.text))
             if not named & one.letters:
                 yield from (replace(one, letters=frozenset(letter)) for letter in named)
 
 
-def _sentence_above(marked: Marked, position: int) -> tuple[int, str]:
-    """Start and text of what is on the line before ``position``: the rest of its sentence, or the one before."""
+def _start_above(marked: Marked, position: int) -> int:
+    """Where the rest of the sentence on the line before ``position`` starts, or the sentence before it."""
     text, words = marked.text, marked.words
     line = max(text.rfind("\n", 0, position) + 1, position - 300)
     ends = [line, *(match.end() for match in words["sentence_ends"].finditer(text, line, position))]
     while len(ends) > 1 and not re.search(rf"[\w{MARK}]", text[ends[-1] : position]):
         ends.pop()
-    return ends[-1], text[ends[-1] : position]
+    return ends[-1]
 
 
 def _upheld(firm: Sequence[Statement], retractions: Sequence[int]) -> list[Statement]:

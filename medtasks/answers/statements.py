@@ -81,24 +81,23 @@ def _weighed(
     claim = f"{label}{MARK}{behind}"
     if words["provided"].match(words["forced"].sub("", after[:100])):
         return None
-    if is_label:
+    before_claim = words["forced"].sub("", before + label)
+    doubted = words["doubts"].search(before_claim)
+    if is_label and not doubted:
         if words["final"].search(claim):
             return Rank.FINAL
         if not before.strip(" \t*_#>-•\"'({[|") or words["concludes"].fullmatch(before.strip(" \t,")):
             return Rank.ANSWER
-    clause = label if label.startswith((";", ",")) else words["clause_ends"].split(before)[-1] + label
+    clause = label if label.startswith((";", ",", "→", "⇒", "=")) else words["clause_ends"].split(before)[-1] + label
     if label.startswith(DENIED):  # "not A but B"
         clause = ""
-    before = words["forced"].sub("", before + label)
-    if words["doubts"].search(before) or words["discredits"].search(clause) or words["question"].match(behind + after):
+    if doubted or words["discredits"].search(clause) or words["question"].match(behind + after):
         return None
     if (rank <= Rank.SUGGESTED or words["qualifies"].search(clause + claim)) and words["but"].match(after):
         return None
-    if rank <= Rank.SUGGESTED and words["too"].match(after):
-        return Rank.TENTATIVE
     if words["final"].match(claim):
         return Rank.FINAL
-    if words["concludes"].search(before) and rank >= Rank.SUGGESTED:
+    if words["concludes"].search(before_claim) and rank >= Rank.SUGGESTED:
         return Rank.CONCLUDED
     return Rank.TENTATIVE if rank <= Rank.STATED and words["guesses"].search(clause + claim) else rank
 
@@ -120,7 +119,7 @@ def _with_others(marked: Marked, position: int, ranks: dict[int, Rank]) -> froze
         position = beside.start("letter")
         between = beside[0][:-1].strip()
         alone = between in (";", ",") or (not between and marked.mentions[position].bracketed)
-        if not alone and (not words["or"].search(between) or words["contrast"].search(between)):
+        if not alone and not words["or"].search(between):
             break
         letters |= marked.mentions[position].letters
     return letters
@@ -135,7 +134,7 @@ def _lone(marked: Marked, listed: frozenset[int]) -> dict[int, Rank]:
         closed = marked.ended or mention.own or (mention.bracketed and not mention.named)
         if (not _begins_list(marked, at)) if last[0].startswith("\n") else closed:
             found[at] = Rank.CONCLUDED
-    first = words["first_line"].search(text) or words["first_sentence"].search(text)
+    first = words["first_line"].search(text)
     if first and not words["listed_below"].match(text, first.end()):
         found[first.start("letter")] = Rank.ANSWER
     return {at: rank for at, rank in found.items() if at not in listed and not is_taken_back(marked, at)}
@@ -185,25 +184,16 @@ def _line_labels(marked: Marked, letters: str) -> Iterator[int]:
 def _at_ends(marked: Marked) -> Iterator[int]:
     """Positions of letters at the end of a sentence, in brackets or after a sign, with no other letter on the line."""
     text = marked.text
-    doubtful: list[int] = []
-    apart = False
     for match in marked.words["at_end"].finditer(text):
         at = match.start("bracketed" if match["bracketed"] else "apart")
         line = text[max(text.rfind("\n", 0, at) + 1, at - 300) : at]
         mention = marked.mentions[at]
         if mention.text or MARK in line or (DENIED in line and not match["apart"]):
             continue
-        if match["bracketed"]:
-            if mention.bracketed:
-                yield at
-        elif mention.upper and not is_taken_back(marked, match.start()):
-            if match["stop"] or mention.closed or not marked.follows_sentence(at):
-                apart = True
-                yield at
-            else:
-                doubtful.append(at)
-    if apart:  # "T1 to T2: A", and on the next line "T2 to T3: B": if one counts, all do
-        yield from doubtful
+        closed = match["stop"] or mention.closed or not marked.follows_sentence(at)
+        apart = mention.upper and closed and not is_taken_back(marked, match.start())
+        if mention.bracketed if match["bracketed"] else apart:
+            yield at
 
 
 def _lists(marked: Marked, labels: dict[int, bool]) -> frozenset[int]:
