@@ -7,12 +7,13 @@ A prefix common to successive batches (a system prompt, an example, earlier fram
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import torch
-from transformers import DynamicCache
+from transformers import DynamicCache, GenerationMixin
 from transformers.cache_utils import DynamicLayer, DynamicSlidingWindowLayer
 
 from ._pictures import Features, Vision, as_encoder_output
@@ -21,6 +22,9 @@ from ._reading import Prompt
 Layers = list[tuple[torch.Tensor, torch.Tensor]]
 """Keys and values of each layer, (rows, heads, tokens, width)."""
 _TOKEN_TYPES = ("token_type_ids", "mm_token_type_ids")
+_NEWER = "cache" in inspect.signature(GenerationMixin.prepare_inputs_for_generation).parameters
+_CACHE = "cache" if _NEWER else "past_key_values"
+"""What transformers calls the cache: ``cache`` since 5.24."""
 
 
 def refusal(model: Any) -> str | None:
@@ -106,7 +110,7 @@ class SharedPrefix:
             "input_ids": _stacked([row.ids for row in rows], longest, padding, left=True),
             "attention_mask": _stacked([torch.ones_like(row.ids) for row in rows], longest, left=True),
             "position_ids": _stacked([row.positions for row in rows], longest, left=True),
-            "past_key_values": _cache(_aligned([parts[number] for number in range(len(rows))], rows)),
+            _CACHE: _cache(_aligned([parts[number] for number in range(len(rows))], rows)),
         }
 
     def _row(self, prompt: Prompt) -> Row:
@@ -170,7 +174,7 @@ class SharedPrefix:
         cache = _cache(layers)
         inputs = self._model.prepare_inputs_for_generation(
             _stacked([row.ids[:, start:last] for row, last in zip(rows, stops, strict=True)], stop - start),
-            past_key_values=cache,
+            **{_CACHE: cache},
             attention_mask=torch.ones((len(rows), stop), dtype=torch.long, device=self._model.device),
             position_ids=_stacked(
                 [row.positions[..., start:last] for row, last in zip(rows, stops, strict=True)], stop - start

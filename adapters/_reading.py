@@ -130,18 +130,19 @@ def padded(prompts: Sequence[Prompt], padding: int, model: Any) -> dict[str, Any
         values = [prompt.inputs[name] for prompt in prompts]
         if not isinstance(values[0], torch.Tensor):
             batch[name] = [one for value in values for one in value]
-        elif _per_token(name):
+        elif name in ("input_ids", "attention_mask") or name.endswith("token_type_ids"):
             fill = padding if name == "input_ids" else 0
             sides = [(length - value.shape[1], 0) for value in values]
             rows = [torch.nn.functional.pad(one, side, value=fill) for one, side in zip(values, sides, strict=True)]
             batch[name] = torch.cat(rows)
         else:
             batch[name] = torch.cat(_same_size(values))
-    return {name: _on_device(value, model) for name, value in batch.items()}
-
-
-def _per_token(name: str) -> bool:
-    return name in ("input_ids", "attention_mask") or name.endswith("token_type_ids")
+    return {
+        name: value.to(model.device, model.dtype if value.is_floating_point() else None)
+        if isinstance(value, torch.Tensor)
+        else value
+        for name, value in batch.items()
+    }
 
 
 def _same_size(values: list[torch.Tensor]) -> list[torch.Tensor]:
@@ -152,9 +153,3 @@ def _same_size(values: list[torch.Tensor]) -> list[torch.Tensor]:
         sides = [side for have, want in zip(value.shape[:0:-1], sizes[::-1], strict=True) for side in (0, want - have)]
         filled.append(torch.nn.functional.pad(value, sides) if any(sides) else value)
     return filled
-
-
-def _on_device(value: Any, model: Any) -> Any:
-    if not isinstance(value, torch.Tensor):
-        return value
-    return value.to(model.device, model.dtype if value.is_floating_point() else None)

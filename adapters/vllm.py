@@ -88,6 +88,11 @@ class MedtasksVLLM(GeneratingAdapter):
         self._engine = {"limit_mm_per_prompt": {"image": MOST_PICTURES}, **engine}
         self._lora = given.lora
         self._model = self._load(given.pretrained)
+        self._adapter = None
+        if given.lora is not None:
+            from vllm.lora.request import LoRARequest
+
+            self._adapter = LoRARequest("adapter", 1, given.lora)
         self._tokenizer = self._model.get_tokenizer()
         self._letters = Letters(self._tokenizer)
         self._ends = ends_of_turn(self._tokenizer, self._tokenizer.eos_token_id)
@@ -139,7 +144,7 @@ class MedtasksVLLM(GeneratingAdapter):
                 list(messages),
                 [self._sampling(settings, request) for request in requests],
                 use_tqdm=False,
-                lora_request=self._lora_request(),
+                lora_request=self._adapter,
             )
         except ValueError as error:  # raised for prompts that are too long or have too many pictures
             raise DataError(f"vLLM refused a request: {first_line(error)}") from error
@@ -209,13 +214,6 @@ class MedtasksVLLM(GeneratingAdapter):
             # the first line of a validation error is only a count
             reason = first_problem(error) if isinstance(error, ValidationError) else first_line(error)
             raise MedtasksError(f"{name}: vLLM cannot serve it: {reason}") from error
-
-    def _lora_request(self) -> Any:
-        if self._lora is None:
-            return None
-        from vllm.lora.request import LoRARequest
-
-        return LoRARequest("adapter", 1, self._lora)
 
     def _checkpoint_facts(self, name: str) -> dict[str, Any]:
         import vllm

@@ -21,7 +21,7 @@ from .board.models import Described, read_by_model
 from .board.usage import Price
 from .exports import write_exports
 from .intake.collect import collect, state_of_results
-from .site.samples import samples_of
+from .site.data import samples_of
 from .site.write import is_current, write_site
 from .verify.scored_run import RunStore
 

@@ -88,7 +88,6 @@ def back_ends(qwen: Path, llava: Path, replayed: Path, url: str) -> Iterator[Bac
     yield BackEnd("qwen2_5_vl", f"pretrained={qwen},device_map=cpu", cpu)
     yield BackEnd("qwen2_5_vl", f"pretrained={qwen},device_map=cpu", simple)
     yield BackEnd("llava_hf", f"pretrained={llava},device_map=cpu", cpu)
-    yield BackEnd("llava_hf", f"pretrained={llava},device_map=cpu", simple)
     yield BackEnd("huggingface", f"pretrained={qwen},device_map=cpu", cpu)
     yield BackEnd("async_hf", f"pretrained={qwen}", cpu)
     served = f"model={qwen},base_url={url},api_key=none,timeout=120"

@@ -9,12 +9,14 @@ from medtasks.benchmarks.layouts import HEADLINE, columns_of
 from medtasks.catalog.board_layout import BoardLayout, Column, LayoutTable, Plot
 from medtasks.catalog.registry import benchmark_owner, get_benchmark
 from medtasks.catalog.spec import load_spec
+from medtasks.core.errors import DataError
 from medtasks.runs.scores import MetricScore, coverage_text
 from medtasks.runs.usage import Usage
 
+from ..intake.redaction import shown
 from ..rank.comparability import ComparabilityGroup, ComparabilityGroups, on_common_items
 from ..rank.media_gain import MediaGain
-from ..rank.prompt_ranks import prompt_ranks
+from ..rank.over_models import prompt_ranks
 from ..rank.rankings import rank_models
 from ..verify.scored_run import ScoredRun
 from .board import (
@@ -24,13 +26,12 @@ from .board import (
     BoardTable,
     LetterCounts,
     ModelUsage,
-    Published,
     Ranking,
     Timeline,
 )
 from .columns import board_columns
 from .confidence import ConfidenceSection
-from .reference import load_reference, place_of, published_rows
+from .reference import Reference, load_reference, place_of, published_rows
 from .rows import Tables, held_chance, held_groups, is_incomplete, without_empty
 from .usage import SECONDS, Prices, plotted, used_by
 
@@ -72,8 +73,13 @@ class _Filling:
         self._groups = groups
         self._prices = prices
         self._benchmark = get_benchmark(layout.benchmark)
-        has_reference = published and self._benchmark.figures is not None
-        self._reference = load_reference(layout.benchmark) if has_reference else None
+        self._reference: Reference | None = None
+        self._unpublished = ""
+        if published and self._benchmark.figures is not None:
+            try:
+                self._reference = load_reference(layout.benchmark)
+            except DataError as error:  # one package's file must not cost the other benchmarks
+                self._unpublished = shown(str(error))
 
     def board(self, resamples: int) -> BenchmarkBoard:
         headline = self._columns(self._layout.headline)
@@ -84,10 +90,11 @@ class _Filling:
             *self._layout.tables,
         )
         every = [tables.table(one.name, one.title, self._columns(one.columns), one.note) for one in tables_shown]
-        rows = self._published([column for table in every for column in table.columns])
+        keys = {place_of(column): column.key for table in every for column in table.columns}
+        rows = () if self._reference is None else published_rows(self._reference, keys)
         printed = {cell.column for row in rows for cell in row.cells}
-        shown = [without_empty(table, printed) for table in every]
-        kept = [table for table in shown if table.columns or table.name == HEADLINE]
+        filled = [without_empty(table, printed) for table in every]
+        kept = [table for table in filled if table.columns or table.name == HEADLINE]
         plots = self._plots(kept, tables)
         gain = MediaGain(
             self._benchmark, headline, (column for table in kept for column in table.columns), self._groups
@@ -121,32 +128,32 @@ class _Filling:
             rankings=rankings,
             tables=tuple(kept),
             plots=tuple(plots),
-            letters=tuple(self._letters()),
+            letters=tuple(one for column in self._of_kind("letters") for one in self._letters_of(column)),
             reliability=confidence.models,
-            timelines=tuple(self._timelines()),
+            timelines=tuple(one for column in self._of_kind("timeline") for one in self._timelines_of(column)),
             usage=usage,
             text_only=gain.text_only,
             prompt_order=None if paraphrased is None else paraphrased[1],
             published=rows,
             published_notes=() if reference is None else reference.notes,
             published_gaps=() if reference is None else reference.gaps,
+            published_problem=self._unpublished,
         )
 
     def _columns(self, columns: Iterable[Column]) -> tuple[BoardColumn, ...]:
-        found: tuple[BoardColumn, ...]
-        found = board_columns(
+        return board_columns(
             columns,
             lambda task, breakdown: held_groups(self._runs, task, breakdown),
             lambda column: held_chance(self._runs, column),
         )
-        return found
 
     def _ranking(self, column: BoardColumn, resamples: int) -> Ranking | None:
         """The ranking by one headline column; None for a signed score, or if no run is comparable."""
         group = self._groups.of(column.task, column.metric)
         if column.signed or not (group.ranked or group.waiting):
             return None
-        unranked = {**_reasons(group.waiting, column), **_incomplete(group, column)}
+        unranked = {model: _score(run, column).reason or "no value" for model, run in group.waiting.items()}
+        unranked |= _incomplete(group, column)
         entries = {model: run.entries[column.task] for model, run in group.ranked.items() if model not in unranked}
         some = next(iter((*group.ranked.values(), *group.waiting.values()))).entries[column.task]
         tables, clusters = on_common_items(entries or {"": some}, column.metric)
@@ -169,13 +176,6 @@ class _Filling:
                 cell = cells.get(model)
                 if cell is not None and usage != Usage():
                     yield ModelUsage(model=model, run=run.public.key, score=cell, usage=usage, cost=cost)
-
-    def _published(self, columns: Iterable[BoardColumn]) -> tuple[Published, ...]:
-        if self._reference is None:
-            return ()
-        rows: tuple[Published, ...]
-        rows = published_rows(self._reference, {place_of(column): column.key for column in columns})
-        return rows
 
     def _plots(self, shown: list[BoardTable], tables: Tables) -> list[BoardPlot]:
         """The plots with data; if no table in ``shown`` has a plot's columns, one is added."""
@@ -219,12 +219,6 @@ class _Filling:
             return tuple(one for one in columns if one.key in valued), ()
         both = [(one, two) for one, two in zip(columns, against, strict=True) if {one.key, two.key} <= valued]
         return tuple(one for one, _ in both), tuple(two for _, two in both)
-
-    def _letters(self) -> list[LetterCounts]:
-        return [one for column in self._of_kind("letters") for one in self._letters_of(column)]
-
-    def _timelines(self) -> list[Timeline]:
-        return [one for column in self._of_kind("timeline") for one in self._timelines_of(column)]
 
     def _of_kind(self, kind: str) -> list[BoardColumn]:
         """The columns of all plots of a kind, one per task."""
@@ -273,10 +267,6 @@ def _order(rankings: Sequence[Ranking]) -> dict[str, tuple[float, ...]]:
     return {model: tuple(one.get(model, float("inf")) for one in ranks) for model in models}
 
 
-def _reasons(waiting: dict[str, ScoredRun], column: BoardColumn) -> dict[str, str]:
-    return {model: _score(run, column).reason or "no value" for model, run in waiting.items()}
-
-
 def _incomplete(group: ComparabilityGroup, column: BoardColumn) -> dict[str, str]:
     """Models with too few responses or verdicts for a rank, and how many they have."""
     found = {}
@@ -288,8 +278,7 @@ def _incomplete(group: ComparabilityGroup, column: BoardColumn) -> dict[str, str
 
 
 def _score(run: ScoredRun, column: BoardColumn) -> MetricScore:
-    found: MetricScore = run.entries[column.task].scores.metrics[column.metric]
-    return found
+    return run.entries[column.task].scores.metrics[column.metric]
 
 
 def _free(name: str, tables: Sequence[BoardTable]) -> str:

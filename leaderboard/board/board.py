@@ -304,7 +304,8 @@ class TypeMeans(_Frozen):
 
 class BenchmarkBoard(_Frozen):
     """One benchmark. ``tables[0]`` is the headline table (name ``headline``); ``published`` cells name a column of the
-    board, or the paper's own heading if there is none. ``usage`` has the models that are ranked by the first headline
+    board, or the paper's own heading if there is none; ``published_problem`` says why the file of published figures
+    cannot be read. ``usage`` has the models that are ranked by the first headline
     score (that is not signed) and report any."""
 
     name: str
@@ -329,6 +330,7 @@ class BenchmarkBoard(_Frozen):
     published: tuple[Published, ...] = ()
     published_notes: tuple[str, ...] = ()
     published_gaps: tuple[str, ...] = ()
+    published_problem: str = ""
     size_correlations: tuple[SizeCorrelation, ...] = ()
     type_means: tuple[TypeMeans, ...] = ()
 

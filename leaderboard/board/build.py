@@ -48,7 +48,6 @@ def build_board(
 
     Raises:
         UsageError: a run's items and statistics do not match.
-        DataError: a file of published figures breaks its format.
     """
     by_key = {run.public.key: run for run in sorted(runs, key=lambda run: (run.public.key, run.public.folder))}
     runs = sorted(by_key.values(), key=lambda run: (run.public.created, run.public.key))

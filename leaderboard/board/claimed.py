@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -97,31 +97,30 @@ def _rows(benchmark: BenchmarkBoard, claims: Sequence[Claim], shown: set[str]) -
         if one.entry.dataset_id == dataset and one.entry.task_id in columns:
             by_model.setdefault(one.model, {})[one.entry.task_id] = one.entry
             shown.add(f"{one.entry.task_id} of {dataset}")
-    return [_row(model, entries) for model, entries in by_model.items()]
-
-
-def _row(model: str, entries: Mapping[str, EvalResultEntry]) -> Published:
-    return Published(
-        table="Claimed in the models' repositories",
-        source=f"{FOLDER} on the hub",
-        paper="claimed",
-        label=model,
-        model=model,
-        family=", ".join(family_of(model)) or "unknown",
-        size=None,
-        type="unknown",
-        trained="unknown",
-        judge=None,
-        cells=tuple(
-            PublishedCell(
-                column=key,
-                printed=None,
-                value=float(entry.value),
-                rankable=False,
-                why=WHY,
-                notes=() if entry.notes is None else (entry.notes,),
-            )
-            for key, entry in entries.items()
-        ),
-        notes=(),
-    )
+    return [
+        Published(
+            table="Claimed in the models' repositories",
+            source=f"{FOLDER} on the hub",
+            paper="claimed",
+            label=model,
+            model=model,
+            family=", ".join(family_of(model)) or "unknown",
+            size=None,
+            type="unknown",
+            trained="unknown",
+            judge=None,
+            cells=tuple(
+                PublishedCell(
+                    column=key,
+                    printed=None,
+                    value=float(entry.value),
+                    rankable=False,
+                    why=WHY,
+                    notes=() if entry.notes is None else (entry.notes,),
+                )
+                for key, entry in entries.items()
+            ),
+            notes=(),
+        )
+        for model, entries in by_model.items()
+    ]

@@ -119,8 +119,8 @@ def model_key(manifest: RunManifest) -> str:
     """
     facts = model_arguments(manifest)
     baseline = bool(facts.get("policy"))
-    kept = {
-        key: _identifying(value)
+    kept = {  # adapters, like weights, are identified by their fingerprint if they have one
+        key: shown(value["fingerprint"] if isinstance(value, Mapping) and value.get("fingerprint") else value)
         for key, value in facts.items()
         if value not in (None, "") and key not in NO_IDENTITY and not is_secret(key) and (baseline or key != "seed")
     }
@@ -135,11 +135,6 @@ def model_key(manifest: RunManifest) -> str:
     )
     word = re.sub(r"-+", "-", word)[:LONGEST].strip("-.")
     return f"{word or 'model'}-{hashlib.sha256(canonical_json(kept).encode('utf-8', 'replace')).hexdigest()[:8]}"
-
-
-def _identifying(value: Any) -> str:
-    """Adapters, like weights, are identified by their fingerprint if they have one."""
-    return shown(value["fingerprint"] if isinstance(value, Mapping) and value.get("fingerprint") else value)
 
 
 def model_arguments(manifest: RunManifest) -> dict[str, Any]:
@@ -170,39 +165,30 @@ class _Loader(yaml.SafeLoader):
         return super().construct_mapping(node, deep)
 
 
-def _texts(path: Path) -> Any:
-    """The content of the YAML file ``path``: scalars stay text, duplicate keys are refused.
-
-    Raises:
-        DataError: it cannot be read, or a key is duplicated.
-    """
-    try:
-        return yaml.load(path.read_text(encoding="utf-8"), Loader=_Loader)
-    except (OSError, ValueError, yaml.YAMLError, RecursionError, TypeError) as error:
-        found = " ".join(str(error).split())[:200]
-        raise DataError(f"{path}: not a readable YAML file ({found}); fix or restore it.") from error
-
-
 def read_by_model(path: Path, kind: type[M]) -> dict[str, M]:
     """The entries of a YAML file of slugs, names or globs of names, each read as ``kind``.
 
     Raises:
         DataError: the file cannot be read or breaks the format (names file, model and field).
     """
-    loaded = _texts(path)
+    try:
+        loaded = yaml.load(path.read_text(encoding="utf-8"), Loader=_Loader)
+    except (OSError, ValueError, yaml.YAMLError, RecursionError, TypeError) as error:
+        found = " ".join(str(error).split())[:200]
+        raise DataError(f"{path}: not a readable YAML file ({found}); fix or restore it.") from error
     if not isinstance(loaded, dict) or not loaded:
         raise DataError(f"{path}: has no models, expected a mapping of names to facts; fix the file.")
-    return {str(name): _entry(path, str(name), facts, kind) for name, facts in loaded.items()}
-
-
-def _entry(path: Path, name: str, facts: Any, kind: type[M]) -> M:
-    if not isinstance(facts, dict):
-        known = ", ".join(kind.model_fields)
-        raise DataError(f"{path}: model {name[:80]!r} is {str(facts)[:80]!r}, expected fields from {known}; fix it.")
-    try:
-        return kind.model_validate(facts)
-    except ValidationError as error:
-        raise DataError(f"{path}: model {name[:80]!r}, {first_problem(error, kind)}; fix it.") from error
+    entries = {}
+    for name, facts in loaded.items():
+        place = f"{path}: model {str(name)[:80]!r}"
+        if not isinstance(facts, dict):
+            known = ", ".join(kind.model_fields)
+            raise DataError(f"{place} is {str(facts)[:80]!r}, expected fields from {known}; fix it.")
+        try:
+            entries[str(name)] = kind.model_validate(facts)
+        except ValidationError as error:
+            raise DataError(f"{place}, {first_problem(error, kind)}; fix it.") from error
+    return entries
 
 
 def model_facts(run: BoardRun, models: Models | None = None) -> BoardModel:
@@ -261,7 +247,10 @@ def distinct_names(names: Mapping[str, str], facts: Mapping[str, Facts]) -> dict
 
 def _words(facts: Mapping[str, Facts]) -> dict[str, str]:
     """By slug, the smallest set of facts in which all differ; if `_MOST` are not enough, the slug's hash is added."""
-    differing = [key for key in _ordered(facts) if len({one.get(key) for one in facts.values()}) > 1]
+    stated = {key for one in facts.values() for key in one}
+    known = (stated - NO_IDENTITY - {"name", "seed", *CHECKPOINT_NAMES}) | (stated & {"model"})
+    ordered = [*_FIRST, *sorted(known - {*_FIRST, *_LAST}), *_LAST]
+    differing = [key for key in ordered if key in known and len({one.get(key) for one in facts.values()}) > 1]
     for number in range(1, _MOST + 1):
         for keys in combinations(differing, number):
             words = {slug: _described_by(one, keys) for slug, one in facts.items()}
@@ -269,13 +258,6 @@ def _words(facts: Mapping[str, Facts]) -> dict[str, str]:
                 return words
     keys = tuple(differing[:_MOST])
     return {slug: ", ".join(filter(None, (_described_by(one, keys), slug[-_DIGITS:]))) for slug, one in facts.items()}
-
-
-def _ordered(facts: Mapping[str, Facts]) -> list[str]:
-    known = {key for one in facts.values() for key in one} - NO_IDENTITY - {"name", "seed", *CHECKPOINT_NAMES}
-    known |= {"model"} & {key for one in facts.values() for key in one}
-    others = sorted(known - {*_FIRST, *_LAST})
-    return [key for key in (*_FIRST, *others, *_LAST) if key in known]
 
 
 def _described_by(facts: Facts, keys: Sequence[str]) -> str:

@@ -15,7 +15,7 @@ import re
 from collections.abc import Mapping
 from decimal import Decimal
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field, ValidationError, model_validator
 
@@ -32,10 +32,12 @@ Place = tuple[str, str, "str | None", "str | None"]
 """Task, metric, breakdown, group."""
 
 _HIGHEST = {"fraction": 1, "percent": 100, "points": 100}
-_NUMBER = re.compile(r"-?\d+(\.\d+)?")
+_NUMBER = re.compile(r"-?[0-9]{1,9}(\.[0-9]{1,9})?")
 
 
-class _Line(Frozen):
+class PublishedFigure(Frozen):
+    """One printed figure, and what medtasks scores as its counterpart."""
+
     table: Text
     source: Text
     paper: Text
@@ -59,7 +61,7 @@ class _Line(Frozen):
     row_notes: Notes
 
     @model_validator(mode="after")
-    def _whole(self) -> _Line:
+    def _whole(self) -> PublishedFigure:
         if (self.breakdown is None) != (self.group is None):
             raise ValueError("has one of `breakdown` and `group`, expected both or neither")
         if self.why and self.rankable:
@@ -81,71 +83,42 @@ class _Line(Frozen):
         return float(Decimal(self.printed) / 100 if self.unit == "percent" else Decimal(self.printed))
 
 
-class ReferenceCell(PublishedCell):
-    """One printed figure, and what medtasks scores as its counterpart."""
-
-    task: str
-    metric: str
-    breakdown: str | None
-    group: str | None
-
-
-class ReferenceRow(Published):
-    """One model's row in one table."""
-
-    cells: tuple[ReferenceCell, ...]
-
-
 class Reference(Frozen):
-    """One benchmark's published rows, notes about all of them, and what is missing and why."""
+    """One benchmark's published figures, notes about all of them, and what is missing and why."""
 
     notes: tuple[str, ...]
-    rows: tuple[ReferenceRow, ...]
+    figures: tuple[PublishedFigure, ...]
     gaps: tuple[str, ...]
 
 
 def read_reference(path: Path) -> Reference:
-    """The published rows in the CSV file ``path``.
+    """The published figures in the CSV file ``path``.
 
     Raises:
         DataError: the file is unreadable or breaks the format (names file, line and field).
     """
     about: dict[str, list[str]] = {"note": [], "gap": []}
-    rows: dict[tuple[str, str], dict[str, _Line]] = {}
+    figures: dict[tuple[str, str, str], PublishedFigure] = {}
     try:
         with path.open(encoding="utf-8", newline="") as stream:
-            reader = csv.DictReader(stream, strict=True)
+            reader = csv.DictReader(stream, strict=True, restval="")
             for fields in reader:
                 place = f"{path}, line {reader.line_num}"
                 if not fields.get("table") and fields.get("column") in about:
-                    about[fields["column"]].append(": ".join(filter(None, (fields["notes"], fields["why"]))))
+                    text = filter(None, (fields.get("notes"), fields.get("why")))
+                    about[fields["column"]].append(": ".join(text))
                     continue
-                line = _read_line(place, fields)
-                row = rows.setdefault((line.table, line.label), {})
-                if line.column in row:
-                    raise DataError(f"{place}: {line.table}, {line.label}, {line.column} is duplicated; remove it.")
-                row[line.column] = line
+                try:
+                    figure = PublishedFigure.model_validate(fields)
+                except ValidationError as error:
+                    raise DataError(f"{place}: {first_problem(error, PublishedFigure)}; fix it.") from error
+                key = (figure.table, figure.label, figure.column)
+                if key in figures:
+                    raise DataError(f"{place}: {', '.join(key)} is duplicated; remove it.")
+                figures[key] = figure
     except (OSError, ValueError, csv.Error) as error:
         raise DataError(f"{path}: not a readable CSV file ({first_line(error)}); fix or restore it.") from error
-    found = tuple(_row(list(row.values())) for row in rows.values())
-    return Reference(notes=tuple(about["note"]), rows=found, gaps=tuple(about["gap"]))
-
-
-def _read_line(place: str, fields: Mapping[Any, Any]) -> _Line:
-    try:
-        return _Line.model_validate(fields)
-    except ValidationError as error:
-        raise DataError(f"{place}: {first_problem(error, _Line)}; fix it.") from error
-
-
-def _row(lines: list[_Line]) -> ReferenceRow:
-    first, cells = lines[0], []
-    for line in lines:
-        fields = line.model_dump(include=ReferenceCell.model_fields.keys() - {"value"})
-        cells.append(ReferenceCell(value=line.value, **fields))
-    notes = dict.fromkeys(note for line in lines for note in line.row_notes)
-    fields = first.model_dump(include=ReferenceRow.model_fields.keys() - {"cells", "notes"})
-    return ReferenceRow(cells=tuple(cells), notes=tuple(notes), **fields)
+    return Reference(notes=tuple(about["note"]), figures=tuple(figures.values()), gaps=tuple(about["gap"]))
 
 
 @functools.cache
@@ -162,21 +135,29 @@ def load_reference(benchmark: str) -> Reference:
     return read_reference(path)
 
 
-def place_of(column: BoardColumn | ReferenceCell) -> Place:
+def place_of(column: BoardColumn | PublishedFigure) -> Place:
     """The `Place` of a column or a published figure."""
     return column.task, column.metric, column.breakdown, column.group
 
 
 def published_rows(reference: Reference, keys: Mapping[Place, str]) -> tuple[Published, ...]:
-    """The published rows; figures name the board's column if ``keys`` has one, otherwise the paper's own heading."""
-    fields = PublishedCell.model_fields.keys() - {"column"}
+    """A row for each model in a table; figures name the board's column if ``keys`` has one, otherwise the paper's own
+    heading."""
+    rows: dict[tuple[str, str], list[PublishedFigure]] = {}
+    for figure in reference.figures:
+        rows.setdefault((figure.table, figure.label), []).append(figure)
+    of_row = Published.model_fields.keys() - {"cells", "notes"}
+    of_cell = PublishedCell.model_fields.keys() - {"column", "value"}
     return tuple(
         Published(
-            **row.model_dump(exclude={"cells"}),
+            **figures[0].model_dump(include=of_row),
             cells=tuple(
-                PublishedCell(column=keys.get(place_of(cell), cell.column), **cell.model_dump(include=fields))
-                for cell in row.cells
+                PublishedCell(
+                    column=keys.get(place_of(one), one.column), value=one.value, **one.model_dump(include=of_cell)
+                )
+                for one in figures
             ),
+            notes=tuple(dict.fromkeys(note for one in figures for note in one.row_notes)),
         )
-        for row in reference.rows
+        for figures in rows.values()
     )

@@ -107,6 +107,10 @@ class Tables:
                 _enter(rows.setdefault(model, _Row()), run, column, ())
             for key, reasons in group.apart.items():
                 _enter(apart.setdefault(key, _Row()), self._runs[key], column, reasons)
+        last = (float("inf"),)
+        models = sorted((one for one in rows if rows[one].cells), key=lambda one: (self._order.get(one, last), one))
+        others = [(self._runs[key], row) for key, row in apart.items() if row.cells]
+        others.sort(key=lambda one: (one[0].model, one[0].public.created, one[0].public.key))
         return BoardTable(
             name=name,
             title=title,
@@ -114,9 +118,10 @@ class Tables:
                 filter(None, (note, self._unusual(columns), *self._coverage(columns), *self._unverified(columns)))
             ),
             columns=tuple(columns),
-            rows=tuple(_board_row(model, rows[model]) for model in sorted(rows, key=self._place) if rows[model].cells),
+            rows=tuple(_board_row(model, rows[model]) for model in models),
             apart=tuple(
-                self._apart(key, apart[key]) for key in sorted(apart, key=self._apart_place) if apart[key].cells
+                Apart(row=_board_row(run.model, row, blind=run.blind), reasons=_shortened(row.reasons))
+                for run, row in others
             ),
         )
 
@@ -151,17 +156,6 @@ class Tables:
             for note in coverage_notes(run, task)
         )
         return sorted(set(notes))
-
-    def _place(self, model: str) -> tuple[tuple[float, ...], str]:
-        return self._order.get(model, (float("inf"),)), model
-
-    def _apart_place(self, key: str) -> tuple[str, str, str]:
-        run = self._runs[key]
-        return run.model, run.public.created, key
-
-    def _apart(self, key: str, row: _Row) -> Apart:
-        run = self._runs[key]
-        return Apart(row=_board_row(run.model, row, blind=run.blind), reasons=_shortened(row.reasons))
 
 
 def without_empty(table: BoardTable, printed: Collection[str] = ()) -> BoardTable:

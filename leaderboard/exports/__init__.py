@@ -12,8 +12,7 @@ from medtasks.core.files import canonical_json
 
 from ..board.board import Board
 from ..board.numbers import safe_name
-from .tables import as_latex, as_markdown
-from .tidy import as_csv
+from .tables import as_csv, as_latex, as_markdown
 
 __all__ = ["board_schema", "exports_of", "write_exports"]
 

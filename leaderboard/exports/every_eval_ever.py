@@ -21,7 +21,6 @@ from medtasks.catalog.registry import get_benchmark
 from medtasks.core.errors import UsageError, first_line
 from medtasks.core.text import first_names
 from medtasks.metrics.registry import get_metric
-from medtasks.runs.manifest import RubricFacts
 from medtasks.runs.samples import Sample
 from medtasks.runs.scoring import RESAMPLES
 from medtasks.stats.bootstrap import CONFIDENCE
@@ -84,27 +83,21 @@ def write_records(
         if layout.shows == "nothing":
             notes[f"{benchmark}: without samples. {layout.why}"] = None
         else:
-            lines = list(record.samples(_samples_of(results, members[0].run)))
+            content = members[0].run.public.digest
+            source = next(one for one in find_everything(results).runs if one.content == content)
+            lines = list(record.samples(scored_run(source, whole=True).record.samples))
         if lines:
             text = "".join(f"{json.dumps(line, ensure_ascii=False)}\n" for line in lines)
             written.append(folder / f"{stem}_samples.jsonl")
             written[-1].write_text(text, encoding="utf-8")
         named = f"data/{safe_name(benchmark)}/{model}/{stem}_samples.jsonl" if lines else ""
-        content = record.aggregate(named, written, len(lines))
         path = folder / f"{stem}.json"
-        path.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+        path.write_text(
+            json.dumps(record.aggregate(named, written, len(lines)), indent=1, ensure_ascii=False) + "\n",
+            encoding="utf-8",
+        )
         written.append(path)
     return written, list(notes)
-
-
-def _samples_of(results: Sequence[Path], run: ScoredRun) -> Mapping[str, Sequence[Sample]]:
-    """The run's samples as they are scored here, by task."""
-    source = next(one for one in find_everything(results).runs if one.content == run.public.digest)
-    return scored_run(source, whole=True).record.samples
-
-
-def _judge_details(facts: RubricFacts) -> dict[str, str]:
-    return {"rubric": facts.rubric.name, "rubric_hash": facts.rubric_hash, "judge_hash": facts.judge_hash}
 
 
 class _Record:
@@ -235,7 +228,11 @@ class _Record:
             judges=[self._judge(name, facts) for name, facts in rubric.judges.items()],
             input_prompt=template_source(rubric.rubric.template),
             aggregation_method="majority_vote" if rubric.combine == "majority" else "average",
-            additional_details=_judge_details(rubric),
+            additional_details={
+                "rubric": rubric.rubric.name,
+                "rubric_hash": rubric.rubric_hash,
+                "judge_hash": rubric.judge_hash,
+            },
         )
 
     def _judge(self, name: str, facts: dict[str, Any]) -> Any:

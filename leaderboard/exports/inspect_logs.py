@@ -194,7 +194,13 @@ def _scores(sample: Sample, place: int) -> dict[str, Any]:
         repeat = sample.repeats[place]
         answer = repeat.filtered
         values = {name: _value(name, row) for name, row in repeat.statistics.items()}
-    reasons = _reasons(sample, place)
+    reasons = "\n".join(  # what the judges wrote about the response, a line for each aspect
+        f"{judge}, {aspect}: {score} {entry.reasons.get(aspect, '')}".rstrip()
+        for responses in sample.verdicts.values()
+        for response in responses[place : place + 1]
+        for judge, entry in response.judges.items()
+        for aspect, score in (entry.scores or {}).items()
+    )
     return {
         name: Score(value=value, answer=answer, explanation=reasons or None)
         for name, value in values.items()
@@ -208,14 +214,3 @@ def _value(metric: str, statistics: Sequence[float]) -> float | None:
     if len(statistics) == 2 and not statistics[1]:  # it does not apply
         return None
     return float(get_metric(metric).score(np.array(statistics, dtype=np.float64)))
-
-
-def _reasons(sample: Sample, place: int) -> str:
-    """What the judges wrote about the response, a line for each aspect."""
-    return "\n".join(
-        f"{judge}, {aspect}: {score} {entry.reasons.get(aspect, '')}".rstrip()
-        for responses in sample.verdicts.values()
-        for response in responses[place : place + 1]
-        for judge, entry in response.judges.items()
-        for aspect, score in (entry.scores or {}).items()
-    )

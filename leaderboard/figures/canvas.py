@@ -11,7 +11,7 @@ from contextlib import contextmanager
 import matplotlib
 from matplotlib.figure import Figure
 
-from .looks import DARK, GRID, INK, PAPER, wrapped
+from .chosen import DARK, GRID, INK, PAPER, wrapped
 
 WIDTH = 4.8
 """Inches: at the width of a phone the text is still about 10 pixels high."""

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path
 from typing import cast
 
@@ -18,7 +17,7 @@ from matplotlib.projections.polar import PolarAxes
 from ..board.board import FORMATS, Board
 from ..board.numbers import safe_name
 from .canvas import WIDTH, drawing, images, new_figure
-from .looks import GRID, INK, LOOKS, MUTED, PAPER, Drawn, Look, short, wrapped
+from .chosen import GRID, INK, LOOKS, MUTED, PAPER, Drawn, short, wrapped
 from .plots import Axis, Block, Blocks, Figure, Heat, Line, Plane, Radar, figures_of
 
 _DEMONSTRATION = "Miniature data: a demonstration, not a benchmark result."
@@ -40,18 +39,9 @@ _DARK_BELOW = 0.633
 """The position in the colour map at which its (monotonic) luminance reaches 0.3."""
 
 
-@dataclass(frozen=True)
-class FigureFiles:
-    """A figure as files: paths by format, relative to the directory they were written to; ``alt`` describes it in
-    words."""
-
-    files: Mapping[str, str]
-    title: str
-    alt: str
-
-
-def draw_all(board: Board, directory: Path, formats: Sequence[str] = FORMATS) -> dict[tuple[str, str], FigureFiles]:
-    """Draw every plot of ``board`` to ``directory/<benchmark>/<plot>.<format>``; return files by benchmark and plot.
+def draw_all(board: Board, directory: Path, formats: Sequence[str] = FORMATS) -> dict[tuple[str, str], dict[str, str]]:
+    """Draw every plot of ``board`` to ``directory/<benchmark>/<plot>.<format>``; return by benchmark and plot the paths
+    by format.
 
     A plot for which no model has a value is neither drawn nor returned. The same board gives the same bytes.
     """
@@ -63,8 +53,7 @@ def draw_all(board: Board, directory: Path, formats: Sequence[str] = FORMATS) ->
                 path = directory / files[kind]
                 path.parent.mkdir(parents=True, exist_ok=True)
                 path.write_bytes(content)
-            alt = f"{_DEMONSTRATION} {one.alt}" if board.demonstration else one.alt
-            found[benchmark.name, name] = FigureFiles(files, one.title, alt)
+            found[benchmark.name, name] = files
     return found
 
 
@@ -73,17 +62,15 @@ def draw(board: Board, one: Figure, formats: Sequence[str]) -> dict[str, bytes]:
     lines = [_DEMONSTRATION] if board.demonstration else []
     lines += ["Some values are incomplete (*)."] if one.incomplete else []
     with drawing():
-        return images(_drawn(one, lines, board.confidence), one.title, formats)
-
-
-def _drawn(one: Figure, lines: Sequence[str], confidence: float) -> mpl.Figure:
-    if isinstance(one.shape, Blocks):
-        return _blocks(one.shape, one.title, lines, confidence)
-    if isinstance(one.shape, Heat):
-        return _heat(one.shape, one.title, lines)
-    if isinstance(one.shape, Radar):
-        return _radar(one.shape, one.title, lines)
-    return _plane(one.shape, one.title, lines)
+        if isinstance(one.shape, Blocks):
+            figure = _blocks(one.shape, one.title, lines, board.confidence)
+        elif isinstance(one.shape, Heat):
+            figure = _heat(one.shape, one.title, lines)
+        elif isinstance(one.shape, Radar):
+            figure = _radar(one.shape, one.title, lines)
+        else:
+            figure = _plane(one.shape, one.title, lines)
+        return images(figure, one.title, formats)
 
 
 def _legend(figure: mpl.Figure, names: Sequence[str], how: Sequence[Drawn]) -> None:
@@ -270,9 +257,6 @@ def _plane(shape: Plane, title: str, lines: Sequence[str]) -> mpl.Figure:
     axes.set_xlabel(shape.across)
     axes.set_ylabel(shape.up)
     axes.grid(True, color=GRID)
-    _legend(figure, [label for label, _, _ in shape.curves], [_in_legend(shape, look) for _, look, _ in shape.curves])
+    styles = [{**look.mark(6), "linestyle": look.line} if shape.joined else look.mark(7) for _, look, _ in shape.curves]
+    _legend(figure, [label for label, _, _ in shape.curves], styles)
     return figure
-
-
-def _in_legend(shape: Plane, look: Look) -> Drawn:
-    return {**look.mark(6), "linestyle": look.line} if shape.joined else look.mark(7)

@@ -15,8 +15,7 @@ from medtasks.stats.ranks import normalised_ranks
 from ..board.board import BenchmarkBoard, Board, BoardColumn, BoardPlot, ModelReliability
 from ..board.numbers import MINUS, UNITS, difference, shown
 from ..board.usage import amount, plotted
-from .chosen import Chosen, Shown, choose, labelled_best, plotted_tasks, scaled
-from .looks import LOOKS, MOST_MODELS, Look, listed
+from .chosen import LOOKS, MOST_MODELS, Chosen, Look, Shown, choose, labelled_best, listed, plotted_tasks, scaled
 
 _WIDE = 20.0
 """Ratio of the largest to the smallest value from which an axis is logarithmic."""
@@ -219,17 +218,23 @@ def _span(values: Iterable[float], percent: bool) -> tuple[float, float]:
     return (max(low, -118.0), min(high, 118.0)) if percent else (low, high)
 
 
-def _values(column: BoardColumn, models: Sequence[Shown]) -> list[float]:
-    """The values and the ends of intervals in a column."""
-    values = [value for one in models for value in (one.value(column), *(one.ends(column) or ()))]
-    return [value for value in values if value is not None]
-
-
 def _bars(plot: BoardPlot, chosen: Chosen, confidence: float) -> tuple[Blocks, str]:
     """A block for each column, with intervals and the chance level; each model keeps its place and look."""
-    chances = [_chance(column, plot) for column in chosen.columns]
+    chances = [  # the plot's level is the default of its columns
+        None if plot.chance is None else plot.chance if column.chance is None else column.chance
+        for column in chosen.columns
+    ]
     levels = [[] if level is None else [scaled(level, one)] for one, level in zip(chosen.columns, chances, strict=True)]
-    values = [_values(column, chosen.models) + level for column, level in zip(chosen.columns, levels, strict=True)]
+    values = [
+        [
+            value
+            for one in chosen.models
+            for value in (one.value(column), *(one.ends(column) or ()))
+            if value is not None
+        ]
+        + level
+        for column, level in zip(chosen.columns, levels, strict=True)
+    ]
     blocks = []
     for column, chance, level, axis in zip(chosen.columns, chances, levels, _axes(chosen.columns, values), strict=True):
         note = column.remark if chance is None else f"dashed: chance {shown(chance, column.unit)}"
@@ -247,20 +252,13 @@ def _bars(plot: BoardPlot, chosen: Chosen, confidence: float) -> tuple[Blocks, s
     return Blocks(tuple(blocks), False), f"Bar chart{which}, with {100 * confidence:g} % intervals. {summary}.{said}"
 
 
-def _chance(column: BoardColumn, plot: BoardPlot) -> float | None:
-    """The column's chance level if the plot shows any, by default the plot's."""
-    if plot.chance is None:
-        return None
-    return plot.chance if column.chance is None else column.chance
-
-
 def _dumbbells(chosen: Chosen) -> tuple[Blocks, str]:
     """A block for each pair of columns, a line for each model with the difference as a number."""
     pairs = list(zip(chosen.columns, chosen.against, strict=True))
     values = [[value for one in chosen.models for c in pair if (value := one.value(c)) is not None] for pair in pairs]
     blocks, parts = [], []
     for pair, axis in zip(pairs, _axes(chosen.columns, values, chosen.against), strict=True):
-        names = _pair_names(*pair)
+        names = tuple(c.label if pair[0].label != pair[1].label else f"{c.label} ({c.task})" for c in pair)
         lines = []
         for one in chosen.models:
             both = tuple(one.value(column) for column in pair)
@@ -271,13 +269,6 @@ def _dumbbells(chosen: Chosen) -> tuple[Blocks, str]:
         parts.append(f"{names[0]} minus {names[1]}: {numbers}")
     which = f" for {chosen.extent}" if chosen.extent else ""
     return Blocks(tuple(blocks), True), f"Dumbbell chart{which}. {listed(parts)}."
-
-
-def _pair_names(column: BoardColumn, other: BoardColumn) -> tuple[str, str]:
-    """Both labels; with their tasks if the labels are equal."""
-    if column.label != other.label:
-        return column.label, other.label
-    return f"{column.label} ({column.task})", f"{other.label} ({other.task})"
 
 
 def _difference(values: Sequence[float | None], column: BoardColumn) -> str:
@@ -297,7 +288,10 @@ def _heat(plot: BoardPlot, chosen: Chosen) -> tuple[Heat, str]:
     goodness = _goodness(plot, chosen)
     columns, models = [one.label for one in chosen.columns], [one.label for one in chosen.models]
     cells = [
-        [(_cell_text(plot, column, model, good), good) for model, good in zip(chosen.models, of_column, strict=True)]
+        [
+            ("" if good is None else f"{1 - good:.2f}" if plot.ranks else model.number(column), good)
+            for model, good in zip(chosen.models, of_column, strict=True)
+        ]
         for column, of_column in zip(chosen.columns, goodness, strict=True)
     ]
     turned = len(columns) > len(models)
@@ -316,12 +310,6 @@ def _heat(plot: BoardPlot, chosen: Chosen) -> tuple[Heat, str]:
         lowest = listed([f"{label} {mean:.2f}" for mean, label in means], 3)
         words = f"Heat map of ranks, 0 for the best and 1 for the last, {size}. Lowest mean over the columns: {lowest}."
     return Heat(tuple(across), named, worst, best, lacks), words
-
-
-def _cell_text(plot: BoardPlot, column: BoardColumn, model: Shown, good: float | None) -> str:
-    if good is None:
-        return ""
-    return f"{1 - good:.2f}" if plot.ranks else model.number(column)
 
 
 def _goodness(plot: BoardPlot, chosen: Chosen) -> list[list[float | None]]:

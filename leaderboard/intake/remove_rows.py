@@ -65,19 +65,17 @@ def remove_rows(folder: Path, out: Path, report: Callable[[str], object] = lambd
     """
     folder = one_run(folder)
     with as_data_error(folder):
-        return _written(folder, out, report)
-
-
-def _written(folder: Path, out: Path, report: Callable[[str], object]) -> Path:
-    manifest, samples = read_run(folder)
-    record, left_out = _without_rows(manifest, samples, words=False)
-    if left_out:
-        record, left_out = _without_rows(manifest, samples, words=True)
-    if not record.samples:
-        raise MedtasksError(f"{folder}: every task needs the texts of its rows; keep the directory private instead.")
-    for reason in left_out:
-        report(f"left out: {reason}")
-    return write_run(out, record)
+        manifest, samples = read_run(folder)
+        record, left_out = _without_rows(manifest, samples, words=False)
+        if left_out:
+            record, left_out = _without_rows(manifest, samples, words=True)
+        if not record.samples:
+            raise MedtasksError(
+                f"{folder}: every task needs the texts of its rows; keep the directory private instead."
+            )
+        for reason in left_out:
+            report(f"left out: {reason}")
+        return write_run(out, record)
 
 
 def _without_rows(
@@ -87,7 +85,9 @@ def _without_rows(
     scores = functools.partial(pooled_scores, threshold=judged_threshold(manifest.judge))
     before, before_groups = scores(samples, manifest.groups)
     withheld = {task for task, facts in manifest.tasks.items() if is_withheld(facts.benchmark)}
-    names = _numbered({sample.cluster for task in withheld for sample in samples[task]})
+    # new names in the order of the old ones, so that the bootstrap resamples the same clusters
+    clusters = sorted({sample.cluster for task in withheld for sample in samples[task]})
+    names = {name: f"c{number:06d}" for number, name in enumerate(clusters, start=1)}
     kept: dict[str, Sequence[Sample]] = {}
     left_out = []
     for task, members in samples.items():
@@ -128,11 +128,6 @@ def _first_change(before: Scores, after: Scores) -> str:
     return "" if before == after else next(changed, "breakdowns")
 
 
-def _numbered(clusters: set[str]) -> dict[str, str]:
-    """New names in the order of the old ones, so that the bootstrap resamples the same clusters."""
-    return {name: f"c{number:06d}" for number, name in enumerate(sorted(clusters), start=1)}
-
-
 class _Watched(dict[str, Any]):
     """A document that records which of its fields were read."""
 
@@ -164,14 +159,11 @@ def _fields(task: str, samples: Sequence[Sample]) -> frozenset[str]:
             breakdown(view)
     for sample in samples:
         for field in sorted(seen & sample.document.keys()):
-            _refuse_text(task, field, sample.document[field])
+            for text in texts_in(sample.document[field]):
+                if len(text) > _LONGEST or " " in text.strip():
+                    why = f"its scores depend on the field `{field}`, which is text ({text[:40]!r})"
+                    raise _NeedsRows(f"{task}, because {why}")
     return frozenset(seen)
-
-
-def _refuse_text(task: str, field: str, value: Any) -> None:
-    for text in texts_in(value):
-        if len(text) > _LONGEST or " " in text.strip():
-            raise _NeedsRows(f"{task}, because its scores depend on the field `{field}`, which is text ({text[:40]!r})")
 
 
 def _task_without_rows(task: str, samples: Sequence[Sample], names: Mapping[str, str], *, words: bool) -> list[Sample]:

@@ -158,6 +158,7 @@ def converted(run: HarnessRun) -> RunRecord:
         samples |= record.samples
         facts |= record.manifest.tasks
         data |= record.manifest.data
+    groups = {name: leaf_tasks(name) for name, spec in load_specs().items() if spec.kind == "group"}
     manifest = record.manifest.model_copy(
         update={
             "model": {
@@ -168,17 +169,11 @@ def converted(run: HarnessRun) -> RunRecord:
             },
             "settings": settings,
             "tasks": facts,
-            "groups": _groups(set(samples)),
+            "groups": {name: members for name, members in groups.items() if {*members} <= samples.keys()},
             "data": data,
         }
     )
     return RunRecord(manifest=manifest, samples=samples, tasks={}, groups={})
-
-
-def _groups(tasks: set[str]) -> dict[str, tuple[str, ...]]:
-    """Our groups whose tasks are all in the run."""
-    found = {name: leaf_tasks(name) for name, spec in load_specs().items() if spec.kind == "group"}
-    return {name: members for name, members in found.items() if set(members) <= tasks}
 
 
 def _config(path: Path) -> dict[str, Any]:

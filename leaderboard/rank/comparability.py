@@ -197,16 +197,15 @@ class ComparabilityGroups:
             if candidate.level and candidate.group_key == main[0].group_key and candidate.share < main[0].share:
                 reasons.append(SMALLER)
             # that an incomplete run has other items goes without saying
-            reasons += differences(_with_items_of(there, here) if unasked else here, there)
+            items = parse_signature(there).get("items", "none")
+            reasons += differences(
+                format_signature({**parse_signature(here), "items": items}) if unasked else here, there
+            )
             if candidate.signature == main[0].signature and self._items_of(candidate.run, task) != self._items_of(
                 main[0].run, task
             ):
                 reasons.append(OTHER_ITEMS)
         return tuple(dict.fromkeys(reasons))
-
-
-def _with_items_of(other: str, signature: str) -> str:
-    return format_signature({**parse_signature(signature), "items": parse_signature(other).get("items", "none")})
 
 
 def coverage_notes(run: ScoredRun, task: str) -> list[str]:
@@ -217,8 +216,8 @@ def coverage_notes(run: ScoredRun, task: str) -> list[str]:
 
 def refusals(run: ScoredRun, task: str) -> list[str]:
     """The reasons not to rank the run in a task or group, a sentence each."""
-    found = _outcomes(run, task)
-    return [_of_task(task, leaf, one.reason) for leaf, one in found.items() if one.outcome == "refused"]
+    found = {leaf: one.reason for leaf, one in _outcomes(run, task).items() if one.outcome == "refused"}
+    return [reason if leaf == task else f"{leaf}: {reason}" for leaf, reason in found.items()]
 
 
 def claims(run: ScoredRun, task: str) -> list[str]:
@@ -236,10 +235,6 @@ def level(run: ScoredRun, task: str) -> int:
 
 def _outcomes(run: ScoredRun, task: str) -> dict[str, Verification]:
     return {leaf: run.verification[leaf] for leaf in leaf_tasks(task) if leaf in run.verification}
-
-
-def _of_task(task: str, leaf: str, reason: str) -> str:
-    return reason if leaf == task else f"{leaf}: {reason}"
 
 
 def clusters_by_item(entry: Entry) -> list[str]:

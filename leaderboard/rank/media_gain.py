@@ -11,14 +11,13 @@ from functools import cached_property
 import numpy as np
 
 from medtasks.catalog.benchmark import Benchmark
-from medtasks.metrics.base import Array
 from medtasks.runs.comparisons import compare_statistics
 from medtasks.runs.signature import format_signature, parse_signature
 from medtasks.runs.table import without_value
 
 from ..board.board import BoardColumn, BoardPlot, BoardRow, BoardTable, Cell, TextOnly
 from ..board.rows import cell_of
-from ..verify.scored_run import Entry, ScoredRun
+from ..verify.scored_run import ScoredRun
 from .comparability import ComparabilityGroups
 
 NAME = "media-gain"
@@ -88,7 +87,12 @@ class MediaGain:
         if not rows:
             return None
         filled = {key for cells in rows.values() for key in cells}
-        columns = [_gain_column(one) for one in self._columns if f"{one.key}.gain" in filled]
+        # a model that does not use the media gains 0
+        columns = [
+            one.model_copy(update={"key": f"{one.key}.gain", "metric": f"{one.metric}.gain", "chance": None})
+            for one in self._columns
+            if f"{one.key}.gain" in filled
+        ]
         return BoardTable(
             name=NAME,
             title=TITLE,
@@ -140,12 +144,6 @@ class MediaGain:
             )
         return None
 
-    def _statistics(self, entry: Entry, column: BoardColumn) -> Array:
-        """The column's statistics by item; in a group of `Benchmark.parts`, those of that part."""
-        if column.group is not None and column.breakdown == self._benchmark.parts:
-            return entry.part(column.metric, column.group)
-        return entry.part(column.metric)
-
     def _cell(self, seeing: ScoredRun, blind: ScoredRun, column: BoardColumn) -> Cell | None:
         first, second = cell_of(seeing, column), cell_of(blind, column)
         if first is None or second is None:
@@ -160,23 +158,14 @@ class MediaGain:
             if side.value is None:
                 return cell.model_copy(update={"reason": f"{which}{side.reason or 'no value'}"})
         entries = [run.entries[column.task] for run in (seeing, blind)]
-        one, other = (self._statistics(entry, column) for entry in entries)
-        rows = np.flatnonzero(_members(entries[0], column))
+        part = column.group if column.breakdown == self._benchmark.parts else None  # items are judged by parts
+        one, other = (entry.part(column.metric, part or "") for entry in entries)
+        rows = np.arange(len(entries[0].items))
+        if column.breakdown is not None:
+            rows = np.flatnonzero([column.group in keys for keys in entries[0].groups[column.breakdown]])
         clusters = [entries[0].clusters[row] for row in rows.tolist()]
         found = compare_statistics(column.metric, one[rows], other[rows], clusters)
         if found is None:
             return cell.model_copy(update={"reason": "no item has a value from both runs"})
         update = {"value": found.difference, "low": found.low, "high": found.high, "items": found.items}
         return cell.model_copy(update=update)
-
-
-def _members(entry: Entry, column: BoardColumn) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-    """The items of the column's group."""
-    if column.breakdown is None:
-        return np.ones(len(entry.items), dtype=bool)
-    return np.array([column.group in keys for keys in entry.groups[column.breakdown]], dtype=bool)
-
-
-def _gain_column(column: BoardColumn) -> BoardColumn:
-    """The column of gains; a model that does not use the media gains 0."""
-    return column.model_copy(update={"key": f"{column.key}.gain", "metric": f"{column.metric}.gain", "chance": None})

@@ -1,4 +1,5 @@
-"""Statements over the models of a board: how scores go with size, and their means by type of model."""
+"""Statements over the models of a board: how scores go with size, their means by type of model, and the rank of each
+model under each prompt."""
 
 from __future__ import annotations
 
@@ -6,17 +7,33 @@ import math
 import re
 import statistics
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import combinations
 
 from medtasks.catalog.spec import leaf_tasks
 from medtasks.metrics.item_metrics import ErrorRate
 from medtasks.metrics.registry import get_metric
+from medtasks.runs.signature import format_signature, parse_signature
 
-from ..board.board import BenchmarkBoard, BoardColumn, BoardModel, SizeCorrelation, TypeMeans
+from ..board.board import (
+    BenchmarkBoard,
+    BoardColumn,
+    BoardModel,
+    BoardRow,
+    BoardTable,
+    Cell,
+    OrderChange,
+    PromptOrder,
+    Ranking,
+    SizeCorrelation,
+    TypeMeans,
+)
 from .media_gain import NAME as GAINS
 
 FEWEST = 4
 """Least number of models with a known size for a correlation."""
+PROMPT_RANKS = "prompt-ranks"
+_PROMPT = re.compile(r"prompt_([0-9]+)")
 _SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([MBT])\b", re.IGNORECASE)
 _BILLIONS = {"M": 0.001, "B": 1.0, "T": 1000.0}
 
@@ -110,3 +127,73 @@ def _by_type(
                 means={kind: statistics.fmean(found) for kind, found in stated.items()},
                 models={kind: len(found) for kind, found in stated.items()},
             )
+
+
+def prompt_ranks(
+    columns: Iterable[BoardColumn], ranking_of: Callable[[BoardColumn], Ranking | None]
+) -> tuple[BoardTable, PromptOrder] | None:
+    """The ranks under each prompt of the first task with several prompts, and what they say; None without two models.
+
+    Args:
+        columns: those of a benchmark's tables.
+        ranking_of: the ranking by a column; None if no run is comparable.
+    """
+    whole = [one for one in columns if one.breakdown is None]
+    tasks = [one.task for one in whole if _PROMPT.fullmatch(one.metric)]
+    each = {one.key: one for one in whole if one.task == tasks[0] and _PROMPT.fullmatch(one.metric)} if tasks else {}
+    mean = next((one for one in whole if tasks and one.task == tasks[0]), None)
+    found = {key: ranking for key, one in each.items() if (ranking := ranking_of(one)) is not None}
+    ranks = {key: {one.model: one.rank for one in ranking.ranked} for key, ranking in found.items()}
+    models = sorted(set.intersection(*(set(one) for one in ranks.values()))) if ranks else []
+    if mean is None or len(models) < 2:
+        return None
+    over_all = ranking_of(mean)
+    rankings = {**({} if over_all is None else {mean.key: over_all}), **found}
+    rows: dict[str, dict[str, Cell]] = {}
+    for key, ranking in rankings.items():
+        signature = format_signature({**parse_signature(ranking.signature), "of": "ranks"})
+        for one in ranking.ranked:
+            cell = Cell(value=one.rank, low=one.best, high=one.worst, items=ranking.items, signature=signature)
+            rows.setdefault(one.model, {})[f"{key}.rank"] = cell
+    table = BoardTable(
+        name=PROMPT_RANKS,
+        title="Rank under each prompt",
+        note="With 95 % intervals of the ranks; 1 is the best.",
+        columns=tuple(
+            ranking.column.model_copy(
+                update={
+                    "key": f"{ranking.column.key}.rank",
+                    "metric": f"{ranking.column.metric}.rank",
+                    "unit": "rank",
+                    "chance": None,
+                    "higher_is_better": False,
+                }
+            )
+            for ranking in rankings.values()
+        ),
+        rows=tuple(BoardRow(model=model, cells=cells, runs=()) for model, cells in rows.items()),
+    )
+    numbers = [int(_PROMPT.fullmatch(each[key].metric)[1]) for key in ranks]  # type: ignore[index]
+    return table, _order(tasks[0], models, dict(zip(numbers, ranks.values(), strict=True)))
+
+
+def _order(task: str, models: Sequence[str], ranks: Mapping[int, Mapping[str, int]]) -> PromptOrder:
+    changes = []
+    for first, second in combinations(models, 2):
+        ahead = tuple(number for number, one in ranks.items() if one[first] < one[second])
+        behind = tuple(number for number, one in ranks.items() if one[first] > one[second])
+        if ahead and behind:
+            changes.append(OrderChange(first=first, second=second, ahead=ahead, behind=behind))
+    from scipy.stats import kendalltau
+
+    by_prompt = [[one[model] for model in models] for one in ranks.values()]
+    pairs = [pair for pair in combinations(by_prompt, 2) if all(len(set(one)) > 1 for one in pair)]
+    known = [float(kendalltau(*pair).statistic) for pair in pairs]  # tau-b
+    return PromptOrder(
+        task=task,
+        prompts=len(ranks),
+        pairs=len(models) * (len(models) - 1) // 2,
+        changes=tuple(changes),
+        tau=sum(known) / len(known) if known else None,
+        lowest_tau=min(known, default=None),
+    )

@@ -228,7 +228,10 @@ def assumed_spread(
         raise UsageError(f"{metric} is not a share of right answers; give a pilot run of {task} (--pilot DIR).")
     basis = "the score given"
     if score is None:
-        published = _published(task, metric)
+        benchmark = load_spec(task).benchmark
+        figures = () if benchmark.figures is None else load_reference(benchmark.name).figures
+        alike = [one.value for one in figures if place_of(one) == (task, metric, None, None)]
+        published = [value for value in alike if value is not None]
         if not published:
             raise UsageError(f"nothing is published for {metric} of {task}; give --score or a pilot run (--pilot DIR).")
         score, basis = median(published), f"the median of {len(published)} published scores ({median(published):.3f})"
@@ -240,13 +243,6 @@ def assumed_spread(
     items = len({one.get("item_id", one["sample_id"]) for one in documents})
     error = math.sqrt(2 * score * (1 - score) / items * (1 + (items / clusters - 1) * icc))
     return Spread(error, clusters, f"{basis}, independent models, correlation {icc:g} within clusters")
-
-
-def _published(task: str, metric: str) -> list[float]:
-    benchmark = load_spec(task).benchmark
-    rows = () if benchmark.figures is None else load_reference(benchmark.name).rows
-    cells = [cell for row in rows for cell in row.cells]
-    return [cell.value for cell in cells if place_of(cell) == (task, metric, None, None) and cell.value is not None]
 
 
 @dataclass(frozen=True)

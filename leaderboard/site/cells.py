@@ -1,4 +1,4 @@
-"""Scores as shown on pages: columns with their headings, and cells with text, interval bar, or a reason."""
+"""Columns of tables on pages: their headings, the scale of their bars, and what their cells have in common."""
 
 from __future__ import annotations
 
@@ -10,24 +10,7 @@ from typing import Any, Literal
 from medtasks.runs.scores import coverage_text
 
 from ..board.board import BoardColumn, BoardRow, Cell, Ranking
-from ..board.numbers import UNIT_LABELS, direction, exact, interval, number
-
-
-@dataclass(frozen=True)
-class CellView:
-    """A cell of a table. ``bar`` and ``chance`` are path data of a drawing 100 units wide and 8 high; ``reason`` says
-    why there is no text."""
-
-    text: str = ""
-    sort: str = ""
-    interval: str = ""
-    notes: tuple[str, ...] = ()
-    bar: str = ""
-    chance: str = ""
-    top: bool = False
-    reason: str = ""
-    items: int | None = None
-    signature: str = ""
+from ..board.numbers import UNIT_LABELS, direction, interval
 
 
 @dataclass(frozen=True)
@@ -65,28 +48,6 @@ class ColumnView:
     scale: Scale | None = None
     best: float | None = None
     ranking: Ranking | None = None
-
-    def cell(self, row: BoardRow, competes: bool = True) -> CellView:
-        """The cell of a row; only if it ``competes`` it is ranked, and may be marked as the best."""
-        if self.kind == "score":
-            assert self.column is not None
-            best = self.best if competes else None
-            return cell_view(self.column, row.cells.get(self.column.key), self.scale, best, self.judge)
-        assert self.ranking is not None
-        found = next((one for one in self.ranking.ranked if one.model == row.model), None) if competes else None
-        if found is None:
-            reason = self.ranking.unranked.get(row.model, "not ranked") if competes else ""
-            return CellView(reason=reason)
-        if self.kind == "group":
-            return CellView(letters := self.letters(row.model), letters)
-        ends = "" if found.best is None or found.worst is None else f"{found.best}–{found.worst}"
-        return CellView(str(found.rank), str(found.rank), ends)
-
-    def letters(self, model: str) -> str:
-        """The letters of the model's groups; empty if it is not ranked."""
-        ranked = () if self.ranking is None else self.ranking.ranked
-        letters = next((one.letters for one in ranked if one.model == model), ())
-        return ("" if all(len(letter) == 1 for letter in letters) else " ").join(letters)
 
 
 def column_view(column: BoardColumn, **more: Any) -> ColumnView:
@@ -132,39 +93,20 @@ def shared_judge(cells: Iterable[Cell]) -> str:
     return names.pop() if len(names) == 1 else ""
 
 
-def cell_view(
-    column: BoardColumn, cell: Cell | None, scale: Scale | None = None, best: float | None = None, judge: str = ""
-) -> CellView:
-    """One score of one row, with an interval bar on ``scale``; marked if it equals ``best``.
-
-    A judged score has a note with its judges, unless they are ``judge``, whom the column's heading names.
-    """
+def missing(cell: Cell | None) -> str:
+    """Why a model has no value in a column; empty if it has one."""
     if cell is None:
-        return CellView(reason="not run")
-    notes = coverage_notes(column, cell)
-    if cell.judge and cell.judge != judge:
-        notes = (f"judged by {cell.judge}", *notes)
-    if cell.value is None:
-        return CellView(notes=notes, reason=cell.reason or "no value", items=cell.items, signature=cell.signature)
-    bar = chance = ""
-    if scale is not None:
-        ends = "" if cell.low is None or cell.high is None else f"M{scale.place(cell.low)} 4H{scale.place(cell.high)}"
-        bar = f"{ends}M{scale.place(cell.value)} 1V7"
-        chance = "" if column.chance is None else f"M{scale.place(column.chance)} 0V8"
-    return CellView(
-        text=number(cell.value, column.unit),
-        sort=exact(cell.value),
-        interval=interval(cell.low, cell.high, column.unit),
-        notes=notes,
-        bar=bar,
-        chance=chance,
-        top=cell.value == best and not cell.incomplete,
-        items=cell.items,
-        signature=cell.signature,
-    )
+        return "not run"
+    return "" if cell.value is not None else cell.reason or "no value"
 
 
-def coverage_notes(column: BoardColumn, cell: Cell) -> tuple[str, ...]:
+def group_letters(ranking: Ranking, model: str) -> str:
+    """The letters of the model's groups in a ranking; empty if it is not ranked."""
+    letters = next((one.letters for one in ranking.ranked if one.model == model), ())
+    return ("" if all(len(letter) == 1 for letter in letters) else " ").join(letters)
+
+
+def coverage_notes(cell: Cell, column: BoardColumn) -> tuple[str, ...]:
     """Notes on a score for which some items lack a response or a verdict."""
     if all(count in (None, cell.items) for count in (cell.answered, cell.judged)):
         return ()

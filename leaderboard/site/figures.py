@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from ..board.board import Timeline
 from ..board.usage import amount
-from ..figures.looks import LOOKS, Look, short
+from ..figures.chosen import LOOKS, Look, short
 from ..figures.plots import Plane, Point, Radar
 
 COLOURS = 10

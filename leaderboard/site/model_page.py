@@ -9,10 +9,9 @@ from itertools import groupby
 from ..board.board import BenchmarkBoard, Board, BoardColumn, BoardRow, BoardTable, Cell, Ranking
 from ..board.numbers import UNIT_LABELS
 from .cells import (
-    CellView,
     ColumnView,
-    cell_view,
     cells_of,
+    column_view,
     column_views,
     distinguishing,
     leading_words,
@@ -23,11 +22,12 @@ from .cells import (
 
 @dataclass(frozen=True)
 class ScoreRow:
-    """One line: a column of the benchmark's table or, in a matrix, a group with one cell for each heading."""
+    """One line: a column of the benchmark's table or, in a matrix, a group with one cell for each heading, None if that
+    has no items of the group."""
 
     label: str
     sub: str
-    cells: tuple[CellView, ...]
+    cells: tuple[tuple[ColumnView, Cell | None], ...]
 
 
 @dataclass(frozen=True)
@@ -43,11 +43,11 @@ class Matrix:
 
 @dataclass(frozen=True)
 class Part:
-    """One benchmark's results of the model. A place is a ranking with the model's score, rank and letters; ``runs`` are
-    keys of `Board.runs`."""
+    """One benchmark's results of the model. A place is a column, its ranking, and the model's score; ``runs`` are keys
+    of `Board.runs`."""
 
     benchmark: BenchmarkBoard
-    places: tuple[tuple[Ranking, CellView, CellView, str], ...]
+    places: tuple[tuple[ColumnView, Ranking, Cell], ...]
     matrices: tuple[Matrix, ...]
     apart: tuple[Matrix, ...]
     runs: frozenset[str]
@@ -101,15 +101,14 @@ def model_parts(board: Board, slug: str) -> list[Part]:
     return parts
 
 
-def _places(benchmark: BenchmarkBoard, slug: str) -> Iterator[tuple[Ranking, CellView, CellView, str]]:
+def _places(benchmark: BenchmarkBoard, slug: str) -> Iterator[tuple[ColumnView, Ranking, Cell]]:
     for ranking in benchmark.rankings:
         column = ranking.column
         rows = [row for row in benchmark.tables[0].rows if not row.blind]
-        scale = scale_of(column, cells_of(column.key, rows))
-        rank = ColumnView(column.key, column.label, "rank", ranking=ranking)
+        view = column_view(column, scale=scale_of(column, cells_of(column.key, rows)))
         for row in rows:
             if row.model == slug and column.key in row.cells:
-                yield ranking, cell_view(column, row.cells[column.key], scale), rank.cell(row), rank.letters(slug)
+                yield view, ranking, row.cells[column.key]
 
 
 def _matrices(rows: Iterable[_Row]) -> Iterator[Matrix]:
@@ -127,8 +126,8 @@ def _matrices(rows: Iterable[_Row]) -> Iterator[Matrix]:
             continue
         for one in members:
             lines = [
-                ScoreRow(view.label, f"{view.sub} {view.unit}", (cell_view(column, one.row.cells[column.key]),))
-                for view, column in zip(column_views(one.columns), one.columns, strict=True)
+                ScoreRow(view.label, f"{view.sub} {view.unit}", ((view, one.row.cells[view.key]),))
+                for view in column_views(one.columns)
             ]
             yield Matrix(one.table.title, (), tuple(lines), blind, one.reasons)
 
@@ -144,16 +143,13 @@ def _grid(
         for first in firsts
     ]
     headings = tuple(
-        ColumnView(one.key, distinguishing(one, firsts), unit=UNIT_LABELS[one.unit], judge=judge)
+        ColumnView(one.key, distinguishing(one, firsts), unit=UNIT_LABELS[one.unit], judge=judge, column=one)
         for one, judge in zip(firsts, judges, strict=True)
     )
     rows = []
     groups = {one.group: one.label if one.group is None else one.group for one in columns}
     for group, label in sorted(groups.items(), key=lambda one: (one[0] is None, one[1])):
-        row_columns = [places.get((one.task, one.metric, group)) for one in firsts]
-        views = (
-            cell_view(one, cells[one.key], judge=judge) if one else CellView(reason="no items")
-            for one, judge in zip(row_columns, judges, strict=True)
-        )
+        in_row = [places.get((one.task, one.metric, group)) for one in firsts]
+        views = [(view, None if one is None else cells[one.key]) for view, one in zip(headings, in_row, strict=True)]
         rows.append(ScoreRow(label, "", tuple(views)))
     return headings, tuple(rows)

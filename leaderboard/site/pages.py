@@ -7,6 +7,7 @@ from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
+from urllib.parse import urlsplit
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
@@ -17,17 +18,17 @@ from medtasks.runs.usage import RunUsage
 from ..board.board import (
     BenchmarkBoard,
     Board,
-    BoardColumn,
     BoardModel,
     BoardRun,
     LetterCounts,
     Published,
     Timeline,
 )
-from ..board.numbers import UNIT_LABELS, direction, number
+from ..board.numbers import UNIT_LABELS, direction, exact, interval, number
+from ..board.usage import amount, measured
 from ..figures.plots import figures_of
 from ..rank.over_models import billions_of
-from .cells import cell_view, column_view
+from .cells import column_view, coverage_notes, group_letters
 from .figures import (
     heat_colour,
     look_number,
@@ -38,17 +39,16 @@ from .figures import (
     time_axis,
 )
 from .model_page import model_parts
-from .published import published_tables
 from .tables import (
     all_models,
     benchmark_tables,
     charts,
+    is_printed_so,
     model_order,
     not_comparable,
     overview_charts,
-    usage_table,
+    published_tables,
 )
-from .text import paper_link, safe_link
 
 Entry = TypeVar("Entry", LetterCounts, Timeline)
 Files = Mapping[tuple[str, str], Mapping[str, str]]
@@ -60,6 +60,8 @@ POLICY = (
 )
 """No inline scripts or styles, no other origins; ``file:`` is for pages opened without a server."""
 
+_ARXIV = re.compile(r"arXiv[: ]\s*(\d{4}\.\d{4,5}(?:v\d+)?)")
+_LINK = re.compile(r"[!-~]+")
 _DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
 _DIFFERENCES = {"fraction": "percentage points", "points": "points", "seconds": "s", "score": "score", "rank": "rank"}
 _SIZES = {"s": "under 5B", "m": "5B to 15B", "l": "15B to 80B", "x": "80B and more", "n": "not stated"}
@@ -99,25 +101,8 @@ def pages_of(
     def page(name: str, template: str, views: Callable[[], dict[str, object]]) -> None:
         found[name] = lambda: environment.get_template(template).render(page=name, **views())
 
-    page("index.html", "index.html.j2", lambda: _overview(board, downloads))
-    for benchmark in board.benchmarks:
-        files = {plot: paths for (name, plot), paths in figures.items() if name == benchmark.name}
-        page(f"benchmark-{benchmark.name}.html", "benchmark.html.j2", partial(_benchmark, board, benchmark, files))
-    # the two models to compare until others are chosen: the first two of the overview
-    best = [row.model for row in all_models(board)[1][:2]]
-    models = sorted(board.models.values(), key=lambda one: (one.name.casefold(), one.slug))
-    for model in models:
-        page(f"model-{model.slug}.html", "model.html.j2", partial(_model, board, model))
-    page("compare.html", "compare.html.j2", lambda: {"chosen": models, "best": best})
-    if samples and not served:
-        page("samples.html", "samples.html.j2", dict)
-    page("protocol.html", "protocol.html.j2", lambda: _protocol(board))
-    return found
-
-
-def _overview(board: Board, downloads: Sequence[str]) -> dict[str, object]:
     columns, rows = all_models(board)
-    return {
+    overview = {
         "charts": overview_charts(board),
         "columns": columns,
         "rows": rows,
@@ -125,12 +110,28 @@ def _overview(board: Board, downloads: Sequence[str]) -> dict[str, object]:
         "choices": _choices(board.models.values()),
         "downloads": downloads,
     }
+    page("index.html", "index.html.j2", lambda: overview)
+    for benchmark in board.benchmarks:
+        files = {plot: paths for (name, plot), paths in figures.items() if name == benchmark.name}
+        page(f"benchmark-{benchmark.name}.html", "benchmark.html.j2", partial(_benchmark, board, benchmark, files))
+    # the two models to compare until others are chosen: the first two of the overview
+    best = [row.model for row in rows[:2]]
+    models = sorted(board.models.values(), key=lambda one: (one.name.casefold(), one.slug))
+    for model in models:
+        page(f"model-{model.slug}.html", "model.html.j2", partial(_model, board, model))
+    page("compare.html", "compare.html.j2", lambda: {"chosen": models, "best": best})
+    if samples and not served:
+        page("samples.html", "samples.html.j2", dict)
+    page("protocol.html", "protocol.html.j2", partial(_protocol, board))
+    return found
 
 
 def _benchmark(board: Board, benchmark: BenchmarkBoard, files: Mapping[str, Mapping[str, str]]) -> dict[str, object]:
     order = model_order(benchmark)
     on_page = [board.models[slug] for slug in sorted(order)]
     figures = figures_of(board, benchmark)
+    costs = {key for plot in benchmark.plots if plot.kind == "cost" for key in plot.columns}
+    columns = (column for table in benchmark.tables for column in table.columns)
     return {
         "benchmark": benchmark,
         "tables": benchmark_tables(board, benchmark),
@@ -141,8 +142,8 @@ def _benchmark(board: Board, benchmark: BenchmarkBoard, files: Mapping[str, Mapp
         "undrawn": _undrawn(benchmark, figures),
         "letters": _in_order(benchmark.letters, order),
         "timelines": _in_order(benchmark.timelines, order),
-        "usage": usage_table(benchmark.usage),
-        "used_for": _used_for(benchmark),
+        "usage": measured([(one.usage, one.cost) for one in benchmark.usage]),
+        "used_for": next((column for column in columns if column.key in costs), None),
         "published": published_tables(benchmark),
         "choices": _choices([*on_page, *benchmark.published]),
     }
@@ -153,15 +154,12 @@ def _model(board: Board, model: BoardModel) -> dict[str, object]:
     runs = [board.runs[key] for key in {key for part in parts for key in part.runs}]
     runs.sort(key=lambda run: (run.created, run.key), reverse=True)
     used = [run for run in runs if run.usage != RunUsage()]
-    return {"model": model, "results": parts, "runs": runs, "used": used, "usage": usage_table(used)}
-
-
-def _protocol(board: Board) -> dict[str, object]:
-    sets = _protocol_sets(board)
     return {
-        "sets": sets,
-        "numbers": {run.key: number for number, runs in enumerate(sets.values(), 1) for run in runs},
-        "runs": sorted(board.runs.values(), key=lambda run: (run.model, run.created, run.key)),
+        "model": model,
+        "results": parts,
+        "runs": runs,
+        "used": used,
+        "usage": measured([(one.usage, one.cost) for one in used]),
     }
 
 
@@ -195,13 +193,18 @@ def page_environment(
         count=lambda number, noun: f"{number:,} {noun}{'' if number == 1 else 's'}",
     )
     environment.filters.update(
-        cell_view=cell_view,
+        amount=amount,
         column_view=column_view,
+        coverage_notes=coverage_notes,
         direction=direction,
+        exact=exact,
+        group_letters=group_letters,
         heat_colour=heat_colour,
         day=lambda created: created[:10] if _DAY.match(created) else created,
         difference_unit=_DIFFERENCES.__getitem__,
-        letters=_letters,
+        interval=lambda ends, unit: interval(ends[0], ends[1], unit),
+        is_printed_so=is_printed_so,
+        letters=letters_of,
         look=look_number,
         number=number,
         plane_scale=plane_scale,
@@ -215,11 +218,28 @@ def page_environment(
         time_axis=time_axis,
         times=lambda lines: sorted({each.time for one in lines for each in one.rounds}),
         trained=lambda model, benchmark: model.trained.get(benchmark, "unknown"),
-        trained_any=_trained_any,
+        trained_any=trained_any,
         trained_on=lambda model: [title for name, title in titles.items() if model.trained.get(name) == "yes"],
         unit=UNIT_LABELS.__getitem__,
     )
     return environment
+
+
+def safe_link(text: str | None) -> str | None:
+    """``text`` if it is a complete http or https address, else None: other schemes can run scripts."""
+    if text is None or not _LINK.fullmatch(text):
+        return None
+    try:
+        parts = urlsplit(text)
+    except ValueError:
+        return None
+    return text if parts.scheme in ("http", "https") and parts.hostname else None
+
+
+def paper_link(text: str) -> str | None:
+    """The address of a citation: an address itself, or the arXiv page of an arXiv number."""
+    found = _ARXIV.fullmatch(text)
+    return f"https://arxiv.org/abs/{found[1]}" if found else safe_link(text)
 
 
 def size_class(size: str | None) -> str:
@@ -247,13 +267,13 @@ def _choices(rows: Iterable[BoardModel | Published]) -> dict[str, list[tuple[str
     }
 
 
-def _trained_any(model: BoardModel) -> str:
+def trained_any(model: BoardModel) -> str:
     """Over all benchmarks: ``yes`` if it is for any, ``no`` if it is for every one listed."""
     answers = set(model.trained.values())
     return "yes" if "yes" in answers else "no" if answers == {"no"} else "unknown"
 
 
-def _letters(counts: Sequence[LetterCounts]) -> list[str]:
+def letters_of(counts: Sequence[LetterCounts]) -> list[str]:
     """The letters of a task's options, then everything else that was chosen."""
     gold = {letter for one in counts for letter in one.gold}
     return [*sorted(gold), *sorted({letter for one in counts for letter in one.chosen} - gold)]
@@ -271,23 +291,22 @@ def _undrawn(benchmark: BenchmarkBoard, drawn: Container[str]) -> list[str]:
     return [plot.title for plot in plots if plot.name not in drawn and not tables.get(plot.kind)]
 
 
-def _used_for(benchmark: BenchmarkBoard) -> BoardColumn | None:
-    """The score to which the benchmark's usage belongs."""
-    keys = {key for plot in benchmark.plots if plot.kind == "cost" for key in plot.columns}
-    return next((column for table in benchmark.tables for column in table.columns if column.key in keys), None)
-
-
 def _signature_parts(signature: str) -> list[tuple[str, str, str]]:
     """Keys, values and meanings."""
     parts = parse_signature(signature)
     return [(key, value or "yes", _SIGNATURE_PARTS.get(key, "a setting of the metric")) for key, value in parts.items()]
 
 
-def _protocol_sets(board: Board) -> dict[tuple[tuple[str, str, str], ...], list[BoardRun]]:
-    """Runs by task, protocol hash and prompt hash of all their tasks, the most common set first."""
-    found: dict[tuple[tuple[str, str, str], ...], list[BoardRun]] = {}
+def _protocol(board: Board) -> dict[str, object]:
+    """All runs, and those with the same protocol and prompt hashes of all their tasks, the most common set first."""
+    sets: dict[tuple[tuple[str, str, str], ...], list[BoardRun]] = {}
     for run in sorted(board.runs.values(), key=lambda one: one.key):
         names = sorted({*run.protocols, *run.prompts})
         tasks = tuple((name, run.protocols.get(name, "none"), run.prompts.get(name, "none")) for name in names)
-        found.setdefault(tasks, []).append(run)
-    return dict(sorted(found.items(), key=lambda one: (-len(one[1]), one[0])))
+        sets.setdefault(tasks, []).append(run)
+    sets = dict(sorted(sets.items(), key=lambda one: (-len(one[1]), one[0])))
+    return {
+        "sets": sets,
+        "numbers": {run.key: number for number, runs in enumerate(sets.values(), 1) for run in runs},
+        "runs": sorted(board.runs.values(), key=lambda run: (run.model, run.created, run.key)),
+    }

@@ -4,19 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from decimal import Decimal, InvalidOperation
 
-from ..board.board import Apart, BenchmarkBoard, Board, BoardModel, BoardRow, BoardRun, BoardTable, ModelUsage, Ranking
-from ..board.numbers import exact, shown_name
+from ..board.board import (
+    Apart,
+    BenchmarkBoard,
+    Board,
+    BoardModel,
+    BoardRow,
+    BoardTable,
+    Published,
+    PublishedCell,
+    Ranking,
+)
+from ..board.numbers import shown_name
 from ..board.rows import without_empty
 from ..board.sentences import finding
-from ..board.usage import amount, measured
 from .cells import (
-    CellView,
     ColumnView,
     best_of,
-    cell_view,
     cells_of,
     column_view,
+    missing,
     scale_of,
     shared_judge,
     table_columns,
@@ -108,23 +117,12 @@ def _missing(board: Board, table: BoardTable) -> dict[str, list[str]]:
     for row in (*rows, *(row for row in table.rows if row.blind)):
         empty: dict[str, list[str]] = {}
         for column in table.columns:
-            if reason := cell_view(column, row.cells.get(column.key)).reason:
+            if reason := missing(row.cells.get(column.key)):
                 empty.setdefault(reason, []).append(column.label)
         for reason, labels in empty.items():
             columns = "all columns" if len(labels) == len(table.columns) > 1 else ", ".join(labels)
             found.setdefault(reason, []).append(f"{shown_name(board, row.model, row.blind)}: {columns}")
     return dict(sorted(found.items()))
-
-
-def usage_table(rows: Sequence[ModelUsage | BoardRun]) -> tuple[list[ColumnView], list[list[CellView]]]:
-    """What runs used: columns, and the cells of each row; columns that no row has are left out."""
-    found = measured([(row.usage, row.cost) for row in rows])
-    columns = [ColumnView(f"usage.{one.key}", one.label, unit=one.unit) for one, _ in found]
-    return columns, [[_usage_cell(values[place]) for _, values in found] for place in range(len(rows))]
-
-
-def _usage_cell(value: float | None) -> CellView:
-    return CellView(reason="not counted") if value is None else CellView(amount(value), exact(value))
 
 
 def charts(board: Board, benchmark: BenchmarkBoard) -> Iterator[Chart]:
@@ -203,3 +201,51 @@ def not_comparable(board: Board) -> list[NotComparable]:
             once = tuple(dict.fromkeys(reason for each in counted for reason in each))
             found.append(NotComparable(board.models[model], blind, benchmark, len(by_table), once))
     return sorted(found, key=lambda one: (one.model.name.casefold(), one.model.slug, one.blind))
+
+
+@dataclass(frozen=True)
+class PublishedTable:
+    """The rows of one table of a paper. ``columns`` are those of the board by key; for other figures, headings alone.
+
+    ``notes`` are all notes, numbered from 1; ``not_comparable`` are the reasons why figures cannot be compared with
+    ours, each with the columns it is about.
+    """
+
+    rows: Sequence[Published]
+    columns: Mapping[str, ColumnView]
+    notes: Mapping[str, int]
+    not_comparable: Mapping[str, Sequence[str]]
+
+
+def published_tables(benchmark: BenchmarkBoard) -> list[PublishedTable]:
+    """The published rows of ``benchmark``, table by table, in printed order."""
+    tables: dict[tuple[str, str, str], list[Published]] = {}
+    for row in benchmark.published:
+        tables.setdefault((row.paper, row.table, row.source), []).append(row)
+    known = {column.key: column for table in benchmark.tables for column in table.columns}
+    found = []
+    for rows in tables.values():
+        cells = [cell for row in rows for cell in row.cells]
+        keys = dict.fromkeys(cell.column for cell in cells)
+        columns = {
+            key: column_view(known[key]) if key in known else ColumnView(f"c{place}", key)
+            for place, key in enumerate(keys)
+        }
+        texts = dict.fromkeys(
+            note for row in rows for note in (*row.notes, *(n for one in row.cells for n in one.notes))
+        )
+        reasons: dict[str, dict[str, None]] = {}
+        for cell in cells:
+            if cell.why:
+                reasons.setdefault(cell.why, {})[columns[cell.column].label] = None
+        notes = {text: number for number, text in enumerate(texts, 1)}
+        found.append(PublishedTable(rows, columns, notes, {why: list(labels) for why, labels in reasons.items()}))
+    return found
+
+
+def is_printed_so(cell: PublishedCell, text: str) -> bool:
+    """Whether the paper prints the number ``text``, apart from trailing zeros."""
+    try:
+        return cell.printed is None or Decimal(cell.printed.strip(" %")) == Decimal(text.replace("−", "-"))
+    except InvalidOperation:
+        return False

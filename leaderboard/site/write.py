@@ -7,22 +7,16 @@ import json
 import shutil
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from medtasks.core.errors import UsageError
 from medtasks.core.files import file_sha256, recover_directory, replace_directory, temporary_beside
 
 from ..board.board import Board
-from .data import write_data
+from .data import SampleText, write_data
 from .pages import pages_of
-from .samples import SampleText
 
-if TYPE_CHECKING:
-    from ..figures.draw import FigureFiles
-
-    Figures = Callable[[Board, Path], Mapping[tuple[str, str], FigureFiles]]
-    Exports = Callable[[Board, Path], object]
-
+Figures = Callable[[Board, Path], Mapping[tuple[str, str], Mapping[str, str]]]
+Exports = Callable[[Board, Path], object]
 _MARK = "site.json"
 _GENERATOR = "medtasks leaderboard"
 
@@ -56,39 +50,26 @@ def write_site(
     recover_directory(directory)
     others = _other_files(directory)
     directory.parent.mkdir(parents=True, exist_ok=True)
-    with temporary_beside(directory) as partial:
-        _write(board, partial, samples, figures, exports, made_of)
+    with temporary_beside(directory) as site:
+        drawn = figures(board, site / "figures") if figures else {}
+        if exports:
+            exports(board, site / "exports")
+        written = [path for path in (site / "exports").rglob("*") if path.is_file()]
+        downloads = sorted(path.relative_to(site).as_posix() for path in written)
+        files = {key: {kind: f"figures/{path}" for kind, path in one.items()} for key, one in drawn.items()}
+        for name, page in pages_of(board, files, downloads, samples=bool(samples)).items():
+            # a lone surrogate has no UTF-8; a browser shows its character reference as the replacement character
+            (site / name).write_bytes(page().encode("utf-8", "xmlcharrefreplace"))
+        write_data(board, site, samples)
+        shutil.copytree(Path(__file__).parent / "assets", site / "assets")
+        names = sorted(path.name for path in site.iterdir())
+        mark: dict[str, object] = {"generator": _GENERATOR, "medtasks": board.medtasks, "holds": names}
+        if made_of:
+            mark |= {"made_of": made_of, "content": _content(site, names)}
+        (site / _MARK).write_text(json.dumps(mark, indent=1) + "\n", encoding="utf-8")
         for name in others:
-            _copy(directory / name, partial / name)
-        replace_directory(directory, partial)
-
-
-def _write(
-    board: Board,
-    site: Path,
-    samples: SampleText | None,
-    figures: Figures | None,
-    exports: Exports | None,
-    made_of: str,
-) -> None:
-    drawn = figures(board, site / "figures") if figures else {}
-    downloads: list[str] = []
-    if exports:
-        exports(board, site / "exports")
-        downloads = sorted(
-            path.relative_to(site).as_posix() for path in (site / "exports").rglob("*") if path.is_file()
-        )
-    files = {key: {kind: f"figures/{path}" for kind, path in one.files.items()} for key, one in drawn.items()}
-    for name, page in pages_of(board, files, downloads, samples=bool(samples)).items():
-        # a lone surrogate has no UTF-8; a browser shows its character reference as the replacement character
-        (site / name).write_bytes(page().encode("utf-8", "xmlcharrefreplace"))
-    write_data(board, site, samples)
-    shutil.copytree(Path(__file__).parent / "assets", site / "assets")
-    names = sorted(path.name for path in site.iterdir())
-    mark: dict[str, object] = {"generator": _GENERATOR, "medtasks": board.medtasks, "holds": names}
-    if made_of:
-        mark |= {"made_of": made_of, "content": _content(site, names)}
-    (site / _MARK).write_text(json.dumps(mark, indent=1) + "\n", encoding="utf-8")
+            _copy(directory / name, site / name)
+        replace_directory(directory, site)
 
 
 def is_current(directory: Path, made_of: str) -> bool:

@@ -195,34 +195,32 @@ def timelines(
     found: list[Timeline] = []
     for item in sorted(items, key=lambda item: item.item_id):
         turns = [turn_of(view) for view in item.samples]
-        if turns[0].streaming and len(found) < MOST_TIMELINES:
-            found.append(_timeline(model, task, item, turns))
-    return tuple(found)
-
-
-def _timeline(model: str, task: str, item: Item, turns: Sequence[Turn]) -> Timeline:
-    stream = stream_of(turns, timing_of(task))
-    return Timeline(
-        model=model,
-        task=task,
-        item=item.item_id,
-        query_time=stream.query_time,
-        expected_time=streaming.expected_time(stream),
-        tolerance=streaming.tolerance(stream),
-        rounds=tuple(
+        if not turns[0].streaming:
+            continue
+        texts = [shown(view.filtered) for view in item.samples]
+        stream = stream_of(turns, timing_of(task))
+        rounds = [
             Round(
                 time=turn.time,
                 answerable=turn.answerable,
                 positive=turn.positive,
                 valid=not turn.invalid,
                 content=turn.content,
-                said=_cut(view.filtered),
+                said=text if len(text) <= LONGEST_RESPONSE else text[:LONGEST_RESPONSE] + "…",
             )
-            for turn, view in zip(turns, item.samples, strict=True)
-        ),
-    )
-
-
-def _cut(text: str) -> str:
-    text = shown(text)
-    return text if len(text) <= LONGEST_RESPONSE else text[:LONGEST_RESPONSE] + "…"
+            for turn, text in zip(turns, texts, strict=True)
+        ]
+        found.append(
+            Timeline(
+                model=model,
+                task=task,
+                item=item.item_id,
+                query_time=stream.query_time,
+                expected_time=streaming.expected_time(stream),
+                tolerance=streaming.tolerance(stream),
+                rounds=tuple(rounds),
+            )
+        )
+        if len(found) == MOST_TIMELINES:
+            break
+    return tuple(found)

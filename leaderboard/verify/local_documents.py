@@ -36,8 +36,8 @@ class Release:
     subset: str = ""
 
 
-def local_documents(task: str, release: Release) -> list[Document]:
-    """The task's documents in the data prepared here; miniature data are made if they are absent.
+def local_documents(task: str, release: Release) -> Mapping[str, Document]:
+    """The task's documents by sample id in the data prepared here; miniature data are made if they are absent.
 
     Raises:
         MedtasksError: no data of that release are prepared.
@@ -55,14 +55,14 @@ def local_documents(task: str, release: Release) -> list[Document]:
     raise others[0]
 
 
-@functools.lru_cache(maxsize=2)
-def _documents(task: str, fingerprint: str, settings: Settings) -> list[Document]:
+@functools.lru_cache(maxsize=8)
+def _documents(task: str, fingerprint: str, settings: Settings) -> Mapping[str, Document]:
     del settings  # in force; here only part of the cache key
     benchmark = load_spec(task).metadata.benchmark
     prepared = open_prepared(benchmark).manifest.fingerprint
     if prepared != fingerprint:
         raise DataError(f"the data of {benchmark} prepared here have the fingerprint {prepared[:16]}.")
-    return task_rows(task).documents(media=False)
+    return {document["sample_id"]: document for document in task_rows(task).documents(media=False)}
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,7 @@ def known_documents(task: str, release: Release) -> Mapping[str, LocalDocument]:
     key = (task, release, current_settings())
     if key not in _KNOWN:
         spec = load_spec(task)
-        _KNOWN[key] = {one["sample_id"]: _known(spec, one) for one in local_documents(task, release)}
+        _KNOWN[key] = {name: _known(spec, one) for name, one in local_documents(task, release).items()}
     return _KNOWN[key]
 
 

@@ -405,15 +405,11 @@ def _check_samples(manifest: RunManifest, task: str, samples: Sequence[Sample]) 
     if repeated := duplicate_ids(samples):
         raise DataError(f"{place}: sample {repeated[0]} is duplicated, expected once; run again.")
     for sample in samples:
-        for name, value, expected in (
-            ("task", sample.task, task),
-            ("prompt_hash", sample.prompt_hash, facts.prompt_hash),
-        ):
-            if value != expected:
-                raise DataError(
-                    f"{place}: sample {sample.sample_id}: field `{name}` is {value!r}, expected {expected!r}; "
-                    "restore the file."
-                )
+        if sample.task != task:
+            raise DataError(
+                f"{place}: sample {sample.sample_id}: field `task` is {sample.task!r}, expected {task!r}; restore "
+                "the file."
+            )
 
 
 def _installed_part(manifest: RunManifest, folder: str) -> tuple[RunManifest, list[str]]:
@@ -467,7 +463,10 @@ def _signatures(
 
 def _run(kept: KeptRun, tables: RunTables, folder: str, digest: str, samples: Samples | None = None) -> ScoredRun:
     manifest, scores = kept.manifest, {**kept.tasks, **kept.groups}
-    complete = {task: _is_complete(manifest.tasks[task], one) for task, one in kept.tasks.items()}
+    complete = {
+        task: facts.attempted == facts.asked and not kept.tasks[task].incomplete
+        for task, facts in manifest.tasks.items()
+    }
     complete |= {
         name: all(complete[task] for task in manifest.groups[name])
         and set(leaf_tasks(name)) <= {*manifest.groups[name]}
@@ -494,10 +493,6 @@ def _run(kept: KeptRun, tables: RunTables, folder: str, digest: str, samples: Sa
         changes=kept.changes,
         mode=kept.mode,
     )
-
-
-def _is_complete(facts: TaskFacts, scores: Scores) -> bool:
-    return facts.attempted == facts.asked and not scores.incomplete
 
 
 class KeptRun(BaseModel, frozen=True):

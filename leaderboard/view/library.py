@@ -28,9 +28,8 @@ from ..figures.plots import figures_of
 from ..intake.collect import find_runs
 from ..intake.sources import RunFolder
 from ..publish import board_of
-from ..site.data import data_scripts
+from ..site.data import data_scripts, runs_on_board, samples_of
 from ..site.pages import pages_of
-from ..site.samples import runs_on_board, samples_of
 from .parquet import SampleTable, SampleTables, state_of
 
 TITLE = "medtasks results"

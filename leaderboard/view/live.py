@@ -9,12 +9,11 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from medtasks.catalog.benchmark import FAILED, Document
+from medtasks.catalog.benchmark import FAILED
 from medtasks.catalog.spec import load_spec
 from medtasks.core.errors import MedtasksError, first_line
 from medtasks.core.settings import using
 from medtasks.runs.find import PLAN, unfinished_runs
-from medtasks.runs.manifest import RunManifest
 from medtasks.runs.replies import Answer, Reply
 from medtasks.runs.reply_files import Plan, by_document, read_answers, read_plan
 from medtasks.runs.samples import Sample
@@ -142,7 +141,10 @@ class _Followed:
         """The samples of all documents with every reply, scored as at the end of a run, without learned metrics."""
         spec = load_spec(task)
         repeats = spec.repeats
-        documents = self._documents(task, plan.manifest)
+        asked = plan.manifest.tasks[task]
+        facts = plan.manifest.data[asked.benchmark]
+        release = Release(facts.fingerprint, facts.mini, asked.frames.get("cap"))
+        documents = list(local_documents(task, release).values())
         new: dict[int, Answered] = {}
         found = by_document(answers, task)
         for place, given in found.items():
@@ -156,11 +158,6 @@ class _Followed:
         for (place, answered), sample in zip(new.items(), scored, strict=True):
             self._samples[task, place] = (answered.replies, sample)
         return [self._samples[task, place][1] for place in found if (task, place) in self._samples]
-
-    def _documents(self, task: str, manifest: RunManifest) -> list[Document]:
-        facts = manifest.data[manifest.tasks[task].benchmark]
-        cap = manifest.tasks[task].frames.get("cap")
-        return local_documents(task, Release(facts.fingerprint, facts.mini, cap))
 
     def _task(
         self, task: str, plan: Plan, answers: Sequence[Answer], samples: Sequence[Sample], scores: Scores | None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import io
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -100,12 +99,7 @@ def _document(task: str, sample_id: str, manifest: RunManifest) -> Document:
     facts = manifest.data.get(benchmark)
     if facts is None:
         raise MediaError(f"the run's manifest names no data of {benchmark}.")
-    documents = _documents(task, Release(facts.fingerprint, facts.mini, manifest.tasks[task].frames.get("cap")))
+    documents = local_documents(task, Release(facts.fingerprint, facts.mini, manifest.tasks[task].frames.get("cap")))
     if sample_id not in documents:
         raise MediaError(f"{task}: the data prepared here have no sample {sample_id}.")
     return documents[sample_id]
-
-
-@functools.lru_cache(maxsize=8)
-def _documents(task: str, release: Release) -> dict[str, Document]:
-    return {document["sample_id"]: document for document in local_documents(task, release)}

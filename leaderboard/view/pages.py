@@ -17,7 +17,7 @@ from medtasks.core.files import canonical_json
 from medtasks.runs.samples import Sample
 
 from ..board.board import Board
-from ..exports.tidy import csv_field
+from ..exports.tables import csv_field
 from ..site.pages import page_environment
 from .bookmarks import LONGEST as LONGEST_NOTE
 from .bookmarks import bookmark

@@ -6,7 +6,6 @@ A table has what lists filter, sort and search; whole samples are read from the 
 from __future__ import annotations
 
 import contextlib
-import functools
 import hashlib
 import json
 import tempfile
@@ -58,15 +57,18 @@ class SampleTables:
 
     def __init__(self, folder: Path, rules: str) -> None:
         self._folder, self._rules = folder, rules
+        self._spare: tempfile.TemporaryDirectory[str] | None = None
+        try:
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)  # some texts must not be shared
+            tempfile.TemporaryFile(dir=folder).close()
+        except OSError:  # a cache that cannot be written costs time alone
+            self._spare = tempfile.TemporaryDirectory(prefix="medtasks-view-")
+            self._folder = Path(self._spare.name)
         self._database = duckdb.connect(config={"autoinstall_known_extensions": False})
-
-    @functools.cached_property
-    def _spare(self) -> tempfile.TemporaryDirectory[str]:
-        return tempfile.TemporaryDirectory(prefix="medtasks-view-")
 
     def close(self) -> None:
         """Remove the tables that could not be kept."""
-        if "_spare" in self.__dict__:
+        if self._spare is not None:
             self._spare.cleanup()
 
     def table(self, path: Path, task: str) -> SampleTable:
@@ -77,15 +79,12 @@ class SampleTables:
         """
         with reading(path, "restore it"):
             key = hashlib.sha256(f"{self._rules}\0{task}\0{state_of([path])}".encode()).hexdigest()
-        folders = [self._folder, *([Path(self._spare.name)] if "_spare" in self.__dict__ else [])]
-        for kept in (folder / f"{key}.parquet" for folder in folders):
-            with contextlib.suppress(OSError, pa.ArrowException):  # absent or damaged
-                return _described(path, kept)
-        made = _table(path, task)
-        try:
-            return _written(path, made, self._folder / f"{key}.parquet")
-        except OSError:  # a cache that cannot be written costs time alone
-            return _written(path, made, Path(self._spare.name) / f"{key}.parquet")
+        kept = self._folder / f"{key}.parquet"
+        with contextlib.suppress(OSError, pa.ArrowException):  # absent or damaged
+            return _described(path, kept)
+        with reading(kept, "free space there, or set MEDTASKS_CACHE"), replaced(kept) as partial:
+            pq.write_table(_table(path, task), partial, compression="zstd")
+        return _described(path, kept)
 
     def rows(self, query: str, **values: Any) -> list[tuple[Any, ...]]:
         """The rows that answer a query in SQL with named parameters."""
@@ -132,13 +131,6 @@ def _described(samples: Path, kept: Path) -> SampleTable:
         tuple(name.removeprefix(prefix) for name in names if name.startswith(prefix)) for prefix in ("score ", "group ")
     )
     return SampleTable(samples, str(kept), metrics, breakdowns)
-
-
-def _written(samples: Path, table: pa.Table, kept: Path) -> SampleTable:
-    kept.parent.mkdir(mode=0o700, parents=True, exist_ok=True)  # some texts must not be shared
-    with replaced(kept) as partial:
-        pq.write_table(table, partial, compression="zstd")
-    return _described(samples, kept)
 
 
 def _table(path: Path, task: str) -> pa.Table:

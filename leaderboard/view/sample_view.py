@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from medtasks.answers.option_letter import read_stages
 from medtasks.benchmarks.documents import prompt_text
@@ -19,11 +20,21 @@ from ..board.numbers import UNIT_LABELS, number
 from ..site.figures import TimeAxis, time_axis
 from ..verify.board_run import timelines
 from ..verify.local_documents import document_of
-from .highlight import Segment, response_parts, segments
 from .library import Run
 from .media import Shown, shown_media
 from .parquet import as_sample, read_at
 from .query import Selection, outcome
+
+_MOST = 40
+"""Letters of a response that are tried; each try filters the whole response."""
+
+
+@dataclass(frozen=True)
+class Segment:
+    """A piece of a response; ``marked`` if it was extracted."""
+
+    text: str
+    marked: bool = False
 
 
 class Score(NamedTuple):
@@ -97,7 +108,7 @@ def sample_parts(selection: Selection, task: str, sample_id: str) -> SampleParts
         """The samples and their outcomes by run, the own run's first, in the order of rounds."""
         query = f"select {columns} from read_parquet($every, filename = true, union_by_name = true) where {where}"
         found: dict[str, list[tuple[Sample, int]]] = {key: [] for key in tables}
-        for file, start, size, reached, _ in sorted(library.sql(query, every=list(owners), value=value), key=_round):
+        for file, start, size, reached, _ in library.sql(f"{query} order by round", every=list(owners), value=value):
             of, table = owners[file]
             (line,) = read_at(table.samples, [(start, size)])
             found[of.key].append((as_sample(table.samples, line), reached))
@@ -123,10 +134,6 @@ def sample_parts(selection: Selection, task: str, sample_id: str) -> SampleParts
     )
 
 
-def _round(row: Sequence[int]) -> int:
-    return row[-1]
-
-
 def _answered(run: Run, sample: Sample, reached: int) -> Answered:
     spec = load_spec(sample.task)
     document = document_of(sample)
@@ -140,9 +147,11 @@ def _answered(run: Run, sample: Sample, reached: int) -> Answered:
 
 
 def _reply(spec: TaskSpec, response: str, filtered: str, document: Mapping[str, object]) -> Reply:
-    *earlier, (name, last) = response_parts(spec, response)
-    marked = tuple(segments(spec, last, filtered, document))
-    return Reply((*((stage, (Segment(text),)) for stage, text in earlier), (name, marked)))
+    """The response by its stages, of which the last is read; one part without a name if it has none."""
+    first, last = read_stages(response) if spec.stage1_template is not None else ("", response)
+    if not first:
+        return Reply((("", tuple(segments(spec, response, filtered, document))),))
+    return Reply((("Stage 1", (Segment(first),)), ("Stage 2", tuple(segments(spec, last, filtered, document)))))
 
 
 def _prompt(spec: TaskSpec, sample: Sample) -> list[tuple[str, str]]:
@@ -192,3 +201,50 @@ def _timeline(rounds: Sequence[Sample]) -> Timeline | None:
         return None
     items = joined_items(benchmark, [one.view() for one in rounds]).items
     return next(iter(timelines("", rounds[0].task, items, benchmark.timeline)), None)
+
+
+def segments(spec: TaskSpec, response: str, filtered: str, document: Mapping[str, Any]) -> list[Segment]:
+    """``response``, with the part marked that became ``filtered``; unmarked if that cannot be told."""
+
+    def read(text: str) -> str:
+        (found,) = spec.filter.kind().apply([[text]], [document])
+        return found.strip() if isinstance(found, str) else ""
+
+    try:
+        spans = _verbatim(response, filtered) if len(filtered) > 1 else _deciding(response, filtered, read)
+    except Exception:  # filters of other packages
+        spans = []
+    found, end = [], 0
+    for start, stop in sorted(spans):
+        found += [Segment(response[end:start]), Segment(response[start:stop], marked=True)]
+        end = stop
+    return [one for one in (*found, Segment(response[end:])) if one.text]
+
+
+def _verbatim(response: str, filtered: str) -> list[tuple[int, int]]:
+    words = filtered.split()
+    if not words:
+        return []
+    found = list(re.finditer(r"\s+".join(map(re.escape, words)), response, re.IGNORECASE))
+    return [found[-1].span()] if found else []
+
+
+def _deciding(response: str, letter: str, read: Callable[[str], str]) -> list[tuple[int, int]]:
+    """The last mention of ``letter`` without which the extraction changes; else the last ones that do so together."""
+    if not letter:
+        return []
+    pattern = rf"(?<![^\W\d_]){re.escape(letter)}(?![^\W\d_])"
+    spans = [found.span() for found in re.finditer(pattern, response, re.IGNORECASE)][-_MOST:][::-1]
+    for span in spans:
+        if read(_without(response, [span])) != letter:
+            return [span]
+    for count in range(2, len(spans) + 1):
+        if read(_without(response, spans[:count])) != letter:
+            return spans[:count]
+    return []
+
+
+def _without(text: str, spans: list[tuple[int, int]]) -> str:
+    for start, stop in spans:
+        text = f"{text[:start]}{' ' * (stop - start)}{text[stop:]}"
+    return text

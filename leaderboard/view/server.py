@@ -10,7 +10,6 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from aiohttp import web
@@ -19,7 +18,7 @@ from jinja2 import Environment
 from medtasks.core.errors import MedtasksError, UsageError, first_line
 from medtasks.runs.find import require_directory, run_folders, unfinished_runs
 
-from ..site.text import data_script
+from ..site.data import data_script
 from .library import Library, empty_board, read_library, state
 from .live import Live
 from .pages import (
@@ -66,15 +65,6 @@ Answer = tuple[bytes, str]
 """Content and its media type."""
 
 
-@dataclass(frozen=True)
-class _Shown:
-    """A library and its templates."""
-
-    library: Library
-    environment: Environment
-    state: str
-
-
 class View:
     """What is served: pages of the latest library, which is read again when results come or go.
 
@@ -96,7 +86,8 @@ class View:
         self._following = threading.Lock()
         self._next = 0.0
         self._ended = threading.Event()
-        self._shown: _Shown | None = None
+        self._shown: tuple[Library, Environment] | None = None
+        self._state = ""
         self._read_once = threading.Event()
         self._waiting = view_environment(empty_board())
         self._progress = "reading results"
@@ -110,7 +101,7 @@ class View:
     @property
     def first_page(self) -> str:
         """The page to open: the board, or the run under way if there is no result yet."""
-        return "index.html" if self._shown is None or self._shown.library.board.runs else "live.html"
+        return "index.html" if self._shown is None or self._shown[0].board.runs else "live.html"
 
     def read(self) -> None:
         """Read the results, unless none came or went since the last time; then make the tables of their samples."""
@@ -119,13 +110,13 @@ class View:
         try:
             self._next = time.monotonic() + _PAUSE
             before, old = state(self._paths), self._shown
-            if self._ended.is_set() or (old is not None and before == old.state):
+            if self._ended.is_set() or (old is not None and before == self._state):
                 return
             library = read_library(self._paths, self._report)
-            self._shown = _Shown(library, view_environment(library.board), before)
+            self._shown, self._state = (library, view_environment(library.board)), before
             self._read_once.set()
             if old is not None:
-                old.library.close()
+                old[0].close()
             for task, run in ((task, run) for task, runs in library.tasks.items() for run in runs):
                 with contextlib.suppress(MedtasksError):  # its page reports it
                     if not self._ended.is_set():
@@ -144,7 +135,7 @@ class View:
         """End reading and indexing."""
         self._ended.set()
         if self._shown is not None:
-            self._shown.library.close()
+            self._shown[0].close()
 
     @property
     def is_due(self) -> bool:
@@ -161,11 +152,7 @@ class View:
             return _ASSETS[name].read_bytes(), _TYPES.get(_ASSETS[name].suffix, "application/octet-stream")
         if self._shown is None and name.endswith(".html") and not self._failed:
             return _page(waiting_page(self._waiting, self._progress))
-        self.wait()
-        shown = self._shown
-        if shown is None:
-            raise MedtasksError(f"The results cannot be read: {self._failed}")
-        library, environment = shown.library, shown.environment
+        library, environment = self._when_read()
         if name == "samples.html" and "id" not in given:
             return _page(list_page(library, environment, given))
         if name in ("samples.csv", "samples.jsonl"):
@@ -191,14 +178,16 @@ class View:
         Raises:
             MedtasksError: there is no such sample, or it cannot be bookmarked.
         """
+        return bookmark_sample(self._when_read()[0], given, form)
+
+    def message(self, title: str, text: str) -> Answer:
+        return _page(message_page(self._waiting if self._shown is None else self._shown[1], title, text))
+
+    def _when_read(self) -> tuple[Library, Environment]:
         self.wait()
         if self._shown is None:
             raise MedtasksError(f"The results cannot be read: {self._failed}")
-        return bookmark_sample(self._shown.library, given, form)
-
-    def message(self, title: str, text: str) -> Answer:
-        environment = self._waiting if self._shown is None else self._shown.environment
-        return _page(message_page(environment, title, text))
+        return self._shown
 
     def _report(self, done: int, total: int) -> None:
         self._progress = f"reading {min(done + 1, total)} of {total}" if total else "reading results"

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from medtasks.analysis.progress import progress_bar
 from medtasks.analysis.runs import Run, Runs, open, scored_of
 from medtasks.benchmarks.layouts import all_layouts
 from medtasks.catalog.board_layout import BoardLayout, Column
@@ -240,6 +241,21 @@ def _scored(runs: Sequence[Run]) -> tuple[list[ScoredRun], list[Refused]]:
             except MedtasksError as error:
                 unread.append(Refused(folder=run.name, reason=first_line(error)))
     return scored, [*refused, *unread]
+
+
+@contextmanager
+def progress_bar(label: str) -> Iterator[Callable[[int, int], None]]:
+    """A bar while the block runs, to be called with (done, total); none for work that is done within two seconds."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # without ipywidgets a notebook gets a bar of text
+        from tqdm.auto import tqdm
+    with tqdm(desc=label, delay=2, leave=False) as bar:
+
+        def update(done: int, total: int) -> None:
+            bar.total = total
+            bar.update(done - bar.n)
+
+        yield update
 
 
 @dataclass(frozen=True)

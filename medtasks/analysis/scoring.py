@@ -13,7 +13,7 @@ from medtasks.core.errors import UsageError
 from medtasks.core.files import canonical_json, short_hash
 from medtasks.importers.layouts import recognise
 from medtasks.importers.rows import predictions_in_rows
-from medtasks.importers.run import Imported, score_predictions, score_rows
+from medtasks.importers.run import score_predictions, score_rows
 from medtasks.runs.folder import write_run
 from medtasks.runs.manifest import now
 
@@ -58,13 +58,8 @@ def score(
         content = canonical_json([[one.sample_id, dict(one.keys), one.response] for one in read])
         facts = {"predictions": "from Python", "layout": "python", "sha256": short_hash(content)}
         found = score_rows(read, "python", benchmark, "predictions", facts, **options)
-    return _run_of(found, None if out is None else Path(out))
-
-
-def _run_of(found: Imported, out: Path | None) -> Run:
-    if out is not None:
-        write_run(out, found.run)
-    return Run("" if out is None else str(out), out, lambda: found.run, found.notes)
+    saved = None if out is None else write_run(Path(out), found.run)
+    return Run("" if saved is None else str(saved), saved, lambda: found.run, found.notes)
 
 
 def _rows(predictions: Any) -> Iterator[Mapping[str, Any]]:

@@ -104,16 +104,21 @@ def _plain(text: str) -> str:
 
 
 @lru_cache(maxsize=64)
-def _statements(text: str, terms: str) -> tuple[str, ...]:
-    """The statements of a text, without its questions; ``MARK`` replaces each mention of the finding."""
-    statements: list[str] = []
+def _clauses(text: str) -> tuple[str, ...]:
+    """The statements of a text, without its questions."""
+    clauses: list[str] = []
     for sentence in _PATTERNS["sentence_ends"].split(_plain(text).replace(MARK, "")):
         if sentence.rstrip().endswith("?"):
             continue
         ends = [0, *(end.end() for end in _PATTERNS["statement_ends"].finditer(sentence)), len(sentence)]
-        statements.extend(sentence[start:end].strip() for start, end in pairwise(ends))
+        clauses.extend(sentence[start:end].strip() for start, end in pairwise(ends))
+    return tuple(clauses)
+
+
+def _statements(text: str, terms: str) -> list[str]:
+    """:func:`_clauses`; ``MARK`` replaces each mention of the finding."""
     names = re.compile(rf"\b(?<!non-)(?:{terms})\b(?!-like)", re.IGNORECASE)
-    return tuple(names.sub(MARK, statement) for statement in statements)
+    return [names.sub(MARK, clause) for clause in _clauses(text)]
 
 
 def _mentions(statement: str) -> Iterator[Said | Literal["no other"]]:

@@ -45,7 +45,7 @@ def all_layouts() -> dict[str, BoardLayout]:
         if layout is None and (benchmark_owner(name), name) in beside:
             continue
         try:
-            found[name] = default_layout(name) if layout is None else _with_declared_errors(_checked(layout))
+            found[name] = default_layout(name) if layout is None else _with_errors(_checked(layout))
         except MedtasksError as error:
             print(f"medtasks: left off the leaderboard: {error}", file=sys.stderr, flush=True)
     return found
@@ -69,54 +69,42 @@ def _checked(layout: BoardLayout) -> BoardLayout:
 
 
 def default_layout(benchmark: str) -> BoardLayout:
-    """A plain layout: the first metric of each group (of each task without a group) as headline, one table of all
-    metrics for each, one table per breakdown; no samples are shown. Tasks with rotated options or paraphrased prompts
-    are not in the headline, and have a figure of their own, as kinds of error have a table and a figure.
+    """A plain layout: the first metric of each group (of each task without a group) as headline, and a table of all
+    metrics and one per breakdown for each; no samples are shown. Tasks with rotated options or paraphrased prompts are
+    not in the headline.
 
     Raises:
         MedtasksError: the benchmark has no task with a metric.
     """
-    specs = _specs_of(benchmark)
-    shown = [spec for spec in _outermost(specs) if metrics_of(spec.name)]
+    shown = [spec for spec in _outermost(_specs_of(benchmark)) if metrics_of(spec.name)]
     if not shown:
         raise MedtasksError(f"benchmark {benchmark} has no task with a metric, so a leaderboard cannot show it.")
     names = _Names()
-    options = bool(get_benchmark(benchmark).options)
-    varied = [spec for spec in shown if any(load_spec(leaf).metadata.varied for leaf in leaf_tasks(spec.name))]
-    scored = {spec.name: Column(spec.name, metrics_of(spec.name)[0], spec.metadata.title) for spec in shown}
-    headline = tuple(scored[spec.name] for spec in shown if spec not in varied) or tuple(scored.values())
-    tables = [
-        LayoutTable(
-            name=names.of(spec.name),
-            title=spec.metadata.title,
-            columns=tuple(Column(spec.name, metric, metric) for metric in metrics_of(spec.name)),
-        )
-        for spec in shown
-    ]
-    tables += [_by_member(spec, specs, names) for spec in shown if spec.kind == "group"]
-    tables += [_by_part(spec, breakdown, names) for spec in shown for breakdown in spec.metadata.breakdowns]
-    lettered = tuple(column for column in scored.values() if options and column.metric == "accuracy")
-    plots = [Plot(name="headline-scores", title="Headline scores", kind="bars", columns=headline, chance=options)]
-    if lettered:
-        plots.append(Plot(name="letters", title="Letters chosen and correct", kind="letters", columns=lettered))
-    for spec in varied:
-        columns = tuple(Column(spec.name, metric, metric) for metric in metrics_of(spec.name))
-        plots.append(
-            Plot(name=names.of(f"{spec.name}-orders"), title=spec.metadata.title, kind="bars", columns=columns)
-        )
-    errors = get_benchmark(benchmark).errors
+    plain = [spec for spec in shown if not any(load_spec(leaf).metadata.varied for leaf in leaf_tasks(spec.name))]
+    headline = tuple(Column(spec.name, metrics_of(spec.name)[0], spec.metadata.title) for spec in plain or shown)
+    tables = []
     for spec in shown:
-        rates = [rate for rate in (errors.rates if errors else ()) if rate.name in spec.metadata.pooled]
-        _add_errors(spec.name, (*rates, *declared_rates(spec.name)), names, tables, plots)
+        errors = {rate.name for rate in _rates(spec, pooled=True)}  # they get a table of their own
+        columns = [Column(spec.name, metric, metric) for metric in metrics_of(spec.name) if metric not in errors]
+        tables.append(LayoutTable(names.of(spec.name), spec.metadata.title, tuple(columns)))
+        tables += [_by_part(spec, breakdown, names) for breakdown in spec.metadata.breakdowns]
+    chance = bool(get_benchmark(benchmark).options)
     layout = BoardLayout(
         benchmark=benchmark,
         headline=headline,
         tables=tuple(tables),
-        plots=tuple(plots),
+        plots=(Plot(name="headline-scores", title="Headline scores", kind="bars", columns=headline, chance=chance),),
         why="Its package has no board layout that allows more.",
     )
     check_layout(layout)
-    return layout
+    return _with_errors(layout, pooled=True)
+
+
+def _rates(spec: TaskSpec, *, pooled: bool) -> list[Rate]:
+    """The kinds of error that task files declare, and with ``pooled`` those of the benchmark that the task names."""
+    errors = spec.benchmark.errors if pooled else None
+    own = [rate for rate in errors.rates if rate.name in spec.metadata.pooled] if errors else []
+    return [*own, *declared_rates(spec.name)]
 
 
 def _specs_of(benchmark: str) -> dict[str, TaskSpec]:
@@ -129,33 +117,18 @@ def _outermost(specs: Mapping[str, TaskSpec]) -> list[TaskSpec]:
     return [spec for name, spec in sorted(specs.items()) if name not in inner]
 
 
-def _add_errors(task: str, rates: Sequence[Rate], names: _Names, tables: list[LayoutTable], plots: list[Plot]) -> None:
-    if rates:
-        table, plot = kinds_of_error(error_columns(task, rates), name=names.of(f"{task}-errors"))
-        tables.append(table)
-        if plot.columns:  # correct outcomes are not drawn
-            plots.append(plot)
-
-
-def _with_declared_errors(layout: BoardLayout) -> BoardLayout:
-    """The layout with tables and figures of declared kinds of error that it does not show."""
+def _with_errors(layout: BoardLayout, *, pooled: bool = False) -> BoardLayout:
+    """The layout with tables and figures of kinds of error (:func:`_rates`) that it does not show."""
     names = _Names([*(table.name for table in layout.tables), *(plot.name for plot in layout.plots)])
     shown = {column.metric for column in columns_of(layout)}
     tables, plots = [*layout.tables], [*layout.plots]
     for spec in _outermost(_specs_of(layout.benchmark)):
-        rates = [rate for rate in declared_rates(spec.name) if rate.name not in shown]
-        _add_errors(spec.name, rates, names, tables, plots)
+        if rates := [rate for rate in _rates(spec, pooled=pooled) if rate.name not in shown]:
+            table, plot = kinds_of_error(error_columns(spec.name, rates), name=names.of(f"{spec.name}-errors"))
+            tables.append(table)
+            if plot.columns:  # correct outcomes are not drawn
+                plots.append(plot)
     return layout if len(tables) == len(layout.tables) else replace(layout, tables=tuple(tables), plots=tuple(plots))
-
-
-def _by_member(spec: TaskSpec, specs: dict[str, TaskSpec], names: _Names) -> LayoutTable:
-    """Each member's first metric."""
-    members = [specs[name] for name in spec.members if name in specs]
-    return LayoutTable(
-        name=names.of(f"{spec.name}-tasks"),
-        title=f"{spec.metadata.title}, by task",
-        columns=tuple(Column(member.name, metrics_of(member.name)[0], member.metadata.title) for member in members),
-    )
 
 
 def _by_part(spec: TaskSpec, breakdown: str, names: _Names) -> LayoutTable:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Literal, ParamSpec, TypeVar, cast
 
 import medtasks
-from medtasks.catalog.packages import LeftOut, TaskPackage, find_packages
+from medtasks.catalog.packages import TaskPackage, find_packages
 from medtasks.core.errors import GuestCodeError, first_line
 
 P = ParamSpec("P")
@@ -76,11 +76,6 @@ def once(function: Callable[P, R]) -> Callable[P, R]:
 def task_packages() -> tuple[TaskPackage, ...]:
     """The packages of the current catalog."""
     return current().packages
-
-
-def files_left_out() -> tuple[LeftOut, ...]:
-    """Packages and files of packages that are not used, as far as that is known without importing code."""
-    return current().left_out
 
 
 def task_directory() -> Path:

@@ -16,6 +16,7 @@ from jinja2 import (
     Template,
     TemplateError,
     TemplateNotFound,
+    TemplateSyntaxError,
     meta,
     nodes,
 )
@@ -53,7 +54,8 @@ def overlay() -> tuple[Path, ...]:
     return (folder,)
 
 
-def _templates() -> ImmutableSandboxedEnvironment:
+def prompt_environment() -> ImmutableSandboxedEnvironment:
+    """The sandbox in which prompts are rendered."""
     return _environment(overlay())
 
 
@@ -120,7 +122,7 @@ def render(template: str, **variables: Any) -> str:
 
 
 def _compiled(template: str) -> Template:
-    environment = _templates()
+    environment = prompt_environment()
     try:
         return environment.get_template(template)
     except TemplateNotFound:
@@ -132,7 +134,7 @@ def _compiled(template: str) -> Template:
 def template_path(template: str) -> Path:
     """The file of ``template``, the first in :func:`template_folders`; raises :class:`UsageError` if there is none."""
     try:
-        return Path(str(_source(_templates(), template)[1]))
+        return Path(str(_source(prompt_environment(), template)[1]))
     except (TemplateNotFound, OSError, ValueError) as error:
         raise _absent(template) from error
 
@@ -151,7 +153,7 @@ def _absent(template: str) -> UsageError:
 def template_source(template: str) -> str:
     """Source text of ``template``; raises :class:`UsageError` if there is none."""
     try:
-        return _source(_templates(), template)[0]
+        return _source(prompt_environment(), template)[0]
     except TemplateNotFound as error:
         raise _absent(template) from error
 
@@ -191,18 +193,29 @@ def _with_includes(template: str) -> dict[str, str]:
     return sources
 
 
+def template_trees(template: str) -> dict[str, nodes.Template]:
+    """The syntax trees of ``template`` and everything it includes, by name.
+
+    Raises:
+        UsageError: one of them does not exist.
+        MedtasksError: one is malformed, or includes another by a computed name.
+    """
+    return {name: _parsed(name, source) for name, source in _with_includes(template).items()}
+
+
 def template_variables(template: str) -> set[str]:
     """Names of the variables that ``template`` and everything it includes use."""
-    sources = _with_includes(template)
-    found = {one for name, source in sources.items() for one in meta.find_undeclared_variables(_parsed(name, source))}
-    return found - set(_templates().globals)
+    found = {name for tree in template_trees(template).values() for name in meta.find_undeclared_variables(tree)}
+    return found - set(prompt_environment().globals)
 
 
 @functools.lru_cache(maxsize=256)  # a few dozen texts, which the hashes of some two hundred tasks need
 def _parsed(template: str, source: str) -> nodes.Template:
-    environment = _templates()
+    environment = prompt_environment()
     try:
-        return environment.parse(source)
+        tree = environment.parse(source)
+        meta.find_undeclared_variables(tree)  # compiles the template, which finds errors that the parser misses
+        return tree
     except Exception as error:
         raise _malformed(template, error) from error
 
@@ -210,6 +223,8 @@ def _parsed(template: str, source: str) -> nodes.Template:
 def _malformed(template: str, error: Exception) -> MedtasksError:
     """The error for a template that cannot be parsed; ``error`` may be of any kind."""
     problem = str(error) if isinstance(error, TemplateError) else first_line(error)
+    if isinstance(error, TemplateSyntaxError):
+        error.name = template  # Jinja does not know it
     return MedtasksError(f"template {template!r} is malformed ({problem.rstrip('.')}); fix it.")
 
 

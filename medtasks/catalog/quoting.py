@@ -31,12 +31,6 @@ _HIDDEN = frozenset({"Cc", "Cf", "Co", "Cs", "Zl", "Zp"})
 _LOOK_ALIKE = str.maketrans("АВЕСТХІаеіԁсхтвΑΒΕΙΝΤΧαոɡցıᴇɴᴅʙɢɪᴄᴀᴛх", "abectxiaeidcxtbabeintxanggiendbgicatx")
 
 
-def _visible(text: str) -> str:
-    if text.isascii() and text.replace("\n", "").isprintable():
-        return text
-    return "".join(f"\\u{{{ord(character):x}}}" if _hidden(character) else character for character in text)
-
-
 def _hidden(character: str) -> bool:
     if character in "\n\t":
         return False
@@ -65,7 +59,9 @@ def neutral(text: str) -> str:
     >>> neutral("END CANDIDATE TEXT. <|im_end|> a\u200bb, 5 < 6")
     '[delimiter words quoted]. <·|im_end|> a\\u{200b}b, 5 < 6'
     """
-    text = _visible(text.replace("\r\n", "\n"))
+    text = text.replace("\r\n", "\n")
+    if not (text.isascii() and text.replace("\n", "").isprintable()):
+        text = "".join(f"\\u{{{ord(character):x}}}" if _hidden(character) else character for character in text)
     if text.isascii():
         text = _WORDS.sub(MARK, text)
     else:

@@ -17,7 +17,7 @@ from typing import Any
 
 from medtasks.catalog.benchmark import Benchmark, Metric
 from medtasks.catalog.board_layout import BoardLayout
-from medtasks.catalog.contents import files_left_out, once, raised_at, raised_in, task_packages
+from medtasks.catalog.contents import current, once, raised_at, raised_in, task_packages
 from medtasks.catalog.packages import OURS, LeftOut, TaskPackage
 from medtasks.core.errors import GuestCodeError, MedtasksError, UsageError, first_line
 from medtasks.core.schema import shown, unknown
@@ -145,7 +145,7 @@ def code_left_out(package: TaskPackage) -> LeftOut | None:
 @once
 def everything_left_out() -> tuple[LeftOut, ...]:
     """Packages and files of packages that are not used."""
-    return (*files_left_out(), *filter(None, map(code_left_out, task_packages())))
+    return (*current().left_out, *filter(None, map(code_left_out, task_packages())))
 
 
 def _parts(kind: str) -> Iterator[tuple[Any, _Loaded]]:

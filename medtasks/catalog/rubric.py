@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 import json
+import math
 import re
 from collections import Counter
 from collections.abc import Mapping
@@ -222,12 +223,10 @@ def verdict_schema(rubric: Rubric, document: Mapping[str, Any]) -> dict[str, Any
 
 @functools.lru_cache(maxsize=1024)  # most rubrics have the same aspects for all samples
 def _schema(aspects: tuple[Aspect, ...], reasons: bool) -> dict[str, Any]:
-    return _strict({aspect.name: _score_schema(aspect, reasons) for aspect in aspects})
-
-
-def _score_schema(aspect: Aspect, reasons: bool) -> dict[str, Any]:
-    score = {"type": "integer", "enum": [*aspect.scale]}
-    return _strict({"reason": {"type": "string"}, "score": score}) if reasons else score
+    scores: dict[str, Any] = {aspect.name: {"type": "integer", "enum": [*aspect.scale]} for aspect in aspects}
+    if reasons:
+        scores = {name: _strict({"reason": {"type": "string"}, "score": score}) for name, score in scores.items()}
+    return _strict(scores)
 
 
 def _strict(properties: dict[str, Any]) -> dict[str, Any]:
@@ -289,7 +288,10 @@ def total(rubric: Rubric, document: Mapping[str, Any], scores: Mapping[str, floa
     aspects = aspects_of(rubric, document)
     if set(scores) != {aspect.name for aspect in aspects} or not all(_within(scores[one.name], one) for one in aspects):
         raise MedtasksError(f"scores {dict(scores)} are not a valid verdict under rubric {rubric.name}.")
-    counted = {**scores, **_capped(rubric, scores)}
+    counted = dict(scores)
+    if rubric.cap is not None:
+        limits = (step.limit for step in rubric.cap.steps if scores[rubric.cap.by] <= step.at_most)
+        counted[rubric.cap.aspect] = min(scores[rubric.cap.aspect], next(limits, math.inf))
     unit = 100 if rubric.aggregation == "weighted_total" else 1
     values = {aspect.name: unit * counted[aspect.name] / aspect.maximum for aspect in aspects}
     if rubric.aggregation == "weighted_total":
@@ -305,12 +307,3 @@ def total(rubric: Rubric, document: Mapping[str, Any], scores: Mapping[str, floa
 def _within(score: Any, aspect: Aspect) -> bool:
     number: Any = score  # NaN is not
     return isinstance(score, Real) and bool(aspect.minimum <= number <= aspect.maximum)
-
-
-def _capped(rubric: Rubric, scores: Mapping[str, float]) -> dict[str, float]:
-    if rubric.cap is None:
-        return {}
-    for step in rubric.cap.steps:
-        if scores[rubric.cap.by] <= step.at_most:
-            return {rubric.cap.aspect: min(scores[rubric.cap.aspect], step.limit)}
-    return {}

@@ -48,14 +48,6 @@ def _answers(value: Any) -> tuple[str, ...]:
     return tuple(texts)
 
 
-def _is_whole(value: Any, least: int) -> bool:
-    return type(value) is int and value >= least
-
-
-def _is_amount(value: Any) -> bool:
-    return type(value) in (int, float) and 0 <= value < inf
-
-
 def _are_names(value: Any) -> bool:
     return isinstance(value, list) and all(map(_is_name, value))
 
@@ -122,7 +114,7 @@ class OptionOrder(_Keys):
     order: Literal["circular"]
     rotations: Annotated[
         Any,
-        expects("`all`, or a whole number of at least 2", lambda value: value == "all" or _is_whole(value, 2)),
+        expects("`all`, or a whole number of at least 2", lambda one: one == "all" or (type(one) is int and one > 1)),
     ] = "all"
     seed: int = 0
 
@@ -155,7 +147,11 @@ class Timing(_Keys):
     law: Literal["tolerance", "stream-length"] = "tolerance"
     scale: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 1.0
     default_tolerance: Annotated[
-        Any, expects(f"`{HALF_GAP}`, or a number of at least 0", lambda value: value == HALF_GAP or _is_amount(value))
+        Any,
+        expects(
+            f"`{HALF_GAP}`, or a number of at least 0",
+            lambda value: value == HALF_GAP or (type(value) in (int, float) and 0 <= value < inf),
+        ),
     ] = HALF_GAP
 
 
@@ -429,7 +425,13 @@ def check_task(source: TaskSource) -> tuple[TaskFile | GroupFile | None, list[Fi
         file = model.model_validate(source.content)
     except ValidationError as error:
         return None, [*defects, *_refused(source, error, model)]
-    return file, [*defects, *_unknown_settings(source)]
+    known = Generation.model_fields
+    for key in source.block("generation_kwargs"):
+        if key not in known:
+            message = f"field `generation_kwargs.{key[:80]}` is not a setting that back-ends share"
+            message += f"{suggestion(key, known)}, expected one of {first_names(known, 8)}"
+            defects.append(source.finding("MT117", message, "generation_kwargs", key))
+    return file, defects
 
 
 def _refused(source: TaskSource, error: ValidationError, model: type[BaseModel]) -> Iterator[Finding]:
@@ -443,15 +445,6 @@ def _refused(source: TaskSource, error: ValidationError, model: type[BaseModel])
         codes = _METADATA_CODES if one.keys[0] == "metadata" and len(one.keys) > 1 else _CODES
         code = one.kind if one.kind.startswith("MT") else codes.get(one.kind, "MT109")
         yield source.finding(code, one.message, *one.keys)
-
-
-def _unknown_settings(source: TaskSource) -> Iterator[Finding]:
-    known = Generation.model_fields
-    for key in source.block("generation_kwargs"):
-        if key not in known:
-            message = f"field `generation_kwargs.{key[:80]}` is not a setting that back-ends share"
-            message += f"{suggestion(key, known)}, expected one of {first_names(known, 8)}"
-            yield source.finding("MT117", message, "generation_kwargs", key)
 
 
 def load_task(path: Path) -> tuple[TaskFile | GroupFile, TaskSource]:

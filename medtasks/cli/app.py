@@ -13,7 +13,7 @@ import typer
 
 import medtasks
 from medtasks.catalog.contents import raised_at
-from medtasks.cli import compare, console, demo, doctor, judge, leaderboard, plan, prepare, score, tasks
+from medtasks.cli import compare, console, demo, doctor, judge, leaderboard, prepare, score, tasks
 from medtasks.cli.help import plain_help
 from medtasks.core.errors import MedtasksError, UsageError
 from medtasks.core.exits import INTERRUPTED, interrupts_arrive
@@ -47,7 +47,7 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "path": tasks.path,
     "list": tasks.list_tasks,
     "show": tasks.show,
-    "plan": plan.plan,
+    "plan": compare.plan,
     "score": score.score,
     "compare": compare.compare,
     "judge": judge.judge,

@@ -1,4 +1,5 @@
-"""``medtasks compare``: the differences between two runs on the same questions, and whether they are significant."""
+"""``medtasks compare`` and ``plan``: whether runs differ on the same questions, and how small a difference a task, or a
+subset of it, can show."""
 
 from __future__ import annotations
 
@@ -68,8 +69,8 @@ def compare(
 
 
 def _compare_pairs(pairs: Sequence[str], group: str | None, metric: str | None, *, as_json: bool) -> None:
+    from medtasks.leaderboard.rank.compare import signed_number
     from medtasks.leaderboard.rank.compare_several import compare_pairs
-    from medtasks.leaderboard.rank.comparison import signed_number
 
     folders = [one.split(":") for one in pairs]
     for given, parts in zip(pairs, folders, strict=True):
@@ -119,3 +120,43 @@ def _reasons(tests: Sequence[LeaningTest]) -> Iterator[tuple[str, str]]:
             if one.reason:
                 yield f"no difference: {one.reason}", place
             yield from ((f"not comparable: {reason}", place) for reason in one.unlike)
+
+
+def plan(
+    task: Annotated[str, typer.Argument(help="A task or group.", show_default=False)],
+    pilot: Annotated[
+        list[Path] | None,
+        typer.Option("--pilot", help="Result directory of a run, or of two (twice); a subset is enough."),
+    ] = None,
+    metric: Annotated[str | None, typer.Option("--metric", help="Default: the first headline score.")] = None,
+    score: Annotated[
+        float | None,
+        typer.Option("--score", min=0, max=1, help="Without a pilot: expected accuracy (default: published median)."),
+    ] = None,
+    icc: Annotated[
+        float, typer.Option("--icc", min=0, max=1, help="Without a pilot: correlation of answers in one cluster.")
+    ] = 0.1,
+    difference: Annotated[
+        float | None,
+        typer.Option("--difference", min=0, help="Also print the subset that detects this (in points, or the unit)."),
+    ] = None,
+    share: Annotated[
+        list[float] | None, typer.Option("--share", help="Share of the clusters; can be repeated.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Show the minimum detectable differences of subsets, before inference is paid for."""
+    from medtasks.leaderboard.rank.planning import SHARES, plan_task
+
+    runs = read_runs(pilot) if pilot else []
+    found = plan_task(task, metric, runs, score=score, icc=icc, difference=difference, shares=share or SHARES)
+    if as_json:
+        needed = None if difference is None else {"difference": difference, "clusters": found.needed}
+        fields = {name: getattr(found, name) for name in ("task", "metric", "unit", "basis", "left_out", "subsets")}
+        write_json({**fields, "needed": needed})
+        return
+    for reason in found.left_out:
+        write(f"left out: {printable(reason)}")
+    write(f"{found.table.title}\n")
+    table(found.table.columns, found.table.rows)
+    write("\n" + "\n".join(found.table.notes))

@@ -75,7 +75,10 @@ def table(
     if title:
         print(title)
     if not sys.stdout.isatty():
-        _print_aligned([list(columns), *rows])
+        longest = [max(map(cell_len, column)) for column in zip(columns, *rows, strict=True)]
+        for row in (columns, *rows):
+            padded = (cell + " " * (width - cell_len(cell)) for cell, width in zip(row, longest, strict=True))
+            print("  ".join(padded).rstrip())
         return
     console = Console()
     cells = [(column, *(row[number] for row in rows)) for number, column in enumerate(columns)]
@@ -122,13 +125,6 @@ def _shortened(cell: str, width: int, prose: bool) -> str:
     """The beginning of a text that is too long, or the beginning and the end of a name."""
     end = 0 if prose else width // 2
     return cell if cell_len(cell) <= width else f"{cell[: width - end - 1]}…{cell[len(cell) - end :]}"
-
-
-def _print_aligned(rows: Sequence[Sequence[str]]) -> None:
-    widths = [max(map(cell_len, column)) for column in zip(*rows, strict=True)]
-    for row in rows:
-        padded = (cell + " " * (width - cell_len(cell)) for cell, width in zip(row, widths, strict=True))
-        print("  ".join(padded).rstrip())
 
 
 def _is_prose(cells: Sequence[str]) -> bool:

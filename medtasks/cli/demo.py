@@ -60,7 +60,10 @@ def demo(
             write(f"  running {model.directory}: {model.backend}, {model.arguments} …")
             _run(model, out)
         bar(len(MODELS), len(MODELS))
-    _report(_publish(out), out)
+    from medtasks.leaderboard.publish import publish
+
+    runs = [out / model.directory for model in MODELS]
+    _report(publish(runs, out / "leaderboard", title="medtasks demonstration", demonstration=True), out)
 
 
 @contextlib.contextmanager
@@ -107,25 +110,17 @@ def _harness_output_in(log: Path) -> Iterator[None]:
         raise
 
 
-def _publish(out: Path) -> Board:
-    from medtasks.leaderboard.publish import publish
-
-    return publish(
-        [out / model.directory for model in MODELS],
-        out / "leaderboard",
-        title="medtasks demonstration",
-        demonstration=True,
-    )
-
-
 def _cells(board: Board, chart: Chart) -> dict[str, str]:
     """The headline score of each model, best first, and below a model that of its blind run."""
-    from medtasks.leaderboard.board.numbers import shown_name
+    from medtasks.leaderboard.board.numbers import interval, number, shown_name
 
+    column = chart.ranking.column
     return {
-        shown_name(board, row.model, row.blind): f"{cell.text} [{cell.interval}]"
+        shown_name(
+            board, row.model, row.blind
+        ): f"{number(cell.value, column.unit)} [{interval(cell.low, cell.high, column.unit)}]"
         for row in chart.rows
-        for cell in [chart.column.cell(row)]
+        if (cell := row.cells[column.key]).value is not None
     }
 
 

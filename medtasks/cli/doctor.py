@@ -77,7 +77,8 @@ def _packages() -> list[Check]:
             fix = 'pip install "medtasks[learned]"' if use else f"pip install {name}"
             checks.append(Check(name, "optional" if use else "broken", f"absent ({use})" if use else "absent", fix))
             continue
-        needed = _needed(name)
+        declared = (Requirement(line) for line in requires("medtasks") or ())
+        needed = next((one for one in declared if one.name == name), Requirement(name))
         fits = needed.specifier.contains(found, prereleases=True)
         fix = "" if fits else f'pip install "{needed.name}{needed.specifier}"'
         text = found if fits else f"{found}, expected {needed.specifier}"
@@ -136,11 +137,6 @@ def _broken_files(package: TaskPackage) -> Iterator[LeftOut]:
                 load(path.stem)
             except MedtasksError as error:
                 yield LeftOut(package.owner, f"{word} {path.stem}", str(error), str(path))
-
-
-def _needed(name: str) -> Requirement:
-    declared = (Requirement(line) for line in requires("medtasks") or ())
-    return next((one for one in declared if one.name == name), Requirement(name))
 
 
 def _backends(models: Sequence[str]) -> list[Check]:

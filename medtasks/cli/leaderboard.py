@@ -112,6 +112,9 @@ def report(board: Board, out: Path) -> None:
         table(("not comparable", "reason", "rows"), rows)
     if board.refused:
         table(("refused", "reason"), [[one.folder, one.reason] for one in board.refused])
+    for benchmark in board.benchmarks:
+        if benchmark.published_problem:
+            write(f"{benchmark.title}: published figures left out: {benchmark.published_problem}")
     write(f"{counted(len(board.runs), 'run')} of {counted(len(board.models), 'model')}: {out / 'index.html'}")
 
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import fnmatch
 import sys
-from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -194,22 +193,14 @@ def validate(
         raise typer.Exit(1)
 
 
-class Variant(str, Enum):
-    """Kind of answers."""
-
-    mcq = "mcq"
-    open = "open"
-    streaming = "streaming"
-
-
 def new(
     package: Annotated[str, typer.Argument(help="Name of the new package, such as acme-bench.")],
     variant: Annotated[
-        Variant,
+        Literal["mcq", "open", "streaming"],
         typer.Option(
             "--variant", help="mcq: option letters; open: free answers and a judge; streaming: asked repeatedly."
         ),
-    ] = Variant.mcq,
+    ] = "mcq",
     out: Annotated[
         Path | None,
         typer.Option("--out", help="Directory, empty or new (default: PACKAGE).", show_default=False),
@@ -224,7 +215,7 @@ def new(
 
     names = names_of(package, benchmark)
     folder = out or Path(package)
-    for path in write_package(folder, package, variant.value, benchmark=benchmark):
+    for path in write_package(folder, package, variant, benchmark=benchmark):
         write(f"  {path}")
     write(
         f"wrote {package}. Next:\n"

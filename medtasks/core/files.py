@@ -162,17 +162,11 @@ def remove_abandoned(directory: Path) -> None:
     with contextlib.suppress(OSError):
         for folder in directory.iterdir():
             if _TEMPORARY_NAME.fullmatch(folder.name) and not folder.is_symlink():
-                with contextlib.suppress(OSError):
-                    _remove_unlocked(folder)
-
-
-def _remove_unlocked(folder: Path) -> None:
-    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        shutil.rmtree(folder, ignore_errors=True)
-    finally:
-        os.close(handle)
+                with contextlib.suppress(OSError), contextlib.ExitStack() as stack:
+                    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+                    stack.callback(os.close, handle)
+                    fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    shutil.rmtree(folder, ignore_errors=True)
 
 
 def _make_beside(target: Path) -> tuple[Path, int]:

@@ -10,8 +10,9 @@ import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
+from medtasks.catalog.records import is_path_below
 from medtasks.core.errors import DataError, UsageError, reading
 from medtasks.core.files import MAX_JSON_BYTES, MAX_PICTURE_BYTES, check_regular, file_sha256
 from medtasks.core.schema import shown
@@ -68,18 +69,11 @@ def open_archive(path: Path) -> Iterator[zipfile.ZipFile]:
         raise DataError(f"{path}: not a complete ZIP archive ({error}); fetch it again.") from error
     with archive:
         for member in archive.infolist():
-            _check_name(path, member)
+            is_drive = member.filename.partition("/")[0].endswith(":")
+            if is_drive or not is_path_below(member.filename) or stat.S_ISLNK(member.external_attr >> 16):
+                name = shown(member.filename)
+                raise DataError(f"{path}: member {name} points outside the archive's directory; do not use it.")
         yield archive
-
-
-def _check_name(path: Path, member: zipfile.ZipInfo) -> None:
-    name = member.filename
-    parts = PurePosixPath(name).parts
-    out = name.startswith("/") or ".." in parts or "\\" in name or "\0" in name or (parts and parts[0].endswith(":"))
-    if out or stat.S_ISLNK(member.external_attr >> 16):
-        raise DataError(
-            f"{path}: member {shown(name)} points outside the archive's directory; do not use this archive."
-        )
 
 
 def read_member(archive: zipfile.ZipFile, name: str) -> bytes:

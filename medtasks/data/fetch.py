@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import threading
-import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -34,7 +33,7 @@ class FetchSettings:
         attempts: per picture, including the first.
         pause: the n-th pause is random, up to ``pause * 2**n``, at most 30 s; ``Retry-After`` takes precedence.
         silence: time without a byte after which an attempt fails.
-        longest: time limit of one attempt.
+        longest: the longest wait that a server may ask for.
         give_up: consecutive pictures without an answer after which the server is considered unreachable.
     """
 
@@ -162,7 +161,6 @@ class _Job:
         return float(wait_random_exponential(multiplier=2 * self.settings.pause, max=30)(state))
 
     def _attempt(self, client: Client, url: str) -> bytes:
-        began = time.monotonic()
         parts: list[bytes] = []
         size = 0
         with client.stream("GET", url, headers=_login(url)) as response:
@@ -170,9 +168,8 @@ class _Job:
             for part in response.iter_raw():
                 size += len(part)
                 if size > MAX_PICTURE_BYTES:
-                    raise _too_large(url)
-                if time.monotonic() - began > self.settings.longest:
-                    raise _Retryable(f"it takes longer than {self.settings.longest:g} s")
+                    limit = f"has more than {MAX_PICTURE_BYTES:,} bytes, the limit for a picture"
+                    raise MediaError(f"{url}: {limit}; check the address.")
                 parts.append(part)
         return b"".join(parts)
 
@@ -188,13 +185,6 @@ def _check(response: Response, url: str) -> None:
         )
     if status != 200:
         raise MediaError(f"{url}: cannot be fetched (status {status}); check the address.")
-    length = response.headers.get("content-length", "")
-    if length.isdecimal() and int(length) > MAX_PICTURE_BYTES:
-        raise _too_large(url)
-
-
-def _too_large(url: str) -> MediaError:
-    return MediaError(f"{url}: has more than {MAX_PICTURE_BYTES:,} bytes, the limit for a picture; check the address.")
 
 
 def _seconds(header: str | None) -> float | None:
@@ -208,11 +198,6 @@ def _login(url: str) -> dict[str, str]:
 
     if urlsplit(url)[:2] != urlsplit(constants.ENDPOINT)[:2]:
         return {}
-    if constants.HF_HUB_OFFLINE:
-        raise DataError(
-            f"{_host(url)}: HF_HUB_OFFLINE is set, so {url} cannot be fetched; unset it, or "
-            "give the directory of the pictures with --images."
-        )
     token = get_token()
     return {"Authorization": f"Bearer {token}"} if token else {}
 

@@ -33,8 +33,6 @@ _UNUSED_SYSTEM_PROMPT = frozenset({"chat.qwen2_5_vl"})
 """Back-ends that have a ``system_prompt`` but do not send it."""
 
 _MEDIA = ("images", "videos", "audios")
-_NEEDS_MEDIA = frozenset({"llava_hf"})
-"""Simple back-ends that cannot take a prompt without media: they resend the previous request."""
 
 
 def presentation(lm: Any) -> dict[str, str]:
@@ -77,8 +75,7 @@ def takes_system_prompt(lm: Any) -> bool:
         return False
     if isinstance(known := getattr(lm, "takes_system_prompt", None), bool):
         return known
-    templated = [one for one in vars(lm).values() if hasattr(one, "apply_chat_template")]
-    return all(_renders_system_turn(one) for one in templated)
+    return all(_renders_system_turn(one) for one in vars(lm).values() if hasattr(one, "apply_chat_template"))
 
 
 def _renders_system_turn(templated: Any) -> bool:
@@ -148,26 +145,7 @@ def take_no_media(lm: Any) -> None:
 def _without_empty_media(kind: Any) -> Any:
     @functools.wraps(kind.__call__)
     def call(self: Any, *args: Any, **kwargs: Any) -> Any:
-        given = {name: value for name, value in kwargs.items() if name not in _MEDIA or not _is_empty(value)}
+        given = {name: value for name, value in kwargs.items() if name not in _MEDIA or value not in ([], ())}
         return kind.__call__(self, *args, **given)
 
     return type(kind.__name__, (kind,), {"__call__": call, "__module__": kind.__module__})
-
-
-def _is_empty(value: Any) -> bool:
-    return isinstance(value, (list, tuple)) and not value
-
-
-def one_at_a_time(lm: Any) -> bool:
-    """Whether the back-end may answer a request with the response to another one in the same call."""
-    return bool(lm.is_simple) and backend_name(lm) in _NEEDS_MEDIA
-
-
-def cannot_take(lm: Any, request: Any) -> str | None:
-    """Why the back-end cannot answer ``request`` and would return a blank; None if it can."""
-    if not one_at_a_time(lm):
-        return None
-    _, _, to_visual, doc_id, task, split = request.args
-    if to_visual(lm.task_dict[task][split][doc_id]):
-        return None
-    return f"the simple interface of {backend_name(lm)} does not take prompts without media: leave out --force_simple"

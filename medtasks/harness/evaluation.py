@@ -44,8 +44,7 @@ from .backends import SYSTEM_PROMPT, backend_name, take_no_media, task_presentat
 from .model import described, gathered_counters, run_arguments, settings
 from .numbers import KEY, replace_numbers, replace_samples
 from .requests import Requests, taken_from
-from .sending import Sender
-from .usage import gathered, memory_of, work_so_far
+from .sending import Sender, gathered, memory_of, work_so_far
 
 
 class Evaluation:

@@ -56,7 +56,9 @@ def noting_arguments(original: Callable[..., Any]) -> Callable[..., Any]:
         except Exception as error:
             if isinstance(error, MedtasksError) or current_settings().debug:
                 raise
-            cause = _medtasks_cause(error)
+            cause = error.__cause__ or error.__context__
+            while cause is not None and not isinstance(cause, MedtasksError):  # of a package that cannot be imported
+                cause = cause.__cause__ or cause.__context__
             if cause is None and not ours:
                 raise
             ended = f"the harness ended the run: {first_line(error).rstrip('.')} (--verbosity DEBUG shows where)."
@@ -77,14 +79,6 @@ def _make_room_for_placeholders() -> None:
 
     if not os.environ.get(_DATASETS) and not can_be_written(Path(HF_DATASETS_CACHE)):
         os.environ[_DATASETS] = str(writable_cache() / "datasets")
-
-
-def _medtasks_cause(error: BaseException) -> MedtasksError | None:
-    """The `MedtasksError` that caused an error of the harness, for example about a package that fails to import."""
-    cause = error.__cause__ or error.__context__
-    while cause is not None and not isinstance(cause, MedtasksError):
-        cause = cause.__cause__ or cause.__context__
-    return cause
 
 
 def with_our_scores(original: Callable[..., Any]) -> Callable[..., Any]:
@@ -118,13 +112,10 @@ def _our_entries(task_dict: Mapping[Any, Any]) -> Iterator[tuple[str, TaskSpec, 
             if name in specs:
                 yield name, specs[name], None
             yield from _our_entries(value)
-        elif name in specs and _is_ours(value):
-            yield name, specs[name], value
-
-
-def _is_ours(task: Any) -> bool:
-    metadata = getattr(getattr(task, "config", None), "metadata", None)
-    return isinstance(metadata, dict) and "benchmark" in metadata
+        elif name in specs:
+            metadata = getattr(getattr(value, "config", None), "metadata", None)
+            if isinstance(metadata, dict) and "benchmark" in metadata:  # else the harness's own task of that name
+                yield name, specs[name], value
 
 
 _TWIN = "_1shot"
@@ -164,7 +155,7 @@ def refuse(asked: Mapping[str, Any], ours: Sequence[str]) -> None:
 
     Raises:
         UsageError: ``--num_fewshot`` or ``--use_cache`` is given, a required model argument is missing, or the back-end
-            is unknown.
+            is unknown, or answers wrongly with ``--force_simple``.
         MedtasksError: the back-end cannot be imported; the message has the command that installs what is missing.
     """
     if asked.get("num_fewshot"):
@@ -176,6 +167,11 @@ def refuse(asked: Mapping[str, Any], ours: Sequence[str]) -> None:
         )
     model = asked.get("model")
     if isinstance(model, str):
+        if model == "llava_hf" and asked.get("force_simple"):
+            raise UsageError(
+                "llava_hf cannot run our tasks with --force_simple, where it may answer a request with the response to "
+                "another one; leave the option out."
+            )
         lack = lack_of(model, force_simple=bool(asked.get("force_simple")))
         if lack is not None:
             fix = f": {lack.fix}" if lack.fix else ""

@@ -15,6 +15,7 @@ from pathlib import Path
 from medtasks.catalog.contents import task_packages
 from medtasks.catalog.packages import LeftOut
 from medtasks.core.errors import UsageError, first_line
+from medtasks.core.schema import suggestion
 
 _KEY = re.compile(
     r"""^["']?(task|group|tag)["']?[ \t]*:[ \t]*([^#\n]*)[^\n]*((?:\n[ \t]*-[ \t][^\n]*)*)""", re.MULTILINE
@@ -104,7 +105,10 @@ def lack_of(model: str, *, force_simple: bool = False) -> Lack | None:
     try:
         found = MODEL_REGISTRY_V2.resolve(model, force_simple=force_simple)
     except ValueError:
-        raise UsageError(f"back-end {model!r} is unknown to lmms-eval{_close_to(model)}.") from None
+        from lmms_eval.models import list_available_models
+
+        near = suggestion(model, list_available_models(include_aliases=True))
+        raise UsageError(f"back-end {model!r} is unknown to lmms-eval{near}; choose another --model.") from None
     try:
         MODEL_REGISTRY_V2.get_model_class(model, force_simple=force_simple)
     except ModuleNotFoundError as error:
@@ -138,12 +142,3 @@ def _without(module: str, model: str) -> Lack:
     if name in _EXTRAS and family is not None:
         fix = f'pip install "medtasks[{family}]"'
     return Lack(f"module {name} is not installed", fix)
-
-
-def _close_to(model: str) -> str:
-    from difflib import get_close_matches
-
-    from lmms_eval.models import list_available_models
-
-    close = get_close_matches(model, list_available_models(include_aliases=True), n=3)
-    return f"; did you mean {', '.join(close)}?" if close else ""

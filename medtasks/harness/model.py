@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from .backends import backend_name, presentation
-from .usage import gathered
+from .sending import gathered
 
 _NOT_IDENTITY = frozenset(
     {"batch_size", "max_batch_size", "batch_tokens", "share_prefix", "device", "device_map", "api_key", "timeout",
@@ -129,17 +129,12 @@ def fingerprint_of(checkpoint: str) -> dict[str, str]:
     directory = Path(checkpoint).expanduser()
     if not directory.is_dir():
         return {}
-    return {"fingerprint": fingerprint_directory(directory), "fingerprint_method": METHOD}
-
-
-def fingerprint_directory(directory: Path) -> str:
-    """SHA-256 (hex) over the files of a checkpoint, see :data:`METHOD`; others, such as a README, are not hashed."""
     total = hashlib.sha256()
     files = {path for pattern in _PATTERNS for path in directory.glob(pattern) if path.is_file()}
     for path in sorted(files, key=lambda path: path.name):
         size = path.stat().st_size
         total.update(f"{path.name}\0{size}\0{_hash(path, size)}\n".encode())
-    return total.hexdigest()
+    return {"fingerprint": total.hexdigest(), "fingerprint_method": METHOD}
 
 
 def _hash(path: Path, size: int) -> str:

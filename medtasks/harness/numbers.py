@@ -13,7 +13,6 @@ from medtasks.core.files import replaced
 
 if TYPE_CHECKING:
     from medtasks.runs.folder import RunRecord
-    from medtasks.runs.scores import MetricScore
 
 FILTER = KEY = "medtasks"
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
@@ -104,19 +103,13 @@ def _results_file(folder: Path, run: RunRecord) -> Path:
 def _numbers(scores: Any, standard_errors: Mapping[str, float | None]) -> dict[str, Any]:
     numbers: dict[str, Any] = {}
     for metric, score in scores.metrics.items():
-        numbers[f"{metric},{FILTER}"] = _absence(score) if score.value is None else score.value
+        absence = "no response" if score.answered == 0 else "not computed" if score.bounds is None else "awaits a judge"
+        numbers[f"{metric},{FILTER}"] = absence if score.value is None else score.value
         error = standard_errors.get(metric)
         numbers[f"{metric}_stderr,{FILTER}"] = "N/A"
         numbers[f"{metric}_stderr_clt,{FILTER}"] = "N/A"
         numbers[f"{metric}_stderr_clustered,{FILTER}"] = "N/A" if error is None else error
     return numbers
-
-
-def _absence(score: MetricScore) -> str:
-    """Why a score has no value."""
-    if score.answered == 0:
-        return "no response"
-    return "not computed" if score.bounds is None else "awaits a judge"
 
 
 def _without_addresses(value: Any) -> Any:

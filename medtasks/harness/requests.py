@@ -13,7 +13,7 @@ from typing import Any
 from medtasks.core.errors import MedtasksError
 from medtasks.runs.replies import BLANK, NOT_ASKED, Reply, Slot, is_blank
 
-from .backends import backend_name, cannot_take, one_at_a_time
+from .backends import backend_name
 from .sending import Sender
 
 REPEAT = "medtasks_repeat"
@@ -107,10 +107,9 @@ class Requests:
         with _one_bar(lm, len(missing)) as advance, _kept_as_they_come(lm, requests, slots, self._sender):
 
             def call(batch: list[int]) -> list[Reply]:
-                why_not = cannot_take(lm, requests[batch[0]])  # such a back-end is sent one request at a time
-                given = [] if why_not else getattr(lm, reqtype)([requests[number] for number in batch])
+                given = getattr(lm, reqtype)([requests[number] for number in batch])
                 advance(len(batch))
-                return [Reply.failure(why_not)] if why_not else [reply_of(one) for one in given]
+                return [reply_of(one) for one in given]
 
             self._sender.ask(slots, planned, call)
         return slots
@@ -214,8 +213,6 @@ def _batches(lm: Any, requests: list[Any]) -> list[list[int]]:
     in_flight = max((size for name in _CONCURRENCY if isinstance(size := getattr(lm, name, None), int)), default=0)
     size = getattr(lm, "batch_size", None)
     step = max(_SMALLEST, _ROUNDS_IN_FLIGHT * in_flight) if in_flight else size if isinstance(size, int) else 1
-    if one_at_a_time(lm):
-        step = 1
     batches: dict[tuple[str, int], list[int]] = defaultdict(list)
     for number, request in enumerate(requests):
         batches[request.task_name, _repeat(request)].append(number)

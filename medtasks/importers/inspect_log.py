@@ -26,18 +26,11 @@ def read_inspect(path: Path) -> list[Prediction]:
     Raises:
         DataError: the file cannot be read, has no samples or several epochs, or a sample lacks a field.
     """
-    samples = _in_archive(path) if _is_archive(path) else _in_json(path)
+    samples = _in_archive(path) if zipfile.is_zipfile(path) else _in_json(path)
     predictions = [_parsed(sample, where) for where, sample in samples]
     if not predictions:
         raise DataError(f"{path}: the log has no samples; write it with its samples (`--log-samples`).")
     return predictions
-
-
-def _is_archive(path: Path) -> bool:
-    try:
-        return path.is_file() and zipfile.is_zipfile(path)
-    except OSError:
-        return False
 
 
 def _in_json(path: Path) -> Iterator[tuple[Where, Any]]:

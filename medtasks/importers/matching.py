@@ -150,7 +150,8 @@ class _Index:
             self.sample_ids[sample_id] = number
             question = _normalised(str(document.get("question", "")))
             self.by_text[question] = (*self.by_text.get(question, ()), sample_id)
-            image = document.get("img_id") or _only_image(document)
+            media = document.get("media") or []
+            image = document.get("img_id") or (PurePosixPath(media[0]).stem if len(media) == 1 else "")
             if image:
                 key = _normalised(image), question
                 self.by_question[key] = (*self.by_question.get(key, ()), sample_id)
@@ -205,11 +206,6 @@ class _Index:
                     "correct task, or prepare the data that the predictions were made on."
                 )
         return (document["sample_id"],)
-
-
-def _only_image(document: Mapping[str, Any]) -> str:
-    media: Sequence[str] = document.get("media") or []
-    return PurePosixPath(media[0]).stem if len(media) == 1 else ""
 
 
 def _references(document: Mapping[str, Any]) -> set[str]:

@@ -108,7 +108,17 @@ def read_columns(path: Path, layout: str, columns: Mapping[str, str]) -> list[Pr
         UsageError: a column is not one of ours.
         DataError: the file cannot be read, a column is missing or is not a text, or a row does not identify its sample.
     """
-    return predictions_in_rows(_source_rows(path, layout, columns.get("response", "response")), columns)
+    response = columns.get("response", "response")
+
+    def rows() -> Iterator[tuple[Where, Mapping[str, Any]]]:
+        if layout == "csv":
+            for where, row in read_csv_rows(path):
+                yield where, {name: cell if name == response or cell.strip() else None for name, cell in row.items()}
+        else:
+            for one in read_jsonl(path) if layout == "jsonl" else read_json_list(content_of(path), path.name):
+                yield one.where, one.row
+
+    return predictions_in_rows(rows(), columns)
 
 
 def predictions_in_rows(
@@ -121,15 +131,6 @@ def predictions_in_rows(
     names = {column: columns.get(column, column) for column in _COLUMNS}
     required = tuple(dict.fromkeys((names["response"], *columns.values())))
     return [_parsed(row, where, names, required) for where, row in rows]
-
-
-def _source_rows(path: Path, layout: str, response: str) -> Iterator[tuple[Where, Mapping[str, Any]]]:
-    if layout == "csv":
-        for where, row in read_csv_rows(path):
-            yield where, {name: cell if name == response or cell.strip() else None for name, cell in row.items()}
-    else:
-        for one in read_jsonl(path) if layout == "jsonl" else read_json_list(content_of(path), path.name):
-            yield one.where, one.row
 
 
 def _parsed(row: Mapping[str, Any], where: Where, names: Mapping[str, str], required: tuple[str, ...]) -> Prediction:

@@ -246,7 +246,10 @@ def _selected(response: str, read: _Read) -> frozenset[int] | None:
     if whole is not None:
         return whole
     plain = without_confidence(plain)
-    segments = [(rank, text) for rank, text in _segments(plain) if _counts(text)]
+    labels = [match for match in _LABEL.finditer(plain) if not match["above"] or _begins_line(plain, match.start())]
+    ends = [*(match.start() for match in labels[1:]), len(plain)]  # the text after a label ends at the next one
+    ranked = [(_rank(match), plain[match.end() : end]) for match, end in zip(labels, ends, strict=False)]
+    segments = [(rank, text) for rank, text in ranked if _counts(text)]
     if not segments:
         return _lines(plain, read, at_end=True)
     top = max(rank for rank, _ in segments)
@@ -258,13 +261,6 @@ def _selected(response: str, read: _Read) -> frozenset[int] | None:
         if selection is not None and (rank == top or place > deciding)
     }
     return selections[deciding] if others == {selections[deciding]} else None
-
-
-def _segments(plain: str) -> list[tuple[int, str]]:
-    """The text after each label, up to the next one, with the label's rank."""
-    labels = [match for match in _LABEL.finditer(plain) if not match["above"] or _begins_line(plain, match.start())]
-    ends = [*(match.start() for match in labels[1:]), len(plain)]
-    return [(_rank(match), plain[match.end() : end]) for match, end in zip(labels, ends, strict=False)]
 
 
 def _begins_line(plain: str, position: int) -> bool:

@@ -39,7 +39,11 @@ class Rouge(BatchMetric, MeanMetric):
 
     def table(self, pairs: Pairs) -> Array:
         """``(F1, 1)``."""
-        counts = _subsequences(pairs) if self.name == "rougeL" else _matches(pairs)[:, int(self.name[-1]) - 1]
+        if self.name == "rougeL":
+            rows = [(len(one), len(other), lcs_length(other, one)) for one, other in zip(*_tokens(pairs), strict=True)]
+            counts = np.array(rows, dtype=np.int64)
+        else:
+            counts = _matches(pairs)[:, int(self.name[-1]) - 1]
         precision = counts[:, 2] / np.maximum(counts[:, 0], 1)
         recall = counts[:, 2] / np.maximum(counts[:, 1], 1)
         total = precision + recall  # the order of operations is rouge-score's, so that F1 is rounded as there
@@ -49,12 +53,6 @@ class Rouge(BatchMetric, MeanMetric):
 @lru_cache(maxsize=1)  # ROUGE-1 and ROUGE-2 of the same pairs
 def _matches(pairs: Pairs) -> Integers:
     return matched_ngrams(*_tokens(pairs), max_order=2)
-
-
-def _subsequences(pairs: Pairs) -> Integers:
-    """Tokens of the prediction, of the reference, and of their longest common subsequence."""
-    sides = zip(*_tokens(pairs), strict=True)
-    return np.array([(len(one), len(other), lcs_length(other, one)) for one, other in sides], dtype=np.int64)
 
 
 @lru_cache(maxsize=1)

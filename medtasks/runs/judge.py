@@ -20,7 +20,7 @@ from medtasks.catalog.spec import load_spec
 from medtasks.core.errors import DataError, MedtasksError, UsageError
 from medtasks.core.files import canonical_json
 from medtasks.core.settings import using
-from medtasks.core.text import first_names, one_line, printable
+from medtasks.core.text import first_names, one_line, printable, shortened
 from medtasks.data.store import open_prepared
 from medtasks.judge.client import JudgeClient, Spent
 from medtasks.judge.families import same_family
@@ -323,16 +323,13 @@ def _problems(
             lines.append(one_line(f"{name} at {judges[name].base_url}: {failure}{without_key}"))
         for question, verdict in given.by_question.items():
             if verdict.unjudged == INVALID:
-                lines.append(one_line(f"{name} on {question}: {_invalid_answer(verdict.key or '', store)}"))
+                key = verdict.key or ""
+                (*_, last) = store.get([key, key + REPAIR]).values()
+                answer = shortened(last.answer, SHOWN) or "(nothing)"
+                why = f"not a verdict, because {last.reason}; it answered: {answer}"
+                lines.append(one_line(f"{name} on {question}: {why}"))
                 break
     return tuple(lines)
-
-
-def _invalid_answer(key: str, store: VerdictStore) -> str:
-    (*_, last) = store.get([key, key + REPAIR]).values()
-    answer = one_line(last.answer)
-    shown = answer if len(answer) <= SHOWN else f"{answer[:SHOWN]}…"
-    return f"not a verdict, because {last.reason}; it answered: {shown or '(nothing)'}"
 
 
 def shown_images(benchmark: str, sample: Sample) -> tuple[ImageSource, ...]:

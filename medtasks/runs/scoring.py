@@ -276,7 +276,10 @@ class _TableScores:
             pairs = preference_of_letter(statistics, place)
             value = float(_MEAN(totals(pairs)))
             preference[name] = value, None, None
-            put = functools.partial(_put_preference, preference, name, value)
+
+            def put(interval: Interval, name: str = name, value: float = value) -> None:
+                preference[name] = value, interval.low, interval.high
+
             self._drawn.append((cluster_totals(pairs, table.codes[rows]), _MEAN, put))
         return {
             "gold": {name: int(gold[place]) for place, name in names.items()},
@@ -321,10 +324,6 @@ class _TableScores:
 
 def _ends(interval: Interval) -> tuple[float, float] | None:
     return None if interval.low is None or interval.high is None else (interval.low, interval.high)
-
-
-def _put_preference(letters: dict[str, Any], name: str, value: float, interval: Interval) -> None:
-    letters[name] = value, interval.low, interval.high
 
 
 def _letters(table: ItemTable, rows: Rows, accuracy: Column | None) -> dict[str, Any] | None:

@@ -117,16 +117,6 @@ def with_verdicts(
     return judged
 
 
-def rubrics_of(spec: TaskSpec, facts: Mapping[str, RubricFacts]) -> dict[str, Rubric]:
-    """The rubrics of the task's judged metrics: its first one, and all others under which it was judged.
-
-    A judged rubric is used as it was then, even if its file has changed.
-    """
-    judged = {name: one.rubric for name, one in facts.items() if spec.name in one.tasks}
-    default = {name: load_rubric(name) for name in spec.metadata.rubrics[:1] if name not in judged}
-    return {**default, **judged}
-
-
 def judged_threshold(facts: Mapping[str, RubricFacts]) -> float:
     """The share of verdicts below which a run's scores are marked incomplete."""
     return max((one.threshold for one in facts.values()), default=COVERAGE)
@@ -139,14 +129,17 @@ _Known: TypeAlias = dict[tuple[Any, ...], dict[str, JudgedScore]]
 def with_judged_scores(
     spec: TaskSpec, samples: Sequence[Sample], facts: Mapping[str, RubricFacts] | None = None
 ) -> list[Sample]:
-    """``samples`` with the metrics of the task's rubrics, computed from the samples' verdicts.
+    """``samples`` with the metrics of the task's first rubric, and of all others under which it was judged.
+
+    They are computed from the samples' verdicts. A judged rubric is used as it was then, even if its file has changed.
 
     Verdicts on a text other than the sample's current filtered response (the filter has changed) are dropped. A sample
     without complete verdicts is pending, with limits on its score.
     """
     known = facts or {}
     computed: _Known = {}
-    rubrics = rubrics_of(spec, known)
+    judged = {name: one.rubric for name, one in known.items() if spec.name in one.tasks}
+    rubrics = {name: load_rubric(name) for name in spec.metadata.rubrics[:1] if name not in judged} | judged
     if not rubrics and not any(sample.verdicts or sample.judged or sample.pending for sample in samples):
         return list(samples)
     return [_with_scores(spec, sample, rubrics, known, computed) for sample in samples]
@@ -376,14 +369,14 @@ def judge_hash(rubric: str, identities: Mapping[str, dict[str, Any]], rule: Rule
 def _reason(verdicts: Mapping[str, Verdicts], name: str) -> str:
     """Why a question is unjudged, without the details that differ between responses."""
     reasons = {judge: given.by_question[name].unjudged for judge, given in verdicts.items()}
-    kinds = [(judge, _kind(reason)) for judge, reason in reasons.items() if reason is not None]
+    kinds = [
+        (judge, _SAMPLE.sub("", reason)[:120] if _SAMPLE.match(reason) else reason.partition(":")[0])
+        for judge, reason in reasons.items()
+        if reason is not None
+    ]
     if not kinds:
         return "judges disagree"
     return "; ".join(f"{judge}: {kind}" for judge, kind in kinds) if len(verdicts) > 1 else kinds[0][1]
-
-
-def _kind(reason: str) -> str:
-    return _SAMPLE.sub("", reason)[:120] if _SAMPLE.match(reason) else reason.partition(":")[0]
 
 
 def agreement_of(

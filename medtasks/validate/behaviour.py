@@ -1,4 +1,4 @@
-"""Rules for scores: do they separate correct answers from others, whatever the order of the samples?
+"""Rules for scores: do they separate correct answers from others?
 
 Neither a model nor the harness is needed: answers are derived from the documents (:mod:`medtasks.validate.trials`)
 and scored by the task's own filter, ``process_results`` and metrics; exceptions become findings.
@@ -7,7 +7,6 @@ and scored by the task's own filter, ``process_results`` and metrics; exceptions
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -19,7 +18,7 @@ import numpy as np
 from medtasks.answers.option_letter import join_stages
 from medtasks.benchmarks.variants import joined_items
 from medtasks.catalog.benchmark import Benchmark, Item, Value
-from medtasks.catalog.contents import raised_at, resolve
+from medtasks.catalog.contents import raised_at
 from medtasks.catalog.registry import place_of
 from medtasks.catalog.spec import TaskSpec
 from medtasks.catalog.task_source import read_task
@@ -37,7 +36,7 @@ from medtasks.runs.scores import Scores
 from medtasks.runs.scoring import score_samples
 from medtasks.runs.verdicts import with_judged_scores
 from medtasks.validate.documents import Documents
-from medtasks.validate.ranges import TIMED, TOLERANCE, best_score, range_of, reaches, unreadable
+from medtasks.validate.ranges import TIMED, best_score, range_of, reaches
 from medtasks.validate.report import TaskReport
 from medtasks.validate.trials import MESSY, policy_answers
 
@@ -49,12 +48,9 @@ FEW = 5
 
 _MESSY_DOCUMENTS = 2
 _RESAMPLES = 20
-_PARTS = 3
 _CODE = "fix the code that scores it"
-_OF_METRICS = frozenset({"MT504", "MT505", "MT508"})
+_OF_METRICS = frozenset({"MT504", "MT508"})
 """Codes of defects of a metric itself, rather than of the task that uses it."""
-
-_OTHER_SCRIPT = re.compile(r"[^a-zA-Z0-9]*")
 
 _TRIVIAL = {
     "constant": ("MT502", "the same to every question"),
@@ -116,11 +112,9 @@ class _Behaviour:
             return
         self._metrics = oracle.metrics
         best = self._scored(oracle)
-        self._check_order(oracle, perfect)
         unbearable = self._check_messy()
         if best is None:
             return
-        self._check_readable(best)
         self._check_top(oracle, best)
         scores: dict[str, dict[str, float]] = {}
         for name, responses in others.items():
@@ -137,9 +131,17 @@ class _Behaviour:
 
         Its place is where ``error`` was raised, the class of a faulty metric, or the task file.
         """
-        own = _class_place(get_metric(metric)) if code in _OF_METRICS else None
-        place = _error_place(error) or own or self._metric_place(metric)
-        self.report.say(code, message, metric, place, **changed)
+        own = None
+        if code in _OF_METRICS:
+            file, line = place_of(get_metric(metric))
+            own = Place(Path(file), line) if file and line else None
+        listed = [
+            number
+            for number, entry in enumerate(self._source.entries("metric_list"))
+            if isinstance(entry, Mapping) and entry.get("metric") == metric
+        ]
+        in_file = ("metric_list", listed[0]) if listed else ("process_results",)
+        self.report.say(code, message, metric, _error_place(error) or own or self._source.place(*in_file), **changed)
 
     @contextmanager
     def _failures(self, what: str, metric: str = "", fix: str | None = None) -> Iterator[None]:
@@ -149,24 +151,12 @@ class _Behaviour:
         except (Exception, SystemExit) as error:
             self._about("MT507", metric, f"{what} ({_sentence(error)})", error, fix=fix)
 
-    def _metric_place(self, metric: str) -> Place:
-        """Where the task file lists a metric; if it does not, where it names `process_results`."""
-        for number, entry in enumerate(self._source.entries("metric_list")):
-            if isinstance(entry, Mapping) and entry.get("metric") == metric:
-                return self._source.place("metric_list", number)
-        return self._source.place("process_results")
-
     # trials
 
-    def _trial(self, name: str, answers: Sequence[str], *, backwards: bool = False) -> _Trial | None:
-        """The samples of one answer to each document; None if they cannot be created.
-
-        With ``backwards``, they are created from the last document to the first, but returned in the usual order.
-        """
-        step = -1 if backwards else 1
-        made = [self._sample(name, *pair) for pair in list(zip(self._documents, answers, strict=True))[::step]]
-        samples = [sample for sample in made[::step] if sample is not None]
-        if len(samples) < len(made):
+    def _trial(self, name: str, answers: Sequence[str]) -> _Trial | None:
+        """The samples of one answer to each document; None if they cannot be created."""
+        samples = self._samples(name, answers)
+        if samples is None:
             return None
         with self._failures(f"the samples of {name} cannot be joined", fix=_CODE):
             judged = with_judged_scores(self._spec, samples)
@@ -180,14 +170,27 @@ class _Behaviour:
             return None if lacking else _Trial(name, judged, items, metrics)
         return None
 
-    def _sample(self, name: str, document: Mapping[str, Any], answer: str) -> Sample | None:
-        response = self._response(answer)
+    def _samples(self, name: str, answers: Sequence[str]) -> list[Sample] | None:
+        responses = [self._response(answer) for answer in answers]
+        pairs = list(zip(self._documents, responses, strict=True))
         try:
-            return self._sample_of(document, response)
+            return scored_samples(self._spec, [self._answered(*pair) for pair in pairs])
+        except (Exception, SystemExit) as error:
+            together = error
+        if not sum(self._alone(name, *pair) for pair in pairs):
+            what = f"{name}: scoring fails on all responses together ({_sentence(together)})"
+            self._about("MT507", "", what, together, fix=_CODE)
+        return None
+
+    def _alone(self, name: str, document: Mapping[str, Any], response: str) -> bool:
+        """Whether scoring fails on this response alone, which is reported."""
+        try:
+            self._sample_of(document, response)
         except (Exception, SystemExit) as error:
             message = f"{name}: {self._raised(document, response, error)}"
             self.report.count("MT507", document, message, place=_error_place(error), fix=_CODE)
-            return None
+            return True
+        return False
 
     def _response(self, answer: str) -> str:
         """What a back-end returns for ``answer``."""
@@ -195,7 +198,10 @@ class _Behaviour:
 
     def _sample_of(self, document: Mapping[str, Any], response: str) -> Sample:
         """The sample of ``response``, repeated as the task asks; exceptions of the task's code are not caught."""
-        return scored_samples(self._spec, [Answered(dict(document), (Reply(response),) * self._spec.repeats)])[0]
+        return scored_samples(self._spec, [self._answered(document, response)])[0]
+
+    def _answered(self, document: Mapping[str, Any], response: str) -> Answered:
+        return Answered(dict(document), (Reply(response),) * self._spec.repeats)
 
     def _raised(self, document: Mapping[str, Any], response: str, error: BaseException) -> str:
         """Which step fails with ``response``, and how."""
@@ -206,16 +212,16 @@ class _Behaviour:
             step = f"the filter {self._spec.filters[-1]}" if self._spec.filters else "the missing filter"
         return f"{step} fails on the response {shown(response)} ({_sentence(error)})"
 
-    def _scores(self, trial: _Trial, *, breakdowns: bool = False) -> Scores | None:
+    def _scores(self, trial: _Trial) -> Scores | None:
         """The scores of a trial; None if they cannot be computed."""
         metadata = self._spec.metadata
-        by = metadata.breakdowns if breakdowns else ()
         with self._failures(f"the samples of {trial.name} cannot be scored", fix=_CODE):
-            return score_samples(trial.samples, self._benchmark, by, metadata.pooled, resamples=_RESAMPLES)
+            by, pooled = metadata.breakdowns, metadata.pooled
+            return score_samples(trial.samples, self._benchmark, by, pooled, resamples=_RESAMPLES)
         return None
 
     def _scored(self, trial: _Trial) -> dict[str, float] | None:
-        """The scores of a trial whose statistics are sound, by metric, after comparing them with these."""
+        """The scores of a trial whose statistics are sound, by metric."""
         scores = self._scores(trial) if self._are_sound(trial) else None
         if scores is None:
             return None
@@ -223,10 +229,7 @@ class _Behaviour:
             if name in trial.metrics and score.value is not None:
                 for what, value in (("score", score.value), *(("interval", end) for end in score.interval or ())):
                     self._is_in_range(trial.metrics[name], value, f"{trial.name}: the {what} of all samples")
-        found = {name: score.value for name, score in scores.metrics.items() if score.value is not None}
-        if trial.name in ("oracle", "shuffled"):
-            self._recompute(trial, found)
-        return found
+        return {name: score.value for name, score in scores.metrics.items() if score.value is not None}
 
     # rules
 
@@ -295,74 +298,12 @@ class _Behaviour:
             )
         return True
 
-    def _recompute(self, trial: _Trial, scores: Mapping[str, float]) -> None:
-        """Compare the scores with those from differently grouped sums, and from the functions in ``metric_list``."""
-        for name, metric in trial.metrics.items():
-            if name in scores:
-                rows = trial.rows(name)
-                with self._failures(f"{trial.name}: `score` fails on sums of statistics", name):
-                    self._compare_parts(trial.name, metric, scores[name], rows)
-                own = [score for sample in trial.samples if (score := sample.scores[name]) is not None]
-                counts = {row[1] for row in rows} if metric.width == 2 else set()
-                if len(counts) == 1 and len(own) == len(trial.samples) == len(rows):
-                    mean = math.fsum(own) / len(own)
-                    self._same(metric, scores[name], mean, f"{trial.name}: the mean of the samples' own scores")
-        self._compare_aggregations(trial, scores)
-
-    def _compare_parts(self, where: str, metric: Metric, value: float, rows: Sequence[Sequence[float]]) -> None:
-        parts = [rows[start::_PARTS][::-1] for start in range(min(_PARTS, len(rows)))]
-        sums = [[sum(column) for column in zip(*part, strict=True)] for part in parts]
-        totals = [math.fsum(column) for column in zip(*sums, strict=True)]
-        score = float(_score(metric, totals))
-        self._same(metric, value, score, f"{where}: the statistics summed in {len(parts)} parts")
-        together = np.asarray(_score(metric, [totals, totals]))
-        if together.shape != (2,):
-            message = f"`score` gives {together.shape} of sums of shape (2, {metric.width}), expected (2,)"
-            self._about("MT505", metric.name, message, fix="make it work on the last axis")
-            return
-        for score in together.tolist():
-            self._same(metric, value, score, f"{where}: several sums scored at once, as for intervals,")
-
-    def _compare_aggregations(self, trial: _Trial, scores: Mapping[str, float]) -> None:
-        """Compare with the numbers that the harness computes by itself."""
-        listed = self._spec.resolved.get("metric_list") or ()
-        aggregations = {entry["metric"]: entry["aggregation"] for entry in listed if "." in str(entry["aggregation"])}
-        if not aggregations or self._spec.metadata.varied is not None:  # the harness counts each variant
-            return
-        values: list[Mapping[str, Any]] = []
-        with self._failures("`process_results` fails when it is called again", fix="it must keep no state"):
-            function = self._spec.function("process_results")
-            for document, sample in zip(self._documents, trial.samples, strict=True):
-                responses = [one.filtered for one in sample.repeats] or [sample.filtered]
-                values.append(function(dict(document), [text.strip() for text in responses]))
-        for name, aggregation in aggregations.items() if len(values) == len(trial.samples) else ():
-            if name in scores:
-                with self._failures(f"the aggregation {aggregation} fails", name):
-                    aggregated = resolve(aggregation)([value[name] for value in values])
-                    other = float(aggregated) if isinstance(aggregated, (int, float)) else math.nan
-                    self._same(trial.metrics[name], scores[name], other, f"{trial.name}: the aggregation {aggregation}")
-
-    def _same(self, metric: Metric, value: float, other: float, what: str) -> None:
-        if not abs(value - other) <= TOLERANCE * max(1.0, abs(value)):
-            message = f"{what} gives {other:.12g}, expected {value:.12g}, the reported score"
-            self._about("MT505", metric.name, message)
-
-    def _check_readable(self, best: Mapping[str, float]) -> None:
-        """Report metrics that find nothing to compare in the answers."""
-        for name in best.keys() & self._metrics.keys():
-            for document in unreadable(self._metrics[name], self._documents):
-                target = str(document["target"])
-                latin = name.startswith("rouge") and _OTHER_SCRIPT.fullmatch(target)
-                why = "it reads only the letters a to z and digits" if latin else "it finds nothing to compare"
-                message = f"{name} scores a reference answer 0 against itself ({shown(target)}): {why}"
-                self.report.count("MT511", document, message, name, self._metric_place(name))
-
     def _check_top(self, oracle: _Trial, best: Mapping[str, float]) -> None:
         targets = [str(document["target"]) for document in self._documents]
         for name, value in best.items():
             metric = oracle.metrics.get(name)
             top = None if metric is None or name in SIGNED else best_score(metric, targets)
-            if metric is None or top is None or reaches(metric, value, top) or self.report.has("MT511", name):
+            if metric is None or top is None or reaches(metric, value, top):
                 continue
             message = f"the reference answers score {value:.6g}, expected {top:.6g}{_first_below(oracle, metric, top)}"
             # times in the records may make an answer late or early, regardless of the scoring
@@ -371,8 +312,7 @@ class _Behaviour:
     def _compare(self, oracle: _Trial, best: Mapping[str, float], others: Mapping[str, Mapping[str, float]]) -> None:
         """Report metrics that score trivial answers as high as right ones."""
         known = [name for name in best if name in oracle.metrics and name not in SIGNED]
-        faulty = {name for name in known if self.report.has("MT501", name) or self.report.has("MT511", name)}
-        telling = [name for name in known if name not in faulty and len(oracle.rows(name)) >= FEW]
+        telling = [name for name in known if not self.report.has("MT501", name) and len(oracle.rows(name)) >= FEW]
         for policy, (code, what) in _TRIVIAL.items():
             if policy in others and self._as_good(telling, best, others[policy]):
                 scores = ", ".join(f"{name} {best[name]:.4g}" for name in telling)
@@ -387,39 +327,6 @@ class _Behaviour:
     def _as_good(self, names: Sequence[str], best: Mapping[str, float], other: Mapping[str, float]) -> bool:
         compared = [name for name in names if name in other]
         return bool(compared) and all(reaches(self._metrics[name], other[name], best[name]) for name in compared)
-
-    def _check_order(self, oracle: _Trial, perfect: Sequence[str]) -> None:
-        """Create and score the same samples in reverse order."""
-        again = self._trial("oracle, in reverse order", perfect, backwards=True)
-        if again is None:
-            return
-        for sample, other in zip(oracle.samples, again.samples, strict=True):
-            if sample.model_dump_json() != other.model_dump_json():
-                message = "its score changes when the documents come in the opposite order"
-                self.report.count("MT506", {"sample_id": sample.sample_id}, message)
-        for sample, text in zip(oracle.samples, self._filtered_together(perfect), strict=False):
-            if text != sample.filtered:
-                message = f"it is filtered to {shown(text)} in a batch and to {shown(sample.filtered)} on its own"
-                place = _class_place(self._spec.filter.kind) if self._spec.filters else None
-                fix = "make the filter read each response on its own"
-                self.report.count("MT506", {"sample_id": sample.sample_id}, message, place=place, fix=fix)
-        backwards = _Trial(oracle.name, oracle.samples[::-1], oracle.items, oracle.metrics)
-        scores = [self._scores(one, breakdowns=True) for one in (oracle, backwards)]
-        dumped = [None if one is None else one.model_dump_json() for one in scores]
-        if None not in dumped and dumped[0] != dumped[1]:
-            message = "the scores differ when the samples come in the opposite order"
-            self._about("MT506", "", message, fix="let `join` and metrics sort them")
-
-    def _filtered_together(self, answers: Sequence[str]) -> list[str]:
-        with self._failures("the filter fails on all responses together"):
-            step = self._spec.filter.kind()
-            responses = [[self._response(answer)] for answer in answers]
-            made = list(step.apply(responses, [dict(document) for document in self._documents]))
-            if len(made) == len(answers):
-                return [one if isinstance(one, str) else next(iter(one), "") for one in made]
-            message = f"the filter returns {len(made)} of {len(answers)} responses"
-            self._about("MT507", "", message, fix="return one for each document")
-        return []
 
     def _check_messy(self) -> set[str]:
         """Report what malformed responses break; returns the kinds that do."""
@@ -471,12 +378,6 @@ def _error_place(error: BaseException | None) -> Place | None:
     """Where in the code of a package ``error`` was raised; None if it was raised elsewhere."""
     place = raised_at(error) if error is not None else None
     return Place(Path(place[0]), place[1]) if place else None
-
-
-def _class_place(part: Any) -> Place | None:
-    """Where the class of another package's metric or filter is defined; None for ours."""
-    file, line = place_of(part)
-    return Place(Path(file), line) if file and line else None
 
 
 def _sentence(error: BaseException) -> str:

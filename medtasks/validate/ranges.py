@@ -1,4 +1,4 @@
-"""What is known of a metric's values: their range, the score of right answers, and which answers it can read."""
+"""What is known of a metric's values: their range, and the score of right answers."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ import numpy as np
 from medtasks.metrics.aggregate import corpus_score
 from medtasks.metrics.base import Metric
 from medtasks.metrics.item_metrics import JudgedMean
-from medtasks.validate.documents import Documents
 
 TOLERANCE = 1e-9
 
@@ -24,9 +23,6 @@ _REACHED = {
     **dict.fromkeys(("false_alarm_rate", "miss_rate", "invalid_rate"), 0.0),
 }
 """Scores of a model that always gives the reference answer."""
-
-_WHOLE = frozenset({"rouge1", "rougeL", "chrf", "chrf++", "exact_match"})
-"""Metrics that score any text they can read above 0 against itself."""
 
 _RANGES: Mapping[str, tuple[float, float]] = {
     **dict.fromkeys((*_REACHED, "rouge2", "meteor", "bleu", "content_open", "content_closed_fallback"), _SHARE),
@@ -78,25 +74,6 @@ def best_score(metric: Metric, targets: Sequence[str]) -> float | None:
     except Exception:  # scored elsewhere, or unavailable; process_results is checked separately
         return None
     return found if math.isfinite(found) else None
-
-
-def unreadable(metric: Metric, documents: Documents) -> list[Mapping[str, Any]]:
-    """Documents whose answer, compared with itself, scores 0.
-
-    Metrics of whole texts must read every answer; others need several words, and are reported if they read none.
-    """
-    if not metric.higher_is_better:
-        return []
-    blind = []
-    for document in documents:
-        try:
-            row = metric.statistics(str(document["target"]), str(document["target"]))
-            score = float(metric.score(np.asarray(row, dtype=np.float64)))
-        except Exception:  # scored elsewhere, or unavailable
-            return []
-        if score == 0 or math.isnan(score):
-            blind.append(document)
-    return blind if metric.name in _WHOLE or len(blind) == len(documents) else []
 
 
 def reaches(metric: Metric, value: float, other: float) -> bool:

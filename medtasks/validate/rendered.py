@@ -133,7 +133,8 @@ def check_giveaways(documents: Documents, fields: Set[str], report: TaskReport) 
     """
     answers = list(_answers(documents))
     for field in sorted(fields - _OPTIONS):
-        texts = [_field_words(document.get(field)) for document in documents]
+        values = [document.get(field) for document in documents]
+        texts = [_words(str(one) if isinstance(one, int | float) else " ".join(texts_in(one))) for one in values]
         for kind in ("text", "letter"):
             rows = [
                 (document, pair[kind][0] in text, pair[kind][1] in text)
@@ -164,10 +165,6 @@ def _answers(documents: Documents) -> Iterator[dict[str, tuple[str, str]]]:
             pairs = {} if wrong is None else {"text": (target, wrong)}
         words = {kind: (_words(own), _words(other)) for kind, (own, other) in pairs.items()}
         yield {kind: pair for kind, pair in words.items() if all(map(str.strip, pair)) and pair[0] != pair[1]}
-
-
-def _field_words(value: Any) -> str:
-    return _words(str(value) if isinstance(value, int | float) else " ".join(texts_in(value)))
 
 
 def _words(text: str) -> str:

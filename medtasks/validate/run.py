@@ -81,7 +81,10 @@ def validate(
             found.tasks += checks.check(path)
         if progress is not None:
             progress(number, len(paths))
-    found.tasks += _shared_parts(given, checks.files, files)
+    for path in (one for one in given if _is_shared(one) and one.resolve() not in checks.files):
+        found.tasks += files.read(path).defects
+        message = "no task file that was checked includes this shared part"
+        found.tasks.append(finding("MT118", path.stem, message, Place(path, 1)))
     packages = dict.fromkeys(owner_of(path) for path in paths if path in files.known.values())
     found.tasks += check_packages(packages, checks.faulty)
     found.tasks = _once(found.tasks)
@@ -193,14 +196,6 @@ def _layout(given: Sequence[Path]) -> Iterator[Finding]:
         elif not _is_shared(path) and first.setdefault(path.stem, path) != path:
             message = f"{first[path.stem]} has the same name, expected one file per task"
             yield finding("MT119", path.stem, message, Place(path, 1))
-
-
-def _shared_parts(given: Sequence[Path], included: set[Path], files: Files) -> Iterator[Finding]:
-    for path in given:
-        if _is_shared(path) and path.resolve() not in included:
-            yield from files.read(path).defects
-            message = "no task file that was checked includes this shared part"
-            yield finding("MT118", path.stem, message, Place(path, 1))
 
 
 class _Checks:

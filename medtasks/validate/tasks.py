@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
@@ -25,7 +25,6 @@ from medtasks.validate.rendered import GIVEN_BY_STAGE_1
 from medtasks.validate.report import TaskReport
 from medtasks.validate.templates import Template, check_variables, read_template
 
-_OPTION_FILTERS = frozenset({"OptionLetterFilter", "LastStageOptionFilter"})
 _SETTINGS = "lmms_eval_specific_kwargs"
 
 
@@ -133,18 +132,9 @@ def check_templates(
     if benchmark is not None:
         asked = [templates, *({**templates, "template": one} for one in further)]
         findings += [one for each in asked for one in _check_variables(each, benchmark, documents)]
-        findings += [one for each in asked for one in _check_options(file, each["template"], documents, report)]
     report.add(*findings)
     # a template with an unknown variable fails on every document for the same reason
     return {} if failed(findings) else {key: template.name for key, template in templates.items()}
-
-
-def _check_options(file: TaskFile, template: Template, documents: Documents, report: TaskReport) -> Iterator[Finding]:
-    filters = {step.function.rpartition(".")[2] for pipeline in file.filter_list for step in pipeline.filter}
-    has_options = bool(_OPTION_FILTERS & filters) or any(map(options_of, documents))
-    if template.trees and has_options and not {"choices", "options"} & set(template.variables):
-        message = f"template {template.name!r} shows neither `choices` nor `options`, expected the options of a "
-        yield report.source.finding("MT207", f"{message}multiple-choice task", _SETTINGS, "template")
 
 
 def _check_variables(templates: Mapping[str, Template], benchmark: Benchmark, documents: Documents) -> list[Finding]:

@@ -37,7 +37,7 @@ from medtasks.leaderboard.board.board import (
     Round,
     Timeline,
 )
-from medtasks.leaderboard.site.samples import SampleKey, SampleRow, SampleText
+from medtasks.leaderboard.site.data import SampleKey, SampleRow, SampleText
 
 from medtasks.runs.usage import RunUsage, Usage
 

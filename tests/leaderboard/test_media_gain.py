@@ -12,7 +12,7 @@ from invented_runs import Invented, answered, judged_by_stub, make_run
 from made_runs import CLUSTERS, GOOD, ITEMS, KEY, POOR, board, cxr, entry, page, right, run
 from medtasks.leaderboard.board.board import BenchmarkBoard, BoardTable, Cell
 from medtasks.leaderboard.board.build import build_board
-from medtasks.leaderboard.exports.tidy import as_csv
+from medtasks.leaderboard.exports.tables import as_csv
 from medtasks.leaderboard.figures.draw import draw_all
 from medtasks.leaderboard.intake.collect import collect
 from medtasks.leaderboard.site.pages import pages_of

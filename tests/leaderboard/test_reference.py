@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from decimal import Decimal
 from itertools import chain
 from pathlib import Path
 
 import numpy as np
 import pytest
-from medtasks.leaderboard.board.reference import ReferenceCell, ReferenceRow, load_reference, read_reference
+from made_runs import FAIR, board, entry, right, run
+from medtasks.leaderboard.board import reference
+from medtasks.leaderboard.board.reference import (
+    PublishedFigure,
+    load_reference,
+    published_rows,
+    read_reference,
+)
+from medtasks.leaderboard.site.pages import pages_of
 from scipy.optimize import linprog
 from table4 import table4_overall
 
@@ -21,16 +30,16 @@ from medtasks.metrics.registry import get_metric
 BENCHMARKS = ("kvasir_vqa_x1", "med_cmr", "medstreambench", "mi_cxr")
 
 
-def cells(benchmark: str) -> list[tuple[ReferenceRow, ReferenceCell]]:
-    return [(row, cell) for row in load_reference(benchmark).rows for cell in row.cells]
+def figures(benchmark: str) -> tuple[PublishedFigure, ...]:
+    return load_reference(benchmark).figures
 
 
 def printed(benchmark: str) -> dict[tuple[str, str, str], Decimal]:
     """The readable figures by table, label and column."""
     return {
-        (row.table, row.label, cell.column): Decimal(cell.printed)
-        for row, cell in cells(benchmark)
-        if cell.printed is not None
+        (one.table, one.label, one.column): Decimal(one.printed)
+        for one in figures(benchmark)
+        if one.printed is not None
     }
 
 
@@ -38,12 +47,12 @@ def printed(benchmark: str) -> dict[tuple[str, str, str], Decimal]:
 
 
 @pytest.mark.parametrize(
-    ("benchmark", "figures", "unreadable"),
+    ("benchmark", "readable", "unreadable"),
     [("kvasir_vqa_x1", 503, 7), ("med_cmr", 63, 0), ("medstreambench", 81, 0), ("mi_cxr", 154, 0)],
 )
-def test_no_figure_is_lost(benchmark: str, figures: int, unreadable: int) -> None:
-    values = [cell.value for _, cell in cells(benchmark)]
-    assert (len(values) - values.count(None), values.count(None)) == (figures, unreadable)
+def test_no_figure_is_lost(benchmark: str, readable: int, unreadable: int) -> None:
+    values = [one.value for one in figures(benchmark)]
+    assert (len(values) - values.count(None), values.count(None)) == (readable, unreadable)
     assert load_reference(benchmark).gaps
 
 
@@ -56,7 +65,7 @@ def test_each_benchmark_has_a_file() -> None:
 @pytest.mark.parametrize("benchmark", BENCHMARKS)
 def test_every_figure_maps_to_a_task_a_metric_and_a_breakdown_in_its_unit(benchmark: str) -> None:
     specs, highest = load_specs(), {"chrf": 100, "open_total": 100}
-    for _, cell in cells(benchmark):
+    for cell in figures(benchmark):
         assert specs[cell.task].metadata.benchmark.startswith(benchmark)  # tracks are benchmarks of their own
         assert cell.breakdown is None or cell.breakdown in specs[cell.task].metadata.breakdowns
         assert get_metric(cell.metric).name == cell.metric
@@ -65,7 +74,7 @@ def test_every_figure_maps_to_a_task_a_metric_and_a_breakdown_in_its_unit(benchm
 
 
 def test_rows_name_the_models_that_were_trained_on_the_benchmark() -> None:
-    trained = {row.model: row.trained for row in load_reference("kvasir_vqa_x1").rows}
+    trained = {one.model: one.trained for one in figures("kvasir_vqa_x1")}
     assert {model for model, answer in trained.items() if answer == "no"} == {
         "Gemma 3 4B",
         "MedGemma 4B",
@@ -73,7 +82,7 @@ def test_rows_name_the_models_that_were_trained_on_the_benchmark() -> None:
     }
     assert set(trained.values()) == {"yes", "no"}
     for benchmark in BENCHMARKS[1:]:
-        assert {row.trained for row in load_reference(benchmark).rows} == {"unknown"}
+        assert {one.trained for one in figures(benchmark)} == {"unknown"}
 
 
 # ----------------------------------------------------------------------------------------- files that break the format
@@ -100,16 +109,13 @@ def written(folder: Path, text: str) -> Path:
 def test_a_row_is_what_one_table_prints_for_one_model(tmp_path: Path) -> None:
     found = read_reference(written(tmp_path, GOOD))
     assert (found.notes, found.gaps) == (("About all",), ("Table 9: not in our copy",))
-    first, second = found.rows
+    first, second = published_rows(found, {("some_task", "accuracy", None, None): "key"})
     assert (first.label, first.model, first.size, first.trained, first.notes) == (
         "First", "First", None, "no", ("Of the table",),
     )  # fmt: skip
-    assert [(cell.column, cell.metric, cell.value) for cell in first.cells] == [
-        ("A", "accuracy", 0.5),
-        ("B", "bleurt", -0.53),
-    ]
+    assert [(cell.column, cell.value) for cell in first.cells] == [("key", 0.5), ("B", -0.53)]
     (cell,) = second.cells
-    assert (cell.printed, cell.value, cell.group, cell.rankable, cell.why) == (None, None, "easy", False, "Odd")
+    assert (cell.column, cell.printed, cell.value, cell.rankable, cell.why) == ("A", None, None, False, "Odd")
     assert cell.notes == ("One", "Two")
 
 
@@ -120,6 +126,8 @@ def test_a_row_is_what_one_table_prints_for_one_model(tmp_path: Path) -> None:
         ("50.0", "-1", "`printed` is -1, expected 0 to 100"),
         ("50.0", "fifty", "`printed` is 'fifty', expected a number"),
         ("50.0", "", "`printed` is empty; say why in `notes`"),
+        ("-0.530", "9" * 400, "`printed` is '9999.*', expected a number"),
+        (",yes,,,\n", "\n", "line 7: field `rankable`"),
         ("-0.530", "nan", "`printed` is 'nan', expected a number"),
         ("no,B,", "no,A,", "line 7: Table 1, First, A is duplicated"),
         ("general,no,A", "general,maybe,A", "field `trained` is 'maybe'"),
@@ -136,6 +144,24 @@ def test_a_wrong_file_is_refused_by_line_and_field(tmp_path: Path, old: str, new
     with pytest.raises(DataError, match=message) as caught:
         read_reference(written(tmp_path, GOOD.replace(old, new, 1)))
     assert "published.csv" in str(caught.value)
+
+
+def test_a_wrong_file_costs_only_the_published_rows_of_its_benchmark(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wrong = written(tmp_path, GOOD.replace("50.0", "fifty", 1))
+    known = {name: replace(one, figures=wrong) if name == "mi_cxr" else one for name, one in all_benchmarks().items()}
+    monkeypatch.setattr(reference, "get_benchmark", known.__getitem__)
+    load_reference.cache_clear()
+    made = board(FAIR, run("fair", [entry("med_cmr_mcq", {"accuracy": right(0.5, 3)})], "run-cmr"), published=True)
+    load_reference.cache_clear()
+    cxr, cmr = made.benchmarks
+    assert (cxr.name, cxr.published, len(cxr.rankings)) == ("mi_cxr", (), 1)
+    assert cxr.published_problem.startswith("published.csv, line 4: ")
+    assert "`printed` is 'fifty', expected a number" in cxr.published_problem
+    assert cmr.published
+    assert not cmr.published_problem
+    assert "published.csv, line 4: " in pages_of(made, {}, [])["benchmark-mi_cxr.html"]()
 
 
 # --------------------------------------------------------------------------------- columns that add up as in the papers
@@ -174,13 +200,13 @@ def fewest_rows(figures: Sequence[Decimal], whole: int) -> int:
 
 KVASIR = ("gemma3", "medgemma", "medgemma-ft", "Qwen 2.5-VL-7B", "Qwen2.5-VL-7B-ft")
 LEVELS = tuple(f"Table 7, complexity level {level}" for level in (1, 2, 3))
-CLASSES = tuple(cell.column for cell in load_reference("kvasir_vqa_x1").rows[-1].cells)
+CLASSES = tuple(cell.column for cell in published_rows(load_reference("kvasir_vqa_x1"), {})[-1].cells)
 
 
 @pytest.mark.parametrize("name", [name for name in CLASSES if name != "finding_presence"])
 def test_kvasir_overall_is_the_levels_pooled(name: str) -> None:
-    figures = printed("kvasir_vqa_x1")
-    rows = [[figures.get((table, model, name)) for table in (*LEVELS, "Table 7, overall")] for model in KVASIR]
+    found = printed("kvasir_vqa_x1")
+    rows = [[found.get((table, model, name)) for table in (*LEVELS, "Table 7, overall")] for model in KVASIR]
     known = [[figure for figure in row if figure is not None] for row in rows if None not in row]
     parts, wholes = [row[:-1] for row in known], [row[-1] for row in known]
     assert len(wholes) >= 3  # more than the two free shares
@@ -189,8 +215,8 @@ def test_kvasir_overall_is_the_levels_pooled(name: str) -> None:
 
 def test_kvasir_level_1_scores_are_shares_of_the_test_rows() -> None:
     """At level 1 a row has one class, so the classes' rows make up the level's; every figure takes part."""
-    figures = printed("kvasir_vqa_x1")
-    known = [[figures[place] for model in KVASIR if (place := (LEVELS[0], model, name)) in figures] for name in CLASSES]
+    found = printed("kvasir_vqa_x1")
+    known = [[found[place] for model in KVASIR if (place := (LEVELS[0], model, name)) in found] for name in CLASSES]
     assert sum(fewest_rows(one, whole=100) for one in known) == 5548  # protocol card
 
 
@@ -198,9 +224,9 @@ SUBTYPES = ("TEL (Single)", "TEL (Multi)", "TEL (E→R)", "ICR", "GTS (Single)",
 
 
 def test_mi_cxr_overall_is_the_subtypes_pooled() -> None:
-    figures = printed("mi_cxr")
-    labels = dict.fromkeys(model for table, model, _ in figures if table == "README, results")
-    rows = [[figures["README, results", label, column] for column in SUBTYPES] for label in labels]
+    found = printed("mi_cxr")
+    labels = dict.fromkeys(model for table, model, _ in found if table == "README, results")
+    rows = [[found["README, results", label, column] for column in SUBTYPES] for label in labels]
     assert misfit([row[:-1] for row in rows], [row[-1] for row in rows]) <= 2 * half_unit(*chain(*rows))
 
 
@@ -216,11 +242,11 @@ MED_CMR = {"SOD": 1023, "FDD": 711, "SU": 709, "TP": 336, "CR": 1922, "LTG": 115
 
 
 def test_med_cmr_overall_is_the_seven_dimensions_pooled() -> None:
-    figures = printed("med_cmr")
-    assert {cell.column for _, cell in cells("med_cmr") if not cell.rankable} == {"SU", "MSI"}
-    for row in load_reference("med_cmr").rows:
-        columns = {name: figures["Main results", row.label, name] for name in MED_CMR}
-        overall = figures["Main results", row.label, "MCQ All"]
+    assert {one.column for one in figures("med_cmr") if not one.rankable} == {"SU", "MSI"}
+    found = printed("med_cmr")
+    for label in dict.fromkeys(label for _, label, _ in found):
+        columns = {name: found["Main results", label, name] for name in MED_CMR}
+        overall = found["Main results", label, "MCQ All"]
         pooled = sum(float(figure) * MED_CMR[name] for name, figure in columns.items()) / sum(MED_CMR.values())
         assert abs(pooled - float(overall)) <= half_unit(overall) + half_unit(*columns.values())
 
@@ -230,7 +256,7 @@ MODES = {"retrospective": 3820, "present": 402, "future": 885, "proactive": 311}
 
 
 def test_medstreambench_overall_follows_from_its_modes() -> None:
-    for row in load_reference("medstreambench").rows:
+    for row in published_rows(load_reference("medstreambench"), {}):
         values = {cell.column: float(cell.printed or "nan") for cell in row.cells}
         means: dict[str, tuple[float, float | None]] = {
             mode: (values[f"{mode.capitalize()} Content"], values.get(f"{mode.capitalize()} Resp.")) for mode in MODES

@@ -277,10 +277,6 @@ def twice(folder: Path) -> None:
     path.write_text("".join([*lines[1:], lines[1]]), encoding="utf-8")
 
 
-def another_prompt(folder: Path) -> None:
-    edit_json(folder / "manifest.json", lambda held: held["tasks"][SMALL].update(prompt_hash="0" * 16))
-
-
 def another_task(folder: Path) -> None:
     (folder / "samples" / "mi_cxr_icr.jsonl").write_text("", encoding="utf-8")
 
@@ -298,7 +294,6 @@ def a_group_of_strangers(folder: Path) -> None:
     [
         (less, r"36 samples, expected 37, the sum of `answered` and `failed` of"),
         (twice, "is duplicated"),
-        (another_prompt, "field `prompt_hash` is .* expected '0000000000000000'"),
         (another_task, r"samples/mi_cxr_icr\.jsonl: of no task that the manifest names"),
         (no_samples, "missing, although the manifest names the task"),
         (a_group_of_strangers, "field `groups.kvasir_vqa_x1` names mi_cxr_icr, which is not a task of the run"),

@@ -14,12 +14,11 @@ import pytest
 from boards import HOSTILE, board, hostile_board, large_board, sample_text
 from medtasks.leaderboard.board.board import Board, Cell, Published
 from medtasks.leaderboard.board.numbers import interval, number
-from medtasks.leaderboard.site.cells import cell_view, shared_judge
+from medtasks.leaderboard.site.cells import column_view, shared_judge
+from medtasks.leaderboard.site.data import SampleKey, data_script, sample_row, samples_of
 from medtasks.leaderboard.site.model_page import model_parts
-from medtasks.leaderboard.site.published import published_tables
-from medtasks.leaderboard.site.samples import SampleKey, sample_row, samples_of
+from medtasks.leaderboard.site.pages import page_environment, safe_link
 from medtasks.leaderboard.site.tables import charts
-from medtasks.leaderboard.site.text import data_script, safe_link
 from medtasks.leaderboard.site.write import write_site
 
 from medtasks.benchmarks.layouts import all_layouts
@@ -189,9 +188,10 @@ def test_only_scores_of_other_judges_are_marked_in_their_cells() -> None:
     cells = [Cell(value=0.5, items=9, judged=9, judge=name, signature="") for name in ("one", "one", "two (a stub)")]
     column = next(one for table in board().benchmarks[0].tables for one in table.columns)
     assert shared_judge(cells[:2]) == "one"
-    assert cell_view(column, cells[0], judge="one").notes == ()
     assert shared_judge(cells) == ""
-    assert [cell_view(column, cell).notes for cell in cells[1:]] == [("judged by one",), ("judged by two (a stub)",)]
+    score = page_environment(board()).get_template("parts.html.j2").module.score
+    assert "judged by" not in score(cells[0], column_view(column, judge="one"))
+    assert all(f"judged by {cell.judge}" in score(cell, column_view(column)) for cell in cells)
 
 
 def test_nothing_is_best_by_a_signed_or_an_incomplete_score(site: Path) -> None:
@@ -269,8 +269,8 @@ def test_a_chart_shows_a_blind_run_below_its_model() -> None:
         at = [place for place, (_, row) in enumerate(shown) if row.blind]
         assert {shown[place][1].model for place in at} == {blind.row.model} == {model}
         assert all(shown[place - 1][1].model == model and not shown[place - 1][1].blind for place in at)
-        chart, row = shown[at[0]]
-        assert chart.column.cell(row).text == number(blind.row.cells[column.key].value, column.unit)
+        row = shown[at[0]][1]
+        assert row.cells[column.key] == blind.row.cells[column.key]
 
 
 def test_only_a_demonstration_says_that_it_is_one(site: Path, tmp_path: Path) -> None:
@@ -411,7 +411,7 @@ def test_a_model_has_its_matrix_of_groups_by_tasks() -> None:
     assert [heading.label for heading in matrix.headings] == ["level1", "level2", "level3"]
     assert [row.label for row in matrix.rows] == ["color", "count", "instrument_location", "size"]
     cell = board().benchmarks[0].tables[2].rows[1].cells["pond_vqa_level2.rougeL.question_class.count"]
-    assert matrix.rows[1].cells[1].text == number(cell.value, "fraction")
+    assert matrix.rows[1].cells[1] == (matrix.headings[1], cell)
 
 
 def test_only_rows_that_are_not_comparable_are_called_so(tmp_path: Path) -> None:
@@ -428,17 +428,19 @@ def test_only_rows_that_are_not_comparable_are_called_so(tmp_path: Path) -> None
     assert Page(tmp_path / "out/model-dune-30b-a3b.html").rows[""]["PondVQA"][0] == "not comparable, see below"
 
 
-def test_a_published_figure_is_shown_in_our_unit_with_what_was_printed() -> None:
+def test_a_published_figure_is_shown_in_our_unit_with_what_was_printed(tmp_path: Path) -> None:
     benchmark = board().benchmarks[0]
     row = benchmark.published[0]
     cells = (
         row.cells[0].model_copy(update={"printed": "0.4123", "value": 0.4123, "rankable": False, "notes": ("Odd.",)}),
     )
     changed = Published.model_validate({**row.model_dump(), "cells": cells})
-    (table,) = published_tables(benchmark.model_copy(update={"published": (changed,)}))
-    ((_, (cell,), _),) = table.rows
-    assert (cell.text, cell.interval, cell.notes) == ("41.2", "printed 0.4123", ("1", "not comparable"))
-    assert table.notes == ("Odd.",)
+    pond = benchmark.model_copy(update={"published": (changed,)})
+    write_site(board().model_copy(update={"benchmarks": (pond,)}), tmp_path / "out")
+    page = Page(tmp_path / f"out/benchmark-{pond.name}.html")
+    _, figure = page.rows["published-1"].values()
+    assert figure[0] == "41.2 1 not comparable printed 0.4123"
+    assert "Odd." in page.text
 
 
 def sample(**changes: Any) -> Sample:

@@ -25,9 +25,9 @@ from invented_runs import MODELS, edit_json, make_run, write_run_of, write_runs
 from medtasks.leaderboard.intake.remove_rows import remove_rows
 from medtasks.leaderboard.publish import publish
 from medtasks.leaderboard.view import server as server_module
-from medtasks.leaderboard.view.highlight import segments
 from medtasks.leaderboard.view.library import Library, read_library
 from medtasks.leaderboard.view.parquet import SampleTables
+from medtasks.leaderboard.view.sample_view import segments
 from medtasks.leaderboard.view.server import View
 from PIL import Image
 from view_server import Answered, RunUnderWay, Server, serving, write_hostile_run
@@ -65,7 +65,7 @@ def samples_of(results: Path, model: str, task: str) -> dict[str, Sample]:
 
 def key_of(server: Server, model: str) -> str:
     assert server.view._shown is not None
-    return next(run.key for run in server.view._shown.library.runs if model in run.label)
+    return next(run.key for run in server.view._shown[0].runs if model in run.label)
 
 
 def page(server: Server, name: str, **given: str) -> str:

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from medtasks.leaderboard.board.reference import load_reference
+from medtasks.leaderboard.board.reference import load_reference, published_rows
 from table4 import table4_overall
 
 from medtasks.benchmarks.med_cmr.documents import ACCURACY_DIMENSION_MEAN, dimension_statistics
@@ -30,7 +30,9 @@ from medtasks.metrics.item_metrics import ITEM_METRICS, ItemMetric, ItemScore
 
 # Content of retrospective and present; content, responsiveness and stability of future and of proactive; overall.
 DOCS = Path(__file__).parents[2] / "docs"
-TABLE_4 = {row.label: [cell.value for cell in row.cells] for row in load_reference("medstreambench").rows}
+TABLE_4 = {
+    row.label: [cell.value for cell in row.cells] for row in published_rows(load_reference("medstreambench"), {})
+}
 APPROXIMATE = {"retrospective": 3820, "present": 402, "future": 885, "proactive": 311}
 """Items per mode as the protocol card has them, "about": the paper prints none, and these are one short of 5,419."""
 FITTED = {"retrospective": 3822, "present": 401, "future": 885, "proactive": 311}

@@ -46,10 +46,10 @@ TEMPLATE_DEFECTS = [
         "{% if complexity > 1 %}{{ target }}{% endif %}{{ question }}# here",
     ),
     _mcq("target of a multiple choice", "MT204", "Exactly one", "{{ choices[target] }}# here\nExactly one"),
-    _mcq("missing included part", "MT205", "_timeline.j2", "_timelines.j2", MCQ),
-    _mcq("included part outside", "MT205", "mi_cxr/_timeline.j2", "../../../etc/passwd"),
-    _kvasir("no variable", "MT206", "{{ question }}", "what is shown?"),
-    _mcq("no options", "MT207", '{% include "mi_cxr/_options.j2" %}', "{{ question }}"),
+    _mcq("missing included part", "MT201", "_timeline.j2", "_timelines.j2", MCQ),
+    _mcq("included part outside", "MT201", "mi_cxr/_timeline.j2", "../../../etc/passwd"),
+    _kvasir("no variable", "MT216", "{{ question }}", "what is shown?"),
+    _mcq("no options", "MT214", '{% include "mi_cxr/_options.j2" %}', "{{ question }}"),
     _kvasir("division by zero", "MT208", "{{ question }}", "{{ question }} {{ 1 / 0 }}"),
     _kvasir(
         "attribute outside the sandbox",
@@ -73,13 +73,13 @@ TEMPLATE_DEFECTS = [
     ),
     _mcq(
         "template that includes itself",
-        "MT210",
+        "MT208",
         '{% include "mi_cxr/_timeline.j2" %}',
-        '{% include "mi_cxr/mcq.j2" %}# here',
+        '{% include "mi_cxr/mcq.j2" %}',
     ),
-    _mcq("computed name", "MT211", '"mi_cxr/_timeline.j2"', 'question ~ ".j2"'),
+    _mcq("computed name", "MT202", '"mi_cxr/_timeline.j2"', 'question ~ ".j2"'),
     _kvasir("empty prompt", "MT212", ALL, "{% if not question %}{{ question }}{% endif %}"),
-    _mcq("visible field that no document has", "MT213", "Exactly one", "{{ demonstration }}# here\nExactly one"),
+    _mcq("visible field that no document has", "MT208", "Exactly one", "{{ demonstration }}\nExactly one"),
     _mcq("options cut", "MT214", "{{ choices[letter] }}", "{{ choices[letter][:4] }}", OPTIONS),
     InTemplate(
         "paraphrase that is none", "MT220", PARAPHRASE, ALL, '{% include "mi_cxr/mcq.j2" %}', "mi_cxr_icr_prompts"

@@ -154,7 +154,6 @@ NAMES = [
     _group("member of another benchmark", "MT136", "  - mi_cxr_tel_multiple", "  - med_cmr_mcq_cr  # here"),
     _leaf("rows of another benchmark", "MT137", "mi_cxr.tel_single", "med_cmr.mcq_cr  # here"),
     _base("missing template", "MT201", "mi_cxr/mcq.j2", "mi_cxr/mcqs.j2  # here"),
-    _base("template of open questions", "MT207", "mi_cxr/mcq.j2", "mi_cxr/report.j2  # here"),
     InYaml("stage 2 alone", "MT203", STAGED, "  stage1_template: mi_cxr/stage1_icr.j2\n", "", STAGED),
     InYaml(
         "stage 1 that shows the options",

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from seeded_behaviour import TEXT, Documents, checked, every, here, said, with_its_metrics
+from seeded_behaviour import TEXT, checked, every, here, said, with_its_metrics
 
 from medtasks.api import FilterInfo, MeanMetric, Plugin, sign
 from medtasks.catalog.contents import fresh
@@ -56,38 +56,6 @@ class Wide(Exact):
     width = 3
 
 
-class OneAtATime(Exact):
-    """Its score looks at the first axis, so several totals at once come out wrong."""
-
-    name = "seeded_lab_one_at_a_time"
-
-    def score(self, totals: Any) -> Any:
-        first = np.ravel(totals)
-        return np.full(np.shape(totals)[:-1], first[0] / first[1] if np.ndim(totals) == 1 else 0.5)
-
-
-class Squared(Exact):
-    """A mean of two numbers whose score is no mean."""
-
-    name = "seeded_lab_squared"
-
-    def score(self, totals: Any) -> Any:
-        return (totals[..., 0] / totals[..., 1]) ** 2
-
-
-class Forgetful(Exact):
-    """Its statistics depend on how often it was asked."""
-
-    name = "seeded_lab_forgetful"
-
-    def __init__(self) -> None:
-        self.asked = 0
-
-    def statistics(self, prediction: str, reference: str) -> Any:
-        self.asked += 1
-        return np.array([float(prediction == reference) / self.asked, 1.0])
-
-
 class Polite(Exact):
     """Gives every answer the same."""
 
@@ -116,19 +84,6 @@ class Unscored(Exact):
         raise ZeroDivisionError(len(totals))
 
 
-class Drifting(Exact):
-    """Its score depends on how often it was asked."""
-
-    name = "seeded_lab_drifting"
-
-    def __init__(self) -> None:
-        self.asked = 0
-
-    def score(self, totals: Any) -> Any:
-        self.asked += 1
-        return super().score(totals) / self.asked
-
-
 class Flat(Exact):
     """Gives one number, whatever it is asked."""
 
@@ -151,15 +106,11 @@ class Overflowing(Exact):
 METRICS = (
     Flat,
     Overflowing,
-    Drifting,
     Exact,
     Doubled,
     Percent,
     Infinite,
     Wide,
-    OneAtATime,
-    Squared,
-    Forgetful,
     Polite,
     Brittle,
     Unscored,
@@ -184,13 +135,6 @@ class Lossy(Plain):
         return [list(said) for said in dict.fromkeys(map(tuple, super().apply(responses, documents)))]
 
 
-class Crowded(Plain):
-    """Lets every response begin with how many there are."""
-
-    def apply(self, responses: list[list[str]], documents: Any) -> list[list[str]]:
-        return [[one[: len(responses)] for one in said] for said in super().apply(responses, documents)]
-
-
 class Latin(Plain):
     def apply(self, responses: list[list[str]], documents: Any) -> list[list[str]]:
         return [[one.encode("latin-1").decode() for one in said] for said in super().apply(responses, documents)]
@@ -206,7 +150,7 @@ class Upper(Plain):
         return [[one.upper() for one in said] for said in super().apply(responses, documents)]
 
 
-FILTERS = (Plain, FirstWord, Lossy, Crowded, Latin, Mute, Upper)
+FILTERS = (Plain, FirstWord, Lossy, Latin, Mute, Upper)
 
 PLUGIN = Plugin(
     metrics=tuple(kind() for kind in METRICS),
@@ -248,12 +192,8 @@ IN_METRICS: list[tuple[type[Exact], str, str]] = [
     (Percent, "MT504", "warning"),
     (Infinite, "MT504", "error"),
     (Wide, "MT508", "error"),
-    (OneAtATime, "MT505", "error"),
-    (Forgetful, "MT506", "error"),
     (Flat, "MT507", "error"),
     (Overflowing, "MT504", "error"),
-    (Drifting, "MT505", "error"),
-    (Drifting, "MT506", "error"),
     (Polite, "MT502", "error"),
     (Polite, "MT503", "error"),
     (Brittle, "MT509", "error"),
@@ -278,29 +218,10 @@ def test_a_metric_that_tells_nothing_beside_one_that_does_is_a_warning() -> None
     assert (found.code, found.severity, found.field) == ("MT502", "warning", "seeded_lab_polite")
 
 
-@pytest.mark.usefixtures("lab")
-def test_a_score_that_is_no_mean() -> None:
-    def change(documents: Documents) -> None:
-        every("metrics", ("seeded_lab_squared",))(documents)
-        documents[0]["ideal_response"] = "nothing"
-
-    listed = [{"metric": "seeded_lab_squared", "aggregation": "medtasks.benchmarks.aggregations.seeded_lab_squared"}]
-    found = checked(
-        TEXT,
-        change,
-        filters=(f"{__name__}.Plain",),
-        metrics=("seeded_lab_squared",),
-        metric_list=listed,
-        process_results=here(with_its_metrics),
-    )
-    assert "the mean of the samples' own scores" in next(one.message for one in found if one.code == "MT505")
-
-
 IN_FILTERS: list[tuple[type[Plain], str]] = [
     (FirstWord, "MT509"),
     (FirstWord, "MT501"),
     (Lossy, "MT507"),
-    (Crowded, "MT506"),
     (Latin, "MT509"),
     (Mute, "MT507"),
     (Upper, "MT501"),

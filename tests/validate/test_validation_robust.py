@@ -71,7 +71,7 @@ def test_random_templates(tmp_path_factory: pytest.TempPathFactory, content: byt
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("MEDTASKS_TEMPLATES", str(folder))
         template = read_template("random.j2", Place(TASK, 1))
-    assert template.trees or template.findings
+    assert codes(template.findings) <= {"MT201", "MT202"}
 
 
 @pytest.mark.parametrize("name", ["", "..", "/etc/passwd", "a\0b", "mi_cxr", "x" * 5000, "\ud800"])

@@ -113,7 +113,9 @@ def names_of(package: str, benchmark: str | None = None) -> Names:
             f"package name {package!r} would be imported as {module}, which cannot be a module's name; begin with a "
             "letter, and avoid Python's keywords."
         )
-    if module in _TAKEN or module in sys.stdlib_module_names or _is_installed(module):
+    installed = find_spec(module)  # without an origin, it is just a directory of that name
+    exists = installed is not None and installed.origin is not None
+    if exists or module in _TAKEN or module in sys.stdlib_module_names:
         raise UsageError(f"package name {package!r} would be imported as {module}, which exists; choose another.")
     chosen = module if benchmark is None else benchmark
     if not _BENCHMARK.fullmatch(chosen) or len(chosen) > _MOST:
@@ -123,11 +125,6 @@ def names_of(package: str, benchmark: str | None = None) -> Names:
         )
     _refuse_taken(chosen)
     return Names(package, module, chosen)
-
-
-def _is_installed(module: str) -> bool:
-    spec = find_spec(module)
-    return spec is not None and spec.origin is not None  # without, it is just a directory of that name
 
 
 def _refuse_taken(benchmark: str) -> None:

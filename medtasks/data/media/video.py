@@ -122,12 +122,9 @@ def read_index(path: Path) -> VideoIndex:
     pts.sort()
     last = pts[-1] * time_base - start
     # an audio track may outlast the pictures, so the container's duration counts only without one
-    short = alone and length is not None and length > last + _END + _largest_gap(pts) * time_base
+    gap = max((after - before for before, after in pairwise(pts)), default=0)
+    short = alone and length is not None and length > last + _END + gap * time_base
     return VideoIndex(time_base, tuple(pts), tuple(sorted(keyframes)), packets < announced or short)
-
-
-def _largest_gap(pts: Sequence[int]) -> int:
-    return max((after - before for before, after in pairwise(pts)), default=0)
 
 
 @dataclass
@@ -182,7 +179,9 @@ class VideoReader:
 
     def _seek(self, pts: int) -> Any:
         try:
-            if self._must_jump(pts):
+            keyframe = self._keyframe(pts)
+            behind = self._position is None or self._position >= pts
+            if behind or (keyframe is not None and keyframe > (self._position or 0)):
                 self._jump(pts)
             return self._forward_to(pts)
         except MediaError:
@@ -196,12 +195,6 @@ class VideoReader:
         """The last keyframe that is not later than ``pts``."""
         number = bisect_right(self.keyframes, pts)
         return self.keyframes[number - 1] if number else None
-
-    def _must_jump(self, pts: int) -> bool:
-        if self._position is None or self._position >= pts:
-            return True
-        keyframe = self._keyframe(pts)
-        return keyframe is not None and keyframe > self._position
 
     def _open(self) -> None:
         self.close()

@@ -86,9 +86,9 @@ def frame_numbers(names: Sequence[str]) -> tuple[list[str], list[int]]:
     if len(numbers) == len(names) == len(set(numbers)):
         pairs = sorted(zip(numbers, names, strict=True))
         return [name for _, name in pairs], [number for number, _ in pairs]
-    return sorted(names, key=_natural), list(range(len(names)))
 
+    def natural(name: str) -> list[tuple[int, int, str]]:
+        parts = re.split(r"([0-9]{1,18})", name)
+        return [(0, int(part), "") if number % 2 else (1, 0, part) for number, part in enumerate(parts)]
 
-def _natural(name: str) -> list[tuple[int, int, str]]:
-    parts = re.split(r"([0-9]{1,18})", name)
-    return [(0, int(part), "") if number % 2 else (1, 0, part) for number, part in enumerate(parts)]
+    return sorted(names, key=natural), list(range(len(names)))
