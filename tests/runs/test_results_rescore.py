@@ -31,12 +31,14 @@ from medtasks.runs.folder import read_run, write_run
 from medtasks.runs.manifest import now
 
 TASKS = [*all_benchmarks(), "mi_cxr_stagewise", "mi_cxr_sampled", "mi_cxr_report"]
+FEW = ["kvasir_vqa_x1", "mi_cxr_icr", "mi_cxr_stagewise_icr"]
+GUESS = "policy=noisy_oracle,accuracy=0.6,seed=2"
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    output = tmp_path_factory.mktemp("run")
-    return run_tasks("medtasks_baseline", "policy=noisy_oracle,accuracy=0.6,seed=2", TASKS, output)
+    """A run of few tasks, with levels and with two ways to ask the same."""
+    return run_tasks("medtasks_baseline", GUESS, FEW, tmp_path_factory.mktemp("run"))
 
 
 def scored(folder: Path, out: Path) -> Path:
@@ -49,9 +51,11 @@ def files(folder: Path, *left_out: str) -> dict[str, bytes]:
     return {str(path.relative_to(folder)): path.read_bytes() for path in paths}
 
 
-def test_scoring_again_changes_nothing_but_the_manifest(folder: Path, tmp_path: Path) -> None:
-    assert scored_record(*read_run(folder), own=True, whole=True).changes == ()
-    once = scored(folder, tmp_path / "once")
+def test_scoring_again_changes_nothing_but_the_manifest(tmp_path: Path) -> None:
+    folder = run_tasks("medtasks_baseline", GUESS, TASKS, tmp_path / "run", limit=12)
+    again = scored_record(*read_run(folder), own=True, whole=True)
+    assert again.changes == ()
+    once = write_run(tmp_path / "once", again.rescored)
     assert files(once, "manifest.json") == files(folder, "manifest.json")
     before, after = (json.loads((path / "manifest.json").read_text()) for path in (folder, once))
     assert before.pop("scored") is None
@@ -59,7 +63,6 @@ def test_scoring_again_changes_nothing_but_the_manifest(folder: Path, tmp_path: 
     assert after == before
 
 
-@pytest.mark.slow
 def test_scored_twice_gives_the_same_bytes(folder: Path, tmp_path: Path) -> None:
     once = scored(folder, tmp_path / "once")
     assert files(scored(once, tmp_path / "twice")) == files(once)
@@ -115,7 +118,6 @@ def without_scoring() -> Iterator[None]:
         yield
 
 
-@pytest.mark.slow
 def test_kept_tables_that_were_changed_are_made_again(folder: Path, tmp_path: Path) -> None:
     store = RunStore(tmp_path / "kept")
     cold = scored_run(folder, store, own=True)
@@ -303,10 +305,11 @@ def test_predictions_of_our_own_run_give_its_own_numbers(folder: Path, tmp_path:
     assert scored_record(*read_run(out), own=True, whole=True).changes == ()
 
 
-def test_streams_can_be_scored_from_elsewhere_too(folder: Path, tmp_path: Path) -> None:
-    path = tmp_path / "predictions.jsonl"
-    path.write_text(as_jsonl(predictions(folder, "medstreambench")), encoding="utf-8")
-    made = score_predictions(path, "jsonl", "medstreambench", created=now())
+def test_streams_can_be_scored_from_elsewhere_too(tmp_path: Path) -> None:
+    task, path = "medstreambench_proactive", tmp_path / "predictions.jsonl"
+    folder = run_tasks("medtasks_baseline", GUESS, [task], tmp_path / "run")
+    path.write_text(as_jsonl(predictions(folder, task)), encoding="utf-8")
+    made = score_predictions(path, "jsonl", task, created=now())
     ours = json.loads((folder / "scores.json").read_text())["tasks"]
     assert {name: one.model_dump(mode="json") for name, one in made.run.tasks.items()} == {
         name: ours[name] for name in made.run.tasks
