@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import gc
 import os
-import shlex
-import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -50,50 +47,21 @@ def _isolated(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 Command = Callable[..., "subprocess.CompletedProcess[str]"]
 
 
-@pytest.fixture(scope="session")
-def warm(_isolated: None) -> Iterator[str]:
-    """An interpreter that starts at once (`warm.py`)."""
-    folder = Path(tempfile.mkdtemp(prefix="warm"))  # the path of a socket must be short
-    server = [sys.executable, str(Path(__file__).parent / "warm.py"), str(folder / "w.socket")]
-    with subprocess.Popen(server, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
-        assert process.stdin is not None
-        assert process.stdout is not None
-        assert process.stdout.readline() == b"listening\n"
-        program = folder / "python"
-        call = shlex.join([sys.executable, "-IS", server[1]])
-        program.write_text(f'#!/bin/sh\nMEDTASKS_WARM={shlex.quote(server[2])} exec {call} "$@"\n')
-        program.chmod(0o755)
-        yield str(program)
-        process.stdin.close()
-    shutil.rmtree(folder)
-
-
-def command_of(interpreter: str, folder: Path) -> Command:
-    """Run ``interpreter`` outside the checkout; keywords are environment variables."""
+@pytest.fixture
+def python(tmp_path: Path) -> Command:
+    """Run this interpreter in a process of its own, outside the checkout."""
 
     def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            [interpreter, *arguments],
+            [sys.executable, *arguments],
             capture_output=True,
             text=True,
-            cwd=folder,
+            cwd=tmp_path,
             env={**os.environ, **environment},
             check=False,
         )
 
     return run
-
-
-@pytest.fixture
-def python(tmp_path: Path) -> Command:
-    """Run this interpreter in a process of its own."""
-    return command_of(sys.executable, tmp_path)
-
-
-@pytest.fixture
-def warm_python(tmp_path: Path, warm: str) -> Command:
-    """Run Python in a process of its own that has imported the large libraries already."""
-    return command_of(warm, tmp_path)
 
 
 def pytest_collection_finish() -> None:

@@ -21,12 +21,6 @@ PLUGIN = "PLUGIN = Plugin("
 READ = "yield Dots("
 
 
-@pytest.fixture
-def python(warm_python: Any) -> Any:
-    """Each of some forty processes would import what none of these tests is about."""
-    return warm_python
-
-
 def without_it(python: Any, site: Path) -> str:
     """The one sentence on why the package is left out, while everything else works."""
     done = python("-m", "medtasks", "list", "--json", PYTHONPATH=str(site))
