@@ -27,7 +27,7 @@ from ..board.columns import column_key, unit_of
 from ..board.numbers import UNITS, safe_name
 from .publishable import Headline, dataset_of, headline_columns, headlines
 
-_HTTP_ERROR = next(base for base in HfHubHTTPError.__mro__ if base.__name__ == "HTTPError")
+_HTTP_ERROR: type[Exception] = HfHubHTTPError.__bases__[0]
 """Any error of the hub's HTTP client, which is httpx or, since huggingface_hub 2.4, httpx2."""
 
 FOLDER = ".eval_results"

@@ -13,7 +13,10 @@ from __future__ import annotations
 import functools
 import re
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import datetime
+from importlib import import_module
 from importlib.metadata import version
 from pathlib import Path
 from types import TracebackType
@@ -178,7 +181,8 @@ def _watch_task_manager() -> None:
 
     @functools.wraps(original)
     def initialize_tasks(self: Any, include_path: Any = None, include_defaults: bool = True) -> Any:
-        index = original(self, include_path=include_path, include_defaults=include_defaults)
+        with _parsed_by_libyaml():
+            index = original(self, include_path=include_path, include_defaults=include_defaults)
         try:
             if include_defaults or include_path is None:  # without either, the index would be empty
                 _add_tasks(index)
@@ -189,6 +193,36 @@ def _watch_task_manager() -> None:
 
     setattr(initialize_tasks, _MARK, True)
     TaskManager.initialize_tasks = initialize_tasks
+
+
+@contextmanager
+def _parsed_by_libyaml() -> Iterator[None]:
+    """Have the index of tasks parse its 3,200 files in C: half of the time in which lmms-eval starts goes into them."""
+    from lmms_eval.utils import ignore_constructor
+
+    yaml: Any = import_module("yaml")
+    original = yaml.full_load
+    if not yaml.__with_libyaml__:
+        yield
+        return
+
+    class Loader(yaml.CFullLoader):  # type: ignore[misc]
+        pass
+
+    Loader.add_constructor("!function", ignore_constructor)
+
+    def full_load(file: Any) -> Any:
+        try:
+            return yaml.load(file, Loader)
+        except yaml.YAMLError:  # the parsers differ in details
+            file.seek(0)
+            return original(file)
+
+    yaml.full_load = full_load
+    try:
+        yield
+    finally:
+        yaml.full_load = original
 
 
 def _add_tasks(index: dict[str, Any]) -> None:

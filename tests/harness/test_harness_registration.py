@@ -113,3 +113,14 @@ def test_a_taken_name_is_reported_and_stays_with_its_owner(
     assert index["mi_cxr"] == theirs["mi_cxr"]
     assert "kvasir_vqa_x1" in index
     assert "mi_cxr is already defined by elsewhere/mi_cxr.yaml" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_files_parsed_in_c_give_the_harness_s_own_index() -> None:
+    import lmms_eval.models  # noqa: F401  # our tasks are added, and files parsed in C
+    from lmms_eval.tasks import TaskManager
+
+    index = TaskManager("WARNING").task_index
+    plain = vars(TaskManager.initialize_tasks)["__wrapped__"](TaskManager("WARNING", include_defaults=False))
+    assert {name: index[name] for name in plain} == plain
+    assert index.keys() == plain.keys() | harness.task_index().keys()
