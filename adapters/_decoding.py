@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 from lmms_eval.api.instance import TokenCounts
-from transformers import LogitsProcessorList
+from transformers import LogitsProcessorList, StoppingCriteria, StoppingCriteriaList
 
 from ._base import Count, Natural, NonNegative, Response, Settings, Share
 from ._likelihoods import Letters, StepScores
@@ -117,6 +117,23 @@ def sample_seed(seed: int, sample_id: str, repeat: int) -> int:
     return int.from_bytes(hashlib.sha256(key).digest()[:8], "big") >> 1
 
 
+class StopAtText(StoppingCriteria):  # type: ignore[misc]
+    """Ends a row as soon as its decoded answer contains a stop string; the text itself is cut afterwards.
+
+    transformers' own ``stop_strings`` would also stop at one that begins in the prompt.
+    """
+
+    def __init__(self, tokenizer: Any, prompt_length: int, until: Sequence[str]) -> None:
+        self._tokenizer = tokenizer
+        self._prompt_length = prompt_length
+        self._until = tuple(until)
+
+    def __call__(self, input_ids: torch.Tensor, scores: Any, **kwargs: Any) -> torch.Tensor:  # noqa: ARG002
+        texts = self._tokenizer.batch_decode(input_ids[:, self._prompt_length :], skip_special_tokens=True)
+        done = [any(stop in text for stop in self._until) for text in texts]
+        return torch.tensor(done, device=input_ids.device, dtype=torch.bool)
+
+
 TIE = 2e-5
 """Two tokens whose scores differ by less than this share of the score are a tie: rounding may decide between them. In
 single precision the batch size changes scores by about 1e-6 of the largest."""
@@ -145,7 +162,8 @@ class Decoder:
         length = inputs["input_ids"].shape[1]
         extra: dict[str, Any] = {}
         if settings.until and settings.num_beams == 1:
-            extra = {"stop_strings": list(settings.until), "tokenizer": self._tokenizer}  # the text is cut afterwards
+            stop = StopAtText(self._tokenizer, length, settings.until)
+            extra["stopping_criteria"] = StoppingCriteriaList([stop])
         exact = self._model.dtype == torch.float32 and not settings.sampling  # then ties are settled
         scores = StepScores(self._letters.tokens, TIE if exact else None)
         if settings.num_beams == 1:  # beams change rows between steps

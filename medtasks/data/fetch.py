@@ -198,6 +198,11 @@ def _login(url: str) -> dict[str, str]:
 
     if urlsplit(url)[:2] != urlsplit(constants.ENDPOINT)[:2]:
         return {}
+    if constants.HF_HUB_OFFLINE:
+        raise DataError(
+            f"{_host(url)}: HF_HUB_OFFLINE is set, so {url} cannot be fetched; unset it, or "
+            "give the directory of the pictures with --images."
+        )
     token = get_token()
     return {"Authorization": f"Bearer {token}"} if token else {}
 

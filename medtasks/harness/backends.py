@@ -145,7 +145,9 @@ def take_no_media(lm: Any) -> None:
 def _without_empty_media(kind: Any) -> Any:
     @functools.wraps(kind.__call__)
     def call(self: Any, *args: Any, **kwargs: Any) -> Any:
-        given = {name: value for name, value in kwargs.items() if name not in _MEDIA or value not in ([], ())}
+        media = {name: kwargs[name] for name in _MEDIA if name in kwargs}
+        empty = [name for name, value in media.items() if isinstance(value, (list, tuple)) and not value]
+        given = {name: value for name, value in kwargs.items() if name not in empty}
         return kind.__call__(self, *args, **given)
 
     return type(kind.__name__, (kind,), {"__call__": call, "__module__": kind.__module__})
