@@ -1,8 +1,8 @@
-"""S6: what the plug-in adds to lmms-eval's start-up, in one run.
+"""S6: what the plug-in adds to lmms-eval's start-up, and what it saves, in one run.
 
 Inside fresh interpreters that have imported what lmms-eval imports anyway, this times the two things the plug-in adds:
-the entry point's payload, and our part of the task index. Both are compared with the harness's own part of the same
-step: importing its model registry, and indexing its own tasks.
+the entry point's payload, and our part of the task index. Both are compared with the harness's own index of tasks,
+without the plug-in and with it, which has the files parsed in C.
 """
 
 from __future__ import annotations
@@ -28,8 +28,11 @@ payload = time.perf_counter() - started
 started = time.perf_counter()
 manager = TaskManager("ERROR")
 indexing = time.perf_counter() - started
+started = time.perf_counter()
+TaskManager.initialize_tasks.__wrapped__(manager)
+alone = time.perf_counter() - started
 started = time.perf_counter(); index = {}; harness._add_tasks(index); own = time.perf_counter() - started
-print(json.dumps({"registry": registry, "payload": payload, "indexing": indexing, "own": own}))
+print(json.dumps({"registry": registry, "payload": payload, "indexing": indexing, "alone": alone, "own": own}))
 """
 IMPORT = "import time; s = time.perf_counter(); import medtasks.harness; print(time.perf_counter() - s)"
 
@@ -52,8 +55,8 @@ def main() -> None:
     print(f"| entry point payload | {median('payload'):.1f} |")
     print(f"| our entries of the task index | {median('own'):.1f} |")
     print(f"| **added by the plug-in** | **{added:.1f}** |")
-    print(f"| lmms-eval's own task index, for comparison | {median('indexing'):.0f} |")
-    print(f"| share of that | {added / median('indexing'):.4f} |")
+    print(f"| lmms-eval's index of tasks, without the plug-in | {median('alone'):.0f} |")
+    print(f"| with it, whose files are parsed in C | {median('indexing'):.0f} |")
 
 
 def _python(code: str) -> str:

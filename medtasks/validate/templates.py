@@ -37,7 +37,8 @@ def read_template(name: str, named_at: Place) -> Template:
         cause = error.__cause__
         place = _place(str(cause.name), cause.lineno) if isinstance(cause, TemplateSyntaxError) else named_at
         why = str(error).partition(";")[0]
-        template.findings.append(finding(code, name, f"template {shown(name)}: {why}", place))
+        message = why if why.startswith("template ") else f"template {shown(name)}: {why}"
+        template.findings.append(finding(code, name, message, place))
         return template
     for included, tree in trees.items():
         template.findings += _unknown_names(name, included, tree)
