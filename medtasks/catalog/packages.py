@@ -18,11 +18,12 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from importlib import import_module
 from importlib.machinery import ModuleSpec, PathFinder
-from importlib.metadata import Distribution, EntryPoint, entry_points
+from importlib.metadata import Distribution, EntryPoint, distributions, entry_points
 from importlib.util import find_spec
 from pathlib import Path
 
 import medtasks.templates
+from medtasks.core.errors import first_line
 from medtasks.core.text import one_line
 
 GROUP = "medtasks.tasks"
@@ -154,10 +155,11 @@ def find_packages() -> tuple[tuple[TaskPackage, ...], tuple[LeftOut, ...]]:
 
     A package is left out if it cannot be found, has no tasks or rubrics, or has a module or task name taken already.
     """
-    used, left_out = _our_packages(), list[LeftOut]()
+    used = _our_packages()
+    points, left_out = _entry_points()
     taken = {path.stem: OURS for package in used for path in package.task_files()}
     modules = {package.module: OURS for package in used}
-    for point in sorted(entry_points(group=GROUP), key=_order):
+    for point in sorted(points, key=_order):
         package = _read(point)
         if isinstance(package, LeftOut):
             left_out.append(package)
@@ -188,6 +190,22 @@ def _our_packages() -> list[TaskPackage]:
         TaskPackage(OURS, medtasks.__version__, module, folder / "tasks", templates, folder / "rubrics")
         for module, folder in folders.items()
     ]
+
+
+def _entry_points() -> tuple[list[EntryPoint], list[LeftOut]]:
+    """The entry points of all distributions, and the distributions whose metadata cannot be read."""
+    with suppress(Exception):  # one distribution's unreadable file fails the call for all
+        return list(entry_points(group=GROUP)), []
+    points: list[EntryPoint] = []
+    left_out: list[LeftOut] = []
+    for distribution in distributions():
+        try:
+            points += distribution.entry_points.select(group=GROUP)
+        except Exception as error:
+            owner = Path(str(distribution.locate_file(""))) / str(getattr(distribution, "_path", ""))
+            why = f"its entry points cannot be read ({first_line(error)}); reinstall or uninstall it."
+            left_out.append(LeftOut(owner.name, "", why, str(owner)))
+    return points, left_out
 
 
 def _order(point: EntryPoint) -> tuple[float, str, str]:

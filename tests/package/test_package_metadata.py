@@ -1,4 +1,4 @@
-"""Our dependencies; and malformed entry points: one sentence each."""
+"""Our dependencies; and installed distributions whose entry points cannot be read: one sentence each."""
 
 from __future__ import annotations
 
@@ -32,6 +32,8 @@ NAMED = "Metadata-Version: 2.1\nName: acme-bench\nVersion: 1.0\n"
         (NAMED, b"x = a..b", "acme-bench 1.0 is left out: its entry point is 'a..b', expected the name of a module"),
         (NAMED, b"x = acme_bench [more]", "acme-bench 1.0 is left out: its module acme_bench does not exist"),
         ("Metadata-Version: 2.1\n", b"x = acme_bench", "x unknown is left out: its module acme_bench does not exist"),
+        (NAMED, b"x", "acme_bench-1.0.dist-info is left out: its entry points cannot be read (TypeError: "),
+        (NAMED, b"x = \xff", "acme_bench-1.0.dist-info is left out: its entry points cannot be read (UnicodeDecodeErr"),
     ],
 )
 def test_a_malformed_entry_point_is_one_sentence(
