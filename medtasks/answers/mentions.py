@@ -42,10 +42,14 @@ class Mention:
 
 @dataclass(frozen=True)
 class Marked:
-    """A text in which ``MARK`` (or ``DENIED``) replaces every mention; ``mentions`` by position of the marks."""
+    """A text in which ``MARK`` (or ``DENIED``) replaces every mention; ``mentions`` by position of the marks.
+
+    ``denied`` has the letters of mentions that are denied.
+    """
 
     text: str
     mentions: Mapping[int, Mention]
+    denied: frozenset[str]
     words: Vocabulary
 
     @cached_property
@@ -63,7 +67,10 @@ class Marked:
         """Whether the text ends within a sentence, as far as can be seen: short last lines need no full stop."""
         if self.unfinished or self.ended or self.text.rstrip()[-1:] in (MARK, DENIED, OWN):
             return self.unfinished
-        last = self.words["sentence_ends"].split(self.text.rstrip())[-1]
+        above, _, line = self.text.rstrip().rpartition("\n")
+        if above.rstrip()[-1:].isalnum():  # a list without full stops
+            return False
+        last = self.words["sentence_ends"].split(line)[-1]
         return len(last.split()) >= 4 or (len(last) >= 12 and not last.isascii())
 
     def is_last(self, position: int) -> bool:
@@ -99,16 +106,19 @@ def mark_mentions(plain: str, options: Mapping[str, str]) -> Marked:
     headings = [match.end() for match in words["heading"].finditer(plain)]
     pieces: list[str] = []
     mentions: dict[int, Mention] = {}
+    refused: set[str] = set()
     end = length = 0
     for start, stop, sign, mention in _mentions(plain, texts, words):
         denied = _is_denied(plain, start, stop, mention, words) or _is_discussed(plain, start, mention, words, headings)
         pieces += [plain[end:start], DENIED if denied else MARK, sign]
         length += start - end
-        if not denied:
+        if denied:
+            refused |= mention.letters
+        else:
             mentions[length] = mention
         length += 1 + len(sign)
         end = stop
-    return Marked("".join(pieces) + plain[end:], mentions, words)
+    return Marked("".join(pieces) + plain[end:], mentions, frozenset(refused), words)
 
 
 def _mentions(plain: str, texts: Mapping[str, str], words: Vocabulary) -> Iterator[tuple[int, int, str, Mention]]:

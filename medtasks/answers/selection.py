@@ -10,7 +10,7 @@ from typing import Literal, get_args
 from medtasks.answers.markup import plain_reply
 from medtasks.answers.mentions import Marked, letters_alone, mark_mentions
 from medtasks.answers.option_text import named_letters, texts_within, unique_forms, whole_option
-from medtasks.answers.statements import Statement, statements
+from medtasks.answers.statements import Statement, left_over, statements
 from medtasks.answers.thinking import PATTERNS, strip_thinking
 from medtasks.answers.vocabulary import MARK, Rank, vocabulary_of
 
@@ -113,6 +113,12 @@ def _deciding(marked: Marked, letters: str) -> Sequence[Statement]:
         doubts = [one for one in later if one.rank == Rank.TENTATIVE]
         unclear = [one for one in later if retractions and one.position > retractions[-1] > last]
         return [*_outranking([*firm, *doubts]), *unclear]
+    if all(one.rank <= Rank.IMPLIED for one in claims):
+        if left := left_over(marked, found, letters):
+            return (left,)
+        if any(one.rank == Rank.IMPLIED and one.mention.upper for one in claims):
+            return [one for one in found if one.rank >= Rank.MENTIONED and one.mention.upper]
+        claims = [one for one in claims if one.rank != Rank.IMPLIED]
     if not all(one.mention.text for one in claims):
         last = claims[-1].position
         if marked.cut_off or _is_reopened(marked, last):
@@ -122,7 +128,8 @@ def _deciding(marked: Marked, letters: str) -> Sequence[Statement]:
         stop = ends.search(text, last)
         whole = claims[-1].rank == Rank.TENTATIVE
         beside = [one for one in found if whole or start <= one.position < (stop.start() if stop else len(text))]
-        return [*_outranking(claims), *beside]
+        labels = [one for one in found if one.rank == Rank.LABEL and one.position < 4 and one.mention.upper]
+        return [*_outranking(claims), *beside, *labels]
     if retractions and not marked.ended:
         return ()
     return _undisputed(marked, found, letters)
@@ -136,7 +143,7 @@ def _undisputed(marked: Marked, found: Sequence[Statement], letters: str) -> Seq
         labels = [one for one in labels if not one.mention.named and one.position == start]
     elif not labels and any(one.rank == Rank.LISTED for one in found):
         labels = [one for one in found if one.rank in (Rank.LISTED, Rank.REPEATED)]
-    apart = [one for one in found if one.rank not in (Rank.REPEATED, Rank.LISTED)]
+    apart = [one for one in found if not one.weak and one.rank not in (Rank.REPEATED, Rank.LISTED)]
     others = [one for one in apart if one.mention.upper and one.letters & set(letters)]
     return [*labels, *others] if len(_named(labels)) == 1 else labels
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -14,13 +14,17 @@ _REACH = 200
 
 @dataclass(frozen=True)
 class Statement:
-    """The text at ``position`` names ``letters`` with this rank; ``bare``: no words call them the answer."""
+    """The text at ``position`` names ``letters`` with this rank.
+
+    ``bare``: no words call them the answer; ``weak``: nor that, and words around them deny, doubt or compare.
+    """
 
     letters: frozenset[str]
     rank: Rank
     position: int
     mention: Mention
     bare: bool = True
+    weak: bool = False
 
 
 def statements(marked: Marked, letters: str) -> list[Statement]:
@@ -28,14 +32,58 @@ def statements(marked: Marked, letters: str) -> list[Statement]:
     claims, labels = _claims(marked), _labels(marked, letters)
     listed = _lists(marked, labels)
     lone = _lone(marked, listed)
-    found = []
+    found: list[Statement] = []
     for at, mention in marked.mentions.items():
         rank = Rank.LABEL if at in labels else Rank.MENTIONED
         if at in listed:
             rank = Rank.LISTED if at in labels else Rank.REPEATED
+        weak = at not in claims and (rank <= Rank.MENTIONED or len(mention.letters) > 1) and (
+            bool(found and found[-1].weak and marked.words["joined"].fullmatch(marked.text, found[-1].position + 1, at))
+            or _is_weak(marked, at)
+        )
         rank, named = claims.get(at, (rank, mention.letters))
-        found.append(Statement(named, max(rank, lone.get(at, rank)), at, mention, bare=at not in claims))
+        found.append(Statement(named, max(rank, lone.get(at, rank)), at, mention, at not in claims, weak))
     return found
+
+
+def left_over(marked: Marked, found: Sequence[Statement], letters: str) -> Statement | None:
+    """The letter that is implied to be the answer: no other one is named without a denial, a doubt or a comparison.
+
+    If nothing calls it the answer, all others are named, or it ends the response and some are named. If all are named,
+    the one that ends the response may follow others.
+    """
+    able = [one for one in found if one.mention.upper and not one.weak and one.rank not in (Rank.REPEATED, Rank.LISTED)]
+    if not able or marked.cut_off:
+        return None
+    implied = [one for one in able if one.rank == Rank.IMPLIED]
+    last = (implied or able)[-1]
+    if len(last.letters) != 1 or last.rank == Rank.TENTATIVE or last.mention.text or last.letters & marked.denied:
+        return None
+    declared = frozenset(letters)
+    others = frozenset[str]().union(*(one.letters for one in able if not last.letters <= one.letters)) & declared
+    weak = marked.denied.union(*(one.letters for one in found if one.weak and one.mention.upper))
+    all_named = weak | others | last.letters >= declared
+    closes = last is able[-1] and marked.words["closes"].match(marked.text, last.position + 1) and weak - last.letters
+    if others:
+        return last if all_named and closes else None
+    return last if implied or all_named or closes else None
+
+
+def _is_weak(marked: Marked, position: int) -> bool:
+    """Whether the clause around a letter denies, doubts or compares something; after a label its whole line does."""
+    text, words = marked.text, marked.words
+    start, end = max(0, position - _REACH), position + _REACH
+    start = max((turn.end() for turn in words["turns"].finditer(text, start, position)), default=start)
+    line = text.rfind("\n", 0, position) + 1
+    ends = "line_turns" if words["line_start"].search(text[max(line - 1, position - 20) : position]) else "turns"
+    turn = words[ends].search(text, position + 1, end)
+    stop = turn.start() if turn else end
+    return _weakens(words, text[start:position]) or _weakens(words, text[position + 1 : stop + 1])
+
+
+@lru_cache(maxsize=4096)
+def _weakens(words: Vocabulary, clause: str) -> bool:
+    return clause.endswith(("?", "？")) or words["weakens"].search(clause) is not None
 
 
 def sentence_before(marked: Marked, position: int) -> str:
@@ -56,7 +104,9 @@ def _claims(marked: Marked) -> dict[int, tuple[Rank, frozenset[str]]]:
     for claim in words.claims:
         for match in claim.pattern.finditer(text):
             at = match.start("letter")
-            if claim.loose and _is_loose_end(marked, at):
+            if (claim.loose and _is_loose_end(marked, at)) or (
+                claim.rank == Rank.IMPLIED and marked.mentions[at].text
+            ):
                 continue
             before, after = sentence_before(marked, match.start()), text[match.end() : match.end() + 160]
             label, behind = text[match.start() : at], text[at + 1 : match.end()]
@@ -92,6 +142,8 @@ def _weighed(
     if label.startswith(DENIED):  # "not A but B"
         clause = ""
     if doubted or words["discredits"].search(clause) or words["question"].match(behind + after):
+        return None
+    if rank == Rank.IMPLIED and _weakens(words, before.rpartition("\n")[2] + claim + words["turns"].split(after)[0]):
         return None
     if (rank <= Rank.SUGGESTED or words["qualifies"].search(clause + claim)) and words["but"].match(after):
         return None

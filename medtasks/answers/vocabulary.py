@@ -35,15 +35,17 @@ class Rank(IntEnum):
     """A letter before a text or in brackets, without any claim: ``B. Pneumothorax``."""
     TENTATIVE = 4
     """``It may be B.``"""
-    SUGGESTED = 5
+    IMPLIED = 5
+    """``My vote goes to B``: words of any kind around a letter, if no other option is left."""
+    SUGGESTED = 6
     """``The findings point to B.``"""
-    STATED = 6
+    STATED = 7
     """``The answer is B.`` ``B is correct.``"""
-    CONCLUDED = 7
+    CONCLUDED = 8
     """``Therefore B.``"""
-    ANSWER = 8
+    ANSWER = 9
     """``Answer: B`` at the start of a line, a tick, a letter alone on the first line."""
-    FINAL = 9
+    FINAL = 10
     """``Final answer: B``, a box, an answer tag."""
 
 
