@@ -156,6 +156,8 @@ def _mention(match: re.Match[str], words: Vocabulary) -> Mention | None:
     noun = match["noun"] or ""
     named = match["letters"].replace(noun, "", 1)
     letters = [letter[0][-1] for letter in words["letter"].finditer(named)]
+    if letters[0].isupper() and "," in named:  # "D, e non a C"
+        letters = [letter for letter in letters if letter.isupper()]
     if (noun.rstrip().casefold().endswith("s") and len(letters) == 1) or len(set(map(str.isupper, letters))) > 1:
         return None
     closed = bool(match["close"])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -52,21 +52,29 @@ def left_over(marked: Marked, found: Sequence[Statement], letters: str) -> State
     If nothing calls it the answer, all others are named, or it ends the response and some are named. If all are named,
     the one that ends the response may follow others.
     """
-    able = [one for one in found if one.mention.upper and not one.weak and one.rank not in (Rank.REPEATED, Rank.LISTED)]
-    if not able or marked.cut_off:
+    declared = frozenset(letters)
+    listed = [one for one in found if one.rank in (Rank.REPEATED, Rank.LISTED)]
+    weak = marked.denied | _letters_of(one for one in found if one.weak and one.mention.upper)
+    able = [one for one in found if one.mention.upper and not one.weak and one not in listed]
+    if listed and listed[-1] is found[-1] and weak >= declared - listed[-1].letters:
+        able.append(listed[-1])
+    if not able or marked.cut_off or marked.words["undecided"].search(marked.text):
         return None
     implied = [one for one in able if one.rank == Rank.IMPLIED]
     last = (implied or able)[-1]
     if len(last.letters) != 1 or last.rank == Rank.TENTATIVE or last.mention.text or last.letters & marked.denied:
         return None
-    declared = frozenset(letters)
-    others = frozenset[str]().union(*(one.letters for one in able if not last.letters <= one.letters)) & declared
-    weak = marked.denied.union(*(one.letters for one in found if one.weak and one.mention.upper))
-    all_named = weak | others | last.letters >= declared
-    closes = last is able[-1] and marked.words["closes"].match(marked.text, last.position + 1) and weak - last.letters
+    others = _letters_of(one for one in able if not last.letters <= one.letters) & declared
+    named = weak | _letters_of(listed)
+    all_named = named | others | last.letters >= declared
+    closes = last is able[-1] and marked.words["closes"].match(marked.text, last.position + 1) and named - last.letters
     if others:
         return last if all_named and closes else None
-    return last if implied or all_named or closes else None
+    return last if implied or weak | last.letters >= declared or closes else None
+
+
+def _letters_of(found: Iterable[Statement]) -> frozenset[str]:
+    return frozenset[str]().union(*(one.letters for one in found))
 
 
 def _is_weak(marked: Marked, position: int) -> bool:
@@ -143,7 +151,7 @@ def _weighed(
         clause = ""
     if doubted or words["discredits"].search(clause) or words["question"].match(behind + after):
         return None
-    if rank == Rank.IMPLIED and _weakens(words, before.rpartition("\n")[2] + claim + words["turns"].split(after)[0]):
+    if rank == Rank.IMPLIED and _weakens(words, words["turns"].split(before)[-1] + claim + words["turns"].split(after)[0]):
         return None
     if (rank <= Rank.SUGGESTED or words["qualifies"].search(clause + claim)) and words["but"].match(after):
         return None
