@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from medtasks.answers.option_text import mark_texts
+from medtasks.answers.option_text import mark_places, mark_texts
 from medtasks.answers.vocabulary import DENIED, MARK, OWN, Vocabulary, vocabulary_of
 
 _REACH = 120
@@ -98,7 +98,8 @@ def mark_mentions(plain: str, options: Mapping[str, str]) -> Marked:
     >>> [sorted(mention.letters) for mention in marked.mentions.values()]
     [['B']]
     """
-    plain, texts = mark_texts(plain.translate({ord(MARK): None, ord(DENIED): None, ord(OWN): None}), options)
+    plain = mark_places(plain.translate({ord(MARK): None, ord(DENIED): None, ord(OWN): None}), options)
+    plain, texts = mark_texts(plain, options)
     words = vocabulary_of(plain)
     plain = words["example"].sub(" for example, ", plain)
     plain = words["name"].sub(" named ", words["name_begun"].sub(" named ", plain))

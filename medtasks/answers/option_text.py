@@ -88,8 +88,25 @@ def _abbreviated(form: str, forms: Mapping[str, str]) -> str | None:
 def _at_place(answer: str, letters: list[str]) -> str | None:
     """The letter at the place that the answer names: ``the second option``, ``último``."""
     place = _PATTERNS["place"].fullmatch(answer) if len(answer) < 100 else None
-    if place is None:
-        return None
+    return _letter_at(place, letters) if place else None
+
+
+def mark_places(plain: str, options: Mapping[str, str]) -> str:
+    """``plain`` with places as letters.
+
+    >>> mark_places("I choose the third one.", {"A": "Polyp", "B": "Adenoma", "C": "Carcinoma"})
+    'I choose option C.'
+    """
+    letters, numbered = sorted(options), any(map(str.isdigit, "".join(options.values())))
+
+    def letter(place: re.Match[str]) -> str:
+        at = None if numbered and any(map(str.isdigit, place[0])) else _letter_at(place, letters)
+        return f"option {at}" if at else place[0]
+
+    return _PATTERNS["placed"].sub(letter, plain) if letters else plain
+
+
+def _letter_at(place: re.Match[str], letters: list[str]) -> str | None:
     number = next(int(name[1:]) for name, word in place.groupdict().items() if word)
     return letters[number - 1] if number <= len(letters) else None
 

@@ -9,7 +9,7 @@ from typing import Literal, get_args
 
 from medtasks.answers.markup import plain_reply
 from medtasks.answers.mentions import Marked, letters_alone, mark_mentions
-from medtasks.answers.option_text import named_letters, texts_within, unique_forms, whole_option
+from medtasks.answers.option_text import mark_places, named_letters, texts_within, unique_forms, whole_option
 from medtasks.answers.statements import Statement, left_over, statements
 from medtasks.answers.thinking import PATTERNS, strip_thinking
 from medtasks.answers.vocabulary import MARK, Rank, vocabulary_of
@@ -85,7 +85,8 @@ def _selected(plain: str, letters: str, options: Mapping[str, str]) -> tuple[fro
     found = _named(deciding)
     if by_text and len(found) <= 1:
         return whole, "text"  # an option's text within prose selects nothing
-    return found | whole, "letter"
+    placed = whole == found and mark_places(plain, options) != plain
+    return found | whole, "text" if placed else "letter"
 
 
 def _deciding_statements(plain: str, letters: str, options: Mapping[str, str]) -> Sequence[Statement]:
