@@ -153,7 +153,7 @@ def _texts(options: tuple[tuple[str, str], ...]) -> tuple[re.Pattern[str] | None
     spelt, letters = [], {}
     for number, (form, letter) in enumerate(sorted(unique_forms(dict(options)).items(), key=lambda one: -len(one[0]))):
         telling = len(form) >= (4 if form.isascii() else 2) and form not in _COMMON and not form.isdecimal()
-        before = r"(?<![A-Za-z0-9])(?:(?:the|an?)\s)?" if telling else rf"(?<=(?-i:{re.escape(letter)})[.:)] )"
+        before = r"(?<![A-Za-z0-9])(?:(?:the|an?)\s)?" if telling else rf"(?<=(?-i:{re.escape(letter)})(?:[.:)] | \())"
         spelt.append(rf"{before}(?P<t{number}>{_spelt(form)}){'(?:e?s)?' if telling else ''}(?![A-Za-z0-9])")
         letters[f"t{number}"] = chr(_FIRST_TEXT + number), letter
     return re.compile("|".join(spelt[:32]), re.IGNORECASE) if spelt else None, letters

@@ -37,10 +37,12 @@ def statements(marked: Marked, letters: str) -> list[Statement]:
         rank = Rank.LABEL if at in labels else Rank.MENTIONED
         if at in listed:
             rank = Rank.LISTED if at in labels else Rank.REPEATED
-        weak = at not in claims and (rank <= Rank.MENTIONED or len(mention.letters) > 1) and (
+        weak = at not in claims and (rank <= Rank.MENTIONED or not labels.get(at)) and (
             bool(found and found[-1].weak and marked.words["joined"].fullmatch(marked.text, found[-1].position + 1, at))
             or _is_weak(marked, at)
         )
+        if weak and len(mention.letters) == 1:
+            rank = min(rank, Rank.MENTIONED)
         rank, named = claims.get(at, (rank, mention.letters))
         found.append(Statement(named, max(rank, lone.get(at, rank)), at, mention, at not in claims, weak))
     return found
@@ -68,6 +70,8 @@ def left_over(marked: Marked, found: Sequence[Statement], letters: str) -> State
     named = weak | _letters_of(listed)
     all_named = named | others | last.letters >= declared
     closes = last is able[-1] and marked.words["closes"].match(marked.text, last.position + 1) and named - last.letters
+    if marked.words["but"].match(marked.text, last.position + 1):
+        return None
     if others:
         return last if all_named and closes else None
     return last if implied or weak | last.letters >= declared or closes else None
