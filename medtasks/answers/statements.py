@@ -54,27 +54,29 @@ def left_over(marked: Marked, found: Sequence[Statement], letters: str) -> State
     If nothing calls it the answer, all others are named, or it ends the response and some are named. If all are named,
     the one that ends the response may follow others.
     """
-    declared = frozenset(letters)
+    declared, words = frozenset(letters), marked.words
     listed = [one for one in found if one.rank in (Rank.REPEATED, Rank.LISTED)]
     weak = marked.denied | _letters_of(one for one in found if one.weak and one.mention.upper)
     able = [one for one in found if one.mention.upper and not one.weak and one not in listed]
     if listed and listed[-1] is found[-1] and weak >= declared - listed[-1].letters:
         able.append(listed[-1])
-    if not able or marked.cut_off or marked.words["undecided"].search(marked.text):
+    if not able or marked.cut_off or words["undecided"].search(marked.text):
         return None
     implied = [one for one in able if one.rank == Rank.IMPLIED]
     last = (implied or able)[-1]
     if len(last.letters) != 1 or last.rank == Rank.TENTATIVE or last.mention.text or last.letters & marked.denied:
         return None
     others = _letters_of(one for one in able if not last.letters <= one.letters) & declared
-    named = weak | _letters_of(listed)
-    all_named = named | others | last.letters >= declared
-    closes = last is able[-1] and marked.words["closes"].match(marked.text, last.position + 1) and named - last.letters
-    if marked.words["but"].match(marked.text, last.position + 1):
+    named = weak | others | last.letters | _letters_of(listed)
+    if words["but"].match(marked.text, last.position + 1):
         return None
-    if others:
-        return last if all_named and closes else None
-    return last if implied or weak | last.letters >= declared or closes else None
+    if not others and (implied or weak | last.letters >= declared):
+        return last
+    closes = words["closes"].match(marked.text, last.position + 1) and "\n\n" not in marked.text[last.position :].strip()
+    if last is not able[-1] or not closes or last.letters & weak or named <= last.letters:
+        return None
+    unlabelled = all(one.rank != Rank.LABEL for one in able) and not last.mention.bracketed
+    return last if not others or (named >= declared and unlabelled) else None
 
 
 def _letters_of(found: Iterable[Statement]) -> frozenset[str]:
@@ -117,7 +119,8 @@ def _claims(marked: Marked) -> dict[int, tuple[Rank, frozenset[str]]]:
         for match in claim.pattern.finditer(text):
             at = match.start("letter")
             if (claim.loose and _is_loose_end(marked, at)) or (
-                claim.rank == Rank.IMPLIED and marked.mentions[at].text
+                claim.rank == Rank.IMPLIED
+                and (marked.mentions[at].text or len(marked.mentions[at].letters) > 1)
             ):
                 continue
             before, after = sentence_before(marked, match.start()), text[match.end() : match.end() + 160]
