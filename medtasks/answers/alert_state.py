@@ -192,6 +192,8 @@ def _deciding(found: Sequence[_Statement]) -> frozenset[State]:
 
 def _settled(reason: str) -> AlertResponse:
     """An alert with this tidied reason, unless the reason itself states another state (rules 3 and 5)."""
+    if _PATTERNS["either"].search(reason):
+        return AlertResponse(None, "", "invalid")
     within = _within(reason)
     if within is not None and within.states != {"alert"}:
         return _only(within.states)

@@ -84,7 +84,8 @@ def _selected(plain: str, letters: str, options: Mapping[str, str]) -> tuple[fro
     by_text = all(one.mention.text for one in deciding)
     found = _named(deciding)
     if by_text and len(found) <= 1:
-        return whole, "text"  # an option's text within prose selects nothing
+        labelled = found if deciding and all(one.rank == Rank.FINAL for one in deciding) else frozenset[str]()
+        return whole or labelled, "text"  # an option's text within prose selects nothing
     placed = whole == found and mark_places(plain, options) != plain
     return found | whole, "text" if placed else "letter"
 

@@ -126,6 +126,8 @@ def _claims(marked: Marked) -> dict[int, tuple[Rank, frozenset[str]]]:
             before, after = sentence_before(marked, match.start()), text[match.end() : match.end() + 160]
             label, behind = text[match.start() : at], text[at + 1 : match.end()]
             rank = _weighed(words, claim.rank, before, label, behind, after, bool(match.groupdict().get("sign")))
+            if rank is not None and marked.mentions[at].text and rank >= Rank.ANSWER:
+                rank = Rank.FINAL if words["ends_line"].match(text, at + 1) else Rank.ANSWER
             if rank is not None:
                 ranks[at] = max(rank, ranks.get(at, rank))
     for match in words["ticked"].finditer(text):
