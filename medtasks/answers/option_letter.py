@@ -66,7 +66,7 @@ class OptionLetterFilter(ResponseFilter):
         letters: the options; by default those of the document's benchmark. Their texts are the document's ``choices``.
     """
 
-    version = "11"
+    version = "12"
     status = staticmethod(option_status)
 
     def __init__(self, letters: str | None = None) -> None:

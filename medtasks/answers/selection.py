@@ -145,7 +145,9 @@ def _undisputed(marked: Marked, found: Sequence[Statement], letters: str) -> Seq
         labels = [one for one in labels if not one.mention.named and one.position == start]
     elif not labels and any(one.rank == Rank.LISTED for one in found):
         labels = [one for one in found if one.rank in (Rank.LISTED, Rank.REPEATED)]
-    apart = [one for one in found if one.rank not in (Rank.REPEATED, Rank.LISTED) and (one.mention.text or not one.weak)]
+    apart = [
+        one for one in found if one.rank not in (Rank.REPEATED, Rank.LISTED) and (one.mention.text or not one.weak)
+    ]
     others = [one for one in apart if one.mention.upper and one.letters & set(letters)]
     return [*labels, *others] if len(_named(labels)) == 1 else labels
 

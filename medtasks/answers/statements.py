@@ -37,9 +37,17 @@ def statements(marked: Marked, letters: str) -> list[Statement]:
         rank = Rank.LABEL if at in labels else Rank.MENTIONED
         if at in listed:
             rank = Rank.LISTED if at in labels else Rank.REPEATED
-        weak = at not in claims and (rank <= Rank.MENTIONED or not labels.get(at)) and (
-            bool(found and found[-1].weak and marked.words["joined"].fullmatch(marked.text, found[-1].position + 1, at))
-            or _is_weak(marked, at)
+        weak = (
+            at not in claims
+            and (rank <= Rank.MENTIONED or not labels.get(at))
+            and (
+                bool(
+                    found
+                    and found[-1].weak
+                    and marked.words["joined"].fullmatch(marked.text, found[-1].position + 1, at)
+                )
+                or _is_weak(marked, at)
+            )
         )
         if weak and len(mention.letters) == 1:
             rank = min(rank, Rank.MENTIONED)
@@ -72,7 +80,9 @@ def left_over(marked: Marked, found: Sequence[Statement], letters: str) -> State
         return None
     if not others and (implied or weak | last.letters >= declared):
         return last
-    closes = words["closes"].match(marked.text, last.position + 1) and "\n\n" not in marked.text[last.position :].strip()
+    closes = (
+        words["closes"].match(marked.text, last.position + 1) and "\n\n" not in marked.text[last.position :].strip()
+    )
     if last is not able[-1] or not closes or last.letters & weak or named <= last.letters:
         return None
     unlabelled = all(one.rank != Rank.LABEL for one in able) and not last.mention.bracketed
@@ -119,8 +129,7 @@ def _claims(marked: Marked) -> dict[int, tuple[Rank, frozenset[str]]]:
         for match in claim.pattern.finditer(text):
             at = match.start("letter")
             if (claim.loose and _is_loose_end(marked, at)) or (
-                claim.rank == Rank.IMPLIED
-                and (marked.mentions[at].text or len(marked.mentions[at].letters) > 1)
+                claim.rank == Rank.IMPLIED and (marked.mentions[at].text or len(marked.mentions[at].letters) > 1)
             ):
                 continue
             before, after = sentence_before(marked, match.start()), text[match.end() : match.end() + 160]
@@ -160,7 +169,7 @@ def _weighed(
         clause = ""
     if doubted or words["discredits"].search(clause) or words["question"].match(behind + after):
         return None
-    if rank == Rank.IMPLIED and _weakens(words, words["turns"].split(before)[-1] + claim + words["turns"].split(after)[0]):
+    if rank == Rank.IMPLIED and _weakens(words, before + claim + words["turns"].split(after)[0]):
         return None
     if (rank <= Rank.SUGGESTED or words["qualifies"].search(clause + claim)) and words["but"].match(after):
         return None
