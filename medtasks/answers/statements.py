@@ -95,14 +95,16 @@ def _letters_of(found: Iterable[Statement]) -> frozenset[str]:
 
 def _is_weak(marked: Marked, position: int) -> bool:
     """Whether the clause around a letter denies, doubts or compares something; after a label its whole line does."""
-    text, words = marked.text, marked.words
-    start, end = max(0, position - _REACH), position + _REACH
-    start = max((turn.end() for turn in words["turns"].finditer(text, start, position)), default=start)
-    line = text.rfind("\n", 0, position) + 1
-    ends = "line_turns" if words["line_start"].search(text[max(line - 1, position - 20) : position]) else "turns"
-    turn = words[ends].search(text, position + 1, end)
-    stop = turn.start() if turn else end
-    return _weakens(words, text[start:position]) or _weakens(words, text[position + 1 : stop + 1])
+    start = max(0, position - _REACH)
+    return _clause_weakens(marked.words, marked.text[start:position], marked.text[position + 1 : position + _REACH])
+
+
+@lru_cache(maxsize=4096)
+def _clause_weakens(words: Vocabulary, before: str, after: str) -> bool:
+    ends = "line_turns" if words["line_start"].search(before[-20:]) else "turns"
+    start = max((turn.end() for turn in words["turns"].finditer(before)), default=0)
+    turn = words[ends].search(after)
+    return _weakens(words, before[start:]) or _weakens(words, after[: turn.start() + 1] if turn else after)
 
 
 @lru_cache(maxsize=4096)
