@@ -17,7 +17,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from lmms_eval.api.instance import Instance
 from loguru import logger
@@ -25,20 +25,22 @@ from pydantic import AfterValidator
 from pydantic_core import PydanticCustomError
 from tqdm import tqdm
 
+from medtasks.benchmarks.documents import encoded_pictures
 from medtasks.core.errors import MedtasksError, UsageError, first_line
 from medtasks.core.exits import exit_with_sentence
-from medtasks.core.settings import current_settings
+from medtasks.core.settings import current_settings, using
+from medtasks.data.media.images import EncodedPicture
 from medtasks.harness.backends import takes_system_prompt
 from medtasks.harness.requests import REPEAT
 
 from ._base import Arguments, Count, MedtasksAdapter, NonNegative, Response, Share
-from ._requests import ChatRequest, light_rows, read_requests
+from ._requests import ChatRequest, read_requests, read_rows
 from .baseline import FIELDS
 
 ENGINES = {
-    "vlm": ("medtasks.adapters.vlm", "MedtasksVLM"),
-    "vllm": ("medtasks.adapters.vllm", "MedtasksVLLM"),
-    "baseline": ("medtasks.adapters.baseline", "MedtasksBaseline"),
+    "vlm": "medtasks.adapters.vlm.MedtasksVLM",
+    "vllm": "medtasks.adapters.vllm.MedtasksVLLM",
+    "baseline": "medtasks.adapters.baseline.MedtasksBaseline",
 }
 ATTEMPTS = 3
 """After so many replicas died on a unit, its requests fail; a replica that dies so often while it loads is left out."""
@@ -58,11 +60,18 @@ def _checked_replicas(text: str) -> str:
     return text
 
 
+def _checked_engine(text: str) -> str:
+    if text not in ENGINES and "." not in text:
+        raise PydanticCustomError("expected", "vlm, vllm, baseline, or a class as package.module.Class")
+    return ENGINES.get(text, text)
+
+
 class RayArguments(Arguments):
     """Arguments of ``medtasks_ray``; all others are those of the engine."""
 
-    engine: Literal["vlm", "vllm", "baseline"] = "vlm"
-    """The back-end that each replica runs."""
+    engine: Annotated[str, AfterValidator(_checked_engine)] = ENGINES["vlm"]
+    """The back-end that each replica runs: ``vlm``, ``vllm``, ``baseline``, or a class derived from
+    :class:`MedtasksAdapter`, as ``package.module.Class``, which every node can import."""
 
     replicas: Annotated[str, AfterValidator(_checked_replicas)] = "1"
     """Number of replicas. With ``4..32``, the run starts with four, and up to 32 join when the cluster has room."""
@@ -109,9 +118,8 @@ class Replica:
             UsageError: the engine cannot be started.
         """
         if self._model is None:
-            module, name = ENGINES[self._engine]
             try:
-                self._model = getattr(import_module(module), name)(**self._arguments)
+                self._model = _back_end(self._engine)(**self._arguments)
             except SystemExit as end:  # back-ends end their process with one sentence
                 raise UsageError(str(end.__cause__ or end)) from None
             self._model.show_progress = False
@@ -143,7 +151,7 @@ class Replica:
         instances = []
         for number, ask in enumerate(unit):
             rows = documents.setdefault(ask.task, {}).setdefault("", [])
-            arguments = (ask.prompt, lambda document: document[_MESSAGES], ask.settings, len(rows), ask.task, "")
+            arguments = (ask.prompt, _messages, ask.settings, len(rows), ask.task, "")
             metadata = {"task": ask.task, "doc_id": len(rows), "repeats": 1, REPEAT: ask.repeat}
             rows.append({**ask.document, _MESSAGES: ask.messages})
             instances.append(
@@ -152,6 +160,38 @@ class Replica:
         self._model.task_dict = documents
         responses: list[Response] = self._model.generate_until(instances)
         return responses
+
+
+def _back_end(path: str) -> type[MedtasksAdapter]:
+    """The class at ``path``.
+
+    Raises:
+        UsageError: it cannot be imported, or is not one of our back-ends.
+    """
+    module, _, name = path.rpartition(".")
+    try:
+        kind = getattr(import_module(module), name)
+    except (ImportError, AttributeError) as error:
+        raise UsageError(f"engine={path} cannot be imported on this node ({first_line(error)}).") from error
+    if not (isinstance(kind, type) and issubclass(kind, MedtasksAdapter)):
+        raise UsageError(f"engine={path} is not derived from medtasks.adapters._base.MedtasksAdapter.")
+    return kind
+
+
+def _messages(document: dict[str, Any]) -> list[dict[str, Any]]:
+    """The messages in a document as it travels, with their pictures decoded."""
+    return [
+        {
+            **message,
+            "content": [
+                {**part, "url": part["url"].image} if isinstance(part.get("url"), EncodedPicture) else part
+                for part in message["content"]
+            ],
+        }
+        if isinstance(message["content"], list)
+        else message
+        for message in document[_MESSAGES]
+    ]
 
 
 @dataclass
@@ -218,7 +258,6 @@ class MedtasksRay(MedtasksAdapter):
         self._facts: dict[str, Any] = {}
         self._usage: dict[tuple[Any, int], dict[str, int]] = {}
         self._nodes: list[str] = []
-        self._views: dict[tuple[str, str], Any] = {}
         self._preparing = ThreadPoolExecutor(1, thread_name_prefix="medtasks-units")
         self._await_replicas(gpus)
 
@@ -340,20 +379,28 @@ class MedtasksRay(MedtasksAdapter):
     def _payload(self, requests: Sequence[ChatRequest]) -> tuple[list[Ask], dict[int, str]]:
         """The requests as they travel, and why some cannot, by position."""
         asks, failed = [], {}
-        for request in requests:
-            place = (request.task, request.split)
-            if place not in self._views:
-                self._views[place] = light_rows(self.task_dict[request.task][request.split], _FIELDS)
-            view = self._views[place]
-            row = {} if view is None else dict(view[request.doc_id])
-            try:
-                messages = request.messages(self.task_dict)
-            except Exception as error:  # a package's prompts raise anything
-                failed[request.position] = first_line(error)
-                continue
-            settings = dict(request.settings)
-            asks.append(Ask(request.task, request.repeat, request.prompt, settings, row, messages))
+        with using(), encoded_pictures():  # the environment is read once
+            for request, document in zip(requests, self._documents(requests), strict=True):
+                try:
+                    if document is None:
+                        document = self.task_dict[request.task][request.split][request.doc_id]
+                    messages = request.to_messages(document)
+                except Exception as error:  # a package's prompts raise anything
+                    failed[request.position] = first_line(error)
+                    continue
+                row = {name: document[name] for name in _FIELDS if name in document}
+                settings = dict(request.settings)
+                asks.append(Ask(request.task, request.repeat, request.prompt, settings, row, messages))
         return asks, failed
+
+    def _documents(self, requests: Sequence[ChatRequest]) -> Iterator[Any]:
+        """The requests' documents, read together; None where one of them cannot be read."""
+        for (task, split), some in itertools.groupby(requests, key=lambda request: (request.task, request.split)):
+            numbers = [request.doc_id for request in some]
+            try:
+                yield from read_rows(self.task_dict[task][split], numbers)
+            except Exception:  # a dataset decodes the pictures of another package's documents
+                yield from [None] * len(numbers)
 
     def _finished(self, reference: Any, replica: Any, unit: Unit) -> list[tuple[int, Response]] | None:
         """Positions and responses of a unit; None if its replica died and another one should answer it.
