@@ -44,6 +44,8 @@ ENGINES = {
 }
 ATTEMPTS = 3
 """After so many replicas died on a unit, its requests fail; a replica that dies so often while it loads is left out."""
+UNITS_EACH = 4
+"""Least units for each replica, so that none is idle for long at the end; small runs have smaller units."""
 PICTURE_TOKENS, ANSWER_TOKENS, CHARACTERS = 1_024, 512, 4
 """Rough tokens of a picture and of an answer, and characters of a token: they decide the sizes of units alone."""
 MESSAGE_EVERY = 30.0
@@ -86,7 +88,7 @@ class RayArguments(Arguments):
     """``auto`` or the address of a running cluster; by default Ray starts on this machine alone."""
 
     unit_tokens: Count = 32_768
-    """Tokens of a unit, roughly. A replica that dies costs one unit, and so does the slowest one at the end."""
+    """Most tokens of a unit, roughly. A replica that dies costs one unit, and so does the slowest one at the end."""
 
     max_failed: Share | None = None
     """Share of requests that may fail (by default 0.01) before the run ends with exit code 1."""
@@ -204,10 +206,11 @@ class Unit:
     payload: Future[tuple[list[Ask], dict[int, str]]] | None = None
 
 
-def units_of(requests: Sequence[ChatRequest], tokens: int) -> list[Unit]:
+def units_of(requests: Sequence[ChatRequest], tokens: int, least: int = 1) -> list[Unit]:
     """The requests in units of at most ``tokens`` tokens, longest first; those that share media are together.
 
-    A picture costs its tokens once a unit. A request that exceeds the limit is a unit of its own.
+    A picture costs its tokens once a unit. A request that exceeds the limit is a unit of its own. Where that makes
+    fewer than ``least`` units, they are made smaller.
     """
     units: list[Unit] = []
     media: tuple[str, ...] = ()
@@ -220,6 +223,9 @@ def units_of(requests: Sequence[ChatRequest], tokens: int) -> list[Unit]:
         units[-1].requests.append(request)
         units[-1].cost += text + (request.media != media) * pictures
         media = request.media
+    smaller = sum(unit.cost for unit in units) // least
+    if len(units) < least and smaller < tokens:
+        return units_of(requests, smaller)
     return sorted(units, key=lambda unit: -unit.cost)
 
 
@@ -343,7 +349,7 @@ class MedtasksRay(MedtasksAdapter):
             MedtasksError: too many replicas died while they loaded.
         """
         read = [request for request in read_requests(requests, self.task_dict) if not request.padding]
-        waiting = deque(units_of(read, self._given.unit_tokens))
+        waiting = deque(units_of(read, self._given.unit_tokens, UNITS_EACH * self._left))
         running: dict[Any, tuple[Any, Unit]] = {}
         with tqdm(total=len(read), desc="medtasks_ray", unit="sample", disable=not self.show_progress) as bar:
             while waiting or running:
