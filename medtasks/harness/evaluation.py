@@ -365,8 +365,8 @@ def _agree_with_first(folder: Path) -> None:
     others = [number for number, (name, _) in enumerate(everyone) if name != everyone[0][0]]
     if others:
         raise UsageError(
-            f"process {others[0]} of {len(everyone)} runs another command than the first one: its prepared data, task "
-            "files, model arguments or MEDTASKS_… variables differ; make them the same on all nodes."
+            f"process {others[0]} of {len(everyone)} runs another command than the first one: its options, prepared "
+            "data, task files or MEDTASKS_… variables differ; make them the same on all nodes."
         )
     run = everyone[0][1]
     drop_other_runs(folder, run)
