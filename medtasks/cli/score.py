@@ -72,7 +72,8 @@ def score(
         return
     if against is not None:
         raise UsageError("--against compares result directories; write the predictions' run with --out first.")
-    _elsewhere(results, layout, task, column or [], model, verdicts_of, out, as_json)
+    with without_garbage_collection(afterwards=False):
+        _elsewhere(results, layout, task, column or [], model, verdicts_of, out, as_json)
 
 
 def _rescore(folder: Path, against: Path | None, out: Path | None, as_json: bool) -> None:

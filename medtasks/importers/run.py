@@ -29,7 +29,8 @@ from medtasks.runs.run import data_facts
 from medtasks.runs.samples import Sample
 from medtasks.runs.scored import Answered, scored_samples, with_learned_metrics
 from medtasks.runs.scores import COVERAGE
-from medtasks.runs.scoring import pooled_scores
+from medtasks.runs.scoring import scores_of
+from medtasks.runs.table import RunTables
 from medtasks.runs.verdicts import (
     IMPORTED,
     combined_responses,
@@ -146,7 +147,8 @@ def _record(
 ) -> RunRecord:
     groups = {name: tuple(leaf for leaf in leaf_tasks(name) if leaf in samples) for name in inner_groups(task)}
     groups = {name: members for name, members in groups.items() if members}
-    tasks, pooled = pooled_scores(samples, groups, threshold=judged_threshold(judge))
+    tables = RunTables(samples)
+    tasks, pooled = scores_of(tables, groups, threshold=judged_threshold(judge))
     facts = {}
     for name, members in samples.items():
         spec = load_spec(name)
@@ -166,7 +168,7 @@ def _record(
         judge=judge,
         problems=tuple(problems),
     )
-    return RunRecord(manifest=manifest, samples=samples, tasks=tasks, groups=pooled)
+    return RunRecord(manifest, samples, tasks, pooled, tables)
 
 
 def _with_verdicts(
