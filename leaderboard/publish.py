@@ -23,6 +23,7 @@ from .exports import write_exports
 from .intake.collect import collect, state_of_results
 from .site.data import samples_of
 from .site.write import is_current, write_site
+from .verify.rejudging import read_rejudged
 from .verify.scored_run import RunStore
 
 Progress = Callable[[int, int], None]
@@ -39,6 +40,7 @@ def board_of(
     published: bool = True,
     prices: Path | None = None,
     claimed: Sequence[str] = (),
+    rejudged: Path | None = None,
     cache: Path | None = None,
     progress: Progress | None = None,
 ) -> tuple[Board, str]:
@@ -52,13 +54,14 @@ def board_of(
         published: show the papers' figures.
         prices: the file of prices.
         claimed: copies of models' repositories, whose claimed scores are shown as references.
+        rejudged: the file of verdicts asked again (``medtasks leaderboard check --rejudged``).
         cache: directory that keeps scored runs and the board of the same results and options; None reads every
             directory again.
         progress: called with the number of directories read, and of all.
 
     Raises:
         UsageError: a path is not a directory.
-        DataError: the file of models or prices cannot be read.
+        DataError: the file of models, prices or verdicts cannot be read.
     """
     claims = read_claims(claimed)
     store = RunStore(None if cache is None else cache / "scores")
@@ -70,6 +73,7 @@ def board_of(
         RESAMPLES,
         _hash(models),
         _hash(prices),
+        _hash(rejudged),
         [asdict(claim) for claim in claims],
     ]
     key = "" if state is None else store.key(canonical_json(options), state)
@@ -90,6 +94,7 @@ def board_of(
         demonstration=demonstration,
         published=published,
         prices=read_by_model(prices, Price) if prices is not None else None,
+        rejudged=read_rejudged(rejudged) if rejudged is not None else (),
     )
     board = with_claims(board, claims)
     if key:

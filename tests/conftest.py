@@ -91,3 +91,27 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> Iterat
     for name, command in WANTED.items():
         if count := sum(name in reason for reason in reasons):
             terminalreporter.write_line(f"{count} tests were skipped for want of {name}; get it with {command}.")
+
+
+@pytest.fixture
+def medtasks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Command:
+    """Run ``medtasks`` with these arguments in this process, in ``tmp_path``; keywords are environment variables.
+
+    A process of its own imports for a second before it does anything.
+    """
+    from medtasks.cli.app import main
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "80")
+
+    def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+        with monkeypatch.context() as context:
+            context.setattr("sys.argv", ["medtasks", *arguments])
+            for name, value in environment.items():
+                context.setenv(name, value)
+            with pytest.raises(SystemExit) as ended:
+                main()
+        printed = capsys.readouterr()
+        return subprocess.CompletedProcess(arguments, int(ended.value.code or 0), printed.out, printed.err)
+
+    return run

@@ -339,7 +339,8 @@ class BoardRun(_Frozen):
     """A run: the name of its directory without the path, and the SHA-256 of the content.
 
     ``protocols`` and ``prompts`` map tasks to protocol and prompt hashes, ``judged_by`` tasks and groups to the names
-    of their judges; ``commands`` reproduce the run. ``notes`` are what a reader must know (blind, rescored, miniature
+    of their judges, ``rejudged`` rubrics to how far their verdicts agree with those that the organiser asked for again;
+    ``commands`` reproduce the run. ``notes`` are what a reader must know (blind, rescored, miniature
     data, limit, coverage, superseded). ``cost`` is that of all answers, in the currency of the organiser's prices.
     """
 
@@ -357,6 +358,7 @@ class BoardRun(_Frozen):
     data: dict[str, str]
     judges: dict[str, str]
     judged_by: dict[str, str] = {}
+    rejudged: dict[str, str] = {}
     counts: dict[str, dict[str, int]]
     commands: tuple[str, ...]
     mini: bool

@@ -12,6 +12,7 @@ from medtasks.stats.bootstrap import CONFIDENCE
 from ..rank.comparability import ComparabilityGroups, same_responses
 from ..rank.over_models import with_models
 from ..rank.rankings import SEED
+from ..verify.rejudging import Rejudged
 from ..verify.scored_run import ScoredRun
 from .benchmark_board import benchmark_board, is_shown
 from .board import BenchmarkBoard, Board, BoardModel, BoardRun, Refused
@@ -30,6 +31,7 @@ def build_board(
     demonstration: bool = False,
     published: bool = True,
     prices: Prices | None = None,
+    rejudged: Sequence[Rejudged] = (),
     resamples: int = RESAMPLES,
     layouts: Iterable[BoardLayout] | None = None,
 ) -> Board:
@@ -43,6 +45,7 @@ def build_board(
         demonstration: rank runs on miniature data too.
         published: show the papers' figures.
         prices: of models, as ``models``; without them there are no costs.
+        rejudged: how far verdicts agree with those asked again, of any runs.
         resamples: number of resamples for rank intervals.
         layouts: what is shown of each benchmark; by default the installed ones.
 
@@ -69,7 +72,7 @@ def build_board(
         seed=SEED,
         demonstration=demonstration,
         models=known,
-        runs={facts.key: facts for facts in _runs(runs, groups, boards, prices or {})},
+        runs={facts.key: facts for facts in _runs(runs, groups, boards, prices or {}, rejudged)},
         benchmarks=boards,
         refused=tuple(sorted(refused, key=lambda one: (one.folder, one.reason))),
     )
@@ -88,7 +91,11 @@ def _models(runs: Sequence[ScoredRun], models: Models | None) -> dict[str, Board
 
 
 def _runs(
-    runs: Sequence[ScoredRun], groups: ComparabilityGroups, boards: Sequence[BenchmarkBoard], prices: Prices
+    runs: Sequence[ScoredRun],
+    groups: ComparabilityGroups,
+    boards: Sequence[BenchmarkBoard],
+    prices: Prices,
+    rejudged: Sequence[Rejudged],
 ) -> list[BoardRun]:
     """Every run, sorted, with its cost and notes on what is not shown."""
     tables = [table for board in boards for table in board.tables]
@@ -112,5 +119,7 @@ def _runs(
             for other, tasks in sorted(copies.get(key, {}).items())
         ]
         cost = cost_of(prices, run.public, run.public.usage)
-        found.append(run.public.model_copy(update={"notes": (*run.public.notes, *notes), "cost": cost}))
+        again = {one.rubric: str(one) for one in rejudged if one.run == run.public.digest}
+        told = {"notes": (*run.public.notes, *notes), "cost": cost, "rejudged": again}
+        found.append(run.public.model_copy(update=told))
     return sorted(found, key=lambda facts: facts.key)

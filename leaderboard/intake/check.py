@@ -13,6 +13,7 @@ from medtasks.core.text import first_names
 from medtasks.runs.folder import read_run
 
 from ..rank.comparability import released_share, same_responses
+from ..verify.rejudging import AGREEMENT, Rejudged
 from ..verify.scored_run import ScoredRun, scored_run
 from .check_files import Patterns, check_beside, check_files, secret_patterns
 from .check_rules import MOST, Asked, Submission, problem
@@ -25,10 +26,12 @@ COVERAGE = 0.95
 
 @dataclass(frozen=True)
 class CheckReport:
-    """The directories that were checked, and the findings (`medtasks.core.findings` formats them)."""
+    """The directories that were checked, the findings (`medtasks.core.findings` formats them), and how far verdicts
+    agree with those that were asked again."""
 
     folders: tuple[str, ...]
     findings: tuple[Finding, ...]
+    rejudged: tuple[Rejudged, ...] = ()
 
     def failed(self, strict: bool = False) -> bool:
         """Whether there is an error or, if ``strict``, a warning."""
@@ -42,6 +45,7 @@ def check_results(
     demonstration: bool = False,
     public: bool = True,
     rescore: bool = True,
+    ask_again: Callable[[ScoredRun], Iterator[Rejudged]] | None = None,
     environment: Mapping[str, str] | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> CheckReport:
@@ -53,6 +57,7 @@ def check_results(
         demonstration: allow miniature data.
         public: whether the repository is public; if not, rows that must not be shared are a warning.
         rescore: compute learned metrics again (the slowest part).
+        ask_again: asks a judge again about some of a run's verdicts (`medtasks.leaderboard.verify.rejudging.rejudge`).
         environment: variables whose secrets are searched for; by default this process's.
         progress: called with the number of directories done, and of all.
 
@@ -64,6 +69,7 @@ def check_results(
     folders = find_runs(paths)
     findings = list(_around(paths, folders, secrets, asked))
     runs: dict[Path, ScoredRun] = {}
+    rejudged: list[Rejudged] = []
     for number, folder in enumerate(folders):
         if progress is not None:
             progress(number, len(folders))
@@ -71,10 +77,18 @@ def check_results(
         findings += found
         if run is not None:
             runs[folder] = run
+        if run is not None and ask_again is not None:
+            try:
+                again = [*ask_again(scored_run(folder, whole=True))]
+            except MedtasksError as error:
+                findings.append(problem("LB214", folder.name, str(error).rstrip("."), file=folder / "manifest.json"))
+            else:
+                rejudged += again
+                findings += _differing(folder, again)
     findings += [*_other_data(runs), *_same_model(runs), *_same_responses(runs)]
     if progress is not None:
         progress(len(folders), len(folders))
-    return CheckReport(tuple(str(folder) for folder in folders), tuple(findings))
+    return CheckReport(tuple(str(folder) for folder in folders), tuple(findings), tuple(rejudged))
 
 
 def _checked(folder: Path, asked: Asked, rescore: bool, secrets: Patterns) -> tuple[ScoredRun | None, list[Finding]]:
@@ -121,6 +135,13 @@ def _other_data(runs: Mapping[Path, ScoredRun]) -> Iterator[Finding]:
             for folder in found[other]:
                 field, file = f"data.{benchmark}.fingerprint", folder / "manifest.json"
                 yield problem("LB209", benchmark, other[:16], expected=expected, file=file, field=field)
+
+
+def _differing(folder: Path, rejudged: Sequence[Rejudged]) -> Iterator[Finding]:
+    """Verdicts that are not what a judge says now."""
+    for one in rejudged:
+        if one.equal < AGREEMENT * one.scores or not one.scores:
+            yield problem("LB213", folder.name, f"{one.rubric}: {one}", file=folder / "manifest.json", field="judge")
 
 
 def _same_responses(runs: Mapping[Path, ScoredRun]) -> Iterator[Finding]:

@@ -11,6 +11,7 @@ from medtasks.core.findings import Finding, Severity
 from medtasks.runs.manifest import RunManifest
 from medtasks.runs.samples import Sample
 
+from ..verify.rejudging import AGREEMENT
 from ..verify.scored_run import ScoredRun
 
 MOST = 5
@@ -56,6 +57,9 @@ _RULES = (
          "make sure that both are from the same people, and remove one of them"),
     Rule("LB212", "warning", "responses of another model", "responses of its own",
          "make sure that each model was asked"),
+    Rule("LB213", "warning", "verdicts differ from those given again", f"{AGREEMENT:.0%} or more equal scores",
+         "ask for the judge's settings, or judge the run yourself: `medtasks judge DIR --judge FILE`"),
+    Rule("LB214", "error", "verdicts were not asked again", "an answer of the judge", "correct the judge's settings"),
     Rule("LB301", "error", "key or token", "no secret in any file",
          "remove it everywhere, revoke it, and run again with the key in an environment variable"),
     Rule("LB302", "error", "path of one machine", "no path of one machine",

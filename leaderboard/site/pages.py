@@ -305,7 +305,10 @@ def _protocol(board: Board) -> dict[str, object]:
         tasks = tuple((name, run.protocols.get(name, "none"), run.prompts.get(name, "none")) for name in names)
         sets.setdefault(tasks, []).append(run)
     sets = dict(sorted(sets.items(), key=lambda one: (-len(one[1]), one[0])))
+    judged = [run for run in board.runs.values() if run.judges]
     return {
+        "judged": len(judged),
+        "again": sum(bool(run.rejudged) for run in judged),
         "sets": sets,
         "numbers": {run.key: number for number, runs in enumerate(sets.values(), 1) for run in runs},
         "runs": sorted(board.runs.values(), key=lambda run: (run.model, run.created, run.key)),

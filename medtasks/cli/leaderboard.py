@@ -6,9 +6,11 @@ import asyncio
 import contextlib
 import os
 import re
+import secrets
 import sys
 import webbrowser
 from collections import Counter
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -23,6 +25,8 @@ from medtasks.core.text import counted, printable
 
 if TYPE_CHECKING:
     from medtasks.leaderboard.board.board import Board
+    from medtasks.leaderboard.verify.rejudging import Rejudged
+    from medtasks.leaderboard.verify.scored_run import ScoredRun
 
 app = typer.Typer(help="Leaderboard pages from result directories.", no_args_is_help=True)
 exports = typer.Typer(help="Results in the formats of other tools.", no_args_is_help=True)
@@ -57,6 +61,10 @@ def build(
             help="A copy of a model's repository: shows its `.eval_results` as claimed, unranked; can be repeated.",
         ),
     ] = None,
+    rejudged: Annotated[
+        Path | None,
+        typer.Option("--rejudged", help="What `leaderboard check --rejudged` wrote; pages show it with each run."),
+    ] = None,
     figures: Annotated[
         str, typer.Option("--figures", help="Also draw each figure as files: formats of svg, png, pdf, with commas.")
     ] = "",
@@ -79,11 +87,19 @@ def build(
             published=published,
             prices=prices,
             claimed=claimed or (),
+            rejudged=rejudged,
             figures=formats,
             cache=None if fresh else cache_root(),
             progress=bar,
         )
     report(board, out)
+    if rejudged is not None:
+        from medtasks.leaderboard.verify.rejudging import read_rejudged
+
+        shown = {run.digest for run in board.runs.values()}
+        for one in read_rejudged(rejudged):
+            if one.run not in shown:
+                write(printable(f"{rejudged}: {one.folder} is not on this board as it was checked; left out"))
 
 
 def report(board: Board, out: Path) -> None:
@@ -128,6 +144,20 @@ def check(
     private: Annotated[bool, typer.Option("--private", help="Only warn about rows that must not be public.")] = False,
     quick: Annotated[bool, typer.Option("--quick", help="Do not compute learned metrics again.")] = False,
     strict: Annotated[bool, typer.Option("--strict", help="Exit with 1 for warnings too.")] = False,
+    share: Annotated[
+        str | None,
+        typer.Option("--rejudge", metavar="SHARE", help="Ask --judge again for a random share of the verdicts: 5%."),
+    ] = None,
+    judges: Annotated[
+        list[str] | None,
+        typer.Option("--judge", help="For --rejudge, as for `medtasks judge`; can be repeated."),
+    ] = None,
+    seed: Annotated[
+        int | None, typer.Option("--seed", min=0, help="Of --rejudge's choice, to repeat it (default: a random one).")
+    ] = None,
+    rejudged: Annotated[
+        Path | None, typer.Option("--rejudged", help="Write the result of --rejudge, for `leaderboard build`.")
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Check that result directories can be submitted: complete, comparable, scored by today's rules, no secrets."""
@@ -135,6 +165,9 @@ def check(
     from medtasks.leaderboard.intake.check import check_results
     from medtasks.runs.find import no_run
 
+    ask_again = _asking_again(share, judges or [], seed)
+    if rejudged is not None and ask_again is None:
+        raise UsageError("--rejudged writes what --rejudge finds; give --rejudge and --judge, too.")
     with progress("checking results") as bar:
         found = check_results(
             results,
@@ -142,6 +175,7 @@ def check(
             demonstration=demonstration,
             public=not private,
             rescore=not quick,
+            ask_again=ask_again,
             progress=bar,
         )
     if not found.folders and {one.code for one in found.findings} == {"LB101"}:
@@ -151,10 +185,42 @@ def check(
     else:
         if found.findings:
             table(COLUMNS, as_rows(found.findings))
+        if found.rejudged:
+            from medtasks.judge.agreement import COLUMNS as MEASURES
+            from medtasks.judge.agreement import rows as measures
+
+            rows = [(one.folder, one.rubric, *row) for one in found.rejudged for row in measures(one.agreement)]
+            table(("directory", "rubric", *MEASURES), rows)
+            write("\n".join(printable(f"{one.folder}: {one.rubric}: {one}") for one in found.rejudged))
         folders = counted(len(found.folders), "result directory", "result directories")
         write(f"{folders}: {summary(found.findings)}")
+    if rejudged is not None:
+        from medtasks.leaderboard.verify.rejudging import write_rejudged
+
+        write_rejudged(found.rejudged, rejudged)
     if found.failed(strict):
         raise typer.Exit(1)
+
+
+def _asking_again(
+    share: str | None, judges: list[str], seed: int | None
+) -> Callable[[ScoredRun], Iterator[Rejudged]] | None:
+    """What asks ``judges`` again for a share of the verdicts; None if that is not wanted."""
+    if share is None:
+        return None
+    from medtasks.judge.settings import read_judges
+    from medtasks.leaderboard.verify.rejudging import rejudge
+
+    if not judges:
+        raise UsageError("--rejudge asks a judge again: name it with --judge, as for `medtasks judge`.")
+    try:
+        part = float(share.removesuffix("%")) / (100 if share.endswith("%") else 1)
+    except ValueError:
+        part = 0.0
+    if not 0 < part <= 1:
+        raise UsageError(f"--rejudge is {share!r}, expected a share above 0 and at most 1, such as 5% or 0.05.")
+    chosen = secrets.randbits(32) if seed is None else seed
+    return lambda run: rejudge(run, read_judges(judges), part, chosen)
 
 
 @app.command("strip")

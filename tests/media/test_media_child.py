@@ -12,7 +12,7 @@ import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -107,7 +107,8 @@ def crashes_while_reading(file: Path) -> Iterator[None]:
             listed = (task / "children" for task in Path("/proc/self/task").iterdir())
             for pid in {pid for one in listed for pid in read(one).split()}:
                 if any(os.path.realpath(opened) == str(file) for opened in opened_by(pid)):
-                    os.kill(int(pid), signal.SIGSEGV)
+                    with suppress(ProcessLookupError):  # it has just ended
+                        os.kill(int(pid), signal.SIGSEGV)
 
     watching = threading.Thread(target=watch)
     watching.start()

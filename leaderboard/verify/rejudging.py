@@ -1,0 +1,186 @@
+"""Submitted verdicts, compared with those that a judge gives now on a random sample of the same responses."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime, timezone
+from fractions import Fraction
+from math import ceil
+from pathlib import Path
+from random import Random
+
+from pydantic import TypeAdapter, ValidationError
+
+from medtasks.catalog.rubric import aspects_of
+from medtasks.core.errors import DataError, reading
+from medtasks.core.schema import Frozen, first_problem
+from medtasks.core.settings import using
+from medtasks.judge.agreement import AgreementReport, agreement_report
+from medtasks.judge.ensemble import combine
+from medtasks.judge.settings import JudgeConfig
+from medtasks.runs.judge import Progress, judge_all, model_names
+from medtasks.runs.manifest import RubricFacts
+from medtasks.runs.samples import Sample
+from medtasks.runs.verdicts import judged_document, judges_of
+
+from .scored_run import ScoredRun
+
+AGREEMENT = 0.9
+"""Share of equal scores below which a submission check warns: judges at temperature 0 vary, too."""
+
+
+class Rejudged(Frozen):
+    """How far the verdicts of a run under one rubric agree with those given again.
+
+    Args:
+        run: SHA-256 of the result directory, which is called ``folder``.
+        rubric: its name.
+        judge: the models that were asked again; ``same_judge`` says whether they, with their settings, are the run's.
+        date: when they were asked, in UTC.
+        share: of the judged samples of each task, chosen by ``seed``; these are ``samples``.
+        scores: how many scores of aspects both verdicts have, ``equal`` how many of them are the same.
+        unanswered: scores that were not given again.
+        agreement: by aspect, with intervals.
+    """
+
+    run: str
+    folder: str
+    rubric: str
+    judge: str
+    same_judge: bool
+    date: str
+    share: float
+    seed: int
+    samples: int
+    scores: int
+    equal: int
+    unanswered: int
+    agreement: AgreementReport
+
+    def __str__(self) -> str:
+        other = "" if self.same_judge else ", another judge than the run's"
+        lacking = f", {self.unanswered:,} not given again" if self.unanswered else ""
+        percent = f" ({self.equal / self.scores:.1%})" if self.scores else ""
+        return (
+            f"{self.samples:,} samples ({self.share:.0%}, seed {self.seed}) asked again of {self.judge}{other}, on "
+            f"{self.date}: {self.equal:,} of {self.scores:,} scores equal{percent}{lacking}"
+        )
+
+
+def rejudge(
+    run: ScoredRun, config: JudgeConfig, share: float, seed: int, progress: Progress | None = None
+) -> Iterator[Rejudged]:
+    """Ask ``config``'s judges again about a random sample of a run's verdicts, rubric by rubric.
+
+    No verdict is taken from or put into the user's store: it may have those of the submitter.
+
+    Args:
+        run: with its samples; tasks without responses are left out.
+        config: the judges.
+        share: of the judged samples of each task, above 0 and at most 1; at least one sample.
+        seed: of the choice. A submitter must not know it before.
+        progress: as of :func:`medtasks.runs.judge.judge_all`.
+
+    Raises:
+        MedtasksError: a judge gave not a single verdict.
+    """
+    manifest, random = run.record.manifest, Random(seed)
+    for rubric, facts in sorted(manifest.judge.items()):
+        chosen: dict[str, list[Sample]] = {}
+        for task in facts.tasks:
+            if task not in run.record.samples or run.verification[task].claimed:
+                continue
+            judged = [one for one in run.record.samples[task] if any(given.judges for given in one.verdicts[rubric])]
+            if judged:
+                chosen[task] = random.sample(judged, ceil(Fraction(str(share)) * len(judged)))
+        if not chosen:
+            continue
+        with tempfile.TemporaryDirectory() as directory, using(miniature=manifest.miniature):
+            fresh = config.model_copy(update={"rubrics": (rubric,), "store": Path(directory) / "verdicts.sqlite"})
+            again = judge_all(
+                chosen,
+                fresh,
+                judged_names=model_names(manifest.model, manifest.settings),
+                fingerprints={name: one.fingerprint for name, one in manifest.data.items()},
+                progress=progress,
+            )
+        if again.error is not None:
+            raise again.error
+        outcome = again.outcomes[rubric]
+        yield _compared(run, chosen, facts, outcome.samples, outcome.facts, share, seed)
+
+
+def _compared(
+    run: ScoredRun,
+    chosen: Mapping[str, Sequence[Sample]],
+    facts: RubricFacts,
+    again: Mapping[str, Sequence[Sample]],
+    new: RubricFacts,
+    share: float,
+    seed: int,
+) -> Rejudged:
+    before, after = _scores(chosen, facts), _scores(again, new)
+    clusters = {name: sample.cluster for name, sample, _ in _responses(chosen, facts)}
+    given = [(score, after[name].get(aspect)) for name, one in before.items() for aspect, score in one.items()]
+    return Rejudged(
+        run=run.public.digest,
+        folder=run.public.folder,
+        rubric=facts.rubric.name,
+        judge=judges_of(new),
+        same_judge=facts.judge_hash == new.judge_hash,
+        date=datetime.now(timezone.utc).date().isoformat(),
+        share=share,
+        seed=seed,
+        samples=sum(map(len, chosen.values())),
+        scores=sum(other is not None for _, other in given),
+        equal=sum(score == other for score, other in given),
+        unanswered=sum(other is None for _, other in given),
+        agreement=agreement_report(facts.rubric, {"submitted": before, "again": after}, clusters),
+    )
+
+
+def _responses(
+    samples: Mapping[str, Sequence[Sample]], facts: RubricFacts
+) -> Iterator[tuple[str, Sample, Mapping[str, Mapping[str, int] | None]]]:
+    """Each judged response with a name, its sample, and the scores that every judge of the panel gave."""
+    for task, of_task in samples.items():
+        for sample in of_task:
+            for number, response in enumerate(sample.verdicts[facts.rubric.name]):
+                if response.judges:
+                    panel = {name: response.judges[name].scores for name in facts.judges if name in response.judges}
+                    yield f"{task}/{sample.sample_id}#{number}", sample, panel
+
+
+def _scores(samples: Mapping[str, Sequence[Sample]], facts: RubricFacts) -> dict[str, dict[str, float]]:
+    """The panel's scores by response and aspect; what is undecided is left out."""
+    return {
+        name: combine(panel, aspects_of(facts.rubric, judged_document(sample)), facts.combine).scores
+        if any(panel.values())
+        else {}
+        for name, sample, panel in _responses(samples, facts)
+    }
+
+
+_RECORDS = TypeAdapter(list[Rejudged])
+
+
+def write_rejudged(records: Sequence[Rejudged], path: Path) -> None:
+    """Write the records as JSON, for :func:`read_rejudged`."""
+    path.write_bytes(_RECORDS.dump_json([*records], indent=1) + b"\n")
+
+
+def read_rejudged(path: Path) -> list[Rejudged]:
+    """The records that ``medtasks leaderboard check --rejudged`` wrote.
+
+    Raises:
+        DataError: the file cannot be read or has another format.
+    """
+    with reading(path, "name another file"):
+        content = path.read_bytes()
+    try:
+        return _RECORDS.validate_json(content)
+    except ValidationError as error:
+        raise DataError(
+            f"{path}: {first_problem(error)}; name a file that `medtasks leaderboard check --rejudged` wrote."
+        ) from error
