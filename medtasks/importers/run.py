@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -45,11 +46,20 @@ from medtasks.runs.verdicts import (
 
 @dataclass(frozen=True)
 class Imported:
-    """The scored run, how its predictions were matched, and how many belong to other tasks (``others``, skipped)."""
+    """Manifest and scored samples of the run that predictions make, how they were matched, and how many belong to
+    other tasks (``others``, skipped)."""
 
-    run: RunRecord
+    manifest: RunManifest
+    samples: Mapping[str, Sequence[Sample]]
     joined: Joined
     others: int
+
+    @cached_property
+    def run(self) -> RunRecord:
+        """The run with its scores."""
+        tables = RunTables(self.samples)
+        scores = scores_of(tables, self.manifest.groups, threshold=judged_threshold(self.manifest.judge))
+        return RunRecord(self.manifest, self.samples, *scores, tables)
 
     @property
     def notes(self) -> list[str]:
@@ -128,15 +138,15 @@ def score_rows(
     judge: dict[str, RubricFacts] = {}
     if verdicts_of is not None:
         samples, judge = _with_verdicts(samples, joined.given, verdicts_of, layout, model=model)
-    record = _record(task, samples, documents, {"model": model, **facts}, created, problems, judge)
-    return Imported(record, joined, len(everything) - len(predictions))
+    manifest = _manifest(task, samples, documents, {"model": model, **facts}, created, problems, judge)
+    return Imported(manifest, samples, joined, len(everything) - len(predictions))
 
 
 def _reply(one: Prediction) -> Reply:
     return Reply(one.response).checked() if one.failed is None else Reply.failure(one.failed)
 
 
-def _record(
+def _manifest(
     task: str,
     samples: dict[str, list[Sample]],
     documents: dict[str, list[dict[str, object]]],
@@ -144,11 +154,9 @@ def _record(
     created: str,
     problems: Sequence[str],
     judge: dict[str, RubricFacts],
-) -> RunRecord:
+) -> RunManifest:
     groups = {name: tuple(leaf for leaf in leaf_tasks(name) if leaf in samples) for name in inner_groups(task)}
     groups = {name: members for name, members in groups.items() if members}
-    tables = RunTables(samples)
-    tasks, pooled = scores_of(tables, groups, threshold=judged_threshold(judge))
     facts = {}
     for name, members in samples.items():
         spec = load_spec(name)
@@ -156,7 +164,7 @@ def _record(
         known = protocol_hash(spec, {}, prompt_hash=UNKNOWN_PROMPT)
         facts[name] = made.model_copy(update={"prompt_hash": UNKNOWN_PROMPT, "template": "", "protocol_hash": known})
     benchmarks = sorted({fact.benchmark for fact in facts.values()})
-    manifest = RunManifest(
+    return RunManifest(
         created=created,
         processes=1,
         versions=versions(),
@@ -168,7 +176,6 @@ def _record(
         judge=judge,
         problems=tuple(problems),
     )
-    return RunRecord(manifest, samples, tasks, pooled, tables)
 
 
 def _with_verdicts(
