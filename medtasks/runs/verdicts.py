@@ -199,7 +199,7 @@ def _scores(
     by_aspect = any(asked) and (combined or not _BY_ASPECT.isdisjoint(rubric.metrics.values()))
     names = ""
     if by_aspect and rubric.aspects_from is not None:
-        names = canonical_json(document.get(rubric.aspects_from))
+        names = str(document.get(rubric.aspects_from))
     elif by_aspect:
         aspects_of(rubric, document)  # refuses an invalid document
     votes = tuple(
