@@ -109,6 +109,9 @@ class MedtasksAdapter(lmms):  # type: ignore[misc]
     devices = 1
     """Number of devices that each process uses."""
 
+    answers_all_rounds = False
+    """Whether one response to a multi-round task contains all rounds."""
+
     max_failed: float | None = None
     """Share of requests that may fail before the run ends with exit code 1; None leaves it to the environment."""
 

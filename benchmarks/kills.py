@@ -265,6 +265,17 @@ def serve(log: Path) -> tuple[int, str]:
     return child, f"http://127.0.0.1:{server.server_port}/v1"
 
 
+def predictions(path: Path) -> str:
+    """A file with a response to every document of :data:`TASKS`."""
+    from medtasks.benchmarks.documents import task_documents
+    from medtasks.catalog.spec import leaf_tasks
+
+    rows = {(leaf, doc["sample_id"]) for task in TASKS for leaf in leaf_tasks(task) for doc in task_documents(leaf)}
+    lines = [json.dumps({"task": task, "sample_id": sample, "response": "A"}) for task, sample in sorted(rows)]
+    path.write_text("\n".join(lines))
+    return str(path)
+
+
 def main() -> int:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -288,9 +299,11 @@ def main() -> int:
 
         forked(lambda: tiny_checkpoint() and None, work / "tiny")
         openai = f"model_version=m,max_retries=1,num_cpus={FLYING},base_url={address}"
+        replay = f"path={predictions(work / 'predictions.jsonl')}"
         qwen = f"pretrained={tiny_checkpoint()},device_map=cpu,device=cpu"
         cases = [
             Case("medtasks_vlm", "medtasks_vlm", "pretrained=tiny,device=cpu,batch_size=8", TASKS, work / "vlm"),
+            Case("medtasks_replay", "medtasks_replay", replay, TASKS, work / "replay"),
             Case("qwen2_5_vl", "qwen2_5_vl", qwen, TASKS, work / "qwen"),
             Case("async_openai, HTTP server", "async_openai", openai, SERVER_TASKS, work / "async_openai"),
         ]

@@ -79,11 +79,12 @@ class Row:
     made: str = field(default_factory=lambda: installed())
 
 
-def back_ends(qwen: Path, llava: Path, url: str) -> Iterator[BackEnd]:
+def back_ends(qwen: Path, llava: Path, replayed: Path, url: str) -> Iterator[BackEnd]:
     """All rows, in the table's order."""
     cpu, simple = ("--device", "cpu"), ("--device", "cpu", "--force_simple")
     yield BackEnd("medtasks_vlm", f"pretrained={qwen},device=cpu")
     yield BackEnd("medtasks_baseline", "policy=oracle", answers=False)
+    yield BackEnd("medtasks_replay", f"path={replayed}", answers=False)
     yield BackEnd("qwen2_5_vl", f"pretrained={qwen},device_map=cpu", cpu)
     yield BackEnd("qwen2_5_vl", f"pretrained={qwen},device_map=cpu", simple)
     yield BackEnd("llava_hf", f"pretrained={llava},device_map=cpu", cpu)
@@ -106,13 +107,15 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="back-ends-") as folder, ExitStack() as stack:
         here = Path(folder)
         qwen, llava = build_tiny_vlm(here / "tiny-qwen2.5-vl"), build_tiny_llava(here / "tiny-llava")
-        known = list(back_ends(qwen, llava, "http://unused"))
+        known = list(back_ends(qwen, llava, here / "predictions.jsonl", "http://unused"))
         chosen = {one.label for one in known if not only or {one.name, one.label} & set(only)}
         serving = any(one.name in SERVED for one in known if one.label in chosen)
         url = stack.enter_context(served(qwen)) if serving else "http://unused"
-        for number, one in enumerate(back_ends(qwen, llava, url)):
+        for number, one in enumerate(back_ends(qwen, llava, here / "predictions.jsonl", url)):
             if one.label not in chosen:
                 continue
+            if one.name == "medtasks_replay":
+                record(run(known[0], here / "recorded"), here / "predictions.jsonl")
             keep(one.label, tried(one, here / str(number)))
     text = with_table(PAGE.read_text(encoding="utf-8"), read_kept(), [one.label for one in known])
     PAGE.write_text(text, encoding="utf-8")
@@ -222,6 +225,18 @@ def said(ended: Ended, task: str) -> list[str]:
     """The responses of one task."""
     samples: list[Sample] = [] if ended.folder is None else list(read_run(ended.folder)[1].get(task, ()))
     return [text for sample in samples for text in sample.responses]
+
+
+def record(ended: Ended, path: Path) -> None:
+    """Write the responses of a run as predictions to replay."""
+    if ended.folder is None:
+        raise SystemExit(f"nothing to replay: {ended.last}")
+    rows = [
+        {"task": task, "sample_id": sample.sample_id, "response": sample.responses[0]}
+        for task, samples in read_run(ended.folder)[1].items()
+        for sample in samples
+    ]
+    path.write_text("".join(f"{json.dumps(row)}\n" for row in rows), encoding="utf-8")
 
 
 def installed() -> str:

@@ -38,7 +38,7 @@ from medtasks.runs.manifest import RunManifest
 from ..intake.redaction import is_secret, shown
 from .board import BoardModel, BoardRun, Trained
 
-_SELF_DESCRIBED = ("medtasks_vlm", "medtasks_baseline")
+_SELF_DESCRIBED = ("medtasks_vlm", "medtasks_baseline", "medtasks_replay")
 CHECKPOINT_NAMES = ("checkpoint", "pretrained", "model_name", "model_id", "model_version", "model", "path", "engine")
 """Facts that name the model itself; beside ``checkpoint``, ``model`` is the back-end."""
 NO_IDENTITY = frozenset(
@@ -102,6 +102,8 @@ def model_name(manifest: RunManifest) -> str:
     if facts.get("policy"):
         settings = [f"{key} {facts[key]}" for key in ("accuracy", "answer", "seed") if facts.get(key) is not None]
         return f"{facts['policy']} ({', '.join(settings)})" if settings else str(facts["policy"])
+    if manifest.model.get("model") == "medtasks_replay" and facts.get("file"):
+        return Path(shown(facts["file"])).stem
     names = [facts.get(key) for key in CHECKPOINT_NAMES]
     name = next((one for one in names if isinstance(one, str) and one.strip()), "unknown")
     adapter = facts.get("peft")

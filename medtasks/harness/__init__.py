@@ -36,6 +36,7 @@ _MODELS = {
     "medtasks_vllm": "medtasks.adapters.vllm.MedtasksVLLM",
     "medtasks_baseline": "medtasks.adapters.baseline.MedtasksBaseline",
     "medtasks_ray": "medtasks.adapters.ray.MedtasksRay",
+    "medtasks_replay": "medtasks.adapters.replay.MedtasksReplay",
 }
 
 

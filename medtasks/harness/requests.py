@@ -66,7 +66,8 @@ class Requests:
             responses.update(zip(others, passed, strict=True))
         if ours:
             chosen = _numbered([requests[number] for number in ours])
-            slots = self._in_rounds(lm, chosen) if reqtype == _ROUNDS else self._ask(lm, chosen, reqtype)
+            by_us = reqtype == _ROUNDS and not getattr(lm, "answers_all_rounds", False)
+            slots = self._in_rounds(lm, chosen) if by_us else self._ask(lm, chosen, reqtype)
             responses.update(zip(ours, map(self._response, slots), strict=True))
         if padding and not hasattr(lm, _PLANS) and reqtype != _ROUNDS:  # model shards may have to step together
             with contextlib.suppress(Exception):

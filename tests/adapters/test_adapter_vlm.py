@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from adapter_bench import Bench, draw, questions, show_and_ask, texts
 from medtasks.adapters.baseline import MedtasksBaseline
+from medtasks.adapters.replay import MedtasksReplay
 
 Create = Callable[..., Any]
 
@@ -77,13 +78,15 @@ def test_images_live_no_longer_than_their_batch(bench: Bench, vlm: Create) -> No
     assert most <= 4  # this batch and, at most, the one just finished
 
 
-def test_padding_requests_are_answered_without_looking(bench: Bench, vlm: Create) -> None:
+def test_padding_requests_are_answered_without_looking(bench: Bench, vlm: Create, tmp_path: Path) -> None:
     def untouchable(doc: dict[str, Any]) -> list[dict[str, Any]]:
         raise AssertionError(doc)
 
     [request] = bench.task("padding", questions(1), to_messages=untouchable)
     request.metadata["__padding_only__"] = True
-    for model in (vlm(), MedtasksBaseline()):
+    recorded = tmp_path / "recorded.jsonl"
+    recorded.write_text('{"sample_id": "elsewhere", "response": "x"}\n')
+    for model in (vlm(), MedtasksBaseline(), MedtasksReplay(path=str(recorded))):
         model.task_dict = bench.task_dict
         assert texts(model.generate_until([request])) == [""]
 

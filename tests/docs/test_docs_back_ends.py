@@ -29,7 +29,7 @@ def script(monkeypatch: pytest.MonkeyPatch) -> Any:
 
 def test_the_table_is_the_one_of_the_kept_results(script: Any) -> None:
     rows = script.read_kept()
-    labels = [one.label for one in script.back_ends(Path("q"), Path("l"), "u")]
+    labels = [one.label for one in script.back_ends(Path("q"), Path("l"), Path("r"), "u")]
     assert set(rows) == set(labels), "python benchmarks/backends/try_all.py"
     assert script.with_table(PAGE.read_text(encoding="utf-8"), rows, labels) == PAGE.read_text(encoding="utf-8")
 

@@ -54,7 +54,7 @@ def test_the_folder_layout_says_what_the_harness_reads_out_of_the_files() -> Non
 def test_our_back_ends_are_known() -> None:
     from lmms_eval.models import list_available_models
 
-    assert {"medtasks_vlm", "medtasks_vllm", "medtasks_baseline"} <= set(list_available_models())
+    assert {"medtasks_vlm", "medtasks_vllm", "medtasks_baseline", "medtasks_replay"} <= set(list_available_models())
 
 
 @pytest.mark.parametrize("found", ["0.7.2", "0.8.0", "1.0", "something"])

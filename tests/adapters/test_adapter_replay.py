@@ -1,0 +1,147 @@
+"""The replay back-end: every requested sample has exactly one recorded answer, or the run says why not."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from adapter_bench import Bench, texts
+from medtasks.adapters.replay import MedtasksReplay
+
+from medtasks.core.errors import UsageError
+
+
+def row(sample_id: str, response: str, **more: Any) -> dict[str, Any]:
+    return {"sample_id": sample_id, "response": response, **more}
+
+
+def write(path: Path, rows: list[dict[str, Any]]) -> Path:
+    path.write_text("".join(json.dumps(r, ensure_ascii=False) + "\n" for r in rows), encoding="utf-8")
+    return path
+
+
+def replay(bench: Bench, path: Path, **arguments: Any) -> MedtasksReplay:
+    model = MedtasksReplay(path=str(path), **arguments)
+    model.task_dict = bench.task_dict
+    return model
+
+
+def docs(count: int) -> list[dict[str, Any]]:
+    return [{"sample_id": f"s{i}", "media": []} for i in range(count)]
+
+
+def test_responses_are_found_by_sample_id_whatever_their_order(bench: Bench, tmp_path: Path) -> None:
+    path = write(tmp_path / "old.jsonl", [row(f"s{i}", f"Ödem {i}\nnext") for i in (2, 0, 1)])
+    model = replay(bench, path)
+
+    assert texts(model.generate_until(bench.task("t", docs(3)))) == [f"Ödem {i}\nnext" for i in range(3)]
+    assert model.describe() == {
+        "model": "medtasks_replay",
+        "file": "old.jsonl",
+        "sha256": hashlib.sha256(path.read_bytes()).hexdigest(),
+        "missing_policy": "error",
+        "rows": 3,
+        "identical_repeats": 0,
+        "unmatched": 0,
+        "answered": 3,
+        "missing": 0,
+    }
+
+
+def test_a_row_that_names_the_task_goes_first(bench: Bench, tmp_path: Path) -> None:
+    path = write(tmp_path / "p.jsonl", [row("s0", "any"), row("s0", "plain", task="a"), row("s1", "any")])
+    requests = bench.task("a", docs(2)) + bench.task("b", docs(2))
+
+    assert texts(replay(bench, path).generate_until(requests)) == ["plain", "any", "any", "any"]
+
+
+def test_rows_are_counted_when_repeated_or_unmatched_but_never_by_replica(bench: Bench, tmp_path: Path) -> None:
+    rows = [row(f"s{i}", "x") for i in range(4)] + [
+        row("s1", "x"),
+        row("other", "y"),
+        row("s0", "z", task="b"),
+    ]
+    requests = bench.task("a", docs(4))
+    replicas = [replay(bench, write(tmp_path / "p.jsonl", rows)) for _ in range(2)]
+    for rank, model in enumerate(replicas):
+        model.generate_until(requests[rank::2])
+
+    assert [model.describe()["unmatched"] for model in replicas] == [2, 2]
+    assert [model.describe()["identical_repeats"] for model in replicas] == [1, 1]
+    assert [model.describe()["answered"] for model in replicas] == [2, 2]
+
+
+def test_a_missing_sample_stops_the_run_before_any_answer(bench: Bench, tmp_path: Path) -> None:
+    path = write(tmp_path / "p.jsonl", [row("s0", "x")])
+
+    with pytest.raises(UsageError, match="no response for 2 of 3 requested samples, first 's1' of task t"):
+        replay(bench, path).generate_until(bench.task("t", docs(3)))
+
+
+def test_missing_samples_can_count_as_not_answered_while_a_blank_row_is_an_answer(bench: Bench, tmp_path: Path) -> None:
+    model = replay(bench, write(tmp_path / "p.jsonl", [row("s0", ""), row("s1", "x")]), missing="failed")
+
+    responses = model.generate_until(bench.task("t", docs(4)))
+    assert texts(responses) == ["", "x", "", ""]
+    assert [response.failed is None for response in responses] == [True, True, False, False]
+    assert (model.describe()["answered"], model.describe()["missing"]) == (2, 2)
+
+
+def test_blank_lines_and_foreign_fields_are_left_alone(bench: Bench, tmp_path: Path) -> None:
+    path = tmp_path / "p.jsonl"
+    path.write_bytes(b'\n{"sample_id": "s0", "response": "x", "score": 3, "task": null}\r\n\n')
+
+    assert texts(replay(bench, path).generate_until(bench.task("t", docs(1)))) == ["x"]
+
+
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        (b'{"sample_id": "s0", "response": "x"}\n{"sample_id": "s1", ', "p.jsonl, line 2, column 21: not valid JSON"),
+        (b'["s0", "x"]', "line 1: found list, expected a JSON object"),
+        (b'{"sample_id": "s0"}', "line 1: field `response` is missing"),
+        (b'{"sample_id": 7, "response": "x"}', "line 1: field `sample_id` is 7, expected a string"),
+        (b'{"sample_id": "s0", "response": null}', "line 1: field `response` is missing, expected a string"),
+        (b'{"sample_id": "s0", "response": "\\ud800"}', "'utf-8' codec"),
+        (b'{"sample_id": "s0", "response": "x", "task": 1}', "line 1: field `task` is 1, expected a string"),
+        (b'{"sample_id": "s0", "response": "\xff"}', "which is not UTF-8"),
+        (b"[" * 100_000, "line 1: not readable JSON"),
+        (b"\n\n", "the file is empty"),
+        (
+            b'{"sample_id": "s0", "response": "x"}\n\n{"sample_id": "s0", "response": "y"}',
+            "line 3: another response for sample 's0' than in line 1",
+        ),
+    ],
+)
+def test_a_broken_file_ends_in_one_sentence(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], content: bytes, expected: str
+) -> None:
+    path = tmp_path / "p.jsonl"
+    path.write_bytes(content)
+
+    with pytest.raises(SystemExit) as ended:
+        MedtasksReplay(path=str(path))
+    assert ended.value.code == 1
+    [line] = capsys.readouterr().err.splitlines()
+    assert "p.jsonl" in line
+    assert expected in line
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        ({}, "field `path` is missing"),
+        ({"path": "nowhere.jsonl"}, "nowhere.jsonl: cannot be read (No such file"),
+        ({"path": "x", "missing": "skip"}, "`missing` is 'skip', expected 'error' or 'failed'"),
+        ({"path": "x", "mising": "empty"}, "field `mising` is unknown (did you mean 'missing'?)"),
+    ],
+)
+def test_wrong_arguments_end_in_one_sentence(
+    capsys: pytest.CaptureFixture[str], arguments: dict[str, Any], expected: str
+) -> None:
+    with pytest.raises(SystemExit):
+        MedtasksReplay(**arguments)
+    assert expected in capsys.readouterr().err

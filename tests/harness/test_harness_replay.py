@@ -1,0 +1,69 @@
+"""Responses made elsewhere, scored through the harness: the same answers give the same scores."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from medtasks.leaderboard.verify.board_run import run_notes
+from medtasks.leaderboard.verify.scored_run import scored_record
+from runs import Run, baseline
+
+from medtasks.benchmarks.documents import task_documents
+from medtasks.core.errors import UsageError
+from medtasks.harness import run_tasks
+from medtasks.runs.folder import read_run
+
+TASKS = ["kvasir_vqa_x1_level2", "mi_cxr_tel"]
+
+
+@pytest.fixture(scope="module")
+def original(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    return baseline("noisy_oracle,accuracy=0.5", TASKS, tmp_path_factory.mktemp("original"))
+
+
+def responses(run: Run) -> list[dict[str, str]]:
+    files = sorted((run.folder / "samples").glob("*.jsonl"))
+    lines = [json.loads(line) for path in files for line in path.read_text(encoding="utf-8").splitlines()]
+    return [{"sample_id": line["sample_id"], "response": line["responses"][0]} for line in lines]
+
+
+def test_replayed_responses_give_the_same_bytes(original: Run, tmp_path: Path) -> None:
+    path = tmp_path / "responses.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in reversed(responses(original))), encoding="utf-8")
+    replayed = Run(run_tasks("medtasks_replay", f"path={path}", TASKS, tmp_path / "out"))
+    assert replayed.files() == original.files()
+
+
+def test_a_missing_response_stops_the_run(original: Run, tmp_path: Path) -> None:
+    path = tmp_path / "responses.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in responses(original)[1:]), encoding="utf-8")
+    with pytest.raises(UsageError, match=responses(original)[0]["sample_id"]):
+        run_tasks("medtasks_replay", f"path={path}", TASKS, tmp_path / "out")
+
+
+def test_responses_that_were_cut_off_are_counted_shown_and_named_with_the_option(
+    original: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = [{**row, "finish_reason": "stop"} for row in responses(original)]
+    level2 = {document["sample_id"] for document in task_documents("kvasir_vqa_x1_level2")}
+    first, second, *_ = (row for row in rows if row["sample_id"] in level2)
+    first["finish_reason"], second["finish_reason"] = "length", "length"
+    del rows[-1]["finish_reason"]  # of MI-CXR
+    path = tmp_path / "responses.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    run = Run(run_tasks("medtasks_replay", f"path={path}", TASKS, tmp_path / "out"))
+
+    counts = {name: facts["finish"] for name, facts in run.manifest["tasks"].items()}
+    assert counts["kvasir_vqa_x1_level2"] == {"length": 2, "stop": len(level2) - 2}
+    assert sum(facts.get("unknown", 0) for facts in counts.values()) == 1
+    said = " ".join(capsys.readouterr().out.split())
+    assert f"cut off at the token limit: {2 / len(level2):.0%} of kvasir_vqa_x1_level2" in said
+    assert "warning: answers after the limit of 4096 tokens are lost; raise --gen_kwargs max_new_tokens" in said
+    assert "cut off at the token limit: unknown, the back-end does not say (mi_cxr_tel" in said
+
+    again = scored_record(*read_run(run.folder), own=True, whole=True)
+    assert again.record.manifest.tasks["kvasir_vqa_x1_level2"].finish == counts["kvasir_vqa_x1_level2"]
+    notes = run_notes(again.record.manifest, {**again.record.tasks, **again.record.groups})
+    assert f"kvasir_vqa_x1_level2: {2 / len(level2):.0%} of the responses were cut off at the token limit" in notes
