@@ -15,6 +15,8 @@ import pytest
 
 REPOSITORY = Path(__file__).parent.parent
 
+gc.disable()
+
 # torch's threads wait by spinning: two workers with two each on two cores spend three times the CPU time
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
@@ -66,6 +68,7 @@ def python(tmp_path: Path) -> Command:
 
 def pytest_collection_finish() -> None:
     """Keep what the collection imported out of every later garbage collection; the harness runs one in each run."""
+    gc.enable()
     gc.collect()
     gc.freeze()
 
