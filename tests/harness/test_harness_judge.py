@@ -111,7 +111,7 @@ def test_a_judge_that_cannot_be_reached_costs_no_inference(
 
 
 @pytest.mark.slow
-def test_wrong_usage_is_one_sentence(medtasks: Any, tmp_path: Path) -> None:
+def test_wrong_usage_is_one_sentence(python: Any, tmp_path: Path) -> None:
     run = baseline("oracle", ["mi_cxr_tel_single"], tmp_path / "run")
     judge = "model=m,base_url=http://127.0.0.1:9/v1"
     (tmp_path / "no.yaml").write_text("judges: 3")
@@ -129,7 +129,7 @@ def test_wrong_usage_is_one_sentence(medtasks: Any, tmp_path: Path) -> None:
         (str(empty), "--judge", judge): "contains no result directory",
     }
     for arguments, sentence in wrong.items():
-        done = medtasks("judge", *arguments)
+        done = python(*CLI, "judge", *arguments)
         assert done.returncode in (1, 2), arguments
         assert sentence in done.stderr, (arguments, done.stderr)
         assert len(done.stderr.strip().splitlines()) == 1, done.stderr
