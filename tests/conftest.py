@@ -8,10 +8,12 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import hypothesis
 import pytest
+from forked import Forks
 
 REPOSITORY = Path(__file__).parent.parent
 
@@ -52,16 +54,34 @@ Command = Callable[..., "subprocess.CompletedProcess[str]"]
 @pytest.fixture
 def python(tmp_path: Path) -> Command:
     """Run this interpreter in a process of its own, outside the checkout."""
+    return partial(_python, tmp_path)
+
+
+def _python(folder: Path, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, *arguments],
+        capture_output=True,
+        text=True,
+        cwd=folder,
+        env={**os.environ, **environment},
+        check=False,
+    )
+
+
+@pytest.fixture(scope="session")
+def _forks(_isolated: None) -> Forks:
+    return Forks()
+
+
+@pytest.fixture
+def warm_python(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, _forks: Forks) -> Command:
+    """As `python`, but the process has imported the large libraries before (`forked.py`)."""
 
     def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [sys.executable, *arguments],
-            capture_output=True,
-            text=True,
-            cwd=tmp_path,
-            env={**os.environ, **environment},
-            check=False,
-        )
+        every = {**os.environ, **environment}
+        if "torch.distributed.run" in arguments or not _forks.can_run(every):
+            return _python(tmp_path, *arguments, **environment)
+        return _forks.run(arguments, tmp_path, every, tmp_path_factory.mktemp("said"))
 
     return run
 
