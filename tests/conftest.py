@@ -17,7 +17,7 @@ from forked import Forks
 
 REPOSITORY = Path(__file__).parent.parent
 
-gc.disable()  # until everything is collected: a quarter of what imports cost goes into searches that find nothing
+gc.disable()  # until everything is collected: a fifth of what that costs went into searches that find nothing
 
 # torch's threads wait by spinning: two workers with two each on two cores spend three times the CPU time
 os.environ.setdefault("OMP_NUM_THREADS", "1")
