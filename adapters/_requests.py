@@ -60,20 +60,33 @@ def light_rows(rows: Any, names: Sequence[str]) -> Any:
     return rows.select_columns(kept) if kept else None
 
 
+def read_rows(rows: Any, numbers: Sequence[int]) -> list[Any]:
+    """The documents with these numbers; a dataset reads many at once in a third of the time."""
+    if not hasattr(rows, "column_names"):
+        return [rows[number] for number in numbers]
+    columns = rows[list(numbers)]
+    return [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
+
+
+_AT_ONCE = 1_024
+"""Requests whose rows are read together."""
+
+
 def read_requests(requests: Iterable[Any], task_dict: Mapping[str, Any]) -> list[ChatRequest]:
     """Read lmms-eval instances whose arguments are (context, doc_to_messages, settings, doc_id, task, split).
 
     A document without ``sample_id`` (from a task that is not ours) gets the id ``<task>-<doc_id>``.
     """
     views: dict[tuple[str, str], Any] = {}
+    rows: dict[tuple[str, str, int], Any] = {}
     seen: Counter[tuple[str, int]] = Counter()
     read = []
-    for position, request in enumerate(requests):
+    asked = list(requests)
+    for position, request in enumerate(asked):
+        if position % _AT_ONCE == 0:
+            rows = _light_rows_of(asked[position : position + _AT_ONCE], task_dict, views)
         context, to_messages, settings, doc_id, task, split = request.args
-        if (task, split) not in views:
-            views[task, split] = light_rows(task_dict[task][split], ("sample_id", "item_id", "media", "choices"))
-        view = views[task, split]
-        row = {} if view is None else view[doc_id]
+        row = rows[task, split, doc_id]
         padding = is_padding(request)
         repeat = (request.metadata or {}).get(REPEAT, seen[task, doc_id])
         seen[task, doc_id] += not padding
@@ -97,6 +110,24 @@ def read_requests(requests: Iterable[Any], task_dict: Mapping[str, Any]) -> list
             )
         )
     return read
+
+
+def _light_rows_of(
+    requests: Sequence[Any], task_dict: Mapping[str, Any], views: dict[tuple[str, str], Any]
+) -> dict[tuple[str, str, int], Any]:
+    """What :func:`read_requests` needs of the requests' documents, by task, split and number; keeps ``views``."""
+    numbers: dict[tuple[str, str], dict[int, None]] = {}
+    for request in requests:
+        *_, doc_id, task, split = request.args
+        numbers.setdefault((task, split), {})[doc_id] = None
+    found = {}
+    for (task, split), chosen in numbers.items():
+        if (task, split) not in views:
+            views[task, split] = light_rows(task_dict[task][split], ("sample_id", "item_id", "media", "choices"))
+        view = views[task, split]
+        rows = [{}] * len(chosen) if view is None else read_rows(view, list(chosen))
+        found.update({(task, split, number): row for number, row in zip(chosen, rows, strict=True)})
+    return found
 
 
 Batch = tuple[GenerationSettings, list[ChatRequest]]

@@ -17,7 +17,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from lmms_eval.api.instance import Instance
 from loguru import logger
@@ -25,23 +25,27 @@ from pydantic import AfterValidator
 from pydantic_core import PydanticCustomError
 from tqdm import tqdm
 
+from medtasks.benchmarks.documents import encoded_pictures
 from medtasks.core.errors import MedtasksError, UsageError, first_line
 from medtasks.core.exits import exit_with_sentence
-from medtasks.core.settings import current_settings
+from medtasks.core.settings import current_settings, using
+from medtasks.data.media.images import EncodedPicture
 from medtasks.harness.backends import takes_system_prompt
 from medtasks.harness.requests import REPEAT
 
 from ._base import Arguments, Count, MedtasksAdapter, NonNegative, Response, Share
-from ._requests import ChatRequest, light_rows, read_requests
+from ._requests import ChatRequest, read_requests, read_rows
 from .baseline import FIELDS
 
 ENGINES = {
-    "vlm": ("medtasks.adapters.vlm", "MedtasksVLM"),
-    "vllm": ("medtasks.adapters.vllm", "MedtasksVLLM"),
-    "baseline": ("medtasks.adapters.baseline", "MedtasksBaseline"),
+    "vlm": "medtasks.adapters.vlm.MedtasksVLM",
+    "vllm": "medtasks.adapters.vllm.MedtasksVLLM",
+    "baseline": "medtasks.adapters.baseline.MedtasksBaseline",
 }
 ATTEMPTS = 3
 """After so many replicas died on a unit, its requests fail; a replica that dies so often while it loads is left out."""
+UNITS_EACH = 4
+"""Least units for each replica, so that none is idle for long at the end; small runs have smaller units."""
 PICTURE_TOKENS, ANSWER_TOKENS, CHARACTERS = 1_024, 512, 4
 """Rough tokens of a picture and of an answer, and characters of a token: they decide the sizes of units alone."""
 MESSAGE_EVERY = 30.0
@@ -58,11 +62,18 @@ def _checked_replicas(text: str) -> str:
     return text
 
 
+def _checked_engine(text: str) -> str:
+    if text not in ENGINES and "." not in text:
+        raise PydanticCustomError("expected", "vlm, vllm, baseline, or a class as package.module.Class")
+    return ENGINES.get(text, text)
+
+
 class RayArguments(Arguments):
     """Arguments of ``medtasks_ray``; all others are those of the engine."""
 
-    engine: Literal["vlm", "vllm", "baseline"] = "vlm"
-    """The back-end that each replica runs."""
+    engine: Annotated[str, AfterValidator(_checked_engine)] = ENGINES["vlm"]
+    """The back-end that each replica runs: ``vlm``, ``vllm``, ``baseline``, or a class derived from
+    :class:`MedtasksAdapter`, as ``package.module.Class``, which every node can import."""
 
     replicas: Annotated[str, AfterValidator(_checked_replicas)] = "1"
     """Number of replicas. With ``4..32``, the run starts with four, and up to 32 join when the cluster has room."""
@@ -77,7 +88,7 @@ class RayArguments(Arguments):
     """``auto`` or the address of a running cluster; by default Ray starts on this machine alone."""
 
     unit_tokens: Count = 32_768
-    """Tokens of a unit, roughly. A replica that dies costs one unit, and so does the slowest one at the end."""
+    """Most tokens of a unit, roughly. A replica that dies costs one unit, and so does the slowest one at the end."""
 
     max_failed: Share | None = None
     """Share of requests that may fail (by default 0.01) before the run ends with exit code 1."""
@@ -109,9 +120,8 @@ class Replica:
             UsageError: the engine cannot be started.
         """
         if self._model is None:
-            module, name = ENGINES[self._engine]
             try:
-                self._model = getattr(import_module(module), name)(**self._arguments)
+                self._model = _back_end(self._engine)(**self._arguments)
             except SystemExit as end:  # back-ends end their process with one sentence
                 raise UsageError(str(end.__cause__ or end)) from None
             self._model.show_progress = False
@@ -143,7 +153,7 @@ class Replica:
         instances = []
         for number, ask in enumerate(unit):
             rows = documents.setdefault(ask.task, {}).setdefault("", [])
-            arguments = (ask.prompt, lambda document: document[_MESSAGES], ask.settings, len(rows), ask.task, "")
+            arguments = (ask.prompt, _messages, ask.settings, len(rows), ask.task, "")
             metadata = {"task": ask.task, "doc_id": len(rows), "repeats": 1, REPEAT: ask.repeat}
             rows.append({**ask.document, _MESSAGES: ask.messages})
             instances.append(
@@ -152,6 +162,38 @@ class Replica:
         self._model.task_dict = documents
         responses: list[Response] = self._model.generate_until(instances)
         return responses
+
+
+def _back_end(path: str) -> type[MedtasksAdapter]:
+    """The class at ``path``.
+
+    Raises:
+        UsageError: it cannot be imported, or is not one of our back-ends.
+    """
+    module, _, name = path.rpartition(".")
+    try:
+        kind = getattr(import_module(module), name)
+    except (ImportError, AttributeError) as error:
+        raise UsageError(f"engine={path} cannot be imported on this node ({first_line(error)}).") from error
+    if not (isinstance(kind, type) and issubclass(kind, MedtasksAdapter)):
+        raise UsageError(f"engine={path} is not derived from medtasks.adapters._base.MedtasksAdapter.")
+    return kind
+
+
+def _messages(document: dict[str, Any]) -> list[dict[str, Any]]:
+    """The messages in a document as it travels, with their pictures decoded."""
+    return [
+        {
+            **message,
+            "content": [
+                {**part, "url": part["url"].image} if isinstance(part.get("url"), EncodedPicture) else part
+                for part in message["content"]
+            ],
+        }
+        if isinstance(message["content"], list)
+        else message
+        for message in document[_MESSAGES]
+    ]
 
 
 @dataclass
@@ -164,10 +206,11 @@ class Unit:
     payload: Future[tuple[list[Ask], dict[int, str]]] | None = None
 
 
-def units_of(requests: Sequence[ChatRequest], tokens: int) -> list[Unit]:
+def units_of(requests: Sequence[ChatRequest], tokens: int, least: int = 1) -> list[Unit]:
     """The requests in units of at most ``tokens`` tokens, longest first; those that share media are together.
 
-    A picture costs its tokens once a unit. A request that exceeds the limit is a unit of its own.
+    A picture costs its tokens once a unit. A request that exceeds the limit is a unit of its own. Where that makes
+    fewer than ``least`` units, they are made smaller.
     """
     units: list[Unit] = []
     media: tuple[str, ...] = ()
@@ -180,6 +223,9 @@ def units_of(requests: Sequence[ChatRequest], tokens: int) -> list[Unit]:
         units[-1].requests.append(request)
         units[-1].cost += text + (request.media != media) * pictures
         media = request.media
+    smaller = sum(unit.cost for unit in units) // least
+    if len(units) < least and smaller < tokens:
+        return units_of(requests, smaller)
     return sorted(units, key=lambda unit: -unit.cost)
 
 
@@ -218,7 +264,6 @@ class MedtasksRay(MedtasksAdapter):
         self._facts: dict[str, Any] = {}
         self._usage: dict[tuple[Any, int], dict[str, int]] = {}
         self._nodes: list[str] = []
-        self._views: dict[tuple[str, str], Any] = {}
         self._preparing = ThreadPoolExecutor(1, thread_name_prefix="medtasks-units")
         self._await_replicas(gpus)
 
@@ -304,7 +349,7 @@ class MedtasksRay(MedtasksAdapter):
             MedtasksError: too many replicas died while they loaded.
         """
         read = [request for request in read_requests(requests, self.task_dict) if not request.padding]
-        waiting = deque(units_of(read, self._given.unit_tokens))
+        waiting = deque(units_of(read, self._given.unit_tokens, UNITS_EACH * self._left))
         running: dict[Any, tuple[Any, Unit]] = {}
         with tqdm(total=len(read), desc="medtasks_ray", unit="sample", disable=not self.show_progress) as bar:
             while waiting or running:
@@ -340,20 +385,28 @@ class MedtasksRay(MedtasksAdapter):
     def _payload(self, requests: Sequence[ChatRequest]) -> tuple[list[Ask], dict[int, str]]:
         """The requests as they travel, and why some cannot, by position."""
         asks, failed = [], {}
-        for request in requests:
-            place = (request.task, request.split)
-            if place not in self._views:
-                self._views[place] = light_rows(self.task_dict[request.task][request.split], _FIELDS)
-            view = self._views[place]
-            row = {} if view is None else dict(view[request.doc_id])
-            try:
-                messages = request.messages(self.task_dict)
-            except Exception as error:  # a package's prompts raise anything
-                failed[request.position] = first_line(error)
-                continue
-            settings = dict(request.settings)
-            asks.append(Ask(request.task, request.repeat, request.prompt, settings, row, messages))
+        with using(), encoded_pictures():  # the environment is read once
+            for request, document in zip(requests, self._documents(requests), strict=True):
+                try:
+                    if document is None:
+                        document = self.task_dict[request.task][request.split][request.doc_id]
+                    messages = request.to_messages(document)
+                except Exception as error:  # a package's prompts raise anything
+                    failed[request.position] = first_line(error)
+                    continue
+                row = {name: document[name] for name in _FIELDS if name in document}
+                settings = dict(request.settings)
+                asks.append(Ask(request.task, request.repeat, request.prompt, settings, row, messages))
         return asks, failed
+
+    def _documents(self, requests: Sequence[ChatRequest]) -> Iterator[Any]:
+        """The requests' documents, read together; None where one of them cannot be read."""
+        for (task, split), some in itertools.groupby(requests, key=lambda request: (request.task, request.split)):
+            numbers = [request.doc_id for request in some]
+            try:
+                yield from read_rows(self.task_dict[task][split], numbers)
+            except Exception:  # a dataset decodes the pictures of another package's documents
+                yield from [None] * len(numbers)
 
     def _finished(self, reference: Any, replica: Any, unit: Unit) -> list[tuple[int, Response]] | None:
         """Positions and responses of a unit; None if its replica died and another one should answer it.

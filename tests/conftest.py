@@ -17,6 +17,8 @@ from forked import Forks
 
 REPOSITORY = Path(__file__).parent.parent
 
+gc.disable()  # until everything is collected: a fifth of what that costs went into searches that find nothing
+
 # torch's threads wait by spinning: two workers with two each on two cores spend three times the CPU time
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
@@ -86,6 +88,7 @@ def warm_python(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, _forks
 
 def pytest_collection_finish() -> None:
     """Keep what the collection imported out of every later garbage collection; the harness runs one in each run."""
+    gc.enable()
     gc.collect()
     gc.freeze()
 

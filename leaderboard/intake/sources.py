@@ -14,7 +14,7 @@ from medtasks.catalog.spec import leaf_tasks, load_specs
 from medtasks.core.errors import DataError
 from medtasks.core.files import recover_directory
 from medtasks.importers.run import score_predictions
-from medtasks.runs.folder import RunRecord, file_sha256, folder_digest, read_manifest, sample_files
+from medtasks.runs.folder import file_sha256, folder_digest, read_manifest, sample_files
 from medtasks.runs.manifest import DataFacts, RunManifest, TaskFacts
 from medtasks.runs.samples import Sample
 
@@ -102,8 +102,7 @@ class HarnessRun:
 
     def read(self) -> tuple[RunManifest, Mapping[str, Sequence[Sample]]]:
         """Manifest and samples as `converted` makes them."""
-        record = converted(self)
-        return record.manifest, record.samples
+        return converted(self)
 
 
 Source: TypeAlias = "RunFolder | HarnessRun"
@@ -136,8 +135,8 @@ def _stamps_of_ours(directory: Path) -> set[str]:
     return stamps
 
 
-def converted(run: HarnessRun) -> RunRecord:
-    """The run as one of ours: responses joined with the prepared documents and scored by today's rules.
+def converted(run: HarnessRun) -> tuple[RunManifest, Mapping[str, Sequence[Sample]]]:
+    """Manifest and samples of the run as one of ours: responses joined with the prepared documents.
 
     The model comes from the results file; prompt, generation settings and frames are unknown.
 
@@ -154,12 +153,12 @@ def converted(run: HarnessRun) -> RunRecord:
     facts: dict[str, TaskFacts] = {}
     data: dict[str, DataFacts] = {}
     for task, path in run.logs.items():
-        record = score_predictions(path, CONVERTED, task, model=model, created=_created(run.stamp)).run
-        samples |= record.samples
-        facts |= record.manifest.tasks
-        data |= record.manifest.data
+        made = score_predictions(path, CONVERTED, task, model=model, created=_created(run.stamp))
+        samples |= made.samples
+        facts |= made.manifest.tasks
+        data |= made.manifest.data
     groups = {name: leaf_tasks(name) for name, spec in load_specs().items() if spec.kind == "group"}
-    manifest = record.manifest.model_copy(
+    manifest = made.manifest.model_copy(
         update={
             "model": {
                 "model": model,
@@ -173,7 +172,7 @@ def converted(run: HarnessRun) -> RunRecord:
             "data": data,
         }
     )
-    return RunRecord(manifest=manifest, samples=samples, tasks={}, groups={})
+    return manifest, samples
 
 
 def _config(path: Path) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 from pydantic import BaseModel
@@ -154,6 +154,13 @@ class ScoredRun:
         return replace(self.record, manifest=self.record.manifest.model_copy(update=update))
 
 
+class Contents(Protocol):
+    """Something that is scored."""
+
+    def contains(self) -> tuple[Collection[str], Collection[str]]:
+        """The names of its tasks, and of the benchmarks whose data it names."""
+
+
 class RunStore:
     """Scored runs, in the directory ``folder``; None keeps nothing. Damaged entries count as missing.
 
@@ -174,7 +181,7 @@ class RunStore:
         """A hash of the texts and of all that scores and pages depend on except results."""
         return hashlib.sha256("\0".join((self._rules, *texts)).encode("utf-8", "surrogatepass")).hexdigest()
 
-    def key_of(self, run: Source, content: str) -> str:
+    def key_of(self, run: Contents, content: str) -> str:
         """The key of a run with this content; empty if nothing is kept.
 
         Raises:

@@ -176,7 +176,7 @@ def sample_scores(sample: Sample) -> list[Score]:
         unit = unit_of(metric)
         if value is not None:
             found.append(Score(metric, number(value, unit), UNIT_LABELS[unit]))
-        elif metric in sample.pending or (metric in sample.judged and sample.judged[metric].value().pending):
+        elif metric in sample.pending or (metric in sample.judged and sample.judged[metric].value.pending):
             found.append(Score(metric, note="awaits a judge"))
         elif metric in sample.limits:
             found.append(Score(metric, note="no response"))

@@ -47,7 +47,7 @@ def said_of(text: str, terms: str) -> Said:
     states: list[Said] = []
     contrasted = no_other = False
     for statement in _statements(text, terms):
-        for state in _mentions(statement):
+        for state in _mentions(statement) if MARK in statement else ():
             if state == "no other":
                 no_other = True
                 continue
@@ -117,8 +117,13 @@ def _clauses(text: str) -> tuple[str, ...]:
 
 def _statements(text: str, terms: str) -> list[str]:
     """:func:`_clauses`; ``MARK`` replaces each mention of the finding."""
-    names = re.compile(rf"\b(?<!non-)(?:{terms})\b(?!-like)", re.IGNORECASE)
+    names = _names(terms)
     return [names.sub(MARK, clause) for clause in _clauses(text)]
+
+
+@lru_cache(maxsize=1024)
+def _names(terms: str) -> re.Pattern[str]:
+    return re.compile(rf"\b(?<!non-)(?:{terms})\b(?!-like)", re.IGNORECASE)
 
 
 def _mentions(statement: str) -> Iterator[Said | Literal["no other"]]:

@@ -62,15 +62,14 @@ def sample_value(metric: str, results: Sequence[str | Sequence[str]], reference:
     several); ``cluster`` is for clustered standard errors; mean-type metrics also have their ``score``; an unavailable
     metric has the reason instead.
     """
-    known = get_metric(metric)
     try:  # asking `unavailable` first would look for WordNet's files once per sample
-        several = [_one(known, prediction, reference) for prediction in responses_of(results)]
+        several = [_one(metric, prediction, reference) for prediction in responses_of(results)]
     except MetricUnavailableError as error:
         return {"cluster": cluster, "unavailable": str(error)}
     if len(several) == 1:
         return {"cluster": cluster, **several[0]}
     repeats = [one["statistics"] for one in several]
-    (together,) = _computed(known, np.sum(repeats, axis=0)[None])
+    (together,) = _computed(get_metric(metric), np.sum(repeats, axis=0)[None])
     return {"cluster": cluster, **together, "repeats": repeats}
 
 
@@ -86,9 +85,12 @@ def scored_by(*metrics: str) -> Callable[[Mapping[str, Any], Sequence[str]], dic
     return process_results
 
 
-def _one(metric: Metric, prediction: str, reference: str) -> _Computed:
-    found = _TOGETHER.get().get((metric.name, prediction, reference))
-    return found or _computed(metric, _row(metric, prediction, reference)[None])[0]
+def _one(name: str, prediction: str, reference: str) -> _Computed:
+    found = _TOGETHER.get().get((name, prediction, reference))
+    if found is not None:
+        return found
+    metric = get_metric(name)
+    return _computed(metric, _row(metric, prediction, reference)[None])[0]
 
 
 def _row(metric: Metric, prediction: str, reference: str) -> Array:

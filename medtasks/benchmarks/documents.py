@@ -8,7 +8,9 @@ its own before the user's, or the beginning of the text for back-ends that take 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -23,7 +25,7 @@ from medtasks.core.exits import exit_with_sentence
 from medtasks.core.settings import current_settings
 from medtasks.core.text import first_names
 from medtasks.data.media.frames import default_frames
-from medtasks.data.media.images import default_cache
+from medtasks.data.media.images import EncodedPicture, default_cache, read_picture
 from medtasks.data.media.windows import thin
 from medtasks.data.prepared import Prepared
 from medtasks.data.store import open_prepared
@@ -206,6 +208,32 @@ def all_pictures(doc: Mapping[str, Any]) -> list[Image]:
     return [default_cache().load(path, paths) for path in paths]
 
 
+_ENCODED: ContextVar[dict[tuple[str, str], EncodedPicture] | None] = ContextVar("encoded", default=None)
+
+
+@contextmanager
+def encoded_pictures() -> Iterator[None]:
+    """Within the block, :func:`user_turn` decodes no image: each file is read once and is one `EncodedPicture`, for
+    another process to decode."""
+    token = _ENCODED.set({})
+    try:
+        yield
+    finally:
+        _ENCODED.reset(token)
+
+
+def _shown(doc: Mapping[str, Any]) -> Iterable[Image | EncodedPicture]:
+    encoded = _ENCODED.get()
+    if encoded is None or doc.get("frames") or current_settings().blind:
+        return pictures(doc)
+    names = [(doc["benchmark"], name) for name in doc["media"]]
+    for benchmark, name in names:
+        if (benchmark, name) not in encoded:
+            path = open_prepared(benchmark).media_path(name)
+            encoded[benchmark, name] = EncodedPicture(str(path), read_picture(path))
+    return [encoded[name] for name in names]
+
+
 def user_turn(doc: Mapping[str, Any], text: str) -> dict[str, Any]:
     """One user turn: every picture in order, then the text.
 
@@ -214,7 +242,7 @@ def user_turn(doc: Mapping[str, Any], text: str) -> dict[str, Any]:
     Raises:
         MedtasksError: as :func:`pictures`.
     """
-    content: list[dict[str, Any]] = [{"type": "image", "url": picture} for picture in pictures(doc)]
+    content: list[dict[str, Any]] = [{"type": "image", "url": picture} for picture in _shown(doc)]
     if doc.get("frames") and content:
         content = [{**part, "time": time} for part, time in zip(content, doc["times"], strict=True)]
     return {"role": "user", "content": [*content, {"type": "text", "text": text}]}

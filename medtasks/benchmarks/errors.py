@@ -77,12 +77,13 @@ class Errors:
         failed = any(view.status == FAILED for view in item.samples)
         in_parts = benchmark.parts is not None and any(case.part for cases in found.values() for case in cases)
         parts = benchmark.breakdowns[benchmark.parts](item.view) if benchmark.parts is not None and in_parts else ()
-        return {name: _value(cases, parts, failed) for name, cases in found.items()}
+        # most rates do not apply to most items
+        return {name: _value(cases, parts, failed) if cases else _NO_CASE for name, cases in found.items()}
 
 
 def _value(cases: Sequence[Case], parts: Iterable[str], failed: bool) -> Value:
-    if not cases:  # most rates do not apply to most items
-        return _counted(0, 0, 0)
+    if not cases:
+        return _NO_CASE
     by_part = {part: _value([case for case in cases if case.part == part], (), failed) for part in parts}
     occurred, unanswered = sum(case.occurred is True for case in cases), sum(case.occurred is None for case in cases)
     whole = _counted(*((0, len(cases)) if failed else (occurred, unanswered)), len(cases))
@@ -94,6 +95,9 @@ def _counted(occurred: int, unanswered: int, cases: int) -> Value:
     """The value of so many cases; shared, because items have few different ones."""
     low, high = ((float(number), float(cases)) for number in (occurred, occurred + unanswered))
     return Value(low=low, high=high, failed=True) if unanswered else Value(statistics=low)
+
+
+_NO_CASE = _counted(0, 0, 0)
 
 
 def pooled_metrics(benchmark: Benchmark, names: Sequence[str]) -> Derived:

@@ -17,7 +17,7 @@ from medtasks.core.text import counted, first_names, printable
 
 if TYPE_CHECKING:
     from medtasks.importers.layouts import Layout
-    from medtasks.importers.run import Imported
+    from medtasks.leaderboard.verify.scored_predictions import ScoredPredictions
     from medtasks.leaderboard.verify.scored_run import ScoredRun
     from medtasks.runs.comparisons import Paired
     from medtasks.runs.folder import RunRecord
@@ -72,7 +72,8 @@ def score(
         return
     if against is not None:
         raise UsageError("--against compares result directories; write the predictions' run with --out first.")
-    _elsewhere(results, layout, task, column or [], model, verdicts_of, out, as_json)
+    with without_garbage_collection(afterwards=False):
+        _elsewhere(results, layout, task, column or [], model, verdicts_of, out, as_json)
 
 
 def _rescore(folder: Path, against: Path | None, out: Path | None, as_json: bool) -> None:
@@ -210,9 +211,8 @@ def _elsewhere(
     as_json: bool,
 ) -> None:
     from medtasks.importers.layouts import LAYOUTS, recognise, task_in_name
-    from medtasks.importers.run import score_predictions
-    from medtasks.runs.folder import write_run
-    from medtasks.runs.manifest import now
+    from medtasks.leaderboard.verify.scored_predictions import PredictionFile, scored_predictions
+    from medtasks.leaderboard.verify.scored_run import RunStore
     from medtasks.runs.summary import summary
 
     if layout is None:
@@ -227,22 +227,10 @@ def _elsewhere(
     pairs = [entry.partition("=")[::2] for entry in columns]
     if wrong := [entry for entry, pair in zip(columns, pairs, strict=True) if not all(pair)]:
         raise UsageError(f"--column {wrong[0]}: expected FIELD=COLUMN, e.g. response=model_output.")
-    scored = score_predictions(
-        path,
-        cast("Layout", layout),
-        task,
-        columns=dict(pairs),
-        model=model,
-        verdicts_of=verdicts_of,
-        created=now(),
-    )
-    if out is not None:
-        write_run(out, scored.run)
+    file = PredictionFile(path, cast("Layout", layout), task, dict(pairs), model, verdicts_of)
+    scored = scored_predictions(file, RunStore(cache_root() / "scores"), out)
     if as_json:
-        kinds = ("missing", "unmatched", "strange", "duplicates", "ambiguous")
-        counts = {kind: len(getattr(scored.joined, kind)) for kind in kinds}
-        counts |= {"answered": len(scored.joined.given), "of_other_tasks": scored.others}
-        write_json({**scored.run.results, "predictions": counts})
+        write_json({**scored.run.results, "predictions": scored.counts})
         return
     write(summary(scored.run, out, keep="--out"))
     for note in scored.notes:
@@ -250,11 +238,11 @@ def _elsewhere(
     _show_verdicts(scored, verdicts_of)
 
 
-def _show_verdicts(scored: Imported, judge: str | None) -> None:
-    with_verdict = sum(any(one.verdict for one in several) for several in scored.joined.given.values())
-    if judge is None and with_verdict:
-        write(f"  with a judge's verdict: {counted(with_verdict, 'prediction')}; import with --verdicts-of JUDGE")
-    for facts in scored.run.manifest.judge.values():
+def _show_verdicts(scored: ScoredPredictions, judge: str | None) -> None:
+    if judge is None and scored.with_verdict:
+        count = counted(scored.with_verdict, "prediction")
+        write(f"  with a judge's verdict: {count}; import with --verdicts-of JUDGE")
+    for facts in scored.manifest.judge.values():
         write(f"  {facts.judged:,} of {facts.asked:,} responses have a verdict of {judge}, imported from the file")
         for reason, count in facts.unjudged.items():
             write(f"  unjudged: {count:,} ({reason})")

@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 from medtasks.benchmarks.documents import SYSTEM_IN_TEXT
 from medtasks.catalog.packages import warn
@@ -33,7 +34,7 @@ from medtasks.judge.settings import configured_judges
 from medtasks.runs.folder import RunRecord, write_run
 from medtasks.runs.judge import PlainProgress, judge_all, model_names, report_lines
 from medtasks.runs.manifest import RunManifest, TaskFacts, local_stamp, now, task_facts, versions
-from medtasks.runs.reply_files import SUFFIX, AnswerStore, Plan, folder_key
+from medtasks.runs.reply_files import SUFFIX, AnswerStore, Plan, drop_other_runs, folder_key, name_run, run_of
 from medtasks.runs.run import collect_run, data_facts
 from medtasks.runs.scored import Answered
 from medtasks.runs.summary import summary
@@ -82,7 +83,9 @@ class Evaluation:
                 task.lmms_eval_specific_kwargs = {**task.lmms_eval_specific_kwargs, SYSTEM_IN_TEXT: True}
                 name = backend_name(self._lm)
                 warn(f"{spec.name}: {name} takes no system prompt; the task's is put before the question.")
-        store = AnswerStore(self._checkpoint(), current_settings().rank)
+        folder = self._checkpoint()
+        _agree_with_first(folder)
+        store = AnswerStore(folder, current_settings().rank)
         memory = memory_of(self._lm)
         requests = Requests(Sender(store, memory), self._ours, logged=self._log_samples)
         self._call.arguments["response_cache"] = requests
@@ -108,7 +111,7 @@ class Evaluation:
             if results is None:
                 return None
             run = self._collect(answers, store.folder)
-            folder, text = self._write(run, usage)
+            written, text = self._write(run, usage)
         except Exception as error:
             if store.is_empty:
                 store.remove()
@@ -132,7 +135,7 @@ class Evaluation:
         replace_numbers(results, run)
         if self._log_samples:
             replace_samples(results, run)
-        results[KEY] = {"folder": str(folder) if folder else None, "intervals": run.intervals()}
+        results[KEY] = {"folder": str(written) if written else None, "intervals": run.intervals()}
         return results
 
     def _refuse_early(self) -> None:
@@ -342,6 +345,33 @@ def _judged(config: Any, model: Mapping[str, Any], asked: Mapping[str, Any], sam
         raise judged.error
     print("\n".join(report_lines(judged, config)), flush=True)
     return judged.samples, judged.facts
+
+
+def _agree_with_first(folder: Path) -> None:
+    """Have all processes answer the same command, and continue the run that the first one continues.
+
+    Nodes may not share a file system: then each has its own replies, and only the first one deletes them in the end.
+
+    Raises:
+        UsageError: the command is not the same on all nodes.
+    """
+    import torch
+
+    if current_settings().processes < 2 or not torch.distributed.is_initialized():
+        return
+    rank = current_settings().rank
+    everyone: list[Any] = [None] * torch.distributed.get_world_size()
+    torch.distributed.all_gather_object(everyone, (folder.name, run_of(folder) or uuid4().hex))
+    others = [number for number, (name, _) in enumerate(everyone) if name != everyone[0][0]]
+    if others:
+        raise UsageError(
+            f"process {others[0]} of {len(everyone)} runs another command than the first one: its options, prepared "
+            "data, task files or MEDTASKS_… variables differ; make them the same on all nodes."
+        )
+    run = everyone[0][1]
+    drop_other_runs(folder, run)
+    torch.distributed.barrier()  # before a process reads what another one deletes
+    name_run(folder, rank, run)
 
 
 def _leave_process_group() -> None:

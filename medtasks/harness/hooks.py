@@ -151,9 +151,10 @@ def task_named_like_a_directory(asked: Mapping[str, Any]) -> str | None:
 
 
 def refuse(asked: Mapping[str, Any], ours: Sequence[str]) -> None:
-    """Reject options that our tasks do not support, and back-ends that cannot be used.
+    """Reject options that our tasks do not support, missing data, and back-ends that cannot be used.
 
     Raises:
+        NotPreparedError: the data of a task are not prepared on this machine.
         UsageError: ``--num_fewshot`` or ``--use_cache`` is given, a required model argument is missing, or the back-end
             is unknown, or answers wrongly with ``--force_simple``.
         MedtasksError: the back-end cannot be imported; the message has the command that installs what is missing.
@@ -165,6 +166,11 @@ def refuse(asked: Mapping[str, Any], ours: Sequence[str]) -> None:
             "--use_cache is not supported by tasks of medtasks, and resuming needs no cache: every reply is stored as "
             "it arrives, and the same command continues; leave the option out."
         )
+    from medtasks.catalog.spec import leaf_tasks, load_spec
+    from medtasks.data.store import open_prepared
+
+    for benchmark in {load_spec(leaf).metadata.benchmark: None for name in ours for leaf in leaf_tasks(name)}:
+        open_prepared(benchmark)
     model = asked.get("model")
     if isinstance(model, str):
         if model == "llava_hf" and asked.get("force_simple"):

@@ -1,17 +1,13 @@
-"""Predictions made with another tool, imported as a run: matched with our documents and scored by our rules; and the
-verdicts that came with them, under the judge's name given by the user, never as our own."""
+"""Predictions made with another tool, imported as a run: matched with our documents and scored by our rules."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 from medtasks.benchmarks.documents import task_documents
-from medtasks.catalog.rubric import load_rubric
-from medtasks.catalog.scales import Rubric
 from medtasks.catalog.spec import inner_groups, leaf_tasks, load_spec
 from medtasks.core.errors import DataError, UsageError
 from medtasks.core.files import file_sha256
@@ -19,36 +15,34 @@ from medtasks.core.text import counted
 from medtasks.importers.layouts import Layout, read_predictions
 from medtasks.importers.matching import Joined, join
 from medtasks.importers.prediction import Prediction
-from medtasks.judge.families import same_family
-from medtasks.judge.pipeline import Verdicts
-from medtasks.judge.verdict import Verdict, parse_verdict
+from medtasks.importers.verdicts import with_given_verdicts
 from medtasks.runs.folder import RunRecord
 from medtasks.runs.manifest import UNKNOWN_PROMPT, RubricFacts, RunManifest, protocol_hash, task_facts, versions
 from medtasks.runs.replies import Reply
 from medtasks.runs.run import data_facts
 from medtasks.runs.samples import Sample
 from medtasks.runs.scored import Answered, scored_samples, with_learned_metrics
-from medtasks.runs.scores import COVERAGE
-from medtasks.runs.scoring import pooled_scores
-from medtasks.runs.verdicts import (
-    IMPORTED,
-    combined_responses,
-    imported_hash,
-    judged_threshold,
-    questions_of,
-    rubric_facts,
-    with_judged_scores,
-    with_verdicts,
-)
+from medtasks.runs.scoring import scores_of
+from medtasks.runs.table import RunTables
+from medtasks.runs.verdicts import judged_threshold, with_judged_scores
 
 
 @dataclass(frozen=True)
 class Imported:
-    """The scored run, how its predictions were matched, and how many belong to other tasks (``others``, skipped)."""
+    """Manifest and scored samples of the run that predictions make, how they were matched, and how many belong to
+    other tasks (``others``, skipped)."""
 
-    run: RunRecord
+    manifest: RunManifest
+    samples: Mapping[str, Sequence[Sample]]
     joined: Joined
     others: int
+
+    @cached_property
+    def run(self) -> RunRecord:
+        """The run with its scores."""
+        tables = RunTables(self.samples)
+        scores = scores_of(tables, self.manifest.groups, threshold=judged_threshold(self.manifest.judge))
+        return RunRecord(self.manifest, self.samples, *scores, tables)
 
     @property
     def notes(self) -> list[str]:
@@ -126,16 +120,16 @@ def score_rows(
             samples[name] = with_judged_scores(spec, with_learned_metrics(spec, scored, problems))
     judge: dict[str, RubricFacts] = {}
     if verdicts_of is not None:
-        samples, judge = _with_verdicts(samples, joined.given, verdicts_of, layout, model=model)
-    record = _record(task, samples, documents, {"model": model, **facts}, created, problems, judge)
-    return Imported(record, joined, len(everything) - len(predictions))
+        samples, judge = with_given_verdicts(samples, joined.given, verdicts_of, layout, model=model)
+    manifest = _manifest(task, samples, documents, {"model": model, **facts}, created, problems, judge)
+    return Imported(manifest, samples, joined, len(everything) - len(predictions))
 
 
 def _reply(one: Prediction) -> Reply:
     return Reply(one.response).checked() if one.failed is None else Reply.failure(one.failed)
 
 
-def _record(
+def _manifest(
     task: str,
     samples: dict[str, list[Sample]],
     documents: dict[str, list[dict[str, object]]],
@@ -143,10 +137,9 @@ def _record(
     created: str,
     problems: Sequence[str],
     judge: dict[str, RubricFacts],
-) -> RunRecord:
+) -> RunManifest:
     groups = {name: tuple(leaf for leaf in leaf_tasks(name) if leaf in samples) for name in inner_groups(task)}
     groups = {name: members for name, members in groups.items() if members}
-    tasks, pooled = pooled_scores(samples, groups, threshold=judged_threshold(judge))
     facts = {}
     for name, members in samples.items():
         spec = load_spec(name)
@@ -154,7 +147,7 @@ def _record(
         known = protocol_hash(spec, {}, prompt_hash=UNKNOWN_PROMPT)
         facts[name] = made.model_copy(update={"prompt_hash": UNKNOWN_PROMPT, "template": "", "protocol_hash": known})
     benchmarks = sorted({fact.benchmark for fact in facts.values()})
-    manifest = RunManifest(
+    return RunManifest(
         created=created,
         processes=1,
         versions=versions(),
@@ -166,69 +159,3 @@ def _record(
         judge=judge,
         problems=tuple(problems),
     )
-    return RunRecord(manifest=manifest, samples=samples, tasks=tasks, groups=pooled)
-
-
-def _with_verdicts(
-    samples: Mapping[str, list[Sample]],
-    given: Mapping[str, Sequence[Prediction]],
-    judge: str,
-    layout: str,
-    *,
-    model: str,
-) -> tuple[dict[str, list[Sample]], dict[str, RubricFacts]]:
-    """``samples`` with the verdicts in their predictions, scored by each task's first rubric; facts for the manifest.
-
-    The judge is identified by its name and marked as imported, so these scores are not comparable with our own.
-    Verdicts that lack an aspect, or contradict each other on the same sample, do not count.
-
-    Raises:
-        UsageError: no task is judged, or no prediction has a verdict.
-    """
-    rubrics = {task: load_spec(task).metadata.rubrics[:1] for task in samples}
-    names = tuple(dict.fromkeys(name for listed in rubrics.values() for name in listed))
-    if not names:
-        raise UsageError(f"no task of {', '.join(samples)} is judged; leave --verdicts-of out.")
-    if not any(prediction.verdict for several in given.values() for prediction in several):
-        raise UsageError("no prediction of the file has a verdict (`eval_json`); leave --verdicts-of out.")
-    warning = same_family(judge, model)
-    described = {"model": judge, IMPORTED: layout}
-    judged, known = dict(samples), dict[str, RubricFacts]()
-    for name in names:
-        rubric = load_rubric(name)
-        tasks = tuple(task for task, listed in rubrics.items() if name in listed)
-        questions = questions_of(judged, tasks, rubric)
-        verdicts = {
-            judge: Verdicts(
-                {
-                    question.name: _verdict(given.get(question.document["sample_id"], ()), rubric, question.document)
-                    for question in questions
-                }
-            )
-        }
-        responses = combined_responses(rubric, "majority", questions, verdicts)
-        facts = rubric_facts(
-            rubric,
-            tasks,
-            {judge: described},
-            responses,
-            verdicts,
-            rule="majority",
-            threshold=COVERAGE,
-            warnings=() if warning is None else (warning,),
-        )
-        hashes = {"rubric_hash": IMPORTED, "template_hash": IMPORTED, "judge_hash": imported_hash(rubric, described)}
-        known[name] = facts.model_copy(update=hashes)
-        judged = with_verdicts(judged, responses, known, known[name])
-    return judged, known
-
-
-def _verdict(given: Sequence[Prediction], rubric: Rubric, document: Mapping[str, Any]) -> Verdict:
-    """The verdict in the rows of a sample, or why there is none."""
-    readings = [parse_verdict(json.dumps(one.verdict), rubric, document) for one in given if one.verdict is not None]
-    valid = [reading for reading in readings if isinstance(reading, Verdict)]
-    if not valid:
-        return Verdict(unjudged="the file has no valid verdict" if readings else "the file has no verdict")
-    if any(one.scores != valid[0].scores for one in valid):
-        return Verdict(unjudged="the file has contradicting verdicts")
-    return Verdict(scores=valid[0].scores, reasons=valid[0].reasons)

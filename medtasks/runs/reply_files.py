@@ -159,6 +159,34 @@ class AnswerStore:
             self.folder.rename(removed / self.folder.name)
 
 
+def run_of(folder: Path, rank: int = 0) -> str | None:
+    """The name of the run to which the replies of a process belong; None if there is none yet."""
+    with contextlib.suppress(FileNotFoundError):
+        return _run_file(folder, rank).read_text(encoding="utf-8")
+    return None
+
+
+def name_run(folder: Path, rank: int, run: str) -> None:
+    """Note that the replies of a process belong to ``run``."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with replaced(_run_file(folder, rank)) as partial:
+        partial.write_text(run, encoding="utf-8")
+
+
+def drop_other_runs(folder: Path, run: str) -> None:
+    """Delete replies that belong to another run than ``run``: the first process, on another node, has finished it and
+    could not delete them here. Replies whose run is not noted stay."""
+    for path in folder.glob("rank*.run"):
+        rank = path.stem.removeprefix("rank")
+        if path.read_text(encoding="utf-8") != run:
+            for replies in folder.glob(f"*.rank{rank}.jsonl"):
+                replies.unlink(missing_ok=True)
+
+
+def _run_file(folder: Path, rank: int) -> Path:
+    return folder / f"rank{rank}.run"
+
+
 def read_answers(folder: Path, task: str = "*") -> list[Answer]:
     """The replies in ``folder`` from all processes, of one task or of all; one per request: the last that did not fail,
     else the last one.

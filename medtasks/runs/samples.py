@@ -9,6 +9,7 @@ from array import array
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import cached_property
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import IO, Annotated, Any, TypeAlias, overload
@@ -65,6 +66,7 @@ class JudgedScore(Compact):
     repeats: tuple[Limits, ...] = ()
     parts: dict[str, Limits] = Field(default_factory=dict)
 
+    @cached_property
     def value(self) -> Value:
         """The value as scoring sees it."""
         low, high = self.limits
@@ -148,12 +150,12 @@ class Sample(Compact):
 
     def _value(self, name: str) -> Value:
         if self.status == FAILED:
-            value = self.judged[name].value() if name in self.judged else Value()
+            value = self.judged[name].value if name in self.judged else Value()
             low, high = self.limits.get(name, (value.low, value.high))
             open_parts = {key: part._replace(failed=part.statistics is None) for key, part in value.parts.items()}
             return value._replace(low=low, high=high, parts=open_parts, failed=value.statistics is None)
         if name in self.judged:
-            return self.judged[name].value()
+            return self.judged[name].value
         if name in self.statistics:
             parts = tuple(repeat.statistics[name] for repeat in self.repeats)
             return Value(statistics=self.statistics[name], repeats=parts)

@@ -197,13 +197,16 @@ def _scores(
     asked = tuple(is_asked(spec, rubric.name, document, text) for text in texts)
     combined = bool(found) and facts is not None and not failed
     by_aspect = any(asked) and (combined or not _BY_ASPECT.isdisjoint(rubric.metrics.values()))
-    names = tuple(aspect.name for aspect in aspects_of(rubric, document)) if by_aspect else ()
-    counts = occurrences_of(rubric, document) if by_aspect else ()
+    names = ""
+    if by_aspect and rubric.aspects_from is not None:
+        names = str(document.get(rubric.aspects_from))
+    elif by_aspect:
+        aspects_of(rubric, document)  # refuses an invalid document
     votes = tuple(
         tuple((name, one.scores and tuple(one.scores.items())) for name, one in response.judges.items())
         for response in found
     )
-    key = rubric.name, asked, failed, names, counts, votes
+    key = rubric.name, asked, failed, names, votes
     if key in computed:
         return computed[key]
     for number, is_open in enumerate(asked):

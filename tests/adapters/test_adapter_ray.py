@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -71,6 +72,8 @@ def test_units_have_shared_pictures_and_a_limit(bench: Bench) -> None:
     ]  # fmt: skip
     alone = units_of(requests, 1)
     assert [len(unit.requests) for unit in alone] == [1] * 12
+    for_many_replicas = units_of(requests, 10**6, 4)
+    assert [len(unit.requests) for unit in for_many_replicas] == [3] * 4
 
 
 def test_the_longest_unit_comes_first(bench: Bench) -> None:
@@ -105,6 +108,9 @@ def test_a_request_that_kills_its_replicas_fails_and_the_others_are_answered(ben
         ({"replicas": "8..2"}, "`replicas` is '8..2', expected a number such as 8, or a range such as 4..32."),
         ({"policy": "nonsense"}, "policy is 'nonsense'"),
         ({"colour": "red"}, "colour"),
+        ({"engine": "vlm2"}, "`engine` is 'vlm2', expected vlm, vllm, baseline, or a class as package.module.Class."),
+        ({"engine": "nowhere.Engine"}, "engine=nowhere.Engine cannot be imported on this node"),
+        ({"engine": "json.JSONDecoder"}, "engine=json.JSONDecoder is not derived from"),
         ({"cpus": 10_000}, "2 replicas of 0 GPUs and 10000 cores do not fit on this machine"),
         ({"address": "auto"}, "no Ray cluster answers at address=auto"),
     ],
@@ -150,6 +156,43 @@ def test_scores_do_not_depend_on_replicas_or_on_the_death_of_a_node(tmp_path: Pa
     assert read_manifest(fleet).model["cluster"]["replicas"] == "2"
 
 
+@pytest.mark.slow
+def test_a_run_starts_with_the_least_replicas_and_others_join_as_the_cluster_grows(
+    bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import ray
+    from ray.cluster_utils import Cluster
+
+    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parent))
+    room = {"num_cpus": 1, "object_store_memory": 10**8}
+    cluster = Cluster(initialize_head=True, head_node_args=room)
+
+    def made() -> int:
+        return len(list(tmp_path.glob("made-*")))
+
+    arguments = {"replicas": "2..3", "cpus": 1, "unit_tokens": 1, "folder": str(tmp_path), "count": 3}
+    try:
+        with ThreadPoolExecutor(1) as apart:
+            starting = apart.submit(MedtasksRay, engine="together.Together", address=cluster.address, **arguments)
+            while made() < 1 and not starting.done():
+                time.sleep(0.05)
+            cluster.add_node(**room)
+            model = starting.result()
+        model.task_dict = bench.task_dict
+        assert made() == 2
+        arrived = []
+        for finished in model.stream(bench.task("t", documents(8), plain)):
+            if not arrived:
+                cluster.add_node(**room)
+                cluster.add_node(**room)
+            arrived += finished
+        assert sorted(position for position, _ in arrived) == list(range(8))
+        assert len({response.text for _, response in arrived}) == made() == 3
+    finally:
+        ray.shutdown()
+        cluster.shutdown()
+
+
 COMMAND = """
 import sys
 from pathlib import Path
@@ -173,4 +216,6 @@ def test_a_killed_command_asks_only_for_what_is_missing(tmp_path: Path) -> None:
     second = start()
     _, printed = second.communicate()
     assert second.returncode == 0, printed
-    assert {int(total) for total in re.findall(r"medtasks_ray: +100%.*?/(\d+)", printed)} == {43 - kept}
+    # requests, time left, answers/s and replicas in one place
+    shown = re.findall(r"medtasks_ray: +100%.*?/(\d+) \[[\d:]+<[\d:]+, .*?(?:sample/s|s/sample), replicas=1\]", printed)
+    assert {int(total) for total in shown} == {43 - kept}

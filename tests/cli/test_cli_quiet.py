@@ -13,9 +13,11 @@ from release_rows import write_mini
 
 from medtasks.benchmarks.documents import task_documents
 from medtasks.core import cache
+from medtasks.harness import run_tasks
 from medtasks.judge.stub import MODEL, StubJudge
 
-HARNESS = ("-m", "lmms_eval", "--model", "medtasks_baseline", "--tasks", "med_cmr_mcq_ltg,med_cmr_open_cr")
+TASKS = ["med_cmr_mcq_ltg", "med_cmr_open_cr"]
+HARNESS = ("-m", "lmms_eval", "--model", "medtasks_baseline", "--tasks", ",".join(TASKS))
 CLI = ("-m", "medtasks")
 
 
@@ -37,12 +39,10 @@ def closed_home(tmp_path: Path) -> dict[str, str]:
 
 @pytest.mark.slow
 def test_commands_print_only_their_own_lines(python: Any, tmp_path: Path) -> None:
-    """README's and the docs' other commands are checked where their blocks run (`tests/docs`)."""
+    """README's and the docs' other commands are checked where their blocks run (`tests/docs`), the harness's below."""
     write_mini("kvasir_vqa_x1", tmp_path / "source")
-    runs = [
-        [*HARNESS, "--output_path", f"results/{name}", "--model_args", f"policy={name}"]
-        for name in ("oracle", "uniform")
-    ]
+    for name in ("oracle", "uniform"):
+        run_tasks("medtasks_baseline", f"policy={name}", TASKS, tmp_path / "results" / name)
     with StubJudge() as stub:
         judge = f"model={MODEL},base_url={stub.url},api_key_env=NONE"
         ours = [
@@ -54,11 +54,11 @@ def test_commands_print_only_their_own_lines(python: Any, tmp_path: Path) -> Non
             *("list", "doctor", "path", "validate med_cmr_mcq", "new acme-x"),
             "prepare kvasir_vqa_x1 --source source --out prepared",
         ]
-        for command in [*runs, *([*CLI, *line.split()] for line in ours)]:
-            done = python(*command)
-            assert done.returncode in (0, 1 if "check" in command else 0), done.stderr  # miniature data are refused
+        for line in ours:
+            done = python(*CLI, *line.split())
+            assert done.returncode in (0, 1 if "check" in line else 0), done.stderr  # miniature data are refused
             assert done.stdout
-            assert noise(done.stdout, done.stderr) == [], command
+            assert noise(done.stdout, done.stderr) == [], line
 
 
 @pytest.mark.slow

@@ -22,6 +22,8 @@ from runs import Run
 
 from medtasks.benchmarks.documents import task_documents
 from medtasks.catalog.spec import leaf_tasks, load_spec
+from medtasks.core.errors import MedtasksError
+from medtasks.harness import run_tasks
 from medtasks.harness.hooks import noting_arguments
 from medtasks.runs.folder import read_run
 from medtasks.runs.reply_files import read_answers
@@ -29,12 +31,19 @@ from medtasks.runs.reply_files import read_answers
 TASK = "med_cmr_mcq_ltg"
 
 
-def against(python: Any, url: str, task: str, output: Path, *, model: str = "async_openai", **settings: Any) -> Any:
-    """A run of the task against the server at ``url``, in a process of its own."""
+@pytest.fixture(autouse=True)
+def _key(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "x")
+
+
+def at(url: str, **settings: Any) -> str:
+    """Arguments of a back-end that asks the server at ``url``."""
     named = {"model_version": "m", "retry_backoff_s": 0, "base_url": url, **settings}
-    arguments = ",".join(f"{name}={value}" for name, value in named.items())
-    command = ("-m", "lmms_eval", "--model", model, "--model_args", arguments, "--tasks", task)
-    return python(*command, "--output_path", str(output), OPENAI_API_KEY="x")
+    return ",".join(f"{name}={value}" for name, value in named.items())
+
+
+def command(model: str, arguments: str, task: str, output: Path) -> tuple[str, ...]:
+    return ("--model", model, "--model_args", arguments, "--tasks", task, "--output_path", str(output))
 
 
 def unfinished(output: Path) -> list[Path]:
@@ -352,9 +361,9 @@ def test_samples_that_failed_are_read_back_and_scored_alike(tmp_path: Path) -> N
 
 @pytest.mark.slow
 def test_a_server_that_refuses_every_request_ends_the_command_with_exit_code_1(python: Any, tmp_path: Path) -> None:
-    settings = {"model": "openai", "max_retries": 1, "num_concurrent": 4}
     with FailingServer(lambda _: error(400, "the answer is (A)")) as server:
-        broken = against(python, server.url, TASK, tmp_path / "out", **settings)
+        arguments = at(server.url, max_retries=1, num_concurrent=4)
+        broken = python("-m", "lmms_eval", *command("openai", arguments, TASK, tmp_path / "out"))
     assert broken.returncode == 1, broken.stdout[-2000:]
     count = len(task_documents(TASK))
     assert f"{count} of {count} requests have no response" in broken.stderr
@@ -377,9 +386,8 @@ def test_a_full_disk_ends_the_run_and_no_reply_on_it_is_asked_again(python: Any,
     task, flying = "kvasir_vqa_x1_level1", 2
     documents = len(task_documents(task))
     with FailingServer(lambda _: completion("A" * 300_000)) as server:
-        arguments = f"model_version=m,max_retries=5,retry_backoff_s=0,num_cpus={flying},base_url={server.url}"
-        command = ("--model", "async_openai", "--model_args", arguments, "--tasks", task, "--output_path")
-        full = python("-c", _LIMITED, *command, str(tmp_path), OPENAI_API_KEY="x")
+        asked = command("async_openai", at(server.url, max_retries=5, num_cpus=flying), task, tmp_path)
+        full = python("-c", _LIMITED, *asked)
         assert full.returncode == 1
         (kept,) = unfinished(tmp_path)
         assert f"medtasks: OSError: [Errno 27] File too large (replies are in {kept}" in full.stderr
@@ -387,7 +395,7 @@ def test_a_full_disk_ends_the_run_and_no_reply_on_it_is_asked_again(python: Any,
         assert 0 < stored < documents
         assert len(server.asked) <= stored + 2 * flying
         before = len(server.asked)
-        again = python("-m", "lmms_eval", *command, str(tmp_path), OPENAI_API_KEY="x")
+        again = python("-m", "lmms_eval", *asked)
         assert again.returncode == 0, again.stderr[-2000:]
         assert len(server.asked) - before == documents - stored
     (folder,) = tmp_path.rglob("*_medtasks")
@@ -441,9 +449,10 @@ def test_a_killed_run_against_a_server_asks_again_only_for_what_was_in_flight(py
         return completion("A")
 
     with FailingServer(answer) as server:
-        killed = against(python, server.url, task, tmp_path, max_retries=1, num_cpus=flying)
+        asked = command("async_openai", at(server.url, max_retries=1, num_cpus=flying), task, tmp_path)
+        killed = python("-m", "lmms_eval", *asked)
         assert killed.returncode != 0
-        again = against(python, server.url, task, tmp_path, max_retries=1, num_cpus=flying)
+        again = python("-m", "lmms_eval", *asked)
     assert again.returncode == 0, again.stderr[-2000:]
     assert documents <= len(answered) <= documents + flying
     (folder,) = tmp_path.rglob("*_medtasks")
@@ -475,8 +484,9 @@ def test_a_server_that_dies_ends_the_run_soon_and_the_same_command_continues(pyt
         assert server.stdout is not None
         port = int(server.stdout.readline())
         url = f"http://127.0.0.1:{port}/v1"
+        asked = command("async_openai", at(url, max_retries=2, num_cpus=flying), task, tmp_path)
         try:
-            dead = against(python, url, task, tmp_path, max_retries=2, num_cpus=flying)
+            dead = python("-m", "lmms_eval", *asked)
         finally:
             server.kill()
     assert dead.returncode == 1
@@ -491,7 +501,7 @@ def test_a_server_that_dies_ends_the_run_soon_and_the_same_command_continues(pyt
     assert not list(tmp_path.rglob("*_medtasks"))
 
     with FailingServer(lambda _: completion("A"), port) as alive:
-        again = against(python, url, task, tmp_path, max_retries=2, num_cpus=flying)
+        again = python("-m", "lmms_eval", *asked)
     assert again.returncode == 0, again.stderr[-2000:]
     assert len(alive.asked) == documents - stored
     (folder,) = tmp_path.rglob("*_medtasks")
@@ -499,21 +509,21 @@ def test_a_server_that_dies_ends_the_run_soon_and_the_same_command_continues(pyt
 
 
 @pytest.mark.slow
-def test_a_server_that_refuses_every_request_ends_the_run_soon(python: Any, tmp_path: Path) -> None:
+def test_a_server_that_refuses_every_request_ends_the_run_soon(tmp_path: Path) -> None:
     task, message = "mi_cxr_tel", "The model `m` does not exist."
     with FailingServer(lambda _: error(404, message)) as server:
-        refused = against(python, server.url, task, tmp_path, max_retries=2, num_cpus=1)
+        with pytest.raises(MedtasksError) as refused:
+            run_tasks("async_openai", at(server.url, max_retries=2, num_cpus=1), [task], tmp_path)
         asked = len(server.asked)
-    assert refused.returncode == 1
     assert asked == 3 * 2 + 1  # the fourth request ends the run
-    assert (
-        f"medtasks: async_openai: the server at {server.url} refused the first 4 requests (status 404: "
+    assert str(refused.value).startswith(
+        f"async_openai: the server at {server.url} refused the first 4 requests (status 404: "
         "The model `m` does not exist), 0 have a response; correct the model name or the key"
-    ) in refused.stderr
+    )
 
 
 @pytest.mark.slow
-def test_refusals_after_an_answer_do_not_end_the_run(python: Any, tmp_path: Path) -> None:
+def test_refusals_after_an_answer_do_not_end_the_run(tmp_path: Path) -> None:
     task = "mi_cxr_tel"
     asked: list[str] = []
 
@@ -522,5 +532,5 @@ def test_refusals_after_an_answer_do_not_end_the_run(python: Any, tmp_path: Path
         return completion("A") if len(asked) == 1 else error(404, "no")
 
     with FailingServer(answer) as server:
-        against(python, server.url, task, tmp_path, max_retries=1, num_cpus=1)
+        run_tasks("async_openai", at(server.url, max_retries=1, num_cpus=1), [task], tmp_path)
     assert len(asked) == sum(len(task_documents(leaf)) for leaf in leaf_tasks(task))

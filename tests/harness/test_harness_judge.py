@@ -32,7 +32,7 @@ def judged_metrics(run: Run, task: str) -> dict[str, Any]:
 
 @pytest.mark.slow
 def test_a_run_is_judged_at_its_end_as_well_as_afterwards(
-    python: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    medtasks: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     arguments = ("medtasks_vlm", "pretrained=tiny,device=cpu", TASKS)
     options = {"gen_kwargs": "max_new_tokens=8"}
@@ -45,7 +45,7 @@ def test_a_run_is_judged_at_its_end_as_well_as_afterwards(
         after = Run(run_tasks(*arguments, tmp_path / "after", **options))
         assert after.manifest["judge"] == {}
         assert after.scores["med_cmr_open_ltg"]["metrics"]["open_total"]["value"] is None
-        done = python(*CLI, "judge", str(after.folder), "--judge", str(tmp_path / "judge.yaml"))
+        done = medtasks("judge", str(after.folder), "--judge", str(tmp_path / "judge.yaml"))
         assert done.returncode == 0, done.stderr
         assert "0 requests now" in done.stdout
     assert after.files() == during.files()
@@ -136,12 +136,12 @@ def test_wrong_usage_is_one_sentence(python: Any, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_rubric_without_a_response_to_judge_shows_no_agreement(python: Any, tmp_path: Path) -> None:
+def test_a_rubric_without_a_response_to_judge_shows_no_agreement(medtasks: Any, tmp_path: Path) -> None:
     tasks = ["medstreambench_future_streaming"]
     run = Run(run_tasks("medtasks_baseline", "policy=oracle", tasks, tmp_path / "run", limit=5))
     with StubJudge() as stub:
         panel = [f"--judge=model={name},base_url={stub.url}" for name in ("m", "n")]
-        done = python(*CLI, "judge", str(run.folder), *panel)
+        done = medtasks("judge", str(run.folder), *panel)
     assert "medstream_rubric: 0 of 0 responses judged" in done.stdout
     assert "agreement" not in done.stdout
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 from collections import Counter
@@ -128,3 +129,55 @@ def test_a_process_of_several_that_dies_costs_no_reply(tmp_path: Path) -> None:
     assert sorted(map(int, log.read_text().split())) == list(range(count))  # each was answered once
     (folder,) = output.rglob("*_medtasks")
     assert Run(folder).manifest["tasks"]["kvasir_vqa_x1_level1"]["answered"] == count
+
+
+def test_a_node_without_a_shared_file_system_that_dies_costs_no_reply(tmp_path: Path) -> None:
+    log = tmp_path / "asked"
+
+    def launched(how: str) -> list[int]:
+        """Exit codes of two nodes, each with its own home, caches and working directory."""
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            port = str(free.getsockname()[1])
+        nodes = []
+        for number in range(2):
+            node = tmp_path / f"node{number}"
+            own = {name: str(node / name) for name in ("HOME", "HF_HOME", "XDG_CACHE_HOME", "MEDTASKS_CACHE")}
+            (node / "HOME").mkdir(parents=True, exist_ok=True)
+            launcher = ["-m", "torch.distributed.run", "--nnodes", "2", "--node_rank", str(number),
+                        "--nproc_per_node", "1", "--master_addr", "127.0.0.1", "--master_port", port]  # fmt: skip
+            command = [sys.executable, *launcher, SCRIPTED, "output", str(log), how]
+            with (node / "printed").open("w") as printed:
+                nodes.append(
+                    subprocess.Popen(
+                        command,
+                        cwd=node,
+                        stdout=printed,
+                        stderr=printed,
+                        env={**os.environ, **own, "ACCELERATE_USE_CPU": "true"},
+                    )
+                )
+        try:
+            if how == "kill":  # the second node's process; the first one would not end
+                nodes[1].wait(LONGEST)
+                nodes[0].terminate()
+            return [node.wait(LONGEST) for node in nodes]
+        finally:
+            for node in nodes:
+                node.kill()
+
+    def asked() -> list[int]:
+        return sorted(map(int, log.read_text().split()))
+
+    assert all(launched("kill"))
+    assert launched("live") == [0, 0], (tmp_path / "node0" / "printed").read_text()[-3000:]
+    every = list(range(len(task_documents("kvasir_vqa_x1_level1"))))
+    assert asked() == every  # each was answered once
+    (whole,) = (tmp_path / "node0").rglob("*_medtasks")
+    assert Run(whole).manifest["tasks"]["kvasir_vqa_x1_level1"]["answered"] == len(every)
+    assert not list((tmp_path / "node1").rglob("*_medtasks"))
+    assert launched("live") == [0, 0]
+    assert asked() == sorted(every * 2)  # the second node's replies of the finished run are not used again
+    again = max((tmp_path / "node0").rglob("*_medtasks"))
+    assert again != whole
+    assert Run(again).files() == Run(whole).files()

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from release_rows import write_mini
-from runs import Run
+from runs import baseline
 from time_coded import read_time_code
 
 from medtasks.benchmarks.documents import task_documents
@@ -80,31 +80,26 @@ def test_later_rounds_see_more_of_the_same_video(recorded: dict[str, tuple[list[
 
 
 @pytest.mark.slow
-def test_partly_missing_media_cost_coverage_and_no_score(python: Any, tmp_path: Path) -> None:
+def test_partly_missing_media_cost_coverage_and_no_score(
+    medtasks: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     source = tmp_path / "source"
     write_mini("medstreambench", source)
     for path in (source / "media" / "Stream_Bench" / "cholec80").rglob("*.mp4"):
         path.unlink()
-    environment = {"MEDTASKS_DATA": str(tmp_path / "data")}
-    done = python(
-        *("-m", "medtasks", "prepare", "medstreambench"),
-        *("--source", str(source / "records"), "--media", str(source / "media")),
-        **environment,
-    )
+    monkeypatch.setenv("MEDTASKS_DATA", str(tmp_path / "data"))
+    prepare = ("prepare", "medstreambench", "--source", str(source / "records"), "--media", str(source / "media"))
+    done = medtasks(*prepare)
     assert done.returncode == 0, done.stderr
     assert "coverage cholec80: 0 of 13 records (0%)" in done.stdout
     assert "excluded: 14 rows (missing_media)" in done.stdout
     assert "differs: rows: 43 here, 5,419 published" in done.stdout
 
-    model = ("--model", "medtasks_baseline", "--model_args", "policy=oracle")
-    output = tmp_path / "results"
-    done = python("-m", "lmms_eval", *model, "--tasks", "medstreambench", "--output_path", str(output), **environment)
-    assert done.returncode == 0, done.stderr[-3000:]
-    assert "coverage cholec80: 0 of 13 records (0%)" in done.stdout
-    assert "coverage JIGSAWS: 6 of 6 records (100%)" in done.stdout
-    assert "coverage 43 of 58 records" in done.stdout
-    (folder,) = output.rglob("*_medtasks")
-    scores = Run(folder).scores["medstreambench"]
+    scores = baseline("oracle", ["medstreambench"], tmp_path / "results").scores["medstreambench"]
+    printed = capsys.readouterr().out
+    assert "coverage cholec80: 0 of 13 records (0%)" in printed
+    assert "coverage JIGSAWS: 6 of 6 records (100%)" in printed
+    assert "coverage 43 of 58 records" in printed
     assert scores["items"] == 43
     assert scores["metrics"]["content_closed"]["value"] == 1.0
     assert "cholec80" not in scores["breakdowns"]["dataset"]

@@ -96,19 +96,26 @@ def test_it_works_beside_two_scaffolded_packages(python: Any, tmp_path: Path) ->
     )
     assert tested.returncode == 0, tested.stdout + tested.stderr
 
-    run = ["-m", "lmms_eval", "--model", "medtasks_baseline", "--tasks", ",".join(sorted(TASKS))]
     with StubJudge() as stub:
         judge = f"model=stub-judge,base_url={stub.url}"
-        for policy, asked in (("oracle", {"MEDTASKS_JUDGE": judge}), ("uniform", {})):
-            out = ["--model_args", f"policy={policy}", "--output_path", str(tmp_path / policy)]
-            done = python(*run, *out, **site, **asked)
-            assert done.returncode == 0, done.stderr[-2000:]
+        done = python("-c", RUNS, str(tmp_path), *sorted(TASKS), **site, MEDTASKS_JUDGE=judge)
+    assert done.returncode == 0, done.stderr[-2000:]
     judged = [scores(tmp_path / "oracle", name)["medtasks_classics_judged"] for name in TASKS if name.endswith("_open")]
     assert judged == [1.0] * 4
     first = {name: next(iter(scores(tmp_path / "oracle", name).values())) for name in TASKS}
     assert set(first.values()) <= {1.0, 100.0}
     guessed = {name: scores(tmp_path / "uniform", name)["accuracy"] for name in TASKS if name.endswith("_circular")}
     assert all(0.1 < value < 0.45 for value in guessed.values()), guessed
+
+
+RUNS = """
+import sys
+from pathlib import Path
+from medtasks.harness import run_tasks
+
+for policy in ("oracle", "uniform"):
+    run_tasks("medtasks_baseline", f"policy={policy}", sys.argv[2:], Path(sys.argv[1]) / policy)
+"""
 
 
 def sources(folder: Path) -> str:

@@ -109,10 +109,8 @@ def test_two_packages_work_as_generated_side_by_side(python: Any, tmp_path: Path
         tested = in_folder(tmp_path / name, "-m", "pytest", "-q", "-p", "no:cacheprovider", **site)
         assert tested.returncode == 0, tested.stdout + tested.stderr
 
-    run = ["-m", "lmms_eval", "--model", "medtasks_baseline", "--model_args", "policy=oracle"]
-    run += ["--tasks", ",".join(TOP), "--limit", "8", "--output_path", str(tmp_path / "out")]
     with StubJudge() as stub:
-        done = python(*run, **site, MEDTASKS_JUDGE=f"model=stub-judge,base_url={stub.url}")
+        done = python("-c", RUNS, *TOP, **site, MEDTASKS_JUDGE=f"model=stub-judge,base_url={stub.url}")
     assert done.returncode == 0, done.stderr[-2000:]
     for name, scores in TOP.items():
         assert group_scores(tmp_path / "out", name) == scores
@@ -124,9 +122,6 @@ def test_two_packages_work_as_generated_side_by_side(python: Any, tmp_path: Path
     assert built.returncode == 0, built.stderr
     assert all((tmp_path / "page" / f"benchmark-{name}.html").is_file() for name in TOP)
 
-    guess = ["policy=uniform,seed=1", "--tasks", "beta_streaming"]  # whose own score is made of the answers of rounds
-    done = python(*run[:5], *guess, "--output_path", str(tmp_path / "guessed"), **site)
-    assert done.returncode == 0, done.stderr[-2000:]
     strip = [
         "leaderboard",
         "strip",
@@ -139,6 +134,17 @@ def test_two_packages_work_as_generated_side_by_side(python: Any, tmp_path: Path
     guessed = group_scores(tmp_path / "guessed", "beta_streaming")
     assert guessed == group_scores(tmp_path / "stripped", "beta_streaming")
     assert guessed["beta_streaming_on_time"] != 1.0
+
+
+RUNS = """
+import sys
+from pathlib import Path
+from medtasks.harness import run_tasks
+
+run_tasks("medtasks_baseline", "policy=oracle", sys.argv[1:], Path("out"), limit=8)
+# its own score is made of the answers of rounds
+run_tasks("medtasks_baseline", "policy=uniform,seed=1", ["beta_streaming"], Path("guessed"))
+"""
 
 
 HASHES = """

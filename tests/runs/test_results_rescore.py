@@ -7,12 +7,14 @@ import json
 import os
 import shutil
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from medtasks.leaderboard.intake.collect import collect
 from medtasks.leaderboard.intake.remove_rows import remove_rows
+from medtasks.leaderboard.verify.scored_predictions import PredictionFile, scored_predictions
 from medtasks.leaderboard.verify.scored_run import (
     RunStore,
     ScoredRun,
@@ -303,6 +305,27 @@ def test_predictions_of_our_own_run_give_its_own_numbers(folder: Path, tmp_path:
     assert made.run.groups["kvasir_vqa_x1"].model_dump(mode="json") == ours["groups"]["kvasir_vqa_x1"]
     out = write_run(tmp_path / "out", made.run)
     assert scored_record(*read_run(out), own=True, whole=True).changes == ()
+
+
+def test_predictions_are_scored_once_until_they_or_their_data_change(folder: Path, tmp_path: Path) -> None:
+    store, task = RunStore(tmp_path / "kept"), "kvasir_vqa_x1_level1"
+    path, lines = tmp_path / "predictions.jsonl", predictions(folder, task)
+    path.write_text(as_jsonl(lines), encoding="utf-8")
+    file = PredictionFile(path, "jsonl", task, {})
+    cold = scored_predictions(file, store)
+    (entry,) = (tmp_path / "kept").glob("*/content.json")
+    written = entry.stat().st_mtime_ns
+    assert scored_predictions(file, store) == cold
+    assert entry.stat().st_mtime_ns == written  # else it was scored and written again
+    assert cold.run.results == score_predictions(path, "jsonl", task, created=now()).run.results
+    assert scored_predictions(replace(file, model="other"), store).manifest.model["model"] == "other"
+
+    path.write_text(as_jsonl(lines[:20]), encoding="utf-8")
+    fewer = scored_predictions(file, store)
+    assert (fewer.counts["answered"], fewer.counts["missing"]) == (20, len(lines) - 20)
+    out = tmp_path / "out"
+    assert scored_predictions(file, store, out).tasks == fewer.tasks  # with its samples, which are not kept
+    assert len(read_run(out)[1][task]) == 20
 
 
 def test_streams_can_be_scored_from_elsewhere_too(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import io
 import os
@@ -140,6 +141,19 @@ def load_image(path: Path) -> Image:
         MediaError: the file is missing, unreadable, or not a whole image.
     """
     return decode_image(read_picture(path), str(path))
+
+
+@dataclass
+class EncodedPicture:
+    """An image file that is decoded where its picture is needed: its bytes are a tenth of the pixels'."""
+
+    name: str
+    data: bytes
+
+    @functools.cached_property
+    def image(self) -> Image:
+        """The picture, decoded once; raises :class:`MediaError` as :func:`decode_image`."""
+        return decode_image(self.data, self.name)
 
 
 def read_picture(path: Path) -> bytes:

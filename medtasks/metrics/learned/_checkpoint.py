@@ -109,6 +109,10 @@ def no_progress_bars() -> Iterator[None]:
 
 
 def _hub_snapshot(name: str) -> Path | None:
+    from huggingface_hub import constants
+
+    if not (Path(constants.HF_HUB_CACHE) / f"models--{name.replace('/', '--')}").is_dir():
+        return None  # without the import of the hub's client, which takes longer than scoring a few samples
     from huggingface_hub import snapshot_download
     from huggingface_hub.errors import LocalEntryNotFoundError
 

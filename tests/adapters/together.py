@@ -1,0 +1,42 @@
+"""An engine for ``medtasks_ray`` whose replicas wait for each other; Ray's processes import it."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+from medtasks.adapters._base import MedtasksAdapter, Response
+
+LONGEST = 100
+"""Seconds after which a replica that waits for others fails its request."""
+
+
+class Together(MedtasksAdapter):
+    """Answers with its process; all requests but that of ``m0`` wait until ``count`` processes are answering.
+
+    Each process leaves an empty file in ``folder`` when it is made, and one when it answers.
+    """
+
+    def __init__(self, folder: str, count: int) -> None:
+        super().__init__()
+        self.join_replicas("cpu")
+        self._folder, self._count = Path(folder), count
+        (self._folder / f"made-{os.getpid()}").touch()
+
+    def describe(self) -> dict[str, Any]:
+        return {"model": "together"}
+
+    def generate_until(self, requests: list[Any]) -> list[Response]:
+        return [self._answer(self.task_dict[args[4]][args[5]][args[3]]) for args in (one.args for one in requests)]
+
+    def _answer(self, document: dict[str, Any]) -> Response:
+        until = time.monotonic() + LONGEST
+        if document["sample_id"] != "m0":
+            (self._folder / f"answering-{os.getpid()}").touch()
+            while len(list(self._folder.glob("answering-*"))) < self._count:
+                if time.monotonic() > until:
+                    raise TimeoutError("no other replica got work")
+                time.sleep(0.05)
+        return Response(str(os.getpid()))
