@@ -52,9 +52,15 @@ Command = Callable[..., "subprocess.CompletedProcess[str]"]
 
 
 @pytest.fixture
-def python(tmp_path: Path) -> Command:
+def new_python(tmp_path: Path) -> Command:
     """Run this interpreter in a process of its own, outside the checkout."""
     return partial(_python, tmp_path)
+
+
+@pytest.fixture
+def python(new_python: Command) -> Command:
+    """`new_python`, unless a directory's tests are about something else than how a process starts."""
+    return new_python
 
 
 def _python(folder: Path, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:

@@ -268,10 +268,10 @@ def _unfinished(folder: Path) -> RunRecord:
 
 
 def _logged(run: HarnessRun) -> RunRecord:
-    from medtasks.leaderboard.intake.sources import converted
+    from medtasks.runs.folder import RunRecord as Record
 
-    record: RunRecord = converted(run)
-    return record
+    manifest, samples = run.read()
+    return Record(manifest=manifest, samples=samples, tasks={}, groups={})
 
 
 def scored_of(run: Run | ScoredRun | str | Path) -> Any:

@@ -15,8 +15,8 @@ from medtasks.core.errors import HarnessError
 
 
 @pytest.mark.slow
-def test_the_plain_command_line_lists_our_tasks(python: Any) -> None:
-    listing = python("-m", "lmms_eval", "--tasks", "list")
+def test_the_plain_command_line_lists_our_tasks(new_python: Any) -> None:
+    listing = new_python("-m", "lmms_eval", "--tasks", "list")
     missing = [name for name in load_specs() if f" - {name}\n" not in listing.stdout.replace("\x1b[0m", "") + "\n"]
     assert not missing
 
@@ -34,10 +34,10 @@ def test_a_folder_in_the_working_directory_takes_no_task_s_place(python: Any, tm
 
 
 def test_a_clone_in_the_working_directory_is_named_if_it_hides_an_editable_installation(
-    python: Any, tmp_path: Path
+    new_python: Any, tmp_path: Path
 ) -> None:
     (tmp_path / "medtasks").mkdir()
-    done = python("-c", "from medtasks.harness import model_manifests; print(model_manifests())")
+    done = new_python("-c", "from medtasks.harness import model_manifests; print(model_manifests())")
     assert done.stdout == "[]\n"
     assert f"{tmp_path / 'medtasks'} hides the installed package" in done.stderr
     assert "start in another directory" in done.stderr
