@@ -1,4 +1,4 @@
-"""Processes of these tests start at once: none of them is about what is imported."""
+"""Processes of slow tests start at once: none of them is about what is imported."""
 
 from __future__ import annotations
 
@@ -8,5 +8,7 @@ import pytest
 
 
 @pytest.fixture
-def python(warm_python: Any) -> Any:
-    return warm_python
+def python(request: pytest.FixtureRequest) -> Any:
+    """`warm_python`; a few quick tests are not worth the second process from which it forks."""
+    slow = request.node.get_closest_marker("slow") is not None
+    return request.getfixturevalue("warm_python" if slow else "new_python")
