@@ -107,7 +107,6 @@ def test_a_request_that_kills_its_replicas_fails_and_the_others_are_answered(ben
     [
         ({"replicas": "8..2"}, "`replicas` is '8..2', expected a number such as 8, or a range such as 4..32."),
         ({"policy": "nonsense"}, "policy is 'nonsense'"),
-        ({"colour": "red"}, "colour"),
         ({"engine": "vlm2"}, "`engine` is 'vlm2', expected vlm, vllm, baseline, or a class as package.module.Class."),
         ({"engine": "nowhere.Engine"}, "engine=nowhere.Engine cannot be imported on this node"),
         ({"engine": "json.JSONDecoder"}, "engine=json.JSONDecoder is not derived from"),
