@@ -91,7 +91,9 @@ def rejudge(
         for task in facts.tasks:
             if task not in run.record.samples or run.verification[task].claimed:
                 continue
-            judged = [one for one in run.record.samples[task] if any(given.judges for given in one.verdicts[rubric])]
+            judged = [
+                one for one in run.record.samples[task] if any(given.judges for given in one.verdicts.get(rubric, ()))
+            ]
             if judged:
                 chosen[task] = random.sample(judged, ceil(Fraction(str(share)) * len(judged)))
         if not chosen:

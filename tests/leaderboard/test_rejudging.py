@@ -113,6 +113,19 @@ def test_invented_verdicts_and_another_judge_are_reported(
     assert "no judge was asked again" in (tmp_path / "site" / "protocol.html").read_text(encoding="utf-8")
 
 
+def test_a_response_without_a_verdict_is_not_asked_again(submitted: Path, tmp_path: Path, check: Command) -> None:
+    path = submitted / "samples" / "med_cmr_open_cr.jsonl"
+    first, *others = path.read_text(encoding="utf-8").splitlines()
+    sample = json.loads(first)
+    path.write_text("\n".join([json.dumps({**sample, "verdicts": {}}), *others]) + "\n", encoding="utf-8")
+    judged = sum(len(samples) for samples in read_run(submitted)[1].values()) - 1
+    with StubJudge() as stub:
+        judge = f"model={MODEL},base_url={stub.url},{KEY}"
+        check("--rejudge", "1", "--judge", judge, "--rejudged", "rejudged.json")
+    [one] = read_rejudged(tmp_path / "rejudged.json")
+    assert (one.samples, one.equal) == (judged, one.scores)
+
+
 def test_a_judge_that_cannot_be_asked_costs_no_other_finding(submitted: Path, check: Command) -> None:
     (submitted / "notes.txt").write_text("x", encoding="utf-8")
     judge = "model=m,base_url=http://127.0.0.1:9/v1,retries=0"
