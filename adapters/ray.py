@@ -7,10 +7,13 @@ the package and the checkpoint, but neither prepared data nor a shared file syst
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import itertools
 import os
 import re
+import socket
+import threading
 import time
 from collections import Counter, deque
 from collections.abc import Iterator, Sequence
@@ -50,6 +53,10 @@ PICTURE_TOKENS, ANSWER_TOKENS, CHARACTERS = 1_024, 512, 4
 """Rough tokens of a picture and of an answer, and characters of a token: they decide the sizes of units alone."""
 MESSAGE_EVERY = 30.0
 """Seconds between messages while replicas are awaited."""
+HEAD_EVERY, HEAD_SILENT = 5.0, 30.0
+"""Seconds between questions to the cluster's head, and seconds without an answer after which the run ends.
+
+After 60, Ray would end the process itself, and nobody would learn how to go on."""
 _REPLICAS = re.compile(r"([1-9]\d*)(?:\.\.([1-9]\d*))?")
 _MESSAGES = "medtasks_messages"
 _FIELDS = ("item_id", "media", *FIELDS)
@@ -248,6 +255,8 @@ class MedtasksRay(MedtasksAdapter):
             raise UsageError("medtasks_ray runs as one process; start it without accelerate and torchrun.")
         self.join_replicas("cpu")
         self._ray = ray = _started(self._given.address)
+        self._head_seen = time.monotonic()
+        threading.Thread(target=self._watch_head, daemon=True).start()
         match = _REPLICAS.fullmatch(self._given.replicas)
         assert match is not None
         self._least, most = int(match[1]), int(match[2] or match[1])
@@ -272,6 +281,7 @@ class MedtasksRay(MedtasksAdapter):
 
         Raises:
             UsageError: they do not fit on this machine, or the engine cannot be started.
+            MedtasksError: the head of the cluster has died.
         """
         has = self._ray.cluster_resources()
         fit = min((int(has.get(what, 0) // each) for what, each in (("GPU", gpus), ("CPU", self._given.cpus)) if each),
@@ -284,12 +294,30 @@ class MedtasksRay(MedtasksAdapter):
             )
         said = time.monotonic()
         while len(self._idle) < self._least:
-            done, _ = self._ray.wait(list(self._loading), timeout=1)
-            for reference in done:
+            for reference in self._first_done(list(self._loading)):
                 self._loaded(reference)
             if time.monotonic() - said > MESSAGE_EVERY:
                 said = time.monotonic()
                 logger.info(f"medtasks_ray: {len(self._idle)} of {self._least} replicas are loaded")
+
+    def _watch_head(self) -> None:
+        """Note when the cluster's head has answered, until this process leaves the cluster."""
+        with contextlib.suppress(Exception):
+            while True:
+                self._ray.nodes()
+                self._head_seen = time.monotonic()
+                time.sleep(HEAD_EVERY)
+
+    def _first_done(self, references: list[Any]) -> list[Any]:
+        """The first of ``references`` that is done; none after a while.
+
+        Raises:
+            MedtasksError: the head of the cluster has died.
+        """
+        if time.monotonic() - self._head_seen > HEAD_SILENT:
+            raise MedtasksError("the head of the Ray cluster does not answer; start the cluster again.")
+        done, _ = self._ray.wait(references, timeout=HEAD_EVERY)
+        return list(done)
 
     def _load(self, died: int = 0) -> None:
         """Start a replica, on whatever node has room; as many have ``died`` in its place while they loaded."""
@@ -346,7 +374,7 @@ class MedtasksRay(MedtasksAdapter):
 
         Raises:
             UsageError: a setting is out of range or not supported by the engine.
-            MedtasksError: too many replicas died while they loaded.
+            MedtasksError: too many replicas died while they loaded, or the cluster's head has died.
         """
         read = [request for request in read_requests(requests, self.task_dict) if not request.padding]
         waiting = deque(units_of(read, self._given.unit_tokens, UNITS_EACH * self._left))
@@ -368,8 +396,7 @@ class MedtasksRay(MedtasksAdapter):
                         running[replica.answer.remote(asks)] = (replica, unit)
                     continue
                 bar.set_postfix(replicas=len(self._idle) + len(running), refresh=False)
-                done, _ = self._ray.wait([*running, *self._loading], timeout=MESSAGE_EVERY)
-                for reference in done:
+                for reference in self._first_done([*running, *self._loading]):
                     if reference in self._loading:
                         self._loaded(reference)
                         continue
@@ -458,11 +485,14 @@ def _started(address: str | None) -> Any:
     except ImportError as error:
         raise UsageError(f"medtasks_ray needs Ray ({first_line(error)}): pip install 'medtasks[ray]'.") from None
     own = {"include_dashboard": False} if address is None else {}
+    host, _, port = (address or "").rpartition(":")
     try:
+        if host and port.isdecimal():  # Ray tries for ten minutes
+            socket.create_connection((host, int(port)), timeout=10).close()
         ray.init(address or "local", log_to_driver=False, logging_level="ERROR", ignore_reinit_error=True, **own)
-    except (ConnectionError, ValueError) as error:
+    except (OSError, ValueError) as error:
         raise UsageError(
             f"model_args: no Ray cluster answers at address={address} ({first_line(error)}); start one with "
-            "`ray start --head`, or leave address out."
+            "`ray start --head`, with RAY_AUTH_MODE and RAY_AUTH_TOKEN as here, or leave address out."
         ) from error
     return ray

@@ -26,12 +26,12 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from kills import Outcome, contents, differing
 from medtasks.adapters._base import MedtasksAdapter, Response
 from memory import prepared
 from yardstick import speed
@@ -194,19 +194,13 @@ def driver(work: Path) -> None:
 
 
 @dataclass
-class Kills:
+class Kills(Outcome):
     """A command that is started again until it has finished, on a cluster whose nodes are replaced."""
 
     work: Path
     data: Path
     nodes: Any
     draw: random.Random
-    kills: Counter[str] = field(default_factory=Counter)
-    finished: int = 0
-    requests: int = 0
-    lost: int = 0
-    again: int = 0
-    differing: int = 0
 
     def start(self) -> None:
         """Start the command, or start it again."""
@@ -230,7 +224,7 @@ class Kills:
         answers = [one for folder in self.output.rglob("*_unfinished") for one in read_answers(folder)]
         return {one.reply.text for one in answers if one.reply.failed is None}
 
-    def run_once(self, most: int, expected: dict[str, bytes]) -> None:
+    def run_once(self, most: int, expected: dict[str, Any]) -> None:
         """Run the command until it has finished, with at most so many kills."""
         self.start()
         moments: list[tuple[set[str], int]] = []
@@ -252,8 +246,9 @@ class Kills:
             self.start()  # three replicas were killed while they answered the same unit
         asked = [sample for sample, _ in self.asked()]
         self.again += sum(len(known & set(asked[position:])) for known, position in moments)
-        self.requests += len(asked)
-        self.differing += files(result(self.output)) != expected
+        self.in_flight += len(asked) - len(set(asked))
+        self.lost += REQUESTS - len(set(asked))
+        self.differing += differing(expected, contents(self.output))
         self.finished += 1
 
     def _wait(self, most: int) -> None:
@@ -287,24 +282,19 @@ class Kills:
             self.kills[what] += 1
 
 
-def files(folder: Path) -> dict[str, bytes]:
-    """Samples and scores of a result directory."""
-    return {path.name: path.read_bytes() for path in [*(folder / "samples").iterdir(), folder / "scores.json"]}
-
-
 def kills(work: Path, count: int, seed: int) -> bool:
     """Print the outcome of ``count`` kills; whether nothing was lost, asked again, or different."""
     data = prepared(work / "kills", REQUESTS)
     seconds_of(work / "whole", data, "replicas=1")
-    expected = files(result(work / "whole"))
+    expected = contents(work / "whole")
     with cluster(3) as nodes:
         case = Kills(work, data, nodes, random.Random(seed))
         while case.kills.total() < count:
             case.run_once(count, expected)
     print(f"\n{count} kills, seed {seed}: {dict(case.kills)}; {case.finished} runs finished, {REQUESTS} requests each")
-    print(f"lost: {case.lost}; on disk and asked again: {case.again}; in flight and asked again: "
-          f"{case.requests - case.finished * REQUESTS}; results that differ: {case.differing}")  # fmt: skip
-    return not (case.lost or case.again or case.differing)
+    print(f"lost: {case.lost}; on disk and asked again: {case.again}; in flight and asked again: {case.in_flight}; "
+          f"files that differ: {case.differing}")  # fmt: skip
+    return case.flawless
 
 
 def main() -> int:

@@ -27,7 +27,7 @@ import tempfile
 import time
 import traceback
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -40,8 +40,29 @@ FLYING = 4
 LATENCY = 0.1
 
 
+@dataclass(kw_only=True)
+class Outcome:
+    """What became of a command that was killed and started again: kills by their kind, finished runs, and requests.
+
+    ``in_flight`` were asked for again since their answer was not on disk, ``again`` although it was; the answers of
+    ``lost`` were on disk, or never arrived. ``differing`` are files that are not those of a run that was not killed.
+    """
+
+    kills: Counter[str] = field(default_factory=Counter)
+    finished: int = 0
+    in_flight: int = 0
+    again: int = 0
+    lost: int = 0
+    differing: list[str] = field(default_factory=list)
+
+    @property
+    def flawless(self) -> bool:
+        """Whether nothing was lost, asked for again, or different."""
+        return not (self.lost or self.again or self.differing)
+
+
 @dataclass
-class Case:
+class Case(Outcome):
     """A back-end and the command that is killed."""
 
     name: str
@@ -49,13 +70,7 @@ class Case:
     arguments: str
     tasks: list[str]
     work: Path
-    kills: Counter[str] = field(default_factory=Counter)
-    finished: int = 0
     requests: int = 0
-    in_flight: int = 0
-    again: int = 0
-    lost: int = 0
-    differing: list[str] = field(default_factory=list)
 
     @property
     def log(self) -> Path:
@@ -176,10 +191,10 @@ def kill_at_random(case: Case, kills: int, draw: random.Random) -> None:
         with contextlib.suppress(Exception):
             importlib.import_module(module)
     asking = case.seconds_asking()
-    expected = _files(whole)
+    expected = contents(whole)
     everything = set(case.asked())
     case.requests = len(everything)
-    while sum(case.kills.values()) < kills:
+    while case.kills.total() < kills:
         output = case.work / f"killed-{case.finished}"
         case.log.unlink(missing_ok=True)
         stored: set[str] = set()
@@ -187,7 +202,7 @@ def kill_at_random(case: Case, kills: int, draw: random.Random) -> None:
         while not ended:
             before = len(case.asked())
             moment = None
-            if sum(case.kills.values()) < kills:
+            if case.kills.total() < kills:
                 missing = 1 - len(stored) / len(everything)
                 moment = Moment(draw.uniform(0, duration))
                 if missing and draw.random() < 0.75:
@@ -207,8 +222,7 @@ def kill_at_random(case: Case, kills: int, draw: random.Random) -> None:
         asked = Counter(case.asked())
         case.lost += len(everything - set(asked))
         case.in_flight += asked.total() - len(asked)
-        found = _files(output)
-        case.differing += [name for name in {*expected, *found} if expected.get(name) != found.get(name)]
+        case.differing += differing(expected, contents(output))
 
 
 def _results(output: Path) -> list[Path]:
@@ -218,7 +232,7 @@ def _results(output: Path) -> list[Path]:
     return run_folders(output)
 
 
-def _files(output: Path) -> dict[str, Any]:
+def contents(output: Path) -> dict[str, Any]:
     """Content of the newest result directory; of the manifest, what does not depend on time and work."""
     folder = max(_results(output))
     files: dict[str, Any] = {
@@ -226,6 +240,11 @@ def _files(output: Path) -> dict[str, Any]:
     }
     manifest = json.loads(files.pop("manifest.json"))
     return {**files, "tasks of the manifest": manifest["tasks"], "finish": manifest["model"].get("finish")}
+
+
+def differing(expected: Mapping[str, Any], found: Mapping[str, Any]) -> list[str]:
+    """The files of which only one of two result directories has this content."""
+    return [name for name in {*expected, *found} if expected.get(name) != found.get(name)]
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -315,7 +334,7 @@ def main() -> int:
     finally:
         os.kill(server, signal.SIGKILL)
         shutil.rmtree(work, ignore_errors=True)
-    print(f"{sum(sum(case.kills.values()) for case in cases)} kills, seed {given.seed}\n")
+    print(f"{sum(case.kills.total() for case in cases)} kills, seed {given.seed}\n")
     print(
         "| back-end | kills | starting | asking | scoring, writing | runs finished | requests of a run | lost |", end=""
     )
@@ -324,7 +343,7 @@ def main() -> int:
         phases = [case.kills[name] for name in ("starting", "asking", "scoring, writing")]
         columns = [sum(phases), *phases, case.finished, case.requests, case.lost, case.again, case.in_flight]
         print(f"| {case.name} | {' | '.join(map(str, columns))} | {len(case.differing)} |")
-    return int(any(case.lost or case.again or case.differing for case in cases))
+    return int(not all(case.flawless for case in cases))
 
 
 if __name__ == "__main__":

@@ -75,19 +75,20 @@ def _python(folder: Path, *arguments: str, **environment: str) -> subprocess.Com
 
 
 @pytest.fixture(scope="session")
-def _forks(_isolated: None) -> Forks:
+def forks(_isolated: None) -> Forks:
+    """Starts processes that have imported the large libraries before."""
     return Forks()
 
 
 @pytest.fixture
-def warm_python(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, _forks: Forks) -> Command:
+def warm_python(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, forks: Forks) -> Command:
     """As `python`, but the process has imported the large libraries before (`forked.py`)."""
 
     def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
         every = {**os.environ, **environment}
-        if "torch.distributed.run" in arguments or not _forks.can_run(every):
+        if "torch.distributed.run" in arguments or not forks.can_run(every):
             return _python(tmp_path, *arguments, **environment)
-        return _forks.run(arguments, tmp_path, every, tmp_path_factory.mktemp("said"))
+        return forks.run(arguments, tmp_path, every, tmp_path_factory.mktemp("said"))
 
     return run
 

@@ -5,20 +5,18 @@ from __future__ import annotations
 import os
 import re
 import signal
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
 from adapter_bench import Bench, texts
 from medtasks.adapters._requests import read_requests
-from medtasks.adapters.ray import MedtasksRay, units_of
+from medtasks.adapters.ray import MedtasksRay, Replica, units_of
 
+from medtasks.core.errors import UsageError
 from medtasks.harness import run_tasks
 from medtasks.runs.folder import read_manifest
 
@@ -42,23 +40,33 @@ class Deadly:
         return os._exit, (1,)
 
 
+NODE = {"num_cpus": 2, "object_store_memory": 10**8}
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Any]:
+    """A cluster of one node; tests add others. Starting Ray takes longer than most of what is tested."""
+    from ray.cluster_utils import Cluster
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYTHONPATH", str(Path(__file__).parent))  # of Ray's processes, which import together.py
+        made = Cluster(initialize_head=True, head_node_args=NODE)
+        yield made
+        made.shutdown()
+
+
 @pytest.fixture
-def ray_model(bench: Bench) -> Iterator[Any]:
-    """Create a back-end of two baselines, which looks at the test's task dictionary."""
-    made = []
+def ray_model(bench: Bench, cluster: Any) -> Iterator[Any]:
+    """Create a back-end of a baseline on the cluster, which looks at the test's task dictionary."""
+    import ray
 
     def create(**arguments: Any) -> MedtasksRay:
-        model = MedtasksRay(**{"engine": "baseline", "replicas": "2", "cpus": 0.5, **arguments})
+        model = MedtasksRay(**{"engine": "baseline", "address": cluster.address, **arguments})
         model.task_dict = bench.task_dict
-        made.append(model)
         return model
 
     yield create
-    for model in made:
-        model.clean()
-    import ray
-
-    ray.shutdown()  # also of a back-end that could not be made
+    ray.shutdown()
 
 
 def test_units_have_shared_pictures_and_a_limit(bench: Bench) -> None:
@@ -98,123 +106,150 @@ def test_a_request_that_kills_its_replicas_fails_and_the_others_are_answered(ben
     assert texts(answers) == ["A", "B", "C", "", "E", "A", ""]
     assert answers[3].failed.startswith("3 replicas died while they answered it")
     assert answers[6].failed == "ValueError: no picture for m0"
-    assert texts(model.generate_until(requests[:3])) == ["A", "B", "C"]  # the replicas have been started again
+    assert texts(model.generate_until(requests[:3])) == ["A", "B", "C"]  # a replica was started again
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"replicas": "8..2"}, "`replicas` is '8..2', expected a number such as 8, or a range such as 4..32."),
+        ({"engine": "vlm2"}, "`engine` is 'vlm2', expected vlm, vllm, baseline, or a class as package.module.Class."),
+    ],
+)
+def test_wrong_arguments_are_one_sentence(
+    arguments: dict[str, Any], message: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit):
+        MedtasksRay(**arguments)
+    (line,) = capfd.readouterr().err.strip().splitlines()
+    assert message in line
+
+
+@pytest.mark.parametrize(
+    ("engine", "message"),
+    [
+        ("nowhere.Engine", "engine=nowhere.Engine cannot be imported on this node"),
+        ("json.JSONDecoder", "engine=json.JSONDecoder is not derived from"),
+    ],
+)
+def test_an_engine_that_is_none_is_refused_by_its_replica(engine: str, message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        Replica(engine, {}).load()
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"replicas": "8..2"}, "`replicas` is '8..2', expected a number such as 8, or a range such as 4..32."),
         ({"policy": "nonsense"}, "policy is 'nonsense'"),
-        ({"engine": "vlm2"}, "`engine` is 'vlm2', expected vlm, vllm, baseline, or a class as package.module.Class."),
-        ({"engine": "nowhere.Engine"}, "engine=nowhere.Engine cannot be imported on this node"),
-        ({"engine": "json.JSONDecoder"}, "engine=json.JSONDecoder is not derived from"),
-        ({"cpus": 10_000}, "2 replicas of 0 GPUs and 10000 cores do not fit on this machine"),
-        ({"address": "auto"}, "no Ray cluster answers at address=auto"),
+        (
+            {"cpus": 10_000, "replicas": "2", "address": None},
+            "2 replicas of 0 GPUs and 10000 cores do not fit on this machine",
+        ),
+        ({"address": "127.0.0.1:9"}, "no Ray cluster answers at address=127.0.0.1:9"),
     ],
 )
 def test_what_cannot_start_is_one_sentence(
-    arguments: dict[str, Any], message: str, ray_model: Any, capfd: pytest.CaptureFixture[str]
+    arguments: dict[str, Any], message: str, ray_model: Any, cluster: Any, capfd: pytest.CaptureFixture[str]
 ) -> None:
+    if None in arguments.values():  # the cluster is this machine, as it is for a program that has started Ray
+        import ray
+
+        ray.init(cluster.address, log_to_driver=False, logging_level="ERROR")
     with pytest.raises(SystemExit):
         ray_model(**arguments)
-    lines = capfd.readouterr().err.strip().splitlines()
-    assert len(lines) == 1, lines
-    assert message in lines[0]
+    (line,) = capfd.readouterr().err.strip().splitlines()
+    assert message in line
 
 
 @pytest.mark.slow
-def test_scores_do_not_depend_on_replicas_or_on_the_death_of_a_node(tmp_path: Path) -> None:
-    from ray.cluster_utils import Cluster
+def test_a_run_starts_with_the_least_replicas_and_others_join_as_the_cluster_grows(
+    cluster: Any, ray_model: Any, bench: Bench, tmp_path: Path
+) -> None:
+    model = ray_model(engine="together.Together", replicas="1..2", cpus=2, unit_tokens=1, folder=str(tmp_path), count=2)
+    arrived = []
+    for finished in model.stream(bench.task("t", documents(8), plain)):
+        if not arrived:
+            assert len(list(tmp_path.glob("made-*"))) == 1
+            cluster.add_node(**NODE)
+        arrived += finished
+    assert sorted(position for position, _ in arrived) == list(range(8))
+    assert len({response.text for _, response in arrived}) == 2
 
+
+COMMAND = """
+import os, runpy, signal, sys, threading, time
+from pathlib import Path
+import medtasks.adapters.ray as ours
+
+ours.HEAD_EVERY = 0.1
+output, arguments, victim = Path(sys.argv[1]), sys.argv[2], sys.argv[3]
+
+def kill():
+    import psutil
+
+    before = stored()
+    while stored() == before:
+        time.sleep(0.02)
+    if victim == "command":
+        os.kill(os.getpid(), signal.SIGKILL)
+    for child in psutil.Process().children(recursive=True):
+        if child.name() == victim:
+            child.kill()
+    ours.HEAD_SILENT = 1
+
+def stored():
+    return sum(path.stat().st_size for path in output.rglob("*_unfinished/*.jsonl"))
+
+if victim != "nobody":
+    threading.Thread(target=kill, daemon=True).start()
+sys.argv = ["lmms_eval", "--model", "medtasks_ray", "--model_args", arguments, "--tasks", "med_cmr_mcq"]
+sys.argv += ["--output_path", str(output)]
+runpy.run_module("lmms_eval", run_name="__main__")
+"""
+
+
+@pytest.mark.slow
+def test_deaths_of_the_head_the_command_and_a_node_lose_nothing(cluster: Any, warm_python: Any, tmp_path: Path) -> None:
+    output = tmp_path / "fleet"
+    given = "pretrained=tiny,device=cpu,unit_tokens=1"
+
+    def stored() -> int:
+        return sum(len(path.read_text().splitlines()) for path in output.rglob("*_unfinished/*.jsonl"))
+
+    headless = warm_python("-c", COMMAND, str(output), given, "gcs_server")
+    assert headless.returncode == 1, headless.stderr[-3000:]
+    sentence = headless.stderr.strip().splitlines()[-1]
+    assert "the head of the Ray cluster does not answer; start the cluster again (replies are in " in sentence
+    kept = [stored()]
+    killed = warm_python("-c", COMMAND, str(output), f"{given},address={cluster.address}", "command")
+    assert killed.returncode == -signal.SIGKILL, killed.stderr[-3000:]
+    kept.append(stored())
+    assert 0 < kept[0] < kept[1] < 43
+
+    node = next(iter(cluster.worker_nodes), None) or cluster.add_node(**NODE)
+    removed = threading.Event()
+
+    def remove() -> None:
+        while stored() == kept[1]:
+            time.sleep(0.02)
+        cluster.remove_node(node, allow_graceful=False)
+        removed.set()
+
+    threading.Thread(target=remove, daemon=True).start()
+    again = f"{given},replicas=2,cpus=2,address={cluster.address}"
+    finished = warm_python("-c", COMMAND, str(output), again, "nobody")
+    assert finished.returncode == 0, finished.stderr[-3000:]
+    assert removed.is_set()
+    # requests, time left, answers/s and replicas in one place
+    bar = r"medtasks_ray: +100%.*?/(\d+) \[[\d:]+<[\d:]+, .*?(?:sample/s|s/sample), replicas=\d\]"
+    assert set(re.findall(bar, finished.stderr)) == {str(43 - kept[1])}
+
+    (fleet,) = output.rglob("*_medtasks")
     alone = run_tasks("medtasks_vlm", "pretrained=tiny,device=cpu", ["med_cmr_mcq"], tmp_path / "alone")
-    cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "object_store_memory": 10**8})
-    try:
-        node = cluster.add_node(num_cpus=1, object_store_memory=10**8)
-        output = tmp_path / "fleet"
-        killed = threading.Event()
-
-        def kill() -> None:
-            while not any(path.stat().st_size for path in output.rglob("*_unfinished/*.jsonl")):
-                time.sleep(0.02)
-            cluster.remove_node(node, allow_graceful=False)
-            killed.set()
-
-        threading.Thread(target=kill, daemon=True).start()
-        arguments = f"pretrained=tiny,device=cpu,replicas=2,unit_tokens=1,address={cluster.address}"
-        fleet = run_tasks("medtasks_ray", arguments, ["med_cmr_mcq"], output)
-        assert killed.is_set()
-    finally:
-        cluster.shutdown()
     names = sorted(path.name for path in (alone / "samples").iterdir())
     assert names == sorted(path.name for path in (fleet / "samples").iterdir())
     for name in names:
         assert (alone / "samples" / name).read_bytes() == (fleet / "samples" / name).read_bytes()
     assert (alone / "scores.json").read_bytes() == (fleet / "scores.json").read_bytes()
     assert read_manifest(fleet).model["cluster"]["replicas"] == "2"
-
-
-@pytest.mark.slow
-def test_a_run_starts_with_the_least_replicas_and_others_join_as_the_cluster_grows(
-    bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    import ray
-    from ray.cluster_utils import Cluster
-
-    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parent))
-    room = {"num_cpus": 1, "object_store_memory": 10**8}
-    cluster = Cluster(initialize_head=True, head_node_args=room)
-
-    def made() -> int:
-        return len(list(tmp_path.glob("made-*")))
-
-    arguments = {"replicas": "2..3", "cpus": 1, "unit_tokens": 1, "folder": str(tmp_path), "count": 3}
-    try:
-        with ThreadPoolExecutor(1) as apart:
-            starting = apart.submit(MedtasksRay, engine="together.Together", address=cluster.address, **arguments)
-            while made() < 1 and not starting.done():
-                time.sleep(0.05)
-            cluster.add_node(**room)
-            model = starting.result()
-        model.task_dict = bench.task_dict
-        assert made() == 2
-        arrived = []
-        for finished in model.stream(bench.task("t", documents(8), plain)):
-            if not arrived:
-                cluster.add_node(**room)
-                cluster.add_node(**room)
-            arrived += finished
-        assert sorted(position for position, _ in arrived) == list(range(8))
-        assert len({response.text for _, response in arrived}) == made() == 3
-    finally:
-        ray.shutdown()
-        cluster.shutdown()
-
-
-COMMAND = """
-import sys
-from pathlib import Path
-from medtasks.harness import run_tasks
-run_tasks("medtasks_ray", "pretrained=tiny,device=cpu,replicas=1,unit_tokens=1", ["med_cmr_mcq"], Path(sys.argv[1]))
-"""
-
-
-@pytest.mark.slow
-def test_a_killed_command_asks_only_for_what_is_missing(tmp_path: Path) -> None:
-    def start() -> subprocess.Popen[str]:
-        return subprocess.Popen([sys.executable, "-c", COMMAND, str(tmp_path)], stderr=subprocess.PIPE, text=True)
-
-    first = start()
-    while not any(path.stat().st_size for path in tmp_path.rglob("*_unfinished/*.jsonl")):
-        assert first.poll() is None, first.communicate()[1]
-        time.sleep(0.02)
-    first.send_signal(signal.SIGKILL)
-    first.communicate()
-    kept = sum(len(path.read_text().splitlines()) for path in tmp_path.rglob("*_unfinished/*.jsonl"))
-    second = start()
-    _, printed = second.communicate()
-    assert second.returncode == 0, printed
-    # requests, time left, answers/s and replicas in one place
-    shown = re.findall(r"medtasks_ray: +100%.*?/(\d+) \[[\d:]+<[\d:]+, .*?(?:sample/s|s/sample), replicas=1\]", printed)
-    assert {int(total) for total in shown} == {43 - kept}

@@ -1,7 +1,7 @@
 """Runs whose back-end writes down every question and can be killed, in processes of their own.
 
 Started by test_harness_restart.py: scripted_run.py OUTPUT LOG KILL_AT (the number of a question of the streaming task,
--1 for none), or scripted_run.py OUTPUT LOG kill|live (the second of two processes dies at its second batch, or not).
+-1 for none), or scripted_run.py OUTPUT LOG kill|live (one of two processes; they die at their second batch, or not).
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class Probe(Scripted):
 
 
 class Dying(Scripted):
-    """Its second process dies at its second batch, and the first one would never end."""
+    """Dies at its second batch."""
 
     lives = False
 
@@ -78,9 +78,8 @@ class Dying(Scripted):
     def generate_until(self, requests: list[Any]) -> list[Any]:
         self._asked += 1
         if self._asked == 2 and not self.lives:
-            if self.rank == 0:
-                time.sleep(3600)
-            time.sleep(1)  # the first process is in its second batch, too
+            while len(self._log.read_text().splitlines()) < 2:  # the first batch of both processes
+                time.sleep(0.01)
             os.kill(os.getpid(), signal.SIGKILL)
         self.write([str(request.doc_id) for request in requests])
         return [Response("none") for _ in requests]

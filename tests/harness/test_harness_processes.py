@@ -1,11 +1,16 @@
 """The same bytes from one process and from several, through the harness's own command line.
 
-``accelerate launch --cpu --num_processes N`` starts one process only (accelerate 1.15), whatever N is, so
-several are started by torchrun, the way the README says.
+``accelerate launch --cpu --num_processes N`` starts one process only (accelerate 1.15), whatever N is. Without GPUs,
+several are started by torchrun, the way the README says, or by ``accelerate launch --multi_gpu``.
 """
 
 from __future__ import annotations
 
+import os
+import socket
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -38,9 +43,39 @@ def run(python: Any, output: Path, processes: int, *arguments: str) -> Run:
     return finished
 
 
-def test_a_model_gives_the_same_bytes(python: Any, tmp_path: Path, one_process: Run) -> None:
+def run_on_two_nodes(folder: Path, *arguments: str) -> Run:
+    """A run with a launcher for each node, which has a home, caches and a working directory of its own."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = str(free.getsockname()[1])
+
+    def launched(number: int) -> subprocess.CompletedProcess[str]:
+        node = folder / f"node{number}"
+        own = {name: str(node / name) for name in ("HOME", "HF_HOME", "XDG_CACHE_HOME", "MEDTASKS_CACHE")}
+        (node / "HOME").mkdir(parents=True)
+        launcher = ["-m", "accelerate.commands.launch", "--multi_gpu", "--num_machines", "2", "--num_processes", "2",
+                    "--machine_rank", str(number), "--main_process_ip", "127.0.0.1", "--main_process_port", port,
+                    "--num_cpu_threads_per_process", "1"]  # fmt: skip
+        return subprocess.run(
+            [sys.executable, *launcher, "-m", "lmms_eval", *arguments, "--output_path", "output"],
+            capture_output=True,
+            text=True,
+            cwd=node,
+            env={**os.environ, **own, "ACCELERATE_USE_CPU": "true"},
+            check=False,
+        )
+
+    with ThreadPoolExecutor(2) as both:
+        done = list(both.map(launched, range(2)))
+    assert [node.returncode for node in done] == [0, 0], done[0].stderr[-3000:]
+    (finished,) = folder.rglob("*_medtasks")
+    return Run(finished)
+
+
+def test_a_model_on_two_nodes_gives_the_same_bytes(tmp_path: Path, one_process: Run) -> None:
     asked = ("--model", "medtasks_vlm", "--model_args", random_vlm(), "--gen_kwargs", "max_new_tokens=8")
-    several = run(python, tmp_path / "several", 2, *asked, "--tasks", ",".join(TASKS))
+    several = run_on_two_nodes(tmp_path, *asked, "--tasks", ",".join(TASKS))
+    assert several.manifest["processes"] == 2
     assert several.files() == one_process.files()
     assert several.manifest["model"] == one_process.manifest["model"]
     one, two = one_process.manifest["usage"], several.manifest["usage"]

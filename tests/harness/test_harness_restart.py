@@ -6,15 +6,16 @@ import json
 import os
 import signal
 import socket
-import subprocess
-import sys
 from collections import Counter
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from forked import Forks
 from release_rows import streaming_row
 from runs import Run
 
@@ -104,80 +105,54 @@ def test_a_killed_run_goes_on_without_asking_anything_again(python: Any, tmp_pat
     assert decoded < shown / 3
 
 
-LONGEST = 900
-"""Seconds after which a run counts as hanging: its first process sleeps for an hour."""
+def processes(forks: Forks, folders: Sequence[Path], *arguments: str) -> list[int]:
+    """Exit codes of two processes that run `scripted_run.py`, each in its folder, with what torchrun tells them."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        where = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free.getsockname()[1])}
+
+    def code(rank: int) -> int:
+        folder = folders[rank]
+        own = {"RANK": str(rank), "LOCAL_RANK": "0", "WORLD_SIZE": "2", "MEDTASKS_CACHE": str(folder / "cache")}
+        folder.mkdir(exist_ok=True)
+        environment = {**os.environ, **where, **own, "ACCELERATE_USE_CPU": "true"}
+        printed = folder / f"rank{rank}"
+        printed.mkdir(exist_ok=True)
+        return forks.run([SCRIPTED, *arguments], folder, environment, printed).returncode
+
+    with ThreadPoolExecutor(2) as both:
+        return list(both.map(code, range(2)))
 
 
-def test_a_process_of_several_that_dies_costs_no_reply(tmp_path: Path) -> None:
-    output, log = tmp_path / "output", tmp_path / "asked"
-
-    def launched(how: str) -> subprocess.CompletedProcess[str]:
-        launcher = ["-m", "torch.distributed.run", "--standalone", "--nproc_per_node", "2"]
-        return subprocess.run(
-            [sys.executable, *launcher, SCRIPTED, str(output), str(log), how],
-            capture_output=True,
-            text=True,
-            env={**os.environ, "ACCELERATE_USE_CPU": "true"},
-            timeout=LONGEST,
-            check=False,
-        )
-
-    assert launched("kill").returncode != 0
-    again = launched("live")
-    assert again.returncode == 0, again.stderr[-3000:]
-    count = len(task_documents("kvasir_vqa_x1_level1"))
-    assert sorted(map(int, log.read_text().split())) == list(range(count))  # each was answered once
-    (folder,) = output.rglob("*_medtasks")
-    assert Run(folder).manifest["tasks"]["kvasir_vqa_x1_level1"]["answered"] == count
+DIED = [-signal.SIGKILL] * 2
 
 
-def test_a_node_without_a_shared_file_system_that_dies_costs_no_reply(tmp_path: Path) -> None:
+def asked(log: Path) -> list[int]:
+    return sorted(map(int, log.read_text().split()))
+
+
+def test_processes_that_die_cost_no_reply(forks: Forks, tmp_path: Path) -> None:
     log = tmp_path / "asked"
-
-    def launched(how: str) -> list[int]:
-        """Exit codes of two nodes, each with its own home, caches and working directory."""
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            port = str(free.getsockname()[1])
-        nodes = []
-        for number in range(2):
-            node = tmp_path / f"node{number}"
-            own = {name: str(node / name) for name in ("HOME", "HF_HOME", "XDG_CACHE_HOME", "MEDTASKS_CACHE")}
-            (node / "HOME").mkdir(parents=True, exist_ok=True)
-            launcher = ["-m", "torch.distributed.run", "--nnodes", "2", "--node_rank", str(number),
-                        "--nproc_per_node", "1", "--master_addr", "127.0.0.1", "--master_port", port]  # fmt: skip
-            command = [sys.executable, *launcher, SCRIPTED, "output", str(log), how]
-            with (node / "printed").open("w") as printed:
-                nodes.append(
-                    subprocess.Popen(
-                        command,
-                        cwd=node,
-                        stdout=printed,
-                        stderr=printed,
-                        env={**os.environ, **own, "ACCELERATE_USE_CPU": "true"},
-                    )
-                )
-        try:
-            if how == "kill":  # the second node's process; the first one would not end
-                nodes[1].wait(LONGEST)
-                nodes[0].terminate()
-            return [node.wait(LONGEST) for node in nodes]
-        finally:
-            for node in nodes:
-                node.kill()
-
-    def asked() -> list[int]:
-        return sorted(map(int, log.read_text().split()))
-
-    assert all(launched("kill"))
-    assert launched("live") == [0, 0], (tmp_path / "node0" / "printed").read_text()[-3000:]
+    assert processes(forks, [tmp_path] * 2, "output", str(log), "kill") == DIED
+    assert processes(forks, [tmp_path] * 2, "output", str(log), "live") == [0, 0]
     every = list(range(len(task_documents("kvasir_vqa_x1_level1"))))
-    assert asked() == every  # each was answered once
-    (whole,) = (tmp_path / "node0").rglob("*_medtasks")
+    assert asked(log) == every  # each was answered once
+    (folder,) = tmp_path.rglob("*_medtasks")
+    assert Run(folder).manifest["tasks"]["kvasir_vqa_x1_level1"]["answered"] == len(every)
+
+
+def test_nodes_without_a_shared_file_system_that_die_cost_no_reply(forks: Forks, tmp_path: Path) -> None:
+    log = tmp_path / "asked"
+    nodes = [tmp_path / "node0", tmp_path / "node1"]
+    assert processes(forks, nodes, "output", str(log), "kill") == DIED
+    assert processes(forks, nodes, "output", str(log), "live") == [0, 0]
+    every = list(range(len(task_documents("kvasir_vqa_x1_level1"))))
+    assert asked(log) == every  # each was answered once
+    (whole,) = nodes[0].rglob("*_medtasks")
     assert Run(whole).manifest["tasks"]["kvasir_vqa_x1_level1"]["answered"] == len(every)
-    assert not list((tmp_path / "node1").rglob("*_medtasks"))
-    assert launched("live") == [0, 0]
-    assert asked() == sorted(every * 2)  # the second node's replies of the finished run are not used again
-    again = max((tmp_path / "node0").rglob("*_medtasks"))
+    assert not list(nodes[1].rglob("*_medtasks"))
+    assert processes(forks, nodes, "output", str(log), "live") == [0, 0]
+    assert asked(log) == sorted(every * 2)  # the second node's replies of the finished run are not used again
+    again = max(nodes[0].rglob("*_medtasks"))
     assert again != whole
     assert Run(again).files() == Run(whole).files()
