@@ -81,6 +81,18 @@ def test_probabilities_agree_with_those_of_transformers(by_vllm: Ended, by_trans
     assert letters > 50
 
 
+def test_replicas_on_ray_answer_as_one_process(checkpoint: Path, by_vllm: Ended, tmp_path: Path) -> None:
+    pytest.importorskip("ray", reason="Ray is installed by .ci/engines")
+    arguments = {"engine": "vllm", "replicas": 2, "cpus": 0.5, "pretrained": checkpoint, **ENGINE}
+    ended = run("medtasks_ray", arguments, tmp_path)
+    assert ended.returncode == 0, ended.stderr[-4000:]
+    assert not any(facts["failed"] for facts in ended.manifest["tasks"].values())
+    assert ended.manifest["model"]["cluster"]["replicas"] == "2"
+    assert ended.prompt_tokens() == by_vllm.prompt_tokens()
+    assert ended.manifest["usage"]["counters"]["mm_cache_hits"] > 0
+    assert ended.responses() == by_vllm.responses()
+
+
 @pytest.mark.parametrize("tokens", [1, 16])
 def test_confidences_are_scored_as_with_transformers(
     tokens: int, checkpoint: Path, by_vllm: Ended, by_transformers: Ended, tmp_path: Path
