@@ -196,7 +196,7 @@ def kill():
     for child in psutil.Process().children(recursive=True):
         if child.name() == victim:
             child.kill()
-    ours.HEAD_SILENT = 1
+    ours.HEAD_SILENT = 0.3
 
 def stored():
     return sum(path.stat().st_size for path in output.rglob("*_unfinished/*.jsonl"))
