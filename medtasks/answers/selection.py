@@ -132,7 +132,7 @@ def _deciding(marked: Marked, letters: str) -> Sequence[Statement]:
         stop = ends.search(text, last)
         whole = claims[-1].rank == Rank.TENTATIVE
         end = stop.start() if stop else len(text)
-        beside = [one for one in found if start <= one.position < end and not _is_set_aside(marked, one, last)]
+        beside = [one for one in found if start <= one.position < end and not _is_set_aside(marked, one, claims[-1])]
         beside = list(found) if whole else beside
         labels = [one for one in found if one.rank == Rank.LABEL and one.position < 4 and one.mention.upper]
         return [*_outranking(claims), *beside, *labels]
@@ -141,10 +141,10 @@ def _deciding(marked: Marked, letters: str) -> Sequence[Statement]:
     return _undisputed(marked, found, letters)
 
 
-def _is_set_aside(marked: Marked, one: Statement, position: int) -> bool:
-    """Whether a weak statement and the claim at ``position`` are in clauses that *but* or a semicolon parts."""
-    ends = sorted((one.position, position))
-    return one.weak and marked.words["parted"].search(marked.text, *ends) is not None
+def _is_set_aside(marked: Marked, one: Statement, claim: Statement) -> bool:
+    """Whether a weak statement, or one that ``claim`` narrows down, is in a clause that *but* or a semicolon parts."""
+    ends = sorted((one.position, claim.position))
+    return (one.weak or claim.letters < one.letters) and marked.words["parted"].search(marked.text, *ends) is not None
 
 
 def _undisputed(marked: Marked, found: Sequence[Statement], letters: str) -> Sequence[Statement]:

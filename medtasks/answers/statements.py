@@ -304,6 +304,6 @@ def _lists(marked: Marked, labels: dict[int, bool]) -> frozenset[int]:
         for at in places:
             letters = marked.mentions[at].letters
             run = [*run, at] if letters == {chr(ord("A") + len(run))} else [at] if letters == {"A"} else []
-            if len(run) >= least:
+            if len(run) >= (2 if listed else least):  # the last repetition may be cut off
                 listed.update(run)
     return frozenset(listed)
