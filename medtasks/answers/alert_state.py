@@ -79,7 +79,8 @@ def parse_alert(text: str) -> AlertResponse:
     if reply.startswith("alert: ") and _reason(reply[7:]) == reply[7:]:
         return _settled(reply[7:])
     plain = plain_text(_PATTERNS["other_field"].sub("", _PATTERNS["fence"].sub("", labelled(reply))))
-    if not plain:
+    labels = map(_PATTERNS["label_alone"].fullmatch, filter(None, map(str.strip, plain.split("\n"))))
+    if all(label and label["final"] for label in labels):  # an empty box or answer tag
         return AlertResponse(None, "", "empty")
     found = _statements(plain.split("\n")) or _statements(_PATTERNS["sentence_ends"].split(plain))
     states = _deciding(found)
@@ -99,7 +100,7 @@ def alert_status(filtered: str) -> AlertStatus:
 class AlertStateFilter(ResponseFilter):
     """Raw responses become states or ``[status]`` markers."""
 
-    version = "8"
+    version = "9"
     status = staticmethod(alert_status)
     read = staticmethod(lambda text: parse_alert(text).filtered)
 

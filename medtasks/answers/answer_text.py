@@ -23,5 +23,5 @@ def answer_text(text: str) -> str:
 class AnswerTextFilter(ResponseFilter):
     """Raw responses become answer texts."""
 
-    version = "3"
+    version = "4"
     read = staticmethod(answer_text)

@@ -178,7 +178,7 @@ def _is_denied(plain: str, start: int, stop: int, mention: Mention, words: Vocab
         return True
     if len(mention.letters) > 1 and words["denied_set"].match(plain, stop):
         return True
-    if mention.bracketed or mention.text:
+    if (mention.bracketed or mention.text) and not words["affirmed"].match(plain, stop):
         clause = before[max((turn.end() for turn in words["clause_turns"].finditer(before)), default=0) :]
         if _ANY_LANGUAGE["denies_clause"].search(clause):
             return True
@@ -190,5 +190,7 @@ def _is_discussed(plain: str, start: int, mention: Mention, words: Vocabulary, h
     """Whether a label is in a list below a heading such as *Why not the others?*."""
     above = bisect_right(headings, start)
     if not above or "\n\n" in plain[headings[above - 1] : start].lstrip("\n"):
+        return False
+    if words["answer_label"].match(plain[plain.rfind("\n", 0, start) + 1 : start]):
         return False
     return mention.bracketed or words["line_start"].search(plain[max(0, start - _REACH) : start]) is not None

@@ -18,6 +18,7 @@ _FIRST_TEXT = 0xE100
 _COMMON = frozenset({"none", "true", "false", "left", "right", "both", "other", "unknown", "three", "four"})
 
 
+@lru_cache(maxsize=4096)  # the options of a question are compared several times
 def normal_form(text: str) -> str:
     """``text`` without case, articles, punctuation and the way arrows are written.
 
@@ -27,7 +28,7 @@ def normal_form(text: str) -> str:
     plain = _PATTERNS["arrow"].sub(" to ", plain_text(unicodedata.normalize("NFKC", text)))
     plain = _PATTERNS["punctuation"].sub(" ", plain).strip()
     kept = " ".join(_PATTERNS["article"].sub(" ", plain).split())
-    return (kept or plain).casefold()
+    return _PATTERNS["copula"].sub("", (kept or plain).casefold())
 
 
 def unique_forms(options: Mapping[str, str]) -> dict[str, str]:
@@ -70,7 +71,7 @@ def _answers(plain: str) -> Iterator[str]:
     last = words["sentence_ends"].split(plain[-1_000:].rstrip(" .!。"))[-1].strip()
     for said in (plain if len(plain) < 2_000 else "", last):
         label = words["answer_label"].match(said)
-        if label and not words["discredits"].search(label[0]):
+        if label and not words["discredits"].search(label[0], max(label.start("claim"), 0)):
             yield said[label.end() :]
         if behind := words["answer_behind"].match(said):
             yield behind["text"]

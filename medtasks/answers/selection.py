@@ -10,7 +10,7 @@ from typing import Literal, get_args
 from medtasks.answers.markup import plain_reply
 from medtasks.answers.mentions import Marked, letters_alone, mark_mentions
 from medtasks.answers.option_text import mark_places, named_letters, texts_within, unique_forms, whole_option
-from medtasks.answers.statements import Statement, left_over, statements
+from medtasks.answers.statements import Statement, left_over, statements, weakened
 from medtasks.answers.thinking import PATTERNS, strip_thinking
 from medtasks.answers.vocabulary import MARK, Rank, vocabulary_of
 
@@ -115,6 +115,8 @@ def _deciding(marked: Marked, letters: str) -> Sequence[Statement]:
         doubts = [one for one in later if one.rank == Rank.TENTATIVE]
         unclear = [one for one in later if retractions and one.position > retractions[-1] > last]
         return [*_outranking([*firm, *doubts]), *unclear]
+    found = weakened(marked, found)
+    claims = [one for one in found if one.rank >= Rank.TENTATIVE]
     if all(one.rank <= Rank.IMPLIED for one in claims):
         if left := left_over(marked, found, letters):
             return (left,)
@@ -129,12 +131,20 @@ def _deciding(marked: Marked, letters: str) -> Sequence[Statement]:
         start = max((end.end() for end in ends.finditer(text, 0, last)), default=0)
         stop = ends.search(text, last)
         whole = claims[-1].rank == Rank.TENTATIVE
-        beside = [one for one in found if whole or start <= one.position < (stop.start() if stop else len(text))]
+        end = stop.start() if stop else len(text)
+        beside = [one for one in found if start <= one.position < end and not _is_set_aside(marked, one, claims[-1])]
+        beside = list(found) if whole else beside
         labels = [one for one in found if one.rank == Rank.LABEL and one.position < 4 and one.mention.upper]
         return [*_outranking(claims), *beside, *labels]
     if retractions and not marked.ended:
         return ()
     return _undisputed(marked, found, letters)
+
+
+def _is_set_aside(marked: Marked, one: Statement, claim: Statement) -> bool:
+    """Whether a weak statement, or one that ``claim`` narrows down, is in a clause that *but* or a semicolon parts."""
+    ends = sorted((one.position, claim.position))
+    return (one.weak or claim.letters < one.letters) and marked.words["parted"].search(marked.text, *ends) is not None
 
 
 def _undisputed(marked: Marked, found: Sequence[Statement], letters: str) -> Sequence[Statement]:

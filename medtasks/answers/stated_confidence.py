@@ -74,7 +74,7 @@ def parse_confidence(filtered: str) -> float | str:
 class StatedConfidenceFilter(ResponseFilter):
     """Raw responses become stated confidences, or ``[status]``."""
 
-    version = "2"
+    version = "3"
     read = staticmethod(stated_confidence)
 
     @staticmethod

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from medtasks.answers.mentions import Marked, Mention
@@ -16,7 +16,8 @@ _REACH = 200
 class Statement:
     """The text at ``position`` names ``letters`` with this rank.
 
-    ``bare``: no words call them the answer; ``weak``: nor that, and words around them deny, doubt or compare.
+    ``bare``: no words call them the answer; ``heads``: it is the label of a line; ``weak`` (`weakened`): words around
+    it deny, doubt or compare.
     """
 
     letters: frozenset[str]
@@ -24,6 +25,7 @@ class Statement:
     position: int
     mention: Mention
     bare: bool = True
+    heads: bool = False
     weak: bool = False
 
 
@@ -37,23 +39,29 @@ def statements(marked: Marked, letters: str) -> list[Statement]:
         rank = Rank.LABEL if at in labels else Rank.MENTIONED
         if at in listed:
             rank = Rank.LISTED if at in labels else Rank.REPEATED
-        weak = (
-            at not in claims
-            and (rank <= Rank.MENTIONED or not labels.get(at))
-            and (
-                bool(
-                    found
-                    and found[-1].weak
-                    and marked.words["joined"].fullmatch(marked.text, found[-1].position + 1, at)
-                )
-                or _is_weak(marked, at)
-            )
-        )
-        if weak and len(mention.letters) == 1:
-            rank = min(rank, Rank.MENTIONED)
         rank, named = claims.get(at, (rank, mention.letters))
-        found.append(Statement(named, max(rank, lone.get(at, rank)), at, mention, at not in claims, weak))
+        rank = max(rank, lone.get(at, rank))
+        found.append(Statement(named, rank, at, mention, at not in claims, labels.get(at, False)))
     return found
+
+
+def weakened(marked: Marked, found: Iterable[Statement]) -> list[Statement]:
+    """The same statements; those that words around them deny, doubt or compare are ``weak`` and no labels."""
+    weighed: list[Statement] = []
+    for one in found:
+        at = one.position
+        if one.bare and not one.heads and (_joins_weak(marked, weighed, at) or _is_weak(marked, at)):
+            loose = one.rank in (Rank.LISTED, Rank.LABEL, Rank.IMPLIED) and len(one.letters) == 1
+            one = replace(one, weak=True, rank=Rank.MENTIONED if loose else one.rank)
+        weighed.append(one)
+    return weighed
+
+
+def _joins_weak(marked: Marked, found: Sequence[Statement], position: int) -> bool:
+    """Whether only a conjunction is between the last statement, which is weak, and ``position``."""
+    return bool(
+        found and found[-1].weak and marked.words["joined"].fullmatch(marked.text, found[-1].position + 1, position)
+    )
 
 
 def left_over(marked: Marked, found: Sequence[Statement], letters: str) -> Statement | None:
@@ -130,12 +138,16 @@ def _claims(marked: Marked) -> dict[int, tuple[Rank, frozenset[str]]]:
     for claim in words.claims:
         for match in claim.pattern.finditer(text):
             at = match.start("letter")
+            if words["enumerated"].match(text, at + 1):  # "Choose one: A. Polyp B. Adenoma"
+                continue
             if (claim.loose and _is_loose_end(marked, at)) or (
                 claim.rank == Rank.IMPLIED and (marked.mentions[at].text or len(marked.mentions[at].letters) > 1)
             ):
                 continue
-            before, after = sentence_before(marked, match.start()), text[match.end() : match.end() + 160]
-            label, behind = text[match.start() : at], text[at + 1 : match.end()]
+            stop = words["sentence_ends"].match(text, match.start())
+            before = "" if stop else sentence_before(marked, match.start())
+            label, behind = text[stop.end() if stop else match.start() : at], text[at + 1 : match.end()]
+            after = text[match.end() : match.end() + 160]
             rank = _weighed(words, claim.rank, before, label, behind, after, bool(match.groupdict().get("sign")))
             if rank is not None and marked.mentions[at].text and rank >= Rank.ANSWER:
                 rank = Rank.FINAL if words["ends_line"].match(text, at + 1) else Rank.ANSWER
@@ -206,7 +218,7 @@ def _with_others(marked: Marked, position: int, ranks: dict[int, Rank]) -> froze
 
 
 def _lone(marked: Marked, listed: frozenset[int]) -> dict[int, Rank]:
-    """The ranks of a letter, alone or with its text, that is the whole first line, last line or last sentence."""
+    """The ranks of a letter that is the whole first line, last line or last sentence, or closes the last sentence."""
     text, words, found = marked.text, marked.words, {}
     if last := words["last_line"].search(text):
         at = last.start("letter")
@@ -214,9 +226,14 @@ def _lone(marked: Marked, listed: frozenset[int]) -> dict[int, Rank]:
         closed = marked.ended or mention.own or (mention.bracketed and not mention.named)
         if (not _begins_list(marked, at)) if last[0].startswith("\n") else closed:
             found[at] = Rank.CONCLUDED
+    if closing := words["closing"].search(text, max(0, len(text) - 300)):
+        found.setdefault(closing.start("letter"), Rank.IMPLIED)
     first = words["first_line"].search(text)
-    if first and not words["listed_below"].match(text, first.end()):
-        found[first.start("letter")] = Rank.ANSWER
+    if first:
+        mention, *below = marked.mentions.values()
+        apart = not mention.own and mention.letters not in [one.letters for one in below]
+        if apart or not words["listed_below"].match(text, first.end()):
+            found[first.start("letter")] = Rank.ANSWER
     return {at: rank for at, rank in found.items() if at not in listed and not is_taken_back(marked, at)}
 
 
@@ -238,7 +255,8 @@ def _begins_list(marked: Marked, position: int) -> bool:
 def _labels(marked: Marked, letters: str) -> dict[int, bool]:
     """Positions of letters that are only labels, at the start of a line (True) or elsewhere."""
     joint = (at for at, one in marked.mentions.items() if len(one.letters) > 1 and one.upper and not marked.cut_off)
-    return dict.fromkeys(_line_labels(marked, letters), True) | dict.fromkeys([*_at_ends(marked), *joint], False)
+    elsewhere = dict.fromkeys([*_at_ends(marked, letters), *joint], False)
+    return dict.fromkeys(_line_labels(marked, letters), True) | elsewhere
 
 
 def _line_labels(marked: Marked, letters: str) -> Iterator[int]:
@@ -261,18 +279,20 @@ def _line_labels(marked: Marked, letters: str) -> Iterator[int]:
             yield at
 
 
-def _at_ends(marked: Marked) -> Iterator[int]:
-    """Positions of letters at the end of a sentence, in brackets or after a sign, with no other letter on the line."""
+def _at_ends(marked: Marked, letters: str) -> Iterator[int]:
+    """Positions of letters that end a sentence in brackets, after a sign or with their text, alone on the line."""
     text = marked.text
     for match in marked.words["at_end"].finditer(text):
         at = match.start("bracketed" if match["bracketed"] else "apart")
-        line = text[max(text.rfind("\n", 0, at) + 1, at - 300) : at]
-        mention = marked.mentions[at]
-        if mention.text or MARK in line or (DENIED in line and not match["apart"]):
+        start = max(text.rfind("\n", 0, at) + 1, at - 300)
+        line, mention = text[start:at], marked.mentions[at]
+        beside = [marked.mentions[start + place].letters for place, sign in enumerate(line) if sign == MARK]
+        others = [one for one in beside if one != mention.letters and one & set(letters)]
+        if mention.text or others or (DENIED in line and not match["apart"]):
             continue
         closed = match["stop"] or mention.closed or not marked.follows_sentence(at)
         apart = mention.upper and closed and not is_taken_back(marked, match.start())
-        if mention.bracketed if match["bracketed"] else apart:
+        if mention.bracketed or mention.own if match["bracketed"] else apart:
             yield at
 
 
@@ -284,6 +304,6 @@ def _lists(marked: Marked, labels: dict[int, bool]) -> frozenset[int]:
         for at in places:
             letters = marked.mentions[at].letters
             run = [*run, at] if letters == {chr(ord("A") + len(run))} else [at] if letters == {"A"} else []
-            if len(run) >= least:
+            if len(run) >= (2 if listed else least):  # the last repetition may be cut off
                 listed.update(run)
     return frozenset(listed)
