@@ -17,11 +17,10 @@ from medtasks.core.errors import DataError
 from medtasks.runs.samples import Sample, without_garbage_collection
 
 from ..board.board import BenchmarkBoard, Board, BoardColumn, Cell, Pair, Unit
-from ..board.numbers import difference, interval, number, safe_name
+from ..board.numbers import UNIT_LABELS, difference, direction, interval, number, safe_name
 from ..intake.collect import find_everything
 from ..intake.sources import Source
-from .cells import ColumnView, column_view, column_views, coverage_notes
-from .tables import not_comparable
+from .tables import coverage_notes, first_click, not_comparable, subtitles
 
 _MARKUP = re.compile("[<>&]")
 
@@ -185,10 +184,10 @@ def _index(board: Board, tasks: Mapping[str, Any]) -> dict[str, Any]:
                 "title": one.title,
                 "shows": one.shows,
                 "why": one.why,
-                "rankings": [_column(ranking.column, column_view(ranking.column)) for ranking in one.rankings],
+                "rankings": [_column(ranking.column, "") for ranking in one.rankings],
                 "tables": [
-                    {"title": table.title, "columns": list(map(_column, table.columns, column_views(table.columns)))}
-                    for table in one.tables
+                    {"title": table.title, "columns": [_column(one, sub[one.key]) for one in table.columns]}
+                    for table, sub in ((table, subtitles(table.columns)) for table in one.tables)
                 ],
                 "samples": tasks.get(one.name, []),
             }
@@ -197,10 +196,10 @@ def _index(board: Board, tasks: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _column(column: BoardColumn, view: ColumnView) -> dict[str, str]:
-    unit = ", ".join(filter(None, (view.unit, view.hint)))
-    best = "" if column.signed else "low" if view.first == "up" else "high"
-    return {"key": view.key, "metric": column.metric, "label": view.label, "sub": view.sub, "unit": unit, "best": best}
+def _column(column: BoardColumn, sub: str) -> dict[str, str]:
+    unit = ", ".join(filter(None, (UNIT_LABELS[column.unit], direction(column))))
+    best = "" if column.signed else "low" if first_click(column) == "up" else "high"
+    return {"key": column.key, "metric": column.metric, "label": column.label, "sub": sub, "unit": unit, "best": best}
 
 
 def _model(board: Board, slug: str, apart: Mapping[str, Sequence[str]]) -> dict[str, Any]:

@@ -28,7 +28,6 @@ from ..board.numbers import UNIT_LABELS, direction, exact, interval, number
 from ..board.usage import amount, measured
 from ..figures.plots import figures_of
 from ..rank.over_models import billions_of
-from .cells import column_view, coverage_notes, group_letters
 from .figures import (
     heat_colour,
     look_number,
@@ -40,9 +39,13 @@ from .figures import (
 )
 from .model_page import model_parts
 from .tables import (
+    ColumnView,
     all_models,
     benchmark_tables,
     charts,
+    coverage_notes,
+    first_click,
+    group_letters,
     is_printed_so,
     model_order,
     not_comparable,
@@ -143,7 +146,7 @@ def _benchmark(board: Board, benchmark: BenchmarkBoard, files: Mapping[str, Mapp
         "letters": _in_order(benchmark.letters, order),
         "timelines": _in_order(benchmark.timelines, order),
         "usage": measured([(one.usage, one.cost) for one in benchmark.usage]),
-        "used_for": next((column for column in columns if column.key in costs), None),
+        "used_for": next((ColumnView(column) for column in columns if column.key in costs), None),
         "published": published_tables(benchmark),
         "choices": _choices([*on_page, *benchmark.published]),
     }
@@ -194,10 +197,10 @@ def page_environment(
     )
     environment.filters.update(
         amount=amount,
-        column_view=column_view,
         coverage_notes=coverage_notes,
         direction=direction,
         exact=exact,
+        first_click=first_click,
         group_letters=group_letters,
         heat_colour=heat_colour,
         day=lambda created: created[:10] if _DAY.match(created) else created,
