@@ -107,10 +107,11 @@ def quoted(column: str) -> str:
     return '"' + column.replace('"', '""') + '"'
 
 
-def read_at(path: Path, places: Iterable[tuple[int, int]]) -> list[bytes]:
-    """The lines of ``path`` at these offsets with these sizes."""
+def read_at(path: Path, start: int, size: int) -> bytes:
+    """The line of ``path`` that begins at ``start``."""
     with reading(path, "load the page again"), path.open("rb") as stream:
-        return [stream.read(size) for start, size in places if stream.seek(start) == start]
+        stream.seek(start)
+        return stream.read(size)
 
 
 def as_sample(path: Path, line: bytes) -> Sample:

@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from aiohttp import web
 from jinja2 import Environment
@@ -21,18 +22,8 @@ from medtasks.runs.find import require_directory, run_folders, unfinished_runs
 from ..site.data import data_script
 from .library import Library, empty_board, read_library, state
 from .live import Live
-from .pages import (
-    POLICY,
-    bookmark_sample,
-    list_file,
-    list_page,
-    live_page,
-    message_page,
-    sample_page,
-    sample_picture,
-    view_environment,
-    waiting_page,
-)
+from .media import picture
+from .pages import POLICY, bookmark_sample, list_file, list_page, sample_page, view_environment
 
 HOST = "127.0.0.1"
 _HEADERS = {
@@ -148,29 +139,31 @@ class View:
         Raises:
             MedtasksError: the parameters ``given`` ask for something that does not exist or cannot be read.
         """
+        kind = _TYPES.get(Path(name).suffix, "application/octet-stream")
         if name in _ASSETS:
-            return _ASSETS[name].read_bytes(), _TYPES.get(_ASSETS[name].suffix, "application/octet-stream")
+            return _ASSETS[name].read_bytes(), kind
         if self._shown is None and name.endswith(".html") and not self._failed:
-            return _page(waiting_page(self._waiting, self._progress))
+            return self._page("waiting.html.j2", progress=self._progress)
         library, environment = self._when_read()
         if name == "samples.html" and "id" not in given:
-            return _page(list_page(library, environment, given))
+            return _encoded(list_page(library, environment, given))
         if name in ("samples.csv", "samples.jsonl"):
-            return list_file(library, given, name.rpartition(".")[2]), "application/octet-stream"
+            return list_file(library, given, name.rpartition(".")[2]), kind
         if name in ("sample.html", "samples.html"):  # the static site has all on one page, and links to that
-            return _page(sample_page(library, environment, given))
+            return _encoded(sample_page(library, environment, given))
         if name in ("live.html", "live-part.html"):
             with self._following:
                 runs = self._live.runs()
-            return _page(live_page(environment, runs, whole=name == "live.html"))
+            template = "live.html.j2" if name == "live.html" else "live_part.html.j2"
+            return self._page(template, page="live.html", live=runs)
         if name == "media":
-            return sample_picture(library, given)
+            return _picture(library, given)
         if name.startswith("data/") and (make := library.scripts.get(name[5:].removesuffix(".js"))) is not None:
             return data_script(name[5:].removesuffix(".js"), make()).encode(), "text/javascript"
         if name in library.pages:
-            return _page(library.pages[name]())
+            return _encoded(library.pages[name]())
         content = library.exports[name]() if name in library.exports else library.figure(name)
-        return None if content is None else (content, _TYPES.get(Path(name).suffix, "application/octet-stream"))
+        return None if content is None else (content, kind)
 
     def bookmark(self, given: Mapping[str, str], form: Mapping[str, str]) -> str:
         """Bookmark the sample that the address names as the form says, and return the address of its page.
@@ -181,7 +174,11 @@ class View:
         return bookmark_sample(self._when_read()[0], given, form)
 
     def message(self, title: str, text: str) -> Answer:
-        return _page(message_page(self._waiting if self._shown is None else self._shown[1], title, text))
+        return self._page("message.html.j2", title=title, text=text)
+
+    def _page(self, template: str, page: str = "", **values: Any) -> Answer:
+        environment = self._waiting if self._shown is None else self._shown[1]
+        return _encoded(environment.get_template(template).render(page=page, **values))
 
     def _when_read(self) -> tuple[Library, Environment]:
         self.wait()
@@ -193,8 +190,18 @@ class View:
         self._progress = f"reading {min(done + 1, total)} of {total}" if total else "reading results"
 
 
-def _page(text: str) -> Answer:
-    return text.encode("utf-8", "xmlcharrefreplace"), "text/html"
+def _encoded(page: str) -> Answer:
+    return page.encode("utf-8", "xmlcharrefreplace"), "text/html"
+
+
+def _picture(library: Library, given: Mapping[str, str]) -> Answer:
+    """A picture of a sample."""
+    task, number, small = given.get("task", ""), given.get("n", "0"), given.get("small") == "1"
+    if not number.isdecimal() or len(number) > 6:
+        raise UsageError(f"{number}: not the number of a picture.")
+    run = library.run(given.get("run", ""), task)
+    content = picture(task, given.get("id", ""), run.manifest, int(number), small)
+    return content, "image/jpeg" if small else "image/png"
 
 
 def application(view: View, token: str, port: int) -> web.Application:
