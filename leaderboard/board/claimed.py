@@ -44,9 +44,8 @@ def read_claims(given: Sequence[str]) -> list[Claim]:
         model, _, directory = one.partition("=")
         files = sorted((Path(directory) / FOLDER).glob("*.yaml")) if directory else []
         if not files or model.count("/") != 1:
-            raise UsageError(
-                f"--claimed {one}: expected OWNER/NAME=DIRECTORY, a directory with {FOLDER}/*.yaml; fix it."
-            )
+            expected = f"expected OWNER/NAME=DIRECTORY, a directory with {FOLDER}/*.yaml"
+            raise UsageError(f"--claimed {one}: {expected}; fix it.")
         claims += [Claim(model, entry) for file in files for entry in _entries(file)]
     return claims
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from medtasks.catalog.board_layout import Column
@@ -114,9 +114,7 @@ class Tables:
         return BoardTable(
             name=name,
             title=title,
-            note=" ".join(
-                filter(None, (note, self._unusual(columns), *self._coverage(columns), *self._unverified(columns)))
-            ),
+            note=" ".join(filter(None, (note, *self._notes(columns)))),
             columns=tuple(columns),
             rows=tuple(_board_row(model, rows[model]) for model in models),
             apart=tuple(
@@ -125,37 +123,22 @@ class Tables:
             ),
         )
 
-    def _unusual(self, columns: Sequence[BoardColumn]) -> str:
+    def _notes(self, columns: Sequence[BoardColumn]) -> Iterator[str]:
+        """Tasks without a usual run, how much of a release the comparable runs answered, if not all, and tasks whose
+        documents were not verified, or whose scores cannot be recomputed."""
         groups = {(one.task, one.metric): self._groups.of(one.task, one.metric) for one in columns}
-        tasks = sorted({task for (task, _), group in groups.items() if not group.usual})
-        return (
-            f"No run of {', '.join(tasks)} follows today's task files; these runs agree with each other."
-            if tasks
-            else ""
-        )
-
-    def _unverified(self, columns: Sequence[BoardColumn]) -> list[str]:
-        """Tasks whose documents were not verified, or whose scores cannot be recomputed."""
-        levels: dict[int, set[str]] = {1: set(), 2: set()}
-        for column in columns:
-            for run in self._groups.of(column.task, column.metric).ranked.values():
-                levels.get(level(run, column.task), set()).add(column.task)
-        notes = [unverified_note(sorted(levels[1]))] if levels[1] else []
+        if unusual := sorted({task for (task, _), group in groups.items() if not group.usual}):
+            yield f"No run of {', '.join(unusual)} follows today's task files; these runs agree with each other."
+        ranked = [(task, run) for (task, _), group in groups.items() for run in group.ranked.values()]
+        yield from sorted({f"{note}." for task, run in ranked for note in coverage_notes(run, task)})
+        levels: dict[int, set[str]] = {0: set(), 1: set(), 2: set()}
+        for task, run in ranked:
+            levels[level(run, task)].add(task)
+        if levels[1]:
+            yield unverified_note(sorted(levels[1]))
         if levels[2]:
             tasks = ", ".join(sorted(levels[2]))
-            notes.append(f"Scores of {tasks} are claimed: they cannot be computed from responses here.")
-        return notes
-
-    def _coverage(self, columns: Sequence[BoardColumn]) -> list[str]:
-        """How much of a release the comparable runs of a column answered, if not all."""
-        ranked = {(one.task, one.metric): self._groups.of(one.task, one.metric).ranked for one in columns}
-        notes = (
-            f"{note}."
-            for (task, _), runs in ranked.items()
-            for run in runs.values()
-            for note in coverage_notes(run, task)
-        )
-        return sorted(set(notes))
+            yield f"Scores of {tasks} are claimed: they cannot be computed from responses here."
 
 
 def without_empty(table: BoardTable, printed: Collection[str] = ()) -> BoardTable:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from .board import BoardColumn, BoardModel, Cell, Pair, Ranking, Unit
+from .board import BoardColumn, BoardModel, Cell, Ranking, Unit
 from .numbers import number
 
 MOST_NAMED = 3
@@ -70,14 +70,10 @@ def _by(first: str, second: str, ranking: Ranking) -> str:
     unit = ranking.column.unit
     sign = 1 if ranking.column.higher_is_better == (pair.first == first) else -1
     text = f" by {number(sign * pair.difference, unit)}{_UNITS[unit]}"
-    ends = _ends(pair, sign)
-    return f"{text} (95 % interval {number(ends[0], unit)} to {number(ends[1], unit)})" if ends else text
-
-
-def _ends(pair: Pair, sign: int) -> tuple[float, float] | None:
     if pair.low is None or pair.high is None:
-        return None
-    return (pair.low, pair.high) if sign > 0 else (-pair.high, -pair.low)
+        return text
+    low, high = sorted((sign * pair.low, sign * pair.high))
+    return f"{text} (95 % interval {number(low, unit)} to {number(high, unit)})"
 
 
 def _chance(

@@ -7,12 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from huggingface_hub import (
-    CommitOperationAdd,
-    EvalResultEntry,
-    HfApi,
-    eval_result_entries_to_yaml,
-)
+from huggingface_hub import CommitOperationAdd, EvalResultEntry, HfApi, eval_result_entries_to_yaml
 from huggingface_hub.errors import HfHubHTTPError
 
 import medtasks
@@ -58,15 +53,13 @@ def hub_files(
             refused[f"not exported: {one.task_id} of {one.run.public.folder} ({one.refused})"] = None
         else:
             chosen[one.benchmark, one.task_id] = one
-    files: dict[str, bytes] = {}
-    for benchmark in dict.fromkeys(benchmark for benchmark, _ in chosen):
-        members = [one for (name, _), one in chosen.items() if name == benchmark]
+    entries: dict[str, list[EvalResultEntry]] = {}
+    for (benchmark, _), one in chosen.items():
         try:
-            entries = [_entry(one, source_url) for one in members]
+            entries.setdefault(f"{FOLDER}/{safe_name(benchmark)}.yaml", []).append(_entry(one, source_url))
         except UsageError as error:
             refused[f"not exported: {error}"] = None
-            continue
-        files[f"{FOLDER}/{safe_name(benchmark)}.yaml"] = _yaml(eval_result_entries_to_yaml(entries))
+    files = {name: _yaml(eval_result_entries_to_yaml(found)) for name, found in entries.items() if found}
     if not files:
         reasons = first_names(refused, 3, "; ") or "the runs have no headline score"
         raise UsageError(f"no score may be published: {reasons}.")

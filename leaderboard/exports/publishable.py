@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -41,8 +41,7 @@ class Headline:
     @property
     def signature(self) -> str:
         """The reproducibility signature of the score."""
-        signature: str = self.run.entries[self.column.task].signatures[self.column.metric]
-        return signature
+        return self.run.entries[self.column.task].signatures[self.column.metric]
 
 
 def headline_columns(benchmark: str) -> list[Column]:
@@ -64,17 +63,16 @@ def headlines(results: Sequence[Path]) -> list[Headline]:
         raise MedtasksError(f"{refused[0].folder}: {refused[0].reason.rstrip('.')}.")
     if len(models := {run.model: str(run.public.model_facts.get("name", run.model)) for run in runs}) > 1:
         raise UsageError(f"the runs are of several models ({first_names(models.values())}); give those of one.")
-    return [headline for run in runs for headline in _headlines_of(run)]
-
-
-def _headlines_of(run: ScoredRun) -> Iterator[Headline]:
-    groups = ComparabilityGroups([run], demonstration=False)
-    for benchmark in all_layouts():
-        for column in headline_columns(benchmark):
+    columns = [(benchmark, column) for benchmark in all_layouts() for column in headline_columns(benchmark)]
+    found = []
+    for run in runs:
+        groups = ComparabilityGroups([run], demonstration=False)
+        for benchmark, column in columns:
             entry = run.entries.get(column.task)
             score = None if entry is None else entry.scores.metrics.get(column.metric)
             if score is not None and score.samples:
-                yield Headline(run, benchmark, column, score, _why_not(run, column, score, groups))
+                found.append(Headline(run, benchmark, column, score, _why_not(run, column, score, groups)))
+    return found
 
 
 def _why_not(run: ScoredRun, column: Column, score: MetricScore, groups: ComparabilityGroups) -> str:

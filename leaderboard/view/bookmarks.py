@@ -8,7 +8,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from medtasks.core.errors import DataError, UsageError
+from medtasks.core.errors import DataError, UsageError, reading
 from medtasks.core.files import canonical_json, read_lines, replaced
 from medtasks.core.schema import Frozen, first_problem
 
@@ -38,7 +38,8 @@ def notes_of(run: Run) -> Notes:
     Raises:
         DataError: the file cannot be read; names the line.
     """
-    return {(one.task, one.sample_id): one.note for one in _read(_file(run)) if one.run == run.folder.name}
+    kept = _read(run.folder.parent / FILE)
+    return {(one.task, one.sample_id): one.note for one in kept if one.run == run.folder.name}
 
 
 def bookmark(run: Run, task: str, sample_id: str, note: str | None) -> None:
@@ -50,7 +51,7 @@ def bookmark(run: Run, task: str, sample_id: str, note: str | None) -> None:
     """
     if note is not None and len(note) > LONGEST:
         raise UsageError(f"the note has {len(note):,} characters, expected at most {LONGEST:,}; shorten it.")
-    path, name = _file(run), run.folder.name
+    path, name = run.folder.parent / FILE, run.folder.name
     with _WRITING:
         kept = [one for one in _read(path) if (one.run, one.task, one.sample_id) != (name, task, sample_id)]
         if note is not None:
@@ -62,21 +63,13 @@ def bookmark(run: Run, task: str, sample_id: str, note: str | None) -> None:
             raise DataError(f"{path}: cannot be written ({error.strerror}); give access to its directory.") from error
 
 
-def _file(run: Run) -> Path:
-    return run.folder.parent / FILE
-
-
 def _read(path: Path) -> list[Bookmark]:
     found = []
-    try:
-        for number, line in enumerate(read_lines(path), 1):
+    with reading(path, "restore or remove it"):
+        for number, line in enumerate(read_lines(path) if path.exists() else (), 1):
             try:
                 found.append(Bookmark.model_validate_json(line))
             except ValidationError as error:
                 problem = first_problem(error, Bookmark)
                 raise DataError(f"{path}, line {number}: {problem}; correct or remove the line.") from error
-    except FileNotFoundError:
-        return []
-    except OSError as error:
-        raise DataError(f"{path}: cannot be read ({error.strerror}); restore or remove it.") from error
     return found

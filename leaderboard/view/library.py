@@ -21,7 +21,6 @@ from medtasks.runs.manifest import RunManifest
 from medtasks.runs.table_file import code_hash
 
 from ..board.board import FORMATS, Board
-from ..board.build import build_board
 from ..board.numbers import safe_name, shown_name
 from ..exports import exports_of
 from ..figures.plots import figures_of
@@ -64,37 +63,31 @@ class Library:
 
     def figure(self, path: str) -> bytes | None:
         """The figure as a file, drawn now; None if there is no such figure."""
-        for benchmark in self.board.benchmarks:
-            for name, one in figures_of(self.board, benchmark).items():
-                for kind, file in figure_files(self.board)[benchmark.name, name].items():
-                    if file == path:
-                        from ..figures.draw import draw  # matplotlib takes a second to import
+        for (name, plot), files in figure_files(self.board).items():
+            for kind in (kind for kind, file in files.items() if file == path):
+                from ..figures.draw import draw  # matplotlib takes a second to import
 
-                        with _DRAWING:
-                            return draw(self.board, one, (kind,))[kind]
+                benchmark = next(one for one in self.board.benchmarks if one.name == name)
+                one = figures_of(self.board, benchmark).get(plot)
+                with _DRAWING:
+                    return None if one is None else draw(self.board, one, (kind,))[kind]
         return None
 
     @cached_property
-    def tasks(self) -> dict[str, tuple[Run, ...]]:
+    def tasks(self) -> dict[str, list[Run]]:
         """The runs with samples of each task, by task in the order of the installed tasks."""
-        found = {
-            name: tuple(run for run in self.runs if name in run.manifest.tasks)
-            for name, spec in load_specs().items()
-            if spec.kind == "task"
-        }
+        names = [name for name, spec in load_specs().items() if spec.kind == "task"]
+        found = {name: [run for run in self.runs if name in run.manifest.tasks] for name in names}
         return {task: runs for task, runs in found.items() if runs}
 
     @cached_property
-    def groups(self) -> dict[str, tuple[str, ...]]:
+    def groups(self) -> dict[str, list[str]]:
         """The tasks with samples here of each group that has several."""
-        found = {
-            name: tuple(task for task in leaf_tasks(name) if task in self.tasks)
-            for name, spec in load_specs().items()
-            if spec.kind == "group"
-        }
+        names = [name for name, spec in load_specs().items() if spec.kind == "group"]
+        found = {name: [task for task in leaf_tasks(name) if task in self.tasks] for name in names}
         return {group: tasks for group, tasks in found.items() if len(tasks) > 1}
 
-    def leaves(self, task: str) -> tuple[str, ...]:
+    def leaves(self, task: str) -> Sequence[str]:
         """The tasks of a group; a task itself."""
         return self.groups.get(task, (task,))
 
@@ -157,11 +150,6 @@ def read_library(paths: Sequence[Path], progress: Callable[[int, int], None] | N
         exports,
         SampleTables(cache_root() / "view", rules),
     )
-
-
-def empty_board() -> Board:
-    """What pages show until the results are read."""
-    return build_board((), title=TITLE)
 
 
 def figure_files(board: Board) -> dict[tuple[str, str], dict[str, str]]:

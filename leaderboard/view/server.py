@@ -19,8 +19,9 @@ from jinja2 import Environment
 from medtasks.core.errors import MedtasksError, UsageError, first_line
 from medtasks.runs.find import require_directory, run_folders, unfinished_runs
 
+from ..board.build import build_board
 from ..site.data import data_script
-from .library import Library, empty_board, read_library, state
+from .library import TITLE, Library, read_library, state
 from .live import Live
 from .media import picture
 from .pages import POLICY, bookmark_sample, list_file, list_page, sample_page, view_environment
@@ -80,7 +81,7 @@ class View:
         self._shown: tuple[Library, Environment] | None = None
         self._state = ""
         self._read_once = threading.Event()
-        self._waiting = view_environment(empty_board())
+        self._waiting = view_environment(build_board((), title=TITLE))
         self._progress = "reading results"
         self._failed = ""
 
@@ -248,16 +249,13 @@ def application(view: View, token: str, port: int) -> web.Application:
             found = await asyncio.to_thread(view.answer, name, request.query)
             if found is None:
                 status, found = 404, view.message("Not found", "There is no such page.")
-        except MedtasksError as error:
+        except Exception as error:  # ours, of code of other packages, and of files that change under our hands
             status = 404 if isinstance(error, UsageError) else 500
-            found = view.message("Cannot be shown", str(error))
-        except Exception as error:  # code of other packages, and files that change under our hands
-            status = 500
-            found = view.message("Cannot be shown", f"{type(error).__name__}: {first_line(error)}")
+            told = str(error) if isinstance(error, MedtasksError) else first_line(error)
+            found = view.message("Cannot be shown", told)
         body, kind = found
-        return web.Response(
-            status=status, body=body, content_type=kind, charset="utf-8" if kind.startswith("text/") else None
-        )
+        charset = "utf-8" if kind.startswith("text/") else None
+        return web.Response(status=status, body=body, content_type=kind, charset=charset)
 
     async def finish(request: web.Request, response: web.StreamResponse) -> None:
         del request
