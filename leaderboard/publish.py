@@ -66,16 +66,8 @@ def board_of(
     claims = read_claims(claimed)
     store = RunStore(None if cache is None else cache / "scores")
     state = state_of_results(results, store) if store.is_kept else None
-    options = [
-        title,
-        demonstration,
-        published,
-        RESAMPLES,
-        _hash(models),
-        _hash(prices),
-        _hash(rejudged),
-        [asdict(claim) for claim in claims],
-    ]
+    hashes = [_hash(path) for path in (models, prices, rejudged)]
+    options = [title, demonstration, published, RESAMPLES, *hashes, [asdict(claim) for claim in claims]]
     key = "" if state is None else store.key(canonical_json(options), state)
     boards = TableStore(None if cache is None else cache / "boards")
     kept = boards.read(key) if key else None

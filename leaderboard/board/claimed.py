@@ -73,16 +73,15 @@ def with_claims(board: Board, claims: Sequence[Claim]) -> Board:
     if not claims:
         return board
     shown: set[str] = set()
-    benchmarks = []
-    for benchmark in board.benchmarks:
-        rows = _rows(benchmark, claims, shown)
-        benchmarks.append(benchmark.model_copy(update={"published": (*benchmark.published, *rows)}))
+    benchmarks = tuple(
+        one.model_copy(update={"published": (*one.published, *_rows(one, claims, shown))}) for one in board.benchmarks
+    )
     if unknown := {f"{one.entry.task_id} of {one.entry.dataset_id}" for one in claims} - shown:
         raise UsageError(
             f"--claimed: this board has no column for {first_names(sorted(unknown))}; leave these scores out, or add "
             "runs of the benchmark."
         )
-    return board.model_copy(update={"benchmarks": tuple(benchmarks)})
+    return board.model_copy(update={"benchmarks": benchmarks})
 
 
 def _rows(benchmark: BenchmarkBoard, claims: Sequence[Claim], shown: set[str]) -> list[Published]:
@@ -108,18 +107,13 @@ def _rows(benchmark: BenchmarkBoard, claims: Sequence[Claim], shown: set[str]) -
             type="unknown",
             trained="unknown",
             judge=None,
-            cells=tuple(
-                PublishedCell(
-                    column=key,
-                    printed=None,
-                    value=float(entry.value),
-                    rankable=False,
-                    why=WHY,
-                    notes=() if entry.notes is None else (entry.notes,),
-                )
-                for key, entry in entries.items()
-            ),
+            cells=tuple(_cell(key, entry) for key, entry in entries.items()),
             notes=(),
         )
         for model, entries in by_model.items()
     ]
+
+
+def _cell(key: str, entry: EvalResultEntry) -> PublishedCell:
+    notes = () if entry.notes is None else (entry.notes,)
+    return PublishedCell(column=key, printed=None, value=float(entry.value), rankable=False, why=WHY, notes=notes)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Callable, Iterable
-from dataclasses import asdict, replace
+from dataclasses import replace
 
 from medtasks.catalog.board_layout import ALL_GROUPS, Column
 from medtasks.metrics.item_metrics import SIGNED
@@ -27,6 +27,7 @@ _NAMED: dict[str, Unit] = {
     "signed_delay": "seconds",
 }
 _SCALES: dict[str, Unit] = {"scale:0-100": "points", "scale:0-1": "fraction", "unit:s": "seconds"}
+_SHARED = ("task", "metric", "label", "breakdown", "group", "remark")
 _SAFE = re.compile(r"[A-Za-z0-9_-]{1,60}")
 _UNSAFE = re.compile(r"[^A-Za-z0-9_-]+")
 
@@ -82,7 +83,7 @@ def board_columns(
         for one in each:
             if (key := column_key(one)) not in found:
                 found[key] = BoardColumn(
-                    **asdict(one),
+                    **{name: getattr(one, name) for name in _SHARED},
                     key=key,
                     unit=unit_of(one.metric),
                     higher_is_better=get_metric(one.metric).higher_is_better,

@@ -68,7 +68,13 @@ def write_site(
             mark |= {"made_of": made_of, "content": _content(site, names)}
         (site / _MARK).write_text(json.dumps(mark, indent=1) + "\n", encoding="utf-8")
         for name in others:
-            _copy(directory / name, site / name)
+            if (site / name).exists():
+                kind = "a directory" if (site / name).is_dir() else "a file"
+                raise UsageError(f"{directory / name}: the site now has {kind} of that name; move yours.")
+            if (directory / name).is_dir() and not (directory / name).is_symlink():
+                shutil.copytree(directory / name, site / name, symlinks=True)
+            else:
+                shutil.copy2(directory / name, site / name, follow_symlinks=False)
         replace_directory(directory, site)
 
 
@@ -113,13 +119,3 @@ def _other_files(directory: Path) -> list[str]:
     if ours is None:
         raise UsageError(f"{directory}: has files, but no site of `medtasks leaderboard`; name a new directory.")
     return [name for name in names if name not in ours | {_MARK}]
-
-
-def _copy(source: Path, target: Path) -> None:
-    if target.exists():
-        kind = "a directory" if target.is_dir() else "a file"
-        raise UsageError(f"{source}: the site now has {kind} of that name; move yours.")
-    if source.is_dir() and not source.is_symlink():
-        shutil.copytree(source, target, symlinks=True)
-    else:
-        shutil.copy2(source, target, follow_symlinks=False)

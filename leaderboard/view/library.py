@@ -135,9 +135,6 @@ def read_library(paths: Sequence[Path], progress: Callable[[int, int], None] | N
     """The board, the runs and the site of ``paths``, which may have no finished run yet.
 
     Runs on miniature data are ranked if there are any: nothing is published from here.
-
-    Raises:
-        UsageError: one of the paths is not a directory.
     """
     board, _ = board_of(paths, title=TITLE, demonstration=None, cache=cache_root(), progress=progress)
     rules = code_hash(Path(__file__).parent.parent)

@@ -159,8 +159,7 @@ def bookmark_sample(library: Library, given: Mapping[str, str], form: Mapping[st
     """Bookmark the sample of an address with the form's note, or remove its bookmark; the address of its page.
 
     Raises:
-        UsageError: there is no such sample, or the note is too long.
-        DataError: the bookmarks cannot be read or written.
+        UsageError: there is no such sample.
     """
     query, name = parsed(given), given.get("id", "")
     run, task = library.run(query["run"], query["task"], query["model"]), given.get("of", query["task"])

@@ -160,7 +160,10 @@ def _table(path: Path, task: str) -> pa.Table:
 def _row(sample: Mapping[str, Any], benchmark: Benchmark) -> dict[str, Any]:
     document, filtered = {**sample["document"], "target": sample["target"]}, sample["filtered"]
     view = SampleView(sample["sample_id"], sample["cluster"], document, filtered, sample["status"])
-    words = "\n".join(_texts(sample)).casefold()
+    choices = document.get("choices")
+    options = choices.values() if isinstance(choices, dict) else ()
+    question = document.get("question") or sample["prompt"]
+    texts = (sample["sample_id"], sample["target"], *sample["responses"], *map(str, (question, *options)))
     scores = {f"score {name}": None if value is None else float(value) for name, value in sample["scores"].items()}
     groups = {f"group {name}": list(map(str, of(view))) for name, of in benchmark.breakdowns.items()}
     return {
@@ -170,7 +173,8 @@ def _row(sample: Mapping[str, Any], benchmark: Benchmark) -> dict[str, Any]:
         "item": str(document.get("item_id") or ""),
         "round": int(document.get("round") or 0),
         "verdicts": sorted(set(_verdicts(sample["verdicts"]))),
-        "words": words.encode("utf-8", "replace").decode(),  # JSON may have half a surrogate pair
+        # JSON may have half a surrogate pair
+        "words": "\n".join(texts).casefold().encode("utf-8", "replace").decode(),
         **scores,
         **groups,
     }
@@ -192,12 +196,3 @@ def _verdicts(verdicts: Mapping[str, Any]) -> Iterator[str]:
                 yield f"{rubric}: {UNDECIDED}"
             elif not response["judges"]:
                 yield f"{rubric}: {NOT_ASKED}"
-
-
-def _texts(sample: Mapping[str, Any]) -> Iterator[str]:
-    """What is searched: id, gold answer, responses, question and options."""
-    document = sample["document"]
-    yield from (sample["sample_id"], sample["target"], *sample["responses"])
-    yield str(document.get("question") or sample["prompt"])
-    choices = document.get("choices")
-    yield from map(str, choices.values() if isinstance(choices, dict) else ())

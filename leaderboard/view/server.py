@@ -167,11 +167,7 @@ class View:
         return None if content is None else (content, kind)
 
     def bookmark(self, given: Mapping[str, str], form: Mapping[str, str]) -> str:
-        """Bookmark the sample that the address names as the form says, and return the address of its page.
-
-        Raises:
-            MedtasksError: there is no such sample, or it cannot be bookmarked.
-        """
+        """Bookmark the sample that the address names as the form says, and return the address of its page."""
         return bookmark_sample(self._when_read()[0], given, form)
 
     def message(self, title: str, text: str) -> Answer:
