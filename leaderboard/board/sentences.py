@@ -30,12 +30,10 @@ def finding(ranking: Ranking, models: Mapping[str, BoardModel], cells: Mapping[s
     letters = {one.model: {*one.letters} for one in ranking.ranked}
     equals = [model for model in order if letters[model] & letters[order[0]]]
     behind = [model for model in order if model not in equals]
-    few = (
-        f"With only {ranking.clusters} clusters, even large differences may not be significant."
-        if ranking.warning and not behind
-        else ""
-    )
-    sentences = [_top(equals, behind, ranking, models), few, _chance(ranking.column, order, models, cells)]
+    sentences = [_top(equals, behind, ranking, models)]
+    if ranking.warning and not behind:
+        sentences.append(f"With only {ranking.clusters} clusters, even large differences may not be significant.")
+    sentences.append(_chance(ranking.column, order, models, cells))
     return " ".join(filter(None, sentences))
 
 

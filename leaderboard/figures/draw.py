@@ -43,34 +43,23 @@ _MISSING: Drawn = {"facecolor": "none", "hatch": "xxxx", "edgecolor": MUTED, "li
 _DARK_TEXT, _LIGHT_TEXT = "#101010", "#fafafa"
 _DARK_BELOW = 0.633
 """The position in the colour map at which its (monotonic) luminance reaches 0.3."""
-_SETTINGS = {
+_INKED = ("axes.edgecolor", "axes.labelcolor", "legend.labelcolor", "text.color", "xtick.color", "ytick.color")
+_SETTINGS: Drawn = {
+    **dict.fromkeys(_INKED, INK),
+    **dict.fromkeys(("axes.facecolor", "figure.facecolor"), "none"),
+    **dict.fromkeys(("axes.labelsize", "font.size"), 8.5),
+    **dict.fromkeys(("legend.fontsize", "xtick.labelsize", "ytick.labelsize"), 8),
+    **dict.fromkeys(("axes.spines.right", "axes.spines.top", "legend.frameon", "text.parse_math"), False),
     "axes.axisbelow": True,
-    "axes.edgecolor": INK,
-    "axes.facecolor": "none",
-    "axes.labelcolor": INK,
-    "axes.labelsize": 8.5,
     "axes.linewidth": 0.7,
-    "axes.spines.right": False,
-    "axes.spines.top": False,
-    "figure.facecolor": "none",
     "font.family": ["sans-serif"],
     "font.sans-serif": ["DejaVu Sans"],  # comes with matplotlib; viewers without it use the generic family
-    "font.size": 8.5,
     "grid.color": GRID,
     "grid.linewidth": 0.6,
     "hatch.linewidth": 0.5,
-    "legend.fontsize": 8,
-    "legend.frameon": False,
-    "legend.labelcolor": INK,
     "pdf.fonttype": 42,
     "svg.fonttype": "none",
     "svg.hashsalt": "medtasks",
-    "text.color": INK,
-    "text.parse_math": False,
-    "xtick.color": INK,
-    "xtick.labelsize": 8,
-    "ytick.color": INK,
-    "ytick.labelsize": 8,
 }
 _DPI = 200
 _DOCTYPE = re.compile(r"<!DOCTYPE[^>]*>\s*")

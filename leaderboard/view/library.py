@@ -1,20 +1,25 @@
-"""What a view shows: the board of the result directories, the files of its site, and the samples by task and run."""
+"""What a view shows: the board of the result directories, the files of its site, the samples by task and run, and
+bookmarks: samples that a reader marked, each with a note, in a file beside the result directories."""
 
 from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from pydantic import ValidationError
+
 from medtasks.benchmarks.layouts import all_layouts
 from medtasks.catalog.board_layout import BoardLayout
 from medtasks.catalog.spec import leaf_tasks, load_spec, load_specs
 from medtasks.core.cache import cache_root
-from medtasks.core.errors import UsageError
+from medtasks.core.errors import DataError, UsageError, reading
+from medtasks.core.files import canonical_json, read_lines, replaced
+from medtasks.core.schema import Frozen, first_problem
 from medtasks.runs.find import run_folders
 from medtasks.runs.folder import read_manifest
 from medtasks.runs.manifest import RunManifest
@@ -34,6 +39,22 @@ from .parquet import SampleTable, SampleTables, state_of
 TITLE = "medtasks results"
 _DRAWING = threading.Lock()
 """matplotlib draws in one thread at a time."""
+BOOKMARKS = "bookmarks.jsonl"
+LONGEST_NOTE = 4_000
+"""Characters."""
+_WRITING = threading.Lock()
+
+Notes = Mapping[tuple[str, str], str]
+"""The notes on samples of one run, by task and sample id."""
+
+
+class Bookmark(Frozen):
+    """A line of the file; ``run`` is the name of the result directory."""
+
+    run: str
+    task: str
+    sample_id: str
+    note: str
 
 
 @dataclass(frozen=True, eq=False)
@@ -179,3 +200,46 @@ def _runs(board: Board, paths: Sequence[Path]) -> list[Run]:
         runs.append(Run(key, facts.model, label, folder, manifest))
     newest = sorted(runs, key=lambda run: run.manifest.created, reverse=True)
     return sorted(newest, key=lambda run: run.model)
+
+
+def notes_of(run: Run) -> Notes:
+    """The notes on the run's bookmarked samples.
+
+    Raises:
+        DataError: the file cannot be read; names the line.
+    """
+    kept = _bookmarks(run.folder.parent / BOOKMARKS)
+    return {(one.task, one.sample_id): one.note for one in kept if one.run == run.folder.name}
+
+
+def bookmark(run: Run, task: str, sample_id: str, note: str | None) -> None:
+    """Bookmark a sample with a note, which replaces an earlier one; None removes the bookmark.
+
+    Raises:
+        UsageError: the note is too long.
+        DataError: the file cannot be read or written.
+    """
+    if note is not None and len(note) > LONGEST_NOTE:
+        raise UsageError(f"the note has {len(note):,} characters, expected at most {LONGEST_NOTE:,}; shorten it.")
+    path, name = run.folder.parent / BOOKMARKS, run.folder.name
+    with _WRITING:
+        kept = [one for one in _bookmarks(path) if (one.run, one.task, one.sample_id) != (name, task, sample_id)]
+        if note is not None:
+            kept.append(Bookmark(run=name, task=task, sample_id=sample_id, note=note))
+        try:
+            with replaced(path) as partial:
+                partial.write_text("".join(f"{canonical_json(dict(one))}\n" for one in kept), encoding="utf-8")
+        except OSError as error:
+            raise DataError(f"{path}: cannot be written ({error.strerror}); give access to its directory.") from error
+
+
+def _bookmarks(path: Path) -> list[Bookmark]:
+    found = []
+    with reading(path, "restore or remove it"):
+        for number, line in enumerate(read_lines(path) if path.exists() else (), 1):
+            try:
+                found.append(Bookmark.model_validate_json(line))
+            except ValidationError as error:
+                problem = first_problem(error, Bookmark)
+                raise DataError(f"{path}, line {number}: {problem}; correct or remove the line.") from error
+    return found

@@ -18,9 +18,7 @@ from medtasks.runs.samples import Sample
 from ..board.board import Board
 from ..exports.tables import csv_field
 from ..site.pages import page_environment
-from .bookmarks import LONGEST as LONGEST_NOTE
-from .bookmarks import bookmark
-from .library import Library, layout_of, title_of
+from .library import LONGEST_NOTE, Library, bookmark, layout_of, title_of
 from .media import shown_media
 from .query import (
     DISAGREEMENTS,

@@ -12,8 +12,7 @@ from medtasks.runs.samples import Sample
 
 from ..board.columns import unit_of
 from ..board.numbers import UNIT_LABELS, number
-from .bookmarks import Notes, notes_of
-from .library import Library, Run, layout_of
+from .library import Library, Notes, Run, layout_of, notes_of
 from .parquet import SampleTable, as_sample, quoted, read_at
 
 ABSENT, UNSCORED, WRONG, PARTLY, RIGHT = range(-1, 4)

@@ -210,15 +210,13 @@ def application(view: View, token: str, port: int) -> web.Application:
         """Why the request gets nothing: another site's page must not read answers, nor a renamed host reach us."""
         if request.headers.get("Host", "") not in hosts:
             return web.Response(status=403, text="Unknown host.")
-        if request.headers.get("Origin", next(iter(origins))) not in origins:
-            return web.Response(status=403, text="Unknown origin.")
         name = request.path.removeprefix(f"/{token}/")
         writes = request.method == "POST" and name == _BOOKMARK
-        if writes and "Origin" not in request.headers:
-            return web.Response(status=403, text="Unknown origin.")
+        origin = request.headers.get("Origin", "" if writes else next(iter(origins)))
+        site = request.headers.get("Sec-Fetch-Site", "none")
         # a link to a page, which reads nothing
         follows = request.headers.get("Sec-Fetch-Dest") == "document" and not writes
-        if not follows and request.headers.get("Sec-Fetch-Site", "none") not in ("same-origin", "none"):
+        if origin not in origins or (not follows and site not in ("same-origin", "none")):
             return web.Response(status=403, text="Unknown origin.")
         if not writes and request.method not in ("GET", "HEAD"):
             return web.Response(status=405, text="GET and HEAD only.", headers={"Allow": "GET, HEAD"})

@@ -14,11 +14,11 @@ import pytest
 from boards import HOSTILE, board, hostile_board, large_board, sample_text
 from medtasks.leaderboard.board.board import Board, Cell, Published
 from medtasks.leaderboard.board.numbers import interval, number
+from medtasks.leaderboard.publish import write_site
 from medtasks.leaderboard.site.data import SampleKey, data_script, sample_row, samples_of
 from medtasks.leaderboard.site.model_page import model_parts
 from medtasks.leaderboard.site.pages import page_environment, safe_link
 from medtasks.leaderboard.site.tables import ColumnView, charts, shared_judge
-from medtasks.leaderboard.site.write import write_site
 
 from medtasks.benchmarks.layouts import all_layouts
 from medtasks.core.errors import UsageError
