@@ -67,17 +67,15 @@ def model_parts(board: Board, slug: str) -> list[Part]:
         others.sort(key=lambda one: (one.row.blind, first[one.row.runs]))
         comparable = [one for one in rows if not one.row.blind and not one.reasons]
         runs = {key for one in rows for key in one.row.runs}
-        places = [*_places(benchmark, slug)]
+        first_rows = [row for row in benchmark.tables[0].rows if not row.blind]
+        places = [
+            (column_view(ranking.column, drawn=first_rows), ranking, row.cells[ranking.column.key])
+            for ranking in benchmark.rankings
+            for row in first_rows
+            if row.model == slug and ranking.column.key in row.cells
+        ]
         parts.append(Part(benchmark, places, [*_matrices(comparable)], [*_matrices(others)], runs))
     return parts
-
-
-def _places(benchmark: BenchmarkBoard, slug: str) -> Iterator[tuple[ColumnView, Ranking, Cell]]:
-    rows = [row for row in benchmark.tables[0].rows if not row.blind]
-    for ranking in benchmark.rankings:
-        for row in rows:
-            if row.model == slug and ranking.column.key in row.cells:
-                yield column_view(ranking.column, drawn=rows), ranking, row.cells[ranking.column.key]
 
 
 def _breakdown(one: _Row) -> tuple[str, frozenset[str]] | None:

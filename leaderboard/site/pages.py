@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -110,6 +110,9 @@ def _benchmark(board: Board, benchmark: BenchmarkBoard, files: Mapping[str, Mapp
     figures = figures_of(board, benchmark)
     costs = {key for plot in benchmark.plots if plot.kind == "cost" for key in plot.columns}
     columns = (column for table in benchmark.tables for column in table.columns)
+    layout = all_layouts().get(benchmark.name)
+    plots = () if layout is None else layout.plots
+    tables = {"letters": benchmark.letters, "timeline": benchmark.timelines}
     return {
         "benchmark": benchmark,
         "tables": benchmark_tables(board, benchmark),
@@ -117,7 +120,8 @@ def _benchmark(board: Board, benchmark: BenchmarkBoard, files: Mapping[str, Mapp
         "titles": {table.name: table.title for table in benchmark.tables},
         "figures": figures,
         "files": files,
-        "undrawn": _undrawn(benchmark, figures),
+        # plots of the layout for which too few models have values
+        "undrawn": [plot.title for plot in plots if plot.name not in figures and not tables.get(plot.kind)],
         "letters": sorted(benchmark.letters, key=place),
         "timelines": sorted(benchmark.timelines, key=place),
         "usage": measured([(one.usage, one.cost) for one in benchmark.usage]),
@@ -241,14 +245,6 @@ def letters_of(counts: Sequence[LetterCounts]) -> list[str]:
     """The letters of a task's options, then everything else that was chosen."""
     gold = {letter for one in counts for letter in one.gold}
     return [*sorted(gold), *sorted({letter for one in counts for letter in one.chosen} - gold)]
-
-
-def _undrawn(benchmark: BenchmarkBoard, drawn: Container[str]) -> list[str]:
-    """Titles of the plots of a layout for which too few models have values."""
-    layout = all_layouts().get(benchmark.name)
-    tables = {"letters": benchmark.letters, "timeline": benchmark.timelines}
-    plots = () if layout is None else layout.plots
-    return [plot.title for plot in plots if plot.name not in drawn and not tables.get(plot.kind)]
 
 
 def _protocol(board: Board) -> dict[str, object]:

@@ -66,38 +66,23 @@ def column_view(
     competing: Iterable[BoardRow] = (),
     **more: Any,
 ) -> ColumnView:
-    """The view of a column: its judge is that of the rows ``judged``, its scale spans the rows ``drawn``, and the best
-    value is one of the rows ``competing``; ``more`` are other fields."""
-    return ColumnView(
-        column,
-        judge=shared_judge(_cells(column, judged)),
-        scale=_scale(column, _cells(column, drawn)),
-        best=_best(column, _cells(column, competing)),
-        **more,
-    )
+    """The view of a column: its judge is that of the rows ``judged``, its scale spans the rows ``drawn`` and the chance
+    level, and the best value is one of at least two complete ones of the rows ``competing``; signed columns have none.
+    ``more`` are other fields."""
+    scale, best = None, None
+    ends = [end for one in _cells(column, drawn) for end in (one.value, one.low, one.high) if end is not None]
+    if ends:
+        ends += [] if column.chance is None else [column.chance]
+        margin = 0.04 * (max(ends) - min(ends)) or 1.0
+        scale = Scale(min(ends) - margin, max(ends) + margin)
+    known = [one.value for one in _cells(column, competing) if one.value is not None and not one.incomplete]
+    if len(known) > 1 and not column.signed:
+        best = max(known) if column.higher_is_better else min(known)
+    return ColumnView(column, judge=shared_judge(_cells(column, judged)), scale=scale, best=best, **more)
 
 
 def _cells(column: BoardColumn, rows: Iterable[BoardRow]) -> list[Cell]:
     return [row.cells[column.key] for row in rows if column.key in row.cells]
-
-
-def _scale(column: BoardColumn, cells: Sequence[Cell]) -> Scale | None:
-    """From the lowest to the highest end of all intervals and the chance level, with a margin; None without values."""
-    ends = [end for cell in cells for end in (cell.value, cell.low, cell.high) if end is not None]
-    if not ends:
-        return None
-    if column.chance is not None:
-        ends.append(column.chance)
-    margin = 0.04 * (max(ends) - min(ends)) or 1.0
-    return Scale(min(ends) - margin, max(ends) + margin)
-
-
-def _best(column: BoardColumn, cells: Sequence[Cell]) -> float | None:
-    """The best of at least two complete values; signed columns have no best."""
-    known = [cell.value for cell in cells if cell.value is not None and not cell.incomplete]
-    if len(known) < 2 or column.signed:
-        return None
-    return max(known) if column.higher_is_better else min(known)
 
 
 def shared_judge(cells: Iterable[Cell]) -> str:

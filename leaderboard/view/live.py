@@ -17,7 +17,7 @@ from medtasks.runs.replies import Answer, Reply
 from medtasks.runs.reply_files import Plan, by_document, read_answers, read_plan
 from medtasks.runs.samples import Sample
 from medtasks.runs.scored import Answered, scored_samples
-from medtasks.runs.scores import MetricScore, Scores
+from medtasks.runs.scores import Scores
 from medtasks.runs.scoring import pooled_scores
 from medtasks.runs.verdicts import with_judged_scores
 
@@ -165,12 +165,11 @@ def _scores(name: str, scores: Scores) -> list[Score]:
     ranked = {column.metric for column in layout_of(name).headline}
     metrics = {metric: score for metric, score in scores.metrics.items() if score.samples}
     chosen = {metric: score for metric, score in metrics.items() if metric in ranked} or metrics
-    return [_score(metric, score) for metric, score in chosen.items()]
-
-
-def _score(name: str, score: MetricScore) -> Score:
-    unit = unit_of(name)
-    if score.value is None:
-        return Score(name, note=score.reason or "not computed")
-    low, high = score.interval or (None, None)
-    return Score(name, number(score.value, unit), UNIT_LABELS[unit], interval(low, high, unit))
+    found = []
+    for metric, score in chosen.items():
+        unit, (low, high) = unit_of(metric), score.interval or (None, None)
+        if score.value is None:
+            found.append(Score(metric, note=score.reason or "not computed"))
+        else:
+            found.append(Score(metric, number(score.value, unit), UNIT_LABELS[unit], interval(low, high, unit)))
+    return found
