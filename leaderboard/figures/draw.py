@@ -241,7 +241,7 @@ def _dumbbells(axes: Axes, block: Block, top: float, width: float) -> None:
     for at, line in enumerate(block.lines, start=1):
         y, known = top + at, [value for value in line.values if value is not None]
         if len(known) == 2:
-            axes.plot(known, [y, y], color=MUTED, linewidth=1.3)
+            axes.plot(known[::-1], [y, y], color=MUTED, linewidth=1.3)
         for value, how in zip(line.values[::-1], (_HOLLOW, _FILLED), strict=True):
             if value is not None:
                 axes.plot([value], [y], linestyle="none", **how)

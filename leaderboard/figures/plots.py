@@ -222,29 +222,27 @@ def _numbers(lines: Iterable[Line]) -> list[float]:
 
 def _bars(plot: BoardPlot, chosen: Chosen, extent: str, confidence: float) -> tuple[Blocks, str]:
     """A block for each column, with intervals and the chance level; each model keeps its place and look."""
-    lines, levels, chances = [], [], {}
+    lines, notes, numbers, chances = [], [], [], {}
+    levels: list[float | None] = []
     for column in chosen.columns:
         lines.append(
             [Line(m.label, m.look, m.number(column), (m.value(column),), m.ends(column)) for m in chosen.models]
         )
-        level = column.chance if column.chance is not None else plot.chance
-        level = None if plot.chance is None else level  # the plot's level is the default of its columns
-        levels.append(level)
-        if level is not None:
-            chances[level] = shown(level, column.unit)
-    drawn = [
-        None if level is None else scaled(level, column) for column, level in zip(chosen.columns, levels, strict=True)
-    ]
-    numbers = [
-        [*_numbers(of_column), *(() if level is None else (level,))]
-        for of_column, level in zip(lines, drawn, strict=True)
-    ]
+        numbers.append(_numbers(lines[-1]))
+        if plot.chance is None:
+            levels.append(None)
+            notes.append(column.remark)
+            continue
+        chance = plot.chance if column.chance is None else column.chance
+        levels.append(scaled(chance, column))
+        numbers[-1].append(scaled(chance, column))
+        chances[chance] = shown(chance, column.unit)
+        notes.append(f"dashed: chance {chances[chance]}")
     axes = _axes(chosen.columns, numbers)
-    blocks = []
-    for place, column in enumerate(chosen.columns):
-        level = levels[place]
-        note = column.remark if level is None else f"dashed: chance {shown(level, column.unit)}"
-        blocks.append(Block([column.label], note, drawn[place], axes[place], lines[place]))
+    blocks = [
+        Block([column.label], note, level, axis, of_column)
+        for column, note, level, axis, of_column in zip(chosen.columns, notes, levels, axes, lines, strict=True)
+    ]
     which = f" for {extent}" if extent else ""
     said = f" Chance level {' or '.join(chances.values())}, drawn dashed." if chances else ""
     summary = listed([chosen.summary(column) for column in chosen.columns])
