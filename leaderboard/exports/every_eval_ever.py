@@ -20,7 +20,6 @@ from medtasks.catalog.benchmark import Benchmark
 from medtasks.catalog.prompts import template_source
 from medtasks.catalog.registry import get_benchmark
 from medtasks.core.errors import UsageError, first_line
-from medtasks.core.text import first_names
 from medtasks.metrics.registry import get_metric
 from medtasks.runs.samples import Sample
 from medtasks.runs.scoring import RESAMPLES
@@ -30,7 +29,7 @@ from ..board.columns import unit_of
 from ..board.numbers import safe_name
 from ..intake.collect import find_everything
 from ..verify.scored_run import scored_run
-from .publishable import Headline, dataset_of, headlines
+from .publishable import Headline, dataset_of, publishable
 
 INSTALL = "pip install --no-deps every-eval-ever (below Python 3.12 with --ignore-requires-python)"
 _BOUNDS = {"fraction": (0.0, 1.0), "points": (0.0, 100.0)}
@@ -61,20 +60,12 @@ def write_records(
         version = import_module("every_eval_ever.schema").get_schema_version()
     except ImportError as error:
         raise UsageError(f"every_eval_ever cannot be imported ({first_line(error)}); install it: {INSTALL}") from error
-    if not all(model.split("/")) or model.count("/") != 1:
-        raise UsageError(f"--model {model}: expected owner/name, as on the hub; fix it.")
     if relationship not in RELATIONSHIPS:
         raise UsageError(f"--relationship {relationship}: choose from {', '.join(RELATIONSHIPS)}.")
-    found = headlines(results)
-    notes = {
-        f"not exported: {one.task_id} of {one.run.public.folder} ({one.refused})": None for one in found if one.refused
-    }
+    found, notes = publishable(results, model)
     records: dict[tuple[str, str], list[Headline]] = {}
     for one in found:
-        if not one.refused:
-            records.setdefault((one.run.public.key, one.benchmark), []).append(one)
-    if not records:
-        raise UsageError(f"no score may be published: {first_names(notes, 3, '; ') or 'there is no headline score'}.")
+        records.setdefault((one.run.public.key, one.benchmark), []).append(one)
     written: list[Path] = []
     for (key, benchmark), members in records.items():
         folder = out / safe_name(benchmark) / model
@@ -86,7 +77,7 @@ def write_records(
         layout = all_layouts()[benchmark]
         lines: list[dict[str, Any]] = []
         if layout.shows == "nothing":
-            notes[f"{benchmark}: without samples. {layout.why}"] = None
+            notes.append(f"{benchmark}: without samples. {layout.why}")
         else:
             content = members[0].run.public.digest
             run = next(one for one in find_everything(results).runs if one.content == content)
@@ -106,7 +97,7 @@ def write_records(
         written.append(folder / f"{stem}.json")
         content = json.dumps(_valid(log, record), indent=1, ensure_ascii=False)
         written[-1].write_text(f"{content}\n", encoding="utf-8")
-    return written, list(notes)
+    return written, list(dict.fromkeys(notes))
 
 
 def _valid(kind: Any, content: Mapping[str, Any]) -> dict[str, Any]:
