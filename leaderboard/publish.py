@@ -72,7 +72,7 @@ def board_of(
     store = RunStore(None if cache is None else cache / "scores")
     state = state_of_results(results, store) if store.is_kept else None
     hashes = [_hash(path) for path in (models, prices, rejudged)]
-    options = [title, demonstration, published, RESAMPLES, *hashes, [asdict(claim) for claim in claims]]
+    options = [title, demonstration, published, RESAMPLES, *hashes, [[model, asdict(entry)] for model, entry in claims]]
     key = "" if state is None else store.key(canonical_json(options), state)
     boards = TableStore(None if cache is None else cache / "boards")
     kept = boards.read(key) if key else None

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import yaml
 
@@ -24,12 +23,8 @@ FOLDER = ".eval_results"
 WHY = "claimed in the model's repository, not re-run and not verified"
 
 
-@dataclass(frozen=True)
-class Claim:
-    """A score that the repository of a model claims."""
-
-    model: str
-    entry: EvalResultEntry
+Claim: TypeAlias = "tuple[str, EvalResultEntry]"
+"""A model, and a score that its repository claims."""
 
 
 def read_claims(given: Sequence[str]) -> list[Claim]:
@@ -46,7 +41,7 @@ def read_claims(given: Sequence[str]) -> list[Claim]:
         if not files or model.count("/") != 1:
             expected = f"expected OWNER/NAME=DIRECTORY, a directory with {FOLDER}/*.yaml"
             raise UsageError(f"--claimed {one}: {expected}; fix it.")
-        claims += [Claim(model, entry) for file in files for entry in _entries(file)]
+        claims += [(model, entry) for file in files for entry in _entries(file)]
     return claims
 
 
@@ -76,7 +71,7 @@ def with_claims(board: Board, claims: Sequence[Claim]) -> Board:
     benchmarks = tuple(
         one.model_copy(update={"published": (*one.published, *_rows(one, claims, shown))}) for one in board.benchmarks
     )
-    if unknown := {f"{one.entry.task_id} of {one.entry.dataset_id}" for one in claims} - shown:
+    if unknown := {f"{entry.task_id} of {entry.dataset_id}" for _, entry in claims} - shown:
         raise UsageError(
             f"--claimed: this board has no column for {first_names(sorted(unknown))}; leave these scores out, or add "
             "runs of the benchmark."
@@ -91,10 +86,10 @@ def _rows(benchmark: BenchmarkBoard, claims: Sequence[Claim], shown: set[str]) -
         return []
     columns = {column.key for table in benchmark.tables for column in table.columns}
     by_model: dict[str, dict[str, EvalResultEntry]] = {}
-    for one in claims:
-        if one.entry.dataset_id == dataset and one.entry.task_id in columns:
-            by_model.setdefault(one.model, {})[one.entry.task_id] = one.entry
-            shown.add(f"{one.entry.task_id} of {dataset}")
+    for model, entry in claims:
+        if entry.dataset_id == dataset and entry.task_id in columns:
+            by_model.setdefault(model, {})[entry.task_id] = entry
+            shown.add(f"{entry.task_id} of {dataset}")
     return [
         Published(
             table="Claimed in the models' repositories",

@@ -81,7 +81,8 @@ def _texts_in(path: Path, where: str, secrets: Patterns) -> Iterator[Finding]:
                 found = [(kind, match[0]) for kind, of in secrets.items() for match in of.finditer(line)]
                 masked = [f"{kind} ({text[:4]}…, {len(text)} characters)" for kind, text in found]
                 findings = [problem("LB301", where, text, file=path, line=number) for text in masked]
-                for one in (*findings, *(_paths(line, where, path, number) if path.suffix == ".jsonl" else ())):
+                findings += _paths(line, where, path, number) if path.suffix == ".jsonl" else ()
+                for one in findings:
                     counts[one.code] += 1
                     if counts[one.code] <= MOST:
                         yield one

@@ -84,15 +84,16 @@ class Library:
 
     def figure(self, path: str) -> bytes | None:
         """The figure as a file, drawn now; None if there is no such figure."""
-        for (name, plot), files in figure_files(self.board).items():
-            for kind in (kind for kind, file in files.items() if file == path):
-                from ..figures.draw import draw  # matplotlib takes a second to import
+        found = {file: (*key, kind) for key, files in figure_files(self.board).items() for kind, file in files.items()}
+        if path not in found:
+            return None
+        from ..figures.draw import draw  # matplotlib takes a second to import
 
-                benchmark = next(one for one in self.board.benchmarks if one.name == name)
-                one = figures_of(self.board, benchmark).get(plot)
-                with _DRAWING:
-                    return None if one is None else draw(self.board, one, (kind,))[kind]
-        return None
+        name, plot, kind = found[path]
+        benchmark = next(one for one in self.board.benchmarks if one.name == name)
+        one = figures_of(self.board, benchmark).get(plot)
+        with _DRAWING:
+            return None if one is None else draw(self.board, one, (kind,))[kind]
 
     @cached_property
     def tasks(self) -> dict[str, list[Run]]:

@@ -10,9 +10,8 @@ import hashlib
 import json
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import duckdb
 import pyarrow as pa  # type: ignore[import-untyped]
@@ -42,8 +41,7 @@ aspect: score``), ``words`` everything that is searched, casefolded. Further col
 own values, and ``group BREAKDOWN``, the sample's keys."""
 
 
-@dataclass(frozen=True)
-class SampleTable:
+class SampleTable(NamedTuple):
     """The table ``file`` of the samples in ``samples``, with its metrics and breakdowns in the task's order."""
 
     samples: Path
