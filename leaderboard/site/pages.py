@@ -117,7 +117,6 @@ def _benchmark(board: Board, benchmark: BenchmarkBoard, files: Mapping[str, Mapp
         "benchmark": benchmark,
         "tables": benchmark_tables(board, benchmark),
         "charts": list(charts(board, benchmark)),
-        "titles": {table.name: table.title for table in benchmark.tables},
         "figures": figures,
         "files": files,
         # plots of the layout for which too few models have values
