@@ -1,16 +1,19 @@
-"""From result directories to the board, and to the site with all its files."""
+"""From result directories to the board, and to the site with all its files, which is written completely or not at all;
+it replaces an earlier site, and nothing else."""
 
 from __future__ import annotations
 
 import functools
 import hashlib
-from collections.abc import Callable, Sequence
+import json
+import shutil
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from medtasks.core.errors import UsageError, reading
-from medtasks.core.files import canonical_json, file_sha256
+from medtasks.core.files import canonical_json, file_sha256, recover_directory, replace_directory, temporary_beside
 from medtasks.runs.find import NO_RUN, no_run
 from medtasks.runs.table_file import TableStore
 
@@ -21,11 +24,15 @@ from .board.models import Described, read_by_model
 from .board.usage import Price
 from .exports import write_exports
 from .intake.collect import collect, state_of_results
-from .site.data import samples_of
-from .site.write import is_current, write_site
+from .site.data import SampleText, samples_of, write_data
+from .site.pages import pages_of
 from .verify.rejudging import read_rejudged
 from .verify.scored_run import RunStore
 
+Figures = Callable[[Board, Path], Mapping[tuple[str, str], Mapping[str, str]]]
+Exports = Callable[[Board, Path], object]
+_MARK = "site.json"
+_GENERATOR = "medtasks leaderboard"
 Progress = Callable[[int, int], None]
 _BOARDS = 8
 """Boards that are kept; those used last."""
@@ -49,12 +56,10 @@ def board_of(
     Args:
         results: result directories, or trees that contain some.
         title: heading of the board.
-        models: the file of models.
+        models, prices, rejudged: files of what :func:`build_board` takes.
         demonstration: rank runs on miniature data too; None ranks them if there are any.
         published: show the papers' figures.
-        prices: the file of prices.
         claimed: copies of models' repositories, whose claimed scores are shown as references.
-        rejudged: the file of verdicts asked again (``medtasks leaderboard check --rejudged``).
         cache: directory that keeps scored runs and the board of the same results and options; None reads every
             directory again.
         progress: called with the number of directories read, and of all.
@@ -66,16 +71,8 @@ def board_of(
     claims = read_claims(claimed)
     store = RunStore(None if cache is None else cache / "scores")
     state = state_of_results(results, store) if store.is_kept else None
-    options = [
-        title,
-        demonstration,
-        published,
-        RESAMPLES,
-        _hash(models),
-        _hash(prices),
-        _hash(rejudged),
-        [asdict(claim) for claim in claims],
-    ]
+    hashes = [_hash(path) for path in (models, prices, rejudged)]
+    options = [title, demonstration, published, RESAMPLES, *hashes, [[model, asdict(entry)] for model, entry in claims]]
     key = "" if state is None else store.key(canonical_json(options), state)
     boards = TableStore(None if cache is None else cache / "boards")
     kept = boards.read(key) if key else None
@@ -149,3 +146,103 @@ def publish(
         draw = functools.partial(draw_all, formats=figures)
     write_site(board, site, samples=samples_of(board, results), figures=draw, exports=write_exports, made_of=made_of)
     return board
+
+
+def write_site(
+    board: Board,
+    directory: Path,
+    *,
+    samples: SampleText | None = None,
+    figures: Figures | None = None,
+    exports: Exports | None = None,
+    made_of: str = "",
+) -> None:
+    """Write the pages of ``board`` to ``directory``; open its ``index.html``.
+
+    The same arguments give the same bytes. An earlier site is replaced in one step, and files in it that
+    we did not write (a ``CNAME``, say) stay.
+
+    Args:
+        directory: new, empty, or an earlier site.
+        samples: texts for the comparison page; without them it compares scores only.
+        figures: draws the plots as files below the directory it is given (`medtasks.leaderboard.figures.draw`).
+        exports: writes other files below the directory it is given; the overview links to all of them.
+        made_of: a hash of everything that the site is made of, for :func:`is_current`.
+
+    Raises:
+        UsageError: ``directory`` has files but no site of ours, or another file with the name of one of the site's.
+        DataError: a sample cannot be read.
+    """
+    directory = directory.absolute()
+    recover_directory(directory)
+    others = _other_files(directory)
+    directory.parent.mkdir(parents=True, exist_ok=True)
+    with temporary_beside(directory) as site:
+        drawn = figures(board, site / "figures") if figures else {}
+        if exports:
+            exports(board, site / "exports")
+        written = [path for path in (site / "exports").rglob("*") if path.is_file()]
+        downloads = sorted(path.relative_to(site).as_posix() for path in written)
+        files = {key: {kind: f"figures/{path}" for kind, path in one.items()} for key, one in drawn.items()}
+        for name, page in pages_of(board, files, downloads, samples=bool(samples)).items():
+            # a lone surrogate has no UTF-8; a browser shows its character reference as the replacement character
+            (site / name).write_bytes(page().encode("utf-8", "xmlcharrefreplace"))
+        write_data(board, site, samples)
+        shutil.copytree(Path(__file__).parent / "site" / "assets", site / "assets")
+        names = sorted(path.name for path in site.iterdir())
+        mark: dict[str, object] = {"generator": _GENERATOR, "medtasks": board.medtasks, "holds": names}
+        if made_of:
+            mark |= {"made_of": made_of, "content": _content(site, names)}
+        (site / _MARK).write_text(json.dumps(mark, indent=1) + "\n", encoding="utf-8")
+        for name in others:
+            if (site / name).exists():
+                kind = "a directory" if (site / name).is_dir() else "a file"
+                raise UsageError(f"{directory / name}: the site now has {kind} of that name; move yours.")
+            if (directory / name).is_dir() and not (directory / name).is_symlink():
+                shutil.copytree(directory / name, site / name, symlinks=True)
+            else:
+                shutil.copy2(directory / name, site / name, follow_symlinks=False)
+        replace_directory(directory, site)
+
+
+def is_current(directory: Path, made_of: str) -> bool:
+    """Whether ``directory`` has the site that was made of this (:func:`write_site`), and all its files as written."""
+    recover_directory(directory)
+    try:
+        mark = json.loads((directory / _MARK).read_text(encoding="utf-8"))
+        return bool(mark["made_of"] == made_of and mark["content"] == _content(directory, mark["holds"]))
+    except (OSError, ValueError, KeyError, TypeError):
+        return False
+
+
+def _content(site: Path, names: Sequence[str]) -> str:
+    """A hash of the files and directories ``names`` in ``site``."""
+    digest = hashlib.sha256()
+    for name in names:
+        for path in sorted([site / name, *(site / name).rglob("*")]):
+            if not path.is_dir():
+                digest.update(f"{path.relative_to(site).as_posix()}\0{file_sha256(path)}\0".encode())
+    return digest.hexdigest()
+
+
+def _other_files(directory: Path) -> list[str]:
+    """The entries of ``directory`` that do not belong to the site.
+
+    Raises:
+        UsageError: it is a file, or has files but no site.
+    """
+    if not directory.exists():
+        return []
+    if not directory.is_dir():
+        raise UsageError(f"{directory}: is a file; name a directory for the pages.")
+    names = sorted(path.name for path in directory.iterdir())
+    if not names:
+        return []
+    try:
+        mark = json.loads((directory / _MARK).read_text(encoding="utf-8"))
+        ours = set(mark["holds"]) if mark["generator"] == _GENERATOR else None
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        ours = None
+    if ours is None:
+        raise UsageError(f"{directory}: has files, but no site of `medtasks leaderboard`; name a new directory.")
+    return [name for name in names if name not in ours | {_MARK}]

@@ -10,12 +10,12 @@ from medtasks.catalog.board_layout import BoardLayout, Column, LayoutTable, Plot
 from medtasks.catalog.registry import benchmark_owner, get_benchmark
 from medtasks.catalog.spec import load_spec
 from medtasks.core.errors import DataError
-from medtasks.runs.scores import MetricScore, coverage_text
+from medtasks.runs.scores import coverage_text
 from medtasks.runs.usage import Usage
 
 from ..intake.redaction import shown
-from ..rank.comparability import ComparabilityGroup, ComparabilityGroups, on_common_items
-from ..rank.media_gain import MediaGain
+from ..rank.comparability import ComparabilityGroups, on_common_items
+from ..rank.media_gain import media_gain
 from ..rank.over_models import prompt_ranks
 from ..rank.rankings import rank_models
 from ..verify.scored_run import ScoredRun
@@ -30,7 +30,7 @@ from .board import (
     Timeline,
 )
 from .columns import board_columns
-from .confidence import ConfidenceSection
+from .confidence import confidence_section
 from .reference import Reference, load_reference, place_of, published_rows
 from .rows import Tables, held_chance, held_groups, is_incomplete, without_empty
 from .usage import SECONDS, Prices, plotted, used_by
@@ -56,72 +56,54 @@ def benchmark_board(
 
     Columns that neither a run nor a paper fills are left out, as are tables and plots with only such columns.
     """
-    return _Filling(layout, runs, groups, published, prices or {}).board(resamples)
+    return _Filling(layout, runs, groups).board(published, resamples, prices or {})
 
 
 class _Filling:
-    def __init__(
-        self,
-        layout: BoardLayout,
-        runs: Sequence[ScoredRun],
-        groups: ComparabilityGroups,
-        published: bool,
-        prices: Prices,
-    ) -> None:
+    def __init__(self, layout: BoardLayout, runs: Sequence[ScoredRun], groups: ComparabilityGroups) -> None:
         self._layout = layout
         self._runs = runs
         self._groups = groups
-        self._prices = prices
-        self._benchmark = get_benchmark(layout.benchmark)
-        self._reference: Reference | None = None
-        self._unpublished = ""
-        if published and self._benchmark.figures is not None:
-            try:
-                self._reference = load_reference(layout.benchmark)
-            except DataError as error:  # one package's file must not cost the other benchmarks
-                self._unpublished = shown(str(error))
 
-    def board(self, resamples: int) -> BenchmarkBoard:
+    def board(self, published: bool, resamples: int, prices: Prices) -> BenchmarkBoard:
+        benchmark = get_benchmark(self._layout.benchmark)
+        reference, unpublished = Reference(notes=(), figures=(), gaps=()), ""
+        if published and benchmark.figures is not None:
+            try:
+                reference = load_reference(benchmark.name)
+            except DataError as error:  # one package's file must not cost the other benchmarks
+                unpublished = shown(str(error))
         headline = self._columns(self._layout.headline)
         rankings = tuple(filter(None, (self._ranking(column, resamples) for column in headline)))
         tables = Tables(self._runs, self._groups, _order(rankings))
-        tables_shown = (
-            LayoutTable(name=HEADLINE, title="Headline scores", columns=self._layout.headline),
-            *self._layout.tables,
-        )
-        every = [tables.table(one.name, one.title, self._columns(one.columns), one.note) for one in tables_shown]
+        first = LayoutTable(name=HEADLINE, title="Headline scores", columns=self._layout.headline)
+        every = [
+            tables.table(one.name, one.title, self._columns(one.columns), one.note)
+            for one in (first, *self._layout.tables)
+        ]
         keys = {place_of(column): column.key for table in every for column in table.columns}
-        rows = () if self._reference is None else published_rows(self._reference, keys)
+        rows = published_rows(reference, keys)
         printed = {cell.column for row in rows for cell in row.cells}
         filled = [without_empty(table, printed) for table in every]
         kept = [table for table in filled if table.columns or table.name == HEADLINE]
         plots = self._plots(kept, tables)
-        gain = MediaGain(
-            self._benchmark, headline, (column for table in kept for column in table.columns), self._groups
-        )
-        if gain.table is not None:
-            kept.append(gain.table)
-            plots += gain.plots
+        others = (column for table in kept for column in table.columns)
+        gains, bars, text_only = media_gain(benchmark, headline, others, self._groups)
+        kept += gains
+        plots += bars
         paraphrased = prompt_ranks(
             [column for table in kept for column in table.columns], lambda column: self._ranking(column, resamples)
         )
         kept += [] if paraphrased is None else [paraphrased[0]]
-        confidence = ConfidenceSection(headline, self._runs, self._groups, tables)
-        kept += confidence.tables
-        plots += confidence.plots
+        confidences, curves, reliability = confidence_section(headline, self._runs, self._groups, tables)
+        kept += confidences
+        plots += curves
         ordering = [column for column in headline if not column.signed][:1]
-        usage = tuple(self._usage(ordering, every[0]))
+        usage = tuple(self._usage(ordering, every[0], prices))
         plots += _cost_plot(ordering, usage, {plot.name for plot in plots})
-        benchmark = self._benchmark
-        reference = self._reference
+        own = ("name", "title", "paper", "source", "licence", "language", "intended_use")
         return BenchmarkBoard(
-            name=benchmark.name,
-            title=benchmark.title,
-            paper=benchmark.paper,
-            source=benchmark.source,
-            licence=benchmark.licence,
-            language=benchmark.language,
-            intended_use=benchmark.intended_use,
+            **{name: getattr(benchmark, name) for name in own},
             owner=benchmark_owner(benchmark.name).owner,
             shows=self._layout.shows,
             why=self._layout.why,
@@ -129,15 +111,15 @@ class _Filling:
             tables=tuple(kept),
             plots=tuple(plots),
             letters=tuple(one for column in self._of_kind("letters") for one in self._letters_of(column)),
-            reliability=confidence.models,
+            reliability=reliability,
             timelines=tuple(one for column in self._of_kind("timeline") for one in self._timelines_of(column)),
             usage=usage,
-            text_only=gain.text_only,
+            text_only=text_only,
             prompt_order=None if paraphrased is None else paraphrased[1],
             published=rows,
-            published_notes=() if reference is None else reference.notes,
-            published_gaps=() if reference is None else reference.gaps,
-            published_problem=self._unpublished,
+            published_notes=reference.notes,
+            published_gaps=reference.gaps,
+            published_problem=unpublished,
         )
 
     def _columns(self, columns: Iterable[Column]) -> tuple[BoardColumn, ...]:
@@ -152,8 +134,14 @@ class _Filling:
         group = self._groups.of(column.task, column.metric)
         if column.signed or not (group.ranked or group.waiting):
             return None
-        unranked = {model: _score(run, column).reason or "no value" for model, run in group.waiting.items()}
-        unranked |= _incomplete(group, column)
+        scores = {
+            model: run.entries[column.task].scores.metrics[column.metric]
+            for model, run in {**group.waiting, **group.ranked}.items()
+        }
+        unranked = {model: scores[model].reason or "no value" for model in group.waiting}
+        for model in group.ranked:
+            if is_incomplete(score := scores[model]):  # too few responses or verdicts for a rank
+                unranked[model] = f"incomplete: {coverage_text(score.samples, score.answered, score.judged)}"
         entries = {model: run.entries[column.task] for model, run in group.ranked.items() if model not in unranked}
         some = next(iter((*group.ranked.values(), *group.waiting.values()))).entries[column.task]
         tables, clusters = on_common_items(entries or {"": some}, column.metric)
@@ -167,12 +155,12 @@ class _Filling:
             resamples=resamples,
         )
 
-    def _usage(self, headline: Iterable[BoardColumn], table: BoardTable) -> Iterator[ModelUsage]:
+    def _usage(self, headline: Iterable[BoardColumn], table: BoardTable, prices: Prices) -> Iterator[ModelUsage]:
         """What the runs ranked by the first headline score used."""
         for column in headline:
             cells = {row.model: row.cells.get(column.key) for row in table.rows if not row.blind}
             for model, run in self._groups.of(column.task, column.metric).ranked.items():
-                usage, cost = used_by(run, self._prices, column.task)
+                usage, cost = used_by(run, prices, column.task)
                 cell = cells.get(model)
                 if cell is not None and usage != Usage():
                     yield ModelUsage(model=model, run=run.public.key, score=cell, usage=usage, cost=cost)
@@ -187,7 +175,10 @@ class _Filling:
             keys = [column.key for column in (*columns, *against)]
             table = next((one for one in shown if {*keys} <= {column.key for column in one.columns}), None)
             if table is None:
-                table = tables.table(_free(plot.name, shown), plot.title, (*columns, *against))
+                name = plot.name
+                while name in {one.name for one in shown}:
+                    name = f"{name}-numbers"
+                table = tables.table(name, plot.title, (*columns, *against))
                 shown.append(table)
             found.append(
                 BoardPlot(
@@ -265,25 +256,3 @@ def _order(rankings: Sequence[Ranking]) -> dict[str, tuple[float, ...]]:
     models = {one.model for ranking in rankings for one in ranking.ranked}
     ranks = [{one.model: float(one.rank) for one in ranking.ranked} for ranking in rankings]
     return {model: tuple(one.get(model, float("inf")) for one in ranks) for model in models}
-
-
-def _incomplete(group: ComparabilityGroup, column: BoardColumn) -> dict[str, str]:
-    """Models with too few responses or verdicts for a rank, and how many they have."""
-    found = {}
-    for model, run in group.ranked.items():
-        score = _score(run, column)
-        if is_incomplete(score):
-            found[model] = f"incomplete: {coverage_text(score.samples, score.answered, score.judged)}"
-    return found
-
-
-def _score(run: ScoredRun, column: BoardColumn) -> MetricScore:
-    return run.entries[column.task].scores.metrics[column.metric]
-
-
-def _free(name: str, tables: Sequence[BoardTable]) -> str:
-    """The plot's name for its table, extended if another table has it."""
-    taken = {table.name for table in tables}
-    while name in taken:
-        name = f"{name}-numbers"
-    return name

@@ -109,15 +109,13 @@ def _runs(
     found = []
     for run in runs:
         key = run.public.key
-        notes = [
-            f"superseded by {new} in {', '.join(sorted(tasks))}" for new, tasks in sorted(instead.get(key, {}).items())
-        ]
+        notes = []
+        for new, tasks in sorted(instead.get(key, {}).items()):
+            notes.append(f"superseded by {new} in {', '.join(sorted(tasks))}")
         if not notes and key not in shown:
             notes.append("none of its scores is on this board: no page shows its tasks")
-        notes += [
-            f"same responses as {other}, a run of another model, in {', '.join(tasks)}"
-            for other, tasks in sorted(copies.get(key, {}).items())
-        ]
+        for other, same in sorted(copies.get(key, {}).items()):
+            notes.append(f"same responses as {other}, a run of another model, in {', '.join(same)}")
         cost = cost_of(prices, run.public, run.public.usage)
         again = {one.rubric: str(one) for one in rejudged if one.run == run.public.digest}
         told = {"notes": (*run.public.notes, *notes), "cost": cost, "rejudged": again}

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import yaml
 
@@ -24,12 +23,8 @@ FOLDER = ".eval_results"
 WHY = "claimed in the model's repository, not re-run and not verified"
 
 
-@dataclass(frozen=True)
-class Claim:
-    """A score that the repository of a model claims."""
-
-    model: str
-    entry: EvalResultEntry
+Claim: TypeAlias = "tuple[str, EvalResultEntry]"
+"""A model, and a score that its repository claims."""
 
 
 def read_claims(given: Sequence[str]) -> list[Claim]:
@@ -44,10 +39,9 @@ def read_claims(given: Sequence[str]) -> list[Claim]:
         model, _, directory = one.partition("=")
         files = sorted((Path(directory) / FOLDER).glob("*.yaml")) if directory else []
         if not files or model.count("/") != 1:
-            raise UsageError(
-                f"--claimed {one}: expected OWNER/NAME=DIRECTORY, a directory with {FOLDER}/*.yaml; fix it."
-            )
-        claims += [Claim(model, entry) for file in files for entry in _entries(file)]
+            expected = f"expected OWNER/NAME=DIRECTORY, a directory with {FOLDER}/*.yaml"
+            raise UsageError(f"--claimed {one}: {expected}; fix it.")
+        claims += [(model, entry) for file in files for entry in _entries(file)]
     return claims
 
 
@@ -74,16 +68,15 @@ def with_claims(board: Board, claims: Sequence[Claim]) -> Board:
     if not claims:
         return board
     shown: set[str] = set()
-    benchmarks = []
-    for benchmark in board.benchmarks:
-        rows = _rows(benchmark, claims, shown)
-        benchmarks.append(benchmark.model_copy(update={"published": (*benchmark.published, *rows)}))
-    if unknown := {f"{one.entry.task_id} of {one.entry.dataset_id}" for one in claims} - shown:
+    benchmarks = tuple(
+        one.model_copy(update={"published": (*one.published, *_rows(one, claims, shown))}) for one in board.benchmarks
+    )
+    if unknown := {f"{entry.task_id} of {entry.dataset_id}" for _, entry in claims} - shown:
         raise UsageError(
             f"--claimed: this board has no column for {first_names(sorted(unknown))}; leave these scores out, or add "
             "runs of the benchmark."
         )
-    return board.model_copy(update={"benchmarks": tuple(benchmarks)})
+    return board.model_copy(update={"benchmarks": benchmarks})
 
 
 def _rows(benchmark: BenchmarkBoard, claims: Sequence[Claim], shown: set[str]) -> list[Published]:
@@ -93,10 +86,10 @@ def _rows(benchmark: BenchmarkBoard, claims: Sequence[Claim], shown: set[str]) -
         return []
     columns = {column.key for table in benchmark.tables for column in table.columns}
     by_model: dict[str, dict[str, EvalResultEntry]] = {}
-    for one in claims:
-        if one.entry.dataset_id == dataset and one.entry.task_id in columns:
-            by_model.setdefault(one.model, {})[one.entry.task_id] = one.entry
-            shown.add(f"{one.entry.task_id} of {dataset}")
+    for model, entry in claims:
+        if entry.dataset_id == dataset and entry.task_id in columns:
+            by_model.setdefault(model, {})[entry.task_id] = entry
+            shown.add(f"{entry.task_id} of {dataset}")
     return [
         Published(
             table="Claimed in the models' repositories",
@@ -109,18 +102,13 @@ def _rows(benchmark: BenchmarkBoard, claims: Sequence[Claim], shown: set[str]) -
             type="unknown",
             trained="unknown",
             judge=None,
-            cells=tuple(
-                PublishedCell(
-                    column=key,
-                    printed=None,
-                    value=float(entry.value),
-                    rankable=False,
-                    why=WHY,
-                    notes=() if entry.notes is None else (entry.notes,),
-                )
-                for key, entry in entries.items()
-            ),
+            cells=tuple(_cell(key, entry) for key, entry in entries.items()),
             notes=(),
         )
         for model, entries in by_model.items()
     ]
+
+
+def _cell(key: str, entry: EvalResultEntry) -> PublishedCell:
+    notes = () if entry.notes is None else (entry.notes,)
+    return PublishedCell(column=key, printed=None, value=float(entry.value), rankable=False, why=WHY, notes=notes)

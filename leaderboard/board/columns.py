@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 
 from medtasks.catalog.board_layout import ALL_GROUPS, Column
 from medtasks.metrics.item_metrics import SIGNED
@@ -26,6 +27,7 @@ _NAMED: dict[str, Unit] = {
     "signed_delay": "seconds",
 }
 _SCALES: dict[str, Unit] = {"scale:0-100": "points", "scale:0-1": "fraction", "unit:s": "seconds"}
+_SHARED = ("task", "metric", "label", "breakdown", "group", "remark")
 _SAFE = re.compile(r"[A-Za-z0-9_-]{1,60}")
 _UNSAFE = re.compile(r"[^A-Za-z0-9_-]+")
 
@@ -74,29 +76,18 @@ def board_columns(
     """
     found: dict[str, BoardColumn] = {}
     for column in columns:
-        for label, group in _labels(column, groups):
-            one = Column(column.task, column.metric, label, column.breakdown, group, column.remark)
-            found.setdefault(column_key(one), _board_column(one, chance(one)))
+        each = [column]
+        if column.breakdown is not None and column.group == ALL_GROUPS:
+            keys = sorted(set(groups(column.task, column.breakdown)))
+            each = [replace(column, label=key.replace("_", " "), group=key) for key in keys]
+        for one in each:
+            if (key := column_key(one)) not in found:
+                found[key] = BoardColumn(
+                    **{name: getattr(one, name) for name in _SHARED},
+                    key=key,
+                    unit=unit_of(one.metric),
+                    higher_is_better=get_metric(one.metric).higher_is_better,
+                    signed=one.metric in SIGNED,
+                    chance=chance(one) if one.metric == "accuracy" else None,
+                )
     return tuple(found.values())
-
-
-def _labels(column: Column, groups: GroupsOf) -> list[tuple[str, str | None]]:
-    if column.breakdown is None or column.group != ALL_GROUPS:
-        return [(column.label, column.group)]
-    return [(group.replace("_", " "), group) for group in sorted(set(groups(column.task, column.breakdown)))]
-
-
-def _board_column(column: Column, chance: float | None) -> BoardColumn:
-    return BoardColumn(
-        key=column_key(column),
-        task=column.task,
-        metric=column.metric,
-        label=column.label,
-        breakdown=column.breakdown,
-        group=column.group,
-        unit=unit_of(column.metric),
-        higher_is_better=get_metric(column.metric).higher_is_better,
-        signed=column.metric in SIGNED,
-        chance=chance if column.metric == "accuracy" else None,
-        remark=column.remark,
-    )

@@ -261,12 +261,10 @@ def _words(facts: Mapping[str, Facts]) -> dict[str, str]:
 
 
 def _described_by(facts: Facts, keys: Sequence[str]) -> str:
-    return ", ".join(word for key in keys if (word := _word(key, facts.get(key))))
+    return ", ".join(filter(None, (_word(key, facts[key]) for key in keys if key in facts)))
 
 
-def _word(key: str, value: str | None) -> str:
-    if value is None:
-        return ""
+def _word(key: str, value: str) -> str:
     if key == "model":
         return value
     if key == "presentation":

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from medtasks.catalog.board_layout import Column
 from medtasks.catalog.spec import load_spec
@@ -80,13 +80,6 @@ def part_signature(signature: str, breakdown: str | None, group: str | None) -> 
     return format_signature({**parse_signature(signature), "part": f"{breakdown}={group}"})
 
 
-@dataclass
-class _Row:
-    cells: dict[str, Cell] = field(default_factory=dict)
-    runs: set[str] = field(default_factory=set)
-    reasons: dict[str, None] = field(default_factory=dict)
-
-
 class Tables:
     """Tables of one benchmark from several runs; ``order`` gives the order of models."""
 
@@ -99,63 +92,59 @@ class Tables:
 
     def table(self, name: str, title: str, columns: Sequence[BoardColumn], note: str = "") -> BoardTable:
         """The table of the columns; a model's row may combine several runs, a row that is not comparable has one."""
-        rows: dict[str, _Row] = {}
-        apart: dict[str, _Row] = {}
+        rows: dict[str, list[tuple[str, Cell, str]]] = {}
+        apart: dict[str, dict[str, Cell]] = {}
+        reasons: dict[str, dict[str, None]] = {}
         for column in columns:
             group = self._groups.of(column.task, column.metric)
             for model, run in {**group.waiting, **group.ranked}.items():
-                _enter(rows.setdefault(model, _Row()), run, column, ())
-            for key, reasons in group.apart.items():
-                _enter(apart.setdefault(key, _Row()), self._runs[key], column, reasons)
+                if (cell := cell_of(run, column)) is not None:
+                    rows.setdefault(model, []).append((column.key, cell, run.public.key))
+            for key, why in group.apart.items():
+                if (cell := cell_of(self._runs[key], column)) is not None:
+                    apart.setdefault(key, {})[column.key] = cell
+                    reasons.setdefault(key, {}).update(dict.fromkeys(why))
         last = (float("inf"),)
-        models = sorted((one for one in rows if rows[one].cells), key=lambda one: (self._order.get(one, last), one))
-        others = [(self._runs[key], row) for key, row in apart.items() if row.cells]
-        others.sort(key=lambda one: (one[0].model, one[0].public.created, one[0].public.key))
+        models = sorted(rows, key=lambda model: (self._order.get(model, last), model))
+        others = [(self._runs[key].model, self._runs[key].public.created, key) for key in apart]
         return BoardTable(
             name=name,
             title=title,
-            note=" ".join(
-                filter(None, (note, self._unusual(columns), *self._coverage(columns), *self._unverified(columns)))
-            ),
+            note=" ".join(filter(None, (note, *self._notes(columns)))),
             columns=tuple(columns),
-            rows=tuple(_board_row(model, rows[model]) for model in models),
+            rows=tuple(
+                BoardRow(
+                    model=model,
+                    cells={key: cell for key, cell, _ in rows[model]},
+                    runs=tuple(sorted({run for _, _, run in rows[model]})),
+                )
+                for model in models
+            ),
             apart=tuple(
-                Apart(row=_board_row(run.model, row, blind=run.blind), reasons=_shortened(row.reasons))
-                for run, row in others
+                Apart(
+                    row=BoardRow(model=model, cells=apart[key], runs=(key,), blind=self._runs[key].blind),
+                    reasons=_shortened(reasons[key]),
+                )
+                for model, _, key in sorted(others)
             ),
         )
 
-    def _unusual(self, columns: Sequence[BoardColumn]) -> str:
+    def _notes(self, columns: Sequence[BoardColumn]) -> Iterator[str]:
+        """Tasks without a usual run, how much of a release the comparable runs answered, if not all, and tasks whose
+        documents were not verified, or whose scores cannot be recomputed."""
         groups = {(one.task, one.metric): self._groups.of(one.task, one.metric) for one in columns}
-        tasks = sorted({task for (task, _), group in groups.items() if not group.usual})
-        return (
-            f"No run of {', '.join(tasks)} follows today's task files; these runs agree with each other."
-            if tasks
-            else ""
-        )
-
-    def _unverified(self, columns: Sequence[BoardColumn]) -> list[str]:
-        """Tasks whose documents were not verified, or whose scores cannot be recomputed."""
-        levels: dict[int, set[str]] = {1: set(), 2: set()}
-        for column in columns:
-            for run in self._groups.of(column.task, column.metric).ranked.values():
-                levels.get(level(run, column.task), set()).add(column.task)
-        notes = [unverified_note(sorted(levels[1]))] if levels[1] else []
+        if unusual := sorted({task for (task, _), group in groups.items() if not group.usual}):
+            yield f"No run of {', '.join(unusual)} follows today's task files; these runs agree with each other."
+        ranked = [(task, run) for (task, _), group in groups.items() for run in group.ranked.values()]
+        yield from sorted({f"{note}." for task, run in ranked for note in coverage_notes(run, task)})
+        levels: dict[int, set[str]] = {0: set(), 1: set(), 2: set()}
+        for task, run in ranked:
+            levels[level(run, task)].add(task)
+        if levels[1]:
+            yield unverified_note(sorted(levels[1]))
         if levels[2]:
             tasks = ", ".join(sorted(levels[2]))
-            notes.append(f"Scores of {tasks} are claimed: they cannot be computed from responses here.")
-        return notes
-
-    def _coverage(self, columns: Sequence[BoardColumn]) -> list[str]:
-        """How much of a release the comparable runs of a column answered, if not all."""
-        ranked = {(one.task, one.metric): self._groups.of(one.task, one.metric).ranked for one in columns}
-        notes = (
-            f"{note}."
-            for (task, _), runs in ranked.items()
-            for run in runs.values()
-            for note in coverage_notes(run, task)
-        )
-        return sorted(set(notes))
+            yield f"Scores of {tasks} are claimed: they cannot be computed from responses here."
 
 
 def without_empty(table: BoardTable, printed: Collection[str] = ()) -> BoardTable:
@@ -173,16 +162,3 @@ def _shortened(reasons: Iterable[str]) -> tuple[str, ...]:
     return tuple(
         first + f" (and {len(others)} more of other tasks)" * bool(others) for first, *others in same_text.values()
     )
-
-
-def _enter(row: _Row, run: ScoredRun, column: BoardColumn, reasons: Iterable[str]) -> None:
-    cell = cell_of(run, column)
-    if cell is None:
-        return
-    row.cells[column.key] = cell
-    row.runs.add(run.public.key)
-    row.reasons |= dict.fromkeys(reasons)
-
-
-def _board_row(model: str, row: _Row, *, blind: bool = False) -> BoardRow:
-    return BoardRow(model=model, cells=row.cells, runs=tuple(sorted(row.runs)), blind=blind)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from .board import BoardColumn, BoardModel, Cell, Pair, Ranking, Unit
+from .board import BoardColumn, BoardModel, Cell, Ranking, Unit
 from .numbers import number
 
 MOST_NAMED = 3
@@ -30,12 +30,10 @@ def finding(ranking: Ranking, models: Mapping[str, BoardModel], cells: Mapping[s
     letters = {one.model: {*one.letters} for one in ranking.ranked}
     equals = [model for model in order if letters[model] & letters[order[0]]]
     behind = [model for model in order if model not in equals]
-    few = (
-        f"With only {ranking.clusters} clusters, even large differences may not be significant."
-        if ranking.warning and not behind
-        else ""
-    )
-    sentences = [_top(equals, behind, ranking, models), few, _chance(ranking.column, order, models, cells)]
+    sentences = [_top(equals, behind, ranking, models)]
+    if ranking.warning and not behind:
+        sentences.append(f"With only {ranking.clusters} clusters, even large differences may not be significant.")
+    sentences.append(_chance(ranking.column, order, models, cells))
     return " ".join(filter(None, sentences))
 
 
@@ -70,14 +68,10 @@ def _by(first: str, second: str, ranking: Ranking) -> str:
     unit = ranking.column.unit
     sign = 1 if ranking.column.higher_is_better == (pair.first == first) else -1
     text = f" by {number(sign * pair.difference, unit)}{_UNITS[unit]}"
-    ends = _ends(pair, sign)
-    return f"{text} (95 % interval {number(ends[0], unit)} to {number(ends[1], unit)})" if ends else text
-
-
-def _ends(pair: Pair, sign: int) -> tuple[float, float] | None:
     if pair.low is None or pair.high is None:
-        return None
-    return (pair.low, pair.high) if sign > 0 else (-pair.high, -pair.low)
+        return text
+    low, high = sorted((sign * pair.low, sign * pair.high))
+    return f"{text} (95 % interval {number(low, unit)} to {number(high, unit)})"
 
 
 def _chance(

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 from pydantic import Field, model_validator
 
@@ -68,8 +67,7 @@ def used_by(run: ScoredRun, prices: Prices, task: str | None = None) -> tuple[Us
     return usage, cost_of(prices, run.public, usage)
 
 
-@dataclass(frozen=True)
-class Measure:
+class Measure(NamedTuple):
     """A column of a table of usage; ``value`` takes the usage and the cost of all answers."""
 
     key: str

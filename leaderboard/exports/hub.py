@@ -7,12 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from huggingface_hub import (
-    CommitOperationAdd,
-    EvalResultEntry,
-    HfApi,
-    eval_result_entries_to_yaml,
-)
+from huggingface_hub import CommitOperationAdd, EvalResultEntry, HfApi, eval_result_entries_to_yaml
 from huggingface_hub.errors import HfHubHTTPError
 
 import medtasks
@@ -20,12 +15,11 @@ from medtasks.catalog.registry import get_benchmark
 from medtasks.catalog.spec import load_spec
 from medtasks.core.errors import MedtasksError, UsageError, first_line
 from medtasks.core.files import replaced
-from medtasks.core.text import first_names
 from medtasks.runs.scores import coverage_text
 
 from ..board.columns import column_key, unit_of
 from ..board.numbers import UNITS, safe_name
-from .publishable import Headline, dataset_of, headline_columns, headlines
+from .publishable import Headline, dataset_of, headline_columns, no_score, publishable
 
 _HTTP_ERROR: type[Exception] = HfHubHTTPError.__bases__[0]
 """Any error of the hub's HTTP client, which is httpx or, since huggingface_hub 2.4, httpx2."""
@@ -49,28 +43,19 @@ def hub_files(
             published.
         DataError: a run cannot be read.
     """
-    if not all(parts := model.split("/")) or len(parts) != 2:
-        raise UsageError(f"--model {model}: expected owner/name, the model's repository on the hub; fix it.")
-    chosen: dict[tuple[str, str], Headline] = {}
-    refused: dict[str, None] = {}
-    for one in sorted(headlines(results), key=lambda headline: str(headline.run.public.created)):
-        if one.refused:
-            refused[f"not exported: {one.task_id} of {one.run.public.folder} ({one.refused})"] = None
-        else:
-            chosen[one.benchmark, one.task_id] = one
-    files: dict[str, bytes] = {}
-    for benchmark in dict.fromkeys(benchmark for benchmark, _ in chosen):
-        members = [one for (name, _), one in chosen.items() if name == benchmark]
+    found, notes = publishable(results, model)
+    chosen = {(one.benchmark, one.task_id): one for one in found}
+    entries: dict[str, list[EvalResultEntry]] = {}
+    for (benchmark, _), one in chosen.items():
         try:
-            entries = [_entry(one, source_url) for one in members]
+            entries.setdefault(f"{FOLDER}/{safe_name(benchmark)}.yaml", []).append(_entry(one, source_url))
         except UsageError as error:
-            refused[f"not exported: {error}"] = None
-            continue
-        files[f"{FOLDER}/{safe_name(benchmark)}.yaml"] = _yaml(eval_result_entries_to_yaml(entries))
+            notes.append(f"not exported: {error}")
+    files = {name: _yaml(eval_result_entries_to_yaml(listed)) for name, listed in entries.items() if listed}
+    notes = list(dict.fromkeys(notes))
     if not files:
-        reasons = first_names(refused, 3, "; ") or "the runs have no headline score"
-        raise UsageError(f"no score may be published: {reasons}.")
-    return files, list(refused)
+        raise no_score(notes)
+    return files, notes
 
 
 def _entry(one: Headline, source_url: str | None) -> EvalResultEntry:

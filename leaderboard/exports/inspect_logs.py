@@ -56,8 +56,7 @@ def write_inspect_logs(results: Sequence[Path], out: Path) -> tuple[list[Path], 
         out.mkdir(parents=True, exist_ok=True)
         for task, found in samples.items():
             pictures, note = _pictures(task, found, manifest)
-            if note:
-                notes[note] = None
+            notes |= {note: None} if note else {}
             path = out / f"{digest[:12]}_{safe_name(model_name(manifest))}_{safe_name(task)}.eval"
             write_eval_log(_log(task, manifest, found, scores[task], digest, pictures), path, format="eval")
             written.append(path)

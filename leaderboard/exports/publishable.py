@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -25,13 +25,12 @@ from ..verify.scored_run import RunStore, ScoredRun
 
 @dataclass(frozen=True)
 class Headline:
-    """A headline score of a run; ``task_id`` names it outside, ``refused`` says why it may not be published."""
+    """A headline score of a run; ``task_id`` names it outside."""
 
     run: ScoredRun
     benchmark: str
     column: Column
     score: MetricScore
-    refused: str
 
     @property
     def task_id(self) -> str:
@@ -41,8 +40,7 @@ class Headline:
     @property
     def signature(self) -> str:
         """The reproducibility signature of the score."""
-        signature: str = self.run.entries[self.column.task].signatures[self.column.metric]
-        return signature
+        return self.run.entries[self.column.task].signatures[self.column.metric]
 
 
 def headline_columns(benchmark: str) -> list[Column]:
@@ -52,29 +50,44 @@ def headline_columns(benchmark: str) -> list[Column]:
     return [one for one in columns if one.breakdown is None and one.metric not in SIGNED]
 
 
-def headlines(results: Sequence[Path]) -> list[Headline]:
-    """The headline scores of all runs in ``results``, which have to be runs of one model.
+def publishable(results: Sequence[Path], model: str) -> tuple[list[Headline], list[str]]:
+    """The headline scores in ``results`` that may be published as those of ``model`` (owner/name on the hub), those of
+    the oldest run first, and why others may not.
 
     Raises:
-        UsageError: there is no run, or there are several models.
+        UsageError: the name is wrong, there is no run, there are several models, or no score may be published.
         DataError: a run cannot be read.
     """
+    if not all(model.split("/")) or model.count("/") != 1:
+        raise UsageError(f"--model {model}: expected owner/name, the model's repository on the hub; fix it.")
     runs, refused = collect(results, RunStore(cache_root() / "scores"))
     if refused:
         raise MedtasksError(f"{refused[0].folder}: {refused[0].reason.rstrip('.')}.")
     if len(models := {run.model: str(run.public.model_facts.get("name", run.model)) for run in runs}) > 1:
         raise UsageError(f"the runs are of several models ({first_names(models.values())}); give those of one.")
-    return [headline for run in runs for headline in _headlines_of(run)]
-
-
-def _headlines_of(run: ScoredRun) -> Iterator[Headline]:
-    groups = ComparabilityGroups([run], demonstration=False)
-    for benchmark in all_layouts():
-        for column in headline_columns(benchmark):
+    columns = [(benchmark, column) for benchmark in all_layouts() for column in headline_columns(benchmark)]
+    found: list[Headline] = []
+    notes: dict[str, None] = {}
+    for run in sorted(runs, key=lambda run: str(run.public.created)):
+        groups = ComparabilityGroups([run], demonstration=False)
+        for benchmark, column in columns:
             entry = run.entries.get(column.task)
             score = None if entry is None else entry.scores.metrics.get(column.metric)
-            if score is not None and score.samples:
-                yield Headline(run, benchmark, column, score, _why_not(run, column, score, groups))
+            if score is None or not score.samples:
+                continue
+            if why := _why_not(run, column, score, groups):
+                notes[f"not exported: {column_key(column)} of {run.public.folder} ({why})"] = None
+            else:
+                found.append(Headline(run, benchmark, column, score))
+    if not found:
+        raise no_score(notes)
+    return found, list(notes)
+
+
+def no_score(notes: Iterable[str]) -> UsageError:
+    """The error that no score may be published, for these reasons."""
+    reasons = first_names(notes, 3, "; ") or "the runs have no headline score"
+    return UsageError(f"no score may be published: {reasons}.")
 
 
 def _why_not(run: ScoredRun, column: Column, score: MetricScore, groups: ComparabilityGroups) -> str:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
@@ -49,46 +49,11 @@ def latex_escaped(text: str) -> str:
     return _LIGATURE.sub(r"\1{}", "".join(_LATEX.get(letter, letter) for letter in one_line(text)))
 
 
-_ENVIRONMENT = Environment(
-    loader=FileSystemLoader(Path(__file__).parent),
-    undefined=StrictUndefined,
-    keep_trailing_newline=True,
-    variable_start_string="<<",
-    variable_end_string=">>",
-    block_start_string="<%",
-    block_end_string="%>",
-    trim_blocks=True,
-    autoescape=False,
-)
-_ENVIRONMENT.filters.update(latex=latex_escaped, markdown=markdown_escaped, one_line=one_line)
-
-
 def as_markdown(board: Board, benchmark: BenchmarkBoard, table: BoardTable) -> str:
     """The comparable rows, then those that are not comparable with the reasons, then the published ones."""
-    columns = table.columns
-
-    def cells(model: str, blind: bool, found: Mapping[str, Cell]) -> list[str]:
-        name = markdown_escaped(shown_name(board, model, blind))
-        return [name, *(_markdown_cell(found.get(one.key), one) for one in columns)]
-
-    rows = [cells(row.model, row.blind, row.cells) for row in table.rows]
-    apart = [
-        [*cells(one.row.model, one.row.blind, one.row.cells), markdown_escaped("; ".join(one.reasons))]
-        for one in table.apart
-    ]
-    published = [
-        [markdown_escaped(row.model), *values, markdown_escaped(f"{row.paper}, {row.source}")]
-        for row, values in _published(benchmark, columns)
-    ]
-    return _ENVIRONMENT.get_template("table.md.j2").render(
-        board=board,
-        benchmark=benchmark,
-        table=table,
-        labels=[f"{markdown_escaped(one.label)} ({column_note(one)})" for one in columns],
-        rows=rows or [["no comparable result", *("" for _ in columns)]],
-        apart=apart,
-        published=published,
-    )
+    published = list(_published(benchmark, table.columns))
+    template = _ENVIRONMENT.get_template("table.md.j2")
+    return template.render(board=board, benchmark=benchmark, table=table, published=published)
 
 
 def _markdown_cell(cell: Cell | None, column: BoardColumn) -> str:
@@ -106,39 +71,16 @@ def as_latex(board: Board, benchmark: BenchmarkBoard, table: BoardTable) -> str:
 
     The best comparable value is bold, the second underlined (`places`).
     """
-    label = f"{safe_name(benchmark.name)}-{safe_name(table.name)}"
     starts = range(0, max(len(table.columns), 1), MOST_COLUMNS)
-    parts = []
-    for number, start in enumerate(starts, start=1):
-        columns = table.columns[start : start + MOST_COLUMNS]
-        best = [places(table, column) for column in columns]
-        cells = [row.cells[one.key] for row in table.rows for one in columns if one.key in row.cells]
-        rows = [
-            [
-                latex_escaped(shown_name(board, row.model, row.blind)),
-                *(
-                    _latex_cell(row.cells.get(one.key), one, found.get(at))
-                    for one, found in zip(columns, best, strict=True)
-                ),
-            ]
-            for at, row in enumerate(table.rows)
-        ]
-        parts.append(
-            {
-                "of": f" ({number} of {len(starts)})" if len(starts) > 1 else "",
-                "label": f"{label}-{number}" if len(starts) > 1 else label,
-                "headings": ["Model", *map(_latex_heading, columns)],
-                "rows": rows,
-                "incomplete": any(cell.incomplete for cell in cells),
-                "published": [
-                    [latex_escaped(f"{row.model} ({row.source})"), *(_minus(one) or "--" for one in values)]
-                    for row, values in _published(benchmark, columns)
-                ],
-            }
-        )
-    apart = [f"{shown_name(board, one.row.model, one.row.blind)}: {'; '.join(one.reasons)}" for one in table.apart]
-    template = _ENVIRONMENT.get_template("table.tex.j2")
-    return template.render(board=board, benchmark=benchmark, table=table, parts=parts, apart=apart)
+    parts = [table.columns[start : start + MOST_COLUMNS] for start in starts]
+    return _ENVIRONMENT.get_template("table.tex.j2").render(
+        board=board,
+        benchmark=benchmark,
+        table=table,
+        label=f"{safe_name(benchmark.name)}-{safe_name(table.name)}",
+        parts=[(columns, list(_published(benchmark, columns))) for columns in parts],
+        best={column.key: places(table, column) for column in table.columns},
+    )
 
 
 def _latex_heading(column: BoardColumn) -> str:
@@ -158,6 +100,30 @@ def _latex_cell(cell: Cell | None, column: BoardColumn, place: int | None) -> st
 
 def _minus(text: str) -> str:
     return f"$-${text[1:]}" if text.startswith("-") else text
+
+
+_ENVIRONMENT = Environment(
+    loader=FileSystemLoader(Path(__file__).parent),
+    undefined=StrictUndefined,
+    keep_trailing_newline=True,
+    variable_start_string="<<",
+    variable_end_string=">>",
+    block_start_string="<%",
+    block_end_string="%>",
+    trim_blocks=True,
+    autoescape=False,
+)
+_ENVIRONMENT.globals.update(shown_name=shown_name)
+_ENVIRONMENT.filters.update(
+    column_note=column_note,
+    latex=latex_escaped,
+    latex_cell=_latex_cell,
+    latex_heading=_latex_heading,
+    markdown=markdown_escaped,
+    markdown_cell=_markdown_cell,
+    minus=_minus,
+    one_line=one_line,
+)
 
 
 def _published(benchmark: BenchmarkBoard, columns: Sequence[BoardColumn]) -> Iterator[tuple[Published, list[str]]]:

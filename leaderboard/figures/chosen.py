@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias
 
 from medtasks.core.text import first_names, one_line
@@ -18,6 +18,8 @@ Drawn: TypeAlias = "dict[str, Any]"
 
 MOST_MODELS = 8
 """Maximum number of models in all figures but heat maps; more could not be distinguished."""
+_LABEL = 26
+"""Characters of a model's name."""
 
 INK, MUTED, GRID, PAPER = "#1b2026", "#59636e", "#cfd6dd", "#fefefe"
 """Text and axes, secondary text, grid lines, and the page. No series has these colours, so a dark page can replace
@@ -124,41 +126,26 @@ class Chosen:
     """The models that are drawn, best by the first headline first; ``of`` is how many have a value here. ``apart``
     counts rows that are not comparable; ``signed`` are labels of columns left out of a figure about order."""
 
-    columns: tuple[BoardColumn, ...]
-    against: tuple[BoardColumn, ...]
-    models: tuple[Shown, ...]
+    columns: Sequence[BoardColumn]
+    against: Sequence[BoardColumn]
+    models: Sequence[Shown]
     of: int
     apart: int
-    signed: tuple[str, ...] = ()
-
-    @property
-    def extent(self) -> str:
-        """``8 of 31 models``; empty if all are shown."""
-        return f"{len(self.models)} of {self.of} models" if len(self.models) < self.of else ""
-
-    @property
-    def _pairs(self) -> list[tuple[BoardColumn, Shown]]:
-        return [(column, one) for column in (*self.columns, *self.against) for one in self.models]
+    signed: Sequence[str]
 
     @property
     def incomplete(self) -> bool:
-        return any(one.value(column) is not None and one.complete(column) is None for column, one in self._pairs)
+        pairs = [(column, one) for column in (*self.columns, *self.against) for one in self.models]
+        return any(one.value(column) is not None and one.complete(column) is None for column, one in pairs)
 
     def omissions(self) -> str:
         """Sentences about what is not drawn: missing values, rows that are not comparable, signed columns."""
-        absent = [f"{one.label} in {column.label}" for column, one in self._pairs if one.value(column) is None]
+        pairs = [(column, one) for column in (*self.columns, *self.against) for one in self.models]
+        absent = [f"{one.label} in {column.label}" for column, one in pairs if one.value(column) is None]
         text = f" Without a value: {listed(absent)}." if absent else ""
         if self.apart:
             text += f" {self.apart} {'row is' if self.apart == 1 else 'rows are'} not comparable and not drawn."
         return f"{text} Not drawn, since 0 is best: {listed(self.signed)}." if self.signed else text
-
-    def in_order(self) -> Chosen:
-        """Without signed columns, which do not order models."""
-        return replace(
-            self,
-            columns=tuple(column for column in self.columns if not column.signed),
-            signed=tuple(column.label for column in self.columns if column.signed),
-        )
 
     def summary(self, column: BoardColumn) -> str:
         """The best and the last model of a column (signed: the lowest and the highest), with their numbers.
@@ -188,33 +175,24 @@ def scaled(value: float, column: BoardColumn) -> float:
     return 100.0 * value if column.unit == "fraction" else value
 
 
-def _labels(board: Board, rows: Sequence[tuple[str, bool]], most: int) -> list[str]:
-    """Distinct short names of (slug, blind)."""
-    return distinct([shown_name(board, slug, blind) for slug, blind in rows], most)
-
-
 def _places(benchmark: BenchmarkBoard) -> dict[str, int]:
     """Places of the models in the first headline ranking."""
     return {one.model: place for ranking in benchmark.rankings[:1] for place, one in enumerate(ranking.ranked)}
 
 
-def labelled_best(board: Board, benchmark: BenchmarkBoard, models: Collection[str], most: int) -> dict[str, str]:
-    """Labels of ``most`` characters by model, in the order of the first headline ranking, then by slug."""
+def labelled_best(board: Board, benchmark: BenchmarkBoard, models: Collection[str]) -> dict[str, str]:
+    """Labels by model, in the order of the first headline ranking, then by slug."""
     places = _places(benchmark)
     order = sorted(models, key=lambda model: (places.get(model, len(places)), model))
-    return dict(zip(order, _labels(board, [(model, False) for model in order], most), strict=True))
+    return dict(zip(order, distinct([shown_name(board, model) for model in order], _LABEL), strict=True))
 
 
-def plotted_tasks(benchmark: BenchmarkBoard, plot: BoardPlot) -> list[str]:
-    columns = {column.key: column.task for table in benchmark.tables for column in table.columns}
-    return list(dict.fromkeys(columns[key] for key in plot.columns if key in columns))
-
-
-def choose(board: Board, benchmark: BenchmarkBoard, plot: BoardPlot, most: int | None = None) -> Chosen:
-    """The columns and models of ``plot``, at most ``most`` models.
+def choose(board: Board, benchmark: BenchmarkBoard, plot: BoardPlot) -> Chosen:
+    """The columns and models of ``plot``: at most `MOST_MODELS`, but all on a heat map, which has no signed columns.
 
     A column is looked up in the plot's own table first, then in the benchmark's others; unknown ones are left out.
     """
+    heat = plot.kind == "heatmap"
     tables = sorted(benchmark.tables, key=lambda table: table.name != plot.table)
     columns = {column.key: column for table in reversed(tables) for column in table.columns}
     rows: dict[tuple[str, bool], dict[str, Cell]] = {}
@@ -225,18 +203,19 @@ def choose(board: Board, benchmark: BenchmarkBoard, plot: BoardPlot, most: int |
     order = sorted(rows, key=lambda one: (places.get(one[0], len(places)), one[1]))
     keys = {*plot.columns, *plot.against}
     valued = [one for one in order if any(cell.value is not None and key in keys for key, cell in rows[one].items())]
-    drawn = valued[:most]
+    drawn = valued if heat else valued[:MOST_MODELS]
     looks = _looks([order.index(one) for one in drawn])
-    labels = _labels(board, drawn, 26)
+    labels = distinct([shown_name(board, *one) for one in drawn], _LABEL)
     pairs = list(zip(plot.columns, plot.against or plot.columns, strict=False))
     pairs = [(one, other) for one, other in pairs if one in columns and other in columns]
     apart = {(one.row.model, one.row.runs) for table in tables for one in table.apart if keys & one.row.cells.keys()}
     return Chosen(
-        columns=tuple(columns[one] for one, _ in pairs),
-        against=tuple(columns[other] for _, other in pairs) if plot.against else (),
-        models=tuple(Shown(label, look, rows[one]) for one, label, look in zip(drawn, labels, looks, strict=True)),
+        columns=[columns[one] for one, _ in pairs if not (heat and columns[one].signed)],
+        against=[columns[other] for _, other in pairs] if plot.against else [],
+        models=[Shown(label, look, rows[one]) for one, label, look in zip(drawn, labels, looks, strict=True)],
         of=len(valued),
         apart=len(apart),
+        signed=[columns[one].label for one, _ in pairs if heat and columns[one].signed],
     )
 
 

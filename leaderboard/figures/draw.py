@@ -2,41 +2,68 @@
 
 from __future__ import annotations
 
+import io
 import math
-from collections.abc import Sequence
+import re
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import cast
 
 import matplotlib
+import numpy as np
 from matplotlib import figure as mpl
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
-from matplotlib.patches import Rectangle
+from matplotlib.patches import Patch
 from matplotlib.projections.polar import PolarAxes
 
 from ..board.board import FORMATS, Board
 from ..board.numbers import safe_name
-from .canvas import WIDTH, drawing, images, new_figure
-from .chosen import GRID, INK, LOOKS, MUTED, PAPER, Drawn, short, wrapped
-from .plots import Axis, Block, Blocks, Figure, Heat, Line, Plane, Radar, figures_of
+from .chosen import DARK, GRID, INK, LOOKS, MUTED, PAPER, Drawn, short, wrapped
+from .plots import Axis, Block, Blocks, Figure, Heat, Plane, Radar, figures_of
 
 _DEMONSTRATION = "Miniature data: a demonstration, not a benchmark result."
+WIDTH = 4.8
+"""Inches: at the width of a phone the text is still about 10 pixels high."""
 _ROW = 0.165
 """Height of a line of bars in inches."""
 _FILLED = LOOKS[0].mark(5.5)
-_HOLLOW: Drawn = {
+_HOLLOW = {
+    **LOOKS[3].mark(5),
     "marker": "s",
-    "markersize": 5,
     "color": PAPER,
     "markeredgecolor": LOOKS[3].colour,
     "markeredgewidth": 1.4,
 }
 _MOST_NUMBERS = 12
 """Columns of a heat map up to which a cell has room for its number."""
-_MISSING: Drawn = {"facecolor": "none", "hatch": "xxxx", "edgecolor": INK, "linewidth": 0.3, "alpha": 0.55}
+_MISSING: Drawn = {"facecolor": "none", "hatch": "xxxx", "edgecolor": MUTED, "linewidth": 0.0}
 _DARK_TEXT, _LIGHT_TEXT = "#101010", "#fafafa"
 _DARK_BELOW = 0.633
 """The position in the colour map at which its (monotonic) luminance reaches 0.3."""
+_INKED = ("axes.edgecolor", "axes.labelcolor", "legend.labelcolor", "text.color", "xtick.color", "ytick.color")
+_SETTINGS: Drawn = {
+    **dict.fromkeys(_INKED, INK),
+    **dict.fromkeys(("axes.facecolor", "figure.facecolor"), "none"),
+    **dict.fromkeys(("axes.labelsize", "font.size"), 8.5),
+    **dict.fromkeys(("legend.fontsize", "xtick.labelsize", "ytick.labelsize"), 8),
+    **dict.fromkeys(("axes.spines.right", "axes.spines.top", "legend.frameon", "text.parse_math"), False),
+    "axes.axisbelow": True,
+    "axes.linewidth": 0.7,
+    "font.family": ["sans-serif"],
+    "font.sans-serif": ["DejaVu Sans"],  # comes with matplotlib; viewers without it use the generic family
+    "grid.color": GRID,
+    "grid.linewidth": 0.6,
+    "hatch.linewidth": 0.5,
+    "pdf.fonttype": 42,
+    "svg.fonttype": "none",
+    "svg.hashsalt": "medtasks",
+}
+_DPI = 200
+_DOCTYPE = re.compile(r"<!DOCTYPE[^>]*>\s*")
+_FILL = re.compile(r' fill="(#[0-9a-f]{6})"')
 
 
 def draw_all(board: Board, directory: Path, formats: Sequence[str] = FORMATS) -> dict[tuple[str, str], dict[str, str]]:
@@ -73,6 +100,69 @@ def draw(board: Board, one: Figure, formats: Sequence[str]) -> dict[str, bytes]:
         return images(figure, one.title, formats)
 
 
+@contextmanager
+def drawing() -> Iterator[None]:
+    """Our settings on top of matplotlib's defaults; the user's own are restored afterwards."""
+    with matplotlib.rc_context(), warnings.catch_warnings():
+        # names may be in any script; browsers have the glyphs that the bundled font lacks
+        warnings.filterwarnings("ignore", message=r"Glyph .* missing from")
+        matplotlib.rcdefaults()
+        matplotlib.rcParams.update(_SETTINGS)
+        yield
+
+
+def _new_figure(title: str, height: float, lines: Sequence[str], width: float = WIDTH) -> mpl.Figure:
+    """An empty figure of ``width`` by ``height`` inches, plus the height of its heading (``title``, then ``lines``)."""
+    characters = int(width * 11.5)
+    heading = [*wrapped(title, characters).split("\n"), *(wrapped(line, int(characters * 1.2)) for line in lines)]
+    tall = height + 0.2 * sum(line.count("\n") + 1 for line in heading)
+    figure = mpl.Figure(figsize=(width, tall), dpi=72, layout="constrained")
+    figure.suptitle("\n".join(heading), x=0.01, ha="left", fontsize=9.5, linespacing=1.3)
+    return figure
+
+
+def images(figure: mpl.Figure, title: str, formats: Sequence[str]) -> dict[str, bytes]:
+    """The content of a file in each format.
+
+    The axes are placed once for all formats: it takes longer than drawing, and formats measure text differently.
+    Positions are rounded: the solver adds numbers in the order of memory addresses, so their last bit differs between
+    processes, and matplotlib makes the ids of clip paths out of all digits.
+    """
+    engine = figure.get_layout_engine()
+    if engine is not None:
+        engine.execute(figure)
+        figure.set_layout_engine("none")
+    for axes in figure.axes:
+        left, bottom, width, height = (round(number, 9) for number in axes.get_position(original=True).bounds)
+        axes.set_position((left, bottom, width, height))
+    return {kind: _bytes(figure, title, kind) for kind in formats}
+
+
+def _bytes(figure: mpl.Figure, title: str, kind: str) -> bytes:
+    options: dict[str, Drawn] = {
+        "svg": {"metadata": {"Title": title, "Creator": "medtasks", "Date": None, "Format": None, "Type": None}},
+        "pdf": {"metadata": {"Title": title, "CreationDate": None, "ModDate": None}},
+        # a PNG cannot adapt to a dark page: dark text needs a light background
+        "png": {"metadata": {"Software": None}, "dpi": _DPI, "facecolor": PAPER},
+    }
+    stream = io.BytesIO()
+    figure.savefig(stream, format=kind, **options[kind])
+    return _themed(stream.getvalue().decode("utf-8")).encode("utf-8") if kind == "svg" else stream.getvalue()
+
+
+def _themed(svg: str) -> str:
+    """The SVG with a style for dark pages that replaces our neutral colours."""
+    rules = "".join(
+        f'[style*="{what}: {light}"]{{{what}:{dark} !important}}'
+        for light, dark in DARK.items()
+        for what in ("fill", "stroke")
+    )
+    style = f'<style type="text/css">@media (prefers-color-scheme: dark){{{rules}}}</style>\n '
+    head, defs, body = _DOCTYPE.sub("", svg).partition("<defs>")
+    # the background of a hatch is an attribute; all else is a style
+    return f"{head}{style}{defs}" + _FILL.sub(r' style="fill: \1"', body)
+
+
 def _legend(figure: mpl.Figure, names: Sequence[str], how: Sequence[Drawn]) -> None:
     handles = [Line2D([], [], **{"linestyle": "none", **one}) for one in how]
     legend = figure.legend(handles, [str(n) for n in range(len(handles))], loc="outside lower center", ncols=2)
@@ -86,7 +176,7 @@ def _blocks(shape: Blocks, title: str, lines: Sequence[str], confidence: float) 
     for block in shape.blocks:
         by_axis.setdefault(block.axis, []).append(block)
     rows = [sum(len(block.lines) + 1.4 for block in blocks) for blocks in by_axis.values()]
-    figure = new_figure(title, sum(rows) * _ROW + 0.55 * len(rows) + 0.3 * shape.paired, lines=lines)
+    figure = _new_figure(title, sum(rows) * _ROW + 0.55 * len(rows) + 0.3 * shape.paired, lines)
     grid = figure.add_gridspec(len(rows), 1, height_ratios=rows)
     for number, (axis, blocks) in enumerate(by_axis.items()):
         axes = figure.add_subplot(grid[number])
@@ -99,7 +189,7 @@ def _blocks(shape: Blocks, title: str, lines: Sequence[str], confidence: float) 
 
 def _draw_axis(axes: Axes, axis: Axis, blocks: Sequence[Block], title: str, paired: bool) -> None:
     axes.set_xlim(axis.low, axis.high)
-    ticks, names, top, width = [], [], 0.0, axis.high - axis.low
+    ticks, names, top = [], [], 0.0
     for block in blocks:
         across = axes.get_yaxis_transform()
         left = _heading(block)
@@ -109,10 +199,10 @@ def _draw_axis(axes: Axes, axis: Axis, blocks: Sequence[Block], title: str, pair
         for number, line in enumerate(block.lines, start=1):
             ticks.append(top + number)
             names.append(line.label)
-            (_dumbbell if paired else _bar)(axes, line, top + number, width)
-        if block.chance is not None:
-            ends = [top + 0.45, top + len(block.lines) + 0.55]
-            axes.plot([block.chance] * 2, ends, color=INK, linewidth=1.1, linestyle=(0, (4, 2)))
+        if paired:
+            _dumbbells(axes, block, top, axis.high - axis.low)
+        else:
+            _bars(axes, block, top, axis.high - axis.low)
         top += len(block.lines) + 1.4
     if not paired:
         axes.axvline(0, color=INK, linewidth=0.7)
@@ -132,27 +222,32 @@ def _heading(block: Block) -> str:
     return whole if len(whole) <= 44 else " against ".join(short(name, 18) for name in block.names)
 
 
-def _bar(axes: Axes, line: Line, at: float, width: float) -> None:
-    (value,) = line.values
-    if value is None:
-        _written(axes, 0.01 * width, at, "no value", italic=True)
-        return
-    axes.barh(at, value, height=0.74, color=line.look.colour, hatch=line.look.hatch, edgecolor=INK, linewidth=0.5)
-    if line.ends:
-        axes.plot(line.ends, [at, at], color=INK, linewidth=1.2, marker="|", markersize=4, markeredgewidth=1)
-    _written(axes, max(0.0, value, *(line.ends or ())) + 0.015 * width, at, line.text)
+def _bars(axes: Axes, block: Block, top: float, width: float) -> None:
+    for at, line in enumerate(block.lines, start=1):
+        (value,), y = line.values, top + at
+        if value is None:
+            _written(axes, 0.01 * width, y, "no value", italic=True)
+            continue
+        axes.barh(y, value, height=0.74, color=line.look.colour, hatch=line.look.hatch, edgecolor=INK, linewidth=0.5)
+        if line.ends:
+            axes.plot(line.ends, [y, y], color=INK, linewidth=1.2, marker="|", markersize=4, markeredgewidth=1)
+        _written(axes, max(0.0, value, *(line.ends or ())) + 0.015 * width, y, line.text)
+    if block.chance is not None:
+        ends = [top + 0.45, top + len(block.lines) + 0.55]
+        axes.plot([block.chance] * 2, ends, color=INK, linewidth=1.1, linestyle=(0, (4, 2)))
 
 
-def _dumbbell(axes: Axes, line: Line, at: float, width: float) -> None:
-    first, second = line.values
-    if first is not None and second is not None:
-        axes.plot([second, first], [at, at], color=MUTED, linewidth=1.3)
-    for value, how in ((second, _HOLLOW), (first, _FILLED)):
-        if value is not None:
-            axes.plot([value], [at], linestyle="none", **how)
-    x = max((value for value in line.values if value is not None), default=0.0) + 0.025 * width
-    missing = " and ".join(short(name, 20) for name in line.missing)
-    _written(axes, x, at, line.text or f"no value: {missing}", italic=not line.text)
+def _dumbbells(axes: Axes, block: Block, top: float, width: float) -> None:
+    for at, line in enumerate(block.lines, start=1):
+        y, known = top + at, [value for value in line.values if value is not None]
+        if len(known) == 2:
+            axes.plot(known[::-1], [y, y], color=MUTED, linewidth=1.3)
+        for value, how in zip(line.values[::-1], (_HOLLOW, _FILLED), strict=True):
+            if value is not None:
+                axes.plot([value], [y], linestyle="none", **how)
+        lacking = [short(name, 20) for name, value in zip(block.names, line.values, strict=True) if value is None]
+        text = line.text or f"no value: {' and '.join(lacking)}"
+        _written(axes, max(known, default=0.0) + 0.025 * width, y, text, italic=not line.text)
 
 
 def _written(axes: Axes, x: float, y: float, text: str, italic: bool = False) -> None:
@@ -162,53 +257,40 @@ def _written(axes: Axes, x: float, y: float, text: str, italic: bool = False) ->
 
 
 def _heat(shape: Heat, title: str, lines: Sequence[str]) -> mpl.Figure:
+    """Coloured cells on a hatched ground, which shows where there is no value."""
     across, down = [short(name) for name in shape.across], [short(name) for name, _ in shape.rows]
     numbers = len(across) <= _MOST_NUMBERS
     width = max(WIDTH, 2.0 + (0.36 if numbers else 0.2) * len(across))
     above = 0.065 * max((len(name) for name in across), default=0)
-    figure = new_figure(title, 0.18 * len(down) + above + 0.75, width=width, lines=lines)
-    body, key = figure.subplots(2, 1, height_ratios=[max(len(down), 3), 0.7])
+    figure = _new_figure(title, 0.18 * len(down) + above + 0.75, lines, width)
+    axes = figure.add_subplot()
+    axes.patch.set(**_MISSING)
+    goodness = np.array([[math.nan if good is None else good for _, good in row] for _, row in shape.rows])
+    cells = axes.pcolormesh(np.ma.masked_invalid(goodness), cmap="cividis", vmin=0, vmax=1)
     for y, (_, row) in enumerate(shape.rows):
         for x, (text, good) in enumerate(row):
-            _cell(body, (x, y), good, text if numbers else "")
-    body.set_xlim(0, len(across))
-    body.set_ylim(len(down), 0)
-    body.set_xticks([place + 0.5 for place in range(len(across))], across, rotation=90)
-    body.set_yticks([place + 0.5 for place in range(len(down))], down)
-    body.tick_params(length=0, top=False, labeltop=True, bottom=False, labelbottom=False)
-    for spine in body.spines.values():
-        spine.set_visible(False)
-    _key(key, shape, width)
+            if numbers and good is not None:
+                ink = _LIGHT_TEXT if good < _DARK_BELOW else _DARK_TEXT
+                axes.text(x + 0.5, y + 0.5, text, ha="center", va="center", size=7, color=ink)
+    axes.invert_yaxis()
+    axes.set_xticks([place + 0.5 for place in range(len(across))], across, rotation=90)
+    axes.set_yticks([place + 0.5 for place in range(len(down))], down)
+    axes.tick_params(length=0, top=False, labeltop=True, bottom=False, labelbottom=False)
+    axes.spines[:].set_visible(False)
+    key = figure.colorbar(cells, ax=axes, location="bottom", aspect=30, shrink=0.6, anchor=(0, 0), ticks=[0, 1])
+    key.ax.set_xticklabels([shape.worst, shape.best], size=7)
+    key.ax.get_xticklabels()[0].set_horizontalalignment("left")
+    key.ax.get_xticklabels()[1].set_horizontalalignment("right")
+    key.ax.tick_params(length=0)
+    key.outline.set_visible(False)
+    if key.solids is not None:
+        key.solids.set_rasterized(False)
+    figure.legend([Patch(**_MISSING)], [f"no {shape.lacks}"], loc="lower right", fontsize=7)
     return figure
 
 
-def _cell(axes: Axes, at: tuple[int, int], good: float | None, text: str = "") -> None:
-    if good is None:
-        axes.add_patch(Rectangle(at, 1, 1, **_MISSING))
-        return
-    colour = matplotlib.colormaps["cividis"](good)[:3]
-    axes.add_patch(Rectangle(at, 1, 1, facecolor=colour, edgecolor=colour, linewidth=0.2))
-    ink = _LIGHT_TEXT if good < _DARK_BELOW else _DARK_TEXT
-    if text:
-        axes.text(at[0] + 0.5, at[1] + 0.5, text, ha="center", va="center", size=7, color=ink)
-
-
-def _key(axes: Axes, shape: Heat, width: float) -> None:
-    """What the lightest, the darkest and the hatched cells mean."""
-    steps = 12
-    for step in range(steps):
-        _cell(axes, (step, 0), step / (steps - 1))
-    _cell(axes, (steps + 2, 0), None)
-    axes.text(0, -0.15, shape.worst, va="top", size=7)
-    axes.text(steps, -0.15, shape.best, va="top", ha="right", size=7)
-    axes.text(steps + 3.3, 0.5, f"no {shape.lacks}", va="center", size=7)
-    axes.set_xlim(0, max(steps + 6, 4.2 * width))
-    axes.set_ylim(-1.1, 1)
-    axes.set_axis_off()
-
-
 def _radar(shape: Radar, title: str, lines: Sequence[str]) -> mpl.Figure:
-    figure = new_figure(title, 4.3 + 0.19 * math.ceil(len(shape.curves) / 2), lines=lines)
+    figure = _new_figure(title, 4.3 + 0.19 * math.ceil(len(shape.curves) / 2), lines)
     axes = cast(PolarAxes, figure.add_subplot(projection="polar"))
     axes.set_theta_zero_location("N")
     axes.set_theta_direction(-1)
@@ -220,13 +302,11 @@ def _radar(shape: Radar, title: str, lines: Sequence[str]) -> mpl.Figure:
         axes.plot([*angles, angles[0]], [*drawn, drawn[0]], **styles[-1])
     axes.set_ylim(0, shape.rim)
     rings = [shape.rim * share for share in (0.25, 0.5, 0.75, 1)]
-    axes.set_yticks(rings)
-    axes.set_yticklabels([f"{ring:g}" for ring in rings], size=6.5, color=MUTED)
+    axes.set_yticks(rings, [f"{ring:g}" for ring in rings], size=6.5, color=MUTED)
     axes.set_rlabel_position(math.degrees(angles[1]) / 2)
     axes.grid(True, color=GRID)
     axes.spines["polar"].set_color(GRID)
-    axes.set_xticks(angles)
-    axes.set_xticklabels([wrapped(name, 22) for name in shape.axes], size=7.5, color=INK)
+    axes.set_xticks(angles, [wrapped(name, 22) for name in shape.axes], size=7.5, color=INK)
     for label, angle in zip(axes.get_xticklabels(), angles, strict=True):
         side = round(math.sin(angle), 6)
         label.set_horizontalalignment("left" if side > 0 else "right" if side < 0 else "center")
@@ -236,7 +316,7 @@ def _radar(shape: Radar, title: str, lines: Sequence[str]) -> mpl.Figure:
 
 
 def _plane(shape: Plane, title: str, lines: Sequence[str]) -> mpl.Figure:
-    figure = new_figure(title, 2.7 + 0.18 * ((len(shape.curves) + 1) // 2), lines=lines)
+    figure = _new_figure(title, 2.7 + 0.18 * ((len(shape.curves) + 1) // 2), lines)
     axes = figure.add_subplot()
     if shape.diagonal:
         axes.plot([0, 100], [0, 100], color=MUTED, linewidth=0.9, linestyle=(0, (4, 3)))

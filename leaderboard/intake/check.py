@@ -84,8 +84,12 @@ def check_results(
                 findings.append(problem("LB214", folder.name, str(error).rstrip("."), file=folder / "manifest.json"))
             else:
                 rejudged += again
-                findings += _differing(folder, again)
-    findings += [*_other_data(runs), *_same_model(runs), *_same_responses(runs)]
+                findings += [
+                    problem("LB213", folder.name, f"{one.rubric}: {one}", file=folder / "manifest.json", field="judge")
+                    for one in again
+                    if one.equal < AGREEMENT * one.scores or not one.scores
+                ]
+    findings += [*_other_data(runs), *_copies(runs)]
     if progress is not None:
         progress(len(folders), len(folders))
     return CheckReport(tuple(str(folder) for folder in folders), tuple(findings), tuple(rejudged))
@@ -137,24 +141,13 @@ def _other_data(runs: Mapping[Path, ScoredRun]) -> Iterator[Finding]:
                 yield problem("LB209", benchmark, other[:16], expected=expected, file=file, field=field)
 
 
-def _differing(folder: Path, rejudged: Sequence[Rejudged]) -> Iterator[Finding]:
-    """Verdicts that are not what a judge says now."""
-    for one in rejudged:
-        if one.equal < AGREEMENT * one.scores or not one.scores:
-            yield problem("LB213", folder.name, f"{one.rubric}: {one}", file=folder / "manifest.json", field="judge")
-
-
-def _same_responses(runs: Mapping[Path, ScoredRun]) -> Iterator[Finding]:
-    """Runs whose responses are those of another model."""
-    folders = {run.public.key: folder for folder, run in runs.items()}
-    for key, copies in same_responses(runs.values()).items():
-        for other, tasks in copies.items():
-            found = f"the responses of {first_names(tasks, MOST)} are those of {folders[other].name}, another model"
-            yield problem("LB212", folders[key].name, found, file=folders[key] / "manifest.json")
-
-
-def _same_model(runs: Mapping[Path, ScoredRun]) -> Iterator[Finding]:
-    """Runs that would replace an older one of the same model: whoever submits a run chooses its model's name."""
+def _copies(runs: Mapping[Path, ScoredRun]) -> Iterator[Finding]:
+    """Runs that would replace an older one of the same model (whoever submits a run chooses its model's name), and runs
+    whose responses are those of another model."""
+    signatures = {
+        folder: {signature for entry in run.entries.values() for signature in entry.signatures.values()}
+        for folder, run in runs.items()
+    }
     for folder, run in runs.items():
         older = [
             other.name
@@ -162,12 +155,13 @@ def _same_model(runs: Mapping[Path, ScoredRun]) -> Iterator[Finding]:
             if one.model == run.model
             and one.public.digest != run.public.digest
             and (one.public.created, one.public.key) < (run.public.created, run.public.key)
-            and _signatures(one) & _signatures(run)  # they are comparable
+            and signatures[other] & signatures[folder]  # they are comparable
         ]
         if older:
             found = f"a newer run of the model of {first_names(sorted(older), MOST)}, which it would replace"
             yield problem("LB211", folder.name, found, file=folder / "manifest.json")
-
-
-def _signatures(run: ScoredRun) -> set[str]:
-    return {signature for entry in run.entries.values() for signature in entry.signatures.values()}
+    folders = {run.public.key: folder for folder, run in runs.items()}
+    for key, copies in same_responses(runs.values()).items():
+        for other, tasks in copies.items():
+            found = f"the responses of {first_names(tasks, MOST)} are those of {folders[other].name}, another model"
+            yield problem("LB212", folders[key].name, found, file=folders[key] / "manifest.json")

@@ -78,7 +78,11 @@ def _texts_in(path: Path, where: str, secrets: Patterns) -> Iterator[Finding]:
     try:
         with path.open(encoding="utf-8", errors="replace", newline="\n") as lines:
             for number, line in enumerate(lines, start=1):
-                for one in _in_line(line, where, path, number, secrets):
+                found = [(kind, match[0]) for kind, of in secrets.items() for match in of.finditer(line)]
+                masked = [f"{kind} ({text[:4]}…, {len(text)} characters)" for kind, text in found]
+                findings = [problem("LB301", where, text, file=path, line=number) for text in masked]
+                findings += _paths(line, where, path, number) if path.suffix == ".jsonl" else ()
+                for one in findings:
                     counts[one.code] += 1
                     if counts[one.code] <= MOST:
                         yield one
@@ -87,15 +91,6 @@ def _texts_in(path: Path, where: str, secrets: Patterns) -> Iterator[Finding]:
     except OSError as error:
         text, fix = f"{path.name} cannot be read ({error.strerror})", "restore it, or remove it"
         yield problem("LB102", where, text, fix=fix, file=path)
-
-
-def _in_line(line: str, where: str, path: Path, number: int, secrets: Patterns) -> Iterator[Finding]:
-    for kind, pattern in secrets.items():
-        for found in pattern.finditer(line):
-            masked = f"{found[0][:4]}…, {len(found[0])} characters"
-            yield problem("LB301", where, f"{kind} ({masked})", file=path, line=number)
-    if path.suffix == ".jsonl":
-        yield from _paths(line, where, path, number)
 
 
 def _paths(text: str, where: str, path: Path, line: int | None = None) -> Iterator[Finding]:

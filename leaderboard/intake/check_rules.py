@@ -80,8 +80,7 @@ RULES: Mapping[str, Rule] = {rule.code: rule for rule in _RULES}
 """The rules by code; a code never changes its meaning."""
 
 
-@dataclass(frozen=True)
-class Asked:
+class Asked(NamedTuple):
     """A repository's requirements; see `medtasks.leaderboard.intake.check.check_results`."""
 
     coverage: float

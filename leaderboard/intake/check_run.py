@@ -120,11 +120,8 @@ def _whole_run(run: Submission, known: Sequence[str]) -> Iterator[Finding]:
     for withheld in (False, True):
         if tasks := [name for name, one in stripped.items() if one is withheld]:
             found, file = _in_tasks("neither prompts nor responses", tasks), run.samples_file(tasks[0])
-            if withheld:
-                fix = "nothing to fix, but its statistics cannot be checked"
-                yield problem("LB305", tasks[0], found, fix=fix, file=file, severity="note")
-            else:
-                yield problem("LB305", tasks[0], found, file=file)
+            fix = "nothing to fix, but its statistics cannot be checked" if withheld else ""
+            yield problem("LB305", tasks[0], found, fix=fix, file=file, severity="note" if withheld else None)
 
 
 def _comparable(run: Submission, name: str) -> Iterator[Finding]:

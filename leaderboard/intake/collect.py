@@ -9,7 +9,6 @@ import sys
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor, wait
-from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
@@ -29,12 +28,9 @@ Progress = Callable[[int, int], None]
 """Called with the number of runs done and of all runs."""
 
 
-@dataclass(frozen=True)
-class Unread:
-    """A path that the search for runs skipped: a link to a result directory, or a directory that cannot be listed.
-
-    ``found`` says what it is, ``fix`` what to do.
-    """
+class Unread(NamedTuple):
+    """A path that the search for runs skipped: a link to a result directory, or a directory that cannot be listed;
+    ``found`` says what it is, ``fix`` what to do."""
 
     path: Path
     found: str
@@ -55,11 +51,7 @@ class Found(NamedTuple):
 
 
 def find_runs(paths: Sequence[Path]) -> list[Path]:
-    """The result directories in ``paths``, as in :func:`find_everything`.
-
-    Raises:
-        UsageError: one of the paths is not a directory.
-    """
+    """The result directories in ``paths``, as in :func:`find_everything`."""
     return find_everything(paths).folders
 
 
@@ -69,9 +61,6 @@ def collect(
     """All runs in ``paths``, sorted by content hash, and what was refused, with reasons.
 
     Runs with the same content count once. With a ``store``, unchanged directories are not scored again.
-
-    Raises:
-        UsageError: one of the paths is not a directory.
     """
     found = find_everything(paths)
     runs = found.runs
@@ -94,10 +83,8 @@ def collect(
     for number, run in enumerate(runs, start=1):
         try:
             one = scored_run(run, store)
-        except MedtasksError as error:
-            refused.append(Refused(folder=shown(run.name), reason=_reason(error, run)))
         except Exception as error:  # untrusted input: one bad run must not hide the others
-            refused.append(Refused(folder=shown(run.name), reason=_reason(error, run, type(error).__name__)))
+            refused.append(Refused(folder=shown(run.name), reason=_reason(error, run)))
         else:
             known = scored.setdefault(one.public.digest, one)
             if one.public.folder < known.public.folder:  # the same copy for any order of paths
@@ -157,9 +144,6 @@ def state_of_results(paths: Sequence[Path], store: RunStore) -> str | None:
     """All that a board takes from ``paths``: the runs, by content, and what is not read; as text.
 
     None if a run cannot be read; :func:`collect` says why.
-
-    Raises:
-        UsageError: one of the paths is not a directory.
     """
     found = find_everything(paths)
     try:
@@ -204,10 +188,10 @@ def find_everything(paths: Sequence[Path]) -> Found:
     )
 
 
-def _reason(error: Exception, run: Source, kind: str = "") -> str:
+def _reason(error: Exception, run: Source) -> str:
     """The error on one line, with directories shortened to their names."""
     text = " ".join(str(error).split())
     for folder in (str(run.directory.resolve()), str(run.directory)):
         text = text.replace(folder, run.directory.resolve().name)
     text = shown(text)[:500] or "it cannot be read"
-    return f"it cannot be read ({kind}: {text})" if kind else text
+    return text if isinstance(error, MedtasksError) else f"it cannot be read ({type(error).__name__}: {text})"

@@ -91,12 +91,9 @@ def shown_argument(text: str) -> str:
 
 def shown_facts(facts: Mapping[str, Any]) -> dict[str, str]:
     """Every fact that is set, as text, by name."""
-    return {
-        key: HIDDEN if is_secret(key) else _shown_fact(key, value)
-        for key, value in sorted((str(key), value) for key, value in facts.items())
-        if value not in (None, "")
-    }
-
-
-def _shown_fact(key: str, value: Any) -> str:
-    return shown_argument(value) if key == "model_args" and isinstance(value, str) else shown(value)
+    found = {}
+    for key, value in sorted((str(key), value) for key, value in facts.items()):
+        if value not in (None, ""):
+            arguments = key == "model_args" and isinstance(value, str)
+            found[key] = HIDDEN if is_secret(key) else shown_argument(value) if arguments else shown(value)
+    return found

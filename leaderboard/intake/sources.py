@@ -13,12 +13,11 @@ from typing import Any, TypeAlias
 from medtasks.catalog.spec import leaf_tasks, load_specs
 from medtasks.core.errors import DataError
 from medtasks.core.files import recover_directory
+from medtasks.importers.layouts import Layout
 from medtasks.importers.run import score_predictions
 from medtasks.runs.folder import file_sha256, folder_digest, read_manifest, sample_files
-from medtasks.runs.manifest import DataFacts, RunManifest, TaskFacts
+from medtasks.runs.manifest import RunManifest
 from medtasks.runs.samples import Sample
-
-from ..verify.board_run import CONVERTED
 
 _LOG = re.compile(r"(?P<stamp>.+)_samples_(?P<task>[a-z0-9_]+)\.jsonl", re.I)
 _STAMP = re.compile(r"(\d{4})(\d\d)(\d\d)_(\d\d)(\d\d)(\d\d)")
@@ -26,6 +25,7 @@ _SETTINGS = (
     "model", "model_args", "model_backend", "batch_size", "device", "limit", "offset", "gen_kwargs", "random_seed",
     "numpy_seed", "torch_seed", "fewshot_seed",
 )  # fmt: skip
+_LAYOUT: Layout = "lmms-eval"
 _ASKED = ("system_instruction", "num_fewshot", "apply_chat_template", "repeats", "predict_only")
 
 
@@ -101,8 +101,39 @@ class HarnessRun:
         return self.logs, ()
 
     def read(self) -> tuple[RunManifest, Mapping[str, Sequence[Sample]]]:
-        """Manifest and samples as `converted` makes them."""
-        return converted(self)
+        """Manifest and samples of the run as one of ours: responses joined with the prepared documents.
+
+        The model comes from the results file; prompt, generation settings and frames are unknown.
+
+        Raises:
+            NotPreparedError: the data are not prepared here.
+            DataError: a log is not one of lmms-eval, or has other data.
+        """
+        config = _config(self.results)
+        settings = {key: config.get(key) for key in _SETTINGS}
+        given = config.get("resolved_cli_args")
+        settings |= {key: given.get(key) for key in _ASKED} if isinstance(given, dict) else {}
+        model = str(config.get("model") or "unknown")
+        stamp = _STAMP.fullmatch(self.stamp)  # it has no time zone
+        created = "{}-{}-{}T{}:{}:{}+00:00".format(*stamp.groups()) if stamp else self.stamp
+        made = [
+            score_predictions(path, _LAYOUT, task, model=model, created=created) for task, path in self.logs.items()
+        ]
+        samples = {task: found for one in made for task, found in one.samples.items()}
+        groups = {name: leaf_tasks(name) for name, spec in load_specs().items() if spec.kind == "group"}
+        update = {
+            "model": {
+                "model": model,
+                "predictions": {task: path.name for task, path in self.logs.items()},
+                "layout": _LAYOUT,
+                "sha256": self.content,
+            },
+            "settings": settings,
+            "tasks": {task: facts for one in made for task, facts in one.manifest.tasks.items()},
+            "groups": {name: members for name, members in groups.items() if {*members} <= samples.keys()},
+            "data": {name: facts for one in made for name, facts in one.manifest.data.items()},
+        }
+        return made[-1].manifest.model_copy(update=update), samples
 
 
 Source: TypeAlias = "RunFolder | HarnessRun"
@@ -135,46 +166,6 @@ def _stamps_of_ours(directory: Path) -> set[str]:
     return stamps
 
 
-def converted(run: HarnessRun) -> tuple[RunManifest, Mapping[str, Sequence[Sample]]]:
-    """Manifest and samples of the run as one of ours: responses joined with the prepared documents.
-
-    The model comes from the results file; prompt, generation settings and frames are unknown.
-
-    Raises:
-        NotPreparedError: the data are not prepared here.
-        DataError: a log is not one of lmms-eval, or has other data.
-    """
-    config = _config(run.results)
-    settings = {key: config.get(key) for key in _SETTINGS}
-    given = config.get("resolved_cli_args")
-    settings |= {key: given.get(key) for key in _ASKED} if isinstance(given, dict) else {}
-    model = str(config.get("model") or "unknown")
-    samples: dict[str, Sequence[Sample]] = {}
-    facts: dict[str, TaskFacts] = {}
-    data: dict[str, DataFacts] = {}
-    for task, path in run.logs.items():
-        made = score_predictions(path, CONVERTED, task, model=model, created=_created(run.stamp))
-        samples |= made.samples
-        facts |= made.manifest.tasks
-        data |= made.manifest.data
-    groups = {name: leaf_tasks(name) for name, spec in load_specs().items() if spec.kind == "group"}
-    manifest = made.manifest.model_copy(
-        update={
-            "model": {
-                "model": model,
-                "predictions": {task: path.name for task, path in run.logs.items()},
-                "layout": CONVERTED,
-                "sha256": run.content,
-            },
-            "settings": settings,
-            "tasks": facts,
-            "groups": {name: members for name, members in groups.items() if {*members} <= samples.keys()},
-            "data": data,
-        }
-    )
-    return manifest, samples
-
-
 def _config(path: Path) -> dict[str, Any]:
     if not path.is_file():
         return {}
@@ -185,9 +176,3 @@ def _config(path: Path) -> dict[str, Any]:
     if not isinstance(config, dict):
         raise DataError(f"{path}: field `config` is {type(config).__name__}, expected the run's settings; restore it.")
     return config
-
-
-def _created(stamp: str) -> str:
-    """The time in the names of the harness's files, which have no time zone."""
-    found = _STAMP.fullmatch(stamp)
-    return "{}-{}-{}T{}:{}:{}+00:00".format(*found.groups()) if found else stamp

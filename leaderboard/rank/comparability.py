@@ -6,6 +6,8 @@ import functools
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import permutations
+from typing import Any
 
 import numpy as np
 
@@ -103,13 +105,9 @@ class ComparabilityGroups:
     def _standing(self, task: str, metric: str) -> ComparabilityGroup:
         runs = self._candidates(task, metric)
         main = _comparable(runs, task)
-        ranked, replaced = _newest([candidate for candidate in main if candidate.score.value is not None])
-        unscored = [
-            candidate
-            for candidate in runs
-            if main and candidate.eligible and candidate.score.value is None and candidate.asked == main[0].asked
-        ]
-        waiting, older = _newest(unscored)
+        ranked, replaced = _newest([one for one in main if one.score.value is not None])
+        unscored = [one for one in runs if main and one.eligible and one.score.value is None]
+        waiting, older = _newest([one for one in unscored if one.asked == main[0].asked])
         replaced |= older
         for model in ranked.keys() & waiting.keys():
             replaced[waiting.pop(model).key] = ranked[model].key
@@ -163,11 +161,9 @@ class ComparabilityGroups:
                 continue
             eligible = not run.blind and self._counts(run, task)
             own, line = level(run, task), entry.signatures[metric]
-            key = (
-                (format_signature({**parse_signature(line), **_CLAIMED}), str(own))
-                if own
-                else (line, self._items_of(run, task))
-            )
+            key = (line, self._items_of(run, task))
+            if own:
+                key = (format_signature({**parse_signature(line), **_CLAIMED}), str(own))
             found.append(_Candidate(run, score, line, key, eligible, released_share(entry), own))
         return found
 
@@ -197,10 +193,9 @@ class ComparabilityGroups:
             if candidate.level and candidate.group_key == main[0].group_key and candidate.share < main[0].share:
                 reasons.append(SMALLER)
             # that an incomplete run has other items goes without saying
-            items = parse_signature(there).get("items", "none")
-            reasons += differences(
-                format_signature({**parse_signature(here), "items": items}) if unasked else here, there
-            )
+            if unasked:
+                here = format_signature({**parse_signature(here), "items": parse_signature(there).get("items", "none")})
+            reasons += differences(here, there)
             if candidate.signature == main[0].signature and self._items_of(candidate.run, task) != self._items_of(
                 main[0].run, task
             ):
@@ -275,15 +270,11 @@ def _comparable(runs: Sequence[_Candidate], task: str) -> list[_Candidate]:
         if candidate.eligible:
             sets.setdefault(candidate.group_key, []).append(candidate)
 
-    def quality(members: list[_Candidate]) -> tuple[bool, bool, int, bool, float]:
-        valued = any(candidate.score.value is not None for candidate in members)
-        usual = _is_usual(members[0], task)
-        share = max(candidate.share for candidate in members)
-        return not valued, "subset" in members[0].asked, members[0].level, not usual, -share
-
-    def order(members: list[_Candidate]) -> tuple[tuple[bool, bool, int, bool, float], int, tuple[str, str]]:
-        valued = {candidate.run.model for candidate in members if candidate.score.value is not None}
-        return quality(members), -len(valued), members[0].group_key
+    def order(members: list[_Candidate]) -> tuple[Any, ...]:
+        first, valued = members[0], {one.run.model for one in members if one.score.value is not None}
+        share = max(one.share for one in members)
+        quality = (not valued, "subset" in first.asked, first.level, not _is_usual(first, task), -share)
+        return *quality, -len(valued), first.group_key
 
     best = min(sets.values(), key=order, default=[])
     most = max((candidate.share for candidate in best), default=0.0)
@@ -292,12 +283,8 @@ def _comparable(runs: Sequence[_Candidate], task: str) -> list[_Candidate]:
 
 def _newest(runs: Sequence[_Candidate]) -> tuple[dict[str, _Candidate], dict[str, str]]:
     """The newest run of each model, and the one that replaces each older run."""
-    newest = {candidate.run.model: candidate for candidate in runs}
-    return newest, {
-        candidate.key: newest[candidate.run.model].key
-        for candidate in runs
-        if candidate is not newest[candidate.run.model]
-    }
+    newest = {one.run.model: one for one in runs}
+    return newest, {one.key: newest[one.run.model].key for one in runs if one is not newest[one.run.model]}
 
 
 def _asked_blindly(blind: ScoredRun, seeing: ScoredRun, task: str, metric: str) -> bool:
@@ -325,11 +312,9 @@ def _is_usual(candidate: _Candidate, task: str) -> bool:
     """Whether the run follows today's task files, with the harness's usual settings."""
     protocols = candidate.run.public.protocols
     leaves = [leaf for leaf in leaf_tasks(task) if leaf in protocols]
-    if (
-        "harness" in candidate.asked or versions_today(leaves).items() - candidate.asked.items()
-    ):  # a hash alone can be claimed
-        return False
-    return all(protocols[leaf] in protocols_today(leaf) for leaf in leaves)
+    others = versions_today(leaves).items() - candidate.asked.items()  # a hash alone can be claimed
+    known = all(protocols[leaf] in protocols_today(leaf) for leaf in leaves)
+    return known and "harness" not in candidate.asked and not others
 
 
 @functools.cache
@@ -347,13 +332,11 @@ def same_responses(runs: Iterable[ScoredRun]) -> dict[str, dict[str, list[str]]]
     """By run, the runs of other models with the same responses, with the tasks: a copy, or a coincidence."""
     by_responses: dict[tuple[str, str], list[ScoredRun]] = {}
     for run in runs:
-        for task, found in run.responses.items():
-            if found:
-                by_responses.setdefault((task, found), []).append(run)
+        for key in run.responses.items():
+            by_responses.setdefault(key, []).append(run)
     copies: dict[str, dict[str, list[str]]] = {}
-    for (task, _), several in by_responses.items():
-        for one in several:
-            for other in several:
-                if one.model != other.model:
-                    copies.setdefault(one.public.key, {}).setdefault(other.public.key, []).append(task)
+    for (task, responses), several in by_responses.items():
+        for one, other in permutations(several, 2):
+            if responses and one.model != other.model:
+                copies.setdefault(one.public.key, {}).setdefault(other.public.key, []).append(task)
     return copies

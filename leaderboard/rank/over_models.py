@@ -32,6 +32,7 @@ from .media_gain import NAME as GAINS
 
 FEWEST = 4
 """Least number of models with a known size for a correlation."""
+TYPES = ("closed", "general", "medical")
 PROMPT_RANKS = "prompt-ranks"
 _PROMPT = re.compile(r"prompt_([0-9]+)")
 _SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([MBT])\b", re.IGNORECASE)
@@ -55,53 +56,39 @@ def with_models(board: BenchmarkBoard, models: Mapping[str, BoardModel]) -> Benc
     headline tasks, but not of gains; means by type also of kinds of error. Blind runs and those that are not comparable
     are left out.
     """
-    columns = list(_columns(board))
-    values = {column.key: list(_values(board, column.key)) for column in columns}
-    return board.model_copy(
-        update={
-            "size_correlations": (*_of_runs(columns, values, models), *_of_papers(board, columns)),
-            "type_means": tuple(_by_type(columns, values, models)),
-        }
-    )
-
-
-def _columns(board: BenchmarkBoard) -> Iterator[BoardColumn]:
-    headline = {(leaf, one.metric) for one in board.tables[0].columns for leaf in (one.task, *leaf_tasks(one.task))}
-    tasks = {one.task for one in board.tables[0].columns}
-    scored = [table for table in board.tables if table.name != GAINS]
-    every = {column.key: column for table in scored for column in table.columns}
-    for column in every.values():
-        whole = column.breakdown is None and not column.signed
-        if whole and (column.task in tasks or (column.task, column.metric) in headline):
-            yield column
-
-
-def _values(board: BenchmarkBoard, key: str) -> Iterator[tuple[str, float]]:
-    """Model and value of each comparable row with a value in the column."""
-    table = next(one for one in board.tables if any(column.key == key for column in one.columns))
-    for row in table.rows:
-        cell = row.cells.get(key)
-        if not row.blind and cell is not None and cell.value is not None:
-            yield row.model, cell.value
-
-
-def _of_runs(
-    columns: Iterable[BoardColumn], values: Mapping[str, Sequence[tuple[str, float]]], models: Mapping[str, BoardModel]
-) -> Iterator[SizeCorrelation]:
-    for column in columns:
+    of_runs: list[SizeCorrelation] = []
+    of_papers: list[SizeCorrelation] = []
+    means: list[TypeMeans] = []
+    for column, table in _columns(board):
+        cells = [(models[row.model], row.cells.get(column.key)) for row in table.rows if not row.blind]
+        values = [(model, cell.value) for model, cell in cells if cell is not None and cell.value is not None]
         if not isinstance(get_metric(column.metric), ErrorRate):
-            yield from _correlation("", column, [(models[model].size, value) for model, value in values[column.key]])
-
-
-def _of_papers(board: BenchmarkBoard, columns: Iterable[BoardColumn]) -> Iterator[SizeCorrelation]:
-    for column in columns:
+            of_runs += _correlation("", column, [(model.size, value) for model, value in values])
         by_table: dict[str, list[tuple[str | None, float]]] = defaultdict(list)
         for row in board.published:
             for cell in row.cells:
                 if cell.column == column.key and cell.rankable and cell.value is not None:
                     by_table[row.table].append((row.size, cell.value))
-        for table, pairs in by_table.items():
-            yield from _correlation(table, column, pairs)
+        for name, pairs in by_table.items():
+            of_papers += _correlation(name, column, pairs)
+        by_type = {kind: [value for model, value in values if model.type == kind] for kind in TYPES}
+        stated = {kind: found for kind, found in by_type.items() if found}
+        if len(stated) > 1:
+            mean = {kind: statistics.fmean(found) for kind, found in stated.items()}
+            means.append(TypeMeans(column=column, means=mean, models={kind: len(one) for kind, one in stated.items()}))
+    return board.model_copy(update={"size_correlations": (*of_runs, *of_papers), "type_means": tuple(means)})
+
+
+def _columns(board: BenchmarkBoard) -> Iterator[tuple[BoardColumn, BoardTable]]:
+    """The columns, each with the first table that has it."""
+    headline = {(leaf, one.metric) for one in board.tables[0].columns for leaf in (one.task, *leaf_tasks(one.task))}
+    tasks = {one.task for one in board.tables[0].columns}
+    scored = [table for table in board.tables if table.name != GAINS]
+    tables = {column.key: table for table in reversed(scored) for column in table.columns}
+    for column in {column.key: column for table in scored for column in table.columns}.values():
+        whole = column.breakdown is None and not column.signed
+        if whole and (column.task in tasks or (column.task, column.metric) in headline):
+            yield column, tables[column.key]
 
 
 def _correlation(
@@ -111,22 +98,6 @@ def _correlation(
     if len(known) >= FEWEST and all(len(set(side)) > 1 for side in zip(*known, strict=True)):
         r = statistics.correlation(*zip(*known, strict=True))
         yield SizeCorrelation(published=table, column=column, models=len(known), r=r)
-
-
-def _by_type(
-    columns: Iterable[BoardColumn], values: Mapping[str, Sequence[tuple[str, float]]], models: Mapping[str, BoardModel]
-) -> Iterator[TypeMeans]:
-    for column in columns:
-        by_type: dict[str, list[float]] = defaultdict(list)
-        for model, value in values[column.key]:
-            by_type[models[model].type].append(value)
-        stated = {kind: found for kind, found in sorted(by_type.items()) if kind in ("closed", "general", "medical")}
-        if len(stated) > 1:
-            yield TypeMeans(
-                column=column,
-                means={kind: statistics.fmean(found) for kind, found in stated.items()},
-                models={kind: len(found) for kind, found in stated.items()},
-            )
 
 
 def prompt_ranks(
@@ -159,33 +130,27 @@ def prompt_ranks(
         name=PROMPT_RANKS,
         title="Rank under each prompt",
         note="With 95 % intervals of the ranks; 1 is the best.",
-        columns=tuple(
-            ranking.column.model_copy(
-                update={
-                    "key": f"{ranking.column.key}.rank",
-                    "metric": f"{ranking.column.metric}.rank",
-                    "unit": "rank",
-                    "chance": None,
-                    "higher_is_better": False,
-                }
-            )
-            for ranking in rankings.values()
-        ),
+        columns=tuple(_rank_column(ranking.column) for ranking in rankings.values()),
         rows=tuple(BoardRow(model=model, cells=cells, runs=()) for model, cells in rows.items()),
     )
     numbers = [int(_PROMPT.fullmatch(each[key].metric)[1]) for key in ranks]  # type: ignore[index]
     return table, _order(tasks[0], models, dict(zip(numbers, ranks.values(), strict=True)))
 
 
+def _rank_column(column: BoardColumn) -> BoardColumn:
+    named = {"key": f"{column.key}.rank", "metric": f"{column.metric}.rank"}
+    return column.model_copy(update={**named, "unit": "rank", "chance": None, "higher_is_better": False})
+
+
 def _order(task: str, models: Sequence[str], ranks: Mapping[int, Mapping[str, int]]) -> PromptOrder:
+    from scipy.stats import kendalltau
+
     changes = []
     for first, second in combinations(models, 2):
         ahead = tuple(number for number, one in ranks.items() if one[first] < one[second])
         behind = tuple(number for number, one in ranks.items() if one[first] > one[second])
         if ahead and behind:
             changes.append(OrderChange(first=first, second=second, ahead=ahead, behind=behind))
-    from scipy.stats import kendalltau
-
     by_prompt = [[one[model] for model in models] for one in ranks.values()]
     pairs = [pair for pair in combinations(by_prompt, 2) if all(len(set(one)) > 1 for one in pair)]
     known = [float(kendalltau(*pair).statistic) for pair in pairs]  # tau-b

@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import median
+from typing import NamedTuple
 
 import numpy as np
 
@@ -34,8 +35,7 @@ ICC = 0.1
 """Assumed correlation of two answers in one cluster, where no pilot run shows it."""
 
 
-@dataclass(frozen=True)
-class Spread:
+class Spread(NamedTuple):
     """The standard error of the difference between two models' scores over ``clusters`` clusters.
 
     ``basis`` says in a sentence where it is from.
@@ -83,26 +83,19 @@ class Plan:
     @property
     def table(self) -> TextTable:
         """The subsets as ``medtasks plan`` prints them."""
-        rows = [
-            (
-                f"{one.share:g}",
-                f"{one.clusters:,}",
-                f"{one.documents:,}",
-                "none is significant" if one.detectable is None else number(one.detectable, self.unit),
-                "" if one.share == 1 else f"MEDTASKS_SUBSET={one.share:g}@0",
-            )
-            for one in self.subsets
-        ]
+        rows = []
+        for one in self.subsets:
+            least = "none is significant" if one.detectable is None else number(one.detectable, self.unit)
+            command = "" if one.share == 1 else f"MEDTASKS_SUBSET={one.share:g}@0"
+            rows.append((f"{one.share:g}", f"{one.clusters:,}", f"{one.documents:,}", least, command))
         title = f"{self.task}, {self.metric} ({UNITS[self.unit]}): minimum detectable difference of two models"
         notes = [
             f"  Basis: {self.basis}.",
             "  Runs of a subset are comparable with runs of the same subset only, and are marked as such.",
         ]
         if self.difference is not None:
-            enough = (
-                "" if self.needed is None or self.needed <= self.clusters else f", and the data have {self.clusters:,}"
-            )
             needed = "more than a million" if self.needed is None else f"{self.needed:,}"
+            enough = "" if (self.needed or 0) <= self.clusters else f", and the data have {self.clusters:,}"
             notes.append(f"  A difference of {self.difference:g} needs about {needed} clusters{enough}.")
         columns = ("share", "clusters", "documents", "detectable", "run with")
         return TextTable(columns, rows, f"{title} (80 % power, level 0.05)", notes)
@@ -153,9 +146,7 @@ def plan_task(
         raise UsageError(f"{task}: the prepared data have no documents of its tasks.")
     spread = pilot_spread(task, metric, *pilots) if pilots else assumed_spread(task, metric, documents, score, icc)
     unit = unit_of(metric)
-    needed = None
-    if difference is not None:
-        needed = spread.needed(difference / 100 if unit == "fraction" else difference)
+    scale = 100 if unit == "fraction" else 1
     return Plan(
         task=task,
         metric=metric,
@@ -165,7 +156,7 @@ def plan_task(
         left_out=tuple(left_out),
         clusters=len({one["cluster"] for one in documents}),
         difference=difference,
-        needed=needed,
+        needed=None if difference is None else spread.needed(difference / scale),
     )
 
 
@@ -173,10 +164,9 @@ def default_metric(task: str) -> str:
     """The first headline score of the benchmark that the task has, else the task's first metric."""
     spec = load_spec(task)
     layout = all_layouts().get(spec.metadata.benchmark)
-    tables = () if layout is None else layout.tables
-    columns = [*(layout.headline if layout else ()), *(column for table in tables for column in table.columns)]
+    shown = [] if layout is None else [*layout.headline, *(one for table in layout.tables for one in table.columns)]
     metrics = [*spec.scores, *(one for leaf in leaf_tasks(task) for one in load_spec(leaf).scores)]
-    return next(iter((*(column.metric for column in columns if column.task == task), *metrics)))
+    return next(iter((*(column.metric for column in shown if column.task == task), *metrics)))
 
 
 def pilot_spread(task: str, metric: str, first: ScoredRun, second: ScoredRun | None = None) -> Spread:

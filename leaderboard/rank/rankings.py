@@ -125,16 +125,15 @@ def _all_pairs(
     score = get_metric(metric).score
 
     def side(model: str, rows: npt.NDArray[np.bool_]) -> ClusteredScore:
-        return clustered_score(models[model][0][rows], codes[rows], score)
+        whole = np.array_equal(rows, models[model][1])
+        return own[model] if whole else clustered_score(models[model][0][rows], codes[rows], score)
 
-    own = {model: side(model, counted) for model, (_, counted) in models.items()}  # most pairs have all items in common
+    # most pairs have all items in common
+    own = {model: clustered_score(table[rows], codes[rows], score) for model, (table, rows) in models.items()}
     pairs = []
     for first, second in combinations(models, 2):
         both = models[first][1] & models[second][1]
-        one, other = (
-            own[name] if np.array_equal(both, models[name][1]) else side(name, both) for name in (first, second)
-        )
-        found = paired_difference(one, other)
+        found = paired_difference(side(first, both), side(second, both))
         if not (found.items and math.isfinite(found.difference)):
             found = PairedDifference(
                 first=values[first],
@@ -152,21 +151,9 @@ def pair_of(first: str, second: str, metric: str, tables: tuple[Array, Array], f
     """The pair for the difference ``found`` between two models with these statistics ``(items, width)`` of the same
     items; Holm's correction comes later."""
     wins, losses = _wins(*tables) if metric in VERDICTS and found.items else (None, None)
-    return Pair(
-        first=first,
-        second=second,
-        items=found.items,
-        clusters=found.clusters,
-        difference=found.difference,
-        low=found.low,
-        high=found.high,
-        p_value=found.p_value,
-        p_holm=None,
-        wins=wins,
-        losses=losses,
-        reason=found.reason,
-        standard_error=found.standard_error,
-    )
+    shared = ("items", "clusters", "difference", "low", "high", "p_value", "reason", "standard_error")
+    values = {name: getattr(found, name) for name in shared}
+    return Pair(first=first, second=second, **values, p_holm=None, wins=wins, losses=losses)
 
 
 def with_holm(pairs: Sequence[Pair]) -> tuple[Pair, ...]:

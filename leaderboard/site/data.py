@@ -16,12 +16,11 @@ from medtasks.catalog.spec import leaf_tasks, load_specs
 from medtasks.core.errors import DataError
 from medtasks.runs.samples import Sample, without_garbage_collection
 
-from ..board.board import BenchmarkBoard, Board, BoardColumn, Cell, Pair, Unit
-from ..board.numbers import difference, interval, number, safe_name
+from ..board.board import Board, BoardColumn, Cell, Pair, Unit
+from ..board.numbers import UNIT_LABELS, difference, direction, interval, number, safe_name
 from ..intake.collect import find_everything
 from ..intake.sources import Source
-from .cells import ColumnView, column_view, column_views, coverage_notes
-from .tables import not_comparable
+from .tables import coverage_notes, first_click, not_comparable, subtitles
 
 _MARKUP = re.compile("[<>&]")
 
@@ -69,21 +68,23 @@ def samples_of(board: Board, paths: Sequence[Path]) -> SampleText:
         UsageError: one of the paths is not a directory.
         DataError: a run cannot be read; on reading rows, a sample cannot.
     """
-    ranked = {run for benchmark in board.benchmarks for _, run in _ranked(benchmark)}
-    on_board = runs_on_board(board, ranked, find_everything(paths).runs)
+    ranked = {
+        one.name: {(row.model, run) for table in one.tables for row in table.rows if not row.blind for run in row.runs}
+        for one in board.benchmarks
+    }
+    on_board = runs_on_board(board, {run for pairs in ranked.values() for _, run in pairs}, find_everything(paths).runs)
     found = {key: source.read() for key, source in on_board.items()}
     samples: dict[SampleKey, Callable[[], Sequence[SampleRow]]] = {}
-    pages = {one.name for one in board.benchmarks}
     for benchmark in board.benchmarks:
         named = {column.task for table in benchmark.tables for column in table.columns} & load_specs().keys()
         other_tasks = {leaf for name in named for leaf in leaf_tasks(name)}
-        for model, run in sorted(_ranked(benchmark), key=lambda one: (board.runs[one[1]].created, one)):
+        for model, run in sorted(ranked[benchmark.name], key=lambda one: (board.runs[one[1]].created, one)):
             if run not in found:
                 continue
             manifest, by_task = found[run]
             for task in by_task:  # asking whether it has a task would read that task's samples
                 owner = manifest.tasks[task].benchmark if task in manifest.tasks else ""
-                if owner == benchmark.name or (owner and owner not in pages and task in other_tasks):
+                if owner == benchmark.name or (owner and owner not in ranked and task in other_tasks):
                     read = partial(_sample_rows, by_task, task, benchmark.shows != "nothing")
                     samples[SampleKey(benchmark.name, task, model)] = read
     return samples
@@ -103,10 +104,6 @@ def runs_on_board(board: Board, keys: Iterable[str], runs: Iterable[Source]) -> 
             if key := wanted.get(run.content):
                 found[key] = run
     return found
-
-
-def _ranked(benchmark: BenchmarkBoard) -> set[tuple[str, str]]:
-    return {(row.model, run) for table in benchmark.tables for row in table.rows if not row.blind for run in row.runs}
 
 
 def sample_row(sample: Sample, texts: bool) -> SampleRow:
@@ -185,10 +182,10 @@ def _index(board: Board, tasks: Mapping[str, Any]) -> dict[str, Any]:
                 "title": one.title,
                 "shows": one.shows,
                 "why": one.why,
-                "rankings": [_column(ranking.column, column_view(ranking.column)) for ranking in one.rankings],
+                "rankings": [_column(ranking.column, "") for ranking in one.rankings],
                 "tables": [
-                    {"title": table.title, "columns": list(map(_column, table.columns, column_views(table.columns)))}
-                    for table in one.tables
+                    {"title": table.title, "columns": [_column(one, sub[one.key]) for one in table.columns]}
+                    for table, sub in ((table, subtitles(table.columns)) for table in one.tables)
                 ],
                 "samples": tasks.get(one.name, []),
             }
@@ -197,10 +194,10 @@ def _index(board: Board, tasks: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _column(column: BoardColumn, view: ColumnView) -> dict[str, str]:
-    unit = ", ".join(filter(None, (view.unit, view.hint)))
-    best = "" if column.signed else "low" if view.first == "up" else "high"
-    return {"key": view.key, "metric": column.metric, "label": view.label, "sub": view.sub, "unit": unit, "best": best}
+def _column(column: BoardColumn, sub: str) -> dict[str, str]:
+    unit = ", ".join(filter(None, (UNIT_LABELS[column.unit], direction(column))))
+    best = "" if column.signed else "low" if first_click(column) == "up" else "high"
+    return {"key": column.key, "metric": column.metric, "label": column.label, "sub": sub, "unit": unit, "best": best}
 
 
 def _model(board: Board, slug: str, apart: Mapping[str, Sequence[str]]) -> dict[str, Any]:
@@ -253,11 +250,18 @@ class _TaskSamples:
 
     def answers(self, key: SampleKey) -> dict[str, Any]:
         rows = self._samples[key]()
-        asked = [row for row in rows if row.question is not None]
-        found: dict[str, tuple[str | None, str | None]] = {row.sample_id: (row.question, row.target) for row in asked}
+        found: dict[str, tuple[str | None, str | None]] = {
+            row.sample_id: (row.question, row.target) for row in rows if row.question is not None
+        }
         # models that answered the same questions share them, since a board may have a hundred
         self._questions[key] = next((one for one in self._questions.values() if one == found), found)
-        return _answers(rows)
+        metrics = sorted({metric for row in rows for metric, value in row.scores.items() if value is not None})
+        answers = []
+        for row in rows:
+            values = [row.scores.get(metric) for metric in metrics]
+            scores = [None if value is None else float(f"{value:.4g}") for value in values]
+            answers.append([row.sample_id, row.response, row.extracted, row.status, scores])
+        return {"metrics": metrics, "rows": answers}
 
     def questions(self) -> list[list[str | None]]:
         """Ids, questions and references of all samples that any model answered."""
@@ -267,20 +271,3 @@ class _TaskSamples:
                 self.answers(key)
             found.update(self._questions[key])
         return [[name, *found[name]] for name in found]
-
-
-def _answers(rows: Sequence[SampleRow]) -> dict[str, Any]:
-    metrics = sorted({metric for row in rows for metric, value in row.scores.items() if value is not None})
-    return {
-        "metrics": metrics,
-        "rows": [
-            [
-                row.sample_id,
-                row.response,
-                row.extracted,
-                row.status,
-                [None if (value := row.scores.get(one)) is None else float(f"{value:.4g}") for one in metrics],
-            ]
-            for row in rows
-        ],
-    }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from ..board.board import Timeline
 from ..board.usage import amount
@@ -29,8 +29,7 @@ def heat_colour(good: float) -> int:
     return min(int(COLOURS * good), COLOURS - 1)
 
 
-@dataclass(frozen=True)
-class PlaneScale:
+class PlaneScale(NamedTuple):
     """Places on a plane, whose axes have ``across_ticks`` and ``up_ticks``: values with their texts."""
 
     wide: bool
@@ -99,8 +98,7 @@ def _around(radius: float, angle: float) -> tuple[float, float]:
     return round(radius * math.sin(angle), 1), round(-radius * math.cos(angle), 1)
 
 
-@dataclass(frozen=True)
-class TimeAxis:
+class TimeAxis(NamedTuple):
     """The time axis of a streaming item; places are percentages of its width."""
 
     start: float

@@ -3,76 +3,51 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import groupby
+from typing import NamedTuple
 
 from ..board.board import BenchmarkBoard, Board, BoardColumn, BoardRow, BoardTable, Cell, Ranking
 from ..board.numbers import UNIT_LABELS
-from .cells import (
-    ColumnView,
-    cells_of,
-    column_view,
-    column_views,
-    distinguishing,
-    leading_words,
-    scale_of,
-    shared_judge,
-)
+from .tables import ColumnView, column_view, distinguishing, leading_words, shared_judge, subtitles
 
 
-@dataclass(frozen=True)
-class ScoreRow:
+class ScoreRow(NamedTuple):
     """One line: a column of the benchmark's table or, in a matrix, a group with one cell for each heading, None if that
     has no items of the group."""
 
     label: str
     sub: str
-    cells: tuple[tuple[ColumnView, Cell | None], ...]
+    cells: Sequence[tuple[ColumnView, Cell | None]]
 
 
-@dataclass(frozen=True)
-class Matrix:
+class Matrix(NamedTuple):
     """A table of one model; without ``headings`` each line is one score."""
 
     title: str
-    headings: tuple[ColumnView, ...]
-    rows: tuple[ScoreRow, ...]
-    blind: bool = False
-    reasons: tuple[str, ...] = ()
+    headings: Sequence[ColumnView]
+    rows: Sequence[ScoreRow]
+    blind: bool
+    reasons: Sequence[str]
 
 
-@dataclass(frozen=True)
-class Part:
+class Part(NamedTuple):
     """One benchmark's results of the model. A place is a column, its ranking, and the model's score; ``runs`` are keys
     of `Board.runs`."""
 
     benchmark: BenchmarkBoard
-    places: tuple[tuple[ColumnView, Ranking, Cell], ...]
-    matrices: tuple[Matrix, ...]
-    apart: tuple[Matrix, ...]
-    runs: frozenset[str]
+    places: list[tuple[ColumnView, Ranking, Cell]]
+    matrices: list[Matrix]
+    apart: list[Matrix]
+    runs: set[str]
 
 
-@dataclass(frozen=True)
-class _Row:
+class _Row(NamedTuple):
     """The model's row of one table, and the columns it has."""
 
     table: BoardTable
     row: BoardRow
-    reasons: tuple[str, ...]
-
-    @property
-    def columns(self) -> list[BoardColumn]:
-        return [column for column in self.table.columns if column.key in self.row.cells]
-
-    @property
-    def breakdown(self) -> tuple[str, frozenset[str]] | None:
-        """Breakdown and metrics of a table of one breakdown's groups, which may end with all items; else None."""
-        breakdowns = {column.breakdown for column in self.columns} - {None}
-        grouped = {column.metric for column in self.columns if column.group is not None}
-        if len(breakdowns) != 1 or not grouped >= {column.metric for column in self.columns}:
-            return None
-        return str(breakdowns.pop()), frozenset(grouped)
+    reasons: Sequence[str]
+    columns: Sequence[BoardColumn]
 
 
 def model_parts(board: Board, slug: str) -> list[Part]:
@@ -80,76 +55,76 @@ def model_parts(board: Board, slug: str) -> list[Part]:
     parts = []
     for benchmark in board.benchmarks:
         rows = [
-            _Row(table, row, reasons)
+            _Row(table, row, reasons, [column for column in table.columns if column.key in row.cells])
             for table in benchmark.tables
             for row, reasons in (*((row, ()) for row in table.rows), *((one.row, one.reasons) for one in table.apart))
             if row.model == slug
         ]
+        if not rows:
+            continue
         others = [one for one in rows if one.row.blind or one.reasons]
         first = {one.row.runs: place for place, one in reversed(list(enumerate(others)))}
         others.sort(key=lambda one: (one.row.blind, first[one.row.runs]))
-        if rows:
-            parts.append(
-                Part(
-                    benchmark=benchmark,
-                    places=tuple(_places(benchmark, slug)),
-                    matrices=tuple(_matrices(one for one in rows if not one.row.blind and not one.reasons)),
-                    apart=tuple(_matrices(others)),
-                    runs=frozenset(key for one in rows for key in one.row.runs),
-                )
-            )
+        comparable = [one for one in rows if not one.row.blind and not one.reasons]
+        runs = {key for one in rows for key in one.row.runs}
+        first_rows = [row for row in benchmark.tables[0].rows if not row.blind]
+        places = [
+            (column_view(ranking.column, drawn=first_rows), ranking, row.cells[ranking.column.key])
+            for ranking in benchmark.rankings
+            for row in first_rows
+            if row.model == slug and ranking.column.key in row.cells
+        ]
+        parts.append(Part(benchmark, places, [*_matrices(comparable)], [*_matrices(others)], runs))
     return parts
 
 
-def _places(benchmark: BenchmarkBoard, slug: str) -> Iterator[tuple[ColumnView, Ranking, Cell]]:
-    for ranking in benchmark.rankings:
-        column = ranking.column
-        rows = [row for row in benchmark.tables[0].rows if not row.blind]
-        view = column_view(column, scale=scale_of(column, cells_of(column.key, rows)))
-        for row in rows:
-            if row.model == slug and column.key in row.cells:
-                yield view, ranking, row.cells[column.key]
+def _breakdown(one: _Row) -> tuple[str, frozenset[str]] | None:
+    """Breakdown and metrics of a table of one breakdown's groups, which may end with all items; else None."""
+    breakdowns = {column.breakdown for column in one.columns} - {None}
+    grouped = {column.metric for column in one.columns if column.group is not None}
+    if len(breakdowns) != 1 or not grouped >= {column.metric for column in one.columns}:
+        return None
+    return str(breakdowns.pop()), frozenset(grouped)
 
 
 def _matrices(rows: Iterable[_Row]) -> Iterator[Matrix]:
     """Consecutive tables that break the same metrics down by the same groups make one matrix."""
-    for (_, blind, breakdown), bundle in groupby(rows, key=lambda one: (one.row.runs, one.row.blind, one.breakdown)):
+    for (_, blind, breakdown), bundle in groupby(rows, key=lambda one: (one.row.runs, one.row.blind, _breakdown(one))):
         members = list(bundle)
-        cells = {column.key: (column, one.row.cells[column.key]) for one in members for column in one.columns}
-        columns = [column for column, _ in cells.values()]
+        columns = list({column.key: column for one in members for column in one.columns}.values())
         across, groups = {(one.task, one.metric) for one in columns}, {one.group for one in columns}
         if breakdown is not None and len(across) > 1 and len(groups) > 1:
             titles = [one.table.title for one in members]
             title = leading_words(titles, " ").rstrip(",;: ") or titles[0]
-            reasons = tuple(dict.fromkeys(reason for one in members for reason in one.reasons))
-            yield Matrix(title, *_grid(columns, {key: cell for key, (_, cell) in cells.items()}), blind, reasons)
+            reasons = list(dict.fromkeys(reason for one in members for reason in one.reasons))
+            cells = {key: cell for one in members for key, cell in one.row.cells.items()}
+            yield Matrix(title, *_grid(columns, cells), blind, reasons)
             continue
         for one in members:
+            subs = subtitles(one.columns)
             lines = [
-                ScoreRow(view.label, f"{view.sub} {view.unit}", ((view, one.row.cells[view.key]),))
-                for view in column_views(one.columns)
+                ScoreRow(
+                    column.label,
+                    f"{subs[column.key]} {UNIT_LABELS[column.unit]}",
+                    [(ColumnView(column), one.row.cells[column.key])],
+                )
+                for column in one.columns
             ]
-            yield Matrix(one.table.title, (), tuple(lines), blind, one.reasons)
+            yield Matrix(one.table.title, (), lines, blind, one.reasons)
 
 
-def _grid(
-    columns: Sequence[BoardColumn], cells: Mapping[str, Cell]
-) -> tuple[tuple[ColumnView, ...], tuple[ScoreRow, ...]]:
+def _grid(columns: Sequence[BoardColumn], cells: Mapping[str, Cell]) -> tuple[list[ColumnView], list[ScoreRow]]:
     """Headings, one for each task and metric, and a row for each group."""
     places = {(one.task, one.metric, one.group): one for one in columns}
     firsts = list({(one.task, one.metric): one for one in columns if one.group is not None}.values())
-    judges = [
-        shared_judge(cells[one.key] for one in columns if (one.task, one.metric) == (first.task, first.metric))
-        for first in firsts
-    ]
-    headings = tuple(
-        ColumnView(one.key, distinguishing(one, firsts), unit=UNIT_LABELS[one.unit], judge=judge, column=one)
-        for one, judge in zip(firsts, judges, strict=True)
-    )
+    headings = []
+    for first in firsts:
+        same = [cells[one.key] for one in columns if (one.task, one.metric) == (first.task, first.metric)]
+        headings.append(ColumnView(first, sub=distinguishing(first, firsts), judge=shared_judge(same)))
     rows = []
     groups = {one.group: one.label if one.group is None else one.group for one in columns}
     for group, label in sorted(groups.items(), key=lambda one: (one[0] is None, one[1])):
         in_row = [places.get((one.task, one.metric, group)) for one in firsts]
-        views = [(view, None if one is None else cells[one.key]) for view, one in zip(headings, in_row, strict=True)]
-        rows.append(ScoreRow(label, "", tuple(views)))
-    return headings, tuple(rows)
+        found = [None if one is None else cells[one.key] for one in in_row]
+        rows.append(ScoreRow(label, "", list(zip(headings, found, strict=True))))
+    return headings, rows

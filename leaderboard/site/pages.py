@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TypeVar
 from urllib.parse import urlsplit
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
@@ -15,34 +14,21 @@ from medtasks.benchmarks.layouts import all_layouts
 from medtasks.runs.signature import parse_signature
 from medtasks.runs.usage import RunUsage
 
-from ..board.board import (
-    BenchmarkBoard,
-    Board,
-    BoardModel,
-    BoardRun,
-    LetterCounts,
-    Published,
-    Timeline,
-)
+from ..board.board import BenchmarkBoard, Board, BoardModel, BoardRun, LetterCounts, Published, Timeline
 from ..board.numbers import UNIT_LABELS, direction, exact, interval, number
 from ..board.usage import amount, measured
 from ..figures.plots import figures_of
 from ..rank.over_models import billions_of
-from .cells import column_view, coverage_notes, group_letters
-from .figures import (
-    heat_colour,
-    look_number,
-    plane_scale,
-    radar_axes,
-    radar_curve,
-    share_bar,
-    time_axis,
-)
+from .figures import heat_colour, look_number, plane_scale, radar_axes, radar_curve, share_bar, time_axis
 from .model_page import model_parts
 from .tables import (
+    ColumnView,
     all_models,
     benchmark_tables,
     charts,
+    coverage_notes,
+    first_click,
+    group_letters,
     is_printed_so,
     model_order,
     not_comparable,
@@ -50,7 +36,6 @@ from .tables import (
     published_tables,
 )
 
-Entry = TypeVar("Entry", LetterCounts, Timeline)
 Files = Mapping[tuple[str, str], Mapping[str, str]]
 """Figures as files: paths by format, by benchmark and plot."""
 
@@ -82,12 +67,7 @@ _SIGNATURE_PARTS = {
 
 
 def pages_of(
-    board: Board,
-    figures: Files,
-    downloads: Sequence[str],
-    *,
-    samples: bool = False,
-    served: bool = False,
+    board: Board, figures: Files, downloads: Sequence[str], *, samples: bool = False, served: bool = False
 ) -> dict[str, Callable[[], str]]:
     """Functions that render the pages, by file name.
 
@@ -102,15 +82,9 @@ def pages_of(
         found[name] = lambda: environment.get_template(template).render(page=name, **views())
 
     columns, rows = all_models(board)
-    overview = {
-        "charts": overview_charts(board),
-        "columns": columns,
-        "rows": rows,
-        "apart": not_comparable(board),
-        "choices": _choices(board.models.values()),
-        "downloads": downloads,
-    }
-    page("index.html", "index.html.j2", lambda: overview)
+    overview = {"charts": overview_charts(board), "columns": columns, "rows": rows, "apart": not_comparable(board)}
+    choices = _choices(board.models.values())
+    page("index.html", "index.html.j2", lambda: {**overview, "choices": choices, "downloads": downloads})
     for benchmark in board.benchmarks:
         files = {plot: paths for (name, plot), paths in figures.items() if name == benchmark.name}
         page(f"benchmark-{benchmark.name}.html", "benchmark.html.j2", partial(_benchmark, board, benchmark, files))
@@ -128,22 +102,29 @@ def pages_of(
 
 def _benchmark(board: Board, benchmark: BenchmarkBoard, files: Mapping[str, Mapping[str, str]]) -> dict[str, object]:
     order = model_order(benchmark)
+
+    def place(one: LetterCounts | Timeline) -> tuple[int, str]:
+        return order.get(one.model, len(order)), one.model
+
     on_page = [board.models[slug] for slug in sorted(order)]
     figures = figures_of(board, benchmark)
     costs = {key for plot in benchmark.plots if plot.kind == "cost" for key in plot.columns}
     columns = (column for table in benchmark.tables for column in table.columns)
+    layout = all_layouts().get(benchmark.name)
+    plots = () if layout is None else layout.plots
+    tables = {"letters": benchmark.letters, "timeline": benchmark.timelines}
     return {
         "benchmark": benchmark,
         "tables": benchmark_tables(board, benchmark),
         "charts": list(charts(board, benchmark)),
-        "titles": {table.name: table.title for table in benchmark.tables},
         "figures": figures,
         "files": files,
-        "undrawn": _undrawn(benchmark, figures),
-        "letters": _in_order(benchmark.letters, order),
-        "timelines": _in_order(benchmark.timelines, order),
+        # plots of the layout for which too few models have values
+        "undrawn": [plot.title for plot in plots if plot.name not in figures and not tables.get(plot.kind)],
+        "letters": sorted(benchmark.letters, key=place),
+        "timelines": sorted(benchmark.timelines, key=place),
         "usage": measured([(one.usage, one.cost) for one in benchmark.usage]),
-        "used_for": next((column for column in columns if column.key in costs), None),
+        "used_for": next((ColumnView(column) for column in columns if column.key in costs), None),
         "published": published_tables(benchmark),
         "choices": _choices([*on_page, *benchmark.published]),
     }
@@ -154,13 +135,8 @@ def _model(board: Board, model: BoardModel) -> dict[str, object]:
     runs = [board.runs[key] for key in {key for part in parts for key in part.runs}]
     runs.sort(key=lambda run: (run.created, run.key), reverse=True)
     used = [run for run in runs if run.usage != RunUsage()]
-    return {
-        "model": model,
-        "results": parts,
-        "runs": runs,
-        "used": used,
-        "usage": measured([(one.usage, one.cost) for one in used]),
-    }
+    usage = measured([(one.usage, one.cost) for one in used])
+    return {"model": model, "results": parts, "runs": runs, "used": used, "usage": usage}
 
 
 def page_environment(
@@ -192,33 +168,24 @@ def page_environment(
         share_bar=share_bar,
         count=lambda number, noun: f"{number:,} {noun}{'' if number == 1 else 's'}",
     )
+    named = (
+        amount, coverage_notes, direction, exact, first_click, group_letters, heat_colour, is_printed_so, number,
+        paper_link, plane_scale, radar_axes, radar_curve, safe_link, size_class, time_axis, trained_any,
+    )  # fmt: skip
+    environment.filters.update({one.__name__: one for one in named})
     environment.filters.update(
-        amount=amount,
-        column_view=column_view,
-        coverage_notes=coverage_notes,
-        direction=direction,
-        exact=exact,
-        group_letters=group_letters,
-        heat_colour=heat_colour,
         day=lambda created: created[:10] if _DAY.match(created) else created,
         difference_unit=_DIFFERENCES.__getitem__,
         interval=lambda ends, unit: interval(ends[0], ends[1], unit),
-        is_printed_so=is_printed_so,
         letters=letters_of,
         look=look_number,
-        number=number,
-        plane_scale=plane_scale,
-        radar_axes=radar_axes,
-        radar_curve=radar_curve,
-        paper_link=paper_link,
-        safe_link=safe_link,
-        signature_parts=_signature_parts,
-        size_class=size_class,
+        signature_parts=lambda text: [
+            (key, value or "yes", _SIGNATURE_PARTS.get(key, "a setting of the metric"))
+            for key, value in parse_signature(text).items()
+        ],
         size_order=lambda size: "" if (billions := billions_of(size)) is None else f"{billions:.6g}",
-        time_axis=time_axis,
         times=lambda lines: sorted({each.time for one in lines for each in one.rounds}),
         trained=lambda model, benchmark: model.trained.get(benchmark, "unknown"),
-        trained_any=trained_any,
         trained_on=lambda model: [title for name, title in titles.items() if model.trained.get(name) == "yes"],
         unit=UNIT_LABELS.__getitem__,
     )
@@ -277,24 +244,6 @@ def letters_of(counts: Sequence[LetterCounts]) -> list[str]:
     """The letters of a task's options, then everything else that was chosen."""
     gold = {letter for one in counts for letter in one.gold}
     return [*sorted(gold), *sorted({letter for one in counts for letter in one.chosen} - gold)]
-
-
-def _in_order(entries: Sequence[Entry], order: Mapping[str, int]) -> list[Entry]:
-    return sorted(entries, key=lambda one: (order.get(one.model, len(order)), one.model))
-
-
-def _undrawn(benchmark: BenchmarkBoard, drawn: Container[str]) -> list[str]:
-    """Titles of the plots of a layout for which too few models have values."""
-    layout = all_layouts().get(benchmark.name)
-    tables = {"letters": benchmark.letters, "timeline": benchmark.timelines}
-    plots = () if layout is None else layout.plots
-    return [plot.title for plot in plots if plot.name not in drawn and not tables.get(plot.kind)]
-
-
-def _signature_parts(signature: str) -> list[tuple[str, str, str]]:
-    """Keys, values and meanings."""
-    parts = parse_signature(signature)
-    return [(key, value or "yes", _SIGNATURE_PARTS.get(key, "a setting of the metric")) for key, value in parts.items()]
 
 
 def _protocol(board: Board) -> dict[str, object]:

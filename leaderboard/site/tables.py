@@ -2,79 +2,150 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal, InvalidOperation
+from itertools import takewhile
+from typing import Any, NamedTuple
+
+from medtasks.runs.scores import coverage_text
 
 from ..board.board import (
     Apart,
     BenchmarkBoard,
     Board,
+    BoardColumn,
     BoardModel,
     BoardRow,
     BoardTable,
+    Cell,
     Published,
     PublishedCell,
     Ranking,
 )
-from ..board.numbers import shown_name
+from ..board.numbers import interval, shown_name
 from ..board.rows import without_empty
 from ..board.sentences import finding
-from .cells import (
-    ColumnView,
-    best_of,
-    cells_of,
-    column_view,
-    missing,
-    scale_of,
-    shared_judge,
-    table_columns,
-)
 
 MOST_ROWS = 12
 """Models in a chart; the table below has all."""
 
 
-@dataclass(frozen=True)
-class TableView:
-    """A table of the board: its columns, the rows of ranked models, best first, and ``apart`` those that are not
-    comparable. ``beside`` has by ranked model its blind runs, ``missing`` the empty cells by reason; ``rankings`` are
-    those of the headline table."""
+class Scale(NamedTuple):
+    """The common range of all interval bars of a column, so that they can be compared by eye."""
 
-    content: BoardTable
-    columns: Sequence[ColumnView]
-    rows: Sequence[BoardRow]
-    beside: Mapping[str, Sequence[Apart]]
-    apart: Sequence[Apart]
-    missing: Mapping[str, Sequence[str]]
-    rankings: Sequence[Ranking]
+    low: float
+    high: float
+
+    def place(self, value: float) -> str:
+        """The position of ``value``, 0 to 100."""
+        share = (value - self.low) / (self.high - self.low)
+        return f"{100 * min(max(share, 0.0), 1.0):.3g}"
 
 
-@dataclass(frozen=True)
-class Chart:
-    """The models of a ranking, best first, each with its score and, below it, its blind run, which is not ranked.
+class ColumnView(NamedTuple):
+    """A column of the board as a table shows it.
 
-    ``more`` counts the models left out, ``finding`` says what the chart shows.
+    ``sub`` distinguishes columns with equal labels, ``judge`` names the judges of all its scores. Intervals are drawn
+    on ``scale``; ``best`` marks the best value. ``ranking`` is that by this score, ``of`` the title of its benchmark.
     """
 
-    benchmark: BenchmarkBoard
-    ranking: Ranking
-    column: ColumnView
-    rows: tuple[BoardRow, ...]
-    more: int
-    finding: str
+    column: BoardColumn
+    sub: str = ""
+    judge: str = ""
+    scale: Scale | None = None
+    best: float | None = None
+    ranking: Ranking | None = None
+    of: str = ""
 
 
-@dataclass(frozen=True)
-class NotComparable:
-    """A model's results on a benchmark that are not comparable: on how many of its tables, and why (for the headline
-    scores, if they are among them)."""
+def column_view(
+    column: BoardColumn,
+    *,
+    judged: Iterable[BoardRow] = (),
+    drawn: Iterable[BoardRow] = (),
+    competing: Iterable[BoardRow] = (),
+    **more: Any,
+) -> ColumnView:
+    """The view of a column: its judge is that of the rows ``judged``, its scale spans the rows ``drawn`` and the chance
+    level, and the best value is one of at least two complete ones of the rows ``competing``; signed columns have none.
+    ``more`` are other fields."""
+    scale, best = None, None
+    ends = [end for one in _cells(column, drawn) for end in (one.value, one.low, one.high) if end is not None]
+    if ends:
+        ends += [] if column.chance is None else [column.chance]
+        margin = 0.04 * (max(ends) - min(ends)) or 1.0
+        scale = Scale(min(ends) - margin, max(ends) + margin)
+    known = [one.value for one in _cells(column, competing) if one.value is not None and not one.incomplete]
+    if len(known) > 1 and not column.signed:
+        best = max(known) if column.higher_is_better else min(known)
+    return ColumnView(column, judge=shared_judge(_cells(column, judged)), scale=scale, best=best, **more)
 
-    model: BoardModel
-    blind: bool
-    benchmark: BenchmarkBoard
-    tables: int
-    reasons: tuple[str, ...]
+
+def _cells(column: BoardColumn, rows: Iterable[BoardRow]) -> list[Cell]:
+    return [row.cells[column.key] for row in rows if column.key in row.cells]
+
+
+def shared_judge(cells: Iterable[Cell]) -> str:
+    """The judges of all judged scores of a column; empty if they differ, or if none is judged."""
+    names = {cell.judge for cell in cells if cell.judge}
+    return names.pop() if len(names) == 1 else ""
+
+
+def first_click(column: BoardColumn) -> str:
+    """How the first click on a column sorts: the best value on top, of a signed score the lowest."""
+    return "down" if column.higher_is_better and not column.signed else "up"
+
+
+def group_letters(ranking: Ranking, model: str) -> str:
+    """The letters of the model's groups in a ranking; empty if it is not ranked."""
+    letters = next((one.letters for one in ranking.ranked if one.model == model), ())
+    return ("" if all(len(letter) == 1 for letter in letters) else " ").join(letters)
+
+
+def coverage_notes(cell: Cell, column: BoardColumn) -> tuple[str, ...]:
+    """Notes on a score for which some items lack a response or a verdict."""
+    if all(count in (None, cell.items) for count in (cell.answered, cell.judged)):
+        return ()
+    notes = [coverage_text(cell.items, cell.answered, cell.judged)]
+    if cell.bounds is not None:
+        notes.append(f"bounds: {interval(*cell.bounds, column.unit)}")
+    return (*notes, "incomplete") if cell.incomplete else tuple(notes)
+
+
+def subtitles(columns: Sequence[BoardColumn]) -> dict[str, str]:
+    """By key, what distinguishes a column from others with the same label; empty for the only one with its label."""
+    labels: dict[str, list[BoardColumn]] = {}
+    for column in columns:
+        labels.setdefault(column.label, []).append(column)
+    tasks = {column.task for column in columns}
+    return {
+        column.key: distinguishing(column, same, tasks) if len(same) > 1 else ""
+        for same in labels.values()
+        for column in same
+    }
+
+
+def distinguishing(column: BoardColumn, others: Sequence[BoardColumn], tasks: Collection[str] = ()) -> str:
+    """How ``column`` differs from ``others``: task (without the words that all tasks share), metric, breakdown."""
+    every = {*tasks, *(one.task for one in others)}
+    shared = leading_words(every, "_") + "_" if len(every) > 1 else ""
+    task = "all" if f"{column.task}_" == shared else column.task.removeprefix(shared)
+    parts = {
+        task: len({one.task for one in others}) > 1,
+        column.metric: len({one.metric for one in others}) > 1,
+        column.breakdown or "all": len({one.breakdown for one in others}) > 1,
+    }
+    return ", ".join(part for part, differs in parts.items() if differs and part)
+
+
+def leading_words(texts: Collection[str], separator: str) -> str:
+    """The words with which all texts begin.
+
+    >>> leading_words(["kvasir_vqa_x1_level1", "kvasir_vqa_x1_level2"], "_")
+    'kvasir_vqa_x1'
+    """
+    by_place = zip(*(text.split(separator) for text in texts), strict=False)
+    return separator.join(words[0] for words in takewhile(lambda words: len({*words}) == 1, by_place))
 
 
 def model_order(benchmark: BenchmarkBoard) -> dict[str, int]:
@@ -84,10 +155,13 @@ def model_order(benchmark: BenchmarkBoard) -> dict[str, int]:
     return {model: place for place, model in enumerate([*ranked, *sorted(others - set(ranked))])}
 
 
-def benchmark_tables(board: Board, benchmark: BenchmarkBoard) -> list[TableView]:
+def benchmark_tables(board: Board, benchmark: BenchmarkBoard) -> list[dict[str, Any]]:
     """The first table of ``benchmark``, with ranks and letters beside its scores, and all others with results.
 
-    Columns that have only published figures are left out, except in the first.
+    Each has its ``content``, ``columns``, the ``rows`` of ranked models, best first, and ``apart`` those that are not
+    comparable. ``beside`` has by ranked model its blind runs, ``missing`` the empty cells by reason; ``rankings`` are
+    those of the headline table, in which alone intervals are drawn. Columns that have only published figures are left
+    out, except in the first table.
     """
     order = model_order(benchmark)
     first, *others = benchmark.tables
@@ -95,7 +169,7 @@ def benchmark_tables(board: Board, benchmark: BenchmarkBoard) -> list[TableView]
     return [_table(board, first, order, benchmark.rankings), *(_table(board, table, order, ()) for table in shown)]
 
 
-def _table(board: Board, table: BoardTable, order: Mapping[str, int], rankings: Sequence[Ranking]) -> TableView:
+def _table(board: Board, table: BoardTable, order: Mapping[str, int], rankings: Sequence[Ranking]) -> dict[str, Any]:
     rows = sorted((row for row in table.rows if not row.blind), key=lambda row: order[row.model])
     aside = [*table.apart, *(Apart(row=row, reasons=()) for row in table.rows if row.blind)]
     aside.sort(key=lambda one: order[one.row.model])
@@ -106,8 +180,27 @@ def _table(board: Board, table: BoardTable, order: Mapping[str, int], rankings: 
         of_model = one.row.blind and one.row.model in ranked
         (beside.setdefault(one.row.model, []) if of_model else apart).append(one)
     every = [*rows, *(one.row for one in aside)]
-    columns = table_columns(table.columns, every, rows, {ranking.column.key: ranking for ranking in rankings})
-    return TableView(table, [*columns], rows, beside, apart, _missing(board, table), rankings)
+    subs, by_key = subtitles(table.columns), {ranking.column.key: ranking for ranking in rankings}
+    columns = [
+        column_view(
+            column,
+            judged=every,
+            drawn=every if rankings else (),
+            competing=rows,
+            sub=", ".join(filter(None, (subs[column.key], column.remark))),
+            ranking=by_key.get(column.key),
+        )
+        for column in table.columns
+    ]
+    return {
+        "content": table,
+        "columns": columns,
+        "rows": rows,
+        "beside": beside,
+        "apart": apart,
+        "missing": _missing(board, table),
+        "rankings": rankings,
+    }
 
 
 def _missing(board: Board, table: BoardTable) -> dict[str, list[str]]:
@@ -117,7 +210,9 @@ def _missing(board: Board, table: BoardTable) -> dict[str, list[str]]:
     for row in (*rows, *(row for row in table.rows if row.blind)):
         empty: dict[str, list[str]] = {}
         for column in table.columns:
-            if reason := missing(row.cells.get(column.key)):
+            cell = row.cells.get(column.key)
+            if cell is None or cell.value is None:
+                reason = "not run" if cell is None else cell.reason or "no value"
                 empty.setdefault(reason, []).append(column.label)
         for reason, labels in empty.items():
             columns = "all columns" if len(labels) == len(table.columns) > 1 else ", ".join(labels)
@@ -125,38 +220,45 @@ def _missing(board: Board, table: BoardTable) -> dict[str, list[str]]:
     return dict(sorted(found.items()))
 
 
+class Chart(NamedTuple):
+    """The models of a ranking, best first, each with its score and, below it, its blind run, which is not ranked.
+
+    ``more`` counts the models left out, ``finding`` says what the chart shows.
+    """
+
+    benchmark: BenchmarkBoard
+    ranking: Ranking
+    view: ColumnView
+    rows: tuple[BoardRow, ...] = ()
+    more: int = 0
+    finding: str = "No model is ranked."
+
+
 def charts(board: Board, benchmark: BenchmarkBoard) -> Iterator[Chart]:
     """A chart for each ranking with a ranked model."""
+    table = benchmark.tables[0]
     for ranking in benchmark.rankings:
-        if ranking.ranked:
-            yield _chart(board, benchmark, ranking)
+        if not ranking.ranked:
+            continue
+        column = ranking.column
+        seeing = {row.model: row for row in table.rows if column.key in row.cells}
+        beside = [one.row for one in table.apart if one.row.blind and len(one.reasons) == 1]  # that it is blind
+        blind = {row.model: row for row in beside if column.key in row.cells}
+        shown = [one.model for one in ranking.ranked[:MOST_ROWS]]
+        rows = tuple(rows[model] for model in shown for rows in (seeing, blind) if model in rows)
+        view = column_view(column, judged=(*seeing.values(), *blind.values()), drawn=rows)
+        cells = {model: row.cells[column.key] for model, row in seeing.items()}
+        more = len(ranking.ranked) - len(shown)
+        yield Chart(benchmark, ranking, view, rows, more, finding(ranking, board.models, cells))
 
 
 def overview_charts(board: Board) -> list[Chart]:
     """For each benchmark with a ranking, its first one in which a model is ranked; if there is none, an empty chart."""
     return [
-        next(charts(board, one), Chart(one, ranking, column_view(ranking.column), (), 0, "No model is ranked."))
+        next(charts(board, one), Chart(one, ranking, column_view(ranking.column)))
         for one in board.benchmarks
         for ranking in one.rankings[:1]
     ]
-
-
-def _chart(board: Board, benchmark: BenchmarkBoard, ranking: Ranking) -> Chart:
-    column, table = ranking.column, benchmark.tables[0]
-    seeing = {row.model: row for row in table.rows if column.key in row.cells}
-    beside = [one.row for one in table.apart if one.row.blind and len(one.reasons) == 1]  # that it is blind
-    blind = {row.model: row for row in beside if column.key in row.cells}
-    shown = [one.model for one in ranking.ranked[:MOST_ROWS]]
-    rows = [rows[model] for model in shown for rows in (seeing, blind) if model in rows]
-    view = column_view(
-        column,
-        judge=shared_judge(cells_of(column.key, (*seeing.values(), *blind.values()))),
-        scale=scale_of(column, cells_of(column.key, rows)),
-        ranking=ranking,
-    )
-    cells = {model: row.cells[column.key] for model, row in seeing.items()}
-    more = len(ranking.ranked) - len(shown)
-    return Chart(benchmark, ranking, view, tuple(rows), more, finding(ranking, board.models, cells))
 
 
 def all_models(board: Board) -> tuple[list[ColumnView], list[BoardRow]]:
@@ -166,18 +268,28 @@ def all_models(board: Board) -> tuple[list[ColumnView], list[BoardRow]]:
         known = found.get(row.model, row)
         found[row.model] = row.model_copy(update={"cells": {**known.cells, **row.cells}})
     rows = [*found.values()]
-    columns = []
-    for benchmark in board.benchmarks:
-        for ranking in benchmark.rankings[:1]:
-            cells, best = cells_of(ranking.column.key, rows), best_of(ranking.column, rows)
-            view = column_view(ranking.column, of=benchmark.title, judge=shared_judge(cells), ranking=ranking)
-            columns.append(replace(view, scale=scale_of(ranking.column, cells), best=best))
-    ranks = [{one.model: one.rank for one in column.ranking.ranked} for column in columns if column.ranking]
+    first = [(one.title, ranking) for one in board.benchmarks for ranking in one.rankings[:1]]
+    columns = [
+        column_view(ranking.column, judged=rows, drawn=rows, competing=rows, of=title, ranking=ranking)
+        for title, ranking in first
+    ]
+    ranks = [{one.model: one.rank for one in ranking.ranked} for _, ranking in first]
 
     def place(row: BoardRow) -> tuple[list[int], str, str]:
         return [one.get(row.model, len(board.models) + 1) for one in ranks], board.models[row.model].name, row.model
 
     return columns, sorted(rows, key=place)
+
+
+class NotComparable(NamedTuple):
+    """A model's results on a benchmark that are not comparable: on how many of its tables, and why (for the headline
+    scores, if they are among them)."""
+
+    model: BoardModel
+    blind: bool
+    benchmark: BenchmarkBoard
+    tables: int
+    reasons: Sequence[str]
 
 
 def is_beside_its_model(table: BoardTable, apart: Apart) -> bool:
@@ -198,27 +310,18 @@ def not_comparable(board: Board) -> list[NotComparable]:
         for (model, blind), by_table in reasons.items():
             headline = by_table.get(benchmark.tables[0].name)
             counted = [headline] if headline is not None else by_table.values()
-            once = tuple(dict.fromkeys(reason for each in counted for reason in each))
+            once = list(dict.fromkeys(reason for each in counted for reason in each))
             found.append(NotComparable(board.models[model], blind, benchmark, len(by_table), once))
     return sorted(found, key=lambda one: (one.model.name.casefold(), one.model.slug, one.blind))
 
 
-@dataclass(frozen=True)
-class PublishedTable:
-    """The rows of one table of a paper. ``columns`` are those of the board by key; for other figures, headings alone.
+def published_tables(benchmark: BenchmarkBoard) -> list[dict[str, Any]]:
+    """The published rows of ``benchmark``, table by table, in printed order.
 
-    ``notes`` are all notes, numbered from 1; ``not_comparable`` are the reasons why figures cannot be compared with
-    ours, each with the columns it is about.
+    Each table has its ``rows``, and ``columns``, those of the board by key; None for other figures. ``notes`` are all
+    notes, numbered from 1; ``not_comparable`` are the reasons why figures cannot be compared with ours, each with the
+    columns it is about.
     """
-
-    rows: Sequence[Published]
-    columns: Mapping[str, ColumnView]
-    notes: Mapping[str, int]
-    not_comparable: Mapping[str, Sequence[str]]
-
-
-def published_tables(benchmark: BenchmarkBoard) -> list[PublishedTable]:
-    """The published rows of ``benchmark``, table by table, in printed order."""
     tables: dict[tuple[str, str, str], list[Published]] = {}
     for row in benchmark.published:
         tables.setdefault((row.paper, row.table, row.source), []).append(row)
@@ -226,20 +329,22 @@ def published_tables(benchmark: BenchmarkBoard) -> list[PublishedTable]:
     found = []
     for rows in tables.values():
         cells = [cell for row in rows for cell in row.cells]
-        keys = dict.fromkeys(cell.column for cell in cells)
-        columns = {
-            key: column_view(known[key]) if key in known else ColumnView(f"c{place}", key)
-            for place, key in enumerate(keys)
-        }
-        texts = dict.fromkeys(
-            note for row in rows for note in (*row.notes, *(n for one in row.cells for n in one.notes))
+        notes = dict.fromkeys(
+            note for row in rows for of in (row.notes, *(one.notes for one in row.cells)) for note in of
         )
         reasons: dict[str, dict[str, None]] = {}
         for cell in cells:
             if cell.why:
-                reasons.setdefault(cell.why, {})[columns[cell.column].label] = None
-        notes = {text: number for number, text in enumerate(texts, 1)}
-        found.append(PublishedTable(rows, columns, notes, {why: list(labels) for why, labels in reasons.items()}))
+                label = known[cell.column].label if cell.column in known else cell.column
+                reasons.setdefault(cell.why, {})[label] = None
+        found.append(
+            {
+                "rows": rows,
+                "columns": {cell.column: known.get(cell.column) for cell in cells},
+                "notes": {text: number for number, text in enumerate(notes, 1)},
+                "not_comparable": reasons,
+            }
+        )
     return found
 
 

@@ -11,7 +11,6 @@ from medtasks.catalog.registry import get_benchmark
 from medtasks.catalog.spec import load_spec
 from medtasks.core.errors import DataError
 from medtasks.core.text import counted
-from medtasks.importers.layouts import Layout
 from medtasks.metrics import streaming
 from medtasks.runs.manifest import RunManifest
 from medtasks.runs.scores import Scores
@@ -23,8 +22,6 @@ from ..board.commands import commands
 from ..board.models import model_arguments, model_key, model_name
 from ..intake.redaction import shown, shown_facts
 
-CONVERTED: Layout = "lmms-eval"
-"""The layout of a run converted from the harness's own sample log."""
 MOST_TIMELINES = 12
 """Items shown per task, the first by id."""
 LONGEST_RESPONSE = 400  # characters of a response

@@ -7,7 +7,7 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from medtasks.benchmarks.documents import task_rows
 from medtasks.benchmarks.stages import asked_prompt
@@ -65,8 +65,7 @@ def _documents(task: str, fingerprint: str, settings: Settings) -> Mapping[str, 
     return {document["sample_id"]: document for document in task_rows(task).documents(media=False)}
 
 
-@dataclass(frozen=True)
-class LocalDocument:
+class LocalDocument(NamedTuple):
     """A document of the data prepared here: what a sample has of it, and the hash of the prompt that it gives."""
 
     fields: Mapping[str, Any]
@@ -90,26 +89,19 @@ def known_documents(task: str, release: Release) -> Mapping[str, LocalDocument]:
 
 
 def _known(spec: TaskSpec, document: Document) -> LocalDocument:
-    fields = {
-        name: value for name, value in document.items() if name not in ("sample_id", "cluster", "media", "target")
-    }
-    return LocalDocument(
-        {
-            "cluster": document["cluster"],
-            "media": tuple(document["media"]),
-            "target": document["target"],
-            "document": json.loads(canonical_json(fields)),
-        },
-        _prompt_hash(spec, document),
-    )
-
-
-def _prompt_hash(spec: TaskSpec, document: Document) -> bytes:
-    """The hash of the prompt; empty if the document does not give one."""
+    own = ("sample_id", "cluster", "media", "target")
+    others = {name: value for name, value in document.items() if name not in own}
     try:
-        return text_hash(asked_prompt(spec, document))
-    except (MedtasksError, KeyError):
-        return b""
+        prompt = text_hash(asked_prompt(spec, document))
+    except (MedtasksError, KeyError):  # the document does not give one
+        prompt = b""
+    fields = {
+        "cluster": document["cluster"],
+        "media": tuple(document["media"]),
+        "target": document["target"],
+        "document": json.loads(canonical_json(others)),
+    }
+    return LocalDocument(fields, prompt)
 
 
 def text_hash(text: str) -> bytes:

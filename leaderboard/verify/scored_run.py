@@ -44,8 +44,9 @@ from .local_documents import is_miniature
 from .verification import SubmittedTask, Verification, installed_rubrics, require_statistics, verification_notes
 
 Samples = Mapping[str, Sequence[Sample]]
-M = TypeVar("M", bound=BaseModel)
 T = TypeVar("T")
+_OF_BOTH = ("verification", "responses", "notes", "changes", "mode")
+"""What a scored run has, and what is kept of it."""
 
 
 @dataclass(frozen=True)
@@ -479,26 +480,17 @@ def _run(kept: KeptRun, tables: RunTables, folder: str, digest: str, samples: Sa
         and set(leaf_tasks(name)) <= {*manifest.groups[name]}
         for name in kept.groups  # tasks without prepared rows are never run
     }
+    made = {name: tables.of(name, manifest.groups.get(name, ())) for name in scores}
     return ScoredRun(
         public=board_run(manifest, folder, digest, [*run_notes(manifest, scores), *kept.notes]),
         blind=any(one.blind for one in manifest.tasks.values()),
         entries={
-            name: Entry(
-                name,
-                one,
-                tables.of(name, manifest.groups.get(name, ())),
-                kept.signatures[name],
-                kept.timelines.get(name, ()),
-            )
+            name: Entry(name, one, made[name], kept.signatures[name], kept.timelines.get(name, ()))
             for name, one in scores.items()
         },
         record=RunRecord(manifest, samples or {}, kept.tasks, kept.groups, tables, kept.kept),
         complete=complete,
-        verification=kept.verification,
-        responses=kept.responses,
-        notes=kept.notes,
-        changes=kept.changes,
-        mode=kept.mode,
+        **{name: getattr(kept, name) for name in _OF_BOTH},
     )
 
 
@@ -520,19 +512,11 @@ class KeptRun(BaseModel, frozen=True):
     @classmethod
     def of(cls, run: ScoredRun) -> KeptRun:
         """The run without its tables."""
-        record, entries = run.record, run.entries
         return cls(
-            manifest=record.manifest,
-            tasks=record.tasks,
-            groups=record.groups,
-            kept=record.kept,
-            signatures={name: {**one.signatures} for name, one in entries.items()},
-            timelines={name: one.timelines for name, one in entries.items()},
-            verification={**run.verification},
-            responses={**run.responses},
-            notes=run.notes,
-            changes=run.changes,
-            mode=run.mode,
+            **{name: getattr(run.record, name) for name in ("manifest", "tasks", "groups", "kept")},
+            signatures={name: {**one.signatures} for name, one in run.entries.items()},
+            timelines={name: one.timelines for name, one in run.entries.items()},
+            **{name: getattr(run, name) for name in _OF_BOTH},
         )
 
 

@@ -1,27 +1,31 @@
-"""What a view shows: the board of the result directories, the files of its site, and the samples by task and run."""
+"""What a view shows: the board of the result directories, the files of its site, the samples by task and run, and
+bookmarks: samples that a reader marked, each with a note, in a file beside the result directories."""
 
 from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from pydantic import ValidationError
+
 from medtasks.benchmarks.layouts import all_layouts
 from medtasks.catalog.board_layout import BoardLayout
 from medtasks.catalog.spec import leaf_tasks, load_spec, load_specs
 from medtasks.core.cache import cache_root
-from medtasks.core.errors import UsageError
+from medtasks.core.errors import DataError, UsageError, reading
+from medtasks.core.files import canonical_json, read_lines, replaced
+from medtasks.core.schema import Frozen, first_problem
 from medtasks.runs.find import run_folders
 from medtasks.runs.folder import read_manifest
 from medtasks.runs.manifest import RunManifest
 from medtasks.runs.table_file import code_hash
 
 from ..board.board import FORMATS, Board
-from ..board.build import build_board
 from ..board.numbers import safe_name, shown_name
 from ..exports import exports_of
 from ..figures.plots import figures_of
@@ -35,6 +39,22 @@ from .parquet import SampleTable, SampleTables, state_of
 TITLE = "medtasks results"
 _DRAWING = threading.Lock()
 """matplotlib draws in one thread at a time."""
+BOOKMARKS = "bookmarks.jsonl"
+LONGEST_NOTE = 4_000
+"""Characters."""
+_WRITING = threading.Lock()
+
+Notes = Mapping[tuple[str, str], str]
+"""The notes on samples of one run, by task and sample id."""
+
+
+class Bookmark(Frozen):
+    """A line of the file; ``run`` is the name of the result directory."""
+
+    run: str
+    task: str
+    sample_id: str
+    note: str
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,37 +84,32 @@ class Library:
 
     def figure(self, path: str) -> bytes | None:
         """The figure as a file, drawn now; None if there is no such figure."""
-        for benchmark in self.board.benchmarks:
-            for name, one in figures_of(self.board, benchmark).items():
-                for kind, file in figure_files(self.board)[benchmark.name, name].items():
-                    if file == path:
-                        from ..figures.draw import draw  # matplotlib takes a second to import
+        found = {file: (*key, kind) for key, files in figure_files(self.board).items() for kind, file in files.items()}
+        if path not in found:
+            return None
+        from ..figures.draw import draw  # matplotlib takes a second to import
 
-                        with _DRAWING:
-                            return draw(self.board, one, (kind,))[kind]
-        return None
+        name, plot, kind = found[path]
+        benchmark = next(one for one in self.board.benchmarks if one.name == name)
+        one = figures_of(self.board, benchmark).get(plot)
+        with _DRAWING:
+            return None if one is None else draw(self.board, one, (kind,))[kind]
 
     @cached_property
-    def tasks(self) -> dict[str, tuple[Run, ...]]:
+    def tasks(self) -> dict[str, list[Run]]:
         """The runs with samples of each task, by task in the order of the installed tasks."""
-        found = {
-            name: tuple(run for run in self.runs if name in run.manifest.tasks)
-            for name, spec in load_specs().items()
-            if spec.kind == "task"
-        }
+        names = [name for name, spec in load_specs().items() if spec.kind == "task"]
+        found = {name: [run for run in self.runs if name in run.manifest.tasks] for name in names}
         return {task: runs for task, runs in found.items() if runs}
 
     @cached_property
-    def groups(self) -> dict[str, tuple[str, ...]]:
+    def groups(self) -> dict[str, list[str]]:
         """The tasks with samples here of each group that has several."""
-        found = {
-            name: tuple(task for task in leaf_tasks(name) if task in self.tasks)
-            for name, spec in load_specs().items()
-            if spec.kind == "group"
-        }
+        names = [name for name, spec in load_specs().items() if spec.kind == "group"]
+        found = {name: [task for task in leaf_tasks(name) if task in self.tasks] for name in names}
         return {group: tasks for group, tasks in found.items() if len(tasks) > 1}
 
-    def leaves(self, task: str) -> tuple[str, ...]:
+    def leaves(self, task: str) -> Sequence[str]:
         """The tasks of a group; a task itself."""
         return self.groups.get(task, (task,))
 
@@ -142,9 +157,6 @@ def read_library(paths: Sequence[Path], progress: Callable[[int, int], None] | N
     """The board, the runs and the site of ``paths``, which may have no finished run yet.
 
     Runs on miniature data are ranked if there are any: nothing is published from here.
-
-    Raises:
-        UsageError: one of the paths is not a directory.
     """
     board, _ = board_of(paths, title=TITLE, demonstration=None, cache=cache_root(), progress=progress)
     rules = code_hash(Path(__file__).parent.parent)
@@ -157,11 +169,6 @@ def read_library(paths: Sequence[Path], progress: Callable[[int, int], None] | N
         exports,
         SampleTables(cache_root() / "view", rules),
     )
-
-
-def empty_board() -> Board:
-    """What pages show until the results are read."""
-    return build_board((), title=TITLE)
 
 
 def figure_files(board: Board) -> dict[tuple[str, str], dict[str, str]]:
@@ -194,3 +201,46 @@ def _runs(board: Board, paths: Sequence[Path]) -> list[Run]:
         runs.append(Run(key, facts.model, label, folder, manifest))
     newest = sorted(runs, key=lambda run: run.manifest.created, reverse=True)
     return sorted(newest, key=lambda run: run.model)
+
+
+def notes_of(run: Run) -> Notes:
+    """The notes on the run's bookmarked samples.
+
+    Raises:
+        DataError: the file cannot be read; names the line.
+    """
+    kept = _bookmarks(run.folder.parent / BOOKMARKS)
+    return {(one.task, one.sample_id): one.note for one in kept if one.run == run.folder.name}
+
+
+def bookmark(run: Run, task: str, sample_id: str, note: str | None) -> None:
+    """Bookmark a sample with a note, which replaces an earlier one; None removes the bookmark.
+
+    Raises:
+        UsageError: the note is too long.
+        DataError: the file cannot be read or written.
+    """
+    if note is not None and len(note) > LONGEST_NOTE:
+        raise UsageError(f"the note has {len(note):,} characters, expected at most {LONGEST_NOTE:,}; shorten it.")
+    path, name = run.folder.parent / BOOKMARKS, run.folder.name
+    with _WRITING:
+        kept = [one for one in _bookmarks(path) if (one.run, one.task, one.sample_id) != (name, task, sample_id)]
+        if note is not None:
+            kept.append(Bookmark(run=name, task=task, sample_id=sample_id, note=note))
+        try:
+            with replaced(path) as partial:
+                partial.write_text("".join(f"{canonical_json(dict(one))}\n" for one in kept), encoding="utf-8")
+        except OSError as error:
+            raise DataError(f"{path}: cannot be written ({error.strerror}); give access to its directory.") from error
+
+
+def _bookmarks(path: Path) -> list[Bookmark]:
+    found = []
+    with reading(path, "restore or remove it"):
+        for number, line in enumerate(read_lines(path) if path.exists() else (), 1):
+            try:
+                found.append(Bookmark.model_validate_json(line))
+            except ValidationError as error:
+                problem = first_problem(error, Bookmark)
+                raise DataError(f"{path}, line {number}: {problem}; correct or remove the line.") from error
+    return found

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +17,7 @@ from medtasks.runs.replies import Answer, Reply
 from medtasks.runs.reply_files import Plan, by_document, read_answers, read_plan
 from medtasks.runs.samples import Sample
 from medtasks.runs.scored import Answered, scored_samples
-from medtasks.runs.scores import MetricScore, Scores
+from medtasks.runs.scores import Scores
 from medtasks.runs.scoring import pooled_scores
 from medtasks.runs.verdicts import with_judged_scores
 
@@ -34,42 +33,8 @@ LATEST = 20
 _SHARE = 0.2
 """Share of a processor's time that scoring the answers so far may take."""
 
-
-@dataclass(frozen=True)
-class LiveTask:
-    """The progress of one task or group; groups have scores alone. Counts are of requests, statuses of samples."""
-
-    name: str
-    planned: int = 0
-    answered: int = 0
-    failed: Mapping[str, int] = field(default_factory=dict)
-    statuses: Mapping[str, int] = field(default_factory=dict)
-    abstained: int = 0
-    items: int = 0
-    scores: tuple[Score, ...] = ()
-
-    @property
-    def scored(self) -> int:
-        """Samples with a response."""
-        return sum(count for status, count in self.statuses.items() if status != FAILED)
-
-    @property
-    def failures(self) -> int:
-        """Requests without a response."""
-        return sum(self.failed.values())
-
-
-@dataclass(frozen=True)
-class LiveRun:
-    """A run under way; ``seconds`` since its last reply, ``problem`` says why it cannot be shown."""
-
-    folder: str
-    model: str = ""
-    created: str = ""
-    tasks: tuple[LiveTask, ...] = ()
-    latest: tuple[Sample, ...] = ()
-    seconds: float = 0.0
-    problem: str = ""
+_POOLED: dict[str, Any] = {"planned": 0, "answered": 0, "failures": 0, "failed": {}}
+"""What groups have in place of progress."""
 
 
 class Live:
@@ -79,8 +44,8 @@ class Live:
         self._paths = paths
         self._followed: dict[Path, _Followed] = {}
 
-    def runs(self) -> list[LiveRun]:
-        """The unfinished runs as they are now; scores may be some seconds old."""
+    def runs(self) -> list[dict[str, Any]]:
+        """The unfinished runs as they are now, as the page shows them; scores may be some seconds old."""
         found = sorted({folder.resolve() for path in self._paths for folder in unfinished_runs(path)})
         self._followed = {folder: self._followed.get(folder) or _Followed(folder) for folder in found}
         return [one.now() for one in self._followed.values()]
@@ -91,28 +56,27 @@ class _Followed:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._state: tuple[Any, ...] = ()
-        self._run = LiveRun(folder.name)
+        self._state: object = None
+        self._run: dict[str, Any] = {"folder": folder.name, "model": "", "created": "", "tasks": (), "problem": ""}
         self._samples: dict[tuple[str, int], tuple[tuple[Reply, ...], Sample]] = {}
         self._abstentions: dict[tuple[str, str], str] = {}
         self._next = 0.0
 
-    def now(self) -> LiveRun:
+    def now(self) -> dict[str, Any]:
+        """The run; ``seconds`` since its last reply, ``problem`` says why it cannot be shown."""
         try:
-            files = sorted(self._folder.glob("*.rank*.jsonl"))
-            stats = [path.stat() for path in files]
-            state = (*((path.name, one.st_size) for path, one in zip(files, stats, strict=True)),)
-            if (state != self._state or not self._run.tasks) and time.monotonic() >= self._next:
+            files = {path.name: path.stat() for path in sorted(self._folder.glob("*.rank*.jsonl"))}
+            state = {name: one.st_size for name, one in files.items()}
+            if (state != self._state or not self._run["tasks"]) and time.monotonic() >= self._next:
                 start = time.monotonic()
-                self._run = self._read()
-                self._state = state
+                self._run, self._state = self._read(), state
                 self._next = time.monotonic() + (time.monotonic() - start) * (1 - _SHARE) / _SHARE
-            last = max((one.st_mtime for one in stats), default=(self._folder / PLAN).stat().st_mtime)
+            last = max((one.st_mtime for one in files.values()), default=(self._folder / PLAN).stat().st_mtime)
         except (MedtasksError, OSError) as error:  # a run that ends removes its directory
-            return replace(self._run, problem=first_line(error))
-        return replace(self._run, seconds=max(0.0, time.time() - last))
+            return {**self._run, "seconds": 0.0, "problem": first_line(error)}
+        return {**self._run, "seconds": max(0.0, time.time() - last)}
 
-    def _read(self) -> LiveRun:
+    def _read(self) -> dict[str, Any]:
         plan = read_plan(self._folder)
         answers = read_answers(self._folder)
         samples: dict[str, list[Sample]] = {}
@@ -125,17 +89,23 @@ class _Followed:
         whole = {task: found for task, found in samples.items() if found}
         groups = {name: tuple(one for one in members if one in whole) for name, members in plan.manifest.groups.items()}
         tasks, pooled = pooled_scores(whole, {name: members for name, members in groups.items() if members})
-        return LiveRun(
-            folder=self._folder.name,
-            model=model_name(plan.manifest),
-            created=plan.manifest.created,
-            tasks=(
-                *(self._task(task, plan, answers, samples.get(task, []), tasks.get(task)) for task in plan.documents),
-                *(LiveTask(name, items=one.items, scores=_scores(name, one)) for name, one in pooled.items()),
-            ),
-            latest=tuple(self._latest(answers)),
-            problem=problem,
+        newest = dict.fromkeys(
+            (answer.slot.task, answer.slot.doc_id) for answer in reversed(answers) if answer.slot.outcome
         )
+        of_groups = [
+            {**_POOLED, "name": name, "pooled": one.items, "scores": _scores(name, one)} for name, one in pooled.items()
+        ]
+        return {
+            "folder": self._folder.name,
+            "model": model_name(plan.manifest),
+            "created": plan.manifest.created,
+            "tasks": [
+                *(self._task(task, plan, answers, samples.get(task, []), tasks.get(task)) for task in plan.documents),
+                *of_groups,
+            ],
+            "latest": [self._samples[key][1] for key in newest if key in self._samples][:LATEST],
+            "problem": problem,
+        }
 
     def _scored(self, task: str, plan: Plan, answers: Sequence[Answer]) -> list[Sample]:
         """The samples of all documents with every reply, scored as at the end of a run, without learned metrics."""
@@ -161,22 +131,23 @@ class _Followed:
 
     def _task(
         self, task: str, plan: Plan, answers: Sequence[Answer], samples: Sequence[Sample], scores: Scores | None
-    ) -> LiveTask:
-        repeats = load_spec(task).repeats
+    ) -> dict[str, Any]:
+        """The progress of a task; counts are of requests, but statuses and abstentions of samples."""
         replies = [answer.reply.checked() for answer in answers if answer.slot.task == task and answer.slot.outcome]
         facts = plan.manifest.tasks[task].with_outcomes([sample.outcome for sample in samples])
-        return LiveTask(
-            name=task,
-            planned=len(plan.documents[task]) * repeats,
-            answered=sum(reply.failed is None for reply in replies),
-            failed=dict(Counter(reply.failed for reply in replies if reply.failed is not None)),
-            statuses=facts.status,
-            abstained=sum(
-                sample.status != FAILED and sample.filtered == self._abstention(sample) for sample in samples
-            ),
-            items=0 if scores is None else scores.items,
-            scores=() if scores is None else _scores(task, scores),
-        )
+        failed = Counter(reply.failed for reply in replies if reply.failed is not None)
+        responses = [sample for sample in samples if sample.status != FAILED]
+        return {
+            "name": task,
+            "planned": len(plan.documents[task]) * load_spec(task).repeats,
+            "answered": len(replies) - failed.total(),
+            "failed": failed,
+            "failures": failed.total(),
+            "statuses": facts.status,
+            "scored": len(responses),
+            "abstained": sum(sample.filtered == self._abstention(sample) for sample in responses),
+            "scores": [] if scores is None else _scores(task, scores),
+        }
 
     def _abstention(self, sample: Sample) -> str:
         """The document's abstention as the filter writes it."""
@@ -188,23 +159,17 @@ class _Followed:
             self._abstentions[key] = str(found)
         return self._abstentions[key]
 
-    def _latest(self, answers: Sequence[Answer]) -> list[Sample]:
-        keys = [(answer.slot.task, answer.slot.doc_id) for answer in answers if answer.slot.outcome]
-        newest = dict.fromkeys(reversed(keys))
-        return [self._samples[key][1] for key in newest if key in self._samples][:LATEST]
 
-
-def _scores(name: str, scores: Scores) -> tuple[Score, ...]:
+def _scores(name: str, scores: Scores) -> list[Score]:
     """The metrics by which the board ranks, if the task or group has some; else all that apply to it."""
     ranked = {column.metric for column in layout_of(name).headline}
     metrics = {metric: score for metric, score in scores.metrics.items() if score.samples}
     chosen = {metric: score for metric, score in metrics.items() if metric in ranked} or metrics
-    return tuple(_score(metric, score) for metric, score in chosen.items())
-
-
-def _score(name: str, score: MetricScore) -> Score:
-    unit = unit_of(name)
-    if score.value is None:
-        return Score(name, note=score.reason or "not computed")
-    low, high = score.interval or (None, None)
-    return Score(name, number(score.value, unit), UNIT_LABELS[unit], interval(low, high, unit))
+    found = []
+    for metric, score in chosen.items():
+        unit, (low, high) = unit_of(metric), score.interval or (None, None)
+        if score.value is None:
+            found.append(Score(metric, note=score.reason or "not computed"))
+        else:
+            found.append(Score(metric, number(score.value, unit), UNIT_LABELS[unit], interval(low, high, unit)))
+    return found

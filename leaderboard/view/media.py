@@ -69,11 +69,7 @@ def picture(task: str, sample_id: str, manifest: RunManifest, number: int, small
 
 
 def pictures(task: str, sample_id: str, manifest: RunManifest) -> list[Image]:
-    """All pictures or frames of a sample as models get them, in order.
-
-    Raises:
-        MedtasksError: as :func:`picture`.
-    """
+    """All pictures or frames of a sample as models get them, in order; errors are those of :func:`picture`."""
     document = _document(task, sample_id, manifest)
     return [_image(document, number, manifest) for number in range(len(document.get("frames") or document["media"]))]
 

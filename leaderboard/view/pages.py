@@ -5,8 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import random
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Mapping
 from pathlib import Path
 from urllib.parse import urlencode
 
@@ -19,11 +18,8 @@ from medtasks.runs.samples import Sample
 from ..board.board import Board
 from ..exports.tables import csv_field
 from ..site.pages import page_environment
-from .bookmarks import LONGEST as LONGEST_NOTE
-from .bookmarks import bookmark
-from .library import Library, layout_of, title_of
-from .live import LiveRun
-from .media import picture, shown_media
+from .library import LONGEST_NOTE, Library, bookmark, layout_of, title_of
+from .media import shown_media
 from .query import (
     DISAGREEMENTS,
     NAMES,
@@ -32,9 +28,11 @@ from .query import (
     PARTLY,
     SORTS,
     WRONG,
-    Query,
     Row,
     Selection,
+    address,
+    parsed,
+    sample_address,
     select,
 )
 from .sample_view import sample_parts, sample_scores
@@ -50,11 +48,11 @@ LONGEST = 300
 
 def view_environment(board: Board) -> Environment:
     environment = page_environment(board, served=True, further=[Path(__file__).parent / "pages"])
-    environment.globals.update(policy=POLICY)
+    environment.globals.update(policy=POLICY, address=address, sample_address=sample_address)
     environment.filters.update(
         as_json=canonical_json,
         ago=_ago,
-        cut=_cut,
+        cut=lambda text: text if len(text) <= LONGEST else f"{text[:LONGEST]} …",
         outcome_name=NAMES.__getitem__,
         question=_question,
         sample_scores=sample_scores,
@@ -63,50 +61,43 @@ def view_environment(board: Board) -> Environment:
 
 
 def _selected(library: Library, given: Mapping[str, str]) -> Selection:
-    return select(library, Query.parsed({"task": next(iter(library.tasks), ""), **given}))
+    return select(library, parsed({"task": next(iter(library.tasks), ""), **given}))
 
 
 def list_page(library: Library, environment: Environment, given: Mapping[str, str]) -> str:
     """The list of samples that an address asks for, one page of it."""
     selection = _selected(library, given)
-    query = selection.query
+    query, run = selection.query, selection.run
     page = given.get("page", "1")
     shown = min(max(int(page), 1), selection.pages) if page.isdecimal() and len(page) < 9 else 1
     entries = selection.samples(selection.rows[(shown - 1) * PAGE : shown * PAGE])
-    shows_media = bool(entries) and shown_media(entries[0][1], selection.run.manifest).count > 0
-    runs = library.runs_of(query.task)
+    shows_media = bool(entries) and shown_media(entries[0][1], run.manifest).count > 0
+    tasks: dict[str, list[tuple[str, str]]] = {title_of(task): [] for task in library.tasks}
+    for group, members in library.groups.items():
+        tasks[title_of(group)].append((group, f"{group}, all {len(members)} tasks"))
+    for task in library.tasks:
+        tasks[title_of(task)].append((task, task))
+    runs = library.runs_of(query["task"])
     return environment.get_template("sample_list.html.j2").render(
         page="samples.html",
         query=query,
         selection=selection,
-        layout=layout_of(query.task),
-        tasks=_tasks(library),
+        layout=layout_of(query["task"]),
+        tasks=tasks,
         runs=runs,
         metrics=[(name, name) for name in selection.metrics],
         outcomes=[(name, NAMES[value]) for name, value in OUTCOMES.items()],
         disagreements=[
             *(DISAGREEMENTS.items() if len(runs) > 1 else ()),
-            *((run.key, f"differs from {run.label}") for run in runs if run.key != query.run),
+            *((one.key, f"differs from {one.label}") for one in runs if one is not run),
         ],
-        sorts=list(SORTS.items()),
+        sorts=SORTS,
         entries=entries,
-        pictures=f"media?{urlencode({'run': query.run, 'n': 0, 'small': 1})}" if shows_media else "",
+        pictures=f"media?{urlencode({'run': run.key, 'n': 0, 'small': 1})}" if shows_media else "",
         number=shown,
         random=_random(selection),
-        previous=query.address("samples.html", page=shown - 1),
-        following=query.address("samples.html", page=shown + 1),
-        reset=Query(query.task, query.run).address("samples.html"),
+        reset=address({"task": query["task"], "run": run.key}, "samples.html"),
     )
-
-
-def _tasks(library: Library) -> list[tuple[str, list[tuple[str, str]]]]:
-    """The tasks by benchmark, each with its label; groups come first."""
-    names = [*((group, f"{group}, all {len(tasks)} tasks") for group, tasks in library.groups.items())]
-    names += [(task, task) for task in library.tasks]
-    found: dict[str, list[tuple[str, str]]] = {title_of(task): [] for task in library.tasks}
-    for name, label in names:
-        found[title_of(name)].append((name, label))
-    return list(found.items())
 
 
 def list_file(library: Library, given: Mapping[str, str], kind: str) -> bytes:
@@ -133,19 +124,19 @@ def sample_page(library: Library, environment: Environment, given: Mapping[str, 
     """
     selection = _selected(library, given)
     query, name = selection.query, given.get("id", "")
-    task = given.get("of", query.task)
-    if task not in library.leaves(query.task):
-        raise UsageError(f"{task}: not a task of {query.task}; choose another.")
+    task = given.get("of", query["task"])
+    if task not in library.leaves(query["task"]):
+        raise UsageError(f"{task}: not a task of {query['task']}; choose another.")
     parts = sample_parts(selection, task, name)
-    here = [row for row in selection.rows if (row.task, row.id) == (task, name)]
-    rows = selection.rows if here else select(library, Query(query.task, query.run)).rows
+    here = any((row.task, row.id) == (task, name) for row in selection.rows)
+    rows = selection.rows if here else select(library, {"task": query["task"], "run": query["run"]}).rows
     place = next(number for number, row in enumerate(rows) if (row.task, row.id) == (task, name))
-    pictures = urlencode({"task": task, "run": query.run, "id": name}, errors="surrogatepass")
+    pictures = urlencode({"task": task, "run": query["run"], "id": name}, errors="surrogatepass")
     return environment.get_template("sample.html.j2").render(
         page="samples.html",
         query=query,
         selection=selection,
-        parts_of=parts,
+        **parts,
         layout=layout_of(task),
         title=title_of(task),
         place=place + 1 if here else 0,
@@ -155,14 +146,10 @@ def sample_page(library: Library, environment: Environment, given: Mapping[str, 
             ("Next wrong", "w", next((row for row in rows[place + 1 :] if row.outcome in (WRONG, PARTLY)), None)),
             ("Random wrong", "r", _random(selection)),
         ],
-        up=query.address("samples.html"),
         note=selection.notes.get((task, name)),
         longest_note=LONGEST_NOTE,
-        mark=query.address("bookmark", id=name, **({} if task == query.task else {"of": task})),
         pictures=f"media?{pictures}",
-        address=lambda run, other: replace(query, run=run).address(
-            "sample.html", id=other, **({} if task == query.task else {"of": task})
-        ),
+        address_in=lambda run, other: sample_address({**query, "run": run}, task, other),
     )
 
 
@@ -170,15 +157,15 @@ def bookmark_sample(library: Library, given: Mapping[str, str], form: Mapping[st
     """Bookmark the sample of an address with the form's note, or remove its bookmark; the address of its page.
 
     Raises:
-        UsageError: there is no such sample, or the note is too long.
-        DataError: the bookmarks cannot be read or written.
+        UsageError: there is no such sample.
     """
-    query, name = Query.parsed(given), given.get("id", "")
-    run, task = library.run(query.run, query.task, query.model), given.get("of", query.task)
-    if not any((row.task, row.id) == (task, name) for row in select(library, Query(query.task, run.key)).rows):
+    query, name = parsed(given), given.get("id", "")
+    run, task = library.run(query["run"], query["task"], query["model"]), given.get("of", query["task"])
+    rows = select(library, {"task": query["task"], "run": run.key}).rows
+    if not any((row.task, row.id) == (task, name) for row in rows):
         raise UsageError(f"{task}: this run has no sample {name}; choose one of its list.")
     bookmark(run, task, name, None if "remove" in form else form.get("note", "").strip())
-    return query.address("sample.html", id=name, **({} if task == query.task else {"of": task}))
+    return sample_address(query, task, name)
 
 
 def _random(selection: Selection) -> Row | None:
@@ -187,39 +174,9 @@ def _random(selection: Selection) -> Row | None:
     return random.choice(wrong) if wrong else None
 
 
-def live_page(environment: Environment, runs: Sequence[LiveRun], whole: bool) -> str:
-    """The page of the runs under way, or only the part that changes."""
-    return environment.get_template("live.html.j2" if whole else "live_part.html.j2").render(
-        page="live.html", live=runs
-    )
-
-
-def waiting_page(environment: Environment, progress: str) -> str:
-    """A page that loads itself again until the results are read."""
-    return environment.get_template("waiting.html.j2").render(page="", progress=progress)
-
-
-def message_page(environment: Environment, title: str, text: str) -> str:
-    return environment.get_template("message.html.j2").render(page="", title=title, text=text)
-
-
-def sample_picture(library: Library, given: Mapping[str, str]) -> tuple[bytes, str]:
-    """A picture of a sample and its media type."""
-    task, text, small = given.get("task", ""), given.get("n", "0"), given.get("small") == "1"
-    if not text.isdecimal() or len(text) > 6:
-        raise UsageError(f"{text}: not the number of a picture.")
-    run = library.run(given.get("run", ""), task)
-    found = picture(task, given.get("id", ""), run.manifest, int(text), small)
-    return found, "image/jpeg" if small else "image/png"
-
-
 def _question(sample: Sample) -> str:
     question = sample.document.get("question")
     return question if isinstance(question, str) and question else sample.prompt
-
-
-def _cut(text: str) -> str:
-    return text if len(text) <= LONGEST else f"{text[:LONGEST]} …"
 
 
 def _ago(seconds: float) -> str:

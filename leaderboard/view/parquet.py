@@ -10,9 +10,8 @@ import hashlib
 import json
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import duckdb
 import pyarrow as pa  # type: ignore[import-untyped]
@@ -42,8 +41,7 @@ aspect: score``), ``words`` everything that is searched, casefolded. Further col
 own values, and ``group BREAKDOWN``, the sample's keys."""
 
 
-@dataclass(frozen=True)
-class SampleTable:
+class SampleTable(NamedTuple):
     """The table ``file`` of the samples in ``samples``, with its metrics and breakdowns in the task's order."""
 
     samples: Path
@@ -107,10 +105,11 @@ def quoted(column: str) -> str:
     return '"' + column.replace('"', '""') + '"'
 
 
-def read_at(path: Path, places: Iterable[tuple[int, int]]) -> list[bytes]:
-    """The lines of ``path`` at these offsets with these sizes."""
+def read_at(path: Path, start: int, size: int) -> bytes:
+    """The line of ``path`` that begins at ``start``."""
     with reading(path, "load the page again"), path.open("rb") as stream:
-        return [stream.read(size) for start, size in places if stream.seek(start) == start]
+        stream.seek(start)
+        return stream.read(size)
 
 
 def as_sample(path: Path, line: bytes) -> Sample:
@@ -159,7 +158,10 @@ def _table(path: Path, task: str) -> pa.Table:
 def _row(sample: Mapping[str, Any], benchmark: Benchmark) -> dict[str, Any]:
     document, filtered = {**sample["document"], "target": sample["target"]}, sample["filtered"]
     view = SampleView(sample["sample_id"], sample["cluster"], document, filtered, sample["status"])
-    words = "\n".join(_texts(sample)).casefold()
+    choices = document.get("choices")
+    options = choices.values() if isinstance(choices, dict) else ()
+    question = document.get("question") or sample["prompt"]
+    texts = (sample["sample_id"], sample["target"], *sample["responses"], *map(str, (question, *options)))
     scores = {f"score {name}": None if value is None else float(value) for name, value in sample["scores"].items()}
     groups = {f"group {name}": list(map(str, of(view))) for name, of in benchmark.breakdowns.items()}
     return {
@@ -169,7 +171,8 @@ def _row(sample: Mapping[str, Any], benchmark: Benchmark) -> dict[str, Any]:
         "item": str(document.get("item_id") or ""),
         "round": int(document.get("round") or 0),
         "verdicts": sorted(set(_verdicts(sample["verdicts"]))),
-        "words": words.encode("utf-8", "replace").decode(),  # JSON may have half a surrogate pair
+        # JSON may have half a surrogate pair
+        "words": "\n".join(texts).casefold().encode("utf-8", "replace").decode(),
         **scores,
         **groups,
     }
@@ -191,12 +194,3 @@ def _verdicts(verdicts: Mapping[str, Any]) -> Iterator[str]:
                 yield f"{rubric}: {UNDECIDED}"
             elif not response["judges"]:
                 yield f"{rubric}: {NOT_ASKED}"
-
-
-def _texts(sample: Mapping[str, Any]) -> Iterator[str]:
-    """What is searched: id, gold answer, responses, question and options."""
-    document = sample["document"]
-    yield from (sample["sample_id"], sample["target"], *sample["responses"])
-    yield str(document.get("question") or sample["prompt"])
-    choices = document.get("choices")
-    yield from map(str, choices.values() if isinstance(choices, dict) else ())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
@@ -12,8 +12,7 @@ from medtasks.runs.samples import Sample
 
 from ..board.columns import unit_of
 from ..board.numbers import UNIT_LABELS, number
-from .bookmarks import Notes, notes_of
-from .library import Library, Run, layout_of
+from .library import Library, Notes, Run, layout_of, notes_of
 from .parquet import SampleTable, as_sample, quoted, read_at
 
 ABSENT, UNSCORED, WRONG, PARTLY, RIGHT = range(-1, 4)
@@ -30,7 +29,7 @@ DISAGREEMENTS = {
     "alone-right": "only this run is right",
 }
 SORTS = {"id": "by id", "low": "lowest score first", "high": "highest score first", "split": "most disputed first"}
-_FILTERS = ("task", "run", "metric", "status", "outcome", "disagree", "verdict", "marked", "words")
+_FILTERS = ("task", "run", "metric", "status", "outcome", "disagree", "verdict", "marked", "words", "sort", "model")
 _BREAKDOWN = "by."
 
 _SELECT = """
@@ -47,7 +46,7 @@ where {where} order by {order}, id, task
 """
 _WHERE = {
     "status": "own.status = $status",
-    "outcome": "own.outcome = $wanted",
+    "outcome": "own.outcome = $outcome",
     "verdict": "list_contains(own.verdicts, $verdict)",
     "marked": "list_contains($marked, task || '/' || id)",
     "words": "contains(own.words, $words)",
@@ -62,50 +61,31 @@ _ORDER = {
     "split": 'least("right", scored - "right") desc',
 }
 
+Query = Mapping[str, str]
+"""The filters in an address; empty ones select everything.
 
-@dataclass(frozen=True)
-class Query:
-    """The filters in an address; empty ones select everything.
+``task`` is a task, or a group for the samples of all its tasks. ``model`` is the slug of a model whose newest run is
+meant if there is no ``run``. ``disagree`` is one of `DISAGREEMENTS`, or the key of a run whose outcome or option
+differs. ``marked`` selects the bookmarked samples, ``by.BREAKDOWN`` those with a key.
+"""
 
-    ``task`` is a task, or a group for the samples of all its tasks. ``model`` is the slug of a model whose newest run
-    is meant if there is no ``run``. ``disagree`` is one of `DISAGREEMENTS`, or the key of a run whose outcome or option
-    differs. ``marked`` selects the bookmarked samples. ``groups`` are keys by breakdown.
-    """
 
-    task: str
-    run: str = ""
-    model: str = ""
-    metric: str = ""
-    status: str = ""
-    outcome: str = ""
-    disagree: str = ""
-    verdict: str = ""
-    marked: str = ""
-    words: str = ""
-    sort: str = "id"
-    groups: Mapping[str, str] = field(default_factory=dict)
+def parsed(given: Mapping[str, str]) -> Query:
+    """The query of an address's parameters; others are ignored."""
+    query = {name: given.get(name, "").strip() for name in _FILTERS}
+    query |= {name: key for name, key in given.items() if name.startswith(_BREAKDOWN) and key}
+    return query | {"sort": query["sort"] if query["sort"] in _ORDER else ""}
 
-    @classmethod
-    def parsed(cls, given: Mapping[str, str]) -> Query:
-        """The query of an address's parameters; others are ignored."""
-        groups = {name.removeprefix(_BREAKDOWN): key for name, key in given.items() if name.startswith(_BREAKDOWN)}
-        sort = given.get("sort", "id")
-        return cls(
-            **{name: given.get(name, "").strip() for name in (*_FILTERS, "model")},
-            sort=sort if sort in SORTS else "id",
-            groups={name: key for name, key in groups.items() if key},
-        )
 
-    def address(self, page: str, /, **more: str | int) -> str:
-        own = {name: getattr(self, name) for name in _FILTERS} | {"sort": "" if self.sort == "id" else self.sort}
-        groups = {f"{_BREAKDOWN}{name}": key for name, key in self.groups.items()}
-        given = {name: value for name, value in {**own, **groups, **more}.items() if value != ""}
-        return f"{page}?{urlencode(given, errors='surrogatepass')}"
+def address(query: Query, page: str, /, **more: str | int) -> str:
+    """The address of a page with these filters; ``more`` are other parameters."""
+    given = {name: value for name, value in {**query, **more}.items() if value != "" and name != "model"}
+    return f"{page}?{urlencode(given, errors='surrogatepass')}"
 
-    def sample(self, row: Row) -> str:
-        """The address of a sample's page; only in a group it names the task, too."""
-        of = {} if row.task == self.task else {"of": row.task}
-        return self.address("sample.html", id=row.id, **of)
+
+def sample_address(query: Query, task: str, sample_id: str, page: str = "sample.html") -> str:
+    """The address of a sample's page; only in a group it names the task, too."""
+    return address(query, page, id=sample_id, **({} if task == query["task"] else {"of": task}))
 
 
 class Row(NamedTuple):
@@ -130,17 +110,14 @@ class Selection:
     query: Query
     run: Run
     tables: Mapping[str, SampleTable]
+    metrics: Sequence[str]
     metric: str
     rows: Sequence[Row]
     notes: Notes
 
     @property
-    def metrics(self) -> list[str]:
-        return _names(table.metrics for table in self.tables.values())
-
-    @property
     def breakdowns(self) -> list[str]:
-        return _names(table.breakdowns for table in self.tables.values())
+        return list(dict.fromkeys(name for table in self.tables.values() for name in table.breakdowns))
 
     def score(self, row: Row) -> str:
         """The sample's value with its unit; empty without one."""
@@ -153,7 +130,7 @@ class Selection:
 
     def lines(self, rows: Iterable[Row]) -> list[bytes]:
         """The lines of these samples, as they are in the run's files."""
-        return [line for row in rows for line in read_at(self.tables[row.file].samples, [(row.start, row.size)])]
+        return [read_at(self.tables[row.file].samples, row.start, row.size) for row in rows]
 
     def samples(self, rows: Sequence[Row]) -> list[tuple[Row, Sample]]:
         lines = zip(rows, self.lines(rows), strict=True)
@@ -174,46 +151,47 @@ class Selection:
 
 
 def select(library: Library, query: Query) -> Selection:
-    run = library.run(query.run, query.task, query.model)
-    tables = {table.file: table for table in library.tables(run, query.task)}
-    groups = {name: key for name, key in query.groups.items() if any(name in one.breakdowns for one in tables.values())}
-    query = replace(query, run=run.key)
-    runs = {one.key: library.tables(one, query.task) for one in library.runs_of(query.task)}
-    if query.disagree and query.disagree not in (*DISAGREEMENTS, *runs):
-        raise UsageError(f"{query.disagree}: no such run has samples of {query.task}; choose another.")
-    metrics = _names(table.metrics for table in tables.values())
-    metric = query.metric if query.metric in metrics else _main_metric(query.task, metrics)
-    asked = {
-        "status": query.status,
-        "outcome": query.outcome in OUTCOMES,
-        "verdict": query.verdict,
-        "marked": query.marked,
-        "words": query.words,
-    }
-    where = [_WHERE[name] for name, value in asked.items() if value]
-    if query.disagree:
-        where.append(_WHERE[query.disagree if query.disagree in DISAGREEMENTS else "other"])
-    values: dict[str, Any] = {f"group{place}": key for place, key in enumerate(groups.values())}
-    where += [f"list_contains(own.{quoted(f'group {name}')}, $group{place})" for place, name in enumerate(groups)]
+    """The samples that ``query`` asks for.
+
+    Raises:
+        UsageError: it names a run or a task that is not here.
+    """
+    task, disagree = query["task"], query.get("disagree", "")
+    run = library.run(query.get("run", ""), task, query.get("model", ""))
+    tables = {table.file: table for table in library.tables(run, task)}
+    runs = {one.key: library.tables(one, task) for one in library.runs_of(task)}
+    if disagree and disagree not in (*DISAGREEMENTS, *runs):
+        raise UsageError(f"{disagree}: no such run has samples of {task}; choose another.")
+    metrics = list(dict.fromkeys(name for table in tables.values() for name in table.metrics))
+    ranked = [column.metric for column in layout_of(task).headline]
+    usual = next((name for name in (*ranked, *metrics) if name in metrics), "")
+    metric = query["metric"] if query.get("metric") in metrics else usual
     notes = notes_of(run)
-    found = library.sql(
-        _SELECT.format(
-            outcome=outcome(metric),
-            score=quoted(f"score {metric}") if metric else "null::double",
-            where=" and ".join(where) or "true",
-            order=_ORDER.get(query.sort, "id"),
-        ),
-        every=[table.file for several in runs.values() for table in several],
-        own=list(tables),
-        other=[table.file for table in runs.get(query.disagree, ())] or [""],
-        status=query.status,
-        wanted=OUTCOMES.get(query.outcome),
-        verdict=query.verdict,
-        marked=[f"{task}/{name}" for task, name in notes],
-        words=query.words.casefold(),
-        **values,
+    values: dict[str, Any] = {
+        "status": query.get("status"),
+        "outcome": OUTCOMES.get(query.get("outcome", "")),
+        "verdict": query.get("verdict"),
+        "marked": [f"{task}/{name}" for task, name in notes] if query.get("marked") else None,
+        "words": query.get("words", "").casefold(),
+    }
+    where = [_WHERE[name] for name, value in values.items() if value not in (None, "")]
+    if disagree:
+        where.append(_WHERE[disagree if disagree in DISAGREEMENTS else "other"])
+    known = {f"{_BREAKDOWN}{name}": f"group {name}" for table in tables.values() for name in table.breakdowns}
+    for place, name in enumerate(name for name in query if name in known):
+        where.append(f"list_contains(own.{quoted(known[name])}, $group{place})")
+        values[f"group{place}"] = query[name]
+    statement = _SELECT.format(
+        outcome=outcome(metric),
+        score=quoted(f"score {metric}") if metric else "null::double",
+        where=" and ".join(where) or "true",
+        order=_ORDER.get(query.get("sort", ""), "id"),
     )
-    return Selection(library, query, run, tables, metric, [Row(*row) for row in found], notes)
+    every = [table.file for several in runs.values() for table in several]
+    other = [table.file for table in runs.get(disagree, ())] or [""]
+    found = library.sql(statement, every=every, own=list(tables), other=other, **values)
+    rows = [Row(*row) for row in found]
+    return Selection(library, {**query, "run": run.key}, run, tables, metrics, metric, rows, notes)
 
 
 def outcome(metric: str) -> str:
@@ -224,13 +202,3 @@ def outcome(metric: str) -> str:
     score = quoted(f"score {metric}")
     ends = f"when {score} >= {full * (1 - 1e-9)} then {RIGHT} when {score} >= {full / 2} then {PARTLY}"
     return f"case when {score} is null then {UNSCORED} {ends} else {WRONG} end"
-
-
-def _names(names: Iterable[Sequence[str]]) -> list[str]:
-    return list(dict.fromkeys(name for several in names for name in several))
-
-
-def _main_metric(task: str, metrics: Sequence[str]) -> str:
-    """The metric by which the board ranks, if samples have values of it; else the first that they have."""
-    ranked = [column.metric for column in layout_of(task).headline]
-    return next((name for name in (*ranked, *metrics) if name in metrics), "")

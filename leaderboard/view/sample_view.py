@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from medtasks.answers.option_letter import read_stages
@@ -17,11 +16,11 @@ from medtasks.runs.samples import Sample
 from ..board.board import Timeline
 from ..board.columns import unit_of
 from ..board.numbers import UNIT_LABELS, number
-from ..site.figures import TimeAxis, time_axis
+from ..site.figures import time_axis
 from ..verify.board_run import timelines
 from ..verify.local_documents import document_of
 from .library import Run
-from .media import Shown, shown_media
+from .media import shown_media
 from .parquet import as_sample, read_at
 from .query import Selection, outcome
 
@@ -29,8 +28,7 @@ _MOST = 40
 """Letters of a response that are tried; each try filters the whole response."""
 
 
-@dataclass(frozen=True)
-class Segment:
+class Segment(NamedTuple):
     """A piece of a response; ``marked`` if it was extracted."""
 
     text: str
@@ -48,9 +46,9 @@ class Score(NamedTuple):
 
 
 class Reply(NamedTuple):
-    """One response: its parts by stage, the last with the extracted segment; or why it is missing."""
+    """One response: its segments by stage, of which the last is read; or why it is missing."""
 
-    parts: tuple[tuple[str, tuple[Segment, ...]], ...]
+    parts: Sequence[tuple[str, Sequence[Segment]]]
     failed: str = ""
 
 
@@ -60,58 +58,33 @@ class Answered(NamedTuple):
     run: Run
     outcome: int
     sample: Sample
-    replies: tuple[Reply, ...]
+    replies: Sequence[Reply]
 
 
-class StreamView(NamedTuple):
-    """The rounds of a streaming item: by run its timeline, with the ids of the first run's samples, on one axis."""
+def sample_parts(selection: Selection, task: str, sample_id: str) -> dict[str, Any]:
+    """What the page shows of a sample of ``task``, one of the selection's tasks, by name.
 
-    axis: TimeAxis
-    lines: tuple[tuple[str, Timeline], ...]
-    ids: tuple[str, ...]
-    here: int
-
-
-@dataclass(frozen=True)
-class SampleParts:
-    """Everything that the page of one sample shows; ``prompt`` are the texts of the prompt, by stage.
-
-    ``text_first`` says that the back-end put the media behind the text, ``blind`` that it got none.
-    """
-
-    own: Answered
-    others: tuple[Answered, ...]
-    unanswered: tuple[Run, ...]
-    media: Shown
-    prompt: tuple[tuple[str, str], ...]
-    system: str
-    text_first: bool
-    blind: bool
-    stream: StreamView | None
-
-
-def sample_parts(selection: Selection, task: str, sample_id: str) -> SampleParts:
-    """The parts of a sample of ``task``, one of the selection's tasks.
+    ``own`` and ``others`` are the answers, ``unanswered`` the runs without one. ``prompt`` are the texts of the prompt
+    by stage, after that of the ``system``; ``text_first`` says that the back-end put the ``media`` behind the text,
+    ``blind`` that it got none. ``stream`` are the rounds of its item.
 
     Raises:
         UsageError: the run has no such sample.
     """
     library, run = selection.library, selection.run
-    tables = {run.key: library.tables(run, task)}  # the own run comes first
-    tables |= {one.key: library.tables(one, task) for one in library.tasks[task] if one.key != run.key}
     runs = {one.key: one for one in library.tasks[task]}
-    owners = {table.file: (runs[key], table) for key, several in tables.items() for table in several}
+    own_first = sorted(runs.values(), key=lambda one: one.key != run.key)
+    owners = {table.file: (one, table) for one in own_first for table in library.tables(one, task)}
     metric = selection.metric if any(selection.metric in table.metrics for _, table in owners.values()) else ""
-    columns = f"filename, start, size, {outcome(metric)}, round"
+    columns = f"filename, start, size, {outcome(metric)}"
 
     def read(where: str, value: str) -> dict[str, list[tuple[Sample, int]]]:
         """The samples and their outcomes by run, the own run's first, in the order of rounds."""
         query = f"select {columns} from read_parquet($every, filename = true, union_by_name = true) where {where}"
-        found: dict[str, list[tuple[Sample, int]]] = {key: [] for key in tables}
-        for file, start, size, reached, _ in library.sql(f"{query} order by round", every=list(owners), value=value):
+        found: dict[str, list[tuple[Sample, int]]] = {one.key: [] for one in own_first}
+        for file, start, size, reached in library.sql(f"{query} order by round", every=list(owners), value=value):
             of, table = owners[file]
-            (line,) = read_at(table.samples, [(start, size)])
-            found[of.key].append((as_sample(table.samples, line), reached))
+            found[of.key].append((as_sample(table.samples, read_at(table.samples, start, size)), reached))
         return found
 
     answers = {key: _answered(runs[key], *found[0]) for key, found in read("id = $value", sample_id).items() if found}
@@ -121,37 +94,30 @@ def sample_parts(selection: Selection, task: str, sample_id: str) -> SampleParts
     sample, facts = own.sample, run.manifest.tasks[task]
     item = str(sample.document.get("item_id") or "")
     rounds = read("item = $value", item) if item else {}
-    return SampleParts(
-        own=own,
-        others=tuple(others),
-        unanswered=tuple(one for key, one in runs.items() if key not in answers),
-        media=shown_media(sample, run.manifest),
-        prompt=tuple(_prompt(load_spec(task), sample)),
-        system=facts.presentation.get("system_prompt") or str(run.manifest.settings.get("system_instruction") or ""),
-        text_first=facts.presentation.get("order", "").startswith("text"),
-        blind=facts.blind,
-        stream=_stream(sample, [(runs[key].label, [one for one, _ in found]) for key, found in rounds.items()]),
-    )
+    return {
+        "own": own,
+        "others": others,
+        "unanswered": [one for key, one in runs.items() if key not in answers],
+        "media": shown_media(sample, run.manifest),
+        "prompt": _prompt(load_spec(task), sample),
+        "system": facts.presentation.get("system_prompt") or str(run.manifest.settings.get("system_instruction") or ""),
+        "text_first": facts.presentation.get("order", "").startswith("text"),
+        "blind": facts.blind,
+        "stream": _stream(sample, [(runs[key].label, [one for one, _ in found]) for key, found in rounds.items()]),
+    }
 
 
 def _answered(run: Run, sample: Sample, reached: int) -> Answered:
-    spec = load_spec(sample.task)
-    document = document_of(sample)
+    spec, document = load_spec(sample.task), document_of(sample)
     filtered = [one.filtered for one in sample.repeats] or [sample.filtered]
     failed = sample.failed or (None,) * len(sample.responses)
-    replies = [
-        Reply((), reason) if reason is not None else _reply(spec, response, text, document)
-        for response, reason, text in zip(sample.responses, failed, filtered * len(failed), strict=False)
-    ]
-    return Answered(run, reached, sample, tuple(replies))
-
-
-def _reply(spec: TaskSpec, response: str, filtered: str, document: Mapping[str, object]) -> Reply:
-    """The response by its stages, of which the last is read; one part without a name if it has none."""
-    first, last = read_stages(response) if spec.stage1_template is not None else ("", response)
-    if not first:
-        return Reply((("", tuple(segments(spec, response, filtered, document))),))
-    return Reply((("Stage 1", (Segment(first),)), ("Stage 2", tuple(segments(spec, last, filtered, document)))))
+    replies = []
+    for response, reason, text in zip(sample.responses, failed, filtered * len(failed), strict=False):
+        first, last = read_stages(response) if spec.stage1_template is not None else ("", response)
+        stages = [("Stage 1", [Segment(first)])] if first else []
+        stages.append(("Stage 2" if first else "", segments(spec, last, text, document) if reason is None else []))
+        replies.append(Reply(stages) if reason is None else Reply((), reason))
+    return Answered(run, reached, sample, replies)
 
 
 def _prompt(spec: TaskSpec, sample: Sample) -> list[tuple[str, str]]:
@@ -183,15 +149,16 @@ def sample_scores(sample: Sample) -> list[Score]:
     return found
 
 
-def _stream(sample: Sample, rounds: Sequence[tuple[str, Sequence[Sample]]]) -> StreamView | None:
-    """The rounds of the sample's item by run, the own run first; None if the item is not a stream."""
-    lines = tuple((label, line) for label, samples in rounds if (line := _timeline(samples)) is not None)
+def _stream(sample: Sample, rounds: Sequence[tuple[str, Sequence[Sample]]]) -> dict[str, Any] | None:
+    """The timelines of the sample's item by run, the own run first, on one axis, and the ids of the own rounds; None if
+    the item is not a stream."""
+    lines = [(label, line) for label, samples in rounds if (line := _timeline(samples)) is not None]
     if not lines or _timeline(rounds[0][1]) is None:
         return None
-    document, ids = sample.document, tuple(one.sample_id for one in rounds[0][1])
+    document, ids = sample.document, [one.sample_id for one in rounds[0][1]]
     window = [document.get("window_start"), document.get("window_end"), *(document.get("times") or ())]
     axis = time_axis([line for _, line in lines], [float(time) for time in window if time is not None])
-    return StreamView(axis, lines, ids, ids.index(sample.sample_id))
+    return {"axis": axis, "lines": lines, "ids": ids, "here": ids.index(sample.sample_id)}
 
 
 def _timeline(rounds: Sequence[Sample]) -> Timeline | None:
@@ -235,16 +202,11 @@ def _deciding(response: str, letter: str, read: Callable[[str], str]) -> list[tu
         return []
     pattern = rf"(?<![^\W\d_]){re.escape(letter)}(?![^\W\d_])"
     spans = [found.span() for found in re.finditer(pattern, response, re.IGNORECASE)][-_MOST:][::-1]
-    for span in spans:
-        if read(_without(response, [span])) != letter:
-            return [span]
-    for count in range(2, len(spans) + 1):
-        if read(_without(response, spans[:count])) != letter:
-            return spans[:count]
+    tries = [*([span] for span in spans), *(spans[:count] for count in range(2, len(spans) + 1))]
+    for chosen in tries:
+        text = response
+        for start, stop in chosen:
+            text = f"{text[:start]}{' ' * (stop - start)}{text[stop:]}"
+        if read(text) != letter:
+            return chosen
     return []
-
-
-def _without(text: str, spans: list[tuple[int, int]]) -> str:
-    for start, stop in spans:
-        text = f"{text[:start]}{' ' * (stop - start)}{text[stop:]}"
-    return text

@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from aiohttp import web
 from jinja2 import Environment
@@ -18,21 +19,12 @@ from jinja2 import Environment
 from medtasks.core.errors import MedtasksError, UsageError, first_line
 from medtasks.runs.find import require_directory, run_folders, unfinished_runs
 
+from ..board.build import build_board
 from ..site.data import data_script
-from .library import Library, empty_board, read_library, state
+from .library import TITLE, Library, read_library, state
 from .live import Live
-from .pages import (
-    POLICY,
-    bookmark_sample,
-    list_file,
-    list_page,
-    live_page,
-    message_page,
-    sample_page,
-    sample_picture,
-    view_environment,
-    waiting_page,
-)
+from .media import picture
+from .pages import POLICY, bookmark_sample, list_file, list_page, sample_page, view_environment
 
 HOST = "127.0.0.1"
 _HEADERS = {
@@ -89,7 +81,7 @@ class View:
         self._shown: tuple[Library, Environment] | None = None
         self._state = ""
         self._read_once = threading.Event()
-        self._waiting = view_environment(empty_board())
+        self._waiting = view_environment(build_board((), title=TITLE))
         self._progress = "reading results"
         self._failed = ""
 
@@ -148,40 +140,42 @@ class View:
         Raises:
             MedtasksError: the parameters ``given`` ask for something that does not exist or cannot be read.
         """
+        kind = _TYPES.get(Path(name).suffix, "application/octet-stream")
         if name in _ASSETS:
-            return _ASSETS[name].read_bytes(), _TYPES.get(_ASSETS[name].suffix, "application/octet-stream")
+            return _ASSETS[name].read_bytes(), kind
         if self._shown is None and name.endswith(".html") and not self._failed:
-            return _page(waiting_page(self._waiting, self._progress))
+            return self._page("waiting.html.j2", progress=self._progress)
         library, environment = self._when_read()
         if name == "samples.html" and "id" not in given:
-            return _page(list_page(library, environment, given))
+            return _encoded(list_page(library, environment, given))
         if name in ("samples.csv", "samples.jsonl"):
-            return list_file(library, given, name.rpartition(".")[2]), "application/octet-stream"
+            return list_file(library, given, name.rpartition(".")[2]), kind
         if name in ("sample.html", "samples.html"):  # the static site has all on one page, and links to that
-            return _page(sample_page(library, environment, given))
+            return _encoded(sample_page(library, environment, given))
         if name in ("live.html", "live-part.html"):
             with self._following:
                 runs = self._live.runs()
-            return _page(live_page(environment, runs, whole=name == "live.html"))
+            template = "live.html.j2" if name == "live.html" else "live_part.html.j2"
+            return self._page(template, page="live.html", live=runs)
         if name == "media":
-            return sample_picture(library, given)
+            return _picture(library, given)
         if name.startswith("data/") and (make := library.scripts.get(name[5:].removesuffix(".js"))) is not None:
             return data_script(name[5:].removesuffix(".js"), make()).encode(), "text/javascript"
         if name in library.pages:
-            return _page(library.pages[name]())
+            return _encoded(library.pages[name]())
         content = library.exports[name]() if name in library.exports else library.figure(name)
-        return None if content is None else (content, _TYPES.get(Path(name).suffix, "application/octet-stream"))
+        return None if content is None else (content, kind)
 
     def bookmark(self, given: Mapping[str, str], form: Mapping[str, str]) -> str:
-        """Bookmark the sample that the address names as the form says, and return the address of its page.
-
-        Raises:
-            MedtasksError: there is no such sample, or it cannot be bookmarked.
-        """
+        """Bookmark the sample that the address names as the form says, and return the address of its page."""
         return bookmark_sample(self._when_read()[0], given, form)
 
     def message(self, title: str, text: str) -> Answer:
-        return _page(message_page(self._waiting if self._shown is None else self._shown[1], title, text))
+        return self._page("message.html.j2", title=title, text=text)
+
+    def _page(self, template: str, page: str = "", **values: Any) -> Answer:
+        environment = self._waiting if self._shown is None else self._shown[1]
+        return _encoded(environment.get_template(template).render(page=page, **values))
 
     def _when_read(self) -> tuple[Library, Environment]:
         self.wait()
@@ -193,8 +187,18 @@ class View:
         self._progress = f"reading {min(done + 1, total)} of {total}" if total else "reading results"
 
 
-def _page(text: str) -> Answer:
-    return text.encode("utf-8", "xmlcharrefreplace"), "text/html"
+def _encoded(page: str) -> Answer:
+    return page.encode("utf-8", "xmlcharrefreplace"), "text/html"
+
+
+def _picture(library: Library, given: Mapping[str, str]) -> Answer:
+    """A picture of a sample."""
+    task, number, small = given.get("task", ""), given.get("n", "0"), given.get("small") == "1"
+    if not number.isdecimal() or len(number) > 6:
+        raise UsageError(f"{number}: not the number of a picture.")
+    run = library.run(given.get("run", ""), task)
+    content = picture(task, given.get("id", ""), run.manifest, int(number), small)
+    return content, "image/jpeg" if small else "image/png"
 
 
 def application(view: View, token: str, port: int) -> web.Application:
@@ -206,15 +210,13 @@ def application(view: View, token: str, port: int) -> web.Application:
         """Why the request gets nothing: another site's page must not read answers, nor a renamed host reach us."""
         if request.headers.get("Host", "") not in hosts:
             return web.Response(status=403, text="Unknown host.")
-        if request.headers.get("Origin", next(iter(origins))) not in origins:
-            return web.Response(status=403, text="Unknown origin.")
         name = request.path.removeprefix(f"/{token}/")
         writes = request.method == "POST" and name == _BOOKMARK
-        if writes and "Origin" not in request.headers:
-            return web.Response(status=403, text="Unknown origin.")
+        origin = request.headers.get("Origin", "" if writes else next(iter(origins)))
+        site = request.headers.get("Sec-Fetch-Site", "none")
         # a link to a page, which reads nothing
         follows = request.headers.get("Sec-Fetch-Dest") == "document" and not writes
-        if not follows and request.headers.get("Sec-Fetch-Site", "none") not in ("same-origin", "none"):
+        if origin not in origins or (not follows and site not in ("same-origin", "none")):
             return web.Response(status=403, text="Unknown origin.")
         if not writes and request.method not in ("GET", "HEAD"):
             return web.Response(status=405, text="GET and HEAD only.", headers={"Allow": "GET, HEAD"})
@@ -241,16 +243,13 @@ def application(view: View, token: str, port: int) -> web.Application:
             found = await asyncio.to_thread(view.answer, name, request.query)
             if found is None:
                 status, found = 404, view.message("Not found", "There is no such page.")
-        except MedtasksError as error:
+        except Exception as error:  # ours, of code of other packages, and of files that change under our hands
             status = 404 if isinstance(error, UsageError) else 500
-            found = view.message("Cannot be shown", str(error))
-        except Exception as error:  # code of other packages, and files that change under our hands
-            status = 500
-            found = view.message("Cannot be shown", f"{type(error).__name__}: {first_line(error)}")
+            told = str(error) if isinstance(error, MedtasksError) else first_line(error)
+            found = view.message("Cannot be shown", told)
         body, kind = found
-        return web.Response(
-            status=status, body=body, content_type=kind, charset="utf-8" if kind.startswith("text/") else None
-        )
+        charset = "utf-8" if kind.startswith("text/") else None
+        return web.Response(status=status, body=body, content_type=kind, charset=charset)
 
     async def finish(request: web.Request, response: web.StreamResponse) -> None:
         del request

@@ -15,7 +15,7 @@ from medtasks.core.tables import grouped_notes, p_text
 from medtasks.core.text import printable
 
 if TYPE_CHECKING:
-    from medtasks.leaderboard.rank.compare_several import LeaningTest
+    from medtasks.leaderboard.rank.compare import LeaningTest
 
 
 def compare(
@@ -69,8 +69,7 @@ def compare(
 
 
 def _compare_pairs(pairs: Sequence[str], group: str | None, metric: str | None, *, as_json: bool) -> None:
-    from medtasks.leaderboard.rank.compare import signed_number
-    from medtasks.leaderboard.rank.compare_several import compare_pairs
+    from medtasks.leaderboard.rank.compare import compare_pairs, signed_number
 
     folders = [one.split(":") for one in pairs]
     for given, parts in zip(pairs, folders, strict=True):

@@ -11,7 +11,7 @@ from made_runs import cxr, entry, page, right, run
 from medtasks.leaderboard.board.board import Board
 from medtasks.leaderboard.board.build import build_board
 from medtasks.leaderboard.board.models import Described
-from medtasks.leaderboard.site.write import write_site
+from medtasks.leaderboard.publish import write_site
 
 SIZES = {"one": "1B", "two": "4B", "three": "16B", "four": "64B-A3B"}
 TYPES = {"one": "general", "two": "medical", "three": "general", "four": "medical"}

@@ -14,12 +14,11 @@ import pytest
 from boards import HOSTILE, board, hostile_board, large_board, sample_text
 from medtasks.leaderboard.board.board import Board, Cell, Published
 from medtasks.leaderboard.board.numbers import interval, number
-from medtasks.leaderboard.site.cells import column_view, shared_judge
+from medtasks.leaderboard.publish import write_site
 from medtasks.leaderboard.site.data import SampleKey, data_script, sample_row, samples_of
 from medtasks.leaderboard.site.model_page import model_parts
 from medtasks.leaderboard.site.pages import page_environment, safe_link
-from medtasks.leaderboard.site.tables import charts
-from medtasks.leaderboard.site.write import write_site
+from medtasks.leaderboard.site.tables import ColumnView, charts, shared_judge
 
 from medtasks.benchmarks.layouts import all_layouts
 from medtasks.core.errors import UsageError
@@ -190,8 +189,8 @@ def test_only_scores_of_other_judges_are_marked_in_their_cells() -> None:
     assert shared_judge(cells[:2]) == "one"
     assert shared_judge(cells) == ""
     score = page_environment(board()).get_template("parts.html.j2").module.score
-    assert "judged by" not in score(cells[0], column_view(column, judge="one"))
-    assert all(f"judged by {cell.judge}" in score(cell, column_view(column)) for cell in cells)
+    assert "judged by" not in score(cells[0], ColumnView(column, judge="one"))
+    assert all(f"judged by {cell.judge}" in score(cell, ColumnView(column)) for cell in cells)
 
 
 def test_nothing_is_best_by_a_signed_or_an_incomplete_score(site: Path) -> None:
@@ -408,7 +407,7 @@ def test_a_hundred_models_load_little(tmp_path: Path) -> None:
 def test_a_model_has_its_matrix_of_groups_by_tasks() -> None:
     part = model_parts(board(), "aurora-8b")[0]
     matrix = next(one for one in part.matrices if one.headings)
-    assert [heading.label for heading in matrix.headings] == ["level1", "level2", "level3"]
+    assert [heading.sub for heading in matrix.headings] == ["level1", "level2", "level3"]
     assert [row.label for row in matrix.rows] == ["color", "count", "instrument_location", "size"]
     cell = board().benchmarks[0].tables[2].rows[1].cells["pond_vqa_level2.rougeL.question_class.count"]
     assert matrix.rows[1].cells[1] == (matrix.headings[1], cell)

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from boards import board, held_samples, hostile_board, large_board, sample_text
 from browser import Reader, chromium
+from medtasks.leaderboard.publish import write_site
 from medtasks.leaderboard.site.data import SampleKey, SampleRow
-from medtasks.leaderboard.site.write import write_site
 
 pytestmark = pytest.mark.slow
 

@@ -54,7 +54,9 @@ def test_bars_are_as_long_as_their_values() -> None:
     columns = {column.key: column for column in table.columns}
     for key, block in zip(plot.columns, figure.shape.blocks, strict=True):
         values = sorted(row.cells[key].value or 0.0 for row in table.rows if key in row.cells)
-        lines = sorted((line for line in block.lines if not line.missing), key=lambda line: line.values[0] or 0.0)
+        lines = sorted(
+            (line for line in block.lines if None not in line.values), key=lambda line: line.values[0] or 0.0
+        )
         assert [line.text.rstrip("*") for line in lines] == [shown(one, columns[key].unit) for one in values]
         widths = [percent(block.axis.width(line.values[0] or 0.0)) for line in lines]
         ratios = [width / value for width, value in zip(widths, values, strict=True) if value]
@@ -69,8 +71,8 @@ def test_both_ends_of_a_dumbbell_are_on_one_axis() -> None:
     for key, other, block in zip(plot.columns, plot.against, figure.shape.blocks, strict=True):
         values = [row.cells[one].value if one in row.cells else None for one in (key, other)]
         line = block.lines[0]
-        assert len(line.missing) == values.count(None)
-        if not line.missing:
+        assert line.values.count(None) == values.count(None)
+        if None not in line.values:
             places = [percent(block.axis.place(one or 0.0)) - percent(block.axis.place(0.0)) for one in line.values]
             assert places[0] * values[1] == pytest.approx(places[1] * values[0], rel=1e-2)  # type: ignore[operator]
 

@@ -9,8 +9,8 @@ from invented_runs import MODELS, write_run_of
 from medtasks.leaderboard.board.board import Board
 from medtasks.leaderboard.board.build import build_board
 from medtasks.leaderboard.intake.collect import collect
+from medtasks.leaderboard.publish import write_site
 from medtasks.leaderboard.site.data import SampleKey, samples_of
-from medtasks.leaderboard.site.write import write_site
 
 TASK = "kvasir_vqa_x1_level3"
 
