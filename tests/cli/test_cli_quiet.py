@@ -101,6 +101,7 @@ finally:
 """
 
 
+@pytest.mark.slow
 def test_score_imports_only_what_it_computes_with(medtasks: Any, python: Any, tmp_path: Path) -> None:
     """Learned metrics are found absent without torch, and METEOR's signature does not need NLTK."""
     rows = [f"{one['sample_id']},a polyp" for one in task_documents("kvasir_vqa_x1_level1")]

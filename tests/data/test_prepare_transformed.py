@@ -25,6 +25,7 @@ def bytes_of(prepared: Prepared) -> dict[str, bytes]:
     return {str(path.relative_to(prepared.directory)): path.read_bytes() for path in files}
 
 
+@pytest.mark.slow
 def test_the_number_of_workers_changes_no_byte(tmp_path: Path, original: Prepared) -> None:
     one = prepare_transformed(tmp_path / "one", original=original, variants=2, workers=1)
     five = prepare_transformed(tmp_path / "five", original=original, variants=2, workers=5)

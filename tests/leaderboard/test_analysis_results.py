@@ -38,6 +38,7 @@ def command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str])
     return call
 
 
+@pytest.mark.slow
 def test_a_comparison(command: Any, runs: medtasks.Runs) -> None:
     found = medtasks.compare(runs[0], str(runs[1].path), task=TASK)
     printed = json.loads(command("compare", runs[0].path, runs[1].path, "--task", TASK, "--json"))
@@ -55,6 +56,7 @@ def test_a_plan(command: Any, runs: medtasks.Runs) -> None:
     assert (printed["basis"], printed["needed"]["clusters"]) == (found.basis, found.needed)
 
 
+@pytest.mark.slow
 def test_a_board(command: Any, runs: medtasks.Runs, tmp_path: Path) -> None:
     folders = [run.path for run in runs]
     command("leaderboard", "build", *folders, "--demonstration", "--out", tmp_path / "page")
@@ -84,6 +86,7 @@ def test_a_score_that_no_page_shows_is_ranked_too(runs: medtasks.Runs) -> None:
         medtasks.rank(runs, "mi_cxr_cot")
 
 
+@pytest.mark.slow
 def test_a_figure(runs: medtasks.Runs, tmp_path: Path) -> None:
     made = medtasks.board(runs)
     picture = medtasks.plot(made, benchmark="med_cmr")

@@ -33,6 +33,7 @@ def runs() -> medtasks.Runs:
     return medtasks.open(*(folder.parent for folder in shared_runs().values()))
 
 
+@pytest.mark.slow
 def test_import_and_open_load_nothing_heavy(python: Any) -> None:
     root = next(iter(shared_runs().values())).parents[1]
     done = python("-c", LOADED, str(root))

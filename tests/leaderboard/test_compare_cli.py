@@ -165,6 +165,7 @@ def test_a_damaged_run_is_one_sentence_and_exit_code_1(command: Any, folders: di
         assert len(err.splitlines()) == 1
 
 
+@pytest.mark.slow
 def test_it_is_a_command_of_its_own_process(python: Any, folders: dict[str, Path]) -> None:
     done = python("-m", "medtasks", "compare", str(folders["guess"]), str(folders["guess"]), "--task", "mi_cxr_icr")
     assert (done.returncode, done.stderr) == (0, "")

@@ -218,6 +218,7 @@ def test_a_benchmark_of_another_name_is_refused(guessed: Path, tmp_path: Path) -
 # ------------------------------------------------------------------------------------------- text metrics and streams
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("group", ["kvasir_vqa_x1", "medstreambench", "mi_cxr_stagewise_tel"])
 def test_other_kinds_of_benchmarks_are_compared_too(group: str, tmp_path: Path) -> None:
     folder = write_run_of(tmp_path / "a", CAREFUL, [group])

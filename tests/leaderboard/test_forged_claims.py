@@ -192,6 +192,7 @@ def clusters_of_one(samples: Samples) -> Samples:
 PUSHING = [target_is_the_response, wrong_ones_left_out, clusters_of_one]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("forge", "forgers"), [(PUSHING[0], 1), (PUSHING[0], 3), (PUSHING[2], 3)])
 def test_without_data_no_forger_displaces_an_honest_run(
     forge: Forge, forgers: int, honest: Path, guessed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

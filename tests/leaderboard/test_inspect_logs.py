@@ -19,6 +19,7 @@ OPEN, CHOICE, STREAM = "med_cmr_open_cr", "mi_cxr_tel_single", "medstreambench_p
 GUESS = MODELS[3]
 
 
+@pytest.mark.slow
 def test_inspect_reads_the_logs_and_finds_our_scores(tmp_path: Path) -> None:
     log = pytest.importorskip("inspect_ai.log")
     write_runs(tmp_path / "results", [GUESS], [OPEN, CHOICE, STREAM])

@@ -124,6 +124,7 @@ def test_the_gain_is_no_score_in_the_csv() -> None:
     assert float(gain["value"]) == pytest.approx((SEEN - UNSEEN)[:, 0].mean())
 
 
+@pytest.mark.slow
 def test_the_gain_of_a_judged_class_is_that_of_its_own_part_of_each_answer(tmp_path: Path) -> None:
     groups = ("kvasir_vqa_x1",)
     by_run: dict[str, dict[str, Sample]] = {}

@@ -80,6 +80,7 @@ def test_no_child_outlives_a_parent_that_is_killed() -> None:
     pytest.fail("the child is still there")
 
 
+@pytest.mark.slow
 def test_a_video_that_crashes_the_decoder_is_named_and_its_records_are_counted(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:

@@ -107,6 +107,7 @@ def test_is_the_formula() -> None:
     assert len(set(np.round(values, 3))) > 100  # the pairs do tell formulas apart
 
 
+@pytest.mark.slow
 def test_is_pycocoevalcap_on_the_same_tokens() -> None:
     cider = pytest.importorskip("pycocoevalcap.cider.cider")
     rows = corpus_of_2000()

@@ -28,6 +28,7 @@ def nltk_meteor(prediction: str, reference: str) -> float:
     return float(single_meteor_score(*tokens, wordnet=nltk_wordnet))
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(texts, texts)
 def test_single_and_batch_are_nltk(prediction: str, reference: str) -> None:

@@ -167,6 +167,7 @@ WRONG = {
 """Names that cannot be used, and why, by the declared ones that they replace."""
 
 
+@pytest.mark.slow
 def test_names_that_cannot_be_used_are_refused_by_validation_and_scoring(python: Any, tmp_path: Path) -> None:
     text = DECLARED
     for name, (wrong, _) in WRONG.items():

@@ -64,6 +64,7 @@ def multiple_choice(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return run_tasks("medtasks_baseline", "policy=uniform", ["mi_cxr_tel"], tmp_path_factory.mktemp("run"))
 
 
+@pytest.mark.slow
 def test_multiple_choice_is_scored_without_a_model_library_and_parses_each_file_once(
     multiple_choice: Path, tmp_path: Path
 ) -> None:

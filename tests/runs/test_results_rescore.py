@@ -53,6 +53,7 @@ def files(folder: Path, *left_out: str) -> dict[str, bytes]:
     return {str(path.relative_to(folder)): path.read_bytes() for path in paths}
 
 
+@pytest.mark.slow
 def test_scoring_again_changes_nothing_but_the_manifest(tmp_path: Path) -> None:
     folder = run_tasks("medtasks_baseline", GUESS, TASKS, tmp_path / "run", limit=12)
     again = scored_record(*read_run(folder), own=True, whole=True)

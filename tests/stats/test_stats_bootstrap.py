@@ -52,6 +52,7 @@ def test_agrees_with_scipy_on_cluster_means() -> None:
     assert [found.low, found.high] == pytest.approx([expected.low, expected.high], abs=0.005)
 
 
+@pytest.mark.slow
 def test_covers_the_truth_at_about_its_level() -> None:
     hits, narrow = 0, 0
     for seed in range(200):

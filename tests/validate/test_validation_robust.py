@@ -53,6 +53,7 @@ def test_yaml_like_text(text: str) -> None:
     assert all(1 <= (one.line or 0) <= text.count("\n") + 2 for one in defects)
 
 
+@pytest.mark.slow
 @given(st.dictionaries(st.sampled_from(KEYS), VALUES))
 @RELAXED
 def test_any_values_under_known_keys(tmp_path: Path, content: dict[str, object]) -> None:

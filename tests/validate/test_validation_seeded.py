@@ -58,11 +58,13 @@ def test_nothing_is_found_in_our_own_tasks() -> None:
     assert validate(["mi_cxr", "med_cmr", "kvasir_vqa_x1", "medstreambench"], scores=False, decode=False).tasks == []
 
 
+@pytest.mark.slow
 def test_nothing_is_found_in_a_copy_of_our_task_files(bench: Bench) -> None:
     bench.copy_tasks()
     assert validate([str(bench.tasks / "mi_cxr")], scores=False).tasks == []
 
 
+@pytest.mark.slow
 def test_nothing_is_found_in_copied_records(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     bench.copy_records("mi_cxr", lambda rows: rows)
     monkeypatch.setenv("MEDTASKS_DATA", str(bench.data))
