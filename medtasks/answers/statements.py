@@ -218,7 +218,7 @@ def _with_others(marked: Marked, position: int, ranks: dict[int, Rank]) -> froze
 
 
 def _lone(marked: Marked, listed: frozenset[int]) -> dict[int, Rank]:
-    """The ranks of a letter that is the whole first line, last line or last sentence, or closes the last sentence."""
+    """The ranks of a letter that is the whole first line, last line or last sentence."""
     text, words, found = marked.text, marked.words, {}
     if last := words["last_line"].search(text):
         at = last.start("letter")
@@ -226,8 +226,6 @@ def _lone(marked: Marked, listed: frozenset[int]) -> dict[int, Rank]:
         closed = marked.ended or mention.own or (mention.bracketed and not mention.named)
         if (not _begins_list(marked, at)) if last[0].startswith("\n") else closed:
             found[at] = Rank.CONCLUDED
-    if closing := words["closing"].search(text, max(0, len(text) - 300)):
-        found.setdefault(closing.start("letter"), Rank.IMPLIED)
     first = words["first_line"].search(text)
     if first:
         mention, *below = marked.mentions.values()
