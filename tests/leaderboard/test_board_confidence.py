@@ -54,7 +54,7 @@ def test_the_table_has_the_scores_of_each_run(benchmark: BenchmarkBoard, folders
         for metric in CONFIDENCE_NAMES:
             cell = row.cells[f"{group}.{metric}"]
             assert (cell.value, [cell.low, cell.high]) == (scores[metric]["value"], scores[metric]["interval"])
-            of = "stated;right=accuracy;filter=2" if "verbalised" in group else "option;right=accuracy"
+            of = "stated;right=accuracy;filter=3" if "verbalised" in group else "option;right=accuracy"
             assert f"confidence-of:{of}" in cell.signature
 
 
