@@ -38,7 +38,7 @@ def media_gain(
     Without such a model there are none. Last are the items of the first headline column that every blind run answers;
     None without a score per answer.
     """
-    known = {one.key: one for one in headline if not one.signed and (_twins(one, groups))}
+    known = {one.key: one for one in headline if not one.signed and _twins(one, groups)}
     first = next(iter(known.values()), None)
     if first is None:
         return [], [], None

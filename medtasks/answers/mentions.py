@@ -101,6 +101,7 @@ def mark_mentions(plain: str, options: Mapping[str, str]) -> Marked:
     plain = mark_places(plain.translate({ord(MARK): None, ord(DENIED): None, ord(OWN): None}), options)
     plain, texts = mark_texts(plain, options)
     words = vocabulary_of(plain)
+    plain = words["excluding_table"].sub("\n", plain)
     plain = words["example"].sub(" for example, ", plain)
     plain = words["name"].sub(" named ", words["name_begun"].sub(" named ", plain))
     plain = words["suffixed"].sub(" ", words["glued"].sub(r"\g<head>\g<letter>\g<sign> ", plain))
