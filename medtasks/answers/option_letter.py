@@ -67,7 +67,7 @@ class OptionLetterFilter(ResponseFilter):
         letters: the options; by default those of the document's benchmark. Their texts are the document's ``choices``.
     """
 
-    version = "13"
+    version = "14"
     status = staticmethod(option_status)
 
     def __init__(self, letters: str | None = None) -> None:
