@@ -101,7 +101,7 @@ def left_over(marked: Marked, found: Sequence[Statement], letters: str) -> State
 
 
 def _is_alone(marked: Marked, found: Sequence[Statement], last: Statement) -> bool:
-    """Whether a letter in bold, or one that the last words imply, is the only one in its sentence and the line above."""
+    """Whether a letter in bold, or one that the last words imply, is alone in its sentence and the line above."""
     text = marked.text
     ends = [end.end() for end in marked.words["sentence_ends"].finditer(text, 0, len(text.rstrip()) - 1)]
     start = max((end for end in ends if end <= last.position), default=0)
