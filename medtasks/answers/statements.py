@@ -107,7 +107,7 @@ def _is_alone(marked: Marked, found: Sequence[Statement], last: Statement) -> bo
     start = max((end for end in ends if end <= last.position), default=0)
     if text[:start].endswith("\n") and not text[:start].endswith("\n\n"):
         start = text.rfind("\n", 0, start - 1) + 1
-    if any(one.position >= start and one.letters != last.letters for one in found):
+    if any(one.position >= start and not last.letters <= one.letters for one in found):
         return False
     return last.mention.bold or (last.rank == Rank.IMPLIED and max(ends, default=0) <= last.position)
 
@@ -127,7 +127,10 @@ def _clause_weakens(words: Vocabulary, before: str, after: str) -> bool:
     ends = "line_turns" if words["line_start"].search(before[-20:]) else "turns"
     start = max((turn.end() for turn in words["turns"].finditer(before)), default=0)
     turn = words[ends].search(after)
-    return _weakens(words, before[start:]) or _weakens(words, after[: turn.start() + 1] if turn else after)
+    clause = after[: turn.start() + 1] if turn else after
+    if clause.endswith(DENIED):  # "D rather than A"
+        clause = words["denied_before"].sub("", clause[:-1])
+    return _weakens(words, before[start:]) or _weakens(words, clause)
 
 
 @lru_cache(maxsize=4096)
