@@ -21,14 +21,15 @@ class Mention:
     """Options named in one place, by letters in upper case.
 
     ``upper``: all of them are capitals; ``closed``: a bracket or quote follows; ``bracketed``: one also precedes;
-    ``named``: a word such as *option* precedes; ``own``: the option's text is beside its letter; ``text``: there is no
-    letter but an option's text.
+    ``bold``: it is emphasized; ``named``: a word such as *option* precedes; ``own``: the option's text is beside its
+    letter; ``text``: there is no letter but an option's text.
     """
 
     letters: frozenset[str]
     upper: bool = True
     closed: bool = True
     bracketed: bool = False
+    bold: bool = False
     named: bool = False
     own: bool = False
     text: bool = False
@@ -168,6 +169,7 @@ def _mention(match: re.Match[str], words: Vocabulary) -> Mention | None:
         upper=letters[0].isupper(),
         closed=closed,
         bracketed=closed and not named[0].isalpha(),
+        bold="‹" in match[0],
         named=bool(noun),
     )
 
@@ -179,7 +181,7 @@ def _is_denied(plain: str, start: int, stop: int, mention: Mention, words: Vocab
         return True
     if len(mention.letters) > 1 and words["denied_set"].match(plain, stop):
         return True
-    if (mention.bracketed or mention.text) and not words["affirmed"].match(plain, stop):
+    if ((mention.bracketed and not mention.bold) or mention.text) and not words["affirmed"].match(plain, stop):
         clause = before[max((turn.end() for turn in words["clause_turns"].finditer(before)), default=0) :]
         if _ANY_LANGUAGE["denies_clause"].search(clause):
             return True

@@ -16,7 +16,8 @@ becomes plain text, the plain text a list of statements with a rank each, and th
    signs or its place give it. A condition, a question or a negation before a claim takes it back.
 5. *The decision* (``selection``). The firmest kind of statements decides: *stated* and above; else claims below that,
    with all mentions in the sentence of the last one, unless the response was cut off; else a letter that is *implied*
-   because all others are denied, doubted or compared in their clauses (``left_over``); else labels, which any other
+   because all others are denied, doubted or compared in their clauses, or because it is in bold at the end
+   (``left_over``); else labels, which any other
    undenied mention contradicts. The last statement counts alone if it outranks the others, narrows them down (``B or
    C … the answer is B``), or takes them back (``Wait, …``); else all count, with doubts that follow (``though C is
    possible``). A bare letter also yields to another option's text, however short, in the sentence before it (``It is on
@@ -67,7 +68,7 @@ class OptionLetterFilter(ResponseFilter):
         letters: the options; by default those of the document's benchmark. Their texts are the document's ``choices``.
     """
 
-    version = "13"
+    version = "14"
     status = staticmethod(option_status)
 
     def __init__(self, letters: str | None = None) -> None:

@@ -67,8 +67,8 @@ def _joins_weak(marked: Marked, found: Sequence[Statement], position: int) -> bo
 def left_over(marked: Marked, found: Sequence[Statement], letters: str) -> Statement | None:
     """The letter that is implied to be the answer: no other one is named without a denial, a doubt or a comparison.
 
-    If nothing calls it the answer, all others are named, or it ends the response and some are named. If all are named,
-    the one that ends the response may follow others.
+    If nothing calls it the answer, all others are named, or it ends the response and some are named. Others may be open
+    in earlier sentences if it is in bold in the last paragraph, or the last words imply it.
     """
     declared, words = frozenset(letters), marked.words
     listed = [one for one in found if one.rank in (Rank.REPEATED, Rank.LISTED)]
@@ -88,13 +88,28 @@ def left_over(marked: Marked, found: Sequence[Statement], letters: str) -> State
         return None
     if not others and (implied or weak | last.letters >= declared):
         return last
-    closes = (
-        words["closes"].match(marked.text, last.position + 1) and "\n\n" not in marked.text[last.position :].strip()
-    )
-    if last is not able[-1] or not closes or last.letters & weak or named <= last.letters:
+    bold = last.mention.bold
+    if last is not able[-1] or not last.letters <= declared or "\n\n" in marked.text[last.position :].strip():
         return None
-    unlabelled = all(one.rank != Rank.LABEL for one in able) and not last.mention.bracketed
-    return last if not others or (named >= declared and unlabelled) else None
+    if not bold and (named <= last.letters or last.letters & weak):
+        return None
+    labelled = last.mention.bracketed or any(one.rank == Rank.LABEL for one in able)
+    closes = words["closes"].match(marked.text, last.position + 1)
+    if closes and (not others or (named >= declared and not labelled)):
+        return last
+    return last if _is_alone(marked, found, last) else None
+
+
+def _is_alone(marked: Marked, found: Sequence[Statement], last: Statement) -> bool:
+    """Whether a letter in bold, or one that the last words imply, is alone in its sentence and the line above."""
+    text = marked.text
+    ends = [end.end() for end in marked.words["sentence_ends"].finditer(text, 0, len(text.rstrip()) - 1)]
+    start = max((end for end in ends if end <= last.position), default=0)
+    if text[:start].endswith("\n") and not text[:start].endswith("\n\n"):
+        start = text.rfind("\n", 0, start - 1) + 1
+    if any(one.position >= start and not last.letters <= one.letters for one in found):
+        return False
+    return last.mention.bold or (last.rank == Rank.IMPLIED and max(ends, default=0) <= last.position)
 
 
 def _letters_of(found: Iterable[Statement]) -> frozenset[str]:
@@ -112,7 +127,10 @@ def _clause_weakens(words: Vocabulary, before: str, after: str) -> bool:
     ends = "line_turns" if words["line_start"].search(before[-20:]) else "turns"
     start = max((turn.end() for turn in words["turns"].finditer(before)), default=0)
     turn = words[ends].search(after)
-    return _weakens(words, before[start:]) or _weakens(words, after[: turn.start() + 1] if turn else after)
+    clause = after[: turn.start() + 1] if turn else after
+    if clause.endswith(DENIED):  # "D rather than A"
+        clause = words["denied_before"].sub("", clause[:-1])
+    return _weakens(words, before[start:]) or _weakens(words, clause)
 
 
 @lru_cache(maxsize=4096)
@@ -187,11 +205,12 @@ def _weighed(
         return None
     if (rank <= Rank.SUGGESTED or words["qualifies"].search(clause + claim)) and words["but"].match(after):
         return None
-    if words["final"].match(claim):
+    guessed = rank <= Rank.STATED and words["guesses"].search(clause + claim)
+    if words["final"].match(claim) and not guessed:
         return Rank.FINAL
     if words["concludes"].search(before_claim) and rank >= Rank.SUGGESTED:
         return Rank.CONCLUDED
-    return Rank.TENTATIVE if rank <= Rank.STATED and words["guesses"].search(clause + claim) else rank
+    return Rank.TENTATIVE if guessed else rank
 
 
 def _is_loose_end(marked: Marked, position: int) -> bool:
