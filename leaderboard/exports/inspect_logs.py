@@ -11,9 +11,10 @@ from medtasks.benchmarks.layouts import all_layouts
 from medtasks.catalog.spec import load_spec
 from medtasks.core.errors import MedtasksError, UsageError, first_line
 from medtasks.core.files import short_hash
+from medtasks.core.redaction import shown_facts
 from medtasks.metrics.registry import get_metric
 from medtasks.runs.find import no_run
-from medtasks.runs.folder import folder_digest, read_run
+from medtasks.runs.folder import RunFolder, read_run
 from medtasks.runs.manifest import RunManifest
 from medtasks.runs.samples import Sample
 from medtasks.runs.scores import Scores
@@ -23,7 +24,6 @@ from medtasks.runs.verdicts import judged_threshold
 from ..board.models import model_name
 from ..board.numbers import safe_name
 from ..intake.collect import find_runs
-from ..intake.redaction import shown_facts
 from ..view.media import picture, shown_media
 
 INSTALL = 'pip install "medtasks[inspect]"'
@@ -51,7 +51,7 @@ def write_inspect_logs(results: Sequence[Path], out: Path) -> tuple[list[Path], 
     written = []
     for folder in folders:
         manifest, samples = read_run(folder)
-        digest = folder_digest(folder)
+        digest = RunFolder(folder).content
         scores, _ = pooled_scores(samples, {}, threshold=judged_threshold(manifest.judge))
         out.mkdir(parents=True, exist_ok=True)
         for task, found in samples.items():

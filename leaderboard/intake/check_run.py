@@ -11,17 +11,18 @@ from medtasks.core.findings import Finding, Severity
 from medtasks.core.text import counted, first_names
 from medtasks.metrics.learned import LEARNED
 from medtasks.runs.manifest import filter_versions
+from medtasks.runs.samples import lacks_texts
 from medtasks.runs.scored import with_learned_metrics
 from medtasks.runs.scores import COVERAGE, coverage_text
 from medtasks.runs.signature import changed_options
 from medtasks.validate.rendered import leaks
+from medtasks.verify.documents import is_miniature
 
 from ..board.rows import is_incomplete
 from ..rank.comparability import protocols_today, released_share
 from ..verify.board_run import release_coverage
-from ..verify.local_documents import document_of, is_miniature
 from .check_rules import MOST, Asked, Submission, problem
-from .remove_rows import is_withheld, lacks_texts, layout_of
+from .remove_rows import is_withheld, layout_of
 
 _TOLERANCE = 1e-3
 """A learned score depends a little on the others in its batch."""
@@ -157,7 +158,7 @@ def _prompts(run: Submission, name: str, asked: Asked) -> Iterator[Finding]:
     leaked = (
         (line, sample, field, text)
         for line, sample in enumerate(samples, start=1)
-        for field, text in leaks(document_of(sample), visible, sample.prompt)
+        for field, text in leaks(sample.whole_document(), visible, sample.prompt)
     )
     for line, sample, field, text in islice(leaked, MOST):
         where = f"{name}: {sample.sample_id}"

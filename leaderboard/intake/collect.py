@@ -14,12 +14,13 @@ from typing import NamedTuple
 
 from medtasks.core.errors import MedtasksError
 from medtasks.core.files import canonical_json
+from medtasks.core.redaction import shown
 from medtasks.runs.find import NO_RUN, SUFFIX, require_directory, run_folders
+from medtasks.runs.folder import RunFolder
 
 from ..board.board import Refused
 from ..verify.scored_run import RunStore, ScoredRun, scored_run
-from .redaction import shown
-from .sources import HarnessRun, RunFolder, Source, harness_runs
+from .sources import HarnessRun, Source, harness_runs
 
 LARGE = 64 * 2**20
 """From this many bytes on, runs are read in several processes; with less, these would hardly have started."""
@@ -102,7 +103,7 @@ def _score_ahead(runs: Sequence[Source], store: RunStore, progress: Progress) ->
     """
     processes = min(MOST_PROCESSES, os.cpu_count() or 1)
     served = threading.current_thread() is not threading.main_thread()  # a fork would copy the locks of other threads
-    if served or not store.is_kept or processes < 2 or sum(_unread_bytes(run, store) for run in runs) < LARGE:
+    if served or store.folder is None or processes < 2 or sum(_unread_bytes(run, store) for run in runs) < LARGE:
         return False
     context = multiprocessing.get_context("fork" if sys.platform == "linux" else "spawn")
     pool = ProcessPoolExecutor(processes, context, _end_with_parent)

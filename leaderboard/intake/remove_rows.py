@@ -18,8 +18,9 @@ from medtasks.catalog.spec import load_spec, load_specs
 from medtasks.core.errors import MedtasksError
 from medtasks.runs.confidence import kept_confidences
 from medtasks.runs.find import one_run
-from medtasks.runs.folder import RunRecord, as_data_error, read_run, write_run
+from medtasks.runs.folder import as_data_error, read_run, write_run
 from medtasks.runs.manifest import RunManifest
+from medtasks.runs.record import RunRecord
 from medtasks.runs.samples import Sample
 from medtasks.runs.scores import Scores
 from medtasks.runs.scoring import pooled_scores
@@ -41,11 +42,6 @@ def is_withheld(benchmark: str) -> bool:
     """Whether only ids, extracted options and scores of the benchmark's samples may be shown."""
     layout = layout_of(benchmark)
     return layout is None or layout.shows == "nothing"
-
-
-def lacks_texts(samples: Sequence[Sample]) -> bool:
-    """Whether these samples have neither prompts nor responses."""
-    return bool(samples) and all(not sample.prompt and not sample.responses for sample in samples)
 
 
 def remove_rows(folder: Path, out: Path, report: Callable[[str], object] = lambda _: None) -> Path:

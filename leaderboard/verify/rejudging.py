@@ -85,15 +85,13 @@ def rejudge(
     Raises:
         MedtasksError: a judge gave not a single verdict.
     """
-    manifest, random = run.record.manifest, Random(seed)
+    manifest, random = run.manifest, Random(seed)
     for rubric, facts in sorted(manifest.judge.items()):
         chosen: dict[str, list[Sample]] = {}
         for task in facts.tasks:
-            if task not in run.record.samples or run.verification[task].claimed:
+            if task not in run.samples or run.verification[task].claimed:
                 continue
-            judged = [
-                one for one in run.record.samples[task] if any(given.judges for given in one.verdicts.get(rubric, ()))
-            ]
+            judged = [one for one in run.samples[task] if any(given.judges for given in one.verdicts.get(rubric, ()))]
             if judged:
                 chosen[task] = random.sample(judged, ceil(Fraction(str(share)) * len(judged)))
         if not chosen:

@@ -21,7 +21,7 @@ from medtasks.core.errors import DataError, UsageError, reading
 from medtasks.core.files import canonical_json, read_lines, replaced
 from medtasks.core.schema import Frozen, first_problem
 from medtasks.runs.find import run_folders
-from medtasks.runs.folder import read_manifest
+from medtasks.runs.folder import RunFolder, read_manifest
 from medtasks.runs.manifest import RunManifest
 from medtasks.runs.table_file import code_hash
 
@@ -30,7 +30,6 @@ from ..board.numbers import safe_name, shown_name
 from ..exports import exports_of
 from ..figures.plots import figures_of
 from ..intake.collect import find_runs
-from ..intake.sources import RunFolder
 from ..publish import board_of
 from ..site.data import data_scripts, runs_on_board, samples_of
 from ..site.pages import pages_of

@@ -31,15 +31,17 @@ from medtasks.data.media.frames import default_frames
 from medtasks.data.media.images import default_cache
 from medtasks.data.store import open_prepared
 from medtasks.judge.settings import configured_judges
-from medtasks.runs.folder import RunRecord, write_run
+from medtasks.runs.folder import write_run
 from medtasks.runs.judge import PlainProgress, judge_all, model_names, report_lines
 from medtasks.runs.manifest import RunManifest, TaskFacts, local_stamp, now, task_facts, versions
+from medtasks.runs.record import RunRecord
 from medtasks.runs.reply_files import SUFFIX, AnswerStore, Plan, drop_other_runs, folder_key, name_run, run_of
 from medtasks.runs.run import collect_run, data_facts
 from medtasks.runs.scored import Answered
 from medtasks.runs.summary import summary
 from medtasks.runs.table import refuse_unknown_names
 from medtasks.runs.usage import RunUsage, run_usage
+from medtasks.verify.scored import keep_finished, user_store
 
 from .backends import SYSTEM_PROMPT, backend_name, take_no_media, task_presentation
 from .model import described, gathered_counters, run_arguments, settings
@@ -240,6 +242,7 @@ class Evaluation:
         finished = replace(run, manifest=run.manifest.model_copy(update=update))
         if folder is not None:
             write_run(folder, finished)
+            keep_finished(folder, finished, user_store())
         return folder, summary(finished, folder)
 
     def _report(self, run: RunRecord, text: str, kept: Path) -> None:

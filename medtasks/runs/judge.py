@@ -29,8 +29,9 @@ from medtasks.judge.images import ImageSource
 from medtasks.judge.pipeline import INVALID, REPAIR, Question, Verdicts, all_or_none, judge_questions
 from medtasks.judge.settings import STUB, JudgeConfig, JudgeSettings, default_store, judge_identity
 from medtasks.judge.store import VerdictStore
-from medtasks.runs.folder import RunRecord, read_scores
+from medtasks.runs.folder import read_scores
 from medtasks.runs.manifest import RubricFacts, RunManifest
+from medtasks.runs.record import RunRecord
 from medtasks.runs.samples import Sample, rare_garbage_collection, without_garbage_collection
 from medtasks.runs.scoring import scores_of
 from medtasks.runs.table import RunTables

@@ -11,8 +11,8 @@ from medtasks.catalog.spec import load_spec
 from medtasks.core.errors import DataError, MedtasksError, first_line
 from medtasks.core.settings import using
 from medtasks.data.store import open_prepared
-from medtasks.runs.folder import RunRecord
 from medtasks.runs.manifest import DataFacts, RubricFacts, RunManifest, TaskFacts
+from medtasks.runs.record import RunRecord
 from medtasks.runs.replies import ALL_BLANK, NOT_ASKED, Reply, is_blank
 from medtasks.runs.reply_files import Plan, by_document, read_answers, read_plan, read_work
 from medtasks.runs.samples import Sample, SampleLines, duplicate_ids

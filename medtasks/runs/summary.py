@@ -11,7 +11,7 @@ from medtasks.catalog.spec import inner_groups, leaf_tasks, load_specs
 from medtasks.core.text import counted, first_names
 from medtasks.data.manifest import Coverage, coverage_lines
 from medtasks.metrics.registry import get_metric, is_ours
-from medtasks.runs.folder import RunRecord
+from medtasks.runs.record import RunRecord
 from medtasks.runs.scores import MetricScore, Scores, coverage_text
 from medtasks.runs.verdicts import judges_of
 from medtasks.stats.paired import FEW_CLUSTERS

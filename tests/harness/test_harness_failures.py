@@ -351,12 +351,12 @@ def test_results_with_failed_requests_may_not_be_submitted(tmp_path: Path) -> No
 
 
 def test_samples_that_failed_are_read_back_and_scored_alike(tmp_path: Path) -> None:
-    from medtasks.leaderboard.verify.scored_run import scored_record
+    from medtasks.verify.scored import scored_record
 
     run = evaluate(Backend(lambda doc: MARKER if doc["target"] == "A" else target(doc)), [TASK], tmp_path)
     again = scored_record(*read_run(run.folder), own=True, whole=True)
     assert not again.changes
-    assert json.loads(again.record.tasks[TASK].model_dump_json()) == run.scores[TASK]
+    assert json.loads(again.tasks[TASK].model_dump_json()) == run.scores[TASK]
 
 
 @pytest.mark.slow

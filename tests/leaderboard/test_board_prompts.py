@@ -15,7 +15,8 @@ from medtasks.leaderboard.publish import publish
 from medtasks.benchmarks.documents import prompt_text, task_documents
 from medtasks.benchmarks.layouts import default_layout
 from medtasks.catalog.spec import leaf_tasks, load_spec
-from medtasks.runs.folder import RunRecord, write_run
+from medtasks.runs.folder import write_run
+from medtasks.runs.record import RunRecord
 from medtasks.runs.replies import Reply
 from medtasks.runs.scored import Answered, scored_samples
 from medtasks.runs.scoring import pooled_scores

@@ -14,7 +14,8 @@ from medtasks.leaderboard.intake.check import CheckReport, check_results
 from medtasks.leaderboard.intake.remove_rows import remove_rows
 from medtasks.leaderboard.verify.scored_run import scored_run
 
-from medtasks.runs.folder import RunRecord, read_run, write_run
+from medtasks.runs.folder import read_run, write_run
+from medtasks.runs.record import RunRecord
 from medtasks.runs.samples import JudgedScore, Repeat, Sample
 from medtasks.runs.scoring import pooled_scores
 

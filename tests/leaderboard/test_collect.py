@@ -14,15 +14,15 @@ import numpy as np
 import pytest
 from invented_runs import MODELS, edit_json, write_run_of
 from medtasks.leaderboard.intake import collect as module
-from medtasks.leaderboard.intake import sources
 from medtasks.leaderboard.intake.collect import collect, find_everything, find_runs
 from medtasks.leaderboard.verify import scored_run as scoring
-from medtasks.leaderboard.verify.scored_run import KeptRun, RunStore, ScoredRun
+from medtasks.leaderboard.verify.scored_run import RunStore
 
 from medtasks.benchmarks.documents import task_documents
 from medtasks.catalog.contents import task_packages
 from medtasks.catalog.packages import TaskPackage
 from medtasks.core.errors import UsageError
+from medtasks.runs import folder as run_folders
 from medtasks.runs import table_file
 from medtasks.runs.signature import differences
 
@@ -42,11 +42,6 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def tree(results: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(results, tmp_path / "tree"))
-
-
-def same(one: ScoredRun, other: ScoredRun) -> bool:
-    """Equal to the last bit."""
-    return KeptRun.of(one) == KeptRun.of(other) and one.public == other.public
 
 
 def run_of(tree: Path, name: str) -> Path:
@@ -160,7 +155,7 @@ def test_the_same_run_counts_once(tree: Path) -> None:
 def test_the_order_of_paths_changes_nothing(tree: Path) -> None:
     first, _ = collect([tree / "Guess-1B", tree / "Oracle-72B"])
     second, _ = collect([tree / "Oracle-72B", tree / "Guess-1B"])
-    assert all(same(one, other) for one, other in zip(first, second, strict=True))
+    assert first == second
 
 
 # --------------------------------------------------------------------------------------------------------- caching
@@ -175,7 +170,7 @@ def reads(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         original = getattr(owner, name)
         monkeypatch.setattr(owner, name, lambda *given, **named: (called.append(name), original(*given, **named))[1])
 
-    watched(sources, "folder_digest")
+    watched(run_folders, "contents_hash")
     watched(scoring, "scored_record")
     return called
 
@@ -185,8 +180,8 @@ def test_unchanged_folders_are_not_scored_again(tree: Path, tmp_path: Path, read
     assert reads.count("scored_record") == 2
     reads.clear()
     again, _ = collect([tree], RunStore(tmp_path / "cache"))
-    assert set(reads) == {"folder_digest"}
-    assert all(same(one, other) for one, other in zip(fresh, again, strict=True))
+    assert set(reads) == {"contents_hash"}
+    assert fresh == again
 
 
 def test_touched_files_and_moved_folders_are_not_scored_again(tree: Path, tmp_path: Path, reads: list[str]) -> None:
@@ -196,7 +191,7 @@ def test_touched_files_and_moved_folders_are_not_scored_again(tree: Path, tmp_pa
         os.utime(path, (1, 1))
     collect([tree], RunStore(tmp_path / "cache"))
     collect([tree.rename(tmp_path / "elsewhere")], RunStore(tmp_path / "cache"))
-    assert set(reads) == {"folder_digest"}
+    assert set(reads) == {"contents_hash"}
 
 
 @pytest.mark.parametrize("change", ["version", "rubrics"])
@@ -231,7 +226,7 @@ def test_a_changed_sample_makes_another_digest(tree: Path, tmp_path: Path) -> No
     after, _ = collect([tree], RunStore(tmp_path / "cache"))
     uncached, _ = collect([tree])
     assert [one.public.digest for one in after] != [one.public.digest for one in before]
-    assert all(same(one, other) for one, other in zip(after, uncached, strict=True))
+    assert after == uncached
 
 
 def test_options_named_by_text_are_counted_beside_the_run(tmp_path: Path) -> None:
@@ -267,7 +262,7 @@ def test_a_damaged_cache_is_made_again(tree: Path, tmp_path: Path, reads: list[s
         reads.clear()
         again, _ = collect([tree], RunStore(tmp_path / "cache"))
         assert reads.count("scored_record") == 1
-        assert all(same(one, other) for one, other in zip(fresh, again, strict=True))
+        assert fresh == again
 
 
 def test_a_cache_that_cannot_be_written_stops_nothing(tree: Path, tmp_path: Path) -> None:
@@ -277,7 +272,7 @@ def test_a_cache_that_cannot_be_written_stops_nothing(tree: Path, tmp_path: Path
 
 def test_a_kept_run_is_the_one_that_was_scored(tree: Path, tmp_path: Path) -> None:
     for scored, kept in zip(*(collect([tree], RunStore(tmp_path / "cache"))[0] for _ in range(2)), strict=True):
-        assert same(kept, scored)
+        assert kept == scored
         assert (kept.model, kept.blind, kept.complete) == (scored.model, scored.blind, scored.complete)
         for name, entry in scored.entries.items():
             other = kept.entries[name]
@@ -308,7 +303,7 @@ def test_large_runs_are_read_by_other_processes(
     assert reads.count("scored_record") == 0
     assert together[1] == refused
     assert len(refused) == 1
-    assert all(same(one, other) for one, other in zip(alone, together[0], strict=True))
+    assert alone == together[0]
 
 
 def test_a_thread_of_a_server_reads_alone(
@@ -369,7 +364,7 @@ def test_a_plain_folder_becomes_a_run_that_is_comparable_with_no_other(plain: Pa
 def test_a_plain_folder_is_kept_too_and_refused_in_one_sentence(plain: Path, tmp_path: Path) -> None:
     fresh, _ = collect([plain], RunStore(tmp_path / "cache"))
     again, _ = collect([plain], RunStore(tmp_path / "cache"))
-    assert same(fresh[0], again[0])
+    assert fresh == again
     (plain / f"20261102_101500_samples_{TASK}.jsonl").write_text("{}\n", encoding="utf-8")
     digests, (refused,) = collect([plain], RunStore(tmp_path / "cache"))
     assert digests == []

@@ -28,7 +28,8 @@ from medtasks.leaderboard.publish import publish
 from medtasks.leaderboard.verify.scored_run import scored_run
 
 from medtasks.harness import run_tasks
-from medtasks.runs.folder import RunRecord, read_run, write_run
+from medtasks.runs.folder import read_run, write_run
+from medtasks.runs.record import RunRecord
 from medtasks.runs.samples import Sample
 from medtasks.runs.scoring import pooled_scores
 

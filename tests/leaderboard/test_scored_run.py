@@ -11,14 +11,16 @@ from typing import Any
 import numpy as np
 import pytest
 from invented_runs import MODELS, Invented, edit_json, make_run, shared_runs, write_run_of
-from medtasks.leaderboard.verify.scored_run import ScoredRun, scored_record, scored_run
+from medtasks.leaderboard.verify.scored_run import ScoredRun, scored_run
 
 from medtasks.catalog.spec import load_spec
 from medtasks.core.errors import MedtasksError
 from medtasks.metrics.registry import get_metric
-from medtasks.runs.folder import RunRecord, folder_digest, read_run, write_run
+from medtasks.runs.folder import RunFolder, read_run, write_run
+from medtasks.runs.record import RunRecord
 from medtasks.runs.samples import write_samples
 from medtasks.runs.signature import differences, parse_signature
+from medtasks.verify.scored import scored_record
 
 SMALL = "kvasir_vqa_x1_level1"
 GUESS = MODELS[3]
@@ -251,7 +253,7 @@ def test_facts_are_those_of_the_manifest(small: Path) -> None:
     assert facts.data == {"kvasir_vqa_x1": manifest.data["kvasir_vqa_x1"].fingerprint}
     assert facts.counts[SMALL]["asked"] == facts.counts[SMALL]["answered"] == 37
     assert facts.folder == small.name
-    assert facts.digest == folder_digest(small)
+    assert facts.digest == RunFolder(small).content
     (command,) = facts.commands
     assert command == (
         "MEDTASKS_DATA=mini lmms-eval --model medtasks_vlm --model_args pretrained=invented/Guess-1B,device=cuda "

@@ -15,7 +15,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from medtasks.leaderboard.board.commands import commands
-from medtasks.leaderboard.verify.scored_run import scored_record
 
 from medtasks.benchmarks.documents import task_documents
 from medtasks.catalog.records import Where
@@ -25,6 +24,7 @@ from medtasks.importers.layouts import LAYOUTS, read_predictions, recognise
 from medtasks.importers.matching import Joined, join
 from medtasks.importers.prediction import Prediction
 from medtasks.importers.run import score_predictions
+from medtasks.verify.scored import scored_record
 
 TASK = "kvasir_vqa_x1_level1"
 ANSWER = 'Ein Polyp, „rund“,\nmit "Rand"; naïve 息肉 \U0001f600\u2028'

@@ -11,26 +11,22 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from medtasks.leaderboard.intake.collect import collect
 from medtasks.leaderboard.intake.remove_rows import remove_rows
-from medtasks.leaderboard.verify.scored_predictions import PredictionFile, scored_predictions
-from medtasks.leaderboard.verify.scored_run import (
-    RunStore,
-    ScoredRun,
-    keep_written,
-    scored_record,
-    scored_run,
-)
-from medtasks.leaderboard.verify.verification import SubmittedTask
+from medtasks.leaderboard.verify.scored_run import scored_run
 
 from medtasks.catalog.registry import all_benchmarks
 from medtasks.core.errors import DataError, MedtasksError, UsageError
+from medtasks.core.settings import using
 from medtasks.harness import run_tasks
-from medtasks.importers.run import score_predictions
+from medtasks.importers.run import PredictionFile, score_predictions, scored_predictions
 from medtasks.runs.comparisons import Paired, comparisons, level_gaps
 from medtasks.runs.folder import read_run, write_run
 from medtasks.runs.manifest import now
+from medtasks.verify.scored import RunStore, keep_written, scored_record, user_store
+from medtasks.verify.verification import SubmittedTask
 
 TASKS = [*all_benchmarks(), "mi_cxr_stagewise", "mi_cxr_sampled", "mi_cxr_report"]
 FEW = ["kvasir_vqa_x1", "mi_cxr_icr", "mi_cxr_stagewise_icr"]
@@ -77,15 +73,15 @@ def test_a_folder_is_scored_once_until_it_changes(folder: Path, tmp_path: Path) 
     with without_scoring():
         warm = scored_run(folder, store, own=True)
         (shown,), _ = collect([folder], store)  # a board does not score again what `medtasks score` has scored
-    assert not cold.record.samples
-    assert same(warm, cold)
-    assert same(shown, cold)
-    again = comparisons(warm.record.tables, warm.record.tables)
-    assert dumped(warm.record.comparisons) == dumped(again) != {}
-    assert warm.record.level_gaps == level_gaps(warm.record.tables) != {}
+    assert not cold.samples
+    assert warm == cold
+    assert shown == cold
+    again = comparisons(warm.tables, warm.tables)
+    assert dumped(warm.comparisons) == dumped(again) != {}
+    assert warm.level_gaps == level_gaps(warm.tables) != {}
     whole = scored_run(folder, store, own=True, whole=True)
-    assert {name: len(found) for name, found in whole.record.samples.items()} == {
-        name: facts.attempted for name, facts in whole.record.manifest.tasks.items()
+    assert {name: len(found) for name, found in whole.samples.items()} == {
+        name: facts.attempted for name, facts in whole.manifest.tasks.items()
     }
 
     copy = Path(shutil.copytree(folder, tmp_path / "copy_medtasks"))
@@ -96,6 +92,23 @@ def test_a_folder_is_scored_once_until_it_changes(folder: Path, tmp_path: Path) 
     path.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
     changed = scored_run(copy, store, own=True)
     assert {change.what for change in changed.changes} == {"filtered", "status", "accuracy"}
+
+
+@pytest.mark.parametrize("tasks", [FEW, ["medstreambench", "med_cmr"]])
+def test_what_a_run_has_scored_serves_the_board(tasks: list[str], tmp_path: Path) -> None:
+    with using(cache=tmp_path / "cache"):
+        folder = run_tasks("medtasks_baseline", GUESS, tasks, tmp_path / "run")
+        with without_scoring():
+            kept = scored_run(folder, user_store())
+            assert scored_run(folder, user_store(), own=True).comparisons == kept.comparisons
+    fresh = scored_run(folder)
+    assert kept == fresh
+    assert kept.entries.keys() == fresh.entries.keys()
+    for name, entry in fresh.entries.items():
+        other = kept.entries[name]
+        assert (other.items, other.clusters, other.groups) == (entry.items, entry.clusters, entry.groups)
+        for metric, table in entry.statistics.items():
+            np.testing.assert_array_equal(other.statistics[metric], table)
 
 
 def dumped(found: Mapping[str, Paired]) -> dict[str, Any]:
@@ -110,8 +123,7 @@ def test_what_score_writes_needs_no_scoring_either(folder: Path, tmp_path: Path)
     with without_scoring():
         kept = scored_run(out, store)
     fresh = scored_run(out)
-    assert same(kept, fresh)
-    assert kept.public == fresh.public
+    assert kept == fresh
 
 
 @contextlib.contextmanager
@@ -129,22 +141,13 @@ def test_kept_tables_that_were_changed_are_made_again(folder: Path, tmp_path: Pa
         content = path.read_bytes()
         for forged in (b"", content[:-10], content.replace(b"0", b"1", 1), told.with_name("2.arrow").read_bytes()):
             path.write_bytes(forged)
-            assert store.tables.read(told.parent.name) is None
+            assert store.read(told.parent.name) is None
             path.write_bytes(content)
     told.write_bytes(b"")
     again = scored_run(folder, store, own=True)
-    assert same(again, cold)
+    assert again == cold
     with without_scoring():
         scored_run(folder, store, own=True)
-
-
-def same(one: ScoredRun, other: ScoredRun) -> bool:
-    return (one.record.tasks, one.record.groups, one.record.manifest, one.changes) == (
-        other.record.tasks,
-        other.record.groups,
-        other.record.manifest,
-        other.changes,
-    )
 
 
 def test_what_is_scored_otherwise_is_told_by_sample(folder: Path, tmp_path: Path) -> None:
@@ -167,7 +170,7 @@ def test_what_is_scored_otherwise_is_told_by_sample(folder: Path, tmp_path: Path
         ("mi_cxr_icr", first.sample_id, "status", "none", "ok"),
         ("mi_cxr_icr", first.sample_id, "accuracy", 0.0, 1.0),
     ]
-    assert [*again.record.samples["mi_cxr_icr"]] == samples["mi_cxr_icr"]
+    assert [*again.samples["mi_cxr_icr"]] == samples["mi_cxr_icr"]
     assert tmp_path.exists()
 
 
@@ -226,14 +229,14 @@ def test_an_edited_run_is_one_sentence(folder: Path, tmp_path: Path, edit: str) 
 
 
 def test_an_edited_document_is_that_of_the_data(folder: Path, tmp_path: Path) -> None:
-    expected = scored_run(folder, own=True).record.tasks
+    expected = scored_run(folder, own=True).tasks
     for number, document in enumerate(({}, {"qtype": ["x"]})):
 
         def change(line: dict[str, Any], document: dict[str, Any] = document) -> None:
             line["document"] = {**line["document"], **document} if document else {}
 
         copy = edited(folder, tmp_path / f"{number}" / "run", "samples/mi_cxr_icr.jsonl", change)
-        assert scored_run(copy, own=True).record.tasks == expected
+        assert scored_run(copy, own=True).tasks == expected
         with pytest.raises(DataError, match="run: its samples and manifest do not fit"):
             remove_rows(copy, tmp_path / "stripped")
 
@@ -318,12 +321,12 @@ def test_predictions_are_scored_once_until_they_or_their_data_change(folder: Pat
     written = entry.stat().st_mtime_ns
     assert scored_predictions(file, store) == cold
     assert entry.stat().st_mtime_ns == written  # else it was scored and written again
-    assert cold.run.results == score_predictions(path, "jsonl", task, created=now()).run.results
+    assert cold.results == score_predictions(path, "jsonl", task, created=now()).run.results
     assert scored_predictions(replace(file, model="other"), store).manifest.model["model"] == "other"
 
     path.write_text(as_jsonl(lines[:20]), encoding="utf-8")
     fewer = scored_predictions(file, store)
-    assert (fewer.counts["answered"], fewer.counts["missing"]) == (20, len(lines) - 20)
+    assert (fewer.predictions["answered"], fewer.predictions["missing"]) == (20, len(lines) - 20)
     out = tmp_path / "out"
     assert scored_predictions(file, store, out).tasks == fewer.tasks  # with its samples, which are not kept
     assert len(read_run(out)[1][task]) == 20

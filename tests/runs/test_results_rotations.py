@@ -14,7 +14,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from medtasks.leaderboard.intake.remove_rows import remove_rows
-from medtasks.leaderboard.verify.scored_run import scored_record
 from variant_runs import FAILURE, plain, policy, run_of, scores_of, values
 
 from medtasks.benchmarks.documents import task_documents, task_rows
@@ -27,6 +26,7 @@ from medtasks.core.errors import UsageError
 from medtasks.metrics.variants import letter_preference
 from medtasks.runs.samples import Sample
 from medtasks.runs.scores import RotatedLetters
+from medtasks.verify.scored import scored_record
 
 Document = Mapping[str, Any]
 MI_CXR = get_benchmark("mi_cxr")
@@ -345,7 +345,7 @@ def test_a_run_is_pooled_compared_rescored_and_stripped(tmp_path: Path) -> None:
     assert group.metrics["circular_accuracy"].value == pytest.approx(np.mean(right))
     again = scored_record(record.manifest, record.samples, own=True, whole=True)
     assert not again.changes
-    assert again.record.groups == record.groups
+    assert again.groups == record.groups
     assert set(group.breakdowns["gold_option"]) == set(record.groups["mi_cxr"].breakdowns["gold_option"])
     for letter, part in group.breakdowns["gold_option"].items():  # by the letter of the plain order
         assert part.items == record.groups["mi_cxr"].breakdowns["gold_option"][letter].items

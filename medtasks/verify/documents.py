@@ -19,7 +19,6 @@ from medtasks.core.files import canonical_json
 from medtasks.core.settings import Settings, current_settings, using
 from medtasks.data.store import open_prepared
 from medtasks.runs.manifest import DataFacts
-from medtasks.runs.samples import Sample
 
 
 @dataclass(frozen=True)
@@ -88,6 +87,12 @@ def known_documents(task: str, release: Release) -> Mapping[str, LocalDocument]:
     return _KNOWN[key]
 
 
+def forget_documents() -> None:
+    """Free the memory that the documents take."""
+    _KNOWN.clear()
+    _documents.cache_clear()
+
+
 def _known(spec: TaskSpec, document: Document) -> LocalDocument:
     own = ("sample_id", "cluster", "media", "target")
     others = {name: value for name, value in document.items() if name not in own}
@@ -107,17 +112,6 @@ def _known(spec: TaskSpec, document: Document) -> LocalDocument:
 def text_hash(text: str) -> bytes:
     """SHA-256 of a text."""
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()
-
-
-def document_of(sample: Sample) -> Document:
-    """The whole document of a sample, as passed to the harness."""
-    return {
-        **sample.document,
-        "sample_id": sample.sample_id,
-        "cluster": sample.cluster,
-        "media": list(sample.media),
-        "target": sample.target,
-    }
 
 
 def is_miniature(benchmark: str, facts: DataFacts) -> bool:
