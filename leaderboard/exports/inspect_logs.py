@@ -16,10 +16,9 @@ from medtasks.metrics.registry import get_metric
 from medtasks.runs.find import no_run
 from medtasks.runs.folder import RunFolder, read_run
 from medtasks.runs.manifest import RunManifest
+from medtasks.runs.record import RunRecord
 from medtasks.runs.samples import Sample
 from medtasks.runs.scores import Scores
-from medtasks.runs.scoring import pooled_scores
-from medtasks.runs.verdicts import judged_threshold
 
 from ..board.models import model_name
 from ..board.numbers import safe_name
@@ -52,7 +51,7 @@ def write_inspect_logs(results: Sequence[Path], out: Path) -> tuple[list[Path], 
     for folder in folders:
         manifest, samples = read_run(folder)
         digest = RunFolder(folder).content
-        scores, _ = pooled_scores(samples, {}, threshold=judged_threshold(manifest.judge))
+        scores = RunRecord.scored(manifest, samples).tasks
         out.mkdir(parents=True, exist_ok=True)
         for task, found in samples.items():
             pictures, note = _pictures(task, found, manifest)

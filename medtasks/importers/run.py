@@ -24,9 +24,8 @@ from medtasks.runs.replies import Reply
 from medtasks.runs.run import data_facts
 from medtasks.runs.samples import Sample
 from medtasks.runs.scored import Answered, scored_samples, with_learned_metrics
-from medtasks.runs.scoring import scores_of
 from medtasks.runs.table import RunTables
-from medtasks.runs.verdicts import judged_threshold, with_judged_scores
+from medtasks.runs.verdicts import with_judged_scores
 from medtasks.verify.scored import RunStore
 
 
@@ -43,9 +42,8 @@ class Imported:
     @cached_property
     def run(self) -> RunRecord:
         """The run with its scores."""
-        tables = RunTables(self.samples)
-        scores = scores_of(tables, self.manifest.groups, threshold=judged_threshold(self.manifest.judge))
-        return RunRecord(self.manifest, self.samples, *scores, tables, notes=tuple(self.notes), predictions=self.counts)
+        run = RunRecord.scored(self.manifest, self.samples)
+        return replace(run, notes=tuple(self.notes), predictions=self.counts)
 
     @property
     def notes(self) -> list[str]:

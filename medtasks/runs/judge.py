@@ -33,14 +33,11 @@ from medtasks.runs.folder import read_scores
 from medtasks.runs.manifest import RubricFacts, RunManifest
 from medtasks.runs.record import RunRecord
 from medtasks.runs.samples import Sample, rare_garbage_collection, without_garbage_collection
-from medtasks.runs.scoring import scores_of
-from medtasks.runs.table import RunTables
 from medtasks.runs.verdicts import (
     agreement_of,
     combined_responses,
     judge_hash,
     judged_document,
-    judged_threshold,
     questions_of,
     rubric_facts,
     with_verdicts,
@@ -120,10 +117,8 @@ def judge_run(
             progress=progress,
         )
     with without_garbage_collection():
-        tables = RunTables(judged.samples)
-        tasks, groups = scores_of(tables, manifest.groups, threshold=judged_threshold(judged.facts))
-    renewed = manifest.model_copy(update={"judge": judged.facts})
-    return RunRecord(manifest=renewed, samples=judged.samples, tasks=tasks, groups=groups, made=tables), judged
+        renewed = manifest.model_copy(update={"judge": judged.facts})
+        return RunRecord.scored(renewed, judged.samples), judged
 
 
 def judged_before(folder: Path, manifest: RunManifest, config: JudgeConfig) -> RunRecord | None:

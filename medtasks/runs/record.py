@@ -15,8 +15,10 @@ from medtasks.catalog.spec import load_spec
 from medtasks.runs.comparisons import Diagnostics, LevelGap, Paired, comparisons, diagnose, level_gaps
 from medtasks.runs.manifest import RunManifest, scoring_versions
 from medtasks.runs.samples import Sample
-from medtasks.runs.scores import Scores, intervals
+from medtasks.runs.scores import Scores
+from medtasks.runs.scoring import scores_of
 from medtasks.runs.table import RunTables
+from medtasks.runs.verdicts import judged_threshold
 
 
 @dataclass(frozen=True)
@@ -76,6 +78,15 @@ class RunRecord:
     mode: str = ""
     predictions: dict[str, int] = field(default_factory=dict)
 
+    @classmethod
+    def scored(
+        cls, manifest: RunManifest, samples: Mapping[str, Sequence[Sample]], tables: RunTables | None = None
+    ) -> RunRecord:
+        """The run with this manifest and these scored samples, whose tables may have been made before."""
+        tables = tables or RunTables(samples)
+        scores = scores_of(tables, manifest.groups, threshold=judged_threshold(manifest.judge))
+        return RunRecord(manifest, samples, *scores, tables)
+
     __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(arbitrary_types_allowed=True)
 
     @property
@@ -91,7 +102,13 @@ class RunRecord:
 
     def intervals(self) -> dict[str, dict[str, Any]]:
         """Value and interval by task or group and metric, as plain JSON."""
-        return intervals(self.scores)
+        return {
+            name: {
+                metric: score.model_dump(include={"value", "interval", "reason"})
+                for metric, score in one.metrics.items()
+            }
+            for name, one in self.scores.items()
+        }
 
     @cached_property
     def tables(self) -> RunTables:

@@ -17,10 +17,9 @@ from medtasks.runs.replies import ALL_BLANK, NOT_ASKED, Reply, is_blank
 from medtasks.runs.reply_files import Plan, by_document, read_answers, read_plan, read_work
 from medtasks.runs.samples import Sample, SampleLines, duplicate_ids
 from medtasks.runs.scored import Answered, scored_samples, with_learned_metrics
-from medtasks.runs.scoring import scores_of
 from medtasks.runs.table import RunTables
 from medtasks.runs.usage import RunUsage, run_usage
-from medtasks.runs.verdicts import judged_threshold, with_judged_scores
+from medtasks.runs.verdicts import with_judged_scores
 
 JudgedSamples = tuple[dict[str, list[Sample]], dict[str, RubricFacts]]
 """Samples with their verdicts, and the facts for the manifest."""
@@ -82,9 +81,8 @@ def collect_run(
             )
     members = {name: tuple(one for one in leaves if one in samples) for name, leaves in planned.groups.items()}
     members = {name: leaves for name, leaves in members.items() if leaves}
-    tasks_scores, groups_scores = scores_of(tables, members, threshold=judged_threshold(judge))
     update = {"tasks": facts, "groups": members, "judge": judge, "problems": tuple(problems)}
-    return RunRecord(planned.model_copy(update=update), samples, tasks_scores, groups_scores, tables)
+    return RunRecord.scored(planned.model_copy(update=update), samples, tables)
 
 
 def _without_blank_run(tasks: Iterable[AnsweredTask]) -> Iterator[AnsweredTask]:

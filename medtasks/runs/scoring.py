@@ -59,13 +59,6 @@ def score_samples(
     return score_tables({"": table}, resamples=resamples, threshold=threshold)[""]
 
 
-def pooled_scores(
-    samples: Mapping[str, Sequence[Sample]], groups: Mapping[str, Sequence[str]], *, threshold: float = COVERAGE
-) -> tuple[dict[str, Scores], dict[str, Scores]]:
-    """As :func:`scores_of`, for samples by task."""
-    return scores_of(RunTables(samples), groups, threshold=threshold)
-
-
 def scores_of(
     tables: RunTables, groups: Mapping[str, Sequence[str]], *, threshold: float = COVERAGE
 ) -> tuple[dict[str, Scores], dict[str, Scores]]:

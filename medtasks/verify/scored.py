@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence, Set
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -24,7 +24,7 @@ from medtasks.core.files import canonical_json
 from medtasks.data.prepared import data_root, is_mini
 from medtasks.metrics.registry import get_metric
 from medtasks.runs.folder import RunFolder, file_sha256
-from medtasks.runs.manifest import RunManifest, created_at
+from medtasks.runs.manifest import RunManifest, TaskFacts, created_at
 from medtasks.runs.record import Change, RunRecord
 from medtasks.runs.samples import Sample, SampleLines, duplicate_ids
 from medtasks.runs.scores import Scores
@@ -164,7 +164,8 @@ def scored_record(
         DataError: manifest and samples do not match; names file and field.
         MedtasksError: the samples cannot be scored.
     """
-    _check(manifest, samples)
+    created_at(manifest)
+    _refuse(_contradictions(manifest, samples.keys()))
     manifest, left_out = _installed_part(manifest, folder)
     rubrics, other_rubrics = installed_rubrics(manifest.judge)
     if not own:
@@ -177,7 +178,7 @@ def scored_record(
     tasks: list[SubmittedTask] = []
     for task in manifest.tasks:
         ordered = sorted(samples[task], key=lambda sample: sample.sample_id)
-        _check_samples(manifest, task, ordered)
+        _refuse(_other_samples(manifest.tasks[task], task, ordered))
         one = SubmittedTask(task, manifest, ordered, own=own)
         del ordered
         joined = one.spec.benchmark.join is not sample_items  # groups join samples of several tasks
@@ -217,13 +218,21 @@ def _verified(
     of_tasks, of_groups = scores or scores_of(tables, manifest.groups, threshold=judged_threshold(manifest.judge))
     submitted = {one.spec.name: one.submitted for one in tasks}
     verification = {one.spec.name: one.outcome for one in tasks}
+    made_here = {task for task, one in verification.items() if one.outcome == "verified" and not submitted[task]}
     signatures = {}
+    here = manifest.model_copy(update={"versions": {}, "scored": None})  # for what was not scored elsewhere
     for name, one in {**of_tasks, **of_groups}.items():
-        claimed = frozenset[str]().union(*(submitted[task] for task in manifest.groups.get(name, (name,))))
-        signatures[name] = _signatures(name, one, tables, manifest, claimed)
-        table = tables.of(name, manifest.groups.get(name, ()))
-        for metric in one.metrics if claimed else ():
-            require_statistics(metric, table.columns[metric].statistics[table.complete])
+        members = manifest.groups.get(name, (name,))
+        claimed = frozenset[str]().union(*(submitted[task] for task in members))
+        table = tables.of(name, members)
+        ids = [sample for row in np.flatnonzero(table.complete).tolist() for sample in table.samples[row]]
+        signatures[name] = {
+            metric: signature(manifest if metric in claimed else here, name, metric, score.signature, ids)
+            for metric, score in one.metrics.items()
+        }
+        if not made_here.issuperset(members):
+            for metric in one.metrics:
+                require_statistics(metric, table.columns[metric].statistics[table.complete])
     return RunRecord(
         manifest,
         {},
@@ -257,50 +266,53 @@ def _changes(task: str, before: Sample, after: Sample) -> list[Change]:
     return [Change(task, before.sample_id, what, old, new) for what, old, new in pairs if old != new]
 
 
-def _check(manifest: RunManifest, samples: Mapping[str, Sequence[Sample]]) -> None:
-    """Refuse a run whose manifest contradicts itself, or names other tasks than have samples."""
-    created_at(manifest)
+def _contradictions(manifest: RunManifest, samples: Set[str]) -> Iterator[str]:
+    """How the manifest contradicts itself, or the tasks that have samples, a sentence each."""
     for name, judged in manifest.judge.items():
         if judged.judge_hash != (own := own_judge_hash(judged)):
-            raise DataError(
+            yield (
                 f"manifest.json: field `judge.{name}.judge_hash` is {judged.judge_hash!r}, expected {own!r}, which "
                 "follows from its rubric and judges; restore it, or judge again."
             )
     if not manifest.tasks:
-        raise DataError("manifest.json: field `tasks` names none, expected at least one; run again.")
-    if lacking := sorted(manifest.tasks.keys() - samples.keys()):
-        raise DataError(f"samples/{lacking[0]}.jsonl: missing, although the manifest names the task; restore it.")
-    if beyond := sorted(samples.keys() - manifest.tasks.keys()):
-        raise DataError(f"samples/{beyond[0]}.jsonl: of no task that the manifest names; remove it or run again.")
+        yield "manifest.json: field `tasks` names none, expected at least one; run again."
+    for task in sorted(manifest.tasks.keys() - samples):
+        yield f"samples/{task}.jsonl: missing, although the manifest names the task; restore it."
+    for task in sorted(samples - manifest.tasks.keys()):
+        yield f"samples/{task}.jsonl: of no task that the manifest names; remove it or run again."
     for task, facts in manifest.tasks.items():
         if facts.attempted > facts.asked:
-            raise DataError(f"manifest.json: field `tasks.{task}.answered` is {facts.answered:,} of {facts.asked:,}.")
+            yield f"manifest.json: field `tasks.{task}.answered` is {facts.answered:,} of {facts.asked:,}."
         if facts.benchmark not in manifest.data:
-            raise DataError(
-                f"manifest.json: field `data` lacks {facts.benchmark}, the benchmark of {task}; restore it."
-            )
+            yield f"manifest.json: field `data` lacks {facts.benchmark}, the benchmark of {task}; restore it."
     for group, members in manifest.groups.items():
-        if not members or (unknown := sorted(set(members) - manifest.tasks.keys())):
-            problem = "names no task" if not members else f"names {unknown[0]}, which is not a task of the run"
-            raise DataError(f"manifest.json: field `groups.{group}` {problem}; restore it.")
+        if not members:
+            yield f"manifest.json: field `groups.{group}` names no task; restore it."
+        for name in sorted({*members} - manifest.tasks.keys()):
+            yield f"manifest.json: field `groups.{group}` names {name}, which is not a task of the run; restore it."
 
 
-def _check_samples(manifest: RunManifest, task: str, samples: Sequence[Sample]) -> None:
-    """Refuse samples that are not those that the manifest describes."""
-    place, facts = f"samples/{task}.jsonl", manifest.tasks[task]
+def _other_samples(facts: TaskFacts, task: str, samples: Sequence[Sample]) -> Iterator[str]:
+    """How the samples are not those that the manifest describes, a sentence each."""
+    place = f"samples/{task}.jsonl"
     if len(samples) != facts.attempted:
-        raise DataError(
+        yield (
             f"{place}: {len(samples):,} samples, expected {facts.attempted:,}, the sum of `answered` and `failed` of "
             f"`tasks.{task}` in manifest.json; restore the file."
         )
-    if repeated := duplicate_ids(samples):
-        raise DataError(f"{place}: sample {repeated[0]} is duplicated, expected once; run again.")
+    for name in duplicate_ids(samples):
+        yield f"{place}: sample {name} is duplicated, expected once; run again."
     for sample in samples:
         if sample.task != task:
-            raise DataError(
+            yield (
                 f"{place}: sample {sample.sample_id}: field `task` is {sample.task!r}, expected {task!r}; restore "
                 "the file."
             )
+
+
+def _refuse(problems: Iterator[str]) -> None:
+    for problem in problems:
+        raise DataError(problem)
 
 
 def _installed_part(manifest: RunManifest, folder: str) -> tuple[RunManifest, list[str]]:
@@ -330,21 +342,3 @@ def _installed_part(manifest: RunManifest, folder: str) -> tuple[RunManifest, li
         if name in benchmarks
     }
     return manifest.model_copy(update={"tasks": tasks, "groups": groups, "data": data}), left_out
-
-
-def _signatures(
-    name: str,
-    scores: Scores,
-    tables: RunTables,
-    manifest: RunManifest,
-    claimed: Collection[str],
-) -> dict[str, str]:
-    """The signatures of a task's or group's scores, without the versions of the packages that computed them elsewhere,
-    except for the ``claimed`` metrics, whose values were submitted."""
-    table = tables.of(name, manifest.groups.get(name, ()))
-    ids = [one for row in np.flatnonzero(table.complete).tolist() for one in table.samples[row]]
-    here = manifest.model_copy(update={"versions": {}, "scored": None})
-    return {
-        metric: signature(manifest if metric in claimed else here, name, metric, score.signature, ids)
-        for metric, score in scores.metrics.items()
-    }

@@ -296,7 +296,7 @@ def test_scoring_that_breaks_leaves_answers_from_which_score_makes_everything(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     from medtasks.cli.score import score
-    from medtasks.runs import run as running
+    from medtasks.runs import record
 
     whole = evaluate(Backend(target), [TASK, "med_cmr_mcq_msi"], tmp_path / "whole")
     with monkeypatch.context() as patch:
@@ -304,7 +304,7 @@ def test_scoring_that_breaks_leaves_answers_from_which_score_makes_everything(
         def breaks(*_: Any, **__: Any) -> Any:
             raise ValueError("a bug")
 
-        patch.setattr(running, "scores_of", breaks)
+        patch.setattr(record, "scores_of", breaks)
         with pytest.raises(SystemExit) as ended:
             evaluate(Backend(target), [TASK, "med_cmr_mcq_msi"], tmp_path / "broken")
     assert ended.value.code == 1

@@ -20,7 +20,6 @@ from medtasks.runs.manifest import RunManifest
 from medtasks.runs.record import RunRecord
 from medtasks.runs.samples import Sample
 from medtasks.runs.scored import scored_again
-from medtasks.runs.scoring import pooled_scores
 
 Samples = dict[str, list[Sample]]
 Forge = Callable[[Samples], Samples]
@@ -30,8 +29,7 @@ def rewritten(folder: Path, out: Path, forge: Forge) -> Path:
     """The run with forged samples, scored by our own rules, manifest and scores to match: it agrees with itself."""
     manifest, samples = read_run(folder)
     forged = {task: scored_again(load_spec(task), members) for task, members in forge(samples).items()}
-    tasks, groups = pooled_scores(forged, manifest.groups)
-    return write_run(out / folder.name, RunRecord(counted(manifest, forged), forged, tasks, groups))
+    return write_run(out / folder.name, RunRecord.scored(counted(manifest, forged), forged))
 
 
 def counted(manifest: RunManifest, samples: Samples) -> RunManifest:
@@ -97,5 +95,5 @@ def on_a_release(folder: Path, out: Path) -> Path:
     """The run as if its data were a release's, which nobody can make here."""
     manifest, samples = read_run(folder)
     data = {name: one.model_copy(update=RELEASE) for name, one in manifest.data.items()}
-    run = RunRecord(manifest.model_copy(update={"data": data}), samples, *pooled_scores(samples, manifest.groups))
+    run = RunRecord.scored(manifest.model_copy(update={"data": data}), samples)
     return write_run(out / folder.name, run)

@@ -27,7 +27,7 @@ from medtasks.cli.app import main
 from medtasks.core.errors import MedtasksError
 from medtasks.core.findings import as_rows
 from medtasks.runs.folder import read_run, write_run
-from medtasks.runs.scoring import pooled_scores
+from medtasks.runs.record import RunRecord
 
 NOISY = MODELS[1]
 
@@ -321,9 +321,9 @@ def test_a_stripped_run_keeps_the_scores_of_its_confidences(tmp_path: Path) -> N
     run = make_run(model, ["mi_cxr_icr", "mi_cxr_icr_verbalised"])
     silent, sure = (run.samples[task] for task in ("mi_cxr_icr", "mi_cxr_icr_verbalised"))
     silent[0] = silent[0].model_copy(update={"probabilities": (None,)})  # counted by reason
-    tasks, groups = pooled_scores(run.samples, run.manifest.groups)
-    assert tasks["mi_cxr_icr"].metrics["ece"].value is not None
-    whole = write_run(tmp_path / "whole_medtasks", replace(run, tasks=tasks, groups=groups))
+    run = RunRecord.scored(run.manifest, run.samples)
+    assert run.tasks["mi_cxr_icr"].metrics["ece"].value is not None
+    whole = write_run(tmp_path / "whole_medtasks", run)
     folder = remove_rows(whole, tmp_path / "stripped_medtasks")
     assert (folder / "scores.json").read_bytes() == (whole / "scores.json").read_bytes()
     text = "".join(path.read_text(encoding="utf-8") for path in (folder / "samples").glob("*"))
@@ -343,8 +343,8 @@ def test_a_task_whose_scores_need_texts_is_left_out_and_named(tmp_path: Path) ->
     run = make_run(NOISY, ["mi_cxr"])
     told: list[str] = []
     run.samples["mi_cxr_icr"][0].document["qtype"] = "a type in words"
-    tasks, groups = pooled_scores(run.samples, run.manifest.groups)
-    whole = write_run(tmp_path / "whole_medtasks", replace(run, tasks=tasks, groups=groups))
+    run = RunRecord.scored(run.manifest, run.samples)
+    whole = write_run(tmp_path / "whole_medtasks", run)
     folder = remove_rows(whole, tmp_path / "stripped_medtasks", told.append)
     assert told[0] == (
         "left out: mi_cxr_icr, because its scores depend on the field `qtype`, which is text ('a type in words')"
@@ -352,7 +352,8 @@ def test_a_task_whose_scores_need_texts_is_left_out_and_named(tmp_path: Path) ->
     assert "left out: mi_cxr, because one of its tasks is" in told
     kept = json.loads((folder / "scores.json").read_text(encoding="utf-8"))
     assert {*kept["tasks"]} == {*run.manifest.tasks} - {"mi_cxr_icr"}
-    assert kept["tasks"] == {name: one.model_dump(mode="json") for name, one in tasks.items() if name in kept["tasks"]}
+    expected = {name: one.model_dump(mode="json") for name, one in run.tasks.items() if name in kept["tasks"]}
+    assert kept["tasks"] == expected
 
 
 def test_a_place_that_cannot_be_written_is_one_sentence(

@@ -17,7 +17,6 @@ from medtasks.leaderboard.verify.scored_run import scored_run
 from medtasks.runs.folder import read_run, write_run
 from medtasks.runs.record import RunRecord
 from medtasks.runs.samples import JudgedScore, Repeat, Sample
-from medtasks.runs.scoring import pooled_scores
 
 NOISY = MODELS[1]
 TASK = "med_cmr_mcq_su"
@@ -49,8 +48,7 @@ def forged(folder: Path, out: Path, forge: Callable[[Sample], Sample]) -> Path:
     """The run with changed samples, and with the scores and statuses that these give: it agrees with itself."""
     manifest, samples = read_run(folder)
     changed = {task: [forge(one) for one in members] for task, members in samples.items()}
-    tasks, groups = pooled_scores(changed, manifest.groups)
-    return write_run(out / folder.name, RunRecord(manifest, changed, tasks, groups))
+    return write_run(out / folder.name, RunRecord.scored(manifest, changed))
 
 
 # ---------------------------------------------------------------------------------------------------- forged samples

@@ -31,7 +31,6 @@ from medtasks.harness import run_tasks
 from medtasks.runs.folder import read_run, write_run
 from medtasks.runs.record import RunRecord
 from medtasks.runs.samples import Sample
-from medtasks.runs.scoring import pooled_scores
 
 CAREFUL = MODELS[1]
 NAME = "noisy_oracle (accuracy 0.8, seed 1)"
@@ -199,7 +198,7 @@ def test_a_run_stripped_without_need_is_not_ranked(honest: Path, guessed: Path, 
         task: [one.model_copy(update={**right, "filtered": one.target}) for one in members]
         for task, members in samples.items()
     }
-    folder = write_run(tmp_path / guessed.name, RunRecord(manifest, bare, *pooled_scores(bare, manifest.groups)))
+    folder = write_run(tmp_path / guessed.name, RunRecord.scored(manifest, bare))
     assert codes(check(folder)) == {"LB305"}
     found = board(honest, folder)
     assert len(places(found)) == 1
@@ -302,7 +301,7 @@ def test_a_stripped_run_stands_below_as_claimed(tmp_path: Path) -> None:
     manifest, samples = read_run(stripped)
     right = {"scores": {"accuracy": 1.0}, "statistics": {"accuracy": (1.0, 1.0)}}
     perfect = {task: [one.model_copy(update=right) for one in members] for task, members in samples.items()}
-    run = RunRecord(manifest, perfect, *pooled_scores(perfect, manifest.groups))
+    run = RunRecord.scored(manifest, perfect)
     forged = write_run(tmp_path / "forged" / stripped.name, run)
     found = board(whole, forged)
     assert places(found) == ["invented/Guess-1B"]

@@ -32,7 +32,6 @@ from medtasks.leaderboard.verify.scored_run import RunStore, scored_run
 
 from medtasks.runs.folder import read_run, write_run
 from medtasks.runs.record import RunRecord
-from medtasks.runs.scoring import pooled_scores
 
 CAREFUL, GUESS = MODELS[1], MODELS[3]
 EASY = "med_cmr_mcq_su"
@@ -67,7 +66,7 @@ def claiming(folder: Path, out: Path, statistics: tuple[float, float]) -> Path:
     manifest, samples = read_run(folder)
     told = {"scores": {"accuracy": 1.0}, "statistics": {"accuracy": statistics}}
     forged = {task: [one.model_copy(update=told) for one in members] for task, members in samples.items()}
-    return write_run(out / folder.name, RunRecord(manifest, forged, *pooled_scores(forged, manifest.groups)))
+    return write_run(out / folder.name, RunRecord.scored(manifest, forged))
 
 
 def beside_forgers(honest: Path, guessed: Path, out: Path, forge: Forge, forgers: int) -> list[Path]:
@@ -93,7 +92,7 @@ def test_one_forged_score_among_many_is_not_read(guessed: Path, tmp_path: Path) 
     right = wrong.model_copy(update={"scores": {"accuracy": 1.0}, "statistics": {"accuracy": (1.0, 1.0)}})
     copies = [wrong.model_copy(update={"sample_id": f"{wrong.sample_id}-{number}"}) for number in range(1000)]
     forged = {**samples, EASY: [right, *copies]}
-    run = RunRecord(counted(manifest, forged), forged, *pooled_scores(forged, manifest.groups))
+    run = RunRecord.scored(counted(manifest, forged), forged)
     digest = scored_run(write_run(tmp_path / guessed.name, run))
     assert digest.entries[EASY].scores.metrics["accuracy"].value == 0.0
 
@@ -121,7 +120,7 @@ def test_bounds_hold_where_nothing_can_be_scored_again(tmp_path: Path) -> None:
                    for one in members]
             for task, members in samples.items()
         }  # fmt: skip
-        record = RunRecord(manifest, told, *pooled_scores(told, manifest.groups))
+        record = RunRecord.scored(manifest, told)
         return write_run(tmp_path / str(number) / folder.name, record)
 
     assert collect([claimed(100.0)])[0] == []
