@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -49,6 +50,33 @@ def each(change: Callable[[Sample], Sample]) -> Forge:
         return {task: [prompted(change(one)) for one in members] for task, members in samples.items()}
 
     return forge
+
+
+def every(change: Callable[[Sample], dict[str, Any]]) -> Forge:
+    """A forgery that changes fields of every sample, and leaves its prompt."""
+    return lambda samples: {
+        task: [one.model_copy(update=change(one)) for one in members] for task, members in samples.items()
+    }
+
+
+def claiming(folder: Path, out: Path, statistics: tuple[float, float]) -> Path:
+    """The run with these statistics for all samples, whatever the responses give."""
+    manifest, samples = read_run(folder)
+    forge = every(lambda _: {"scores": {"accuracy": 1.0}, "statistics": {"accuracy": statistics}})
+    return write_run(out / folder.name, RunRecord.scored(manifest, forge(samples)))
+
+
+def add_strangers(folder: Path, task: str) -> None:
+    """A task of a package that is not installed here, with its samples, its data and its scores."""
+    manifest = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
+    manifest["tasks"]["nobodys_task"] = {**manifest["tasks"][task], "benchmark": "nobodys"}
+    manifest["data"]["nobodys"] = manifest["data"]["med_cmr"]
+    (folder / "manifest.json").write_text(json.dumps(manifest), encoding="utf-8")
+    scores = json.loads((folder / "scores.json").read_text(encoding="utf-8"))
+    scores["tasks"]["nobodys_task"] = scores["tasks"][task]
+    (folder / "scores.json").write_text(json.dumps(scores), encoding="utf-8")
+    text = (folder / "samples" / f"{task}.jsonl").read_text(encoding="utf-8")
+    (folder / "samples" / "nobodys_task.jsonl").write_text(text.replace(task, "nobodys_task"), encoding="utf-8")
 
 
 def prompted(sample: Sample) -> Sample:

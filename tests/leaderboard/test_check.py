@@ -169,19 +169,15 @@ def test_a_benchmark_that_rests_on_a_judge_must_be_judged(written: dict[str, Pat
 
 
 def test_too_few_verdicts_are_named_whatever_threshold_the_run_was_judged_with(written: dict[str, Path]) -> None:
-    folder = written["unjudged"]
-    manifest, samples = read_run(folder)
-    digest = scored_run(folder)
-    entry = digest.entries["med_cmr_open"]
-    for judged, said in ((entry.scores.items * 2 // 3, True), (entry.scores.items, False)):
+    folder, group = written["unjudged"], "med_cmr_open"
+    run = scored_run(folder)
+    scores = run.groups[group]
+    for judged, said in ((scores.items * 2 // 3, True), (scores.items, False)):
         told = {"value": 1.0, "judged": judged, "bounds": (0.66, 1.0), "incomplete": False}
-        scored = {name: score.model_copy(update=told) for name, score in entry.scores.metrics.items()}
-        changed = replace(entry, scores=entry.scores.model_copy(update={"metrics": scored}))
-        asked = Asked(coverage=0.95, demonstration=False, public=True)
-        found = check_run(
-            Submission(folder, manifest, samples, replace(digest, entries={"med_cmr_open": changed})), asked
-        )
-        assert ("LB205" in {one.code for one in found}) is said
+        metrics = {name: score.model_copy(update=told) for name, score in scores.metrics.items()}
+        changed = replace(run, groups={group: scores.model_copy(update={"metrics": metrics})})
+        found = check_run(Submission(folder, *read_run(folder), changed), Asked(0.95, demonstration=False, public=True))
+        assert (("LB205", group) in {(one.code, one.where) for one in found}) is said
 
 
 def test_a_hidden_field_in_a_prompt(copy: Callable[[str], Path]) -> None:
