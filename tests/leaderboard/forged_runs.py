@@ -70,7 +70,7 @@ def add_strangers(folder: Path, task: str) -> None:
     """A task of a package that is not installed here, with its samples, its data and its scores."""
     manifest = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
     manifest["tasks"]["nobodys_task"] = {**manifest["tasks"][task], "benchmark": "nobodys"}
-    manifest["data"]["nobodys"] = manifest["data"]["med_cmr"]
+    manifest["data"]["nobodys"] = next(iter(manifest["data"].values()))
     (folder / "manifest.json").write_text(json.dumps(manifest), encoding="utf-8")
     scores = json.loads((folder / "scores.json").read_text(encoding="utf-8"))
     scores["tasks"]["nobodys_task"] = scores["tasks"][task]
