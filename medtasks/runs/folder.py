@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import shutil
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
@@ -20,7 +19,6 @@ from medtasks.core.schema import first_problem
 from medtasks.runs.manifest import RunManifest
 from medtasks.runs.record import RunRecord
 from medtasks.runs.samples import Sample, read_samples, write_samples
-from medtasks.runs.scores import Scores
 from medtasks.runs.table import Lazy
 
 
@@ -113,25 +111,6 @@ def read_manifest(directory: Path) -> RunManifest:
         raise DataError(f"{path}: not the manifest of a run ({first_problem(error)}); restore it.") from error
     except (OSError, UnicodeDecodeError) as error:
         raise DataError(f"{path}: not the manifest of a run; restore it.") from error
-
-
-def read_scores(directory: Path) -> tuple[dict[str, Scores], dict[str, Scores]]:
-    """Scores by task and by group as ``scores.json`` has them; for what counts, compute them from the samples.
-
-    Raises:
-        DataError: the file cannot be read.
-    """
-    path = directory / "scores.json"
-    try:
-        written = json.loads(files.read_regular(path))
-        tasks, groups = (
-            {name: Scores.model_validate(one) for name, one in written[kind].items()} for kind in ("tasks", "groups")
-        )
-    except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
-        raise DataError(
-            f"{path}: not the scores of a run; make them again: medtasks score DIR --out NEW_DIR."
-        ) from error
-    return tasks, groups
 
 
 def file_sha256(path: Path) -> str:

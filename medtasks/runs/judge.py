@@ -17,7 +17,7 @@ from medtasks.benchmarks.documents import all_pictures
 from medtasks.catalog.rubric import load_rubric, rubric_hash
 from medtasks.catalog.scales import Rubric
 from medtasks.catalog.spec import load_spec
-from medtasks.core.errors import DataError, MedtasksError, UsageError
+from medtasks.core.errors import MedtasksError, UsageError
 from medtasks.core.files import canonical_json
 from medtasks.core.settings import using
 from medtasks.core.text import first_names, one_line, printable, shortened
@@ -29,7 +29,6 @@ from medtasks.judge.images import ImageSource
 from medtasks.judge.pipeline import INVALID, REPAIR, Question, Verdicts, all_or_none, judge_questions
 from medtasks.judge.settings import STUB, JudgeConfig, JudgeSettings, default_store, judge_identity
 from medtasks.judge.store import VerdictStore
-from medtasks.runs.folder import read_scores
 from medtasks.runs.manifest import RubricFacts, RunManifest
 from medtasks.runs.record import RunRecord
 from medtasks.runs.samples import Sample, rare_garbage_collection, without_garbage_collection
@@ -121,35 +120,28 @@ def judge_run(
         return RunRecord.scored(renewed, judged.samples), judged
 
 
-def judged_before(folder: Path, manifest: RunManifest, config: JudgeConfig) -> RunRecord | None:
-    """The run in ``folder`` without its samples, if it has this panel's verdicts on all responses; else None.
+def is_judged(run: RunRecord, config: JudgeConfig) -> bool:
+    """Whether the scored run has this panel's verdicts on all responses: its samples need not be read for that.
 
-    According to its manifest and its scores: thousands of samples and verdicts need not be read for that. None, too, if
-    judges see images, which are compared with the prepared data first.
+    False, too, if judges see images, which are compared with the prepared data first.
 
     Raises:
         MedtasksError: as :func:`judge_all`.
     """
-    names = model_names(manifest.model, manifest.settings)
-    try:
-        tasks, groups = read_scores(folder)
-    except DataError:  # judging makes them again
-        return None
-    for rubric, asked in _tasks_by_rubric(manifest.tasks, config.rubrics):
-        facts = manifest.judge.get(rubric.name)
+    warnings = _family_warnings(config, model_names(run.manifest.model, run.manifest.settings))
+    for rubric, asked in _tasks_by_rubric(run.manifest.tasks, config.rubrics):
+        facts = run.manifest.judge.get(rubric.name)
         panel = judge_hash(rubric_hash(rubric), _identities(rubric, config), config.combine)
-        if facts is None or facts.judge_hash != panel or set(facts.tasks) != set(asked) or facts.judged != facts.asked:
-            return None
-        if rubric.media and any(one.images for one in config.judges.values()):
-            return None
-        if (facts.threshold, facts.warnings) != (config.threshold, _family_warnings(config, names)):
-            return None
-        found = [tasks[task].metrics.get(metric) for task in asked if task in tasks for metric in rubric.metrics]
-        if len(found) != len(asked) * len(rubric.metrics):
-            return None
-        if any(one is None or one.judged is None or one.judged != (one.answered or one.samples) for one in found):
-            return None
-    return RunRecord(manifest=manifest, samples={}, tasks=tasks, groups=groups)
+        if facts is None or facts.judge_hash != panel or {*facts.tasks} != {*asked} or facts.judged != facts.asked:
+            return False
+        if (rubric.media and any(one.images for one in config.judges.values())) or (
+            (facts.threshold, facts.warnings) != (config.threshold, warnings)
+        ):
+            return False
+        found = [run.tasks[task].metrics[metric] for task in asked for metric in rubric.metrics]
+        if any(one.judged is None or one.judged != (one.answered or one.samples) for one in found):
+            return False
+    return True
 
 
 def judge_all(

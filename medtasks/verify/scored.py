@@ -131,6 +131,16 @@ def keep_finished(folder: Path, run: RunRecord, store: RunStore) -> None:
             store.keep(store.key_of(source, source.content), replace(kept, kept=(run.comparisons, run.level_gaps)))
 
 
+def kept_run(folder: Path, store: RunStore) -> RunRecord | None:
+    """The run in a result directory as its owner scores it, if that was kept.
+
+    Raises:
+        MedtasksError: it cannot be read.
+    """
+    source = RunFolder(folder)
+    return store.read_run(store.key_of(source, source.content), own=True)
+
+
 def keep_written(folder: Path, run: RunRecord, store: RunStore) -> None:
     """Keep the scored run under the content of the directory to which it was written, too."""
     if not run.mode and run.notes == (*verification_notes(run.verification),):  # else it reads otherwise

@@ -191,12 +191,12 @@ class SubmittedTask:
                 one.sample_id
                 for one in samples
                 if (one.prompt or one.status != FAILED)  # else it was never asked: the run was not finished
-                and text_hash(one.prompt) != known[one.sample_id].prompt
+                and text_hash(one.prompt) != known[one.sample_id][1]
             ]
             if others:
                 text = f"{len(others):,} of {len(samples):,} prompts differ from the template"
                 self.outcome = Verification("refused", text, samples=tuple(others[:_MOST_NAMED]))
-        self._samples = [one.model_copy(update=known[one.sample_id].fields) for one in samples]
+        self._samples = [one.model_copy(update=known[one.sample_id][0]) for one in samples]
 
     def _keep_submitted(self) -> None:
         """Find the metrics whose submitted values are used."""
