@@ -36,7 +36,6 @@ from medtasks.runs.verdicts import (
     agreement_of,
     combined_responses,
     judge_hash,
-    judged_document,
     questions_of,
     rubric_facts,
     with_verdicts,
@@ -180,7 +179,7 @@ def judge_all(
             if human is not None:
                 of = _judgeable_tasks(samples, rubric)
                 labels = read_labels(
-                    human, rubric, {(task, one.sample_id): judged_document(one) for task in of for one in samples[task]}
+                    human, rubric, {(task, one.sample_id): one.whole_document() for task in of for one in samples[task]}
                 )
             try:
                 questions = _questions(judged.samples, tasks, rubric, config, fingerprints)
@@ -327,7 +326,7 @@ def shown_images(benchmark: str, sample: Sample) -> tuple[ImageSource, ...]:
         NotPreparedError: the benchmark is not prepared here.
     """
     fingerprint = open_prepared(benchmark).manifest.fingerprint
-    document = {**judged_document(sample), "media": list(sample.media)}
+    document = sample.whole_document()
     frames = document.get("frames") or []
     names = [f"{document['media'][0]}@{frame}" for frame in frames] or document["media"]
     return tuple(

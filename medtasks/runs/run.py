@@ -14,7 +14,7 @@ from medtasks.data.store import open_prepared
 from medtasks.runs.manifest import DataFacts, RubricFacts, RunManifest, TaskFacts
 from medtasks.runs.record import RunRecord
 from medtasks.runs.replies import ALL_BLANK, NOT_ASKED, Reply, is_blank
-from medtasks.runs.reply_files import Plan, by_document, read_answers, read_plan, read_work
+from medtasks.runs.reply_files import by_document, read_answers, read_plan, read_work
 from medtasks.runs.samples import Sample, SampleLines, duplicate_ids
 from medtasks.runs.scored import Answered, scored_samples, with_learned_metrics
 from medtasks.runs.table import RunTables
@@ -98,15 +98,10 @@ def _without_blank_run(tasks: Iterable[AnsweredTask]) -> Iterator[AnsweredTask]:
         del answered  # only the caller needs its documents
         while held and not blank:
             yield held.pop(0)
+    blank_reply = Reply.failure(ALL_BLANK)
     for name, answered in held:
-        blank_reply = Reply.failure(ALL_BLANK)
-        yield (
-            name,
-            [
-                replace(one, replies=tuple(blank_reply if reply.failed is None else reply for reply in one.replies))
-                for one in answered
-            ],
-        )
+        failed = [tuple(blank_reply if reply.failed is None else reply for reply in one.replies) for one in answered]
+        yield name, [replace(one, replies=replies) for one, replies in zip(answered, failed, strict=True)]
 
 
 def data_facts(benchmark: str) -> DataFacts:
@@ -130,18 +125,16 @@ def score_unfinished(folder: Path, *, created: str) -> RunRecord:
     """
     plan = read_plan(folder)
     with using(miniature=plan.manifest.miniature):
-        return _unfinished(folder, plan, created)
-
-
-def _unfinished(folder: Path, plan: Plan, created: str) -> RunRecord:
-    for name, facts in plan.manifest.data.items():
-        prepared = open_prepared(name).manifest.fingerprint
-        if prepared != facts.fingerprint:
-            raise DataError(
-                f"{folder}: the run used {name} data with fingerprint {facts.fingerprint[:16]}, but the data prepared "
-                f"here have {prepared[:16]}; prepare the same data."
-            )
-    run = collect_run(plan.manifest, ((name, _answered(folder, name, plan.documents[name])) for name in plan.documents))
+        for name, facts in plan.manifest.data.items():
+            prepared = open_prepared(name).manifest.fingerprint
+            if prepared != facts.fingerprint:
+                raise DataError(
+                    f"{folder}: the run used {name} data with fingerprint {facts.fingerprint[:16]}, but the data "
+                    f"prepared here have {prepared[:16]}; prepare the same data."
+                )
+        run = collect_run(
+            plan.manifest, ((name, _answered(folder, name, asked)) for name, asked in plan.documents.items())
+        )
     if not run.samples:
         raise MedtasksError(f"{folder}: {' '.join(run.manifest.problems)}")
     spent = list(read_work(folder).values())
