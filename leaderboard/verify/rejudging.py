@@ -19,7 +19,7 @@ from medtasks.core.settings import using
 from medtasks.judge.agreement import AgreementReport, agreement_report
 from medtasks.judge.ensemble import combine
 from medtasks.judge.settings import JudgeConfig
-from medtasks.runs.judge import Progress, judge_all, model_names
+from medtasks.runs.judge import Progress, judge_all
 from medtasks.runs.manifest import RubricFacts
 from medtasks.runs.samples import Sample
 from medtasks.runs.verdicts import judges_of
@@ -98,13 +98,7 @@ def rejudge(
             continue
         with tempfile.TemporaryDirectory() as directory, using(miniature=manifest.miniature):
             fresh = config.model_copy(update={"rubrics": (rubric,), "store": Path(directory) / "verdicts.sqlite"})
-            again = judge_all(
-                chosen,
-                fresh,
-                judged_names=model_names(manifest.model, manifest.settings),
-                fingerprints={name: one.fingerprint for name, one in manifest.data.items()},
-                progress=progress,
-            )
+            again = judge_all(chosen, fresh, manifest.model_copy(update={"judge": {}}), progress=progress)
         if again.error is not None:
             raise again.error
         new = again.outcomes[rubric]

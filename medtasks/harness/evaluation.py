@@ -32,7 +32,7 @@ from medtasks.data.media.images import default_cache
 from medtasks.data.store import open_prepared
 from medtasks.judge.settings import configured_judges
 from medtasks.runs.folder import write_run
-from medtasks.runs.judge import PlainProgress, judge_all, model_names, report_lines
+from medtasks.runs.judge import PlainProgress, judge_all, report_lines
 from medtasks.runs.manifest import RunManifest, TaskFacts, local_stamp, now, task_facts, versions
 from medtasks.runs.record import RunRecord
 from medtasks.runs.reply_files import SUFFIX, AnswerStore, Plan, drop_other_runs, folder_key, name_run, run_of
@@ -216,7 +216,7 @@ class Evaluation:
     def _collect(self, answers: Callable[[str], list[Any]], folder: Path) -> RunRecord:
         judging = None
         if self._judges is not None:
-            judging = functools.partial(_judged, self._judges, self._model, self._asked)
+            judging = functools.partial(_judged, self._judges, self._planned)
         run = collect_run(
             self._planned, ((name, self._answered(name, answers(name))) for name in self._ours), judging, folder
         )
@@ -332,18 +332,11 @@ def _asked_numbers(task: Any, asked: Mapping[str, Any]) -> tuple[int, ...]:
     return tuple(create_iterator(numbers, 0, 1, limit=limit or None, offset=asked.get("offset") or 0))
 
 
-def _judged(config: Any, model: Mapping[str, Any], asked: Mapping[str, Any], samples: Any) -> Any:
+def _judged(config: Any, planned: RunManifest, samples: Any) -> Any:
     """A run's samples with verdicts, and facts about the judging."""
     if not any(load_spec(name).metadata.rubrics for name in samples):
         return samples, {}
-    benchmarks = sorted({load_spec(name).metadata.benchmark for name in samples})
-    judged = judge_all(
-        samples,
-        config,
-        judged_names=model_names(model, {"model_args": asked.get("model_args")}),
-        fingerprints={name: data_facts(name).fingerprint for name in benchmarks},
-        progress=PlainProgress(),
-    )
+    judged = judge_all(samples, config, planned, progress=PlainProgress())
     if judged.error is not None and not judged.succeeded:
         raise judged.error
     print("\n".join(report_lines(judged, config)), flush=True)

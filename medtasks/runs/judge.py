@@ -105,15 +105,7 @@ def judge_run(
         MedtasksError: as :func:`judge_all`.
     """
     with using(miniature=manifest.miniature):
-        judged = judge_all(
-            samples,
-            config,
-            judged_names=model_names(manifest.model, manifest.settings),
-            fingerprints={name: facts.fingerprint for name, facts in manifest.data.items()},
-            known=manifest.judge,
-            human=human,
-            progress=progress,
-        )
+        judged = judge_all(samples, config, manifest, human=human, progress=progress)
     with without_garbage_collection():
         renewed = manifest.model_copy(update={"judge": judged.facts})
         return RunRecord.scored(renewed, judged.samples), judged
@@ -127,7 +119,7 @@ def is_judged(run: RunRecord, config: JudgeConfig) -> bool:
     Raises:
         MedtasksError: as :func:`judge_all`.
     """
-    warnings = _family_warnings(config, model_names(run.manifest.model, run.manifest.settings))
+    warnings = _family_warnings(config, run.manifest)
     for rubric, asked in _tasks_by_rubric(run.manifest.tasks, config.rubrics):
         facts = run.manifest.judge.get(rubric.name)
         panel = judge_hash(rubric_hash(rubric), _identities(rubric, config), config.combine)
@@ -146,10 +138,8 @@ def is_judged(run: RunRecord, config: JudgeConfig) -> bool:
 def judge_all(
     samples: Samples,
     config: JudgeConfig,
+    manifest: RunManifest,
     *,
-    judged_names: Sequence[str],
-    fingerprints: Mapping[str, str],
-    known: Mapping[str, RubricFacts] | None = None,
     human: Path | None = None,
     progress: Progress | None = None,
 ) -> Judged:
@@ -160,9 +150,7 @@ def judge_all(
 
     Args:
         samples: of a run, by task; tasks that no rubric applies to are unchanged.
-        judged_names: names of the judged model, for the warning about judges of its family.
-        fingerprints: of the samples' data, by benchmark; needed to show images to judges.
-        known: facts on rubrics judged before, whose scores are kept.
+        manifest: of the run; the scores of rubrics judged before are kept.
         human: a CSV file of human annotations (:mod:`medtasks.judge.human`) to compare the judges with.
 
     Raises:
@@ -170,9 +158,9 @@ def judge_all(
         MedtasksError: the verdict store or the annotations cannot be read.
     """
     tasks_by_rubric = _tasks_by_rubric(samples, config.rubrics)
-    judged = Judged(dict(samples), dict(known or {}))
+    judged = Judged(dict(samples), dict(manifest.judge))
     clients = {name: JudgeClient(one) for name, one in config.judges.items()}  # all rubrics share their budgets
-    warnings = _family_warnings(config, judged_names)
+    warnings = _family_warnings(config, manifest)
     with VerdictStore(config.store or default_store()) as store:
         for rubric, tasks in tasks_by_rubric:
             labels = None
@@ -182,7 +170,7 @@ def judge_all(
                     human, rubric, {(task, one.sample_id): one.whole_document() for task in of for one in samples[task]}
                 )
             try:
-                questions = _questions(judged.samples, tasks, rubric, config, fingerprints)
+                questions = _questions(judged.samples, tasks, rubric, config, manifest)
                 with rare_garbage_collection():
                     verdicts = asyncio.run(_ask(questions, rubric, clients, store, progress))
                 with without_garbage_collection():
@@ -250,10 +238,11 @@ def _nothing_judged(facts: RubricFacts, problems: Sequence[str]) -> MedtasksErro
     return MedtasksError(". ".join(one.rstrip(".") for one in sentences) + ".")
 
 
-def _family_warnings(config: JudgeConfig, judged_names: Sequence[str]) -> tuple[str, ...]:
+def _family_warnings(config: JudgeConfig, manifest: RunManifest) -> tuple[str, ...]:
     """A warning for each judge of the same family as the judged model, which may have several names."""
+    names = model_names(manifest.model, manifest.settings)
     warnings = (
-        next(filter(None, (same_family(settings.model, name) for name in judged_names)), None)
+        next(filter(None, (same_family(settings.model, name) for name in names)), None)
         for settings in config.judges.values()
     )
     return tuple(sorted(set(filter(None, warnings))))
@@ -264,14 +253,14 @@ def _identities(rubric: Rubric, config: JudgeConfig) -> dict[str, dict[str, Any]
 
 
 def _questions(
-    samples: Samples, tasks: Sequence[str], rubric: Rubric, config: JudgeConfig, fingerprints: Mapping[str, str]
+    samples: Samples, tasks: Sequence[str], rubric: Rubric, config: JudgeConfig, manifest: RunManifest
 ) -> list[Question]:
     """Every response of ``tasks`` that ``rubric`` asks about, with images if a judge is shown them."""
     if not (rubric.media and any(one.images for one in config.judges.values())):
         return questions_of(samples, tasks, rubric)
     benchmarks = {task: load_spec(task).metadata.benchmark for task in tasks}
     for benchmark in sorted(set(benchmarks.values())):
-        prepared, expected = open_prepared(benchmark).manifest.fingerprint, fingerprints.get(benchmark)
+        prepared, expected = open_prepared(benchmark).manifest.fingerprint, manifest.data[benchmark].fingerprint
         if prepared != expected:
             raise MedtasksError(
                 f"{benchmark}: the data prepared here have fingerprint {prepared}, those of the run {expected}, so "

@@ -132,9 +132,8 @@ def score_unfinished(folder: Path, *, created: str) -> RunRecord:
                     f"{folder}: the run used {name} data with fingerprint {facts.fingerprint[:16]}, but the data "
                     f"prepared here have {prepared[:16]}; prepare the same data."
                 )
-        run = collect_run(
-            plan.manifest, ((name, _answered(folder, name, asked)) for name, asked in plan.documents.items())
-        )
+        answered = ((name, _answered(folder, name, numbers)) for name, numbers in plan.documents.items())
+        run = collect_run(plan.manifest, answered)
     if not run.samples:
         raise MedtasksError(f"{folder}: {' '.join(run.manifest.problems)}")
     spent = list(read_work(folder).values())
