@@ -18,7 +18,7 @@ from medtasks.leaderboard.intake.remove_rows import remove_rows
 from medtasks.leaderboard.verify.scored_run import scored_run
 
 from medtasks.catalog.registry import all_benchmarks
-from medtasks.core.errors import DataError, MedtasksError, UsageError
+from medtasks.core.errors import DataError, UsageError
 from medtasks.core.settings import using
 from medtasks.harness import run_tasks
 from medtasks.importers.run import PredictionFile, score_predictions, scored_predictions
@@ -29,7 +29,8 @@ from medtasks.verify.scored import RunStore, keep_written, scored_record, user_s
 from medtasks.verify.verification import SubmittedTask
 
 TASKS = [*all_benchmarks(), "mi_cxr_stagewise", "mi_cxr_sampled", "mi_cxr_report"]
-FEW = ["kvasir_vqa_x1", "mi_cxr_icr", "mi_cxr_stagewise_icr"]
+STREAM = "medstreambench_proactive"
+FEW = ["kvasir_vqa_x1", "mi_cxr_icr", "mi_cxr_stagewise_icr", STREAM]
 GUESS = "policy=noisy_oracle,accuracy=0.6,seed=2"
 
 
@@ -133,23 +134,6 @@ def without_scoring() -> Iterator[None]:
         yield
 
 
-def test_kept_tables_that_were_changed_are_made_again(folder: Path, tmp_path: Path) -> None:
-    store = RunStore(tmp_path / "kept")
-    cold = scored_run(folder, store, own=True)
-    (told,) = (tmp_path / "kept").glob("*/content.json")
-    for path in (told, told.with_name("0.arrow"), told.with_name("1.arrow")):
-        content = path.read_bytes()
-        for forged in (b"", content[:-10], content.replace(b"0", b"1", 1), told.with_name("2.arrow").read_bytes()):
-            path.write_bytes(forged)
-            assert store.read(told.parent.name) is None
-            path.write_bytes(content)
-    told.write_bytes(b"")
-    again = scored_run(folder, store, own=True)
-    assert again == cold
-    with without_scoring():
-        scored_run(folder, store, own=True)
-
-
 def test_what_is_scored_otherwise_is_told_by_sample(folder: Path, tmp_path: Path) -> None:
     """As if an older filter had read one letter wrong."""
     manifest, samples = read_run(folder)
@@ -174,40 +158,17 @@ def test_what_is_scored_otherwise_is_told_by_sample(folder: Path, tmp_path: Path
     assert tmp_path.exists()
 
 
-def test_a_folder_without_a_tasks_samples_is_refused(folder: Path) -> None:
-    manifest, samples = read_run(folder)
-    del samples["mi_cxr_icr"]
-    with pytest.raises(MedtasksError, match=r"samples/mi_cxr_icr\.jsonl: missing"):
-        scored_record(manifest, samples, own=True)
+SAMPLES = "samples/mi_cxr_icr.jsonl"
+EDITS: list[tuple[str, dict[str, Any], str]] = [
+    (SAMPLES, {"responses": []}, "field `responses` has 0 entries, expected 1"),
+    (SAMPLES, {"failed": ["x", "y"]}, "field `failed` has 2 entries, expected 1"),
+    ("manifest.json", {"groups": {"mi_cxr": ["mi_cxr"]}}, "field `groups.mi_cxr` names mi_cxr, which is not a task"),
+    ("manifest.json", {"groups": {"mi_cxr": []}}, "field `groups.mi_cxr` names no task"),
+    ("manifest.json", {"tasks": {}}, "field `tasks` names none"),
+]
 
 
-EDITS: dict[str, tuple[str, Callable[[dict[str, Any]], None], str]] = {
-    "no response": (
-        "samples/mi_cxr_icr.jsonl",
-        lambda line: line.update(responses=[]),
-        "field `responses` has 0 entries, expected 1",
-    ),
-    "more failures than responses": (
-        "samples/mi_cxr_icr.jsonl",
-        lambda line: line.update(failed=["x", "y"]),
-        "field `failed` has 2 entries, expected 1",
-    ),
-    "a group of itself": (
-        "manifest.json",
-        lambda manifest: manifest.update(groups={"mi_cxr": ["mi_cxr"]}),
-        "field `groups.mi_cxr` names mi_cxr, which is not a task",
-    ),
-    "an empty group": (
-        "manifest.json",
-        lambda manifest: manifest.update(groups={"mi_cxr": []}),
-        "field `groups.mi_cxr` names no task",
-    ),
-    "no tasks": ("manifest.json", lambda manifest: manifest.update(tasks={}), "field `tasks` names none"),
-}
-STRIPPED = ("a group of itself", "an empty group")
-
-
-def edited(folder: Path, copy: Path, name: str, change: Callable[[dict[str, Any]], None]) -> Path:
+def edited(folder: Path, copy: Path, name: str, change: Callable[[dict[str, Any]], object]) -> Path:
     shutil.copytree(folder, copy)
     first, *rest = (copy / name).read_text(encoding="utf-8").split("\n", 0 if name == "manifest.json" else 1)
     fields = json.loads(first)
@@ -216,13 +177,14 @@ def edited(folder: Path, copy: Path, name: str, change: Callable[[dict[str, Any]
     return copy
 
 
-@pytest.mark.parametrize("edit", EDITS)
-def test_an_edited_run_is_one_sentence(folder: Path, tmp_path: Path, edit: str) -> None:
-    name, change, message = EDITS[edit]
-    copy = edited(folder, tmp_path / "run", name, change)
+@pytest.mark.parametrize(("name", "fields", "message"), EDITS)
+def test_an_edited_run_is_one_sentence(
+    folder: Path, tmp_path: Path, name: str, fields: dict[str, Any], message: str
+) -> None:
+    copy = edited(folder, tmp_path / "run", name, lambda it: it.update(fields))
     with pytest.raises(DataError, match=message):
         scored_run(copy)
-    if edit in STRIPPED:
+    if "groups" in fields:
         with pytest.raises(DataError, match="run: its samples and manifest do not fit"):
             remove_rows(copy, tmp_path / "stripped")
     assert not (tmp_path / "stripped").exists()
@@ -242,12 +204,10 @@ def test_an_edited_document_is_that_of_the_data(folder: Path, tmp_path: Path) ->
 
 
 def test_a_run_with_numbers_that_json_lacks_is_not_stripped(folder: Path, tmp_path: Path) -> None:
-    shutil.copytree(folder, tmp_path / "run")
-    manifest = json.loads((tmp_path / "run" / "manifest.json").read_text(encoding="utf-8"))
-    manifest["tasks"]["mi_cxr_icr"]["version"] = float("nan")
-    (tmp_path / "run" / "manifest.json").write_text(json.dumps(manifest), encoding="utf-8")
+    nan = {"version": float("nan")}
+    copy = edited(folder, tmp_path / "run", "manifest.json", lambda it: it["tasks"]["mi_cxr_icr"].update(nan))
     with pytest.raises(DataError, match=r"run: its samples and manifest do not fit .*: nan"):
-        remove_rows(tmp_path / "run", tmp_path / "stripped")
+        remove_rows(copy, tmp_path / "stripped")
     assert not (tmp_path / "stripped").exists()
 
 
@@ -295,18 +255,21 @@ def as_ms_swift(lines: list[dict[str, Any]]) -> str:
     return "\n".join(json.dumps(row) for row in rows)
 
 
-@pytest.mark.parametrize(("layout", "write"), [("jsonl", as_jsonl), ("ms-swift", as_ms_swift)])
-def test_predictions_of_our_own_run_give_its_own_numbers(folder: Path, tmp_path: Path, layout: Any, write: Any) -> None:
+@pytest.mark.parametrize(
+    ("task", "layout", "write"),
+    [("kvasir_vqa_x1", "jsonl", as_jsonl), ("kvasir_vqa_x1", "ms-swift", as_ms_swift), (STREAM, "jsonl", as_jsonl)],
+)
+def test_predictions_of_our_own_run_give_its_own_numbers(
+    folder: Path, tmp_path: Path, task: str, layout: Any, write: Any
+) -> None:
     path = tmp_path / "predictions.jsonl"
-    path.write_text(write(predictions(folder, "kvasir_vqa_x1")), encoding="utf-8")
-    made = score_predictions(path, layout, "kvasir_vqa_x1", created=now())
+    path.write_text(write(predictions(folder, task)), encoding="utf-8")
+    made = score_predictions(path, layout, task, created=now())
     ours = json.loads((folder / "scores.json").read_text())
-
     assert made.joined.missing == made.joined.unmatched == []
-    assert {name: one.model_dump(mode="json") for name, one in made.run.tasks.items()} == {
-        name: ours["tasks"][name] for name in made.run.tasks
-    }
-    assert made.run.groups["kvasir_vqa_x1"].model_dump(mode="json") == ours["groups"]["kvasir_vqa_x1"]
+    given = made.run.results
+    for kind in ("tasks", "groups"):
+        assert given[kind] == {name: ours[kind][name] for name in given[kind]}
     out = write_run(tmp_path / "out", made.run)
     assert scored_record(*read_run(out), own=True, whole=True).changes == ()
 
@@ -330,17 +293,6 @@ def test_predictions_are_scored_once_until_they_or_their_data_change(folder: Pat
     out = tmp_path / "out"
     assert scored_predictions(file, store, out).tasks == fewer.tasks  # with its samples, which are not kept
     assert len(read_run(out)[1][task]) == 20
-
-
-def test_streams_can_be_scored_from_elsewhere_too(tmp_path: Path) -> None:
-    task, path = "medstreambench_proactive", tmp_path / "predictions.jsonl"
-    folder = run_tasks("medtasks_baseline", GUESS, [task], tmp_path / "run")
-    path.write_text(as_jsonl(predictions(folder, task)), encoding="utf-8")
-    made = score_predictions(path, "jsonl", task, created=now())
-    ours = json.loads((folder / "scores.json").read_text())["tasks"]
-    assert {name: one.model_dump(mode="json") for name, one in made.run.tasks.items()} == {
-        name: ours[name] for name in made.run.tasks
-    }
 
 
 def test_missing_predictions_are_in_no_score_and_are_counted(folder: Path, tmp_path: Path) -> None:
