@@ -113,8 +113,8 @@ def scored_predictions(file: PredictionFile, store: RunStore, out: Path | None =
     ).run
     if out is not None:
         write_run(out, run)
-    facts = {"kept": (run.comparisons, run.level_gaps), "problems": run.manifest.problems}
-    run = replace(run, samples={}, made=RunTables({}), **facts)
+    compared = run.comparisons, run.level_gaps
+    run = replace(run, samples={}, made=RunTables({}), kept=compared, problems=run.manifest.problems)
     store.keep(key, run)
     return run
 
