@@ -17,7 +17,7 @@ from medtasks.runs.folder import RunFolder, as_data_error
 from medtasks.runs.record import RunRecord
 from medtasks.runs.samples import without_garbage_collection
 from medtasks.runs.scores import Scores
-from medtasks.runs.table import ItemTable, Lazy, Rows, shared
+from medtasks.runs.table import ItemTable, Lazy, shared
 from medtasks.verify.scored import RunStore as RunStore
 from medtasks.verify.scored import scored_record
 
@@ -45,24 +45,27 @@ class Entry:
         return load_spec(self.name).metadata.benchmark
 
     @cached_property
-    def _rows(self) -> Rows | None:
-        """The rows of the items that are scored; None for all."""
-        return None if self.table.complete.all() else np.flatnonzero(self.table.complete)
+    def _scored(self) -> int:
+        """How many items are scored; the others are the last ones."""
+        return int(np.count_nonzero(self.table.complete))
+
+    def _first(self, values: tuple[T, ...]) -> tuple[T, ...]:
+        return values if self._scored == len(values) else shared(values[: self._scored])
 
     @cached_property
     def items(self) -> tuple[str, ...]:
         """Sorted ids of all items."""
-        return self._scored(self.table.unique)
+        return self._first(self.table.unique)
 
     @cached_property
     def clusters(self) -> tuple[str, ...]:
         """The cluster of each item."""
-        return self._scored(self.table.clusters)
+        return self._first(self.table.clusters)
 
     @property
     def groups(self) -> Mapping[str, tuple[tuple[str, ...], ...]]:
         """Each item's keys by breakdown."""
-        return {name: self._scored(keys) for name, keys in self.table.groups.items()}
+        return {name: self._first(keys) for name, keys in self.table.groups.items()}
 
     @property
     def statistics(self) -> Mapping[str, Array]:
@@ -77,10 +80,7 @@ class Entry:
         found = column.statistics
         if found.shape[1] == 2 and not column.present.all():
             found = np.where(column.present[:, None], found, 0.0)
-        return found if self._rows is None else found[self._rows]
-
-    def _scored(self, values: tuple[T, ...]) -> tuple[T, ...]:
-        return values if self._rows is None else shared(tuple(values[row] for row in self._rows.tolist()))
+        return found[: self._scored]
 
 
 @dataclass(frozen=True)
