@@ -202,7 +202,7 @@ class Round(Frozen):
 class Timeline(Frozen):
     """One model's responses to a streaming item; times are in the item's unit (seconds or frames)."""
 
-    model: str = ""
+    model: str
     task: str
     item: str
     query_time: float
@@ -236,6 +236,7 @@ def timelines(task: str, items: Sequence[Item], turn_of: Callable[[SampleView], 
         ]
         found.append(
             Timeline(
+                model="",  # a board knows its name
                 task=task,
                 item=item.item_id,
                 query_time=stream.query_time,
