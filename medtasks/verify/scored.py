@@ -23,16 +23,14 @@ from medtasks.core.errors import DataError, UsageError
 from medtasks.core.files import canonical_json
 from medtasks.data.prepared import data_root, is_mini
 from medtasks.metrics.registry import get_metric
-from medtasks.runs.folder import RunFolder, file_sha256
+from medtasks.runs.folder import RunFolder, file_sha256, read_manifest
 from medtasks.runs.manifest import RunManifest, TaskFacts, created_at
 from medtasks.runs.record import Change, RunRecord
 from medtasks.runs.samples import Sample, SampleLines, duplicate_ids
-from medtasks.runs.scores import Scores
-from medtasks.runs.scoring import scores_of
 from medtasks.runs.signature import signature
 from medtasks.runs.table import RunTables
 from medtasks.runs.table_file import TableStore, code_hash, compressed
-from medtasks.runs.verdicts import judged_threshold, own_judge_hash
+from medtasks.runs.verdicts import own_judge_hash
 from medtasks.verify.documents import forget_documents, is_miniature
 from medtasks.verify.verification import SubmittedTask, installed_rubrics, require_statistics, verification_notes
 
@@ -118,8 +116,9 @@ def keep_finished(folder: Path, run: RunRecord, store: RunStore) -> None:
     A run that needs a word about what was verified is left to whoever reads it.
     """
     with contextlib.suppress(Exception):  # the run is finished, and scored again when it is read
-        rubrics, others = installed_rubrics(run.manifest.judge)
-        manifest, _ = _installed_part(run.manifest.model_copy(update={"judge": rubrics}), folder.name)
+        manifest, _ = _installed_part(read_manifest(folder), folder.name)  # in the order in which it is read
+        rubrics, others = installed_rubrics(manifest.judge)
+        manifest = manifest.model_copy(update={"judge": rubrics})
         tasks = []
         for name in manifest.tasks:
             tasks.append(SubmittedTask(name, manifest, run.samples[name][:], own=False))
@@ -127,8 +126,14 @@ def keep_finished(folder: Path, run: RunRecord, store: RunStore) -> None:
             forget_documents()
         if not others and all(one.is_plain for one in tasks):
             source = RunFolder(folder)
-            kept = _verified(manifest, tasks, run.tables, (run.tasks, run.groups))
-            store.keep(store.key_of(source, source.content), replace(kept, kept=(run.comparisons, run.level_gaps)))
+            kept = replace(
+                run,
+                manifest=manifest,
+                tasks={name: run.tasks[name] for name in manifest.tasks},
+                groups={name: run.groups[name] for name in manifest.groups},
+                kept=(run.comparisons, run.level_gaps),
+            )
+            store.keep(store.key_of(source, source.content), _verified(kept, tasks))
 
 
 def kept_run(folder: Path, store: RunStore) -> RunRecord | None:
@@ -202,7 +207,7 @@ def scored_record(
         tables.of(task)
         one.show_timelines(again)
         tasks.append(one)
-    run = _verified(manifest, tasks, tables, None, notes)
+    run = _verified(RunRecord.scored(manifest, kept, tables), tasks, notes)
     depends = other_rubrics or not all(one.either for one in tasks)
     return replace(
         run,
@@ -214,27 +219,20 @@ def scored_record(
     )
 
 
-def _verified(
-    manifest: RunManifest,
-    tasks: Sequence[SubmittedTask],
-    tables: RunTables,
-    scores: tuple[dict[str, Scores], dict[str, Scores]] | None = None,
-    notes: Sequence[str] = (),
-) -> RunRecord:
-    """The run without its samples, from its tasks, whose scores are known or made now."""
-    manifest = manifest.model_copy(update={"tasks": {one.spec.name: one.facts_now for one in tasks}})
+def _verified(run: RunRecord, tasks: Sequence[SubmittedTask], notes: Sequence[str] = ()) -> RunRecord:
+    """The scored run without its samples, with what was found out about its tasks."""
+    manifest = run.manifest.model_copy(update={"tasks": {one.spec.name: one.facts_now for one in tasks}})
     for name in _compared_groups(manifest.tasks):  # their tables are made of samples, which are not kept
-        tables.of(name, leaf_tasks(name))
-    of_tasks, of_groups = scores or scores_of(tables, manifest.groups, threshold=judged_threshold(manifest.judge))
+        run.tables.of(name, leaf_tasks(name))
     submitted = {one.spec.name: one.submitted for one in tasks}
     verification = {one.spec.name: one.outcome for one in tasks}
     made_here = {task for task, one in verification.items() if one.outcome == "verified" and not submitted[task]}
     signatures = {}
     here = manifest.model_copy(update={"versions": {}, "scored": None})  # for what was not scored elsewhere
-    for name, one in {**of_tasks, **of_groups}.items():
+    for name, one in run.scores.items():
         members = manifest.groups.get(name, (name,))
         claimed = frozenset[str]().union(*(submitted[task] for task in members))
-        table = tables.of(name, members)
+        table = run.tables.of(name, members)
         ids = [sample for row in np.flatnonzero(table.complete).tolist() for sample in table.samples[row]]
         signatures[name] = {
             metric: signature(manifest if metric in claimed else here, name, metric, score.signature, ids)
@@ -243,12 +241,10 @@ def _verified(
         if not made_here.issuperset(members):
             for metric in one.metrics:
                 require_statistics(metric, table.columns[metric].statistics[table.complete])
-    return RunRecord(
-        manifest,
-        {},
-        of_tasks,
-        of_groups,
-        made=tables,
+    return replace(
+        run,
+        manifest=manifest,
+        samples={},
         signatures=signatures,
         timelines={one.spec.name: one.timelines for one in tasks if one.timelines},
         verification=verification,

@@ -104,7 +104,7 @@ def test_what_a_run_has_scored_serves_the_board(tasks: list[str], tmp_path: Path
             assert scored_run(folder, user_store(), own=True).comparisons == kept.comparisons
     fresh = scored_run(folder)
     assert kept == fresh
-    assert kept.entries.keys() == fresh.entries.keys()
+    assert list(kept.entries) == list(fresh.entries)
     for name, entry in fresh.entries.items():
         other = kept.entries[name]
         assert (other.items, other.clusters, other.groups) == (entry.items, entry.clusters, entry.groups)
