@@ -27,7 +27,7 @@ from medtasks.runs.folder import RunFolder, file_sha256, read_manifest
 from medtasks.runs.manifest import RunManifest, TaskFacts, created_at
 from medtasks.runs.record import Change, RunRecord
 from medtasks.runs.samples import Sample, SampleLines, duplicate_ids
-from medtasks.runs.signature import signature
+from medtasks.runs.signature import signatures
 from medtasks.runs.table import RunTables
 from medtasks.runs.table_file import TableStore, code_hash, compressed
 from medtasks.runs.verdicts import own_judge_hash
@@ -227,17 +227,14 @@ def _verified(run: RunRecord, tasks: Sequence[SubmittedTask], notes: Sequence[st
     submitted = {one.spec.name: one.submitted for one in tasks}
     verification = {one.spec.name: one.outcome for one in tasks}
     made_here = {task for task, one in verification.items() if one.outcome == "verified" and not submitted[task]}
-    signatures = {}
-    here = manifest.model_copy(update={"versions": {}, "scored": None})  # for what was not scored elsewhere
+    signed = {}
     for name, one in run.scores.items():
         members = manifest.groups.get(name, (name,))
         claimed = frozenset[str]().union(*(submitted[task] for task in members))
         table = run.tables.of(name, members)
         ids = [sample for row in np.flatnonzero(table.complete).tolist() for sample in table.samples[row]]
-        signatures[name] = {
-            metric: signature(manifest if metric in claimed else here, name, metric, score.signature, ids)
-            for metric, score in one.metrics.items()
-        }
+        scored = {metric: score.signature for metric, score in one.metrics.items()}
+        signed[name] = signatures(manifest, name, scored, ids, claimed)
         if not made_here.issuperset(members):
             for metric in one.metrics:
                 require_statistics(metric, table.columns[metric].statistics[table.complete])
@@ -245,7 +242,7 @@ def _verified(run: RunRecord, tasks: Sequence[SubmittedTask], notes: Sequence[st
         run,
         manifest=manifest,
         samples={},
-        signatures=signatures,
+        signatures=signed,
         timelines={one.spec.name: one.timelines for one in tasks if one.timelines},
         verification=verification,
         responses={one.spec.name: one.responses for one in tasks if one.responses},
