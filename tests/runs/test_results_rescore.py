@@ -25,7 +25,8 @@ from medtasks.importers.run import PredictionFile, score_predictions, scored_pre
 from medtasks.runs.comparisons import Paired, comparisons, level_gaps
 from medtasks.runs.folder import read_run, write_run
 from medtasks.runs.manifest import now
-from medtasks.verify.scored import RunStore, keep_written, scored_record, user_store
+from medtasks.runs.record import RunRecord
+from medtasks.verify.scored import RunStore, keep_finished, keep_written, scored_record, user_store
 from medtasks.verify.verification import SubmittedTask
 
 TASKS = [*all_benchmarks(), "mi_cxr_stagewise", "mi_cxr_sampled", "mi_cxr_report"]
@@ -110,6 +111,13 @@ def test_what_a_run_has_scored_serves_the_board(tasks: list[str], tmp_path: Path
         assert (other.items, other.clusters, other.groups) == (entry.items, entry.clusters, entry.groups)
         for metric, table in entry.statistics.items():
             np.testing.assert_array_equal(other.statistics[metric], table)
+
+
+def test_a_run_that_is_not_verified_is_not_kept_at_its_end(folder: Path, tmp_path: Path) -> None:
+    other = {"fingerprint": "a" * 64, "mini": False, "records": 10**6}
+    copy = edited(folder, tmp_path / "run", "manifest.json", lambda it: it["data"]["mi_cxr"].update(other))
+    keep_finished(copy, RunRecord.scored(*read_run(copy)), RunStore(tmp_path / "kept"))
+    assert not (tmp_path / "kept").exists()
 
 
 def dumped(found: Mapping[str, Paired]) -> dict[str, Any]:
