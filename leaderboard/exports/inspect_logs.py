@@ -22,7 +22,7 @@ from medtasks.runs.scores import Scores
 
 from ..board.models import model_name
 from ..board.numbers import safe_name
-from ..intake.collect import find_runs
+from ..intake.collect import find_everything
 from ..view.media import picture, shown_media
 
 INSTALL = 'pip install "medtasks[inspect]"'
@@ -43,7 +43,7 @@ def write_inspect_logs(results: Sequence[Path], out: Path) -> tuple[list[Path], 
         raise UsageError(f"inspect_ai cannot be imported ({first_line(error)}); install it: {INSTALL}") from error
     if out.exists():
         raise UsageError(f"{out}: exists already; logs are never overwritten, choose another directory.")
-    folders = find_runs(results)
+    folders = find_everything(results).folders
     if not folders:
         raise no_run(results[0])
     notes: dict[str, None] = {}

@@ -51,11 +51,6 @@ class Found(NamedTuple):
         return [run.directory for run in self.runs if isinstance(run, RunFolder)]
 
 
-def find_runs(paths: Sequence[Path]) -> list[Path]:
-    """The result directories in ``paths``, as in :func:`find_everything`."""
-    return find_everything(paths).folders
-
-
 def collect(
     paths: Sequence[Path], store: RunStore | None = None, progress: Progress | None = None
 ) -> tuple[list[ScoredRun], list[Refused]]:
@@ -120,7 +115,8 @@ def _score_ahead(runs: Sequence[Source], store: RunStore, progress: Progress) ->
 def _unread_bytes(run: Source, store: RunStore) -> int:
     """Size of the run's files; 0 if it is kept, or if they cannot be read."""
     with contextlib.suppress(Exception):  # reported when the run is read
-        return 0 if store.knows(store.key_of(run, run.content)) else sum(path.stat().st_size for path in run.files)
+        if not store.knows(store.key_of(run.content, run.contains)):
+            return sum(path.stat().st_size for path in run.files)
     return 0
 
 
@@ -148,7 +144,7 @@ def state_of_results(paths: Sequence[Path], store: RunStore) -> str | None:
     """
     found = find_everything(paths)
     try:
-        keys = [[shown(run.name), store.key_of(run, run.content)] for run in found.runs]
+        keys = [[shown(run.name), store.key_of(run.content, run.contains)] for run in found.runs]
     except Exception:  # untrusted input
         return None
     unread = [[shown(one.path.name), one.found, one.link] for one in found.unread]

@@ -98,7 +98,7 @@ def scored_predictions(file: PredictionFile, store: RunStore, out: Path | None =
     Raises:
         MedtasksError: as :func:`score_predictions`, or ``out`` exists.
     """
-    key = store.key_of(file, file.content)
+    key = store.key_of(file.content, file.contains)
     found = store.read_run(key, own=True) if out is None else None
     if found is not None:
         return found

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-from collections.abc import Collection, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence, Set
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from pydantic import TypeAdapter
@@ -37,15 +37,8 @@ from medtasks.verify.verification import SubmittedTask, installed_rubrics, requi
 _RUNS = TypeAdapter(RunRecord)
 
 
-class Contents(Protocol):
-    """Something that is scored."""
-
-    @property
-    def content(self) -> str:
-        """A hash of everything in it that scores depend on."""
-
-    def contains(self) -> tuple[Collection[str], Collection[str]]:
-        """The names of its tasks, and of the benchmarks whose data it names."""
+Contains = Callable[[], tuple[Collection[str], Collection[str]]]
+"""Gives the names of the tasks of a run, and of the benchmarks whose data it names."""
 
 
 class RunStore(TableStore):
@@ -63,15 +56,15 @@ class RunStore(TableStore):
         """A hash of the texts and of all that scores depend on except results."""
         return hashlib.sha256("\0".join((self._rules, *texts)).encode("utf-8", "surrogatepass")).hexdigest()
 
-    def key_of(self, run: Contents, content: str) -> str:
-        """The key of a run with this content; empty if nothing is kept.
+    def key_of(self, content: str, contains: Contains) -> str:
+        """The key of a run, from a hash of everything in it that scores depend on; empty if nothing is kept.
 
         Raises:
             MedtasksError: the run cannot be read.
         """
         if self.folder is None:
             return ""
-        tasks, benchmarks = run.contains()
+        tasks, benchmarks = contains()
         specs = [spec for name, spec in load_specs().items() if spec.kind == "task" and name in tasks]
         metrics = {name: get_metric(name) for spec in specs for name in (*spec.scores, *spec.metadata.learned)}
         state = {name: (one.signature, one.unavailable()) for name, one in sorted(metrics.items())}
@@ -125,7 +118,6 @@ def keep_finished(folder: Path, run: RunRecord, store: RunStore) -> None:
             tasks[-1].take_as_scored()
             forget_documents()
         if not others and all(one.is_plain for one in tasks):
-            source = RunFolder(folder)
             kept = replace(
                 run,
                 manifest=manifest,
@@ -133,7 +125,7 @@ def keep_finished(folder: Path, run: RunRecord, store: RunStore) -> None:
                 groups={name: run.groups[name] for name in manifest.groups},
                 kept=(run.comparisons, run.level_gaps),
             )
-            store.keep(store.key_of(source, source.content), _verified(kept, tasks))
+            store.keep(_key_of_folder(folder, store), _verified(kept, tasks))
 
 
 def kept_run(folder: Path, store: RunStore) -> RunRecord | None:
@@ -142,15 +134,18 @@ def kept_run(folder: Path, store: RunStore) -> RunRecord | None:
     Raises:
         MedtasksError: it cannot be read.
     """
+    return store.read_run(_key_of_folder(folder, store), own=True)
+
+
+def _key_of_folder(folder: Path, store: RunStore) -> str:
     source = RunFolder(folder)
-    return store.read_run(store.key_of(source, source.content), own=True)
+    return store.key_of(source.content, source.contains)
 
 
 def keep_written(folder: Path, run: RunRecord, store: RunStore) -> None:
     """Keep the scored run under the content of the directory to which it was written, too."""
     if not run.mode and run.notes == (*verification_notes(run.verification),):  # else it reads otherwise
-        source = RunFolder(folder)
-        store.keep(store.key_of(source, source.content), replace(run.rescored, changes=()))
+        store.keep(_key_of_folder(folder, store), replace(run.rescored, changes=()))
 
 
 def scored_record(

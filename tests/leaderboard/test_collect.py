@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from invented_runs import MODELS, edit_json, write_run_of
 from medtasks.leaderboard.intake import collect as module
-from medtasks.leaderboard.intake.collect import collect, find_everything, find_runs
+from medtasks.leaderboard.intake.collect import collect, find_everything
 from medtasks.leaderboard.verify import scored_run as scoring
 from medtasks.leaderboard.verify.scored_run import RunStore
 
@@ -51,20 +51,20 @@ def run_of(tree: Path, name: str) -> Path:
 
 def test_runs_are_found_in_trees_and_by_name_each_once(tree: Path) -> None:
     both = [run_of(tree, "Guess-1B"), run_of(tree, "Oracle-72B")]
-    assert find_runs([both[1], tree, both[0], tree / "Oracle-72B"]) == both
+    assert find_everything([both[1], tree, both[0], tree / "Oracle-72B"]).folders == both
     (tree / "link").symlink_to(both[0].parent)
-    assert find_runs([tree]) == both
+    assert find_everything([tree]).folders == both
     assert collect([tree / "Guess-1B", tree / "Oracle-72B"]) == collect([tree / "Oracle-72B", tree / "Guess-1B"])
     renamed = both[0].rename(tree / "submission")  # a run may be called anything
-    assert renamed in find_runs([tree])
-    assert find_runs([renamed]) == [renamed]
+    assert renamed in find_everything([tree]).folders
+    assert find_everything([renamed]).folders == [renamed]
 
 
 def test_half_written_folders_are_left_alone_and_one_left_aside_is_found(tree: Path) -> None:
     run = run_of(tree, "Guess-1B")
     shutil.copytree(run, run.with_name(f".{run.name}.abc"))
     aside = run.rename(run.with_name(f".{run.name}.aside"))
-    assert run in find_runs([tree])
+    assert run in find_everything([tree]).folders
     digests, refused = collect([tree])
     assert (len(digests), refused) == (2, [])
     assert not aside.exists()
@@ -289,7 +289,7 @@ def plain(tmp_path: Path) -> Path:
 def test_a_plain_folder_becomes_a_run_that_is_comparable_with_no_other(plain: Path, tree: Path) -> None:
     (run,) = find_everything([plain.parent]).runs
     assert list(run.logs) == [TASK]
-    assert find_runs([plain.parent]) == []
+    assert find_everything([plain.parent]).folders == []
     digests, refused = collect([plain.parent, tree])
     assert refused == []
     made = next(one for one in digests if one.public.folder == "some__model/20261102_101500")
@@ -323,4 +323,4 @@ def test_a_plain_folder_is_kept_too_and_refused_in_one_sentence(plain: Path, tmp
 def test_logs_beside_a_folder_of_ours_are_not_counted_twice(plain: Path, tree: Path) -> None:
     run_of(tree, "Guess-1B").rename(plain / "20261102_101500_medtasks")
     assert find_everything([plain]).folders == [run.directory for run in find_everything([plain]).runs]
-    assert [path.name for path in find_runs([plain])] == ["20261102_101500_medtasks"]
+    assert [path.name for path in find_everything([plain]).folders] == ["20261102_101500_medtasks"]
