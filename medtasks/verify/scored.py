@@ -128,15 +128,6 @@ def keep_finished(folder: Path, run: RunRecord, store: RunStore) -> None:
             store.keep(_key_of_folder(folder, store), _verified(kept, tasks))
 
 
-def kept_run(folder: Path, store: RunStore) -> RunRecord | None:
-    """The run in a result directory as its owner scores it, if that was kept.
-
-    Raises:
-        MedtasksError: it cannot be read.
-    """
-    return store.read_run(_key_of_folder(folder, store), own=True)
-
-
 def _key_of_folder(folder: Path, store: RunStore) -> str:
     source = RunFolder(folder)
     return store.key_of(source.content, source.contains)
