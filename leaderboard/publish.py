@@ -15,7 +15,8 @@ from typing import Any
 from medtasks.core.errors import UsageError, reading
 from medtasks.core.files import canonical_json, file_sha256, recover_directory, replace_directory, temporary_beside
 from medtasks.runs.find import NO_RUN, no_run
-from medtasks.runs.table_file import TableStore
+from medtasks.runs.table_file import TableStore, code_hash
+from medtasks.verify.scored import RunStore
 
 from .board.board import Board
 from .board.build import RESAMPLES, build_board
@@ -27,7 +28,6 @@ from .intake.collect import collect, state_of_results
 from .site.data import SampleText, samples_of, write_data
 from .site.pages import pages_of
 from .verify.rejudging import read_rejudged
-from .verify.scored_run import RunStore
 
 Figures = Callable[[Board, Path], Mapping[tuple[str, str], Mapping[str, str]]]
 Exports = Callable[[Board, Path], object]
@@ -70,10 +70,10 @@ def board_of(
     """
     claims = read_claims(claimed)
     store = RunStore(None if cache is None else cache / "scores")
-    state = state_of_results(results, store) if store.is_kept else None
+    state = None if cache is None else state_of_results(results, store)
     hashes = [_hash(path) for path in (models, prices, rejudged)]
     options = [title, demonstration, published, RESAMPLES, *hashes, [[model, asdict(entry)] for model, entry in claims]]
-    key = "" if state is None else store.key(canonical_json(options), state)
+    key = "" if state is None else store.key(canonical_json(options), state, code_hash(Path(__file__).parent))
     boards = TableStore(None if cache is None else cache / "boards")
     kept = boards.read(key) if key else None
     if kept is not None:

@@ -10,10 +10,10 @@ from medtasks.catalog.board_layout import BoardLayout, Column, LayoutTable, Plot
 from medtasks.catalog.registry import benchmark_owner, get_benchmark
 from medtasks.catalog.spec import load_spec
 from medtasks.core.errors import DataError
+from medtasks.core.redaction import shown
 from medtasks.runs.scores import coverage_text
 from medtasks.runs.usage import Usage
 
-from ..intake.redaction import shown
 from ..rank.comparability import ComparabilityGroups, on_common_items
 from ..rank.media_gain import media_gain
 from ..rank.over_models import prompt_ranks

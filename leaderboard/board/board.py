@@ -10,11 +10,13 @@ from typing import Literal, TypeAlias
 
 from pydantic import BaseModel, ConfigDict
 
+from medtasks.benchmarks.streams import Round as Round
+from medtasks.benchmarks.streams import Timeline as Timeline
+from medtasks.metrics.registry import Unit as Unit
 from medtasks.runs.scores import Reliability
 from medtasks.runs.usage import RunUsage, Usage
 
 Trained: TypeAlias = Literal["yes", "no", "unknown"]
-Unit: TypeAlias = Literal["fraction", "points", "seconds", "score", "rank"]
 
 FORMATS = ("svg", "png", "pdf")
 """Of figures as files."""
@@ -181,29 +183,6 @@ class ModelReliability(_Frozen):
     task: str
     model: str
     reliability: Reliability
-
-
-class Round(_Frozen):
-    """One round of a streaming item; ``said`` is the extracted response."""
-
-    time: float
-    answerable: bool
-    positive: bool
-    valid: bool
-    content: float | None
-    said: str
-
-
-class Timeline(_Frozen):
-    """One model's responses to a streaming item; times are in the item's unit (seconds or frames)."""
-
-    model: str
-    task: str
-    item: str
-    query_time: float
-    expected_time: float | None
-    tolerance: float
-    rounds: tuple[Round, ...]
 
 
 class PublishedCell(_Frozen):

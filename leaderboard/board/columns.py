@@ -10,41 +10,18 @@ from dataclasses import replace
 from medtasks.catalog.board_layout import ALL_GROUPS, Column
 from medtasks.metrics.item_metrics import SIGNED
 from medtasks.metrics.registry import get_metric
+from medtasks.metrics.registry import unit_of as unit_of
 
-from .board import BoardColumn, Unit
+from .board import BoardColumn
 
 GroupsOf = Callable[[str, str], Iterable[str]]
 """The groups of a task's breakdown in the results."""
 ChanceOf = Callable[[Column], "float | None"]
 """The accuracy of uniform guessing at the items of a column in the results."""
 
-_NAMED: dict[str, Unit] = {
-    "chrf": "points",
-    "chrf++": "points",
-    "cider": "score",
-    "meteor": "fraction",  # its signature needs NLTK, which takes a second to import
-    "bleurt": "score",
-    "signed_delay": "seconds",
-}
-_SCALES: dict[str, Unit] = {"scale:0-100": "points", "scale:0-1": "fraction", "unit:s": "seconds"}
 _SHARED = ("task", "metric", "label", "breakdown", "group", "remark")
 _SAFE = re.compile(r"[A-Za-z0-9_-]{1,60}")
 _UNSAFE = re.compile(r"[^A-Za-z0-9_-]+")
-
-
-def unit_of(metric: str) -> Unit:
-    """The unit of a metric's scores.
-
-    For metrics of other packages the signature decides: ``scale:0-100`` means points, ``scale:0-1`` fractions,
-    ``unit:s`` seconds, another scale a score of its own, no scale a fraction.
-    """
-    if metric in _NAMED:
-        return _NAMED[metric]
-    parts = get_metric(metric).signature.split("|")[1:]
-    for part in parts:
-        if part in _SCALES:
-            return _SCALES[part]
-    return "score" if any(part.startswith("scale:") for part in parts) else "fraction"
 
 
 def column_key(column: Column) -> str:

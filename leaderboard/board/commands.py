@@ -7,11 +7,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from medtasks.catalog.registry import get_benchmark
+from medtasks.core.redaction import HIDDEN, shown, shown_argument
 from medtasks.runs.manifest import RubricFacts, RunManifest
 from medtasks.runs.scores import COVERAGE
 from medtasks.runs.verdicts import IMPORTED
-
-from ..intake.redaction import HIDDEN, shown, shown_argument
 
 _SEEDS = ("random_seed", "numpy_seed", "torch_seed", "fewshot_seed")
 _USUAL_SEEDS = [0, 1234, 1234, 1234]

@@ -31,11 +31,11 @@ from pydantic import BaseModel, Field, ValidationError, field_validator
 
 from medtasks.core.errors import DataError
 from medtasks.core.files import canonical_json
+from medtasks.core.redaction import is_secret, shown
 from medtasks.core.schema import first_problem
 from medtasks.judge.families import family_of
 from medtasks.runs.manifest import RunManifest
 
-from ..intake.redaction import is_secret, shown
 from .board import BoardModel, BoardRun, Trained
 
 _SELF_DESCRIBED = ("medtasks_vlm", "medtasks_baseline", "medtasks_replay")

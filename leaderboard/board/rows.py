@@ -11,10 +11,10 @@ from medtasks.catalog.board_layout import Column
 from medtasks.catalog.spec import load_spec
 from medtasks.runs.scores import COVERAGE, MetricScore, Scores
 from medtasks.runs.signature import format_signature, parse_signature
+from medtasks.verify.verification import unverified_note
 
 from ..rank.comparability import ComparabilityGroups, coverage_notes, level
 from ..verify.scored_run import ScoredRun
-from ..verify.verification import unverified_note
 from .board import Apart, BoardColumn, BoardRow, BoardTable, Cell
 
 _VARYING = re.compile(r"\b[0-9a-f]{8}…|[\d,]+ of [\d,]+(?= documents)|[\d,]+ samples? instead of [\d,]+")

@@ -81,7 +81,7 @@ def write_records(
         else:
             content = members[0].run.public.digest
             run = next(one for one in find_everything(results).runs if one.content == content)
-            samples = scored_run(run, whole=True).record.samples
+            samples = scored_run(run, whole=True).samples
             lines = [_valid(line, {**shared, "model_id": model, **one}) for one in _sample_lines(members, samples)]
         if lines:
             written.append(folder / f"{stem}_samples.jsonl")
@@ -109,7 +109,7 @@ def _valid(kind: Any, content: Mapping[str, Any]) -> dict[str, Any]:
 def _record(members: Sequence[Headline], model: str, source: Mapping[str, str]) -> dict[str, Any]:
     """The record of a run's headline scores on one benchmark."""
     run = members[0].run
-    manifest = run.record.manifest
+    manifest = run.manifest
     return {
         "evaluation_timestamp": manifest.created,
         "retrieved_timestamp": str(int(time.time())),
@@ -154,7 +154,7 @@ def _result(one: Headline) -> dict[str, Any]:
         "evaluation_result_id": one.task_id,
         "evaluation_name": one.column.task,
         "source_data": _source(one, benchmark),
-        "evaluation_timestamp": one.run.record.manifest.created,
+        "evaluation_timestamp": one.run.manifest.created,
         "metric_config": {
             "evaluation_description": one.column.label,
             "metric_id": one.column.metric,
@@ -181,7 +181,7 @@ def _result(one: Headline) -> dict[str, Any]:
 
 
 def _source(one: Headline, benchmark: Benchmark) -> dict[str, Any]:
-    facts = one.run.record.manifest.data[benchmark.name]
+    facts = one.run.manifest.data[benchmark.name]
     details = {"fingerprint": facts.fingerprint, "records": str(facts.records)}
     try:
         dataset, revision = dataset_of(benchmark.name, facts.fingerprint)
@@ -198,7 +198,7 @@ def _source(one: Headline, benchmark: Benchmark) -> dict[str, Any]:
 
 
 def _judging(one: Headline) -> dict[str, Any] | None:
-    judged = one.run.record.manifest.judge.values()
+    judged = one.run.manifest.judge.values()
     rubric = next((facts for facts in judged if one.column.metric in facts.rubric.metrics), None)
     if rubric is None or one.score.judged is None:
         return None
@@ -222,7 +222,7 @@ def _judging(one: Headline) -> dict[str, Any] | None:
 
 
 def _generation(one: Headline) -> dict[str, Any]:
-    facts = [one.run.record.manifest.tasks[name] for name in _tasks_of(one)]
+    facts = [one.run.manifest.tasks[name] for name in _tasks_of(one)]
     settings = facts[0].generation
     most = settings.get("max_new_tokens")
     return {
@@ -240,7 +240,7 @@ def _generation(one: Headline) -> dict[str, Any]:
 
 
 def _tasks_of(one: Headline) -> Sequence[str]:
-    return one.run.record.manifest.groups.get(one.column.task, (one.column.task,))
+    return one.run.manifest.groups.get(one.column.task, (one.column.task,))
 
 
 def _sample_lines(members: Sequence[Headline], samples: Mapping[str, Sequence[Sample]]) -> Iterator[dict[str, Any]]:

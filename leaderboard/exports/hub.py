@@ -60,7 +60,7 @@ def hub_files(
 
 def _entry(one: Headline, source_url: str | None) -> EvalResultEntry:
     facts = one.run.public
-    dataset, revision = dataset_of(one.benchmark, one.run.record.manifest.data[one.benchmark].fingerprint)
+    dataset, revision = dataset_of(one.benchmark, one.run.manifest.data[one.benchmark].fingerprint)
     return EvalResultEntry(
         dataset_id=dataset,
         task_id=one.task_id,

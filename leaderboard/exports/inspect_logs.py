@@ -11,19 +11,18 @@ from medtasks.benchmarks.layouts import all_layouts
 from medtasks.catalog.spec import load_spec
 from medtasks.core.errors import MedtasksError, UsageError, first_line
 from medtasks.core.files import short_hash
+from medtasks.core.redaction import shown_facts
 from medtasks.metrics.registry import get_metric
 from medtasks.runs.find import no_run
-from medtasks.runs.folder import folder_digest, read_run
+from medtasks.runs.folder import RunFolder, read_run
 from medtasks.runs.manifest import RunManifest
+from medtasks.runs.record import RunRecord
 from medtasks.runs.samples import Sample
 from medtasks.runs.scores import Scores
-from medtasks.runs.scoring import pooled_scores
-from medtasks.runs.verdicts import judged_threshold
 
 from ..board.models import model_name
 from ..board.numbers import safe_name
-from ..intake.collect import find_runs
-from ..intake.redaction import shown_facts
+from ..intake.collect import find_everything
 from ..view.media import picture, shown_media
 
 INSTALL = 'pip install "medtasks[inspect]"'
@@ -44,15 +43,15 @@ def write_inspect_logs(results: Sequence[Path], out: Path) -> tuple[list[Path], 
         raise UsageError(f"inspect_ai cannot be imported ({first_line(error)}); install it: {INSTALL}") from error
     if out.exists():
         raise UsageError(f"{out}: exists already; logs are never overwritten, choose another directory.")
-    folders = find_runs(results)
+    folders = find_everything(results).folders
     if not folders:
         raise no_run(results[0])
     notes: dict[str, None] = {}
     written = []
     for folder in folders:
         manifest, samples = read_run(folder)
-        digest = folder_digest(folder)
-        scores, _ = pooled_scores(samples, {}, threshold=judged_threshold(manifest.judge))
+        digest = RunFolder(folder).content
+        scores = RunRecord.scored(manifest, samples).tasks
         out.mkdir(parents=True, exist_ok=True)
         for task, found in samples.items():
             pictures, note = _pictures(task, found, manifest)

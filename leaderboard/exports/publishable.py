@@ -93,7 +93,7 @@ def no_score(notes: Iterable[str]) -> UsageError:
 def _why_not(run: ScoredRun, column: Column, score: MetricScore, groups: ComparabilityGroups) -> str:
     """The first reason not to publish a score; empty if there is none."""
     group = groups.of(column.task, column.metric)
-    manifest = run.record.manifest
+    manifest = run.manifest
     tasks = [manifest.tasks[one] for one in manifest.groups.get(column.task, (column.task,))]
     failed = sum(sum(one.failed.values()) for one in tasks)
     reasons = [reason for several in group.apart.values() for reason in several]

@@ -18,7 +18,7 @@ from ..verify.scored_run import ScoredRun, scored_run
 from .check_files import Patterns, check_beside, check_files, secret_patterns
 from .check_rules import MOST, Asked, Submission, problem
 from .check_run import check_learned, check_run
-from .collect import find_everything, find_runs
+from .collect import find_everything
 
 COVERAGE = 0.95
 """Share of a release's records that must be prepared, by default."""
@@ -66,7 +66,7 @@ def check_results(
     """
     asked = Asked(coverage=coverage, demonstration=demonstration, public=public)
     secrets = secret_patterns(os.environ if environment is None else environment)
-    folders = find_runs(paths)
+    folders = find_everything(paths).folders
     findings = list(_around(paths, folders, secrets, asked))
     runs: dict[Path, ScoredRun] = {}
     rejudged: list[Rejudged] = []

@@ -11,11 +11,11 @@ from typing import Any
 
 from medtasks.catalog.spec import load_specs
 from medtasks.core.findings import Finding, Severity
+from medtasks.core.redaction import SECRETS
 from medtasks.core.text import counted
 from medtasks.runs.reply_files import SUFFIX as UNFINISHED
 
 from .check_rules import MOST, Asked, problem
-from .redaction import SECRETS
 from .remove_rows import is_withheld
 
 Patterns = Mapping[str, re.Pattern[str]]

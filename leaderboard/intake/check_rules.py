@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from medtasks.core.findings import Finding, Severity
 from medtasks.runs.manifest import RunManifest
@@ -116,9 +116,8 @@ class Submission:
     samples: Mapping[str, Sequence[Sample]]
     scored: ScoredRun
 
-    def in_manifest(self, code: str, where: str, found: str, field: str = "", **more: str) -> Finding:
-        """A finding of rule ``code`` about the manifest; ``more`` are texts of `problem`."""
-        return problem(code, where, found, file=self.folder / "manifest.json", field=field, **more)  # type: ignore[arg-type]
-
-    def samples_file(self, task: str) -> Path:
-        return self.folder / "samples" / f"{task}.jsonl"
+    def problem(
+        self, code: str, where: str, found: str, field: str = "", file: str = "manifest.json", **more: Any
+    ) -> Finding:
+        """A finding about one of the run's files; ``more`` are further arguments of `problem`."""
+        return problem(code, where, found, file=self.folder / file, field=field, **more)

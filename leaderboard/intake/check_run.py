@@ -11,17 +11,18 @@ from medtasks.core.findings import Finding, Severity
 from medtasks.core.text import counted, first_names
 from medtasks.metrics.learned import LEARNED
 from medtasks.runs.manifest import filter_versions
+from medtasks.runs.samples import lacks_texts
 from medtasks.runs.scored import with_learned_metrics
 from medtasks.runs.scores import COVERAGE, coverage_text
 from medtasks.runs.signature import changed_options
 from medtasks.validate.rendered import leaks
+from medtasks.verify.documents import is_miniature
 
 from ..board.rows import is_incomplete
 from ..rank.comparability import protocols_today, released_share
 from ..verify.board_run import release_coverage
-from ..verify.local_documents import document_of, is_miniature
 from .check_rules import MOST, Asked, Submission, problem
-from .remove_rows import is_withheld, lacks_texts, layout_of
+from .remove_rows import is_withheld, layout_of
 
 _TOLERANCE = 1e-3
 """A learned score depends a little on the others in its batch."""
@@ -46,12 +47,10 @@ def _complete(run: Submission, known: Sequence[str]) -> Iterator[Finding]:
     limited = {option: value for option in ("limit", "offset") if (value := run.manifest.settings.get(option))}
     for option, value in limited.items():
         found = f"--{option} {value}".removesuffix(".0")
-        yield run.in_manifest(
-            "LB201", run.folder.name, found, f"settings.{option}", fix=f"run again without --{option}"
-        )
+        yield run.problem("LB201", run.folder.name, found, f"settings.{option}", fix=f"run again without --{option}")
     for subset, tasks in _grouped({name: run.manifest.tasks[name].subset for name in known}).items():
         found, fix = _in_tasks(f"the subset {subset}", tasks), "run again without MEDTASKS_SUBSET"
-        yield run.in_manifest("LB201", tasks[0], found, f"tasks.{tasks[0]}.subset", fix=fix)
+        yield run.problem("LB201", tasks[0], found, f"tasks.{tasks[0]}.subset", fix=fix)
     for name in known:
         facts = run.manifest.tasks[name]
         if failed := sum(facts.failed.values()):
@@ -59,18 +58,18 @@ def _complete(run: Submission, known: Sequence[str]) -> Iterator[Finding]:
             found = f"{failed:,} of {facts.attempted:,} requests have no response ({reasons})"
             # an error if a score over the others would be incomplete
             severity = "error" if facts.answered < COVERAGE * facts.attempted else "warning"
-            yield run.in_manifest("LB210", name, found, f"tasks.{name}.failed", severity=severity)
+            yield run.problem("LB210", name, found, f"tasks.{name}.failed", severity=severity)
         if run.scored.complete[name] or limited:
             continue
         total = run.scored.public.counts[name]["asked"]
         found = f"{facts.attempted:,} of {total:,} documents were asked"
         if facts.attempted == total:
             found = f"{run.scored.entries[name].scores.incomplete:,} streaming items lack some of their rounds"
-        yield run.in_manifest("LB201", name, found, f"tasks.{name}.answered")
+        yield run.problem("LB201", name, found, f"tasks.{name}.answered")
     for name, members in run.manifest.groups.items():
         lacking = sorted(set(leaf_tasks(name)) - set(members)) if name in run.scored.entries else []
         if lacking:
-            yield run.in_manifest("LB208", name, f"the group lacks {first_names(lacking, MOST)}", f"groups.{name}")
+            yield run.problem("LB208", name, f"the group lacks {first_names(lacking, MOST)}", f"groups.{name}")
 
 
 def _grouped(texts: Mapping[str, str]) -> dict[str, list[str]]:
@@ -94,18 +93,18 @@ def _data(run: Submission, asked: Asked) -> Iterator[Finding]:
         little = not facts.mini and prepared < asked.coverage * records
         if facts.mini or (little and is_miniature(name, facts)):
             if not asked.demonstration:
-                yield run.in_manifest("LB202", name, "miniature data", f"data.{name}.mini")
+                yield run.problem("LB202", name, "miniature data", f"data.{name}.mini")
             continue
         if little:
             found = f"{prepared:,} of the release's {records:,} records ({prepared / records:.1%})"
-            yield run.in_manifest("LB204", name, found, f"data.{name}.coverage", expected=enough)
+            yield run.problem("LB204", name, found, f"data.{name}.coverage", expected=enough)
             continue
         for task, entry in run.scored.entries.items():
             share, subset = released_share(entry), any(run.manifest.tasks[leaf].subset for leaf in leaf_tasks(task))
             if entry.benchmark == name and run.scored.complete[task] and not subset and share < asked.coverage:
                 found = f"{counted(len(entry.items), 'item')}, {share:.1%} of the published number"
-                fix, file = "submit the directory as the run wrote it", run.samples_file(task)
-                yield problem("LB204", task, found, expected=enough, fix=fix, file=file)
+                fix, file = "submit the directory as the run wrote it", f"samples/{task}.jsonl"
+                yield run.problem("LB204", task, found, expected=enough, fix=fix, file=file)
 
 
 def _whole_run(run: Submission, known: Sequence[str]) -> Iterator[Finding]:
@@ -113,15 +112,15 @@ def _whole_run(run: Submission, known: Sequence[str]) -> Iterator[Finding]:
     blind = [name for name in known if run.manifest.tasks[name].blind]
     if blind:
         found = _in_tasks("prompts were sent without media", blind)
-        yield run.in_manifest("LB206", blind[0], found, f"tasks.{blind[0]}.blind")
+        yield run.problem("LB206", blind[0], found, f"tasks.{blind[0]}.blind")
     stripped = {
         name: is_withheld(run.manifest.tasks[name].benchmark) for name in known if lacks_texts(run.samples[name])
     }
     for withheld in (False, True):
         if tasks := [name for name, one in stripped.items() if one is withheld]:
-            found, file = _in_tasks("neither prompts nor responses", tasks), run.samples_file(tasks[0])
+            found, file = _in_tasks("neither prompts nor responses", tasks), f"samples/{tasks[0]}.jsonl"
             fix = "nothing to fix, but its statistics cannot be checked" if withheld else ""
-            yield problem("LB305", tasks[0], found, fix=fix, file=file, severity="note" if withheld else None)
+            yield run.problem("LB305", tasks[0], found, fix=fix, file=file, severity="note" if withheld else None)
 
 
 def _comparable(run: Submission, name: str) -> Iterator[Finding]:
@@ -142,26 +141,26 @@ def _comparable(run: Submission, name: str) -> Iterator[Finding]:
         return
     found = f"{facts.protocol_hash} ({'; '.join(others) or 'other filters, metrics or versions'})"
     expected = f"{' or '.join(sorted(today))}, from the task files installed here"
-    yield run.in_manifest("LB203", name, found, f"tasks.{name}.protocol_hash", expected=expected)
+    yield run.problem("LB203", name, found, f"tasks.{name}.protocol_hash", expected=expected)
 
 
 def _prompts(run: Submission, name: str, asked: Asked) -> Iterator[Finding]:
     """Samples that must not be shared, but for miniature data, and prompts that show what the benchmark hides."""
-    file, samples, benchmark = run.samples_file(name), run.samples[name], run.manifest.tasks[name].benchmark
+    file, samples, benchmark = f"samples/{name}.jsonl", run.samples[name], run.manifest.tasks[name].benchmark
     if is_withheld(benchmark) and not run.manifest.data[benchmark].mini and not lacks_texts(samples):
         layout = layout_of(benchmark)
         why = layout.why if layout is not None and layout.why else "its package has no board layout that allows more"
         found = f"{counted(len(samples), 'sample')} with prompts, references and responses ({why.rstrip('.')})"
-        yield problem("LB304", name, found, file=file, severity=None if asked.public else "warning")
+        yield run.problem("LB304", name, found, file=file, severity=None if asked.public else "warning")
     visible = get_benchmark(benchmark).visible_fields
     leaked = (
         (line, sample, field, text)
         for line, sample in enumerate(samples, start=1)
-        for field, text in leaks(document_of(sample), visible, sample.prompt)
+        for field, text in leaks(sample.whole_document(), visible, sample.prompt)
     )
     for line, sample, field, text in islice(leaked, MOST):
         where = f"{name}: {sample.sample_id}"
-        yield problem("LB303", where, f"the prompt has {text[:60]!r}", file=file, line=line, field=field)
+        yield run.problem("LB303", where, f"the prompt has {text[:60]!r}", file=file, line=line, field=field)
 
 
 def _judged(run: Submission, known: Sequence[str]) -> Iterator[Finding]:
@@ -175,8 +174,9 @@ def _judged(run: Submission, known: Sequence[str]) -> Iterator[Finding]:
                 severity: Severity = "error" if (name, metric) in headline else "warning"
                 lacking.setdefault((coverage_text(score.samples, None, score.judged), severity), []).append(metric)
         for (found, severity), metrics in lacking.items():
-            fix, file = f"run `medtasks judge {run.folder} --judge FILE`", run.folder / "scores.json"
-            yield problem("LB205", name, found, fix=fix, file=file, field=", ".join(metrics), severity=severity)
+            fix = f"run `medtasks judge {run.folder} --judge FILE`"
+            field = ", ".join(metrics)
+            yield run.problem("LB205", name, found, field, "scores.json", fix=fix, severity=severity)
 
 
 def _verified(run: Submission) -> Iterator[Finding]:
@@ -185,21 +185,21 @@ def _verified(run: Submission) -> Iterator[Finding]:
     for task, one in run.scored.verification.items():
         if one.outcome == "unverifiable" and not lacks_texts(run.samples[task]):
             unverifiable[task] = one.reason
-        file, ids = run.samples_file(task), [sample.sample_id for sample in run.samples[task]]
+        file, ids = f"samples/{task}.jsonl", [sample.sample_id for sample in run.samples[task]]
         for name in one.samples:
             line = ids.index(name) + 1
-            yield problem("LB403", f"{task}: {name}", "another prompt", file=file, line=line, field="prompt")
+            yield run.problem("LB403", f"{task}: {name}", "another prompt", file=file, line=line, field="prompt")
         if one.outcome == "refused" and not one.samples:
-            yield problem("LB401", task, one.reason, file=file)
+            yield run.problem("LB401", task, one.reason, file=file)
     for why, tasks in _grouped(unverifiable).items():
         found = f"{first_names(tasks, MOST)} cannot be verified here ({why})"
-        yield run.in_manifest("LB402", run.folder.name, found)
+        yield run.problem("LB402", run.folder.name, found)
 
 
 def check_learned(run: Submission) -> Iterator[Finding]:
     """Compute the learned metrics of the run's responses again, and compare."""
     for task in run.scored.verification:
-        spec, samples, file = load_spec(task), run.samples[task], run.samples_file(task)
+        spec, samples, file = load_spec(task), run.samples[task], f"samples/{task}.jsonl"
         if not spec.metadata.learned or lacks_texts(samples):
             continue
         problems: list[str] = []
@@ -212,12 +212,13 @@ def check_learned(run: Submission) -> Iterator[Finding]:
             if LEARNED[name].unavailable() is not None:
                 if given:
                     found = f"{counted(len(given), 'sample')} with a score that cannot be computed here"
-                    yield problem("LB107", task, found, expected="what it needs", file=file, field=f"scores.{name}")
+                    yield run.problem("LB107", task, found, expected="what it needs", file=file, field=f"scores.{name}")
                 continue
             for line, sample, score in given:
                 computed = again[line - 1].scores.get(name)
                 if computed is not None and abs(score - computed) > _TOLERANCE:
                     where, expected = f"{task}: {sample.sample_id}", f"{computed:g} as computed here"
-                    field = f"scores.{name}"
-                    yield problem("LB106", where, f"{score:g}", expected=expected, file=file, line=line, field=field)
+                    yield run.problem(
+                        "LB106", where, f"{score:g}", f"scores.{name}", file, expected=expected, line=line
+                    )
                     break

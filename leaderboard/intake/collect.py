@@ -14,12 +14,13 @@ from typing import NamedTuple
 
 from medtasks.core.errors import MedtasksError
 from medtasks.core.files import canonical_json
+from medtasks.core.redaction import shown
 from medtasks.runs.find import NO_RUN, SUFFIX, require_directory, run_folders
+from medtasks.runs.folder import RunFolder
 
 from ..board.board import Refused
 from ..verify.scored_run import RunStore, ScoredRun, scored_run
-from .redaction import shown
-from .sources import HarnessRun, RunFolder, Source, harness_runs
+from .sources import HarnessRun, Source, harness_runs
 
 LARGE = 64 * 2**20
 """From this many bytes on, runs are read in several processes; with less, these would hardly have started."""
@@ -48,11 +49,6 @@ class Found(NamedTuple):
     def folders(self) -> list[Path]:
         """The result directories."""
         return [run.directory for run in self.runs if isinstance(run, RunFolder)]
-
-
-def find_runs(paths: Sequence[Path]) -> list[Path]:
-    """The result directories in ``paths``, as in :func:`find_everything`."""
-    return find_everything(paths).folders
 
 
 def collect(
@@ -102,7 +98,7 @@ def _score_ahead(runs: Sequence[Source], store: RunStore, progress: Progress) ->
     """
     processes = min(MOST_PROCESSES, os.cpu_count() or 1)
     served = threading.current_thread() is not threading.main_thread()  # a fork would copy the locks of other threads
-    if served or not store.is_kept or processes < 2 or sum(_unread_bytes(run, store) for run in runs) < LARGE:
+    if served or store.folder is None or processes < 2 or sum(_unread_bytes(run, store) for run in runs) < LARGE:
         return False
     context = multiprocessing.get_context("fork" if sys.platform == "linux" else "spawn")
     pool = ProcessPoolExecutor(processes, context, _end_with_parent)
@@ -119,7 +115,8 @@ def _score_ahead(runs: Sequence[Source], store: RunStore, progress: Progress) ->
 def _unread_bytes(run: Source, store: RunStore) -> int:
     """Size of the run's files; 0 if it is kept, or if they cannot be read."""
     with contextlib.suppress(Exception):  # reported when the run is read
-        return 0 if store.knows(store.key_of(run, run.content)) else sum(path.stat().st_size for path in run.files)
+        if not store.knows(store.key_of(run.content, run.contains)):
+            return sum(path.stat().st_size for path in run.files)
     return 0
 
 
@@ -147,7 +144,7 @@ def state_of_results(paths: Sequence[Path], store: RunStore) -> str | None:
     """
     found = find_everything(paths)
     try:
-        keys = [[shown(run.name), store.key_of(run, run.content)] for run in found.runs]
+        keys = [[shown(run.name), store.key_of(run.content, run.contains)] for run in found.runs]
     except Exception:  # untrusted input
         return None
     unread = [[shown(one.path.name), one.found, one.link] for one in found.unread]

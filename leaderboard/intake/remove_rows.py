@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -18,12 +17,10 @@ from medtasks.catalog.spec import load_spec, load_specs
 from medtasks.core.errors import MedtasksError
 from medtasks.runs.confidence import kept_confidences
 from medtasks.runs.find import one_run
-from medtasks.runs.folder import RunRecord, as_data_error, read_run, write_run
-from medtasks.runs.manifest import RunManifest
+from medtasks.runs.folder import as_data_error, read_run, write_run
+from medtasks.runs.record import RunRecord
 from medtasks.runs.samples import Sample
 from medtasks.runs.scores import Scores
-from medtasks.runs.scoring import pooled_scores
-from medtasks.runs.verdicts import judged_threshold
 from medtasks.validate.rendered import texts_in
 
 _LONGEST = 40
@@ -41,11 +38,6 @@ def is_withheld(benchmark: str) -> bool:
     """Whether only ids, extracted options and scores of the benchmark's samples may be shown."""
     layout = layout_of(benchmark)
     return layout is None or layout.shows == "nothing"
-
-
-def lacks_texts(samples: Sequence[Sample]) -> bool:
-    """Whether these samples have neither prompts nor responses."""
-    return bool(samples) and all(not sample.prompt and not sample.responses for sample in samples)
 
 
 def remove_rows(folder: Path, out: Path, report: Callable[[str], object] = lambda _: None) -> Path:
@@ -66,9 +58,10 @@ def remove_rows(folder: Path, out: Path, report: Callable[[str], object] = lambd
     folder = one_run(folder)
     with as_data_error(folder):
         manifest, samples = read_run(folder)
-        record, left_out = _without_rows(manifest, samples, words=False)
+        before = RunRecord.scored(manifest, samples)
+        record, left_out = _without_rows(before, words=False)
         if left_out:
-            record, left_out = _without_rows(manifest, samples, words=True)
+            record, left_out = _without_rows(before, words=True)
         if not record.samples:
             raise MedtasksError(
                 f"{folder}: every task needs the texts of its rows; keep the directory private instead."
@@ -78,43 +71,35 @@ def remove_rows(folder: Path, out: Path, report: Callable[[str], object] = lambd
         return write_run(out, record)
 
 
-def _without_rows(
-    manifest: RunManifest, samples: Mapping[str, Sequence[Sample]], *, words: bool
-) -> tuple[RunRecord, list[str]]:
+def _without_rows(before: RunRecord, *, words: bool) -> tuple[RunRecord, list[str]]:
     """The run without what is withheld, but with answers that are ``words``, and what was left out and why."""
-    scores = functools.partial(pooled_scores, threshold=judged_threshold(manifest.judge))
-    before, before_groups = scores(samples, manifest.groups)
+    manifest = before.manifest
     withheld = {task for task, facts in manifest.tasks.items() if is_withheld(facts.benchmark)}
     # new names in the order of the old ones, so that the bootstrap resamples the same clusters
-    clusters = sorted({sample.cluster for task in withheld for sample in samples[task]})
+    clusters = sorted({sample.cluster for task in withheld for sample in before.samples[task]})
     names = {name: f"c{number:06d}" for number, name in enumerate(clusters, start=1)}
     kept: dict[str, Sequence[Sample]] = {}
     left_out = []
-    for task, members in samples.items():
+    for task, members in before.samples.items():
         try:
             without = _task_without_rows(task, members, names, words=words) if task in withheld else members
         except _NeedsRows as error:
             left_out.append(str(error))
             continue
-        if changed := _first_change(before[task], scores({task: without}, {})[0][task]):
+        alone = RunRecord.scored(manifest.model_copy(update={"groups": {}}), {task: without})
+        if changed := _first_change(before.tasks[task], alone.tasks[task]):
             left_out.append(f"{task}, because its {changed} would change without the texts of its rows")
         else:
             kept[task] = without
     groups = {name: leaves for name, leaves in manifest.groups.items() if kept.keys() >= {*leaves}}
-    tasks, after_groups = scores(kept, groups) if kept else ({}, {})
+    facts = {task: one for task, one in manifest.tasks.items() if task in kept}
+    record = RunRecord.scored(manifest.model_copy(update={"tasks": facts, "groups": groups}), kept)
     for name in manifest.groups:
         if name not in groups:
             left_out.append(f"{name}, because one of its tasks is")
-        elif changed := _first_change(before_groups[name], after_groups[name]):
+        elif changed := _first_change(before.groups[name], record.groups[name]):
             left_out.append(f"{name}, because its {changed} would change without the texts of its rows")
-            del groups[name]
-    facts = {task: one for task, one in manifest.tasks.items() if task in kept}
-    record = RunRecord(
-        manifest=manifest.model_copy(update={"tasks": facts, "groups": groups}),
-        samples=kept,
-        tasks=tasks,
-        groups={name: after_groups[name] for name in groups},
-    )
+            del groups[name], record.groups[name]
     return record, left_out
 
 

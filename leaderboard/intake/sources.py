@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -12,10 +11,9 @@ from typing import Any, TypeAlias
 
 from medtasks.catalog.spec import leaf_tasks, load_specs
 from medtasks.core.errors import DataError
-from medtasks.core.files import recover_directory
 from medtasks.importers.layouts import Layout
 from medtasks.importers.run import score_predictions
-from medtasks.runs.folder import file_sha256, folder_digest, read_manifest, sample_files
+from medtasks.runs.folder import RunFolder, contents_hash
 from medtasks.runs.manifest import RunManifest
 from medtasks.runs.samples import Sample
 
@@ -27,38 +25,6 @@ _SETTINGS = (
 )  # fmt: skip
 _LAYOUT: Layout = "lmms-eval"
 _ASKED = ("system_instruction", "num_fewshot", "apply_chat_template", "repeats", "predict_only")
-
-
-@dataclass(frozen=True)
-class RunFolder:
-    """The result directory ``directory``."""
-
-    directory: Path
-
-    @property
-    def name(self) -> str:
-        """The name of the directory."""
-        return self.directory.resolve().name
-
-    @property
-    def files(self) -> list[Path]:
-        """All files that are scored."""
-        return [self.directory / "manifest.json", *sorted((self.directory / "samples").glob("*.jsonl"))]
-
-    @property
-    def content(self) -> str:
-        """SHA-256 of the content."""
-        recover_directory(self.directory)
-        return folder_digest(self.directory)
-
-    def contains(self) -> tuple[Collection[str], Collection[str]]:
-        """The names of the tasks, and of the benchmarks whose data were used."""
-        manifest = read_manifest(self.directory)
-        return manifest.tasks, manifest.data
-
-    def read(self) -> tuple[RunManifest, Mapping[str, Sequence[Sample]]]:
-        """The manifest, and the samples by task, which are read on access."""
-        return read_manifest(self.directory), sample_files(self.directory)
 
 
 @dataclass(frozen=True)
@@ -91,10 +57,7 @@ class HarnessRun:
         Raises:
             DataError: a file cannot be read.
         """
-        digest = hashlib.sha256()
-        for path in self.files:
-            digest.update(f"{path.name.removeprefix(self.stamp)}\0{file_sha256(path)}\0".encode())
-        return digest.hexdigest()
+        return contents_hash({path.name.removeprefix(self.stamp): path for path in self.files})
 
     def contains(self) -> tuple[Collection[str], Collection[str]]:
         """The names of the tasks; no data are named."""

@@ -17,11 +17,11 @@ from medtasks.core.files import canonical_json
 from medtasks.metrics.base import Array
 from medtasks.metrics.registry import get_metric
 from medtasks.runs.manifest import frame_settings, protocol_hash
+from medtasks.runs.record import Verification
 from medtasks.runs.scores import MetricScore
 from medtasks.runs.signature import differences, format_signature, parse_signature, versions_today
 
 from ..verify.scored_run import Entry, ScoredRun
-from ..verify.verification import Verification
 
 BLIND = "blind: prompts without media"
 _WHOLE = 0.95

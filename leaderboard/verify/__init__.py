@@ -1,1 +1,1 @@
-"""What a submission's responses and verdicts give by the data and rules of this machine."""
+"""Scored runs as boards show them, and submitted verdicts compared with those that are asked again."""

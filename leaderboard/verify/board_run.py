@@ -2,29 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from datetime import datetime, timedelta, timezone
+from collections.abc import Iterator, Mapping, Sequence
 
-from medtasks.benchmarks.streams import stream_of, timing_of
-from medtasks.catalog.benchmark import Item, SampleView, Turn
 from medtasks.catalog.registry import get_benchmark
 from medtasks.catalog.spec import load_spec
-from medtasks.core.errors import DataError
+from medtasks.core.redaction import shown, shown_facts
 from medtasks.core.text import counted
-from medtasks.metrics import streaming
-from medtasks.runs.manifest import RunManifest
+from medtasks.runs.manifest import RunManifest, created_at
 from medtasks.runs.scores import Scores
 from medtasks.runs.signature import changed_options
 from medtasks.runs.verdicts import judge_names
 
-from ..board.board import BoardRun, Round, Timeline
+from ..board.board import BoardRun
 from ..board.commands import commands
 from ..board.models import model_arguments, model_key, model_name
-from ..intake.redaction import shown, shown_facts
-
-MOST_TIMELINES = 12
-"""Items shown per task, the first by id."""
-LONGEST_RESPONSE = 400  # characters of a response
 
 
 def board_run(manifest: RunManifest, folder: str, digest: str, notes: Sequence[str]) -> BoardRun:
@@ -34,7 +25,7 @@ def board_run(manifest: RunManifest, folder: str, digest: str, notes: Sequence[s
         key=f"run-{digest[:12]}",
         folder=shown(folder),
         digest=digest,
-        created=created(manifest),
+        created=created_at(manifest),
         model=model_key(manifest),
         versions={
             **shown_facts(manifest.versions),
@@ -66,25 +57,6 @@ def board_run(manifest: RunManifest, folder: str, digest: str, notes: Sequence[s
         notes=tuple(shown(note) for note in notes),
         usage=manifest.usage,
     )
-
-
-def created(manifest: RunManifest) -> str:
-    """When the run was made, in UTC: the newest run of a model is ranked.
-
-    Raises:
-        DataError: it is not a time with its offset, or more than a day ahead of this machine's clock.
-    """
-    place = f"manifest.json: field `created` is {manifest.created[:60]!r}"
-    try:
-        stated = datetime.fromisoformat(manifest.created)
-        time = None if stated.tzinfo is None else stated.astimezone(timezone.utc)
-    except (ValueError, OverflowError):
-        time = None
-    if time is None:
-        raise DataError(f"{place}, expected a time with its offset, such as 2026-11-01T09:30:00+00:00; restore it.")
-    if time > datetime.now(timezone.utc) + timedelta(days=1):
-        raise DataError(f"{place}, in the future, expected when it was run; restore it.")
-    return time.isoformat(timespec="seconds")
 
 
 def run_notes(manifest: RunManifest, scores: Mapping[str, Scores]) -> list[str]:
@@ -180,44 +152,3 @@ def _judging(manifest: RunManifest) -> Iterator[str]:
             reasons = ", ".join(f"{why}: {count:,}" for why, count in sorted(facts.unjudged.items()))
             yield f"{name}: {sum(facts.unjudged.values()):,} of {facts.asked:,} responses unjudged ({reasons})"
         yield from (f"{name}: {warning}" for warning in facts.warnings)
-
-
-def timelines(
-    model: str, task: str, items: Sequence[Item], turn_of: Callable[[SampleView], Turn]
-) -> tuple[Timeline, ...]:
-    """The first `MOST_TIMELINES` streaming items among the joined ``items``; times as in the item.
-
-    ``expected_time`` and ``tolerance`` are those used for the scores: a record's own or the defaults.
-    """
-    found: list[Timeline] = []
-    for item in sorted(items, key=lambda item: item.item_id):
-        turns = [turn_of(view) for view in item.samples]
-        if not turns[0].streaming:
-            continue
-        texts = [shown(view.filtered) for view in item.samples]
-        stream = stream_of(turns, timing_of(task))
-        rounds = [
-            Round(
-                time=turn.time,
-                answerable=turn.answerable,
-                positive=turn.positive,
-                valid=not turn.invalid,
-                content=turn.content,
-                said=text if len(text) <= LONGEST_RESPONSE else text[:LONGEST_RESPONSE] + "…",
-            )
-            for turn, text in zip(turns, texts, strict=True)
-        ]
-        found.append(
-            Timeline(
-                model=model,
-                task=task,
-                item=item.item_id,
-                query_time=stream.query_time,
-                expected_time=streaming.expected_time(stream),
-                tolerance=streaming.tolerance(stream),
-                rounds=tuple(rounds),
-            )
-        )
-        if len(found) == MOST_TIMELINES:
-            break
-    return tuple(found)

@@ -19,10 +19,10 @@ from medtasks.core.settings import using
 from medtasks.judge.agreement import AgreementReport, agreement_report
 from medtasks.judge.ensemble import combine
 from medtasks.judge.settings import JudgeConfig
-from medtasks.runs.judge import Progress, judge_all, model_names
+from medtasks.runs.judge import Progress, judge_all
 from medtasks.runs.manifest import RubricFacts
 from medtasks.runs.samples import Sample
-from medtasks.runs.verdicts import judged_document, judges_of
+from medtasks.runs.verdicts import judges_of
 
 from .scored_run import ScoredRun
 
@@ -85,61 +85,41 @@ def rejudge(
     Raises:
         MedtasksError: a judge gave not a single verdict.
     """
-    manifest, random = run.record.manifest, Random(seed)
+    manifest, random = run.manifest, Random(seed)
     for rubric, facts in sorted(manifest.judge.items()):
         chosen: dict[str, list[Sample]] = {}
         for task in facts.tasks:
-            if task not in run.record.samples or run.verification[task].claimed:
+            if task not in run.samples or run.verification[task].claimed:
                 continue
-            judged = [
-                one for one in run.record.samples[task] if any(given.judges for given in one.verdicts.get(rubric, ()))
-            ]
+            judged = [one for one in run.samples[task] if any(given.judges for given in one.verdicts.get(rubric, ()))]
             if judged:
                 chosen[task] = random.sample(judged, ceil(Fraction(str(share)) * len(judged)))
         if not chosen:
             continue
         with tempfile.TemporaryDirectory() as directory, using(miniature=manifest.miniature):
             fresh = config.model_copy(update={"rubrics": (rubric,), "store": Path(directory) / "verdicts.sqlite"})
-            again = judge_all(
-                chosen,
-                fresh,
-                judged_names=model_names(manifest.model, manifest.settings),
-                fingerprints={name: one.fingerprint for name, one in manifest.data.items()},
-                progress=progress,
-            )
+            again = judge_all(chosen, fresh, manifest.model_copy(update={"judge": {}}), progress=progress)
         if again.error is not None:
             raise again.error
-        outcome = again.outcomes[rubric]
-        yield _compared(run, chosen, facts, outcome.samples, outcome.facts, share, seed)
-
-
-def _compared(
-    run: ScoredRun,
-    chosen: Mapping[str, Sequence[Sample]],
-    facts: RubricFacts,
-    again: Mapping[str, Sequence[Sample]],
-    new: RubricFacts,
-    share: float,
-    seed: int,
-) -> Rejudged:
-    before, after = _scores(chosen, facts), _scores(again, new)
-    clusters = {name: sample.cluster for name, sample, _ in _responses(chosen, facts)}
-    given = [(score, after[name].get(aspect)) for name, one in before.items() for aspect, score in one.items()]
-    return Rejudged(
-        run=run.public.digest,
-        folder=run.public.folder,
-        rubric=facts.rubric.name,
-        judge=judges_of(new),
-        same_judge=facts.judge_hash == new.judge_hash,
-        date=datetime.now(timezone.utc).date().isoformat(),
-        share=share,
-        seed=seed,
-        samples=sum(map(len, chosen.values())),
-        scores=sum(other is not None for _, other in given),
-        equal=sum(score == other for score, other in given),
-        unanswered=sum(other is None for _, other in given),
-        agreement=agreement_report(facts.rubric, {"submitted": before, "again": after}, clusters),
-    )
+        new = again.outcomes[rubric]
+        before, after = _scores(chosen, facts), _scores(new.samples, new.facts)
+        clusters = {name: sample.cluster for name, sample, _ in _responses(chosen, facts)}
+        given = [(score, after[name].get(aspect)) for name, one in before.items() for aspect, score in one.items()]
+        yield Rejudged(
+            run=run.digest,
+            folder=run.public.folder,
+            rubric=rubric,
+            judge=judges_of(new.facts),
+            same_judge=facts.judge_hash == new.facts.judge_hash,
+            date=datetime.now(timezone.utc).date().isoformat(),
+            share=share,
+            seed=seed,
+            samples=sum(map(len, chosen.values())),
+            scores=sum(other is not None for _, other in given),
+            equal=sum(score == other for score, other in given),
+            unanswered=sum(other is None for _, other in given),
+            agreement=agreement_report(facts.rubric, {"submitted": before, "again": after}, clusters),
+        )
 
 
 def _responses(
@@ -157,7 +137,7 @@ def _responses(
 def _scores(samples: Mapping[str, Sequence[Sample]], facts: RubricFacts) -> dict[str, dict[str, float]]:
     """The panel's scores by response and aspect; what is undecided is left out."""
     return {
-        name: combine(panel, aspects_of(facts.rubric, judged_document(sample)), facts.combine).scores
+        name: combine(panel, aspects_of(facts.rubric, sample.whole_document()), facts.combine).scores
         if any(panel.values())
         else {}
         for name, sample, panel in _responses(samples, facts)

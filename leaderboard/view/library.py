@@ -21,7 +21,7 @@ from medtasks.core.errors import DataError, UsageError, reading
 from medtasks.core.files import canonical_json, read_lines, replaced
 from medtasks.core.schema import Frozen, first_problem
 from medtasks.runs.find import run_folders
-from medtasks.runs.folder import read_manifest
+from medtasks.runs.folder import RunFolder, read_manifest
 from medtasks.runs.manifest import RunManifest
 from medtasks.runs.table_file import code_hash
 
@@ -29,8 +29,7 @@ from ..board.board import FORMATS, Board
 from ..board.numbers import safe_name, shown_name
 from ..exports import exports_of
 from ..figures.plots import figures_of
-from ..intake.collect import find_runs
-from ..intake.sources import RunFolder
+from ..intake.collect import find_everything
 from ..publish import board_of
 from ..site.data import data_scripts, runs_on_board, samples_of
 from ..site.pages import pages_of
@@ -193,7 +192,7 @@ def _runs(board: Board, paths: Sequence[Path]) -> list[Run]:
     """The runs of the board, by model and then newest first."""
     several = {model for model, count in Counter(facts.model for facts in board.runs.values()).items() if count > 1}
     runs = []
-    for key, run in runs_on_board(board, board.runs, map(RunFolder, find_runs(paths))).items():
+    for key, run in runs_on_board(board, board.runs, map(RunFolder, find_everything(paths).folders)).items():
         folder = run.directory
         facts, manifest = board.runs[key], read_manifest(folder)
         name = shown_name(board, facts.model, any(one.blind for one in manifest.tasks.values()))

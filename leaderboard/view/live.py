@@ -18,13 +18,14 @@ from medtasks.runs.reply_files import Plan, by_document, read_answers, read_plan
 from medtasks.runs.samples import Sample
 from medtasks.runs.scored import Answered, scored_samples
 from medtasks.runs.scores import Scores
-from medtasks.runs.scoring import pooled_scores
+from medtasks.runs.scoring import scores_of
+from medtasks.runs.table import RunTables
 from medtasks.runs.verdicts import with_judged_scores
+from medtasks.verify.documents import Release, local_documents
 
 from ..board.columns import unit_of
 from ..board.models import model_name
 from ..board.numbers import UNIT_LABELS, interval, number
-from ..verify.local_documents import Release, local_documents
 from .library import layout_of
 from .sample_view import Score
 
@@ -88,7 +89,7 @@ class _Followed:
                 problem = f"{task}: its answers cannot be scored here ({first_line(error)})."
         whole = {task: found for task, found in samples.items() if found}
         groups = {name: tuple(one for one in members if one in whole) for name, members in plan.manifest.groups.items()}
-        tasks, pooled = pooled_scores(whole, {name: members for name, members in groups.items() if members})
+        tasks, pooled = scores_of(RunTables(whole), {name: members for name, members in groups.items() if members})
         newest = dict.fromkeys(
             (answer.slot.task, answer.slot.doc_id) for answer in reversed(answers) if answer.slot.outcome
         )

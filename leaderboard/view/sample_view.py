@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from medtasks.answers.option_letter import read_stages
 from medtasks.benchmarks.documents import prompt_text
+from medtasks.benchmarks.streams import timelines
 from medtasks.benchmarks.variants import joined_items
 from medtasks.catalog.spec import TaskSpec, load_spec
 from medtasks.core.errors import MedtasksError, UsageError, first_line
@@ -17,8 +18,6 @@ from ..board.board import Timeline
 from ..board.columns import unit_of
 from ..board.numbers import UNIT_LABELS, number
 from ..site.figures import time_axis
-from ..verify.board_run import timelines
-from ..verify.local_documents import document_of
 from .library import Run
 from .media import shown_media
 from .parquet import as_sample, read_at
@@ -108,7 +107,7 @@ def sample_parts(selection: Selection, task: str, sample_id: str) -> dict[str, A
 
 
 def _answered(run: Run, sample: Sample, reached: int) -> Answered:
-    spec, document = load_spec(sample.task), document_of(sample)
+    spec, document = load_spec(sample.task), sample.whole_document()
     filtered = [one.filtered for one in sample.repeats] or [sample.filtered]
     failed = sample.failed or (None,) * len(sample.responses)
     replies = []
@@ -129,7 +128,7 @@ def _prompt(spec: TaskSpec, sample: Sample) -> list[tuple[str, str]]:
     if not observations or sample.prompt_hash != spec.prompt_hash:
         return first
     try:
-        text = prompt_text(document_of(sample), spec.template or "", observations=observations.strip())
+        text = prompt_text(sample.whole_document(), spec.template or "", observations=observations.strip())
     except (MedtasksError, KeyError) as error:
         text = f"It cannot be rendered again ({first_line(error)})."
     return [*first, ("Stage 2, without media", text)]
@@ -167,7 +166,7 @@ def _timeline(rounds: Sequence[Sample]) -> Timeline | None:
     if benchmark is None or benchmark.timeline is None:
         return None
     items = joined_items(benchmark, [one.view() for one in rounds]).items
-    return next(iter(timelines("", rounds[0].task, items, benchmark.timeline)), None)
+    return next(iter(timelines(rounds[0].task, items, benchmark.timeline)), None)
 
 
 def segments(spec: TaskSpec, response: str, filtered: str, document: Mapping[str, Any]) -> list[Segment]:

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from medtasks.core.tables import TextTable
     from medtasks.leaderboard.intake.sources import HarnessRun
     from medtasks.leaderboard.verify.scored_run import Entry, ScoredRun
-    from medtasks.runs.folder import RunRecord
     from medtasks.runs.manifest import RunManifest
+    from medtasks.runs.record import RunRecord
 
 _LOG = "_samples_"
 """Part of the names of the harness's own logs."""
@@ -77,13 +77,14 @@ class Run:
         Raises:
             MedtasksError: it cannot be read or scored.
         """
-        from medtasks.core.cache import cache_root
-        from medtasks.leaderboard.verify.scored_run import RunStore, scored_record, scored_run
+        from medtasks.leaderboard.verify.scored_run import ScoredRun, scored_run
+        from medtasks.verify.scored import scored_record, user_store
 
         if self._record is None:
             assert self.path is not None
-            return scored_run(self.path, RunStore(cache_root() / "scores"))
-        return scored_record(self._record.manifest, self._record.samples, self.name, own=True)
+            return scored_run(self.path, user_store())
+        run = scored_record(self._record.manifest, self._record.samples, self.name, own=True)
+        return ScoredRun.of(run, self.name)
 
     @property
     def notes(self) -> list[str]:
@@ -268,7 +269,7 @@ def _unfinished(folder: Path) -> RunRecord:
 
 
 def _logged(run: HarnessRun) -> RunRecord:
-    from medtasks.runs.folder import RunRecord as Record
+    from medtasks.runs.record import RunRecord as Record
 
     manifest, samples = run.read()
     return Record(manifest=manifest, samples=samples, tasks={}, groups={})

@@ -10,6 +10,8 @@ import numpy as np
 from medtasks.catalog.benchmark import FAILED, Item, SampleView, Turn, Value
 from medtasks.catalog.spec import load_spec
 from medtasks.catalog.task_model import Timing
+from medtasks.core.redaction import shown
+from medtasks.core.schema import Frozen
 from medtasks.metrics import streaming
 from medtasks.metrics.aggregate import corpus_score
 from medtasks.metrics.item_metrics import ITEM_METRICS, ItemMetric
@@ -177,3 +179,72 @@ false_alarm_rate = item_score("false_alarm_rate")
 miss_rate = item_score("miss_rate")
 signed_delay = item_score("signed_delay")
 invalid_rate = item_score("invalid_rate")
+
+
+# --- timelines ---
+
+MOST_TIMELINES = 12
+"""Items shown per task, the first by id."""
+LONGEST_RESPONSE = 400  # characters of a response
+
+
+class Round(Frozen):
+    """One round of a streaming item; ``said`` is the extracted response."""
+
+    time: float
+    answerable: bool
+    positive: bool
+    valid: bool
+    content: float | None
+    said: str
+
+
+class Timeline(Frozen):
+    """One model's responses to a streaming item; times are in the item's unit (seconds or frames)."""
+
+    model: str
+    task: str
+    item: str
+    query_time: float
+    expected_time: float | None
+    tolerance: float
+    rounds: tuple[Round, ...]
+
+
+def timelines(task: str, items: Sequence[Item], turn_of: Callable[[SampleView], Turn]) -> tuple[Timeline, ...]:
+    """The first `MOST_TIMELINES` streaming items among the joined ``items``; times as in the item.
+
+    ``expected_time`` and ``tolerance`` are those used for the scores: a record's own or the defaults.
+    """
+    found: list[Timeline] = []
+    for item in sorted(items, key=lambda item: item.item_id):
+        turns = [turn_of(view) for view in item.samples]
+        if not turns[0].streaming:
+            continue
+        texts = [shown(view.filtered) for view in item.samples]
+        stream = stream_of(turns, timing_of(task))
+        rounds = [
+            Round(
+                time=turn.time,
+                answerable=turn.answerable,
+                positive=turn.positive,
+                valid=not turn.invalid,
+                content=turn.content,
+                said=text if len(text) <= LONGEST_RESPONSE else text[:LONGEST_RESPONSE] + "…",
+            )
+            for turn, text in zip(turns, texts, strict=True)
+        ]
+        found.append(
+            Timeline(
+                model="",  # a board knows its name
+                task=task,
+                item=item.item_id,
+                query_time=stream.query_time,
+                expected_time=streaming.expected_time(stream),
+                tolerance=streaming.tolerance(stream),
+                rounds=tuple(rounds),
+            )
+        )
+        if len(found) == MOST_TIMELINES:
+            break
+    return tuple(found)

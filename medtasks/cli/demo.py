@@ -16,6 +16,7 @@ import typer
 
 from medtasks.catalog.contents import task_packages
 from medtasks.cli.console import progress, table, write
+from medtasks.core.cache import cache_root
 from medtasks.core.settings import using
 
 if TYPE_CHECKING:
@@ -63,7 +64,8 @@ def demo(
     from medtasks.leaderboard.publish import publish
 
     runs = [out / model.directory for model in MODELS]
-    _report(publish(runs, out / "leaderboard", title="medtasks demonstration", demonstration=True), out)
+    title = "medtasks demonstration"
+    _report(publish(runs, out / "leaderboard", title=title, demonstration=True, cache=cache_root()), out)
 
 
 @contextlib.contextmanager

@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from medtasks.cli.console import bars, table, write
-from medtasks.core.errors import UsageError
+from medtasks.core.errors import MedtasksError, UsageError
 from medtasks.core.text import counted
 
 if TYPE_CHECKING:
@@ -68,11 +68,13 @@ def judge(
     from medtasks.harness.numbers import has_numbers, renew_numbers
     from medtasks.judge.agreement import COLUMNS, rows
     from medtasks.judge.settings import read_judges
+    from medtasks.leaderboard.verify.scored_run import scored_run
     from medtasks.runs.find import one_run
     from medtasks.runs.folder import read_manifest, read_run, replace_run
-    from medtasks.runs.judge import judge_run, judged_before, report_lines
+    from medtasks.runs.judge import is_judged, judge_run, report_lines
     from medtasks.runs.samples import without_garbage_collection
     from medtasks.runs.summary import summary
+    from medtasks.verify.scored import keep_finished, user_store
 
     if export is not None and export.exists() and not _is_export(export):
         raise UsageError(f"{export}: exists and is not an export of verdicts; choose another file for --export.")
@@ -95,9 +97,11 @@ def judge(
     )
     results = one_run(results)
     with held(results, "judged"):  # the scores are read first and replaced at the end
-        manifest = read_manifest(results)
-        known = None if human or export else judged_before(results, manifest, config)
-        if known is not None and has_numbers(results, known):
+        known = None
+        if read_manifest(results).judge and not human and not export:
+            with suppress(MedtasksError):  # its verdicts cannot be read: they are made again
+                known = scored_run(results, user_store(), own=True)
+        if known is not None and is_judged(known, config) and has_numbers(results, known):
             write(summary(known, results))
             write("  nothing is left to ask: every response has a verdict of these judges")
             return
@@ -110,6 +114,7 @@ def judge(
         if judged.succeeded:
             with without_garbage_collection(afterwards=False):
                 replace_run(results, run)
+                keep_finished(results, run, user_store())
                 renewed = renew_numbers(results, run)
             write(summary(run, results))
             if renewed is not None:

@@ -10,17 +10,14 @@ from typing import TYPE_CHECKING, Annotated, cast
 import typer
 
 from medtasks.cli.console import Json, table, write, write_json
-from medtasks.core.cache import cache_root
 from medtasks.core.errors import MedtasksError, UsageError
 from medtasks.core.tables import grouped_notes, p_text, signed_interval
 from medtasks.core.text import counted, first_names, printable
 
 if TYPE_CHECKING:
     from medtasks.importers.layouts import Layout
-    from medtasks.leaderboard.verify.scored_predictions import ScoredPredictions
-    from medtasks.leaderboard.verify.scored_run import ScoredRun
     from medtasks.runs.comparisons import Paired
-    from medtasks.runs.folder import RunRecord
+    from medtasks.runs.record import RunRecord
 
 SHOWN = 20
 
@@ -77,13 +74,14 @@ def score(
 
 
 def _rescore(folder: Path, against: Path | None, out: Path | None, as_json: bool) -> None:
-    from medtasks.leaderboard.verify.scored_run import RunStore, keep_written, scored_run
+    from medtasks.leaderboard.verify.scored_run import scored_run
     from medtasks.runs.comparisons import comparisons, same_tasks
     from medtasks.runs.find import is_unfinished, one_run
     from medtasks.runs.folder import read_manifest, write_run
     from medtasks.runs.manifest import now
     from medtasks.runs.run import score_unfinished
     from medtasks.runs.summary import summary
+    from medtasks.verify.scored import keep_written, user_store
 
     folder = one_run(folder)
     if is_unfinished(folder):
@@ -97,7 +95,7 @@ def _rescore(folder: Path, against: Path | None, out: Path | None, as_json: bool
         else:
             write(summary(run, out, keep="--out"))
         return
-    store = RunStore(cache_root() / "scores")
+    store = user_store()
     again = scored_run(folder, store, own=True, whole=out is not None)
     for name, one in again.verification.items():
         if one.claimed:
@@ -112,7 +110,7 @@ def _rescore(folder: Path, against: Path | None, out: Path | None, as_json: bool
         keep_written(out, again, store)
     paired = run.comparisons
     if against is not None:
-        other = scored_run(one_run(against), store, own=True).record.tables
+        other = scored_run(one_run(against), store, own=True).tables
         paired = {**comparisons(run.tables, other), **same_tasks(run.tables, other)}
     if as_json:
         run = replace(run, kept=(paired, run.level_gaps))
@@ -187,7 +185,7 @@ def _show_paired(paired: dict[str, Paired]) -> None:
         write(line)
 
 
-def _show_changes(again: ScoredRun) -> None:
+def _show_changes(again: RunRecord) -> None:
     counts = Counter((change.task, change.what) for change in again.changes)
     if not counts:
         write("  no score has changed")
@@ -211,9 +209,9 @@ def _elsewhere(
     as_json: bool,
 ) -> None:
     from medtasks.importers.layouts import LAYOUTS, recognise, task_in_name
-    from medtasks.leaderboard.verify.scored_predictions import PredictionFile, scored_predictions
-    from medtasks.leaderboard.verify.scored_run import RunStore
+    from medtasks.importers.run import PredictionFile, scored_predictions
     from medtasks.runs.summary import summary
+    from medtasks.verify.scored import user_store
 
     if layout is None:
         layout = recognise(path)
@@ -228,20 +226,20 @@ def _elsewhere(
     if wrong := [entry for entry, pair in zip(columns, pairs, strict=True) if not all(pair)]:
         raise UsageError(f"--column {wrong[0]}: expected FIELD=COLUMN, e.g. response=model_output.")
     file = PredictionFile(path, cast("Layout", layout), task, dict(pairs), model, verdicts_of)
-    scored = scored_predictions(file, RunStore(cache_root() / "scores"), out)
+    scored = scored_predictions(file, user_store(), out)
     if as_json:
-        write_json({**scored.run.results, "predictions": scored.counts})
+        counts = {what: count for what, count in scored.predictions.items() if what != "with_verdict"}
+        write_json({**scored.results, "predictions": counts})
         return
-    write(summary(scored.run, out, keep="--out"))
+    write(summary(scored, out, keep="--out"))
     for note in scored.notes:
         write(f"  {printable(note)}")
     _show_verdicts(scored, verdicts_of)
 
 
-def _show_verdicts(scored: ScoredPredictions, judge: str | None) -> None:
-    if judge is None and scored.with_verdict:
-        count = counted(scored.with_verdict, "prediction")
-        write(f"  with a judge's verdict: {count}; import with --verdicts-of JUDGE")
+def _show_verdicts(scored: RunRecord, judge: str | None) -> None:
+    if judge is None and (judged := scored.predictions["with_verdict"]):
+        write(f"  with a judge's verdict: {counted(judged, 'prediction')}; import with --verdicts-of JUDGE")
     for facts in scored.manifest.judge.values():
         write(f"  {facts.judged:,} of {facts.asked:,} responses have a verdict of {judge}, imported from the file")
         for reason, count in facts.unjudged.items():

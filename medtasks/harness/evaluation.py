@@ -31,15 +31,17 @@ from medtasks.data.media.frames import default_frames
 from medtasks.data.media.images import default_cache
 from medtasks.data.store import open_prepared
 from medtasks.judge.settings import configured_judges
-from medtasks.runs.folder import RunRecord, write_run
-from medtasks.runs.judge import PlainProgress, judge_all, model_names, report_lines
+from medtasks.runs.folder import write_run
+from medtasks.runs.judge import PlainProgress, judge_all, report_lines
 from medtasks.runs.manifest import RunManifest, TaskFacts, local_stamp, now, task_facts, versions
+from medtasks.runs.record import RunRecord
 from medtasks.runs.reply_files import SUFFIX, AnswerStore, Plan, drop_other_runs, folder_key, name_run, run_of
 from medtasks.runs.run import collect_run, data_facts
 from medtasks.runs.scored import Answered
 from medtasks.runs.summary import summary
 from medtasks.runs.table import refuse_unknown_names
 from medtasks.runs.usage import RunUsage, run_usage
+from medtasks.verify.scored import keep_finished, user_store
 
 from .backends import SYSTEM_PROMPT, backend_name, take_no_media, task_presentation
 from .model import described, gathered_counters, run_arguments, settings
@@ -214,7 +216,7 @@ class Evaluation:
     def _collect(self, answers: Callable[[str], list[Any]], folder: Path) -> RunRecord:
         judging = None
         if self._judges is not None:
-            judging = functools.partial(_judged, self._judges, self._model, self._asked)
+            judging = functools.partial(_judged, self._judges, self._planned)
         run = collect_run(
             self._planned, ((name, self._answered(name, answers(name))) for name in self._ours), judging, folder
         )
@@ -240,6 +242,7 @@ class Evaluation:
         finished = replace(run, manifest=run.manifest.model_copy(update=update))
         if folder is not None:
             write_run(folder, finished)
+            keep_finished(folder, finished, user_store())
         return folder, summary(finished, folder)
 
     def _report(self, run: RunRecord, text: str, kept: Path) -> None:
@@ -329,18 +332,11 @@ def _asked_numbers(task: Any, asked: Mapping[str, Any]) -> tuple[int, ...]:
     return tuple(create_iterator(numbers, 0, 1, limit=limit or None, offset=asked.get("offset") or 0))
 
 
-def _judged(config: Any, model: Mapping[str, Any], asked: Mapping[str, Any], samples: Any) -> Any:
+def _judged(config: Any, planned: RunManifest, samples: Any) -> Any:
     """A run's samples with verdicts, and facts about the judging."""
     if not any(load_spec(name).metadata.rubrics for name in samples):
         return samples, {}
-    benchmarks = sorted({load_spec(name).metadata.benchmark for name in samples})
-    judged = judge_all(
-        samples,
-        config,
-        judged_names=model_names(model, {"model_args": asked.get("model_args")}),
-        fingerprints={name: data_facts(name).fingerprint for name in benchmarks},
-        progress=PlainProgress(),
-    )
+    judged = judge_all(samples, config, planned, progress=PlainProgress())
     if judged.error is not None and not judged.succeeded:
         raise judged.error
     print("\n".join(report_lines(judged, config)), flush=True)

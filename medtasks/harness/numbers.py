@@ -12,7 +12,7 @@ from medtasks.core.errors import MedtasksError
 from medtasks.core.files import replaced
 
 if TYPE_CHECKING:
-    from medtasks.runs.folder import RunRecord
+    from medtasks.runs.record import RunRecord
 
 FILTER = KEY = "medtasks"
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")

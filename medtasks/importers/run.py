@@ -2,29 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
 from medtasks.benchmarks.documents import task_documents
 from medtasks.catalog.spec import inner_groups, leaf_tasks, load_spec
-from medtasks.core.errors import DataError, UsageError
-from medtasks.core.files import file_sha256
+from medtasks.core.errors import DataError, UsageError, reading
+from medtasks.core.files import canonical_json, check_regular, file_sha256
+from medtasks.core.settings import current_settings
 from medtasks.core.text import counted
 from medtasks.importers.layouts import Layout, read_predictions
 from medtasks.importers.matching import Joined, join
 from medtasks.importers.prediction import Prediction
 from medtasks.importers.verdicts import with_given_verdicts
-from medtasks.runs.folder import RunRecord
-from medtasks.runs.manifest import UNKNOWN_PROMPT, RubricFacts, RunManifest, protocol_hash, task_facts, versions
+from medtasks.runs.folder import write_run
+from medtasks.runs.manifest import UNKNOWN_PROMPT, RubricFacts, RunManifest, now, protocol_hash, task_facts, versions
+from medtasks.runs.record import RunRecord
 from medtasks.runs.replies import Reply
 from medtasks.runs.run import data_facts
 from medtasks.runs.samples import Sample
 from medtasks.runs.scored import Answered, scored_samples, with_learned_metrics
-from medtasks.runs.scoring import scores_of
 from medtasks.runs.table import RunTables
-from medtasks.runs.verdicts import judged_threshold, with_judged_scores
+from medtasks.runs.verdicts import with_judged_scores
+from medtasks.verify.scored import RunStore
 
 
 @dataclass(frozen=True)
@@ -40,15 +42,81 @@ class Imported:
     @cached_property
     def run(self) -> RunRecord:
         """The run with its scores."""
-        tables = RunTables(self.samples)
-        scores = scores_of(tables, self.manifest.groups, threshold=judged_threshold(self.manifest.judge))
-        return RunRecord(self.manifest, self.samples, *scores, tables)
+        run = RunRecord.scored(self.manifest, self.samples)
+        return replace(run, notes=tuple(self.notes), predictions=self.counts)
 
     @property
     def notes(self) -> list[str]:
         """What became of documents without a prediction, and of predictions that are not used."""
         left_out = [f"left out, because they name another task: {counted(self.others, 'prediction')}"]
         return [*self.joined.notes, *(left_out if self.others else [])]
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """How the predictions were matched, and how many samples have a verdict in the file."""
+        joined = self.joined
+        kinds = ("missing", "unmatched", "strange", "duplicates", "ambiguous")
+        return {
+            **{kind: len(getattr(joined, kind)) for kind in kinds},
+            "answered": len(joined.given),
+            "of_other_tasks": self.others,
+            "with_verdict": sum(any(one.verdict for one in several) for several in joined.given.values()),
+        }
+
+
+@dataclass(frozen=True)
+class PredictionFile:
+    """A file of predictions for ``task``, with the options of ``medtasks score`` that affect what is printed."""
+
+    path: Path
+    layout: Layout
+    task: str
+    columns: Mapping[str, str]
+    model: str = "unknown"
+    verdicts_of: str | None = None
+
+    @property
+    def content(self) -> str:
+        """What decides the scores, besides code and data: the file, the options, the settings in force.
+
+        Raises:
+            DataError: the file cannot be read.
+        """
+        options = [self.path.name, self.layout, self.task, dict(self.columns), self.model, self.verdicts_of]
+        with reading(self.path, "check the path"):
+            check_regular(self.path)
+            return canonical_json([file_sha256(self.path), options, str(current_settings())])
+
+    def contains(self) -> tuple[Collection[str], Collection[str]]:
+        """The names of the tasks; no data are named."""
+        return leaf_tasks(self.task), ()
+
+
+def scored_predictions(file: PredictionFile, store: RunStore, out: Path | None = None) -> RunRecord:
+    """The scored run of the predictions, kept; also written to the new directory ``out``, which needs its samples.
+
+    Raises:
+        MedtasksError: as :func:`score_predictions`, or ``out`` exists.
+    """
+    key = store.key_of(file.content, file.contains)
+    found = store.read_run(key, own=True) if out is None else None
+    if found is not None:
+        return found
+    run = score_predictions(
+        file.path,
+        file.layout,
+        file.task,
+        columns=dict(file.columns),
+        model=file.model,
+        verdicts_of=file.verdicts_of,
+        created=now(),
+    ).run
+    if out is not None:
+        write_run(out, run)
+    compared = run.comparisons, run.level_gaps
+    run = replace(run, samples={}, made=RunTables({}), kept=compared, problems=run.manifest.problems)
+    store.keep(key, run)
+    return run
 
 
 def score_predictions(

@@ -4,6 +4,7 @@ task files declare."""
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Literal, TypeAlias
 
 import numpy as np
 
@@ -116,3 +117,30 @@ def lexical_statistics(
         for name, batched in computed.items():
             parts[name].append(batched.table(pairs[begin : begin + CHUNK]))
     return {name: np.concatenate(tables)[rows] for name, tables in parts.items()}, reasons
+
+
+Unit: TypeAlias = Literal["fraction", "points", "seconds", "score", "rank"]
+_NAMED: dict[str, Unit] = {
+    "chrf": "points",
+    "chrf++": "points",
+    "cider": "score",
+    "meteor": "fraction",  # its signature needs NLTK, which takes a second to import
+    "bleurt": "score",
+    "signed_delay": "seconds",
+}
+_SCALES: dict[str, Unit] = {"scale:0-100": "points", "scale:0-1": "fraction", "unit:s": "seconds"}
+
+
+def unit_of(metric: str) -> Unit:
+    """The unit of a metric's scores.
+
+    For metrics of other packages the signature decides: ``scale:0-100`` means points, ``scale:0-1`` fractions,
+    ``unit:s`` seconds, another scale a score of its own, no scale a fraction.
+    """
+    if metric in _NAMED:
+        return _NAMED[metric]
+    parts = get_metric(metric).signature.split("|")[1:]
+    for part in parts:
+        if part in _SCALES:
+            return _SCALES[part]
+    return "score" if any(part.startswith("scale:") for part in parts) else "fraction"

@@ -3,91 +3,23 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import shutil
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
-from typing import Any
 
-from pydantic import BaseModel, ValidationError
+from pydantic import ValidationError
 
 from medtasks.catalog.contents import raised_in
-from medtasks.catalog.spec import load_spec
 from medtasks.core import files
 from medtasks.core.errors import DataError, MedtasksError, UsageError, first_line, reading
 from medtasks.core.files import canonical_json, recover_directory, replace_directory, temporary_beside
 from medtasks.core.schema import first_problem
-from medtasks.runs.comparisons import Diagnostics, LevelGap, Paired, comparisons, diagnose, level_gaps
 from medtasks.runs.manifest import RunManifest
+from medtasks.runs.record import RunRecord
 from medtasks.runs.samples import Sample, read_samples, write_samples
-from medtasks.runs.scores import Scores, intervals
-from medtasks.runs.table import Lazy, RunTables
-
-
-@dataclass(frozen=True)
-class RunRecord:
-    """A finished run: its manifest, its samples by task, its scores by task and group."""
-
-    manifest: RunManifest
-    samples: Mapping[str, Sequence[Sample]]
-    tasks: dict[str, Scores]
-    groups: dict[str, Scores]
-    made: RunTables | None = None
-    """The tables that the scores were computed from, if available."""
-    kept: tuple[dict[str, Paired], dict[str, LevelGap]] | None = None
-    """``comparisons`` and ``level_gaps``, if they were computed before."""
-
-    def intervals(self) -> dict[str, dict[str, Any]]:
-        """Value and interval by task or group and metric, as plain JSON."""
-        return intervals({**self.tasks, **self.groups})
-
-    @cached_property
-    def tables(self) -> RunTables:
-        """The tables of the run's tasks and groups."""
-        return self.made or RunTables(self.samples)
-
-    @cached_property
-    def comparisons(self) -> dict[str, Paired]:
-        """Tasks and groups compared with their partners (``compare_with``), if the run has both."""
-        return comparisons(self.tables, self.tables) if self.kept is None else self.kept[0]
-
-    @cached_property
-    def level_gaps(self) -> dict[str, LevelGap]:
-        """Gaps between adjacent levels, if the run has both."""
-        return level_gaps(self.tables) if self.kept is None else self.kept[1]
-
-    @property
-    def results(self) -> dict[str, Any]:
-        """The content of ``scores.json``, as plain JSON."""
-        parts: dict[str, Mapping[str, BaseModel]] = {
-            "tasks": self.tasks,
-            "groups": self.groups,
-            "comparisons": self.comparisons,
-            "diagnostics": self.diagnostics,
-            "level_gaps": self.level_gaps,
-        }
-        return {
-            key: {name: one.model_dump(mode="json") for name, one in members.items()} for key, members in parts.items()
-        }
-
-    @property
-    def diagnostics(self) -> dict[str, Diagnostics]:
-        """Diagnostics by task and group."""
-        every = {**self.tasks, **self.groups}
-        return {
-            name: diagnose(scores, load_spec(name).benchmark.null_option, self.readings(name))
-            for name, scores in every.items()
-        }
-
-    def readings(self, name: str) -> Counter[str]:
-        """How often the options of a task's or group's responses were named in which way."""
-        facts = self.manifest.tasks
-        tasks = self.manifest.groups.get(name, (name,))
-        return sum((Counter(facts[task].readings) for task in tasks if task in facts), Counter[str]())
+from medtasks.runs.table import Lazy
 
 
 def write_run(directory: Path, run: RunRecord) -> Path:
@@ -135,13 +67,8 @@ def read_run(directory: Path) -> tuple[RunManifest, dict[str, list[Sample]]]:
         UsageError: the directory does not exist or is not a run's.
         DataError: the manifest or a sample line cannot be read; names file, line and field.
     """
-    return read_manifest(directory), dict(sample_files(directory))
-
-
-def sample_files(directory: Path) -> Mapping[str, list[Sample]]:
-    """The samples of the run in ``directory`` by task, read anew on each access."""
-    files = {file.stem: file for file in sorted((directory / "samples").glob("*.jsonl"))}
-    return Lazy(files, lambda task: read_samples(files[task]))
+    manifest, samples = RunFolder(directory).read()
+    return manifest, dict(samples)
 
 
 @contextmanager
@@ -186,37 +113,6 @@ def read_manifest(directory: Path) -> RunManifest:
         raise DataError(f"{path}: not the manifest of a run; restore it.") from error
 
 
-def read_scores(directory: Path) -> tuple[dict[str, Scores], dict[str, Scores]]:
-    """Scores by task and by group as ``scores.json`` has them; for what counts, compute them from the samples.
-
-    Raises:
-        DataError: the file cannot be read.
-    """
-    path = directory / "scores.json"
-    try:
-        written = json.loads(files.read_regular(path))
-        tasks, groups = (
-            {name: Scores.model_validate(one) for name, one in written[kind].items()} for kind in ("tasks", "groups")
-        )
-    except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
-        raise DataError(
-            f"{path}: not the scores of a run; make them again: medtasks score DIR --out NEW_DIR."
-        ) from error
-    return tasks, groups
-
-
-def folder_digest(folder: Path) -> str:
-    """SHA-256 of the contents of ``manifest.json`` and ``samples/*.jsonl``, independent of the directory's name.
-
-    Raises:
-        DataError: a file cannot be read.
-    """
-    digest = hashlib.sha256()
-    for path in (folder / "manifest.json", *sorted((folder / "samples").glob("*.jsonl"))):
-        digest.update(f"{path.name}\0{file_sha256(path)}\0".encode())
-    return digest.hexdigest()
-
-
 def file_sha256(path: Path) -> str:
     """SHA-256 of a file's content, as hex digits.
 
@@ -225,3 +121,58 @@ def file_sha256(path: Path) -> str:
     """
     with reading(path, "restore it"):
         return files.file_sha256(path)
+
+
+def contents_hash(files: Mapping[str, Path]) -> str:
+    """SHA-256 of the contents of files, by the names that count.
+
+    Raises:
+        DataError: a file cannot be read.
+    """
+    digest = hashlib.sha256()
+    for name, path in files.items():
+        digest.update(f"{name}\0{file_sha256(path)}\0".encode())
+    return digest.hexdigest()
+
+
+@dataclass(frozen=True)
+class RunFolder:
+    """The result directory ``directory``."""
+
+    directory: Path
+
+    @property
+    def name(self) -> str:
+        """The name of the directory."""
+        return self.directory.resolve().name
+
+    @property
+    def files(self) -> list[Path]:
+        """All files that are scored."""
+        return [self.directory / "manifest.json", *sorted((self.directory / "samples").glob("*.jsonl"))]
+
+    @property
+    def content(self) -> str:
+        """SHA-256 of the contents of all files, independent of the directory's name.
+
+        Raises:
+            DataError: a file cannot be read.
+        """
+        recover_directory(self.directory)
+        return contents_hash({path.name: path for path in self.files})
+
+    def contains(self) -> tuple[Collection[str], Collection[str]]:
+        """The names of the tasks, and of the benchmarks whose data were used."""
+        manifest = read_manifest(self.directory)
+        return manifest.tasks, manifest.data
+
+    def read(self) -> tuple[RunManifest, Mapping[str, list[Sample]]]:
+        """The manifest, and the samples by task, read anew on each access.
+
+        Raises:
+            UsageError: the directory does not exist or is not a run's.
+            DataError: the manifest or a sample line cannot be read; names file, line and field.
+        """
+        manifest = read_manifest(self.directory)
+        files = {file.stem: file for file in self.files[1:]}
+        return manifest, Lazy(files, lambda task: read_samples(files[task]))

@@ -17,7 +17,7 @@ from medtasks.benchmarks.documents import all_pictures
 from medtasks.catalog.rubric import load_rubric, rubric_hash
 from medtasks.catalog.scales import Rubric
 from medtasks.catalog.spec import load_spec
-from medtasks.core.errors import DataError, MedtasksError, UsageError
+from medtasks.core.errors import MedtasksError, UsageError
 from medtasks.core.files import canonical_json
 from medtasks.core.settings import using
 from medtasks.core.text import first_names, one_line, printable, shortened
@@ -29,17 +29,13 @@ from medtasks.judge.images import ImageSource
 from medtasks.judge.pipeline import INVALID, REPAIR, Question, Verdicts, all_or_none, judge_questions
 from medtasks.judge.settings import STUB, JudgeConfig, JudgeSettings, default_store, judge_identity
 from medtasks.judge.store import VerdictStore
-from medtasks.runs.folder import RunRecord, read_scores
 from medtasks.runs.manifest import RubricFacts, RunManifest
+from medtasks.runs.record import RunRecord
 from medtasks.runs.samples import Sample, rare_garbage_collection, without_garbage_collection
-from medtasks.runs.scoring import scores_of
-from medtasks.runs.table import RunTables
 from medtasks.runs.verdicts import (
     agreement_of,
     combined_responses,
     judge_hash,
-    judged_document,
-    judged_threshold,
     questions_of,
     rubric_facts,
     with_verdicts,
@@ -109,60 +105,41 @@ def judge_run(
         MedtasksError: as :func:`judge_all`.
     """
     with using(miniature=manifest.miniature):
-        judged = judge_all(
-            samples,
-            config,
-            judged_names=model_names(manifest.model, manifest.settings),
-            fingerprints={name: facts.fingerprint for name, facts in manifest.data.items()},
-            known=manifest.judge,
-            human=human,
-            progress=progress,
-        )
+        judged = judge_all(samples, config, manifest, human=human, progress=progress)
     with without_garbage_collection():
-        tables = RunTables(judged.samples)
-        tasks, groups = scores_of(tables, manifest.groups, threshold=judged_threshold(judged.facts))
-    renewed = manifest.model_copy(update={"judge": judged.facts})
-    return RunRecord(manifest=renewed, samples=judged.samples, tasks=tasks, groups=groups, made=tables), judged
+        renewed = manifest.model_copy(update={"judge": judged.facts})
+        return RunRecord.scored(renewed, judged.samples), judged
 
 
-def judged_before(folder: Path, manifest: RunManifest, config: JudgeConfig) -> RunRecord | None:
-    """The run in ``folder`` without its samples, if it has this panel's verdicts on all responses; else None.
+def is_judged(run: RunRecord, config: JudgeConfig) -> bool:
+    """Whether the scored run has this panel's verdicts on all responses: its samples need not be read for that.
 
-    According to its manifest and its scores: thousands of samples and verdicts need not be read for that. None, too, if
-    judges see images, which are compared with the prepared data first.
+    False, too, if judges see images, which are compared with the prepared data first.
 
     Raises:
         MedtasksError: as :func:`judge_all`.
     """
-    names = model_names(manifest.model, manifest.settings)
-    try:
-        tasks, groups = read_scores(folder)
-    except DataError:  # judging makes them again
-        return None
-    for rubric, asked in _tasks_by_rubric(manifest.tasks, config.rubrics):
-        facts = manifest.judge.get(rubric.name)
+    warnings = _family_warnings(config, run.manifest)
+    for rubric, asked in _tasks_by_rubric(run.manifest.tasks, config.rubrics):
+        facts = run.manifest.judge.get(rubric.name)
         panel = judge_hash(rubric_hash(rubric), _identities(rubric, config), config.combine)
-        if facts is None or facts.judge_hash != panel or set(facts.tasks) != set(asked) or facts.judged != facts.asked:
-            return None
-        if rubric.media and any(one.images for one in config.judges.values()):
-            return None
-        if (facts.threshold, facts.warnings) != (config.threshold, _family_warnings(config, names)):
-            return None
-        found = [tasks[task].metrics.get(metric) for task in asked if task in tasks for metric in rubric.metrics]
-        if len(found) != len(asked) * len(rubric.metrics):
-            return None
-        if any(one is None or one.judged is None or one.judged != (one.answered or one.samples) for one in found):
-            return None
-    return RunRecord(manifest=manifest, samples={}, tasks=tasks, groups=groups)
+        if facts is None or facts.judge_hash != panel or {*facts.tasks} != {*asked} or facts.judged != facts.asked:
+            return False
+        if (rubric.media and any(one.images for one in config.judges.values())) or (
+            (facts.threshold, facts.warnings) != (config.threshold, warnings)
+        ):
+            return False
+        found = [run.tasks[task].metrics[metric] for task in asked for metric in rubric.metrics]
+        if any(one.judged is None or one.judged != (one.answered or one.samples) for one in found):
+            return False
+    return True
 
 
 def judge_all(
     samples: Samples,
     config: JudgeConfig,
+    manifest: RunManifest,
     *,
-    judged_names: Sequence[str],
-    fingerprints: Mapping[str, str],
-    known: Mapping[str, RubricFacts] | None = None,
     human: Path | None = None,
     progress: Progress | None = None,
 ) -> Judged:
@@ -173,9 +150,7 @@ def judge_all(
 
     Args:
         samples: of a run, by task; tasks that no rubric applies to are unchanged.
-        judged_names: names of the judged model, for the warning about judges of its family.
-        fingerprints: of the samples' data, by benchmark; needed to show images to judges.
-        known: facts on rubrics judged before, whose scores are kept.
+        manifest: of the run; the scores of rubrics judged before are kept.
         human: a CSV file of human annotations (:mod:`medtasks.judge.human`) to compare the judges with.
 
     Raises:
@@ -183,19 +158,19 @@ def judge_all(
         MedtasksError: the verdict store or the annotations cannot be read.
     """
     tasks_by_rubric = _tasks_by_rubric(samples, config.rubrics)
-    judged = Judged(dict(samples), dict(known or {}))
+    judged = Judged(dict(samples), dict(manifest.judge))
     clients = {name: JudgeClient(one) for name, one in config.judges.items()}  # all rubrics share their budgets
-    warnings = _family_warnings(config, judged_names)
+    warnings = _family_warnings(config, manifest)
     with VerdictStore(config.store or default_store()) as store:
         for rubric, tasks in tasks_by_rubric:
             labels = None
             if human is not None:
                 of = _judgeable_tasks(samples, rubric)
                 labels = read_labels(
-                    human, rubric, {(task, one.sample_id): judged_document(one) for task in of for one in samples[task]}
+                    human, rubric, {(task, one.sample_id): one.whole_document() for task in of for one in samples[task]}
                 )
             try:
-                questions = _questions(judged.samples, tasks, rubric, config, fingerprints)
+                questions = _questions(judged.samples, tasks, rubric, config, manifest)
                 with rare_garbage_collection():
                     verdicts = asyncio.run(_ask(questions, rubric, clients, store, progress))
                 with without_garbage_collection():
@@ -263,10 +238,11 @@ def _nothing_judged(facts: RubricFacts, problems: Sequence[str]) -> MedtasksErro
     return MedtasksError(". ".join(one.rstrip(".") for one in sentences) + ".")
 
 
-def _family_warnings(config: JudgeConfig, judged_names: Sequence[str]) -> tuple[str, ...]:
+def _family_warnings(config: JudgeConfig, manifest: RunManifest) -> tuple[str, ...]:
     """A warning for each judge of the same family as the judged model, which may have several names."""
+    names = model_names(manifest.model, manifest.settings)
     warnings = (
-        next(filter(None, (same_family(settings.model, name) for name in judged_names)), None)
+        next(filter(None, (same_family(settings.model, name) for name in names)), None)
         for settings in config.judges.values()
     )
     return tuple(sorted(set(filter(None, warnings))))
@@ -277,14 +253,14 @@ def _identities(rubric: Rubric, config: JudgeConfig) -> dict[str, dict[str, Any]
 
 
 def _questions(
-    samples: Samples, tasks: Sequence[str], rubric: Rubric, config: JudgeConfig, fingerprints: Mapping[str, str]
+    samples: Samples, tasks: Sequence[str], rubric: Rubric, config: JudgeConfig, manifest: RunManifest
 ) -> list[Question]:
     """Every response of ``tasks`` that ``rubric`` asks about, with images if a judge is shown them."""
     if not (rubric.media and any(one.images for one in config.judges.values())):
         return questions_of(samples, tasks, rubric)
     benchmarks = {task: load_spec(task).metadata.benchmark for task in tasks}
     for benchmark in sorted(set(benchmarks.values())):
-        prepared, expected = open_prepared(benchmark).manifest.fingerprint, fingerprints.get(benchmark)
+        prepared, expected = open_prepared(benchmark).manifest.fingerprint, manifest.data[benchmark].fingerprint
         if prepared != expected:
             raise MedtasksError(
                 f"{benchmark}: the data prepared here have fingerprint {prepared}, those of the run {expected}, so "
@@ -339,7 +315,7 @@ def shown_images(benchmark: str, sample: Sample) -> tuple[ImageSource, ...]:
         NotPreparedError: the benchmark is not prepared here.
     """
     fingerprint = open_prepared(benchmark).manifest.fingerprint
-    document = {**judged_document(sample), "media": list(sample.media)}
+    document = sample.whole_document()
     frames = document.get("frames") or []
     names = [f"{document['media'][0]}@{frame}" for frame in frames] or document["media"]
     return tuple(

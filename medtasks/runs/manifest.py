@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import datetime, timezone
+from datetime import datetime, timedelta, timezone
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Literal
 
@@ -17,6 +17,7 @@ from medtasks.catalog.registry import get_filter
 from medtasks.catalog.scales import Rubric
 from medtasks.catalog.spec import TaskSpec
 from medtasks.catalog.subset import current_subset
+from medtasks.core.errors import DataError
 from medtasks.core.files import canonical_json, short_hash
 from medtasks.core.settings import current_settings
 from medtasks.data.manifest import Coverage
@@ -159,6 +160,25 @@ class RunManifest(BaseModel, frozen=True):
     def miniature(self) -> frozenset[str]:
         """The benchmarks whose miniature data were asked."""
         return frozenset(name for name, facts in self.data.items() if facts.mini)
+
+
+def created_at(manifest: RunManifest) -> str:
+    """When the run was made, in UTC: the newest run of a model is ranked.
+
+    Raises:
+        DataError: it is not a time with its offset, or more than a day ahead of this machine's clock.
+    """
+    place = f"manifest.json: field `created` is {manifest.created[:60]!r}"
+    try:
+        stated = datetime.fromisoformat(manifest.created)
+        time = None if stated.tzinfo is None else stated.astimezone(timezone.utc)
+    except (ValueError, OverflowError):
+        time = None
+    if time is None:
+        raise DataError(f"{place}, expected a time with its offset, such as 2026-11-01T09:30:00+00:00; restore it.")
+    if time > datetime.now(timezone.utc) + timedelta(days=1):
+        raise DataError(f"{place}, in the future, expected when it was run; restore it.")
+    return time.isoformat(timespec="seconds")
 
 
 def now() -> str:

@@ -11,16 +11,15 @@ from medtasks.catalog.spec import load_spec
 from medtasks.core.errors import DataError, MedtasksError, first_line
 from medtasks.core.settings import using
 from medtasks.data.store import open_prepared
-from medtasks.runs.folder import RunRecord
 from medtasks.runs.manifest import DataFacts, RubricFacts, RunManifest, TaskFacts
+from medtasks.runs.record import RunRecord
 from medtasks.runs.replies import ALL_BLANK, NOT_ASKED, Reply, is_blank
-from medtasks.runs.reply_files import Plan, by_document, read_answers, read_plan, read_work
+from medtasks.runs.reply_files import by_document, read_answers, read_plan, read_work
 from medtasks.runs.samples import Sample, SampleLines, duplicate_ids
 from medtasks.runs.scored import Answered, scored_samples, with_learned_metrics
-from medtasks.runs.scoring import scores_of
 from medtasks.runs.table import RunTables
 from medtasks.runs.usage import RunUsage, run_usage
-from medtasks.runs.verdicts import judged_threshold, with_judged_scores
+from medtasks.runs.verdicts import with_judged_scores
 
 JudgedSamples = tuple[dict[str, list[Sample]], dict[str, RubricFacts]]
 """Samples with their verdicts, and the facts for the manifest."""
@@ -82,9 +81,8 @@ def collect_run(
             )
     members = {name: tuple(one for one in leaves if one in samples) for name, leaves in planned.groups.items()}
     members = {name: leaves for name, leaves in members.items() if leaves}
-    tasks_scores, groups_scores = scores_of(tables, members, threshold=judged_threshold(judge))
     update = {"tasks": facts, "groups": members, "judge": judge, "problems": tuple(problems)}
-    return RunRecord(planned.model_copy(update=update), samples, tasks_scores, groups_scores, tables)
+    return RunRecord.scored(planned.model_copy(update=update), samples, tables)
 
 
 def _without_blank_run(tasks: Iterable[AnsweredTask]) -> Iterator[AnsweredTask]:
@@ -100,15 +98,10 @@ def _without_blank_run(tasks: Iterable[AnsweredTask]) -> Iterator[AnsweredTask]:
         del answered  # only the caller needs its documents
         while held and not blank:
             yield held.pop(0)
+    blank_reply = Reply.failure(ALL_BLANK)
     for name, answered in held:
-        blank_reply = Reply.failure(ALL_BLANK)
-        yield (
-            name,
-            [
-                replace(one, replies=tuple(blank_reply if reply.failed is None else reply for reply in one.replies))
-                for one in answered
-            ],
-        )
+        failed = [tuple(blank_reply if reply.failed is None else reply for reply in one.replies) for one in answered]
+        yield name, [replace(one, replies=replies) for one, replies in zip(answered, failed, strict=True)]
 
 
 def data_facts(benchmark: str) -> DataFacts:
@@ -132,18 +125,15 @@ def score_unfinished(folder: Path, *, created: str) -> RunRecord:
     """
     plan = read_plan(folder)
     with using(miniature=plan.manifest.miniature):
-        return _unfinished(folder, plan, created)
-
-
-def _unfinished(folder: Path, plan: Plan, created: str) -> RunRecord:
-    for name, facts in plan.manifest.data.items():
-        prepared = open_prepared(name).manifest.fingerprint
-        if prepared != facts.fingerprint:
-            raise DataError(
-                f"{folder}: the run used {name} data with fingerprint {facts.fingerprint[:16]}, but the data prepared "
-                f"here have {prepared[:16]}; prepare the same data."
-            )
-    run = collect_run(plan.manifest, ((name, _answered(folder, name, plan.documents[name])) for name in plan.documents))
+        for name, facts in plan.manifest.data.items():
+            prepared = open_prepared(name).manifest.fingerprint
+            if prepared != facts.fingerprint:
+                raise DataError(
+                    f"{folder}: the run used {name} data with fingerprint {facts.fingerprint[:16]}, but the data "
+                    f"prepared here have {prepared[:16]}; prepare the same data."
+                )
+        answered = ((name, _answered(folder, name, numbers)) for name, numbers in plan.documents.items())
+        run = collect_run(plan.manifest, answered)
     if not run.samples:
         raise MedtasksError(f"{folder}: {' '.join(run.manifest.problems)}")
     spent = list(read_work(folder).values())

@@ -138,6 +138,11 @@ class Sample(Compact):
             self.task,
         )
 
+    def whole_document(self) -> dict[str, Any]:
+        """The document as it was passed to the harness."""
+        own = {"sample_id": self.sample_id, "cluster": self.cluster, "media": list(self.media), "target": self.target}
+        return {**self.document, **own}
+
     @property
     def failure(self) -> str | None:
         """Why the first failed response is missing; None if none failed."""
@@ -257,6 +262,11 @@ def rare_garbage_collection() -> Iterator[None]:
         yield
     finally:
         gc.set_threshold(*before)
+
+
+def lacks_texts(samples: Sequence[Sample]) -> bool:
+    """Whether these samples have neither prompts nor responses."""
+    return bool(samples) and all(not sample.prompt and not sample.responses for sample in samples)
 
 
 def duplicate_ids(samples: Iterable[Sample]) -> list[str]:

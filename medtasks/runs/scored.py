@@ -63,20 +63,13 @@ def scored_again(spec: TaskSpec, samples: Sequence[Sample]) -> list[Sample]:
 
 
 def _as_answered(sample: Sample) -> Answered:
-    document = {
-        **sample.document,
-        "sample_id": sample.sample_id,
-        "cluster": sample.cluster,
-        "media": list(sample.media),
-        "target": sample.target,
-    }
     failed = sample.failed or (None,) * len(sample.responses)
     probabilities = sample.probabilities or (None,) * len(sample.responses)
     replies = tuple(
         Reply(text, reason, probabilities=found)
         for text, reason, found in zip(sample.responses, failed, probabilities, strict=True)
     )
-    return Answered(document, replies, sample.prompt, sample.prompt_hash, sample.verdicts)
+    return Answered(sample.whole_document(), replies, sample.prompt, sample.prompt_hash, sample.verdicts)
 
 
 def _texts(answered: Answered) -> list[str]:

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from pydantic import BaseModel, Field
 
 COVERAGE = 0.99
@@ -128,14 +125,3 @@ class Scores(BaseModel, frozen=True):
     breakdowns: dict[str, dict[str, Scores]] = {}
     letters: RotatedLetters | Letters | None = None
     reliability: Reliability | None = Field(default=None, exclude_if=lambda value: value is None)
-
-
-def intervals(entries: Mapping[str, Scores]) -> dict[str, dict[str, Any]]:
-    """Value and interval by task or group and metric, as plain JSON."""
-    return {
-        name: {
-            metric: {"value": score.value, "interval": score.interval, "reason": score.reason}
-            for metric, score in scores.metrics.items()
-        }
-        for name, scores in entries.items()
-    }

@@ -24,7 +24,8 @@ from medtasks.metrics.registry import get_metric
 from medtasks.metrics.variants import POSITIONS, PREFERENCE, preference_of_letter
 from medtasks.runs.samples import Sample
 from medtasks.runs.scores import COVERAGE, Scores
-from medtasks.runs.table import Column, ItemTable, Rows, RunTables, item_table, stacked
+from medtasks.runs.table import AWAITING, PENDING, Column, ItemTable, Rows, RunTables, item_table, stacked
+from medtasks.runs.table import FAILED as NO_RESPONSE
 from medtasks.stats.bootstrap import (
     Interval,
     Score,
@@ -57,13 +58,6 @@ def score_samples(
     """
     table = item_table(samples, benchmark, breakdowns, pooled)
     return score_tables({"": table}, resamples=resamples, threshold=threshold)[""]
-
-
-def pooled_scores(
-    samples: Mapping[str, Sequence[Sample]], groups: Mapping[str, Sequence[str]], *, threshold: float = COVERAGE
-) -> tuple[dict[str, Scores], dict[str, Scores]]:
-    """As :func:`scores_of`, for samples by task."""
-    return scores_of(RunTables(samples), groups, threshold=threshold)
 
 
 def scores_of(
@@ -205,7 +199,8 @@ class _TableScores:
     def _unscored(self, metric: Metric, column: Column) -> list[dict[str, Any]]:
         """The fields of each group's score without value and interval; ``reason`` is set if there is no value."""
         applies, group = column.applies, self._group
-        masks = (applies, column.pending, column.awaiting, column.known, column.failed)
+        state = column.state
+        masks = (applies, state >= PENDING, state == AWAITING, column.known, state == NO_RESPONSE)
         counts = [np.bincount(group[applies & mask], minlength=self._count).tolist() for mask in masks]
         unavailable = functools.cache(metric.unavailable)  # looks for files
         scores: list[dict[str, Any]] = []

@@ -6,7 +6,7 @@ Modelled on sacrebleu's: ``key:value`` parts separated by bars, the metric's own
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 from urllib.parse import quote, unquote
 
@@ -65,30 +65,29 @@ _MADE_OF = {
 rule, its score includes no verdict, but it was judged like the others."""
 
 
-def signature(manifest: RunManifest, name: str, metric: str, scored: str, sample_ids: Iterable[str]) -> str:
-    """The signature of one score over all items of a task or group.
+def signatures(
+    manifest: RunManifest, name: str, scored: Mapping[str, str], sample_ids: Iterable[str], elsewhere: Collection[str]
+) -> dict[str, str]:
+    """The signatures by metric of the scores over all items of a task or group.
 
     Args:
         manifest: of the run.
         name: of a task, or of a group in the run.
-        metric: the metric's name.
-        scored: `medtasks.runs.scores.MetricScore.signature`; the package versions in it are replaced by those in
-            the manifest.
-        sample_ids: of all samples in the score, in any order.
+        scored: `medtasks.runs.scores.MetricScore.signature` by metric.
+        sample_ids: of all samples in the scores, in any order.
+        elsewhere: the metrics that were computed elsewhere, by the package versions in the manifest.
 
     Raises:
         UsageError: the run has no such task or group.
     """
-    own, judges = _own_parts(scored, {**manifest.versions, **(manifest.scored or {})})
-    return format_signature(
-        {
-            **own,
-            **_protocol_parts(manifest, name, sample_ids),
-            **_confidence(manifest, name, metric),
-            **_timing(manifest, name, metric),
-            **_judge(manifest, name, metric, judges),
-        }
-    )
+    protocol = _protocol_parts(manifest, name, sample_ids)
+    versions = {**manifest.versions, **(manifest.scored or {})}
+    found = {}
+    for metric, text in scored.items():
+        own, judges = _own_parts(text, versions if metric in elsewhere else {})
+        further = {**_confidence(manifest, name, metric), **_timing(manifest, name, metric)}
+        found[metric] = format_signature({**own, **protocol, **further, **_judge(manifest, name, metric, judges)})
+    return found
 
 
 def changed_options(settings: Mapping[str, Any]) -> dict[str, Any]:

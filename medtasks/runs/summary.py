@@ -9,9 +9,9 @@ from pathlib import Path
 from medtasks.catalog.benchmark import FAILED
 from medtasks.catalog.spec import inner_groups, leaf_tasks, load_specs
 from medtasks.core.text import counted, first_names
-from medtasks.data.manifest import Coverage, coverage_lines
+from medtasks.data.manifest import coverage_lines
 from medtasks.metrics.registry import get_metric, is_ours
-from medtasks.runs.folder import RunRecord
+from medtasks.runs.record import RunRecord
 from medtasks.runs.scores import MetricScore, Scores, coverage_text
 from medtasks.runs.verdicts import judges_of
 from medtasks.stats.paired import FEW_CLUSTERS
@@ -129,10 +129,9 @@ def _score_lines(run: RunRecord, names: Sequence[str]) -> list[str]:
     for name in names:
         scores = entries[name]
         rounds = f" ({scores.samples} responses)" if scores.samples != scores.items else ""
-        covered = _covered(run, [name] if name in run.tasks else run.manifest.groups[name])
         parts = [
             *(f"{metric} {format_score(score)}" for metric, score in headline_scores(scores).items()),
-            *filter(None, (covered, *_without_answer(scores), *_by_text(run.readings(name)))),
+            *_beside(run, name, scores),
         ]
         line, gap = f"  {name:<{longest}}  n={scores.items:<5}{rounds}", " "
         for part in parts:
@@ -200,7 +199,8 @@ def _all_notes(run: RunRecord) -> list[str]:
         )
     lines += [f"  {line}" for line in _left_out(run)]
     for facts in run.manifest.data.values():
-        lines += [f"  {line}" for line in coverage_lines(_coverage(facts.coverage, run.tasks))]
+        covered = [entry for entry in facts.coverage if entry.task in run.tasks]
+        lines += [f"  {line}" for line in coverage_lines(covered)]
         lines += [
             f"  excluded when prepared: {counted(count, 'record')} ({why})" for why, count in facts.excluded.items()
         ]
@@ -270,37 +270,20 @@ def headline_scores(scores: Scores) -> dict[str, MetricScore]:
     return {name: score for name, score in (shown or scores.metrics).items() if score.samples}
 
 
-def _coverage(coverage: Sequence[Coverage], tasks: Iterable[str]) -> list[Coverage]:
-    """The entries of the tasks that were run."""
-    names = set(tasks)
-    return [entry for entry in coverage if entry.task in names]
-
-
-def _covered(run: RunRecord, tasks: Iterable[str]) -> str:
-    """The share of the release's records behind the score, if media may be missing."""
-    names = list(tasks)
-    entries = [entry for facts in run.manifest.data.values() for entry in _coverage(facts.coverage, names)]
-    records = sum(entry.records for entry in entries)
-    if not records:
-        return ""
-    prepared = sum(entry.prepared for entry in entries)
-    return f"coverage {prepared:,} of {records:,} records"
-
-
-def _by_text(readings: Mapping[str, int]) -> Iterator[str]:
-    """How many options were named by their text, and how many responses contain one without selecting it."""
-    if readings.get("text"):
-        yield f"({readings['text']:,} read by the option's text)"
-    if readings.get("named"):
-        yield f"({readings['named']:,} not read, but with one option's text)"
-
-
-def _without_answer(scores: Scores) -> tuple[str, str]:
-    """How many requests failed, and how many responses contain no answer, by status; empty where none did."""
+def _beside(run: RunRecord, name: str, scores: Scores) -> Iterator[str]:
+    """What a reader of the scores must know: the share of the release's records if media may be missing, failed
+    requests, responses without an answer by status, and how options were named."""
+    tasks = {name} if name in run.tasks else {*run.manifest.groups[name]}
+    entries = [one for facts in run.manifest.data.values() for one in facts.coverage if one.task in tasks]
+    if records := sum(one.records for one in entries):
+        yield f"coverage {sum(one.prepared for one in entries):,} of {records:,} records"
+    if failed := scores.status.get(FAILED):
+        yield f"({failed:,} failed)"
     shown = {FAILED, "ok", "unanswerable"}
-    unread = [f"{status} {count}" for status, count in scores.status.items() if status not in shown]
-    failed = scores.status.get(FAILED, 0)
-    return (
-        f"({failed:,} failed)" if failed else "",
-        f"(no answer extracted: {', '.join(unread)})" if unread else "",
-    )
+    if unread := [f"{status} {count}" for status, count in scores.status.items() if status not in shown]:
+        yield f"(no answer extracted: {', '.join(unread)})"
+    readings = run.readings(name)
+    if by_text := readings["text"]:
+        yield f"({by_text:,} read by the option's text)"
+    if named := readings["named"]:
+        yield f"({named:,} not read, but with one option's text)"

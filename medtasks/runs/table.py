@@ -97,21 +97,6 @@ class Column:
         """Items with a value of the metric."""
         return np.asarray(self.state != ABSENT)
 
-    @property
-    def failed(self) -> Mask:
-        """Items without a response."""
-        return np.asarray(self.state == FAILED)
-
-    @property
-    def pending(self) -> Mask:
-        """Items without a verdict."""
-        return np.asarray(self.state >= PENDING)
-
-    @property
-    def awaiting(self) -> Mask:
-        """Items about which no judge has been asked."""
-        return np.asarray(self.state == AWAITING)
-
     @cached_property
     def applies(self) -> Mask:
         """Items that the metric applies to: a mean over no observations is excluded."""
@@ -304,24 +289,12 @@ class ItemTable:
         return self.parts[metric, part] if (metric, part) in self.parts else self.columns[metric]
 
     def rows_by_group(self, breakdown: str) -> dict[str, Rows]:
-        """The rows of each group of a breakdown by sorted key, including incomplete items.
-
-        Raises:
-            MedtasksError: the benchmark has no such breakdown.
-        """
-        _check_breakdown(self.benchmark, breakdown)
+        """The rows of each group of a breakdown by sorted key, including incomplete items."""
         members: dict[str, list[int]] = {}
         for row, keys in enumerate(self.groups[breakdown]):
             for key in keys:
                 members.setdefault(key, []).append(row)
         return {key: np.array(members[key], dtype=np.int64) for key in sorted(members)}
-
-
-def _check_breakdown(benchmark: Benchmark, breakdown: str) -> None:
-    if breakdown not in benchmark.breakdowns:
-        raise MedtasksError(
-            f"{benchmark.name}: breakdown {breakdown!r} is unknown; choose from {', '.join(benchmark.breakdowns)}."
-        )
 
 
 def refuse_unknown_names(spec: TaskSpec, benchmark: Benchmark) -> None:
@@ -353,7 +326,10 @@ def item_table(
     if not samples:
         raise MedtasksError(f"{benchmark.name}: there is no sample to score; a score of nothing is not 0.")
     for breakdown in breakdowns:
-        _check_breakdown(benchmark, breakdown)
+        if breakdown not in benchmark.breakdowns:
+            raise MedtasksError(
+                f"{benchmark.name}: breakdown {breakdown!r} is unknown; choose from {', '.join(benchmark.breakdowns)}."
+            )
     ordered = sorted(samples, key=lambda sample: (sample.sample_id, sample.task))
     of_task: dict[str, Sample] = {}
     for sample in ordered:

@@ -34,11 +34,6 @@ def judged_responses(sample: Sample) -> tuple[str, ...]:
     return tuple(repeat.filtered for repeat in sample.repeats) or (sample.filtered,)
 
 
-def judged_document(sample: Sample) -> dict[str, Any]:
-    """The sample's document as rubrics see it."""
-    return {**sample.document, "sample_id": sample.sample_id, "target": sample.target}
-
-
 def is_asked(spec: TaskSpec, rubric: str, document: Mapping[str, Any], text: str) -> bool:
     """Whether judges are asked about ``text`` under the rubric."""
     asks = spec.benchmark.to_judge.get(rubric)
@@ -58,7 +53,7 @@ def questions_of(
         for sample in samples[task]:
             if sample.status == FAILED:
                 continue
-            document = judged_document(sample)
+            document = sample.whole_document()
             questions += [
                 Question(
                     name=_question_name(task, sample, number),
@@ -190,7 +185,7 @@ def _scores(
     computed: _Known,
 ) -> dict[str, JudgedScore]:
     """Every metric of one rubric; ``computed`` shares them between samples."""
-    document = judged_document(sample)
+    document = sample.whole_document()
     rows: list[dict[str, tuple[Limits, dict[str, Limits]]]] = []
     failed = sample.status == FAILED  # open if the ideal response would be judged
     texts = [ideal_response(document) if failed else text for text in judged_responses(sample)]

@@ -296,7 +296,7 @@ def test_scoring_that_breaks_leaves_answers_from_which_score_makes_everything(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     from medtasks.cli.score import score
-    from medtasks.runs import run as running
+    from medtasks.runs import record
 
     whole = evaluate(Backend(target), [TASK, "med_cmr_mcq_msi"], tmp_path / "whole")
     with monkeypatch.context() as patch:
@@ -304,7 +304,7 @@ def test_scoring_that_breaks_leaves_answers_from_which_score_makes_everything(
         def breaks(*_: Any, **__: Any) -> Any:
             raise ValueError("a bug")
 
-        patch.setattr(running, "scores_of", breaks)
+        patch.setattr(record, "scores_of", breaks)
         with pytest.raises(SystemExit) as ended:
             evaluate(Backend(target), [TASK, "med_cmr_mcq_msi"], tmp_path / "broken")
     assert ended.value.code == 1
@@ -351,12 +351,12 @@ def test_results_with_failed_requests_may_not_be_submitted(tmp_path: Path) -> No
 
 
 def test_samples_that_failed_are_read_back_and_scored_alike(tmp_path: Path) -> None:
-    from medtasks.leaderboard.verify.scored_run import scored_record
+    from medtasks.verify.scored import scored_record
 
     run = evaluate(Backend(lambda doc: MARKER if doc["target"] == "A" else target(doc)), [TASK], tmp_path)
     again = scored_record(*read_run(run.folder), own=True, whole=True)
     assert not again.changes
-    assert json.loads(again.record.tasks[TASK].model_dump_json()) == run.scores[TASK]
+    assert json.loads(again.tasks[TASK].model_dump_json()) == run.scores[TASK]
 
 
 @pytest.mark.slow

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 from medtasks.leaderboard.verify.board_run import run_notes
-from medtasks.leaderboard.verify.scored_run import scored_record
 from runs import Run, baseline
 
 from medtasks.benchmarks.documents import task_documents
 from medtasks.core.errors import UsageError
 from medtasks.harness import run_tasks
 from medtasks.runs.folder import read_run
+from medtasks.verify.scored import scored_record
 
 TASKS = ["kvasir_vqa_x1_level2", "mi_cxr_tel"]
 
@@ -64,6 +64,6 @@ def test_responses_that_were_cut_off_are_counted_shown_and_named_with_the_option
     assert "cut off at the token limit: unknown, the back-end does not say (mi_cxr_tel" in said
 
     again = scored_record(*read_run(run.folder), own=True, whole=True)
-    assert again.record.manifest.tasks["kvasir_vqa_x1_level2"].finish == counts["kvasir_vqa_x1_level2"]
-    notes = run_notes(again.record.manifest, {**again.record.tasks, **again.record.groups})
+    assert again.manifest.tasks["kvasir_vqa_x1_level2"].finish == counts["kvasir_vqa_x1_level2"]
+    notes = run_notes(again.manifest, {**again.tasks, **again.groups})
     assert f"kvasir_vqa_x1_level2: {2 / len(level2):.0%} of the responses were cut off at the token limit" in notes

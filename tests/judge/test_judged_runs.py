@@ -12,13 +12,13 @@ from typing import Any
 
 import pytest
 from judged_run import content, judged, manifest_of, samples_of, scores_of, settings_of
-from medtasks.leaderboard.verify.scored_run import scored_record
 
 from medtasks.core.errors import MedtasksError, UsageError
 from medtasks.judge.store import StoredVerdict, VerdictStore
 from medtasks.judge.stub import StubJudge, rule_based
 from medtasks.runs.folder import read_run, write_run
 from medtasks.runs.verdicts import judge_names
+from medtasks.verify.scored import scored_record
 
 
 def sometimes(share: float) -> Any:
@@ -369,10 +369,10 @@ def test_a_verdict_on_another_text_is_left_out(folder: Path, tmp_path: Path) -> 
     lines[0]["responses"] = ["Something else. Final answer: none."]
     path.write_text("".join(json.dumps(line) + "\n" for line in lines))
     again = scored_record(*read_run(folder), own=True, whole=True)
-    changed = next(one for one in again.record.samples["med_cmr_open_ltg"] if one.sample_id == lines[0]["sample_id"])
+    changed = next(one for one in again.samples["med_cmr_open_ltg"] if one.sample_id == lines[0]["sample_id"])
     assert changed.verdicts == {}
     assert "open_total" in changed.pending
-    score = again.record.tasks["med_cmr_open_ltg"].metrics["open_total"]
+    score = again.tasks["med_cmr_open_ltg"].metrics["open_total"]
     assert (score.value, score.judged) == (None, score.samples - 1)
     assert score.reason == f"1 of {score.samples} items await a judge"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,11 +16,11 @@ from medtasks.leaderboard.intake.collect import collect
 from medtasks.benchmarks.stages import asked_prompt
 from medtasks.catalog.spec import load_spec
 from medtasks.cli.app import main
-from medtasks.runs.folder import RunRecord, read_run, write_run
+from medtasks.runs.folder import read_run, write_run
 from medtasks.runs.manifest import RunManifest
+from medtasks.runs.record import RunRecord
 from medtasks.runs.samples import Sample
 from medtasks.runs.scored import scored_again
-from medtasks.runs.scoring import pooled_scores
 
 Samples = dict[str, list[Sample]]
 Forge = Callable[[Samples], Samples]
@@ -29,8 +30,7 @@ def rewritten(folder: Path, out: Path, forge: Forge) -> Path:
     """The run with forged samples, scored by our own rules, manifest and scores to match: it agrees with itself."""
     manifest, samples = read_run(folder)
     forged = {task: scored_again(load_spec(task), members) for task, members in forge(samples).items()}
-    tasks, groups = pooled_scores(forged, manifest.groups)
-    return write_run(out / folder.name, RunRecord(counted(manifest, forged), forged, tasks, groups))
+    return write_run(out / folder.name, RunRecord.scored(counted(manifest, forged), forged))
 
 
 def counted(manifest: RunManifest, samples: Samples) -> RunManifest:
@@ -50,6 +50,33 @@ def each(change: Callable[[Sample], Sample]) -> Forge:
         return {task: [prompted(change(one)) for one in members] for task, members in samples.items()}
 
     return forge
+
+
+def every(change: Callable[[Sample], dict[str, Any]]) -> Forge:
+    """A forgery that changes fields of every sample, and leaves its prompt."""
+    return lambda samples: {
+        task: [one.model_copy(update=change(one)) for one in members] for task, members in samples.items()
+    }
+
+
+def claiming(folder: Path, out: Path, statistics: tuple[float, float]) -> Path:
+    """The run with these statistics for all samples, whatever the responses give."""
+    manifest, samples = read_run(folder)
+    forge = every(lambda _: {"scores": {"accuracy": 1.0}, "statistics": {"accuracy": statistics}})
+    return write_run(out / folder.name, RunRecord.scored(manifest, forge(samples)))
+
+
+def add_strangers(folder: Path, task: str) -> None:
+    """A task of a package that is not installed here, with its samples, its data and its scores."""
+    manifest = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
+    manifest["tasks"]["nobodys_task"] = {**manifest["tasks"][task], "benchmark": "nobodys"}
+    manifest["data"]["nobodys"] = next(iter(manifest["data"].values()))
+    (folder / "manifest.json").write_text(json.dumps(manifest), encoding="utf-8")
+    scores = json.loads((folder / "scores.json").read_text(encoding="utf-8"))
+    scores["tasks"]["nobodys_task"] = scores["tasks"][task]
+    (folder / "scores.json").write_text(json.dumps(scores), encoding="utf-8")
+    text = (folder / "samples" / f"{task}.jsonl").read_text(encoding="utf-8")
+    (folder / "samples" / "nobodys_task.jsonl").write_text(text.replace(task, "nobodys_task"), encoding="utf-8")
 
 
 def prompted(sample: Sample) -> Sample:
@@ -96,5 +123,5 @@ def on_a_release(folder: Path, out: Path) -> Path:
     """The run as if its data were a release's, which nobody can make here."""
     manifest, samples = read_run(folder)
     data = {name: one.model_copy(update=RELEASE) for name, one in manifest.data.items()}
-    run = RunRecord(manifest.model_copy(update={"data": data}), samples, *pooled_scores(samples, manifest.groups))
+    run = RunRecord.scored(manifest.model_copy(update={"data": data}), samples)
     return write_run(out / folder.name, run)

@@ -22,14 +22,14 @@ from medtasks.benchmarks.stages import asked_prompt
 from medtasks.catalog.spec import leaf_tasks, load_spec
 from medtasks.judge.settings import JudgeConfig, JudgeSettings
 from medtasks.judge.stub import MODEL, StubJudge
-from medtasks.runs.folder import RunRecord, write_run
+from medtasks.runs.folder import write_run
 from medtasks.runs.judge import judge_run
 from medtasks.runs.manifest import RunManifest, task_facts, versions
+from medtasks.runs.record import RunRecord
 from medtasks.runs.replies import Reply
 from medtasks.runs.run import data_facts
 from medtasks.runs.samples import Sample
 from medtasks.runs.scored import Answered, scored_samples, with_learned_metrics
-from medtasks.runs.scoring import pooled_scores
 from medtasks.runs.verdicts import with_judged_scores
 
 __all__ = [
@@ -149,9 +149,7 @@ def answered(
 
 def make_run(model: Invented, groups: Sequence[str] = GROUPS, **options: Any) -> RunRecord:
     """The finished run of one model, without verdicts; ``options`` as :func:`answered`."""
-    manifest, samples = answered(model, groups, **options)
-    tasks, pooled = pooled_scores(samples, manifest.groups)
-    return RunRecord(manifest=manifest, samples=samples, tasks=tasks, groups=pooled)
+    return RunRecord.scored(*answered(model, groups, **options))
 
 
 def judged_by_stub(manifest: RunManifest, samples: dict[str, list[Sample]], url: str, store: Path) -> RunRecord:

@@ -15,7 +15,6 @@ from medtasks.leaderboard.verify.scored_run import Entry, ScoredRun
 from medtasks.catalog.spec import leaf_tasks, load_spec
 from medtasks.metrics.aggregate import corpus_score
 from medtasks.metrics.registry import get_metric
-from medtasks.runs.folder import RunRecord
 from medtasks.runs.manifest import RunManifest
 from medtasks.runs.scores import Letters, MetricScore, Scores
 from medtasks.runs.signature import format_signature, versions_today
@@ -160,18 +159,20 @@ def run(
     """A run, by today's task files where ``protocols`` does not say another."""
     tasks = [leaf for one in entries for leaf in leaf_tasks(one.name)]
     protocols = {task: sorted(protocols_today(task))[0] for task in tasks}
-    return ScoredRun(
+    found = ScoredRun(
+        RunManifest(created="", processes=1, versions={}, model={}, settings={}, tasks={}, groups={}, data={}),
+        {},
+        {},
+        {},
+    )
+    found.__dict__.update(  # what follows from the manifest of a real run
         public=facts(model, key, **{"protocols": protocols, **more}),
+        model=model,
         blind=blind,
         entries={one.name: one for one in entries},
-        record=RunRecord(
-            RunManifest(created="", processes=1, versions={}, model={}, settings={}, tasks={}, groups={}, data={}),
-            {},
-            {},
-            {},
-        ),
         complete={one.name: complete for one in entries},
     )
+    return found
 
 
 KEY = "mi_cxr.accuracy"

@@ -15,10 +15,10 @@ from medtasks.leaderboard.publish import publish
 from medtasks.benchmarks.documents import prompt_text, task_documents
 from medtasks.benchmarks.layouts import default_layout
 from medtasks.catalog.spec import leaf_tasks, load_spec
-from medtasks.runs.folder import RunRecord, write_run
+from medtasks.runs.folder import write_run
+from medtasks.runs.record import RunRecord
 from medtasks.runs.replies import Reply
 from medtasks.runs.scored import Answered, scored_samples
-from medtasks.runs.scoring import pooled_scores
 
 pytestmark = pytest.mark.slow
 
@@ -45,8 +45,7 @@ def run_of(name: str, number: int) -> RunRecord:
             Answered(one, (Reply(reply(one)),), prompt_text(one, ""), spec.prompt_hash or "") for one in documents
         ]
         samples[task] = scored_samples(spec, answered)
-    tasks, groups = pooled_scores(samples, record.manifest.groups)
-    return RunRecord(manifest=record.manifest, samples=samples, tasks=tasks, groups=groups)
+    return RunRecord.scored(record.manifest, samples)
 
 
 @pytest.fixture(scope="module")

@@ -27,7 +27,7 @@ from medtasks.cli.app import main
 from medtasks.core.errors import MedtasksError
 from medtasks.core.findings import as_rows
 from medtasks.runs.folder import read_run, write_run
-from medtasks.runs.scoring import pooled_scores
+from medtasks.runs.record import RunRecord
 
 NOISY = MODELS[1]
 
@@ -169,19 +169,15 @@ def test_a_benchmark_that_rests_on_a_judge_must_be_judged(written: dict[str, Pat
 
 
 def test_too_few_verdicts_are_named_whatever_threshold_the_run_was_judged_with(written: dict[str, Path]) -> None:
-    folder = written["unjudged"]
-    manifest, samples = read_run(folder)
-    digest = scored_run(folder)
-    entry = digest.entries["med_cmr_open"]
-    for judged, said in ((entry.scores.items * 2 // 3, True), (entry.scores.items, False)):
+    folder, group = written["unjudged"], "med_cmr_open"
+    run = scored_run(folder)
+    scores = run.groups[group]
+    for judged, said in ((scores.items * 2 // 3, True), (scores.items, False)):
         told = {"value": 1.0, "judged": judged, "bounds": (0.66, 1.0), "incomplete": False}
-        scored = {name: score.model_copy(update=told) for name, score in entry.scores.metrics.items()}
-        changed = replace(entry, scores=entry.scores.model_copy(update={"metrics": scored}))
-        asked = Asked(coverage=0.95, demonstration=False, public=True)
-        found = check_run(
-            Submission(folder, manifest, samples, replace(digest, entries={"med_cmr_open": changed})), asked
-        )
-        assert ("LB205" in {one.code for one in found}) is said
+        metrics = {name: score.model_copy(update=told) for name, score in scores.metrics.items()}
+        changed = replace(run, groups={group: scores.model_copy(update={"metrics": metrics})})
+        found = check_run(Submission(folder, *read_run(folder), changed), Asked(0.95, demonstration=False, public=True))
+        assert (("LB205", group) in {(one.code, one.where) for one in found}) is said
 
 
 def test_a_hidden_field_in_a_prompt(copy: Callable[[str], Path]) -> None:
@@ -212,13 +208,6 @@ def test_keys_are_found_in_any_file_and_never_repeated(secret: str, where: str, 
     assert secret not in found.message
 
 
-def test_ordinary_words_are_no_keys(copy: Callable[[str], Path]) -> None:
-    folder = copy("clean")
-    words = ["task-specific-prompts-of-this-benchmark", "hf_x", "risk-adjusted-mortality-rates", "api_key_env"]
-    edit_json(folder / "manifest.json", lambda it: it["model"].update(notes=words))
-    assert check(folder).findings == ()
-
-
 PATHS = [
     "/home/anna/x",
     "~/models/x",
@@ -229,26 +218,23 @@ PATHS = [
     "a /b/c",
 ]
 TEXTS = ["lab/Model-7B", "and/or", "score of 0/1", "https://example.org/a/b", "s/p", "/no_think", "a: b/c", "~ 5"]
+NO_KEYS = ["task-specific-prompts-of-this-benchmark", "hf_x", "risk-adjusted-mortality-rates", "api_key_env"]
 
 
 def test_paths_of_a_machine_and_what_only_looks_like_one(copy: Callable[[str], Path]) -> None:
     folder = copy("clean")
-    settings = {f"path{n}": path for n, path in enumerate(PATHS)} | {f"text{n}": text for n, text in enumerate(TEXTS)}
+    settings = {f"path{n}": path for n, path in enumerate(PATHS)}
+    settings |= {f"text{n}": text for n, text in enumerate([*TEXTS, *NO_KEYS])}
     edit_json(folder / "manifest.json", lambda it: it["settings"].update(settings))
+    # what the model said is no path, but a medium is
+    lines = folder / "samples" / "med_cmr_mcq_su.jsonl"
+    edit_json(lines, lambda it: it.update(media=["/home/anna/images/x.png"]), 0)
     found = check(folder).findings
     assert {one.code for one in found} == {"LB302"}
-    assert sorted(one.field for one in found) == [f"settings.path{n}" for n in range(len(PATHS))]
-
-
-def test_what_the_model_said_is_no_path_but_a_medium_is(copy: Callable[[str], Path]) -> None:
-    folder = copy("clean")
-
-    def both(sample: Any) -> None:
-        sample["media"] = ["/home/anna/images/x.png"]
-
-    edit_json(folder / "samples" / "med_cmr_mcq_su.jsonl", both, 0)
-    found = only(check(folder), "LB302")
-    assert (found.field, found.line) == ("media", 1)
+    assert sorted((one.field, one.line) for one in found if one.line is None) == [
+        (f"settings.path{n}", None) for n in range(len(PATHS))
+    ]
+    assert [(one.field, one.line) for one in found if one.line is not None] == [("media", 1)]
 
 
 def test_files_that_are_no_runs(copy: Callable[[str], Path], tmp_path: Path) -> None:
@@ -261,24 +247,19 @@ def test_files_that_are_no_runs(copy: Callable[[str], Path], tmp_path: Path) -> 
     assert sorted(Path(one.file).name for one in report.findings) == ["beside.jpg", "image.png", "linked.json"]
 
 
-def test_a_folder_without_a_run_and_one_that_is_broken(copy: Callable[[str], Path], tmp_path: Path) -> None:
+def test_a_folder_without_a_run_and_one_that_is_broken_hide_no_other(
+    written: dict[str, Path], copy: Callable[[str], Path], tmp_path: Path
+) -> None:
     (tmp_path / "empty").mkdir()
     assert codes(check(tmp_path / "empty")) == ["LB101"]
     folder = copy("clean")
     (folder / "samples" / "med_cmr_mcq_su.jsonl").write_text("{\n")
-    report = check(folder)
-    assert codes(report) == ["LB102"]
-    (finding,) = report.findings
-    assert "med_cmr_mcq_su.jsonl, line 1" in finding.message
-    assert finding.message.endswith("; restore it.")  # and no second fix behind it
-
-
-def test_one_broken_folder_does_not_hide_the_others(written: dict[str, Path], copy: Callable[[str], Path]) -> None:
-    folder = copy("clean")
-    (folder / "manifest.json").write_text('{"tasks": []}')
     report = check(folder, written["unjudged"])
-    assert set(codes(report)) == {"LB102", "LB205"}
+    assert codes(report) == ["LB102", "LB205"]
     assert len(report.folders) == 2
+    message = only(report, "LB102").message
+    assert "med_cmr_mcq_su.jsonl, line 1" in message
+    assert message.endswith("; restore it.")  # and no second fix behind it
 
 
 def test_other_data_than_most_runs_have(written: dict[str, Path], copy: Callable[[str], Path], tmp_path: Path) -> None:
@@ -289,12 +270,17 @@ def test_other_data_than_most_runs_have(written: dict[str, Path], copy: Callable
     assert [(one.code, Path(one.file).parent) for one in report.findings] == [("LB402", other), ("LB209", other)]
 
 
-def test_rows_that_must_not_be_shared(written: dict[str, Path]) -> None:
+def test_rows_that_must_not_be_shared(written: dict[str, Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(written["withheld"])
     report = check(written["withheld"])
     assert codes(report, "error") == ["LB304"]
     assert "PhysioNet" in only(report, "LB304").message
-    assert codes(check(written["withheld"], public=False), "warning") == ["LB304"]
-    assert not check(written["withheld"], public=False).failed()
+    rows: Sequence[tuple[str, ...]] = as_rows(report.findings)
+    assert rows[0][:2] == ("error", "LB304")
+    assert all(one.code in RULES and ", expected " in one.message for one in report.findings)
+    public = check(written["withheld"], public=False)
+    assert codes(public, "warning") == ["LB304"]
+    assert not public.failed()
 
 
 def test_stripped_runs_keep_their_scores_and_nothing_else(written: dict[str, Path], tmp_path: Path) -> None:
@@ -321,21 +307,18 @@ def test_a_stripped_run_keeps_the_scores_of_its_confidences(tmp_path: Path) -> N
     run = make_run(model, ["mi_cxr_icr", "mi_cxr_icr_verbalised"])
     silent, sure = (run.samples[task] for task in ("mi_cxr_icr", "mi_cxr_icr_verbalised"))
     silent[0] = silent[0].model_copy(update={"probabilities": (None,)})  # counted by reason
-    tasks, groups = pooled_scores(run.samples, run.manifest.groups)
-    assert tasks["mi_cxr_icr"].metrics["ece"].value is not None
-    whole = write_run(tmp_path / "whole_medtasks", replace(run, tasks=tasks, groups=groups))
+    run = RunRecord.scored(run.manifest, run.samples)
+    assert run.tasks["mi_cxr_icr"].metrics["ece"].value is not None
+    whole = write_run(tmp_path / "whole_medtasks", run)
     folder = remove_rows(whole, tmp_path / "stripped_medtasks")
     assert (folder / "scores.json").read_bytes() == (whole / "scores.json").read_bytes()
     text = "".join(path.read_text(encoding="utf-8") for path in (folder / "samples").glob("*"))
     assert '"probabilities"' not in text
     assert sure[0].responses[0] not in text
     assert codes(check(folder, demonstration=True)) == ["LB305"]
-
-
-def test_a_run_of_one_rotation_can_be_stripped(tmp_path: Path) -> None:
-    """No question has all of its rotations, so none has a score, but their groups are counted."""
+    # no question has all of its rotations, so none has a score, but their groups are counted
     whole = write_run_of(tmp_path, NOISY, ["mi_cxr_icr_circular"], limit=1)
-    folder = remove_rows(whole, tmp_path / "stripped_medtasks")
+    folder = remove_rows(whole, tmp_path / "one_rotation_medtasks")
     assert (folder / "scores.json").read_bytes() == (whole / "scores.json").read_bytes()
 
 
@@ -343,8 +326,8 @@ def test_a_task_whose_scores_need_texts_is_left_out_and_named(tmp_path: Path) ->
     run = make_run(NOISY, ["mi_cxr"])
     told: list[str] = []
     run.samples["mi_cxr_icr"][0].document["qtype"] = "a type in words"
-    tasks, groups = pooled_scores(run.samples, run.manifest.groups)
-    whole = write_run(tmp_path / "whole_medtasks", replace(run, tasks=tasks, groups=groups))
+    run = RunRecord.scored(run.manifest, run.samples)
+    whole = write_run(tmp_path / "whole_medtasks", run)
     folder = remove_rows(whole, tmp_path / "stripped_medtasks", told.append)
     assert told[0] == (
         "left out: mi_cxr_icr, because its scores depend on the field `qtype`, which is text ('a type in words')"
@@ -352,7 +335,8 @@ def test_a_task_whose_scores_need_texts_is_left_out_and_named(tmp_path: Path) ->
     assert "left out: mi_cxr, because one of its tasks is" in told
     kept = json.loads((folder / "scores.json").read_text(encoding="utf-8"))
     assert {*kept["tasks"]} == {*run.manifest.tasks} - {"mi_cxr_icr"}
-    assert kept["tasks"] == {name: one.model_dump(mode="json") for name, one in tasks.items() if name in kept["tasks"]}
+    expected = {name: one.model_dump(mode="json") for name, one in run.tasks.items() if name in kept["tasks"]}
+    assert kept["tasks"] == expected
 
 
 def test_a_place_that_cannot_be_written_is_one_sentence(
@@ -385,16 +369,6 @@ def test_only_withheld_rows_are_stripped(copy: Callable[[str], Path], written: d
     ).read_bytes()
     with pytest.raises(MedtasksError, match="never overwritten"):
         remove_rows(written["clean"], same)
-
-
-def test_findings_are_rows_of_a_table(written: dict[str, Path], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(written["withheld"])
-    report = check(written["withheld"])
-    rows: Sequence[tuple[str, ...]] = as_rows(report.findings)
-    assert rows[0][:2] == ("error", "LB304")
-    for one in report.findings:
-        assert one.code in RULES
-        assert ", expected " in one.message
 
 
 def test_the_ready_workflow_asks_for_little_and_runs_our_commands() -> None:

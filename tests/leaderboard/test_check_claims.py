@@ -2,21 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from invented_runs import MODELS, write_run_of, write_runs
+from invented_runs import MODELS, write_run_of
 from medtasks.leaderboard.intake.check import CheckReport, check_results
-from medtasks.leaderboard.intake.remove_rows import remove_rows
-from medtasks.leaderboard.verify.scored_run import scored_run
-
-from medtasks.runs.folder import RunRecord, read_run, write_run
-from medtasks.runs.samples import JudgedScore, Repeat, Sample
-from medtasks.runs.scoring import pooled_scores
 
 NOISY = MODELS[1]
 TASK = "med_cmr_mcq_su"
@@ -42,97 +34,6 @@ def check(*paths: Path, **options: Any) -> CheckReport:
 
 def found(report: CheckReport, code: str) -> list[str]:
     return sorted({one.field or Path(one.file).name for one in report.findings if one.code == code})
-
-
-def forged(folder: Path, out: Path, forge: Callable[[Sample], Sample]) -> Path:
-    """The run with changed samples, and with the scores and statuses that these give: it agrees with itself."""
-    manifest, samples = read_run(folder)
-    changed = {task: [forge(one) for one in members] for task, members in samples.items()}
-    tasks, groups = pooled_scores(changed, manifest.groups)
-    return write_run(out / folder.name, RunRecord(manifest, changed, tasks, groups))
-
-
-# ---------------------------------------------------------------------------------------------------- forged samples
-
-
-def verdicts_of_nobody(sample: Sample) -> Sample:
-    return sample.model_copy(update={"judged": {"accuracy": JudgedScore(rubric="x", judge=None, limits=RIGHT)}})
-
-
-def repeats_of_nobody(sample: Sample) -> Sample:
-    again = Repeat(filtered=sample.target, status="ok", statistics={"accuracy": (1.0, 1.0)})
-    return sample.model_copy(update={"repeats": (again, again)})
-
-
-def pending(sample: Sample) -> Sample:
-    return sample.model_copy(update={"pending": ("accuracy",)})
-
-
-def other_score(sample: Sample) -> Sample:
-    return sample.model_copy(update={"scores": {**sample.scores, "accuracy": 0.5}})
-
-
-def scores(folder: Path) -> dict[str, Any]:
-    return {name: entry.scores for name, entry in scored_run(folder).entries.items()}
-
-
-@pytest.mark.parametrize("forge", [other_score, verdicts_of_nobody, repeats_of_nobody, pending])
-def test_what_scoring_would_take_before_the_statistics_is_made_again(
-    forge: Callable[[Sample], Sample], clean: Path, tmp_path: Path
-) -> None:
-    folder = forged(clean, tmp_path, forge)
-    assert check(folder).findings == ()
-    assert scores(folder) == scores(clean)
-
-
-def test_verdicts_that_were_given_are_no_forgery(tmp_path: Path) -> None:
-    (folder,) = write_runs(tmp_path, [NOISY], ["med_cmr_open", "kvasir_vqa_x1_level3"]).values()
-    assert check(folder, demonstration=True).findings == ()
-    changed = forged(folder, tmp_path, lambda one: one.model_copy(update={"judged": {
-        name: score.model_copy(update={"limits": RIGHT}) for name, score in one.judged.items()
-    }}))  # fmt: skip
-    assert scores(changed) == scores(folder)
-
-
-def right(sample: Sample) -> Sample:
-    return sample.model_copy(
-        update={"scores": {"accuracy": 1.0}, "statistics": {"accuracy": (1.0, 1.0)}} if sample.task == TASK else {}
-    )
-
-
-def test_a_task_of_nobody_does_not_switch_rescoring_off(clean: Path, tmp_path: Path) -> None:
-    folder = forged(clean, tmp_path, right)
-    add_strangers(folder)
-    report = check(folder)
-    assert {one.code for one in report.findings} == {"LB207"}
-    assert scores(folder) == scores(clean)
-
-
-def test_a_stripped_task_does_not_switch_rescoring_off(tmp_path: Path) -> None:
-    folder = write_run_of(tmp_path / "whole", NOISY, [TASK, "mi_cxr_icr"], mini=False)
-    stripped = remove_rows(folder, tmp_path / "stripped" / folder.name)
-    assert not check(stripped).failed(strict=True)
-    assert scores(forged(stripped, tmp_path, right)) == scores(folder)
-
-
-def add_strangers(folder: Path) -> None:
-    """A task of a package that is not installed here, with its samples, its data and its scores."""
-    manifest = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
-    manifest["tasks"]["nobodys_task"] = {**manifest["tasks"][TASK], "benchmark": "nobodys"}
-    manifest["data"]["nobodys"] = manifest["data"]["med_cmr"]
-    (folder / "manifest.json").write_text(json.dumps(manifest), encoding="utf-8")
-    scores = json.loads((folder / "scores.json").read_text(encoding="utf-8"))
-    scores["tasks"]["nobodys_task"] = scores["tasks"][TASK]
-    (folder / "scores.json").write_text(json.dumps(scores), encoding="utf-8")
-    text = (folder / "samples" / f"{TASK}.jsonl").read_text(encoding="utf-8")
-    (folder / "samples" / "nobodys_task.jsonl").write_text(text.replace(TASK, "nobodys_task"), encoding="utf-8")
-
-
-def test_a_task_of_nobody_is_a_warning_alone(tree: Path) -> None:
-    (folder,) = tree.iterdir()
-    add_strangers(folder)
-    report = check(tree)
-    assert [(one.code, one.severity, one.where) for one in report.findings] == [("LB207", "warning", "nobodys_task")]
 
 
 # --------------------------------------------------------------------------------------------------- beside the runs

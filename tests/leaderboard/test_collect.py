@@ -6,23 +6,21 @@ import json
 import os
 import shutil
 import threading
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 from invented_runs import MODELS, edit_json, write_run_of
 from medtasks.leaderboard.intake import collect as module
-from medtasks.leaderboard.intake import sources
-from medtasks.leaderboard.intake.collect import collect, find_everything, find_runs
+from medtasks.leaderboard.intake.collect import collect, find_everything
 from medtasks.leaderboard.verify import scored_run as scoring
-from medtasks.leaderboard.verify.scored_run import KeptRun, RunStore, ScoredRun
+from medtasks.leaderboard.verify.scored_run import RunStore
 
 from medtasks.benchmarks.documents import task_documents
 from medtasks.catalog.contents import task_packages
 from medtasks.catalog.packages import TaskPackage
 from medtasks.core.errors import UsageError
+from medtasks.runs import folder as run_folders
 from medtasks.runs import table_file
 from medtasks.runs.signature import differences
 
@@ -44,11 +42,6 @@ def tree(results: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(results, tmp_path / "tree"))
 
 
-def same(one: ScoredRun, other: ScoredRun) -> bool:
-    """Equal to the last bit."""
-    return KeptRun.of(one) == KeptRun.of(other) and one.public == other.public
-
-
 def run_of(tree: Path, name: str) -> Path:
     return next((tree / name).iterdir())
 
@@ -58,23 +51,20 @@ def run_of(tree: Path, name: str) -> Path:
 
 def test_runs_are_found_in_trees_and_by_name_each_once(tree: Path) -> None:
     both = [run_of(tree, "Guess-1B"), run_of(tree, "Oracle-72B")]
-    assert find_runs([tree]) == both
-    assert find_runs([both[1], tree, both[0], tree / "Oracle-72B"]) == [both[0], both[1]]
+    assert find_everything([both[1], tree, both[0], tree / "Oracle-72B"]).folders == both
     (tree / "link").symlink_to(both[0].parent)
-    assert find_runs([tree]) == both
-
-
-def test_a_run_may_be_called_anything(tree: Path) -> None:
-    renamed = run_of(tree, "Guess-1B").rename(tree / "submission")
-    assert renamed in find_runs([tree])
-    assert find_runs([renamed]) == [renamed]
+    assert find_everything([tree]).folders == both
+    assert collect([tree / "Guess-1B", tree / "Oracle-72B"]) == collect([tree / "Oracle-72B", tree / "Guess-1B"])
+    renamed = both[0].rename(tree / "submission")  # a run may be called anything
+    assert renamed in find_everything([tree]).folders
+    assert find_everything([renamed]).folders == [renamed]
 
 
 def test_half_written_folders_are_left_alone_and_one_left_aside_is_found(tree: Path) -> None:
     run = run_of(tree, "Guess-1B")
     shutil.copytree(run, run.with_name(f".{run.name}.abc"))
     aside = run.rename(run.with_name(f".{run.name}.aside"))
-    assert run in find_runs([tree])
+    assert run in find_everything([tree]).folders
     digests, refused = collect([tree])
     assert (len(digests), refused) == (2, [])
     assert not aside.exists()
@@ -157,12 +147,6 @@ def test_the_same_run_counts_once(tree: Path) -> None:
     assert {one.public.folder for one in digests} == {"20261101_000000_medtasks"}
 
 
-def test_the_order_of_paths_changes_nothing(tree: Path) -> None:
-    first, _ = collect([tree / "Guess-1B", tree / "Oracle-72B"])
-    second, _ = collect([tree / "Oracle-72B", tree / "Guess-1B"])
-    assert all(same(one, other) for one, other in zip(first, second, strict=True))
-
-
 # --------------------------------------------------------------------------------------------------------- caching
 
 
@@ -175,50 +159,37 @@ def reads(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         original = getattr(owner, name)
         monkeypatch.setattr(owner, name, lambda *given, **named: (called.append(name), original(*given, **named))[1])
 
-    watched(sources, "folder_digest")
+    watched(run_folders, "contents_hash")
     watched(scoring, "scored_record")
     return called
 
 
-def test_unchanged_folders_are_not_scored_again(tree: Path, tmp_path: Path, reads: list[str]) -> None:
-    fresh, _ = collect([tree], RunStore(tmp_path / "cache"))
+def test_what_is_unchanged_is_not_scored_again(tree: Path, tmp_path: Path, reads: list[str]) -> None:
+    store = RunStore(tmp_path / "cache")
+    fresh, _ = collect([tree], store)
     assert reads.count("scored_record") == 2
     reads.clear()
-    again, _ = collect([tree], RunStore(tmp_path / "cache"))
-    assert set(reads) == {"folder_digest"}
-    assert all(same(one, other) for one, other in zip(fresh, again, strict=True))
-
-
-def test_touched_files_and_moved_folders_are_not_scored_again(tree: Path, tmp_path: Path, reads: list[str]) -> None:
-    collect([tree], RunStore(tmp_path / "cache"))
-    reads.clear()
+    assert collect([tree], store)[0] == fresh
     for path in tree.rglob("*.json*"):
         os.utime(path, (1, 1))
-    collect([tree], RunStore(tmp_path / "cache"))
-    collect([tree.rename(tmp_path / "elsewhere")], RunStore(tmp_path / "cache"))
-    assert set(reads) == {"folder_digest"}
+    assert collect([tree.rename(tmp_path / "elsewhere")], store)[0] == fresh
+    assert set(reads) == {"contents_hash"}
 
 
-@pytest.mark.parametrize("change", ["version", "rubrics"])
 def test_another_package_of_tasks_makes_digests_anew(
-    change: str, tree: Path, tmp_path: Path, reads: list[str], monkeypatch: pytest.MonkeyPatch
+    tree: Path, tmp_path: Path, reads: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    rubrics = tmp_path / "rubrics"
-    rubrics.mkdir()
-    (rubrics / "dots.yaml").write_text("name: dots\n", encoding="utf-8")
-    theirs = TaskPackage("acme-tasks", "1.0", "acme", tmp_path / "tasks", tmp_path / "templates", rubrics)
+    rubric = tmp_path / "rubrics" / "dots.yaml"
+    rubric.parent.mkdir()
     ours = task_packages()
-    monkeypatch.setattr(table_file, "task_packages", lambda: (*ours, theirs))
-    collect([tree], RunStore(tmp_path / "cache"))
-    reads.clear()
-    collect([tree], RunStore(tmp_path / "cache"))
-    assert "scored_record" not in reads
-    if change == "version":
-        theirs = replace(theirs, version="1.1")
-    else:
-        (rubrics / "dots.yaml").write_text("name: dots\nbest: 2\n", encoding="utf-8")
-    collect([tree], RunStore(tmp_path / "cache"))
-    assert reads.count("scored_record") == 2
+    for version, content in (("1.0", "name: dots\n"), ("1.1", "name: dots\n"), ("1.1", "name: dots\nbest: 2\n")):
+        rubric.write_text(content, encoding="utf-8")
+        theirs = TaskPackage("acme-tasks", version, "acme", tmp_path / "tasks", tmp_path / "templates", rubric.parent)
+        monkeypatch.setattr(table_file, "task_packages", lambda theirs=theirs: (*ours, theirs))
+        for count in (2, 0):
+            reads.clear()
+            collect([tree], RunStore(tmp_path / "cache"))
+            assert reads.count("scored_record") == count
 
 
 def test_a_changed_sample_makes_another_digest(tree: Path, tmp_path: Path) -> None:
@@ -231,7 +202,7 @@ def test_a_changed_sample_makes_another_digest(tree: Path, tmp_path: Path) -> No
     after, _ = collect([tree], RunStore(tmp_path / "cache"))
     uncached, _ = collect([tree])
     assert [one.public.digest for one in after] != [one.public.digest for one in before]
-    assert all(same(one, other) for one, other in zip(after, uncached, strict=True))
+    assert after == uncached
 
 
 def test_options_named_by_text_are_counted_beside_the_run(tmp_path: Path) -> None:
@@ -248,8 +219,7 @@ def test_options_named_by_text_are_counted_beside_the_run(tmp_path: Path) -> Non
     assert f"med_cmr_mcq_su: {count} of {count} options were named by text, not by letter" in digest.public.notes
 
 
-@pytest.mark.parametrize("damage", [b"", b"PK\x03\x04", b"\x80\x04]."])
-def test_a_damaged_cache_is_made_again(tree: Path, tmp_path: Path, reads: list[str], damage: bytes) -> None:
+def test_a_damaged_cache_is_made_again(tree: Path, tmp_path: Path, reads: list[str]) -> None:
     fresh, _ = collect([tree], RunStore(tmp_path / "cache"))
     entry = {
         json.loads(path.read_bytes().split(b"\n", 1)[1])["content"]["manifest"]["model"]["pretrained"]: path.parent
@@ -257,7 +227,7 @@ def test_a_damaged_cache_is_made_again(tree: Path, tmp_path: Path, reads: list[s
     }
     told, table = entry[GUESS.name] / "content.json", entry[ORACLE.name] / "0.arrow"
     for path, content in (
-        (told, damage),
+        *((told, damage) for damage in (b"", b"PK\x03\x04", b"\x80\x04].")),
         (told, told.read_bytes().replace(b'"value": 0.', b'"value": 1.', 1)),
         (table, table.read_bytes()[:-200]),
         (table, table.read_bytes()[:300] + bytes([table.read_bytes()[300] ^ 1]) + table.read_bytes()[301:]),
@@ -265,9 +235,8 @@ def test_a_damaged_cache_is_made_again(tree: Path, tmp_path: Path, reads: list[s
         assert path.read_bytes() != content
         path.write_bytes(content)
         reads.clear()
-        again, _ = collect([tree], RunStore(tmp_path / "cache"))
+        assert collect([tree], RunStore(tmp_path / "cache"))[0] == fresh
         assert reads.count("scored_record") == 1
-        assert all(same(one, other) for one, other in zip(fresh, again, strict=True))
 
 
 def test_a_cache_that_cannot_be_written_stops_nothing(tree: Path, tmp_path: Path) -> None:
@@ -275,48 +244,22 @@ def test_a_cache_that_cannot_be_written_stops_nothing(tree: Path, tmp_path: Path
     assert len(collect([tree], RunStore(tmp_path / "cache"))[0]) == 2
 
 
-def test_a_kept_run_is_the_one_that_was_scored(tree: Path, tmp_path: Path) -> None:
-    for scored, kept in zip(*(collect([tree], RunStore(tmp_path / "cache"))[0] for _ in range(2)), strict=True):
-        assert same(kept, scored)
-        assert (kept.model, kept.blind, kept.complete) == (scored.model, scored.blind, scored.complete)
-        for name, entry in scored.entries.items():
-            other = kept.entries[name]
-            assert (other.scores, other.items, other.clusters) == (entry.scores, entry.items, entry.clusters)
-            assert other.signatures == entry.signatures
-            assert list(other.statistics) == list(entry.statistics)
-            for metric, table in entry.statistics.items():
-                np.testing.assert_array_equal(other.statistics[metric], table)
-
-
-def test_progress_is_told(tree: Path) -> None:
-    told: list[tuple[int, int]] = []
-    collect([tree], progress=lambda done, total: told.append((done, total)))
-    assert told == [(0, 2), (1, 2), (2, 2)]
-
-
-def test_large_runs_are_read_by_other_processes(
+def test_large_runs_are_read_by_other_processes_unless_a_server_reads_them(
     tree: Path, tmp_path: Path, reads: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shutil.copytree(run_of(tree, "Guess-1B"), tree / "broken_medtasks")
     (tree / "broken_medtasks" / "manifest.json").write_text("{", encoding="utf-8")
-    alone, refused = collect([tree], RunStore(tmp_path / "first"))
+    told: list[tuple[int, int]] = []
+    alone = collect([tree], RunStore(tmp_path / "first"), lambda done, total: told.append((done, total)))
     assert reads.count("scored_record") == 2
+    assert told == [(0, 3), (1, 3), (2, 3), (3, 3)]
+    assert len(alone[1]) == 1
     reads.clear()
     monkeypatch.setattr(module, "LARGE", 1)
     monkeypatch.setattr(os, "cpu_count", lambda: 2)
-    together = collect([tree], RunStore(tmp_path / "second"))
+    assert collect([tree], RunStore(tmp_path / "second")) == alone
     assert reads.count("scored_record") == 0
-    assert together[1] == refused
-    assert len(refused) == 1
-    assert all(same(one, other) for one, other in zip(alone, together[0], strict=True))
-
-
-def test_a_thread_of_a_server_reads_alone(
-    tree: Path, tmp_path: Path, reads: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(module, "LARGE", 1)
-    monkeypatch.setattr(os, "cpu_count", lambda: 2)
-    thread = threading.Thread(target=collect, args=([tree], RunStore(tmp_path / "cache")))
+    thread = threading.Thread(target=collect, args=([tree], RunStore(tmp_path / "third")))
     thread.start()
     thread.join()
     assert reads.count("scored_record") == 2
@@ -346,7 +289,7 @@ def plain(tmp_path: Path) -> Path:
 def test_a_plain_folder_becomes_a_run_that_is_comparable_with_no_other(plain: Path, tree: Path) -> None:
     (run,) = find_everything([plain.parent]).runs
     assert list(run.logs) == [TASK]
-    assert find_runs([plain.parent]) == []
+    assert find_everything([plain.parent]).folders == []
     digests, refused = collect([plain.parent, tree])
     assert refused == []
     made = next(one for one in digests if one.public.folder == "some__model/20261102_101500")
@@ -369,7 +312,7 @@ def test_a_plain_folder_becomes_a_run_that_is_comparable_with_no_other(plain: Pa
 def test_a_plain_folder_is_kept_too_and_refused_in_one_sentence(plain: Path, tmp_path: Path) -> None:
     fresh, _ = collect([plain], RunStore(tmp_path / "cache"))
     again, _ = collect([plain], RunStore(tmp_path / "cache"))
-    assert same(fresh[0], again[0])
+    assert fresh == again
     (plain / f"20261102_101500_samples_{TASK}.jsonl").write_text("{}\n", encoding="utf-8")
     digests, (refused,) = collect([plain], RunStore(tmp_path / "cache"))
     assert digests == []
@@ -380,4 +323,4 @@ def test_a_plain_folder_is_kept_too_and_refused_in_one_sentence(plain: Path, tmp
 def test_logs_beside_a_folder_of_ours_are_not_counted_twice(plain: Path, tree: Path) -> None:
     run_of(tree, "Guess-1B").rename(plain / "20261102_101500_medtasks")
     assert find_everything([plain]).folders == [run.directory for run in find_everything([plain]).runs]
-    assert [path.name for path in find_runs([plain])] == ["20261102_101500_medtasks"]
+    assert [path.name for path in find_everything([plain]).folders] == ["20261102_101500_medtasks"]

@@ -10,12 +10,13 @@ from medtasks.leaderboard.board.board import BoardColumn, Pair
 from medtasks.leaderboard.board.columns import unit_of
 from medtasks.leaderboard.rank.compare import Line, compare_runs
 from medtasks.leaderboard.rank.rankings import rank_models
-from medtasks.leaderboard.verify.scored_run import ScoredRun, scored_record
+from medtasks.leaderboard.verify.scored_run import ScoredRun
 
 from medtasks.metrics.registry import get_metric
 from medtasks.runs.comparisons import Paired, same_tasks
-from medtasks.runs.folder import RunRecord
+from medtasks.runs.record import RunRecord
 from medtasks.stats.paired import PairedDifference
+from medtasks.verify.scored import scored_record
 
 TASKS = ("mi_cxr_icr", "kvasir_vqa_x1_level1", "medstreambench_proactive", "med_cmr_mcq_cr")
 
@@ -30,7 +31,8 @@ def records() -> tuple[RunRecord, RunRecord]:
 @cache
 def digests() -> tuple[ScoredRun, ScoredRun]:
     first, second = (
-        scored_record(record.manifest, record.samples, f"run{number}") for number, record in enumerate(records())
+        ScoredRun.of(scored_record(record.manifest, record.samples), f"run{number}")
+        for number, record in enumerate(records())
     )
     return first, second
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from medtasks.leaderboard.intake.redaction import HIDDEN, is_secret, shown, shown_argument, shown_facts
+
+from medtasks.core.redaction import HIDDEN, is_secret, shown, shown_argument, shown_facts
 
 
 @pytest.mark.parametrize(

@@ -10,15 +10,17 @@ from typing import Any
 
 import numpy as np
 import pytest
-from invented_runs import MODELS, Invented, edit_json, make_run, shared_runs, write_run_of
-from medtasks.leaderboard.verify.scored_run import ScoredRun, scored_record, scored_run
+from forged_runs import add_strangers
+from invented_runs import MODELS, edit_json, make_run, shared_runs, write_run_of
+from medtasks.leaderboard.verify.scored_run import ScoredRun, scored_run
 
 from medtasks.catalog.spec import load_spec
 from medtasks.core.errors import MedtasksError
 from medtasks.metrics.registry import get_metric
-from medtasks.runs.folder import RunRecord, folder_digest, read_run, write_run
-from medtasks.runs.samples import write_samples
+from medtasks.runs.folder import RunFolder, read_run, write_run
+from medtasks.runs.record import RunRecord
 from medtasks.runs.signature import differences, parse_signature
+from medtasks.verify.scored import scored_record
 
 SMALL = "kvasir_vqa_x1_level1"
 GUESS = MODELS[3]
@@ -151,11 +153,13 @@ def noted(tmp_path: Path, tasks: list[str], **options: Any) -> ScoredRun:
     return scored_run(write_run_of(tmp_path, GUESS, tasks, **options))
 
 
-def test_a_limit_is_noted(tmp_path: Path) -> None:
-    digest = noted(tmp_path, [SMALL], limit=5)
-    assert "run with --limit: 5 of 37 documents" in digest.public.notes
+def test_a_limit_and_a_blind_run_are_noted(tmp_path: Path, small: Path) -> None:
+    digest = noted(tmp_path, [SMALL], limit=5, blind=True)
+    assert {"run with --limit: 5 of 37 documents", "blind: prompts without media"} <= {*digest.public.notes}
     assert digest.complete == {SMALL: False}
     assert " --limit 5 " in digest.public.commands[-1]
+    assert digest.blind
+    assert digest.model == scored_run(small).model
 
 
 def test_a_stream_that_a_limit_cut_is_in_no_score_and_no_signature(tmp_path: Path) -> None:
@@ -165,13 +169,6 @@ def test_a_stream_that_a_limit_cut_is_in_no_score_and_no_signature(tmp_path: Pat
     assert len(entry.items) == entry.scores.items == 1
     assert "streaming items not scored because not all of their rounds were asked: 1" in digest.public.notes
     assert parse_signature(entry.signatures["content"])["items"].startswith("3-")
-
-
-def test_a_blind_run_is_the_same_model(tmp_path: Path, small: Path) -> None:
-    digest = noted(tmp_path, [SMALL], blind=True)
-    assert "blind: prompts without media" in digest.public.notes
-    assert digest.blind
-    assert digest.model == scored_run(small).model
 
 
 def test_a_run_on_a_release_has_no_note_of_miniature_data(tmp_path: Path) -> None:
@@ -204,17 +201,6 @@ def test_unjudged_responses_are_counted(tmp_path: Path) -> None:
         note.startswith("med_cmr_open: 2 of ") and note.endswith("(timeout at judge: 2)") for note in facts.notes
     )
     assert "medtasks judge run_medtasks --rubric med_cmr_open --judge" in "\n".join(facts.commands)
-
-
-def test_claimed_scores_are_not_read(copy: Path) -> None:
-    right = scored_run(copy)
-    (copy / "scores.json").write_text("{", encoding="utf-8")
-    edit_json(copy / "samples" / f"{SMALL}.jsonl", lambda it: it["statistics"].update(rougeL=[1e300, 1.0]), line=0)
-    edit_json(copy / "manifest.json", lambda it: it["tasks"][SMALL].update(status={"empty": 37}))
-    digest = scored_run(copy)
-    assert digest.entries[SMALL].scores == right.entries[SMALL].scores
-    assert digest.public.notes == right.public.notes
-    assert digest.public.counts == right.public.counts
 
 
 # --------------------------------------------------------------------------------------------------------- facts
@@ -251,7 +237,7 @@ def test_facts_are_those_of_the_manifest(small: Path) -> None:
     assert facts.data == {"kvasir_vqa_x1": manifest.data["kvasir_vqa_x1"].fingerprint}
     assert facts.counts[SMALL]["asked"] == facts.counts[SMALL]["answered"] == 37
     assert facts.folder == small.name
-    assert facts.digest == folder_digest(small)
+    assert facts.digest == RunFolder(small).content
     (command,) = facts.commands
     assert command == (
         "MEDTASKS_DATA=mini lmms-eval --model medtasks_vlm --model_args pretrained=invented/Guess-1B,device=cuda "
@@ -266,78 +252,48 @@ def test_the_command_names_the_widest_groups(judged: ScoredRun) -> None:
 # ------------------------------------------------------------------------------------------- folders that do not fit
 
 
-def less(folder: Path) -> None:
-    path = folder / "samples" / f"{SMALL}.jsonl"
-    path.write_text("".join(path.read_text(encoding="utf-8").splitlines(keepends=True)[1:]), encoding="utf-8")
-
-
-def twice(folder: Path) -> None:
-    path = folder / "samples" / f"{SMALL}.jsonl"
-    lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
-    path.write_text("".join([*lines[1:], lines[1]]), encoding="utf-8")
-
-
-def another_task(folder: Path) -> None:
-    (folder / "samples" / "mi_cxr_icr.jsonl").write_text("", encoding="utf-8")
-
-
-def no_samples(folder: Path) -> None:
-    (folder / "samples" / f"{SMALL}.jsonl").unlink()
-
-
-def a_group_of_strangers(folder: Path) -> None:
-    edit_json(folder / "manifest.json", lambda held: held["groups"].update(kvasir_vqa_x1=["mi_cxr_icr"]))
-
-
 @pytest.mark.parametrize(
-    ("break_it", "message"),
+    ("broken", "message"),
     [
-        (less, r"36 samples, expected 37, the sum of `answered` and `failed` of"),
-        (twice, "is duplicated"),
-        (another_task, r"samples/mi_cxr_icr\.jsonl: of no task that the manifest names"),
-        (no_samples, "missing, although the manifest names the task"),
-        (a_group_of_strangers, "field `groups.kvasir_vqa_x1` names mi_cxr_icr, which is not a task of the run"),
+        (lambda lines: lines[1:], r"36 samples, expected 37, the sum of `answered` and `failed` of"),
+        (lambda lines: [*lines[1:], lines[1]], "is duplicated"),
+        (None, "missing, although the manifest names the task"),
     ],
 )
-def test_a_folder_whose_parts_do_not_fit_is_refused(copy: Path, break_it: Callable[[Path], None], message: str) -> None:
-    break_it(copy)
+def test_samples_that_do_not_fit_are_refused(
+    copy: Path, broken: Callable[[list[str]], list[str]] | None, message: str
+) -> None:
+    path = copy / "samples" / f"{SMALL}.jsonl"
+    lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
+    path.unlink()
+    if broken is not None:
+        path.write_text("".join(broken(lines)), encoding="utf-8")
     with pytest.raises(MedtasksError, match=message):
         scored_run(copy)
 
 
-def test_tasks_of_packages_that_are_not_there_are_left_out_and_named(tmp_path: Path) -> None:
-    run = make_run(Invented("a/b", "oracle"), [SMALL])
-    theirs = [sample.model_copy(update={"task": "acme_dots"}) for sample in run.samples[SMALL]]
-    manifest = run.manifest.model_copy(
-        update={
-            "tasks": {**run.manifest.tasks, "acme_dots": run.manifest.tasks[SMALL]},
-            "groups": {"acme": ("acme_dots", SMALL)},
-        }
-    )
-    folder = write_run(tmp_path / "r_medtasks", RunRecord(manifest, run.samples, run.tasks, {}))
-    write_samples(folder / "samples" / "acme_dots.jsonl", theirs)
-    digest = scored_run(folder)
-    assert list(digest.entries) == [SMALL]
-    assert [note for note in digest.public.notes if "no installed package" in note] == [
-        "left out, because no installed package has the task: acme",
-        "left out, because no installed package has the task: acme_dots",
-    ]
+def test_tasks_that_the_manifest_does_not_name_are_refused(copy: Path) -> None:
+    (copy / "samples" / "mi_cxr_icr.jsonl").write_text("", encoding="utf-8")
+    with pytest.raises(MedtasksError, match=r"samples/mi_cxr_icr\.jsonl: of no task that the manifest names"):
+        scored_run(copy)
+    (copy / "samples" / "mi_cxr_icr.jsonl").unlink()
+    edit_json(copy / "manifest.json", lambda held: held["groups"].update(kvasir_vqa_x1=["mi_cxr_icr"]))
+    with pytest.raises(
+        MedtasksError, match=r"`groups\.kvasir_vqa_x1` names mi_cxr_icr, which is not a task of the run"
+    ):
+        scored_run(copy)
 
 
-def test_data_and_scores_of_tasks_that_are_not_there_are_left_out_too(tmp_path: Path) -> None:
-    folder = write_run_of(tmp_path, GUESS, [SMALL], mini=False)
-
-    def beside(manifest: dict[str, Any]) -> None:
-        manifest["tasks"]["acme_dots"] = {**manifest["tasks"][SMALL], "benchmark": "acme"}
-        manifest["data"]["acme"] = manifest["data"]["kvasir_vqa_x1"]
-
-    edit_json(folder / "manifest.json", beside)
-    text = (folder / "samples" / f"{SMALL}.jsonl").read_text(encoding="utf-8")
-    (folder / "samples" / "acme_dots.jsonl").write_text(text.replace(SMALL, "acme_dots"), encoding="utf-8")
-    edit_json(folder / "scores.json", lambda scores: scores["tasks"].update(acme_dots=scores["tasks"][SMALL]))
-    digest = scored_run(folder)
+def test_tasks_of_packages_that_are_not_there_are_left_out_and_named(copy: Path) -> None:
+    add_strangers(copy, SMALL)
+    edit_json(copy / "manifest.json", lambda held: held["groups"].update(nobodys=["nobodys_task", SMALL]))
+    digest = scored_run(copy)
     assert list(digest.entries) == [SMALL]
     assert list(digest.public.data) == ["kvasir_vqa_x1"]
+    assert [note for note in digest.public.notes if "no installed package" in note] == [
+        "left out, because no installed package has the task: nobodys",
+        "left out, because no installed package has the task: nobodys_task",
+    ]
 
 
 def test_arguments_may_be_a_mapping(copy: Path) -> None:

@@ -22,7 +22,7 @@ from medtasks.leaderboard.site.tables import ColumnView, charts, shared_judge
 
 from medtasks.benchmarks.layouts import all_layouts
 from medtasks.core.errors import UsageError
-from medtasks.runs.folder import folder_digest
+from medtasks.runs.folder import RunFolder
 from medtasks.runs.samples import Sample, write_samples
 
 
@@ -483,7 +483,7 @@ def test_samples_are_those_of_the_runs_that_are_ranked(tmp_path: Path) -> None:
         tasks = {"series_mcq_tel": task, "../../other": task}
         (folder / "manifest.json").write_text(json.dumps({**manifest, "tasks": tasks}))
         write_samples(folder / "samples/series_mcq_tel.jsonl", [sample(filtered=answer)])
-        runs[key] = shown.runs[key].model_copy(update={"digest": folder_digest(folder)})
+        runs[key] = shown.runs[key].model_copy(update={"digest": RunFolder(folder).content})
     found = samples_of(shown.model_copy(update={"runs": {**shown.runs, **runs}}), [tmp_path])
     assert [*found] == [SampleKey("series_mcq", "series_mcq_tel", "aurora-8b")]
     (row,) = found[SampleKey("series_mcq", "series_mcq_tel", "aurora-8b")]()

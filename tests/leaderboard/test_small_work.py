@@ -90,58 +90,41 @@ def build(runs: Path, **options: Any) -> None:
     publish.publish([runs], runs.parent / "page", demonstration=True, cache=cache, **options)
 
 
-def test_a_default_build_draws_no_figure_as_a_file(runs: Path, operations: Operations) -> None:
+def test_a_build_does_what_is_new_alone(runs: Path, operations: Operations) -> None:
+    page = runs.parent / "page"
     with operations:
         build(runs)
     assert operations.counts["figures"] == 0
-    assert not (runs.parent / "page" / "figures").exists()
-    with operations:
-        build(runs, figures=("pdf", "svg"))
-    drawn = list((runs.parent / "page" / "figures").rglob("*.*"))
-    assert operations.counts["figures"] == len(drawn) > 0
-    assert {path.suffix for path in drawn} == {".pdf", ".svg"}
+    assert not (page / "figures").exists()
 
-
-def test_a_build_again_reads_each_file_once_for_its_hash_and_computes_nothing(
-    runs: Path, operations: Operations
-) -> None:
-    build(runs)
-    with operations:
+    with operations:  # again: each file is read once, for its hash
         build(runs)
     assert operations.counts == Counter()
-    opened = operations.below(runs)
-    assert {count for path, count in opened.items() if "/samples/" in path} == {1}
+    assert {count for path, count in operations.below(runs).items() if "/samples/" in path} == {1}
     assert not [path for path in operations.written if path.startswith(str(runs.parent))]
-    assert set(operations.below(runs.parent / "page").values()) == {1}
+    assert set(operations.below(page).values()) == {1}
 
-
-def test_of_two_runs_only_the_new_one_is_read(runs: Path, operations: Operations) -> None:
-    build(runs)
-    write_run_of(runs, MODELS[1], [TASK])
+    before = (page / "index.html").read_bytes()
+    (page / "index.html").write_text("mine", encoding="utf-8")
     with operations:
         build(runs)
-    assert (operations.counts["runs read"], operations.counts["boards"]) == (1, 1)
-
-
-def test_a_page_that_was_changed_by_hand_is_written_again(runs: Path, operations: Operations) -> None:
-    build(runs)
-    page = runs.parent / "page" / "index.html"
-    before = page.read_bytes()
-    page.write_text("mine", encoding="utf-8")
-    with operations:
-        build(runs)
-    assert page.read_bytes() == before
+    assert (page / "index.html").read_bytes() == before
     assert (operations.counts["runs read"], operations.counts["boards"]) == (0, 0)
 
-
-@pytest.mark.parametrize("option", ["title", "models", "published"])
-def test_another_option_gives_another_board(runs: Path, operations: Operations, option: str) -> None:
-    build(runs)
     models = runs.parent / "models.yaml"
     models.write_text("'*': {size: 7B}\n", encoding="utf-8")
+    for options in ({"title": "Another"}, {"models": models}, {"published": False}):
+        with operations:
+            build(runs, **options)
+        assert (operations.counts["runs read"], operations.counts["boards"]) == (0, 1)
+
+    write_run_of(runs, MODELS[1], [TASK])
     with operations:
-        build(runs, **{option: {"title": "Another", "models": models, "published": False}[option]})
-    assert (operations.counts["runs read"], operations.counts["boards"]) == (0, 1)
+        build(runs, figures=("pdf", "svg"))
+    drawn = list((page / "figures").rglob("*.*"))
+    assert (operations.counts["runs read"], operations.counts["boards"]) == (1, 1)
+    assert operations.counts["figures"] == len(drawn) > 0
+    assert {path.suffix for path in drawn} == {".pdf", ".svg"}
 
 
 def test_a_run_on_miniature_data_is_scored_on_them_and_kept(

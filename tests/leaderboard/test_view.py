@@ -34,7 +34,7 @@ from view_server import Answered, RunUnderWay, Server, serving, write_hostile_ru
 
 from medtasks.benchmarks.documents import all_pictures, task_documents
 from medtasks.catalog.spec import leaf_tasks, load_spec
-from medtasks.runs.folder import folder_digest
+from medtasks.runs.folder import RunFolder
 from medtasks.runs.run import score_unfinished
 from medtasks.runs.samples import Sample, read_samples
 
@@ -370,7 +370,7 @@ def test_the_filtered_list_can_be_saved(server: Server, results: Path) -> None:
 
 def test_a_bookmark_with_its_note_is_kept_beside_the_run(tmp_path: Path) -> None:
     folder = write_run_of(tmp_path, GUESS, [CHOICE])
-    before, kept = folder_digest(folder), folder.parent / "bookmarks.jsonl"
+    before, kept = RunFolder(folder).content, folder.parent / "bookmarks.jsonl"
     with serving([tmp_path]) as server:
         run, (first, second, *_) = key_of(server, "Guess-1B"), listed(server, task=CHOICE)
 
@@ -394,7 +394,7 @@ def test_a_bookmark_with_its_note_is_kept_beside_the_run(tmp_path: Path) -> None
         saved = server.ask(f"samples.csv?{urlencode({'task': CHOICE, 'marked': '1'})}").text
         assert {row["note"] for row in csv.DictReader(io.StringIO(saved))} == {"", "sides <mixed up>"}
         assert mark({"remove": "1"}, first, **own).headers["Location"].startswith("sample.html?")
-    assert folder_digest(folder) == before  # the run stays as it would be submitted
+    assert RunFolder(folder).content == before  # the run stays as it would be submitted
     with serving([tmp_path]) as server:
         assert listed(server, task=CHOICE, marked="1") == [second]
         kept.write_text('{"run": "r"}\n')

@@ -22,19 +22,17 @@ def output(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize(
-    "command",
+    ("command", "above"),
     [
-        ["score", "{}"],
-        ["score", "{}", "--against", "{}"],
-        ["compare", "{}", "{}"],
-        ["compare", "{}", "{}", "--task", TASK],
-        ["leaderboard", "check", "{}", "--demonstration"],
-        ["leaderboard", "build", "{}", "--demonstration", "--out", "page"],
-        ["leaderboard", "strip", "{}", "--out", "stripped"],
+        *((["score", "{}"], above) for above in (0, 1, 2)),
+        (["score", "{}", "--against", "{}"], 1),
+        (["compare", "{}", "{}"], 1),
+        (["compare", "{}", "{}", "--task", TASK], 2),
+        (["leaderboard", "check", "{}", "--demonstration"], 1),
+        (["leaderboard", "build", "{}", "--demonstration", "--out", "page"], 0),
+        (["leaderboard", "strip", "{}", "--out", "stripped"], 2),
     ],
-    ids=" ".join,
 )
-@pytest.mark.parametrize("above", [0, 1, 2])
 def test_a_run_and_its_parents_are_the_same(
     command: list[str], above: int, output: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

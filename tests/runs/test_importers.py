@@ -15,7 +15,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from medtasks.leaderboard.board.commands import commands
-from medtasks.leaderboard.verify.scored_run import scored_record
 
 from medtasks.benchmarks.documents import task_documents
 from medtasks.catalog.records import Where
@@ -25,6 +24,7 @@ from medtasks.importers.layouts import LAYOUTS, read_predictions, recognise
 from medtasks.importers.matching import Joined, join
 from medtasks.importers.prediction import Prediction
 from medtasks.importers.run import score_predictions
+from medtasks.verify.scored import scored_record
 
 TASK = "kvasir_vqa_x1_level1"
 ANSWER = 'Ein Polyp, „rund“,\nmit "Rand"; naïve 息肉 \U0001f600\u2028'
@@ -233,39 +233,13 @@ def test_ms_swift_gives_image_question_and_response(tmp_path: Path) -> None:
     assert found == Prediction(Where("p.jsonl", 1), None, {"img_id": "img.7", "question": "Is it?"}, "Yes.")
 
 
-@pytest.mark.parametrize("image", ["a.jpg", {"path": "C:\\x\\a.png"}, {"bytes": None, "path": "/y/a.jpg"}])
-def test_ms_swift_image_paths_come_in_several_forms(image: object, tmp_path: Path) -> None:
-    assert one_line(tmp_path, "ms-swift", {**swift(), "images": [image]}).keys["img_id"] == "a"
-
-
-def test_ms_swift_response_goes_before_the_last_message(tmp_path: Path) -> None:
+def test_ms_swift_comes_in_several_forms(tmp_path: Path) -> None:
+    for image in ("a.jpg", {"path": "C:\\x\\a.png"}, {"bytes": None, "path": "/y/a.jpg"}):
+        assert one_line(tmp_path, "ms-swift", {**swift(), "images": [image]}).keys["img_id"] == "a"
     assert one_line(tmp_path, "ms-swift", {**swift(), "response": "", "labels": "So."}).response == ""
-
-
-def test_ms_swift_may_open_with_a_system_message(tmp_path: Path) -> None:
     row = swift()
     row["messages"].insert(0, {"role": "system", "content": "Be brief."})
     assert one_line(tmp_path, "ms-swift", row).keys["question"] == "Why?"
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"images": []}, "`images` is .*expected a list of one image"),
-        ({"images": ["a.jpg", "b.jpg"]}, "list of one image"),
-        ({"images": [{"path": None}]}, r"`images\[0\]`"),
-        ({"messages": None}, "`messages` is missing"),
-        ({"messages": [{"role": "user", "content": "Why?"}]}, "assistant's message at the end"),
-        ({"messages": [{"role": "user", "content": "<image> "}]}, "user's message with a question"),
-        ({"messages": [{"role": "bot", "content": "x"}]}, r"`messages\[0\].role` is 'bot'"),
-        ({"messages": ["Why?"]}, r"`messages\[0\]` is 'Why\?'"),
-        ({"response": None}, "`response` is 'null'"),
-        ({"response": "\ud800"}, "text of a response"),
-    ],
-)
-def test_ms_swift_errors_name_the_field(change: dict[str, Any], message: str, tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=f"p.jsonl, line 1: .*{message}"):
-        one_line(tmp_path, "ms-swift", {**swift(), **change})
 
 
 # -------------------------------------------------------------------------------------------- rows with columns
@@ -278,20 +252,37 @@ def test_columns_can_have_other_names(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("row", "message"),
+    ("layout", "row", "message"),
     [
-        ({"sample_id": "s"}, "`response` is missing"),
-        ({"sample_id": "s", "response": None}, "`response` is missing"),
-        ({"sample_id": "s", "response": ["a", "b"]}, "one response for the sample, not 2"),
-        ({"sample_id": 7, "response": "x"}, "`sample_id` is 7"),
-        ({"sample_id": " ", "response": "x"}, "`sample_id` is ' '"),
-        ({"img_id": "a", "response": "x"}, "a sample id, or both `img_id` and `question`"),
-        ({"sample_id": "s", "response": "x", "task": 3}, "`task` is 3"),
+        ("ms-swift", {"images": []}, "`images` is .*expected a list of one image"),
+        ("ms-swift", {"images": ["a.jpg", "b.jpg"]}, "list of one image"),
+        ("ms-swift", {"images": [{"path": None}]}, r"`images\[0\]`"),
+        ("ms-swift", {"messages": None}, "`messages` is missing"),
+        ("ms-swift", {"messages": [{"role": "user", "content": "Why?"}]}, "assistant's message at the end"),
+        ("ms-swift", {"messages": [{"role": "user", "content": "<image> "}]}, "user's message with a question"),
+        ("ms-swift", {"messages": [{"role": "bot", "content": "x"}]}, r"`messages\[0\].role` is 'bot'"),
+        ("ms-swift", {"messages": ["Why?"]}, r"`messages\[0\]` is 'Why\?'"),
+        ("ms-swift", {"response": None}, "`response` is 'null'"),
+        ("ms-swift", {"response": "\ud800"}, "text of a response"),
+        ("jsonl", {"sample_id": "s"}, "`response` is missing"),
+        ("jsonl", {"sample_id": "s", "response": None}, "`response` is missing"),
+        ("jsonl", {"sample_id": "s", "response": ["a", "b"]}, "one response for the sample, not 2"),
+        ("jsonl", {"sample_id": 7, "response": "x"}, "`sample_id` is 7"),
+        ("jsonl", {"sample_id": " ", "response": "x"}, "`sample_id` is ' '"),
+        ("jsonl", {"img_id": "a", "response": "x"}, "a sample id, or both `img_id` and `question`"),
+        ("jsonl", {"sample_id": "s", "response": "x", "task": 3}, "`task` is 3"),
+        ("lmms-eval", {"doc_id": 0, "target": "B"}, "`filtered_resps` is missing"),
+        ("lmms-eval", {"doc_id": 0, "target": "B", "resps": [["a"], ["b"]]}, "one response for the sample, not 2"),
+        ("lmms-eval", {"doc_id": 0, "target": "B", "resps": []}, "not 0"),
+        ("lmms-eval", {"doc_id": True, "target": "B", "resps": "a"}, "`doc_id` is True"),
+        ("lmms-eval", {"doc_id": 0, "resps": "a"}, "`target` is missing"),
+        ("lmms-eval", {"doc": [], "resps": "a"}, "`doc` is "),
+        ("lmms-eval", {"doc_id": 0, "target": "B", "resps": "a", "input_media": "x"}, "`input_media` is 'x'"),
     ],
 )
-def test_jsonl_errors_name_the_field(row: dict[str, Any], message: str, tmp_path: Path) -> None:
+def test_errors_name_line_and_field(layout: str, row: dict[str, Any], message: str, tmp_path: Path) -> None:
     with pytest.raises(DataError, match=f"p.jsonl, line 1: .*{message}"):
-        one_line(tmp_path, "jsonl", row)
+        one_line(tmp_path, layout, {**swift(), **row} if layout == "ms-swift" else row)
 
 
 def test_a_named_column_must_be_there(tmp_path: Path) -> None:
@@ -348,23 +339,6 @@ def test_a_harness_line_without_document_or_raw_response(tmp_path: Path) -> None
     row = {"doc_id": 3, "target": "B", "filtered_resps": "A", "input_media": ["x.jpg", "y.jpg"]}
     found = one_line(tmp_path, "lmms-eval", row)
     assert (found.keys, found.response) == ({"doc_id": "3", "target": "B", "medium": "x.jpg"}, "A")
-
-
-@pytest.mark.parametrize(
-    ("row", "message"),
-    [
-        ({"doc_id": 0, "target": "B"}, "`filtered_resps` is missing"),
-        ({"doc_id": 0, "target": "B", "resps": [["a"], ["b"]]}, "one response for the sample, not 2"),
-        ({"doc_id": 0, "target": "B", "resps": []}, "not 0"),
-        ({"doc_id": True, "target": "B", "resps": "a"}, "`doc_id` is True"),
-        ({"doc_id": 0, "resps": "a"}, "`target` is missing"),
-        ({"doc": [], "resps": "a"}, "`doc` is "),
-        ({"doc_id": 0, "target": "B", "resps": "a", "input_media": "x"}, "`input_media` is 'x'"),
-    ],
-)
-def test_harness_errors_name_the_field(row: dict[str, Any], message: str, tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=f"p.jsonl, line 1: .*{message}"):
-        one_line(tmp_path, "lmms-eval", row)
 
 
 @pytest.mark.parametrize(("field", "value"), [("target", "Another."), ("input_media", ["other.jpg"])])
@@ -444,14 +418,6 @@ def test_vlmevalkit_errors_name_the_field(row: str, message: str, tmp_path: Path
     (tmp_path / "p.tsv").write_text(row)
     with pytest.raises(DataError, match=f"p.tsv, line 2: .*{message}"):
         read(tmp_path / "p.tsv", "vlmevalkit")
-
-
-def test_a_question_of_several_samples_needs_more_than_its_text() -> None:
-    documents = [document("tel-1", "a"), document("tel-2", "b")]
-    known, unknown = (Prediction(Where("p", 1), None, {"id": id_, "question": "Why?"}, "x") for id_ in ("2", "7"))
-    assert join([known], documents).responses == {"tel-2": "x"}
-    with pytest.raises(DataError, match=r"its question is asked in 2 samples \(tel-1, tel-2, …\)"):
-        join([unknown], documents)
 
 
 @pytest.mark.parametrize(
@@ -651,62 +617,60 @@ def keyed(line: int, img_id: str, question: str, response: str = "x") -> Predict
 TWO = [document("s1", "a"), document("s2", "b")]
 
 
-def test_the_question_is_compared_by_its_words() -> None:
-    fits = keyed(1, "a", "Is it\u00a0 nai\u0308ve?\n")
-    documents = [document("s1", "a", "Is it na\u00efve?"), document("s2", "a", "is it na\u00efve?")]
-    assert join([fits], documents).responses == {"s1": "x"}
+SHARED = [document("s1"), document("s2")]
+ASKED_TWICE = [document("tel-1", "a"), document("tel-2", "b")]
 
 
-def test_missing_and_unmatched_are_reported() -> None:
-    strange = [named(2, "s3"), keyed(3, "a", "Who?"), keyed(4, "c", "Why?")]
-    joined = join([named(1, "s1"), *strange], TWO)
-    assert (joined.responses, joined.missing, joined.unmatched) == ({"s1": "x"}, ["s2"], strange)
+@pytest.mark.parametrize(
+    ("predictions", "documents", "expected"),
+    [
+        ([keyed(1, "a", "Is it\u00a0 nai\u0308ve?\n")],
+         [document("s1", "a", "Is it na\u00efve?"), document("s2", "a", "is it na\u00efve?")],
+         {"responses": {"s1": "x"}, "missing": ["s2"]}),
+        ([named(1, "s1"), named(2, "s3"), keyed(3, "a", "Who?"), keyed(4, "c", "Why?")], TWO,
+         {"responses": {"s1": "x"}, "missing": ["s2"], "unmatched": [2, 3, 4]}),
+        ([named(1, "s2", img_id="a", question="Why?")], TWO, {"responses": {"s2": "x"}}),
+        ([named(1, "s1"), named(2, "s1"), keyed(3, "a", "Why?")], TWO,
+         {"responses": {"s1": "x"}, "duplicates": [2, 3]}),
+        ([keyed(1, "a", "Why?", "first"), keyed(2, "a", "Why?", "second")], [*SHARED, document("s3", "b")],
+         {"responses": {"s1": "first", "s2": "second"}, "ambiguous": ["s1", "s2"], "missing": ["s3"]}),
+        ([keyed(line, "a", "Why?") for line in range(1, 5)], SHARED,
+         {"responses": {"s1": "x", "s2": "x"}, "duplicates": [3, 4]}),
+        ([Prediction(Where("p", 1), None, {"id": "2", "question": "Why?"}, "x")], ASKED_TWICE,
+         {"responses": {"tel-2": "x"}}),
+    ],
+    ids=["words", "unmatched", "id-first", "repeats", "in-order", "merged", "id-of-several"],
+)  # fmt: skip
+def test_predictions_are_joined_with_documents(
+    predictions: list[Prediction], documents: list[dict[str, Any]], expected: dict[str, Any]
+) -> None:
+    joined = join(predictions, documents)
+    for field, value in expected.items():
+        found = getattr(joined, field)
+        lines_of = field in ("unmatched", "duplicates")
+        assert ([one.where.line for one in found] if lines_of else found) == value
 
 
-def test_a_sample_id_goes_before_the_question() -> None:
-    assert join([named(1, "s2", img_id="a", question="Why?")], TWO).responses == {"s2": "x"}
-
-
-def test_repeats_of_a_response_are_counted() -> None:
-    repeats = [named(2, "s1"), keyed(3, "a", "Why?")]
-    joined = join([named(1, "s1"), *repeats], TWO)
-    assert (joined.responses, joined.duplicates) == ({"s1": "x"}, repeats)
-
-
-def test_contradicting_responses_are_refused_with_both_places() -> None:
-    with pytest.raises(
-        DataError, match=r"p\.jsonl, line 9: the response to sample s1 differs from that in p\.jsonl, line 1;"
-    ):
-        join([named(1, "s1"), named(9, "s1", "y")], TWO)
-
-
-def test_samples_that_share_a_key_are_answered_in_order() -> None:
-    documents = [document("s1"), document("s2"), document("s3", "b")]
-    joined = join([keyed(1, "a", "Why?", "first"), keyed(2, "a", "Why?", "second")], documents)
-    assert (joined.responses, joined.ambiguous) == ({"s1": "first", "s2": "second"}, ["s1", "s2"])
-    assert joined.missing == ["s3"]
-
-
-@pytest.mark.parametrize("count", [1, 3])
-def test_a_shared_key_with_another_number_of_predictions_is_refused(count: int) -> None:
-    with pytest.raises(DataError, match=rf"line 1: {count} prediction\(s\) .* expected 2, .*\(s1, s2\)"):
-        join([keyed(line, "a", "Why?", f"x{line}") for line in range(1, count + 1)], [document("s1"), document("s2")])
-
-
-def test_a_response_that_a_merge_repeated_is_collapsed_and_counted() -> None:
-    joined = join([keyed(line, "a", "Why?") for line in range(1, 5)], [document("s1"), document("s2")])
-    assert (joined.responses, len(joined.duplicates)) == ({"s1": "x", "s2": "x"}, 2)
-
-
-def test_documents_without_images_need_a_sample_id() -> None:
-    with pytest.raises(DataError, match="line 1: no sample_id, and the task's documents have no img_id"):
-        join([keyed(1, "a", "Why?")], [{"sample_id": "s1", "question": "Why?", "media": []}])
-
-
-@pytest.mark.parametrize(("documents", "message"), [([], "no documents"), ([TWO[0], TWO[0]], "one task at a time")])
-def test_documents_must_be_of_one_task(documents: list[dict[str, Any]], message: str) -> None:
+@pytest.mark.parametrize(
+    ("predictions", "documents", "message"),
+    [
+        ([named(1, "s1"), named(9, "s1", "y")], TWO,
+         r"p\.jsonl, line 9: the response to sample s1 differs from that in p\.jsonl, line 1;"),
+        *(([keyed(line, "a", "Why?", f"x{line}") for line in range(1, count + 1)], SHARED,
+           rf"line 1: {count} prediction\(s\) .* expected 2, .*\(s1, s2\)") for count in (1, 3)),
+        ([keyed(1, "a", "Why?")], [{"sample_id": "s1", "question": "Why?", "media": []}],
+         "line 1: no sample_id, and the task's documents have no img_id"),
+        ([Prediction(Where("p", 1), None, {"id": "7", "question": "Why?"}, "x")], ASKED_TWICE,
+         r"its question is asked in 2 samples \(tel-1, tel-2, …\)"),
+        ([], [], "no documents"),
+        ([], [TWO[0], TWO[0]], "one task at a time"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_joined_is_refused(
+    predictions: list[Prediction], documents: list[dict[str, Any]], message: str
+) -> None:
     with pytest.raises(MedtasksError, match=message):
-        join([], documents)
+        join(predictions, documents)
 
 
 @settings(max_examples=50, deadline=None)

@@ -12,7 +12,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from medtasks.leaderboard.intake.remove_rows import remove_rows
-from medtasks.leaderboard.verify.scored_run import scored_record
 from variant_runs import FAILURE, plain, policy, run_of, scores_of, values
 
 from medtasks.benchmarks.documents import prompt_text, task_documents, task_rows
@@ -26,6 +25,7 @@ from medtasks.core.errors import UsageError
 from medtasks.metrics.base import Array
 from medtasks.metrics.registry import get_metric
 from medtasks.metrics.variants import half_of, prompt_statistics
+from medtasks.verify.scored import scored_record
 
 Document = Mapping[str, Any]
 MI_CXR = get_benchmark("mi_cxr")
@@ -342,5 +342,5 @@ def test_a_run_is_pooled_compared_rescored_and_stripped(groups: Sequence[str], t
     assert {*prompt_metrics(3)} <= {*group.metrics}
     again = scored_record(record.manifest, record.samples, own=True, whole=True)
     assert not again.changes
-    assert again.record.groups == record.groups
+    assert again.groups == record.groups
     remove_rows(tmp_path / "run", tmp_path / "stripped")  # raises if scores would change

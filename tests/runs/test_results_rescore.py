@@ -11,29 +11,27 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from medtasks.leaderboard.intake.collect import collect
 from medtasks.leaderboard.intake.remove_rows import remove_rows
-from medtasks.leaderboard.verify.scored_predictions import PredictionFile, scored_predictions
-from medtasks.leaderboard.verify.scored_run import (
-    RunStore,
-    ScoredRun,
-    keep_written,
-    scored_record,
-    scored_run,
-)
-from medtasks.leaderboard.verify.verification import SubmittedTask
+from medtasks.leaderboard.verify.scored_run import scored_run
 
 from medtasks.catalog.registry import all_benchmarks
-from medtasks.core.errors import DataError, MedtasksError, UsageError
+from medtasks.core.errors import DataError, UsageError
+from medtasks.core.settings import using
 from medtasks.harness import run_tasks
-from medtasks.importers.run import score_predictions
+from medtasks.importers.run import PredictionFile, score_predictions, scored_predictions
 from medtasks.runs.comparisons import Paired, comparisons, level_gaps
 from medtasks.runs.folder import read_run, write_run
 from medtasks.runs.manifest import now
+from medtasks.runs.record import RunRecord
+from medtasks.verify.scored import RunStore, keep_finished, keep_written, scored_record, user_store
+from medtasks.verify.verification import SubmittedTask
 
 TASKS = [*all_benchmarks(), "mi_cxr_stagewise", "mi_cxr_sampled", "mi_cxr_report"]
-FEW = ["kvasir_vqa_x1", "mi_cxr_icr", "mi_cxr_stagewise_icr"]
+STREAM = "medstreambench_proactive"
+FEW = ["kvasir_vqa_x1", "mi_cxr_icr", "mi_cxr_stagewise_icr", STREAM]
 GUESS = "policy=noisy_oracle,accuracy=0.6,seed=2"
 
 
@@ -77,15 +75,15 @@ def test_a_folder_is_scored_once_until_it_changes(folder: Path, tmp_path: Path) 
     with without_scoring():
         warm = scored_run(folder, store, own=True)
         (shown,), _ = collect([folder], store)  # a board does not score again what `medtasks score` has scored
-    assert not cold.record.samples
-    assert same(warm, cold)
-    assert same(shown, cold)
-    again = comparisons(warm.record.tables, warm.record.tables)
-    assert dumped(warm.record.comparisons) == dumped(again) != {}
-    assert warm.record.level_gaps == level_gaps(warm.record.tables) != {}
+    assert not cold.samples
+    assert warm == cold
+    assert shown == cold
+    again = comparisons(warm.tables, warm.tables)
+    assert dumped(warm.comparisons) == dumped(again) != {}
+    assert warm.level_gaps == level_gaps(warm.tables) != {}
     whole = scored_run(folder, store, own=True, whole=True)
-    assert {name: len(found) for name, found in whole.record.samples.items()} == {
-        name: facts.attempted for name, facts in whole.record.manifest.tasks.items()
+    assert {name: len(found) for name, found in whole.samples.items()} == {
+        name: facts.attempted for name, facts in whole.manifest.tasks.items()
     }
 
     copy = Path(shutil.copytree(folder, tmp_path / "copy_medtasks"))
@@ -96,6 +94,30 @@ def test_a_folder_is_scored_once_until_it_changes(folder: Path, tmp_path: Path) 
     path.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
     changed = scored_run(copy, store, own=True)
     assert {change.what for change in changed.changes} == {"filtered", "status", "accuracy"}
+
+
+@pytest.mark.parametrize("tasks", [FEW, ["medstreambench", "med_cmr"]])
+def test_what_a_run_has_scored_serves_the_board(tasks: list[str], tmp_path: Path) -> None:
+    with using(cache=tmp_path / "cache"):
+        folder = run_tasks("medtasks_baseline", GUESS, tasks, tmp_path / "run")
+        with without_scoring():
+            kept = scored_run(folder, user_store())
+            assert scored_run(folder, user_store(), own=True).comparisons == kept.comparisons
+    fresh = scored_run(folder)
+    assert kept == fresh
+    assert list(kept.entries) == list(fresh.entries)
+    for name, entry in fresh.entries.items():
+        other = kept.entries[name]
+        assert (other.items, other.clusters, other.groups) == (entry.items, entry.clusters, entry.groups)
+        for metric, table in entry.statistics.items():
+            np.testing.assert_array_equal(other.statistics[metric], table)
+
+
+def test_a_run_that_is_not_verified_is_not_kept_at_its_end(folder: Path, tmp_path: Path) -> None:
+    other = {"fingerprint": "a" * 64, "mini": False, "records": 10**6}
+    copy = edited(folder, tmp_path / "run", "manifest.json", lambda it: it["data"]["mi_cxr"].update(other))
+    keep_finished(copy, RunRecord.scored(*read_run(copy)), RunStore(tmp_path / "kept"))
+    assert not (tmp_path / "kept").exists()
 
 
 def dumped(found: Mapping[str, Paired]) -> dict[str, Any]:
@@ -110,8 +132,7 @@ def test_what_score_writes_needs_no_scoring_either(folder: Path, tmp_path: Path)
     with without_scoring():
         kept = scored_run(out, store)
     fresh = scored_run(out)
-    assert same(kept, fresh)
-    assert kept.public == fresh.public
+    assert kept == fresh
 
 
 @contextlib.contextmanager
@@ -119,32 +140,6 @@ def without_scoring() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(SubmittedTask, "__init__", None)
         yield
-
-
-def test_kept_tables_that_were_changed_are_made_again(folder: Path, tmp_path: Path) -> None:
-    store = RunStore(tmp_path / "kept")
-    cold = scored_run(folder, store, own=True)
-    (told,) = (tmp_path / "kept").glob("*/content.json")
-    for path in (told, told.with_name("0.arrow"), told.with_name("1.arrow")):
-        content = path.read_bytes()
-        for forged in (b"", content[:-10], content.replace(b"0", b"1", 1), told.with_name("2.arrow").read_bytes()):
-            path.write_bytes(forged)
-            assert store.tables.read(told.parent.name) is None
-            path.write_bytes(content)
-    told.write_bytes(b"")
-    again = scored_run(folder, store, own=True)
-    assert same(again, cold)
-    with without_scoring():
-        scored_run(folder, store, own=True)
-
-
-def same(one: ScoredRun, other: ScoredRun) -> bool:
-    return (one.record.tasks, one.record.groups, one.record.manifest, one.changes) == (
-        other.record.tasks,
-        other.record.groups,
-        other.record.manifest,
-        other.changes,
-    )
 
 
 def test_what_is_scored_otherwise_is_told_by_sample(folder: Path, tmp_path: Path) -> None:
@@ -167,44 +162,21 @@ def test_what_is_scored_otherwise_is_told_by_sample(folder: Path, tmp_path: Path
         ("mi_cxr_icr", first.sample_id, "status", "none", "ok"),
         ("mi_cxr_icr", first.sample_id, "accuracy", 0.0, 1.0),
     ]
-    assert [*again.record.samples["mi_cxr_icr"]] == samples["mi_cxr_icr"]
+    assert [*again.samples["mi_cxr_icr"]] == samples["mi_cxr_icr"]
     assert tmp_path.exists()
 
 
-def test_a_folder_without_a_tasks_samples_is_refused(folder: Path) -> None:
-    manifest, samples = read_run(folder)
-    del samples["mi_cxr_icr"]
-    with pytest.raises(MedtasksError, match=r"samples/mi_cxr_icr\.jsonl: missing"):
-        scored_record(manifest, samples, own=True)
+SAMPLES = "samples/mi_cxr_icr.jsonl"
+EDITS: list[tuple[str, dict[str, Any], str]] = [
+    (SAMPLES, {"responses": []}, "field `responses` has 0 entries, expected 1"),
+    (SAMPLES, {"failed": ["x", "y"]}, "field `failed` has 2 entries, expected 1"),
+    ("manifest.json", {"groups": {"mi_cxr": ["mi_cxr"]}}, "field `groups.mi_cxr` names mi_cxr, which is not a task"),
+    ("manifest.json", {"groups": {"mi_cxr": []}}, "field `groups.mi_cxr` names no task"),
+    ("manifest.json", {"tasks": {}}, "field `tasks` names none"),
+]
 
 
-EDITS: dict[str, tuple[str, Callable[[dict[str, Any]], None], str]] = {
-    "no response": (
-        "samples/mi_cxr_icr.jsonl",
-        lambda line: line.update(responses=[]),
-        "field `responses` has 0 entries, expected 1",
-    ),
-    "more failures than responses": (
-        "samples/mi_cxr_icr.jsonl",
-        lambda line: line.update(failed=["x", "y"]),
-        "field `failed` has 2 entries, expected 1",
-    ),
-    "a group of itself": (
-        "manifest.json",
-        lambda manifest: manifest.update(groups={"mi_cxr": ["mi_cxr"]}),
-        "field `groups.mi_cxr` names mi_cxr, which is not a task",
-    ),
-    "an empty group": (
-        "manifest.json",
-        lambda manifest: manifest.update(groups={"mi_cxr": []}),
-        "field `groups.mi_cxr` names no task",
-    ),
-    "no tasks": ("manifest.json", lambda manifest: manifest.update(tasks={}), "field `tasks` names none"),
-}
-STRIPPED = ("a group of itself", "an empty group")
-
-
-def edited(folder: Path, copy: Path, name: str, change: Callable[[dict[str, Any]], None]) -> Path:
+def edited(folder: Path, copy: Path, name: str, change: Callable[[dict[str, Any]], object]) -> Path:
     shutil.copytree(folder, copy)
     first, *rest = (copy / name).read_text(encoding="utf-8").split("\n", 0 if name == "manifest.json" else 1)
     fields = json.loads(first)
@@ -213,38 +185,37 @@ def edited(folder: Path, copy: Path, name: str, change: Callable[[dict[str, Any]
     return copy
 
 
-@pytest.mark.parametrize("edit", EDITS)
-def test_an_edited_run_is_one_sentence(folder: Path, tmp_path: Path, edit: str) -> None:
-    name, change, message = EDITS[edit]
-    copy = edited(folder, tmp_path / "run", name, change)
+@pytest.mark.parametrize(("name", "fields", "message"), EDITS)
+def test_an_edited_run_is_one_sentence(
+    folder: Path, tmp_path: Path, name: str, fields: dict[str, Any], message: str
+) -> None:
+    copy = edited(folder, tmp_path / "run", name, lambda it: it.update(fields))
     with pytest.raises(DataError, match=message):
         scored_run(copy)
-    if edit in STRIPPED:
+    if "groups" in fields:
         with pytest.raises(DataError, match="run: its samples and manifest do not fit"):
             remove_rows(copy, tmp_path / "stripped")
     assert not (tmp_path / "stripped").exists()
 
 
 def test_an_edited_document_is_that_of_the_data(folder: Path, tmp_path: Path) -> None:
-    expected = scored_run(folder, own=True).record.tasks
+    expected = scored_run(folder, own=True).tasks
     for number, document in enumerate(({}, {"qtype": ["x"]})):
 
         def change(line: dict[str, Any], document: dict[str, Any] = document) -> None:
             line["document"] = {**line["document"], **document} if document else {}
 
         copy = edited(folder, tmp_path / f"{number}" / "run", "samples/mi_cxr_icr.jsonl", change)
-        assert scored_run(copy, own=True).record.tasks == expected
+        assert scored_run(copy, own=True).tasks == expected
         with pytest.raises(DataError, match="run: its samples and manifest do not fit"):
             remove_rows(copy, tmp_path / "stripped")
 
 
 def test_a_run_with_numbers_that_json_lacks_is_not_stripped(folder: Path, tmp_path: Path) -> None:
-    shutil.copytree(folder, tmp_path / "run")
-    manifest = json.loads((tmp_path / "run" / "manifest.json").read_text(encoding="utf-8"))
-    manifest["tasks"]["mi_cxr_icr"]["version"] = float("nan")
-    (tmp_path / "run" / "manifest.json").write_text(json.dumps(manifest), encoding="utf-8")
+    nan = {"version": float("nan")}
+    copy = edited(folder, tmp_path / "run", "manifest.json", lambda it: it["tasks"]["mi_cxr_icr"].update(nan))
     with pytest.raises(DataError, match=r"run: its samples and manifest do not fit .*: nan"):
-        remove_rows(tmp_path / "run", tmp_path / "stripped")
+        remove_rows(copy, tmp_path / "stripped")
     assert not (tmp_path / "stripped").exists()
 
 
@@ -292,18 +263,21 @@ def as_ms_swift(lines: list[dict[str, Any]]) -> str:
     return "\n".join(json.dumps(row) for row in rows)
 
 
-@pytest.mark.parametrize(("layout", "write"), [("jsonl", as_jsonl), ("ms-swift", as_ms_swift)])
-def test_predictions_of_our_own_run_give_its_own_numbers(folder: Path, tmp_path: Path, layout: Any, write: Any) -> None:
+@pytest.mark.parametrize(
+    ("task", "layout", "write"),
+    [("kvasir_vqa_x1", "jsonl", as_jsonl), ("kvasir_vqa_x1", "ms-swift", as_ms_swift), (STREAM, "jsonl", as_jsonl)],
+)
+def test_predictions_of_our_own_run_give_its_own_numbers(
+    folder: Path, tmp_path: Path, task: str, layout: Any, write: Any
+) -> None:
     path = tmp_path / "predictions.jsonl"
-    path.write_text(write(predictions(folder, "kvasir_vqa_x1")), encoding="utf-8")
-    made = score_predictions(path, layout, "kvasir_vqa_x1", created=now())
+    path.write_text(write(predictions(folder, task)), encoding="utf-8")
+    made = score_predictions(path, layout, task, created=now())
     ours = json.loads((folder / "scores.json").read_text())
-
     assert made.joined.missing == made.joined.unmatched == []
-    assert {name: one.model_dump(mode="json") for name, one in made.run.tasks.items()} == {
-        name: ours["tasks"][name] for name in made.run.tasks
-    }
-    assert made.run.groups["kvasir_vqa_x1"].model_dump(mode="json") == ours["groups"]["kvasir_vqa_x1"]
+    given = made.run.results
+    for kind in ("tasks", "groups"):
+        assert given[kind] == {name: ours[kind][name] for name in given[kind]}
     out = write_run(tmp_path / "out", made.run)
     assert scored_record(*read_run(out), own=True, whole=True).changes == ()
 
@@ -318,26 +292,15 @@ def test_predictions_are_scored_once_until_they_or_their_data_change(folder: Pat
     written = entry.stat().st_mtime_ns
     assert scored_predictions(file, store) == cold
     assert entry.stat().st_mtime_ns == written  # else it was scored and written again
-    assert cold.run.results == score_predictions(path, "jsonl", task, created=now()).run.results
+    assert cold.results == score_predictions(path, "jsonl", task, created=now()).run.results
     assert scored_predictions(replace(file, model="other"), store).manifest.model["model"] == "other"
 
     path.write_text(as_jsonl(lines[:20]), encoding="utf-8")
     fewer = scored_predictions(file, store)
-    assert (fewer.counts["answered"], fewer.counts["missing"]) == (20, len(lines) - 20)
+    assert (fewer.predictions["answered"], fewer.predictions["missing"]) == (20, len(lines) - 20)
     out = tmp_path / "out"
     assert scored_predictions(file, store, out).tasks == fewer.tasks  # with its samples, which are not kept
     assert len(read_run(out)[1][task]) == 20
-
-
-def test_streams_can_be_scored_from_elsewhere_too(tmp_path: Path) -> None:
-    task, path = "medstreambench_proactive", tmp_path / "predictions.jsonl"
-    folder = run_tasks("medtasks_baseline", GUESS, [task], tmp_path / "run")
-    path.write_text(as_jsonl(predictions(folder, task)), encoding="utf-8")
-    made = score_predictions(path, "jsonl", task, created=now())
-    ours = json.loads((folder / "scores.json").read_text())["tasks"]
-    assert {name: one.model_dump(mode="json") for name, one in made.run.tasks.items()} == {
-        name: ours[name] for name in made.run.tasks
-    }
 
 
 def test_missing_predictions_are_in_no_score_and_are_counted(folder: Path, tmp_path: Path) -> None:

@@ -14,15 +14,17 @@ from intervals import cluster_bootstrap
 from medtasks.catalog.registry import get_benchmark
 from medtasks.core.errors import DataError, MedtasksError, UsageError
 from medtasks.metrics.registry import get_metric
-from medtasks.runs.folder import RunRecord, write_run
+from medtasks.runs.folder import write_run
 from medtasks.runs.manifest import RunManifest
+from medtasks.runs.record import RunRecord
 from medtasks.runs.samples import JudgedScore, Repeat, Sample, duplicate_ids, read_samples, write_samples
-from medtasks.runs.scores import MetricScore, coverage_text, intervals
+from medtasks.runs.scores import MetricScore, coverage_text
 from medtasks.runs.scoring import score_samples, score_tables
 from medtasks.runs.table import item_table
 
 MI_CXR = get_benchmark("mi_cxr")
 TASK = "mi_cxr_tel_single"
+NO_RUN = RunManifest(created="now", processes=1, versions={}, model={}, settings={}, tasks={}, groups={}, data={})
 
 
 def sample(number: int, filtered: str, target: str, patient: str = "p1") -> Sample:
@@ -212,8 +214,7 @@ def test_intervals_are_those_of_the_bootstrap_of_the_patients() -> None:
         )
         assert scores.metrics["accuracy"].interval == (alone.low, alone.high)
         assert scores.clusters == len({one.cluster for one in rows})
-    assert set(intervals(drawn)) == {"all", "again"}
-    told = intervals(drawn)["again"]["accuracy"]
+    told = RunRecord(NO_RUN, {}, drawn, {}).intervals()["again"]["accuracy"]
     assert told == {
         "value": drawn["again"].metrics["accuracy"].value,
         "interval": drawn["again"].metrics["accuracy"].interval,
@@ -283,8 +284,7 @@ def test_a_broken_line_is_named(tmp_path: Path) -> None:
 
 
 def test_finished_results_are_never_overwritten(tmp_path: Path) -> None:
-    manifest = RunManifest(created="now", processes=1, versions={}, model={}, settings={}, tasks={}, groups={}, data={})
-    run = RunRecord(manifest=manifest, samples={TASK: FOUR}, tasks={TASK: score_samples(FOUR, MI_CXR)}, groups={})
+    run = RunRecord(NO_RUN, samples={TASK: FOUR}, tasks={TASK: score_samples(FOUR, MI_CXR)}, groups={})
     write_run(tmp_path / "run", run)
     with pytest.raises(UsageError, match="never overwritten"):
         write_run(tmp_path / "run", run)

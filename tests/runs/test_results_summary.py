@@ -10,8 +10,8 @@ import pytest
 from test_results_scoring import FOUR, MI_CXR
 
 from medtasks.catalog.spec import leaf_tasks, load_specs
-from medtasks.runs.folder import RunRecord
 from medtasks.runs.manifest import RunManifest, task_facts
+from medtasks.runs.record import RunRecord
 from medtasks.runs.scores import MetricScore
 from medtasks.runs.scoring import score_samples
 from medtasks.runs.summary import summary

@@ -26,7 +26,7 @@ from medtasks.runs.manifest import RunManifest, protocol_hash, task_facts, versi
 from medtasks.runs.replies import Reply
 from medtasks.runs.run import data_facts
 from medtasks.runs.scored import Answered, scored_samples
-from medtasks.runs.signature import differences, format_signature, parse_signature, signature
+from medtasks.runs.signature import differences, format_signature, parse_signature, signatures
 from medtasks.runs.verdicts import with_judged_scores
 
 TASK = "kvasir_vqa_x1_level1"
@@ -60,6 +60,10 @@ def manifest(*tasks: str, spec: dict[str, Any] | None = None, generation: dict[s
 def plain() -> RunManifest:
     """The run that the others are compared with."""
     return manifest()
+
+
+def signature(run: RunManifest, name: str, metric: str, scored: str, ids: list[str]) -> str:
+    return signatures(run, name, {metric: scored}, ids, [metric])[metric]
 
 
 def sign(run: RunManifest, name: str = TASK, ids: list[str] = IDS, scored: str = ROUGE) -> str:

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from medtasks.leaderboard.verify.scored_run import scored_record
 from tiny_checkpoints import tiny_bleurt
 
 from medtasks.harness import run_tasks
 from medtasks.metrics.learned import Bleurt
 from medtasks.runs.folder import read_run
+from medtasks.verify.scored import scored_record
 
 TASK = "kvasir_vqa_x1_level1"
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 
+from medtasks.benchmarks.streams import Timeline, timelines
+from medtasks.benchmarks.variants import joined_items
 from medtasks.catalog.benchmark import FAILED
 from medtasks.catalog.rubric import load_rubric, rubric_hash, rubric_names
 from medtasks.catalog.spec import TaskSpec, load_spec
@@ -22,38 +22,21 @@ from medtasks.core.files import canonical_json
 from medtasks.core.settings import using
 from medtasks.metrics.base import Array
 from medtasks.metrics.learned import LEARNED
-from medtasks.metrics.registry import get_metric, is_ours
+from medtasks.metrics.registry import get_metric, is_ours, unit_of
 from medtasks.runs.manifest import RubricFacts, RunManifest, TaskFacts, facts_today
-from medtasks.runs.samples import Outcome, Sample
+from medtasks.runs.record import Verification
+from medtasks.runs.samples import Outcome, Sample, lacks_texts
 from medtasks.runs.scored import has_models, scored_again, with_learned_metrics
 from medtasks.runs.signature import changed_options
 from medtasks.runs.table import in_parts
 from medtasks.runs.verdicts import with_judged_scores
-
-from ..board.columns import unit_of
-from ..intake.remove_rows import lacks_texts
-from .local_documents import Release, known_documents, text_hash
+from medtasks.verify.documents import Release, known_documents, text_hash
 
 UNSCORED = "scores are taken as submitted, because they cannot be computed here"
 """In notes on tasks that could be scored again on another machine, or after data were prepared."""
 _MOST_NAMED = 5
 """Samples that are named when prompts differ."""
 NO_RESPONSES = "claimed: it has no prompts and responses, so its scores cannot be computed from them"
-
-
-@dataclass(frozen=True)
-class Verification:
-    """The outcome for one task of a run, and the reason.
-
-    ``verified``: scored from the responses, with the data prepared here. ``unverifiable``: the data are not here, so
-    questions and gold answers are taken as submitted, or the scores themselves (``claimed``). ``refused``: never
-    ranked; ``samples`` are the first ones with another prompt.
-    """
-
-    outcome: Literal["verified", "unverifiable", "refused"] = "verified"
-    reason: str = ""
-    claimed: bool = False
-    samples: tuple[str, ...] = ()
 
 
 class SubmittedTask:
@@ -69,6 +52,7 @@ class SubmittedTask:
     Attributes:
         spec: the task's.
         outcome: what was verified.
+        timelines: its first streaming items, once they are made.
         responses: a hash of all responses, to find copies.
         submitted: the metrics whose values are the submitter's.
         either: whether ``own`` makes no difference.
@@ -91,6 +75,7 @@ class SubmittedTask:
         self.notes: list[str] = []
         self.problems: list[str] = []
         self.responses = _responses_hash(samples)
+        self.timelines: tuple[Timeline, ...] = ()
         self.either = not has_models(self.spec)
         if lacks_texts(samples):
             self._claim(NO_RESPONSES)
@@ -118,6 +103,24 @@ class SubmittedTask:
                 made = self._scored(part)
             self._outcomes += [sample.outcome for sample in made]
             yield part, made
+
+    def take_as_scored(self) -> None:
+        """Take the samples' scores as those of the current rules, by which they were made just now."""
+        self._outcomes = [sample.outcome for sample in self._samples]
+        self.show_timelines(self._samples)
+        self._samples = ()
+
+    def show_timelines(self, samples: Sequence[Sample]) -> None:
+        """Make the timelines of these scored samples, if the task has streaming items."""
+        benchmark = self.spec.benchmark
+        if benchmark.timeline is not None:
+            items = joined_items(benchmark, [sample.view() for sample in samples]).items
+            self.timelines = timelines(self.spec.name, items, benchmark.timeline)
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether the task is verified, with nothing to say about it."""
+        return self.outcome == Verification() and self.either and not self.notes and not self.problems
 
     @property
     def facts_now(self) -> TaskFacts:
@@ -188,12 +191,12 @@ class SubmittedTask:
                 one.sample_id
                 for one in samples
                 if (one.prompt or one.status != FAILED)  # else it was never asked: the run was not finished
-                and text_hash(one.prompt) != known[one.sample_id].prompt
+                and text_hash(one.prompt) != known[one.sample_id][1]
             ]
             if others:
                 text = f"{len(others):,} of {len(samples):,} prompts differ from the template"
                 self.outcome = Verification("refused", text, samples=tuple(others[:_MOST_NAMED]))
-        self._samples = [one.model_copy(update=known[one.sample_id].fields) for one in samples]
+        self._samples = [one.model_copy(update=known[one.sample_id][0]) for one in samples]
 
     def _keep_submitted(self) -> None:
         """Find the metrics whose submitted values are used."""

@@ -7,7 +7,7 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 from medtasks.benchmarks.documents import task_rows
 from medtasks.benchmarks.stages import asked_prompt
@@ -19,7 +19,6 @@ from medtasks.core.files import canonical_json
 from medtasks.core.settings import Settings, current_settings, using
 from medtasks.data.store import open_prepared
 from medtasks.runs.manifest import DataFacts
-from medtasks.runs.samples import Sample
 
 
 @dataclass(frozen=True)
@@ -65,18 +64,12 @@ def _documents(task: str, fingerprint: str, settings: Settings) -> Mapping[str, 
     return {document["sample_id"]: document for document in task_rows(task).documents(media=False)}
 
 
-class LocalDocument(NamedTuple):
-    """A document of the data prepared here: what a sample has of it, and the hash of the prompt that it gives."""
-
-    fields: Mapping[str, Any]
-    prompt: bytes
+_KNOWN: dict[tuple[str, Release, Settings], Mapping[str, tuple[Mapping[str, Any], bytes]]] = {}
 
 
-_KNOWN: dict[tuple[str, Release, Settings], Mapping[str, LocalDocument]] = {}
-
-
-def known_documents(task: str, release: Release) -> Mapping[str, LocalDocument]:
-    """The task's documents by sample id, made once: all runs of a board answer the same questions.
+def known_documents(task: str, release: Release) -> Mapping[str, tuple[Mapping[str, Any], bytes]]:
+    """By sample id what a sample has of the task's document, and the hash of the prompt that it gives; empty if it
+    gives none. Made once: all runs of a board answer the same questions.
 
     Raises:
         MedtasksError: as :func:`local_documents`.
@@ -88,7 +81,13 @@ def known_documents(task: str, release: Release) -> Mapping[str, LocalDocument]:
     return _KNOWN[key]
 
 
-def _known(spec: TaskSpec, document: Document) -> LocalDocument:
+def forget_documents() -> None:
+    """Free the memory that the documents take."""
+    _KNOWN.clear()
+    _documents.cache_clear()
+
+
+def _known(spec: TaskSpec, document: Document) -> tuple[Mapping[str, Any], bytes]:
     own = ("sample_id", "cluster", "media", "target")
     others = {name: value for name, value in document.items() if name not in own}
     try:
@@ -101,23 +100,12 @@ def _known(spec: TaskSpec, document: Document) -> LocalDocument:
         "target": document["target"],
         "document": json.loads(canonical_json(others)),
     }
-    return LocalDocument(fields, prompt)
+    return fields, prompt
 
 
 def text_hash(text: str) -> bytes:
     """SHA-256 of a text."""
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()
-
-
-def document_of(sample: Sample) -> Document:
-    """The whole document of a sample, as passed to the harness."""
-    return {
-        **sample.document,
-        "sample_id": sample.sample_id,
-        "cluster": sample.cluster,
-        "media": list(sample.media),
-        "target": sample.target,
-    }
 
 
 def is_miniature(benchmark: str, facts: DataFacts) -> bool:

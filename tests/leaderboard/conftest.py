@@ -1,0 +1,20 @@
+"""Two runs that tests of forgeries change copies of."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from invented_runs import MODELS, write_run_of
+
+
+@pytest.fixture(scope="session")
+def honest(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run that is right in most cases: what a forger has to beat."""
+    return write_run_of(tmp_path_factory.mktemp("honest"), MODELS[1], ["med_cmr_mcq"])
+
+
+@pytest.fixture(scope="session")
+def guessed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run whose answers are guessed."""
+    return write_run_of(tmp_path_factory.mktemp("guessed"), MODELS[3], ["med_cmr_mcq"])
