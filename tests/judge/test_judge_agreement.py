@@ -136,14 +136,6 @@ def test_what_is_undefined_says_why() -> None:
     assert part.alpha.units == 2
 
 
-def test_one_cluster_has_values_but_no_interval() -> None:
-    ratings = binary(one="1100", two="1110")
-    (part,) = agreement_report(KVASIR, ratings, dict.fromkeys(own_clusters(ratings), "image"), FEW).aspects
-    kappa = part.pairs[0].kappa
-    assert (kappa.value, kappa.low, kappa.high) == (0.5, None, None)
-    assert "1 cluster" in str(kappa.reason)
-
-
 def test_rows_for_a_table() -> None:
     ratings = binary(one="1111000011", two="1110001011", three="1---------")
     table = rows(agreement_report(KVASIR, ratings, own_clusters(ratings), FEW))

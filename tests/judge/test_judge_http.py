@@ -42,7 +42,7 @@ def _plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
 
 
-@pytest.mark.parametrize("status", [200, 400, 500])
+@pytest.mark.parametrize("status", [200, 500])
 def test_an_endless_response_is_cut_off_and_fails_that_request_alone(status: int) -> None:
     server = TinyEndpoint(
         lambda arrival: Http(status, "x" * 2**16, endless=True) if arrival.question == "q1" else said("yes")
@@ -104,7 +104,7 @@ def test_a_request_that_is_given_up_leaves_nothing_for_the_next() -> None:
     assert asked.text("quick") == "quick"
 
 
-@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+@pytest.mark.parametrize("status", [301, 308])
 def test_a_redirect_is_named_and_no_prompt_is_sent_there(status: int) -> None:
     async def main() -> tuple[Asked, int, int]:
         async with TinyEndpoint() as there:

@@ -65,21 +65,15 @@ def test_images_come_before_the_text_in_their_order() -> None:
     assert user_message("What?", [], 1024) == {"role": "user", "content": "What?"}
 
 
-def test_a_larger_one_is_made_smaller() -> None:
-    head, data = sent(picture(300, 200), side=60)
+@pytest.mark.parametrize(("size", "side"), [((300, 200), (60, 40)), ((64, 48), (64, 48))])
+def test_an_image_is_sent_as_a_jpeg_of_good_quality_and_a_larger_one_is_made_smaller(
+    size: tuple[int, int], side: tuple[int, int]
+) -> None:
+    head, data = sent(picture(*size), side[0])
     assert head == "data:image/jpeg;base64"
-    assert shown(data).size == (60, 40)
-    assert off(shown(data), picture(300, 200).resize((60, 40), Image.Resampling.LANCZOS)) < 12
-
-
-def test_an_image_is_sent_as_a_jpeg_of_good_quality() -> None:
-    head, data = sent(picture(64, 48), side=64)
-    assert head == "data:image/jpeg;base64"
-    assert off(shown(data), picture(64, 48)) < 12
-
-
-def test_the_same_image_gives_the_same_bytes() -> None:
-    assert sent(picture(300, 200), 60) == sent(picture(300, 200), 60)
+    assert shown(data).size == side
+    assert off(shown(data), picture(*size).resize(side, Image.Resampling.LANCZOS)) < 12
+    assert sent(picture(*size), side[0]) == (head, data)
 
 
 def fail() -> Image.Image:

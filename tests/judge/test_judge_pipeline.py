@@ -58,17 +58,15 @@ def judge(stub: StubJudge, store: Path, asked: list[Question] | None = None, **s
         return asyncio.run(judge_questions(questions() if asked is None else asked, RUBRIC, client, opened))
 
 
-def scores_of(verdicts: Verdicts) -> dict[str, Any]:
-    return {name: verdict.scores for name, verdict in verdicts.by_question.items()}
-
-
-def test_every_response_gets_the_verdict_that_it_deserves(tmp_path: Path) -> None:
+def test_every_response_gets_the_verdict_that_it_deserves_and_a_rubric_s_stranger_none(tmp_path: Path) -> None:
+    stranger = Question("other", {"sample_id": "other", "question": "?"}, "yes")
     with StubJudge(decide) as stub:
-        result = judge(stub, tmp_path / "verdicts.sqlite")
+        result = judge(stub, tmp_path / "verdicts.sqlite", [*questions(), stranger])
 
     totals = [total(RUBRIC, document, result.valid[document["sample_id"]].scores)["total"] for document in documents()]
     assert totals == [100.0 if number % 2 == 0 else 0.0 for number in range(len(documents()))]
-    assert (result.unjudged, result.repaired) == ({}, 0)
+    assert (list(result.unjudged), result.repaired) == (["other"], 0)
+    assert "rubric med_cmr_open shows to the judge, is missing" in result.unjudged["other"]
     assert result.spent.requests == len(documents())
 
 
@@ -135,31 +133,16 @@ def test_faults_in_between_cost_no_verdict(tmp_path: Path) -> None:
     with FaultyJudge(decide, seed=5, **faults) as stub:
         result = judge(stub, tmp_path / "v", retries=9)
         assert len(stub.counts) > 3
-    with StubJudge(decide) as plain:
-        assert scores_of(judge(plain, tmp_path / "other")) == scores_of(result)
+    totals = [sum(result.valid[document["sample_id"]].scores.values()) for document in documents()]
+    assert totals == [20 if number % 2 == 0 else 0 for number in range(len(documents()))]
     assert result.unjudged == {}
-
-
-def test_a_document_that_the_rubric_is_not_for_is_named(tmp_path: Path) -> None:
-    stranger = Question("other", {"sample_id": "other", "question": "?"}, "yes")
-    with StubJudge(decide) as stub:
-        result = judge(stub, tmp_path / "v", [*questions(), stranger])
-    assert "rubric med_cmr_open shows to the judge, is missing" in result.unjudged["other"]
-    assert len(result.valid) == len(documents())
-
-
-def test_equal_questions_are_asked_once_and_all_judged(tmp_path: Path) -> None:
-    first = questions()[0]
-    twice = Question("twin", first.document, first.response)
-    with StubJudge(decide) as stub:
-        result = judge(stub, tmp_path / "v", [first, twice])
-        assert len(stub.requests) == 1
-    assert result.valid["twin"] == result.valid[first.name]
 
 
 def test_judgements_stand_in_the_order_of_the_questions_with_their_keys_and_tokens(tmp_path: Path) -> None:
     asked = [Question("stranger", {"sample_id": "stranger"}, "yes"), *reversed(questions())]
     with StubJudge(decide) as stub:
+        with pytest.raises(UsageError, match="'stranger' is duplicated"):
+            judge(stub, tmp_path / "v", [asked[0], asked[0]])
         first, again = judge(stub, tmp_path / "v", asked), judge(stub, tmp_path / "v", asked)
     assert list(first.by_question) == list(again.by_question) == [question.name for question in asked]
     assert first.by_question["stranger"].key is None
@@ -174,12 +157,6 @@ def test_judgements_stand_in_the_order_of_the_questions_with_their_keys_and_toke
             )
             assert held.prompt_tokens > 0
             assert again.by_question[question.name] == judgement
-
-
-def test_a_sample_is_judged_once(tmp_path: Path) -> None:
-    one = questions()[0]
-    with StubJudge(decide) as stub, pytest.raises(UsageError, match=f"'{one.name}' is duplicated"):
-        judge(stub, tmp_path / "v", [one, one])
 
 
 def test_progress_begins_with_what_is_stored_and_ends_with_all(tmp_path: Path) -> None:
@@ -253,32 +230,30 @@ def test_what_another_process_stored_meanwhile_counts(tmp_path: Path) -> None:
     assert again.valid == result.valid
 
 
-def test_extra_keys_are_counted_now_and_after_a_restart(tmp_path: Path) -> None:
+def test_equal_questions_are_asked_once_and_extra_keys_counted_once_now_and_after_a_restart(tmp_path: Path) -> None:
     def chatty(request: Mapping[str, Any]) -> str:
         return json.dumps({**json.loads(decide(request)), "confidence": 1})
 
     asked = [one_question(), replace(one_question(), name="twin"), one_question(1)]
     with StubJudge(chatty) as stub:
         first, again = judge(stub, tmp_path / "v", asked), judge(stub, tmp_path / "v", asked)
+        assert len(stub.requests) == 2
+    assert first.valid["twin"] == first.valid[asked[0].name]
     assert first.extra_keys == again.extra_keys == 2
     assert first.valid == again.valid
 
 
-def test_identity_and_key_depend_on_what_moves_a_verdict_and_on_nothing_else() -> None:
+def test_identity_depends_on_what_moves_a_verdict_and_on_nothing_else_and_cost_needs_both_prices() -> None:
     plain = JudgeSettings(base_url="http://one/v1", model="judge")
-    same = JudgeSettings(base_url="http://two/v1", model="judge", concurrency=3, prompt_price=1, completion_price=2)
+    same = JudgeSettings(base_url="http://two/v1", model="judge", concurrency=3, prompt_price=2.5, completion_price=10)
+    assert same.cost(2_000_000, 100_000) == pytest.approx(6.0)
+    assert same.model_copy(update={"completion_price": None}).cost(1, 1) is None
     identity = judge_identity(plain, images=False)
     assert identity == judge_identity(same, images=False)
     assert "base_url" not in identity
     for other in ({"model": "x"}, {"temperature": 1}, {"max_tokens": 9}, {"extra_body": {"a": 1}}):
         assert judge_identity(plain.model_copy(update=other), images=False) != identity
     assert judge_identity(plain, images=True) != identity
-
-
-def test_cost_needs_both_prices() -> None:
-    settings = JudgeSettings(base_url="http://one/v1", model="judge", prompt_price=2.5, completion_price=10)
-    assert settings.cost(2_000_000, 100_000) == pytest.approx(6.0)
-    assert settings.model_copy(update={"completion_price": None}).cost(1, 1) is None
 
 
 def test_what_had_arrived_is_stored_where_judging_ends_early(tmp_path: Path) -> None:
