@@ -6,9 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import accumulate, pairwise
-from typing import Literal
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -113,11 +111,6 @@ def test_law_scale_and_default_tolerance_are_settings(timing: Timing, responsive
     other = replace(item, timing=Timing(default_tolerance=timing.default_tolerance))
     second, same = (streaming.responsiveness(streaming.under_stream_length(one)) for one in (item, other))
     assert second == same
-
-
-@pytest.mark.parametrize("law", ["tolerance", "stream-length"])
-def test_a_records_own_tolerance_goes_before_the_default(law: Literal["tolerance", "stream-length"]) -> None:
-    assert streaming.tolerance(replace(stream("....."), timing=Timing(law=law, default_tolerance=5))) == 1
 
 
 def test_only_streams_in_time_or_missed_have_most_of_the_published_proactive_scores() -> None:
@@ -233,11 +226,14 @@ def test_an_item_of_length_0_has_no_room_between_1_and_0() -> None:
     assert streaming.responsiveness(later) == 0
 
 
-def test_default_tolerance_is_half_the_smallest_gap() -> None:
+def test_default_tolerance_is_half_the_smallest_gap_and_the_records_own_goes_before_any_default() -> None:
     times = [1, 4, 5.5, 9]  # gaps 3, 1.5 and 3.5; the second before the first round is none
     assert streaming.tolerance(stream("....", times, tolerance=None)) == 0.75
-    assert streaming.tolerance(stream("....", times, tolerance=2)) == 2
-    assert streaming.tolerance(stream("....", times, tolerance=0)) == 0
+    for own in (0, 2):
+        item = stream("....", times, tolerance=own)
+        assert streaming.tolerance(item) == own
+        for law in ("tolerance", "stream-length"):
+            assert streaming.tolerance(replace(item, timing=Timing(law=law, default_tolerance=5))) == own
 
 
 def test_horizon_runs_from_the_query_to_the_last_round() -> None:
@@ -258,16 +254,13 @@ def test_float_error_moves_no_time() -> None:
         assert not streaming.false_alarm(item)
 
 
-def test_content_waits_for_the_judge_and_has_limits() -> None:
+def test_content_waits_for_the_judge_and_has_limits_but_timing_does_not_wait() -> None:
     pending = stream("..+?.")  # right at 2, 4 and 6, unjudged at 8, silent at 10
     assert streaming.content(pending) is None
     assert streaming.content_limits(pending) == (3 / 5, 4 / 5)
     judged = stream("..++.")
     assert streaming.content(judged) == 4 / 5
     assert streaming.content_limits(judged) == (4 / 5, 4 / 5)
-
-
-def test_timing_does_not_wait_for_the_judge() -> None:
     assert streaming.responsiveness(stream("..???")) == 1
     assert streaming.stability(stream("..???")) == 1
 
@@ -321,15 +314,6 @@ def answered_at(item: Stream, number: int) -> Stream:
     )
 
 
-def moved(item: Stream, change: Callable[[float], float], stretch: float = 1) -> Stream:
-    return Stream(
-        tuple(replace(turn, time=change(turn.time)) for turn in item.rounds),
-        change(item.query_time),
-        None if item.expected_time is None else change(item.expected_time),
-        None if item.tolerance is None else item.tolerance * stretch,
-    )
-
-
 def scores(item: Stream) -> tuple[object, ...]:
     return (
         streaming.content(item),
@@ -342,8 +326,8 @@ def scores(item: Stream) -> tuple[object, ...]:
     )
 
 
-@given(streams())
-def test_scores_lie_in_0_to_1(item: Stream) -> None:
+@given(streams(), st.data())
+def test_scores_lie_in_0_to_1_and_every_outcome_of_judging_within_the_limits(item: Stream, data: st.DataObject) -> None:
     low, high = streaming.content_limits(item)
     assert 0 <= low <= high <= 1
     assert streaming.content(item) in (None, low)
@@ -352,6 +336,13 @@ def test_scores_lie_in_0_to_1(item: Stream) -> None:
     assert stability is None or 0 <= stability <= 1
     assert 0 <= streaming.invalid_share(item) <= 1
     assert 0 <= streaming.overall(high, streaming.responsiveness(item)) <= 1
+    judged = tuple(
+        replace(turn, content=data.draw(st.floats(0, 1))) if turn.content is None else turn for turn in item.rounds
+    )
+    assert (streaming.content(item) is None) == any(turn.content is None for turn in item.rounds)
+    content = streaming.content(replace(item, rounds=judged))
+    assert content is not None
+    assert low - 1e-12 <= content <= high + 1e-12
 
 
 @given(streams(due=True))
@@ -368,53 +359,30 @@ def test_responsiveness_is_1_within_the_tolerance_only_and_falls_beyond_it(item:
         assert earlier == later if near == far else earlier >= later
 
 
-@given(streams(), st.integers(-50, 1000))
-def test_moving_all_times_changes_nothing(item: Stream, shift: int) -> None:
-    shifted = moved(item, lambda time: time + shift)
-    assert scores(shifted) == scores(item)
-    assert streaming.signed_delay(shifted) == streaming.signed_delay(item)
+@given(streams(), st.integers(-50, 1000), st.sampled_from([0.25, 0.5, 2.0, 32.0]))
+def test_moving_and_scaling_all_times_scales_the_delay_alone(item: Stream, shift: int, factor: float) -> None:
+    def change(time: float) -> float:
+        return time * factor + shift
 
-
-@given(streams(), st.sampled_from([0.25, 0.5, 2.0, 32.0]))
-def test_scaling_all_times_scales_the_delay_alone(item: Stream, factor: float) -> None:
-    scaled = moved(item, lambda time: time * factor, stretch=factor)
+    scaled = Stream(
+        tuple(replace(turn, time=change(turn.time)) for turn in item.rounds),
+        change(item.query_time),
+        None if item.expected_time is None else change(item.expected_time),
+        None if item.tolerance is None else item.tolerance * factor,
+    )
     assert scores(scaled) == scores(item)
     delay = streaming.signed_delay(item)
     assert streaming.signed_delay(scaled) == (None if delay is None else delay * factor)
 
 
 @given(streams(due=True))
-def test_silence_where_an_answer_is_due_scores_0(item: Stream) -> None:
+def test_an_untimely_answer_is_either_a_false_alarm_or_late_and_silence_scores_0(item: Stream) -> None:
+    delay = streaming.signed_delay(item)
+    untimely = delay is not None and streaming.responsiveness(item) < 1
+    assert streaming.false_alarm(item) == (untimely and delay is not None and delay < 0)
     silent = answered_at(item, len(item.rounds))
     assert streaming.responsiveness(silent) == 0
     assert streaming.stability(silent) in (None, 0)
     assert streaming.missed(silent) is True
     assert streaming.signed_delay(silent) is None
     assert not streaming.false_alarm(silent)
-
-
-@given(streams(due=True))
-def test_an_untimely_answer_is_either_a_false_alarm_or_late(item: Stream) -> None:
-    delay = streaming.signed_delay(item)
-    untimely = delay is not None and streaming.responsiveness(item) < 1
-    assert streaming.false_alarm(item) == (untimely and delay is not None and delay < 0)
-
-
-@given(streams(), st.data())
-def test_every_outcome_of_judging_lies_within_the_limits(item: Stream, data: st.DataObject) -> None:
-    low, high = streaming.content_limits(item)
-    judged = tuple(
-        replace(turn, content=data.draw(st.floats(0, 1))) if turn.content is None else turn for turn in item.rounds
-    )
-    assert (streaming.content(item) is None) == any(turn.content is None for turn in item.rounds)
-    content = streaming.content(replace(item, rounds=judged))
-    assert content is not None
-    assert low - 1e-12 <= content <= high + 1e-12
-
-
-@given(st.lists(st.tuples(st.floats(0, 1), st.floats(0, 1)), min_size=1))
-def test_overall_weighs_content_and_responsiveness(rows: list[tuple[float, float]]) -> None:
-    table = np.array(rows)
-    expected = [0.7 * content + 0.3 * responsiveness for content, responsiveness in rows]
-    assert streaming.overall(table[:, 0], table[:, 1]).tolist() == expected
-    assert [streaming.overall(*row) for row in rows] == expected
