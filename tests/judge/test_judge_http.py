@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import gzip
-import json
 import shutil
 import ssl
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from aiohttp import web
-from aiohttp.test_utils import TestServer
 from tiny_endpoint import (
     KEY,
     SCHEMA,
@@ -121,20 +119,11 @@ def test_a_redirect_is_named_and_no_prompt_is_sent_there(status: int) -> None:
 
 
 def test_a_compressed_answer_is_read_within_the_limit() -> None:
-    async def main() -> Asked:
-        async def respond(request: web.Request) -> web.Response:
-            question = (await request.json())["messages"][-1]["content"]
-            text = json.dumps({"choices": [{"message": {"content": "x" * (2**25 if question == "q1" else 3)}}]})
-            headers = {"Content-Encoding": "gzip", "Content-Type": "application/json"}
-            return web.Response(body=gzip.compress(text.encode(), 1), headers=headers)
+    def respond(arrival: Arrival) -> Http:
+        whole = said("x" * (2**25 if arrival.question == "q1" else 3))
+        return replace(whole, body=gzip.compress(whole.body.encode(), 1), headers={"Content-Encoding": "gzip"})
 
-        application = web.Application()
-        application.router.add_post("/v1/chat/completions", respond)
-        async with TestServer(application) as server:
-            settings = JudgeSettings(base_url=str(server.make_url("/v1")), model="judge", retries=0)
-            return await ask(JudgeClient(settings), questions(3))
-
-    asked = asyncio.run(main())
+    asked = run(TinyEndpoint(respond), questions(3), retries=0)
     assert (asked.text("q0"), asked.text("q2")) == ("xxx", "xxx")
     assert asked.reason("q1") == "bad reply: the response has more than 8 MB"
 

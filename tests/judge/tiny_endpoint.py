@@ -38,7 +38,7 @@ class Http:
     """
 
     status: int = 200
-    body: str = ""
+    body: Any = ""  # text or bytes
     headers: dict[str, str] = field(default_factory=dict)
     cut: bool = False
     endless: bool = False
@@ -118,7 +118,7 @@ class TinyEndpoint:
             reply = reply if isinstance(reply, Http) else await reply
         finally:
             self.in_flight -= 1
-        content = reply.body.encode()
+        content = reply.body.encode() if isinstance(reply.body, str) else reply.body
         if not (reply.cut or reply.endless or reply.announced):
             return web.Response(
                 status=reply.status, body=content, headers={"Content-Type": "application/json", **reply.headers}
