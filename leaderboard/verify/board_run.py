@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta, timezone
 
-from medtasks.benchmarks.streams import stream_of, timing_of
+from medtasks.benchmarks.streams import timing_of
 from medtasks.catalog.benchmark import Item, SampleView, Turn
 from medtasks.catalog.registry import get_benchmark
 from medtasks.catalog.spec import load_spec
@@ -195,7 +195,7 @@ def timelines(
         if not turns[0].streaming:
             continue
         texts = [shown(view.filtered) for view in item.samples]
-        stream = stream_of(turns, timing_of(task))
+        stream = streaming.Stream(tuple(turns), timing_of(task))
         rounds = [
             Round(
                 time=turn.time,

@@ -7,14 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from medtasks.catalog.benchmark import FAILED, Item, SampleView, Turn, Value
+from medtasks.catalog.benchmark import FAILED, SampleView, Turn, Value
 from medtasks.catalog.spec import load_spec
 from medtasks.catalog.task_model import Timing
 from medtasks.metrics import streaming
 from medtasks.metrics.aggregate import corpus_score
 from medtasks.metrics.item_metrics import ITEM_METRICS, ItemMetric
 from medtasks.metrics.registry import get_metric
-from medtasks.metrics.streaming import Stream, StreamRound
+from medtasks.metrics.streaming import Stream
 
 OPEN = "content_open"
 FALLBACK = "content_closed_fallback"
@@ -46,8 +46,8 @@ def item_values(turns: Sequence[Turn], timing: Timing, *, fallback: bool = False
     ``fallback`` adds the content with mismatches of closed items judged, which no other metric includes.
     """
     first = turns[0]
-    stream = stream_of(turns, timing)
-    low, high = streaming.content_limits(stream)
+    stream = Stream(tuple(turns), timing)
+    low, high = streaming.content_limits(turns)
     judge = _judge(turns)
     values = {
         "content": _value("content", low, high, judge),
@@ -56,7 +56,7 @@ def item_values(turns: Sequence[Turn], timing: Timing, *, fallback: bool = False
     }
     if fallback:
         judged = [turn.with_fallback for turn in turns]
-        limits, asked = streaming.content_limits(stream_of(judged, timing)), _judge(judged)
+        limits, asked = streaming.content_limits(judged), _judge(judged)
         values[FALLBACK] = _value(FALLBACK, *_where(first.closed, *limits), asked)
         values["content_fallback"] = _value("content_fallback", *limits, asked)
     if not first.streaming:
@@ -70,7 +70,7 @@ def item_values(turns: Sequence[Turn], timing: Timing, *, fallback: bool = False
         "false_alarm_rate": float(streaming.false_alarm(stream)),
         "miss_rate": None if missed is None else float(missed),
         "signed_delay": streaming.signed_delay(stream) if first.in_seconds else None,
-        "invalid_rate": streaming.invalid_share(stream),
+        "invalid_rate": streaming.invalid_share(turns),
     }
     return {
         **values,
@@ -97,15 +97,6 @@ def _unknown(name: str, value: Value, first: Turn) -> Value:
     return Value(low=low, high=high, judge=value.judge, failed=True)
 
 
-def of_item(name: str) -> Callable[[Item], Value | None]:
-    """A function for `Benchmark.pooled`: the item's value of one of :func:`item_values`."""
-
-    def value(item: Item) -> Value | None:
-        return item.values.get(name)
-
-    return value
-
-
 def _where(applies: bool, low: float, high: float) -> tuple[float | None, float | None]:
     return (low, high) if applies else (None, None)
 
@@ -115,21 +106,6 @@ def _judge(turns: Sequence[Turn]) -> str | None:
     if any(turn.content is None and turn.judge is None for turn in turns):
         return None
     return next((turn.judge for turn in turns if turn.judge is not None), None)
-
-
-def stream_of(turns: Sequence[Turn], timing: Timing) -> Stream:
-    """The stream whose rounds are ``turns``."""
-    first = turns[0]
-    return Stream(
-        rounds=tuple(
-            StreamRound(turn.time, turn.answerable, turn.positive, turn.content, turn.invalid) for turn in turns
-        ),
-        # an image sequence counts frames, and its question may be timed in seconds: then the stream starts with it
-        query_time=min(first.query_time, first.time),
-        expected_time=first.expected_time,
-        tolerance=first.tolerance,
-        timing=timing,
-    )
 
 
 def _value(name: str, low: float | None, high: float | None, judge: str | None = None) -> Value:
@@ -168,12 +144,8 @@ def item_score(name: str) -> Callable[[Sequence[Mapping[str, Any]]], float | str
     return aggregation
 
 
-content = item_score("content")
-content_closed = item_score("content_closed")
-responsiveness = item_score("responsiveness")
-stability = item_score("stability")
-overall = item_score("overall")
-false_alarm_rate = item_score("false_alarm_rate")
-miss_rate = item_score("miss_rate")
-signed_delay = item_score("signed_delay")
-invalid_rate = item_score("invalid_rate")
+def __getattr__(name: str) -> Callable[[Sequence[Mapping[str, Any]]], float | str]:
+    """The aggregation of the metric called ``name``, for ``!function`` in a task file."""
+    if name not in _METRICS:
+        raise AttributeError(name)
+    return item_score(name)
