@@ -12,14 +12,12 @@ from medtasks.catalog.spec import load_spec
 from medtasks.catalog.task_model import Timing
 from medtasks.metrics import streaming
 from medtasks.metrics.aggregate import corpus_score
-from medtasks.metrics.item_metrics import ITEM_METRICS, ItemMetric
+from medtasks.metrics.item_metrics import ITEM_METRICS
 from medtasks.metrics.registry import get_metric
 from medtasks.metrics.streaming import Stream
 
 OPEN = "content_open"
 FALLBACK = "content_closed_fallback"
-
-_METRICS: Mapping[str, ItemMetric] = {metric.name: metric for metric in ITEM_METRICS}
 
 
 def timing_of(task: str) -> Timing:
@@ -47,23 +45,22 @@ def item_values(turns: Sequence[Turn], timing: Timing, *, fallback: bool = False
     """
     first = turns[0]
     stream = Stream(tuple(turns), timing)
-    low, high = streaming.content_limits(turns)
-    judge = _judge(turns)
+    limits, judge = streaming.content_limits(turns), _judge(turns)
+    content = _value(*limits, judge)
     values = {
-        "content": _value("content", low, high, judge),
-        "content_closed": _value("content_closed", *_where(first.closed, low, high)),
-        OPEN: _value(OPEN, *_where(not first.closed, low, high), judge),
+        "content": content,
+        "content_closed": content._replace(judge=None) if first.closed else _NO_VALUE,
+        OPEN: _NO_VALUE if first.closed else content,
     }
     if fallback:
         judged = [turn.with_fallback for turn in turns]
-        limits, asked = streaming.content_limits(judged), _judge(judged)
-        values[FALLBACK] = _value(FALLBACK, *_where(first.closed, *limits), asked)
-        values["content_fallback"] = _value("content_fallback", *limits, asked)
+        decided = _value(*streaming.content_limits(judged), _judge(judged))
+        values |= {FALLBACK: decided if first.closed else _NO_VALUE, "content_fallback": decided}
     if not first.streaming:
-        return {**values, **{name: _value(name, low, high, judge) for name in ("overall", "overall_stream_length")}}
-    missed = streaming.missed(stream)
+        return values | dict.fromkeys(("overall", "overall_stream_length"), content)
     laws = {"": stream, "_stream_length": streaming.under_stream_length(stream)}
     responsiveness = {law: streaming.responsiveness(one) for law, one in laws.items()}
+    missed = streaming.missed(stream)
     exact: dict[str, float | None] = {
         **{f"responsiveness{law}": value for law, value in responsiveness.items()},
         "stability": streaming.stability(stream),
@@ -72,16 +69,10 @@ def item_values(turns: Sequence[Turn], timing: Timing, *, fallback: bool = False
         "signed_delay": streaming.signed_delay(stream) if first.in_seconds else None,
         "invalid_rate": streaming.invalid_share(turns),
     }
-    return {
-        **values,
-        **{
-            f"overall{law}": _value(
-                f"overall{law}", streaming.overall(low, value), streaming.overall(high, value), judge
-            )
-            for law, value in responsiveness.items()
-        },
-        **{name: _value(name, number, number) for name, number in exact.items()},
-    }
+    for law, value in responsiveness.items():
+        low, high = (streaming.overall(end, value) for end in limits)
+        values[f"overall{law}"] = _value(low, high, judge)
+    return values | {name: _NO_VALUE if one is None else _value(one, one) for name, one in exact.items()}
 
 
 def _unknown(name: str, value: Value, first: Turn) -> Value:
@@ -93,12 +84,7 @@ def _unknown(name: str, value: Value, first: Turn) -> Value:
         return Value(failed=True)
     if value.statistics is not None and value.statistics[1] == 0:
         return value
-    low, high = (tuple(_METRICS[name].item_statistics(number).tolist()) for number in (0.0, 1.0))
-    return Value(low=low, high=high, judge=value.judge, failed=True)
-
-
-def _where(applies: bool, low: float, high: float) -> tuple[float | None, float | None]:
-    return (low, high) if applies else (None, None)
+    return Value(low=(0.0, 1.0), high=(1.0, 1.0), judge=value.judge, failed=True)
 
 
 def _judge(turns: Sequence[Turn]) -> str | None:
@@ -108,11 +94,14 @@ def _judge(turns: Sequence[Turn]) -> str | None:
     return next((turn.judge for turn in turns if turn.judge is not None), None)
 
 
-def _value(name: str, low: float | None, high: float | None, judge: str | None = None) -> Value:
-    metric = _METRICS[name]
-    bottom, top = (tuple(metric.item_statistics(number).tolist()) for number in (low, high))
-    judge = None if low is None else judge
-    return Value(statistics=bottom, judge=judge) if bottom == top else Value(low=bottom, high=top, judge=judge)
+def _value(low: float, high: float, judge: str | None = None) -> Value:
+    if low == high:
+        return Value(statistics=(low, 1.0), judge=judge)
+    return Value(low=(low, 1.0), high=(high, 1.0), judge=judge)
+
+
+_NO_VALUE = Value(statistics=(0.0, 0.0))
+"""A metric that does not apply to the item."""
 
 
 def item_score(name: str) -> Callable[[Sequence[Mapping[str, Any]]], float | str]:
@@ -146,6 +135,6 @@ def item_score(name: str) -> Callable[[Sequence[Mapping[str, Any]]], float | str
 
 def __getattr__(name: str) -> Callable[[Sequence[Mapping[str, Any]]], float | str]:
     """The aggregation of the metric called ``name``, for ``!function`` in a task file."""
-    if name not in _METRICS:
+    if name not in {metric.name for metric in ITEM_METRICS}:
         raise AttributeError(name)
     return item_score(name)

@@ -161,17 +161,6 @@ def test_many_totals_score_as_one_at_a_time(left: list[Item], right: list[Item])
     assert metric.score(stacked).tolist() == one_by_one
 
 
-@given(st.lists(st.none() | st.floats(-1e3, 1e3), min_size=1, max_size=40))
-def test_an_item_metric_is_the_mean_of_the_items_that_have_a_value(values: list[float | None]) -> None:
-    metric = ItemMetric("signed_delay")
-    score = float(metric.score(totals(np.array([metric.item_statistics(value) for value in values]))))
-    found = [value for value in values if value is not None]
-    assert math.isnan(score) if not found else score == pytest.approx(fmean(found), abs=1e-9)
-    for value in (math.nan, math.inf):
-        with pytest.raises(UsageError, match=f"signed_delay: an item's value is {value}"):
-            metric.item_statistics(value)
-
-
 def test_dimension_mean_by_hand() -> None:
     # cr 3/4, ltg 0/1, tp 1/2, the others without items: (0.75 + 0 + 0.5) / 3; pooled it would be 4/7.
     values = {"cr": [1, 1, 1, 0], "ltg": [0], "tp": [1, 0]}
