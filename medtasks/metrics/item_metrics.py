@@ -129,13 +129,7 @@ is worse than early. Items timed in frames have no seconds: their delay is None.
 
 @dataclass(frozen=True, eq=False)
 class JudgedMean(OverItems, MeanMetric):
-    """Mean, over the judged samples, of a judge's total on a scale from 0 to ``top``.
-
-    ``limits`` are the statistics of a sample with the worst total, and of one with the best.
-
-    >>> JudgedMean("open_total", top=100).limits
-    ((0.0, 1.0), (100.0, 1.0))
-    """
+    """Mean, over the judged samples, of a judge's total on a scale from 0 to ``top``."""
 
     name: str
     top: float
@@ -144,10 +138,6 @@ class JudgedMean(OverItems, MeanMetric):
     def signature(self) -> str:
         """Name and scale."""
         return sign(self.name, scale=f"0-{self.top:g}", unjudged="left-out")
-
-    @property
-    def limits(self) -> tuple[tuple[float, float], tuple[float, float]]:
-        return (0.0, 1.0), (float(self.top), 1.0)
 
 
 UNANSWERED = {"unanswered": "left-out"}

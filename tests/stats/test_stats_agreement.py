@@ -16,7 +16,7 @@ from sklearn.metrics import cohen_kappa_score
 
 from medtasks.stats.agreement import (
     ONE_CATEGORY,
-    Agreement,
+    Coefficient,
     Ratings,
     Statistic,
     agreement_interval,
@@ -140,7 +140,7 @@ def test_one_category_is_undefined(name: str) -> None:
     rows = [[2, 2, 2], [2, 2, 2]]
     assert isinstance(value(name, rows), str)
     found = agreement_interval(Ratings.of(rows), STATISTICS[name], list("abc"))
-    assert found == Agreement(None, None, None, str(value(name, rows)))
+    assert found == Coefficient(units=3, reason=str(value(name, rows)))
 
 
 def test_interval_equals_resampling_the_rows() -> None:
@@ -182,7 +182,7 @@ def test_too_few_clusters_and_undefined_resamples() -> None:
     assert found.low < found.value < found.high  # type: ignore[operator]  # with missing ratings and four raters
     two = Ratings.of([[1, 2], [1, 2]])
     found = agreement_interval(two, fleiss_kappa, ["only", "only"])
-    assert found == Agreement(1.0, None, None, "found 1 cluster, an interval needs at least 2")
+    assert found == Coefficient(value=1.0, units=2, reason="found 1 cluster, an interval needs at least 2")
     found = agreement_interval(two, fleiss_kappa, ["a", "b"])  # half the draws have one category
     assert (found.value, found.low, found.high) == (1.0, None, None)
     assert "undefined in" in str(found.reason)
