@@ -12,8 +12,7 @@ from typing import Any
 
 from aiohttp import web
 
-from medtasks.judge.stub import StubJudge, rule_based
-from medtasks.judge.stub.server import completion
+from medtasks.judge.stub import StubJudge, completion, rule_based
 
 FAULTS = {
     "too_many": "429 with Retry-After",
