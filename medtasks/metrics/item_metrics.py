@@ -16,7 +16,7 @@ import numpy as np
 
 from medtasks.catalog.task_model import ErrorKind
 from medtasks.core.errors import UsageError
-from medtasks.metrics.base import Array, MeanMetric, sign
+from medtasks.metrics.base import Array, Installed, MeanMetric, sign
 from medtasks.metrics.closed_answer import NORMALISED, normalise
 from medtasks.metrics.closed_answer import VERSION as CLOSED_VERSION
 from medtasks.metrics.streaming import DUE, EXPECTED_TIME, LAW, TOLERANCE, WEIGHTS
@@ -27,16 +27,12 @@ SIGNED = frozenset({"signed_delay", "alert_delay"})
 CLOSED = {"closed": f"exact-match-v{CLOSED_VERSION}", "early": "no_alert-or-uncertain", "alert_reason": "matched"}
 
 
-class OverItems:
+class OverItems(Installed):
     """Mixin for metrics that are computed from whole items, or by a judge."""
 
     name: str
     timing: tuple[str, ...] = ()
     """Fields of a task's ``metadata.timing`` that the metric depends on; their values are in its reported signature."""
-
-    def unavailable(self) -> str | None:
-        """None: these metrics need nothing beyond the installed packages."""
-        return None
 
     def statistics(self, prediction: str, reference: str) -> NoReturn:  # noqa: ARG002
         """Not supported: an item's value is not computed from one pair of texts.

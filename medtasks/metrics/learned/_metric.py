@@ -12,7 +12,7 @@ import numpy as np
 
 from medtasks.core.errors import MedtasksError
 from medtasks.core.settings import current_settings
-from medtasks.metrics.base import Array, MeanMetric, MetricUnavailableError, mean_statistics
+from medtasks.metrics.base import Array, MeanMetric, MetricUnavailableError
 from medtasks.metrics.learned._checkpoint import Checkpoint, find_checkpoint
 from medtasks.metrics.learned.pair_cache import Pair, PairCache
 
@@ -71,7 +71,7 @@ class LearnedMetric(MeanMetric):
         Raises:
             MetricUnavailableError, MedtasksError: as `scores`.
         """
-        return mean_statistics(float(self.scores([(prediction, reference)])[0]))
+        return np.array([self.scores([(prediction, reference)])[0], 1.0])
 
     def scores(self, pairs: Sequence[Pair]) -> Array:
         """Scores, float64 of shape ``(n,)``, of n pairs (prediction, reference).
