@@ -19,11 +19,9 @@ FAULTS = {
     "server_error": "500",
     "cut": "200, and the connection closes in the middle of the body",
     "duplicate": "the whole answer, and the connection breaks before its announced end; the next attempt is answered",
-    "truncated_json": "the content is its own first half",
     "prose": "sentences around the content, which is fenced half of the time",
     "wrong_keys": "every key of the content's object is renamed",
     "refusal": "a message.refusal",
-    "slow": "a good answer after ten times the latency",
 }
 
 
@@ -63,7 +61,7 @@ class FaultyJudge(StubJudge):
         self.counts[fault] += 1
         if fault == "too_many":
             return web.Response(status=429, headers={"Retry-After": f"{self._retry_after:g}"})
-        await asyncio.sleep(self._latency * (10 if fault == "slow" else 1))
+        await asyncio.sleep(self._latency)
         if fault == "server_error":
             return web.Response(status=500)
         document = completion(body, *spoilt(fault, self._decide(body), chance))
@@ -94,8 +92,6 @@ class FaultyJudge(StubJudge):
 
 def spoilt(fault: str, content: str, chance: random.Random) -> tuple[str | None, str | None]:
     """Content and refusal of the answer under the fault."""
-    if fault == "truncated_json":
-        return content[: len(content) // 2], None
     if fault == "prose":
         inner = f"```json\n{content}\n```" if chance.random() < 0.5 else content
         return f"Let me weigh this step by step.\n\n{inner}\n\nThis is my final verdict.", None

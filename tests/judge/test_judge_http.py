@@ -83,12 +83,9 @@ def test_what_is_not_http_is_a_connection_failure() -> None:
 
 
 def test_many_questions_share_as_many_connections_as_slots() -> None:
-    async def main() -> int:
-        async with TinyEndpoint() as server:
-            await ask(client_of(server, concurrency=4), questions(60))
-            return server.connections
-
-    assert asyncio.run(main()) == 4
+    server = TinyEndpoint()
+    run(server, questions(60), concurrency=4)
+    assert server.connections == 4
 
 
 def test_a_request_that_is_given_up_leaves_nothing_for_the_next() -> None:

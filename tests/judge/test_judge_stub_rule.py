@@ -98,13 +98,12 @@ def test_the_mark_is_token_f1_unless_the_reference_stands_in_the_text(response: 
 
 def test_the_reason_says_that_a_stub_judged() -> None:
     reasons = {
-        text: set(judged("med_cmr_medreason", text).reasons.values()) for text in (WRONG, "", target("med_cmr_open"))
+        WRONG: "stub: token F1 0.00",
+        "": "stub: the text has no words",
+        target("med_cmr_open"): "stub: the text has the reference's words",
     }
-    assert reasons == {
-        WRONG: {"stub: token F1 0.00"},
-        "": {"stub: the text has no words"},
-        target("med_cmr_open"): {"stub: the text has the reference's words"},
-    }
+    for text, reason in reasons.items():
+        assert set(judged("med_cmr_medreason", text).reasons.values()) == {reason}
 
 
 def test_only_the_line_with_the_opening_lines_code_closes_the_candidate() -> None:
@@ -114,18 +113,11 @@ def test_only_the_line_with_the_opening_lines_code_closes_the_candidate() -> Non
     assert rule_based(request(f"Reference answer: polyp\n{block}", scale(0, 1))) == "1"
 
 
-def test_a_repair_request_is_judged_by_the_first_prompt() -> None:
-    rubric, document = case("med_cmr_open")
-    first = request(judge_prompt(rubric, document, target("med_cmr_open")))
-    again = [*first["messages"], {"role": "assistant", "content": "hm"}, {"role": "user", "content": "Judge again."}]
-    assert rule_based(first | {"messages": again}) == rule_based(first)
-
-
-def test_text_beside_images_is_read() -> None:
-    rubric, document = case("medstream_rubric")
-    text = judge_prompt(rubric, document, target("medstream_rubric"))
+def test_a_repair_request_is_judged_by_the_first_prompt_also_beside_images() -> None:
+    text = judge_prompt(*case("med_cmr_open"), target("med_cmr_open"))
     parts = [{"type": "image_url", "image_url": {"url": "data:,"}}, {"type": "text", "text": text}]
-    asked = {"model": "any", "messages": [{"role": "user", "content": parts}]}
+    more = [{"role": "assistant", "content": "hm"}, {"role": "user", "content": "Judge again."}]
+    asked = {"model": "any", "messages": [{"role": "user", "content": parts}, *more]}
     assert rule_based(asked) == rule_based(request(text))
 
 

@@ -136,14 +136,6 @@ def test_law_scale_and_default_tolerance_are_settings(timing: Timing, responsive
     assert second == same
 
 
-def test_only_streams_in_time_or_missed_have_most_of_the_published_proactive_scores() -> None:
-    # Table 4 prints R x 311 near whole numbers: streams score about 0 or 1. With evenly spaced rounds and no tolerance
-    # in the record, ours does so as well: the next round is 2δ away.
-    for responded in range(8):
-        item = stream("".join("+" if turn == responded else "." for turn in range(8)), range(8), tolerance=None)
-        assert streaming.responsiveness(item) == float(responded == 6)  # answerable from 6 on
-
-
 def test_table_4_rules_out_the_law_over_the_streams_length() -> None:
     # S = 0.8142 printed for LLaVA-OneVision-7B on the future streams: at least that share of them has an answer, and
     # none of those has R = 0 under that law. The worst is an answer in the first of K evenly spaced rounds, at t_q,
