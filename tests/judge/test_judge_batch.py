@@ -3,25 +3,25 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from batch_judge import BatchJudge
 from judged_run import awaiting_run
-from test_judge_pipeline import RUBRIC, broken_once, decide, documents, questions
+from test_judge_pipeline import RUBRIC, broken_once, decide, documents, judge, questions
 
 from medtasks.core.cache import cache_root
 from medtasks.core.errors import UsageError
 from medtasks.core.files import short_hash
 from medtasks.judge import batch
 from medtasks.judge.client import JudgeClient
-from medtasks.judge.pipeline import Verdicts, judge_questions
+from medtasks.judge.pipeline import judge_questions
 from medtasks.judge.settings import Budget, JudgeSettings, configured_judges
 from medtasks.judge.store import VerdictStore
 from medtasks.judge.stub import StubJudge
@@ -33,13 +33,7 @@ def _fast(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(batch, "POLLS", (0.01, 0.05))
 
 
-def settings(stub: BatchJudge, **more: Any) -> JudgeSettings:
-    return JudgeSettings(base_url=stub.url, model="stub", batch=True, backoff=0.01, **more)
-
-
-def judged(stub: BatchJudge, store: Path, **more: Any) -> Verdicts:
-    with VerdictStore(store) as opened:
-        return asyncio.run(judge_questions(questions(), RUBRIC, JudgeClient(settings(stub, **more)), opened))
+judged = functools.partial(judge, batch=True)
 
 
 def records(stub: BatchJudge) -> list[Path]:
@@ -50,9 +44,7 @@ def test_verdicts_are_those_of_the_chat_api(tmp_path: Path) -> None:
     with BatchJudge(decide) as stub:
         by_batch = judged(stub, tmp_path / "batch")
         assert records(stub) == []
-        client = JudgeClient(JudgeSettings(base_url=stub.url, model="stub"))
-        with VerdictStore(tmp_path / "chat") as opened:
-            by_chat = asyncio.run(judge_questions(questions(), RUBRIC, client, opened))
+        by_chat = judge(stub, tmp_path / "chat")
     assert by_batch.by_question == by_chat.by_question
     assert len(stub.batches) == 1
     assert len(stub.lines(0)) == len(documents())
@@ -65,7 +57,8 @@ def test_verdicts_are_those_of_the_chat_api(tmp_path: Path) -> None:
 def test_a_command_that_is_repeated_waits_for_the_same_batch(tmp_path: Path) -> None:
     async def stopped_early(stub: BatchJudge) -> None:
         with VerdictStore(tmp_path / "v") as opened:
-            work = asyncio.ensure_future(judge_questions(questions(), RUBRIC, JudgeClient(settings(stub)), opened))
+            client = JudgeClient(JudgeSettings(base_url=stub.url, model="stub", batch=True))
+            work = asyncio.ensure_future(judge_questions(questions(), RUBRIC, client, opened))
             while not stub.batches:
                 await asyncio.sleep(0.01)
             await asyncio.sleep(0.2)
@@ -182,7 +175,7 @@ def test_several_batches_if_one_would_be_too_large(tmp_path: Path, monkeypatch: 
 
 def test_a_server_without_batches_is_reported(tmp_path: Path) -> None:
     with StubJudge(decide) as stub:
-        result = judged(stub, tmp_path / "v")  # type: ignore[arg-type]
+        result = judged(stub, tmp_path / "v")
     (reason,) = set(result.unjudged.values())
     assert reason.startswith("http 404")
 

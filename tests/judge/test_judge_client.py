@@ -33,11 +33,6 @@ from medtasks.judge.store import StoredVerdict, VerdictStore
 from medtasks.judge.stub import StubJudge
 
 
-@pytest.fixture(autouse=True)
-def _no_key(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
-
-
 def test_every_request_is_answered_once_and_accounted() -> None:
     asked = run(TinyEndpoint(), questions(20), concurrency=4)
     assert {name: asked.text(name) for name in asked.outcomes} == {f"q{n}": f"q{n}" for n in range(20)}

@@ -21,11 +21,6 @@ from tiny_endpoint import (
 from medtasks.judge.client import RateLimiter
 
 
-@pytest.fixture(autouse=True)
-def _no_key(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
-
-
 def test_retry_after_is_obeyed() -> None:
     server = TinyEndpoint(lambda arrival: problem(429, Retry_After="0.3") if arrival.nth == 1 else said("yes"))
     asked = run(server, questions(6), concurrency=3)

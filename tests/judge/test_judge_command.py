@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -12,7 +11,7 @@ from typing import Any
 import pytest
 from aiohttp import web
 from faulty_judge import FaultyJudge
-from judged_run import content, judged, manifest_of, settings_of
+from judged_run import content, exported, judged, manifest_of, settings_of
 
 from medtasks.core.errors import MedtasksError, UsageError
 from medtasks.judge.stub import StubJudge, rule_based
@@ -32,10 +31,6 @@ class ShutJudge(StubJudge):
     async def _respond(self, *_: Any) -> web.StreamResponse:
         status, document = self._answer
         return web.json_response(document, status=status)
-
-
-def lines(path: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
 
 
 def test_a_judge_that_shuts_us_out_is_named_with_its_address_and_asked_no_more(
@@ -71,9 +66,9 @@ def test_an_invalid_answer_is_shown_as_it_came_and_exported(folder: Path, tmp_pa
         judged(folder, settings_of(stub), store=tmp_path / "v", export=tmp_path / "x.jsonl")
     assert "it answered: I would\ufffd[2J rather not say." in str(raised.value)
     assert content(folder) == before
-    exported = lines(tmp_path / "x.jsonl")
-    assert {line["unjudged"] for line in exported} == {"invalid after one repair"}
-    assert {tuple(line["answers"]) for line in exported} == {("I would\x1b[2J rather\nnot say.",) * 2}
+    lines = exported(tmp_path / "x.jsonl")
+    assert {line["unjudged"] for line in lines} == {"invalid after one repair"}
+    assert {tuple(line["answers"]) for line in lines} == {("I would\x1b[2J rather\nnot say.",) * 2}
 
 
 def test_problems_of_some_are_shown_beside_the_scores_of_the_others(
@@ -103,7 +98,7 @@ def test_a_rubric_that_fails_does_not_stop_the_next(
     said = capsys.readouterr().out
     assert "med_cmr_medreason: " in said
     assert "\nnot judged: rubric med_cmr_open: not one of" in said
-    assert {line["rubric"] for line in lines(tmp_path / "x.jsonl")} == set(BOTH)
+    assert {line["rubric"] for line in exported(tmp_path / "x.jsonl")} == set(BOTH)
 
 
 def test_an_export_may_replace_an_earlier_one_and_nothing_else(folder: Path, tmp_path: Path) -> None:

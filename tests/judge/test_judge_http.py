@@ -32,14 +32,6 @@ from medtasks.judge.client import JudgeClient, JudgeSettings
 from medtasks.judge.endpoint import LARGEST_BODY
 
 
-@pytest.fixture(autouse=True)
-def _plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("http_proxy", "https_proxy", "all_proxy", "no_proxy"):
-        monkeypatch.delenv(name, raising=False)
-        monkeypatch.delenv(name.upper(), raising=False)
-    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
-
-
 @pytest.mark.parametrize("status", [200, 500])
 def test_an_endless_response_is_cut_off_and_fails_that_request_alone(status: int) -> None:
     server = TinyEndpoint(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import base64
 import io
 import json
@@ -14,15 +13,13 @@ import numpy as np
 import pytest
 from PIL import Image
 from rubric_cases import best, case
+from test_judge_pipeline import judge as judge_all
 
 from medtasks.catalog.rubric import judge_prompt, load_rubric
 from medtasks.catalog.scales import Rubric
 from medtasks.core.errors import MediaError
-from medtasks.judge.client import JudgeClient
 from medtasks.judge.images import ImageSource, user_message
-from medtasks.judge.pipeline import Question, Verdicts, judge_questions
-from medtasks.judge.settings import JudgeSettings
-from medtasks.judge.store import VerdictStore
+from medtasks.judge.pipeline import Question, Verdicts
 from medtasks.judge.stub import StubJudge
 
 SEEING, BLIND = load_rubric("med_cmr_medreason"), load_rubric("med_cmr_open")
@@ -88,9 +85,7 @@ def test_what_cannot_be_shown_is_named() -> None:
 def judge(
     stub: StubJudge, store: Path, shown: tuple[ImageSource, ...], rubric: Rubric = SEEING, **settings: Any
 ) -> Verdicts:
-    client = JudgeClient(JudgeSettings(base_url=stub.url, model="stub", **settings))
-    with VerdictStore(store) as opened:
-        return asyncio.run(judge_questions([Question("one", document(), "It is so.", shown)], rubric, client, opened))
+    return judge_all(stub, store, [Question("one", document(), "It is so.", shown)], rubric, **settings)
 
 
 def answer(request: Mapping[str, Any]) -> str:

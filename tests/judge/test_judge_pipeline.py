@@ -17,6 +17,7 @@ from faulty_judge import FaultyJudge
 
 from medtasks.benchmarks.documents import task_documents
 from medtasks.catalog.rubric import load_rubric, total
+from medtasks.catalog.scales import Rubric
 from medtasks.core.errors import UsageError
 from medtasks.judge.client import JudgeClient, Spent
 from medtasks.judge.pipeline import Question, Verdicts, judge_questions
@@ -52,10 +53,12 @@ def questions(right: Callable[[int], bool] = lambda number: number % 2 == 0) -> 
     ]
 
 
-def judge(stub: StubJudge, store: Path, asked: list[Question] | None = None, **settings: Any) -> Verdicts:
+def judge(
+    stub: StubJudge, store: Path, asked: list[Question] | None = None, rubric: Rubric = RUBRIC, **settings: Any
+) -> Verdicts:
     client = JudgeClient(JudgeSettings(base_url=stub.url, model="stub", backoff=0.01, **settings))
     with VerdictStore(store) as opened:
-        return asyncio.run(judge_questions(questions() if asked is None else asked, RUBRIC, client, opened))
+        return asyncio.run(judge_questions(questions() if asked is None else asked, rubric, client, opened))
 
 
 def test_every_response_gets_the_verdict_that_it_deserves_and_a_rubric_s_stranger_none(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from judged_run import content, judged, manifest_of, samples_of, scores_of, settings_of
+from judged_run import content, exported, judged, manifest_of, samples_of, scores_of, settings_of
 from medtasks.leaderboard.verify.scored_run import scored_record
 
 from medtasks.core.errors import MedtasksError, UsageError
@@ -30,10 +30,6 @@ def sometimes(share: float) -> Any:
         return "I would rather not say." if chance < share else rule_based(request)
 
     return decide
-
-
-def exported(path: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
 
 
 def mean(numbers: list[Fraction]) -> float:
