@@ -102,10 +102,6 @@ class VerdictStore:
         with self._errors_named():
             return self._connection.execute(_PUT, (*row, _digest(row))).rowcount > 0
 
-    def __len__(self) -> int:
-        with self._errors_named():
-            return int(self._connection.execute("SELECT count(*) FROM verdicts").fetchone()[0])
-
     def _prepare(self) -> None:
         connection = self._connection
         connection.execute("BEGIN")  # one view of the file: another process may be creating the table

@@ -151,9 +151,8 @@ class ErrorRate(OverItems, MeanMetric):
         label: the heading on a leaderboard.
         cases: what is counted in the denominator, one hyphenated word; part of the signature.
         harms: whether the error could harm a patient if nobody noticed it.
-        choices: other choices that can change the score, for the signature.
         higher_is_better: True for the rate of a correct outcome, such as sensitivity.
-        timing: as `OverItems.timing`.
+        choices, timing: as for `ItemScore`.
     """
 
     bounds = (0.0, 1.0)

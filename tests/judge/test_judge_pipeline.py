@@ -264,14 +264,15 @@ def test_what_had_arrived_is_stored_where_judging_ends_early(tmp_path: Path) -> 
         if done == 3:
             raise KeyError("enough")
 
-    async def run(url: str, store: VerdictStore) -> None:
-        client = JudgeClient(JudgeSettings(base_url=url, model="stub", concurrency=1))
-        await judge_questions(questions(), RUBRIC, client, store, stop)
+    async def run(store: VerdictStore) -> None:
+        await judge_questions(questions(), RUBRIC, JudgeClient(settings), store, stop)
 
     with StubJudge(decide) as stub, VerdictStore(tmp_path / "v") as store:
+        settings = JudgeSettings(base_url=stub.url, model="stub", concurrency=1)
         with pytest.raises(KeyError, match="enough"):
-            asyncio.run(run(stub.url, store))
-        assert len(store) == 3
+            asyncio.run(run(store))
+        stopped = asyncio.run(judge_questions(questions(), RUBRIC, JudgeClient(settings), store)).spent.requests
+        assert stopped == len(documents()) - 3
 
 
 def test_no_more_is_prepared_than_is_asked_soon(tmp_path: Path) -> None:

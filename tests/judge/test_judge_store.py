@@ -57,7 +57,6 @@ def test_what_was_put_is_got(path: Path) -> None:
         put(store, "a", parsed=None, reason="no JSON in the answer")
     with VerdictStore(path) as store:
         got = store.get(["b", "missing", "a", "b"])
-        assert len(store) == 2
     assert list(got) == ["b", "a"]
     content = {"z": [1, 2.5, None, "é\x00"]}
     assert got["b"] == StoredVerdict("b", "prompt of b", "a\nb\x00c é \U0001f600", content, None, 10, 3)
@@ -104,7 +103,6 @@ def test_a_killed_process_loses_nothing_that_it_had_put(path: Path) -> None:
         assert list(got) == seen
         assert all(verdict.parsed == {"n": int(key[1:])} for key, verdict in got.items())
         put(store, "after")
-        assert len(store) in (len(seen) + 1, len(seen) + 2)  # perhaps one was put and not yet reported
 
 
 @pytest.mark.parametrize(

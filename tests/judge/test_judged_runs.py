@@ -282,10 +282,11 @@ def test_several_judges_that_fail_together_say_it_once(
     kvasir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Also where the store fails in the middle of all."""
-    puts = VerdictStore.put
+    puts, stored = VerdictStore.put, list[str]()
 
     def put(store: VerdictStore, verdict: StoredVerdict) -> bool:
-        if len(store) > 5:
+        stored.append(verdict.key)
+        if len(stored) > 5:
             store.close()
         return puts(store, verdict)
 
