@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from jsonschema import Draft202012Validator
 from rubric_cases import TASKS, best, case
 
 from medtasks.benchmarks.documents import task_documents
@@ -90,37 +91,21 @@ def test_kvasir_strict_and_partial_by_hand() -> None:
     assert total(rubric, document, dict.fromkeys(half, 1))["strict"] == 1
 
 
-def accepts(schema: dict[str, Any], value: Any) -> bool:
-    """Whether ``value`` fits ``schema``, for the part of JSON Schema that verdict schemas use."""
-    if schema["type"] == "string":
-        return isinstance(value, str)
-    if schema["type"] == "integer":
-        return isinstance(value, int) and not isinstance(value, bool) and value in schema["enum"]
-    assert schema["type"] == "object"
-    assert schema["additionalProperties"] is False
-    assert schema["required"] == list(schema["properties"])
-    return (
-        isinstance(value, dict)
-        and set(value) == set(schema["required"])
-        and all(accepts(inner, value[key]) for key, inner in schema["properties"].items())
-    )
-
-
 @pytest.mark.parametrize("name", TASKS)
 def test_the_schema_accepts_verdicts_that_are_read_and_those_alone(name: str) -> None:
     rubric, document = case(name)
-    schema = verdict_schema(rubric, document)
+    accepts = Draft202012Validator(verdict_schema(rubric, document)).is_valid
     verdict = best(rubric, document)
-    assert accepts(schema, verdict)
+    assert accepts(verdict)
     read = parse_verdict(json.dumps(verdict), rubric, document)
     assert isinstance(read, Verdict)
     assert read.scores == {one.name: one.maximum for one in aspects_of(rubric, document)}
     first = next(iter(verdict))
     for score in (-1, verdict[first]["score"] + 1, "1", None, 0.5, True):
-        assert not accepts(schema, {**verdict, first: {"reason": "", "score": score}})
-    assert not accepts(schema, {**verdict, "more": 1})
-    assert not accepts(schema, {key: value for key, value in verdict.items() if key != first})
-    assert not accepts(schema, {**verdict, first: {"score": 1}})
+        assert not accepts({**verdict, first: {"reason": "", "score": score}})
+    assert not accepts({**verdict, "more": 1})
+    assert not accepts({key: value for key, value in verdict.items() if key != first})
+    assert not accepts({**verdict, first: {"score": 1}})
 
 
 def test_a_bare_range_leaves_our_anchors() -> None:
@@ -173,16 +158,6 @@ def test_a_wrong_rubric_is_refused_when_read(tmp_path: Path, old: str, new: str,
         read_rubric(path)
     with pytest.raises(UsageError, match="kvasir_aspects"):
         load_rubric("kvasir")
-
-
-def test_med_cmr_consistency_and_coherence_judge_what_the_paper_defines() -> None:
-    # clear expression and internal self-consistency; causal linking between reasoning steps
-    texts = {one.name: " ".join([one.guidance, *one.anchors.values()]) for one in load_rubric("med_cmr_open").aspects}
-    assert "clearly expressed" in texts["consistency"]
-    assert "contradict" in texts["consistency"]
-    assert "contradict" not in texts["coherence"]
-    assert "causal" in texts["coherence"]
-    assert "clear" not in texts["coherence"]
 
 
 def test_the_hash_covers_content_not_layout(tmp_path: Path) -> None:

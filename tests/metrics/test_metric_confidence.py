@@ -80,16 +80,6 @@ def test_the_oracle_and_a_model_that_is_always_wrong() -> None:
     assert (brier(oracle), brier(wrong)) == (0.0, 1.0)
 
 
-@pytest.mark.parametrize("accuracy", [0.2, 0.5, 0.75])
-def test_a_constant_confidence(accuracy: float) -> None:
-    """An over-confident model, or a position-biased one that is always as sure: no answer is preferred to another."""
-    answers = [(99, place < 400 * accuracy) for place in range(400)]
-    assert score("ece", answers) == pytest.approx(0.99 - accuracy)
-    assert score("aurc", answers) == pytest.approx(1 - accuracy)
-    assert score("accuracy_at_80", answers) == pytest.approx(accuracy)
-    assert brier(answers) == pytest.approx(accuracy * 0.01**2 + (1 - accuracy) * 0.99**2)
-
-
 def test_a_calibrated_model_of_several_confidences() -> None:
     levels = (55, 65, 75, 85, 95)
     answers = [(level, place < level) for level in levels for place in range(100)]

@@ -31,8 +31,6 @@ DOCS = Path(__file__).parents[2] / "docs"
 TABLE_4 = {
     row.label: [cell.value for cell in row.cells] for row in published_rows(load_reference("medstreambench"), {})
 }
-APPROXIMATE = {"retrospective": 3820, "present": 402, "future": 885, "proactive": 311}
-"""Items per mode as the protocol card has them, "about": the paper prints none, and these are one short of 5,419."""
 FITTED = {"retrospective": 3822, "present": 401, "future": 885, "proactive": 311}
 """Of the counts near those that make 5,419, the ones that reproduce the table best."""
 
@@ -95,16 +93,6 @@ def test_the_page_states_the_counts_that_were_fitted() -> None:
     retrospective, present, future, proactive = FITTED.values()
     counts = f"{retrospective:,} retrospective, {present} present, {future} future and {proactive} proactive items"
     assert f"{counts}, fitted to the table, `overall_table4` reproduces all nine published models to 4e-5" in page
-
-
-def test_the_cards_counts_agree_to_the_rounding_of_the_printed_numbers() -> None:
-    off = {}
-    for model in TABLE_4:
-        means, overall = published(model)
-        off[model] = abs(table4_overall(means, APPROXIMATE) - overall)
-    # Printed means are off by at most 5e-5 and weigh 1 in total; the printed overall is off by 5e-5 more.
-    assert max(off.values()) < 1e-4
-    assert [model for model, error in off.items() if error > 5e-5] == ["Lingshu-7B"]  # 5.5e-5
 
 
 def test_table_4_by_hand() -> None:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import json
+import importlib.util
 import os
 import shutil
-import subprocess
 import sys
 from collections.abc import Iterator
 from itertools import islice
@@ -19,7 +18,7 @@ from tiny_wordnet import write_tiny_wordnet
 from medtasks.metrics import wordnet
 from medtasks.metrics.base import MetricUnavailableError
 from medtasks.metrics.meteor import Meteor
-from medtasks.metrics.nltk_data import find_nltk_data
+from medtasks.metrics.nltk_data import find_nltk_data, nltk_folders
 from medtasks.metrics.registry import LEXICAL, lexical_statistics
 
 
@@ -122,17 +121,16 @@ def test_the_fingerprint_follows_the_words_not_the_glosses(tmp_path: Path, monke
     assert changed("words", "growth", "gr0wth") != first
 
 
-def test_the_directories_are_nltks(tmp_path: Path) -> None:
-    script = (
-        "import json, sys; from medtasks.metrics.nltk_data import nltk_folders; ours = list(map(str, nltk_folders()));"
-        "early = 'nltk' in sys.modules; import nltk; print(json.dumps([early, sorted(ours), sorted(nltk.data.path)]))"
-    )
-    variables = {**os.environ, "NLTK_DATA": os.pathsep.join([str(tmp_path / "a"), "~/b", ""])}
-    found = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, env=variables)
-    early, ours, theirs = json.loads(found.stdout)
-    assert not early
-    assert ours == theirs
-    assert str(tmp_path / "a") in ours
+def test_the_directories_are_nltks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NLTK_DATA", os.pathsep.join([str(tmp_path / "a"), "~/b", ""]))
+    spec = importlib.util.find_spec("nltk.data")
+    assert spec is not None
+    assert spec.loader is not None
+    anew = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(anew)
+    monkeypatch.delitem(sys.modules, "nltk.data")  # as before NLTK is imported
+    assert sorted(map(str, nltk_folders())) == sorted(anew.path)
+    assert str(tmp_path / "a") in anew.path
 
 
 def test_an_archive_is_read_like_a_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
