@@ -119,7 +119,11 @@ class JudgeClient:
         except Unanswered:
             self.spent.failed += 1
             raise
-        self._count(answer)
+        self._failed_in_a_row, self._trouble = 0, None
+        self.spent.answered += 1
+        self.spent.prompt_tokens += answer.prompt_tokens
+        self.spent.completion_tokens += answer.completion_tokens
+        self.spent.unmetered += not answer.metered
         await asyncio.sleep(READING)
         return answer
 
@@ -185,13 +189,6 @@ class JudgeClient:
         if got.wait is not None:
             return got.wait + chance.uniform(0, self.settings.backoff)
         return chance.uniform(0, min(LONGEST_BACKOFF, self.settings.backoff * 2.0 ** min(failures - 1, 30)))
-
-    def _count(self, answer: JudgeAnswer) -> None:
-        self._failed_in_a_row, self._trouble = 0, None
-        self.spent.answered += 1
-        self.spent.prompt_tokens += answer.prompt_tokens
-        self.spent.completion_tokens += answer.completion_tokens
-        self.spent.unmetered += not answer.metered
 
     def _gave_up(self, got: FailedAttempt, attempts: int) -> Unanswered:
         self._failed_in_a_row = 0 if got.status in _OWN_FAULT else self._failed_in_a_row + 1
