@@ -234,6 +234,8 @@ def test_one_round_only() -> None:
     assert streaming.responsiveness(stream("+", [3], query_time=3, evidence=3, tolerance=None)) == 1
     later = stream("+", [3], query_time=3, expected_time=4, tolerance=None)
     assert (streaming.tolerance(later), streaming.responsiveness(later)) == (0, 0)
+    # an image sequence counts frames, and its question may be timed in seconds
+    assert streaming.tolerance(stream("+", [3], query_time=20, tolerance=None)) == 0
 
 
 def test_default_tolerance_is_half_the_smallest_gap_and_the_records_own_goes_before_any_default() -> None:
