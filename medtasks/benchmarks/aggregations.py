@@ -98,7 +98,6 @@ def _one(name: str, prediction: str, reference: str) -> _Computed:
 
 
 def _computed(metric: Metric, table: Array) -> list[_Computed]:
-    """The value of each row of statistics."""
     if metric.width != 2:
         return [{"statistics": row} for row in table.tolist()]
     scores = np.ravel(metric.score(table)).tolist()

@@ -153,7 +153,6 @@ def _unordered(items: Sequence[_Item]) -> list[_Item]:
 
 
 def _coefficient(statistic: Statistic, items: Sequence[_Item], resamples: int, who: str) -> Coefficient:
-    """The statistic of all items, with its interval."""
     if not items:
         return Coefficient(units=0, reason=f"no unit was rated by {who}")
     ratings = Ratings.of(list(zip(*(scores for _, scores in items), strict=True)))

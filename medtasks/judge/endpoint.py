@@ -177,7 +177,6 @@ async def _content(response: ClientResponse) -> bytes:
 
 
 def _proxy_for(address: str) -> str | None:
-    """The proxy that the environment names for ``address``."""
     # not aiohttp's trust_env, which also takes passwords from ~/.netrc and fails where an API key is sent
     parts, proxies = urlsplit(address), urllib.request.getproxies()
     proxy = proxies.get(parts.scheme) or proxies.get("all")
@@ -225,7 +224,6 @@ def _read(text: str) -> JudgeAnswer | str:
 
 
 def _problem(text: str) -> str:
-    """The error message in the body of a response."""
     with contextlib.suppress(ValueError, RecursionError):
         document = json.loads(text)
         error = document.get("error", document) if isinstance(document, dict) else None

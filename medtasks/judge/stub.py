@@ -113,8 +113,8 @@ class StubJudge:
 
     async def _chat(self, request: web.Request) -> web.StreamResponse:
         raw = await request.read()
+        body = json.loads(raw)
         try:
-            body = _chat_body(raw)
             if self._keep_requests:
                 self.requests.append(Received(body, "Authorization" in request.headers))
             return await self._respond(request, raw, body)
@@ -135,19 +135,6 @@ class StubJudge:
             return _problem(500, "decide raised an error", "server_error")
         self.counts["ok"] += 1
         return web.json_response(document)
-
-
-def _chat_body(raw: bytes) -> dict[str, Any]:
-    try:
-        body: Any = json.loads(raw)
-    except (ValueError, RecursionError):
-        raise UsageError("the body is not valid JSON") from None
-    if not isinstance(body, dict) or not isinstance(body.get("model"), str):
-        raise UsageError("the body has no model name")
-    messages = body.get("messages")
-    if not isinstance(messages, list) or not messages or not all(isinstance(one, dict) for one in messages):
-        raise UsageError("messages is not a list of objects")
-    return body
 
 
 def completion(body: Mapping[str, Any], content: str | None, refusal: str | None = None) -> dict[str, Any]:

@@ -133,7 +133,6 @@ def _index(corpus: Any, part: str) -> list[str]:
 
 
 def _names(corpus: Any, part: str, offset: int) -> list[str]:
-    """The lemma names of the synset at ``offset``."""
     data = _data(corpus, part)
     return _lemmas(data[offset : data.index(b"|", offset)].decode().split())
 
