@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, fields
 from typing import Any, TypeAlias
 
-from medtasks.core.errors import MedtasksError, UsageError
+from medtasks.core.errors import MedtasksError
 from medtasks.judge.batch import BatchEndpoint
 from medtasks.judge.endpoint import REDIRECTS, Endpoint, FailedAttempt, JudgeAnswer, Messages
 from medtasks.judge.settings import JudgeSettings
@@ -89,8 +89,6 @@ class JudgeClient:
         return (self._endpoint and self._endpoint.state) or self._trouble
 
     async def __aenter__(self) -> JudgeClient:
-        if self._endpoint is not None:
-            raise UsageError("JudgeClient: it is already in use; wait for it or create another client")
         self._endpoint = BatchEndpoint(self.settings) if self.settings.batch else Endpoint(self.settings)
         self._failed_in_a_row, self._outage, self._trouble = 0, None, None
         self._limiter.open()

@@ -111,7 +111,7 @@ async def judge_questions(
         progress: called as questions are done, judged or not, and once a second.
 
     Raises:
-        UsageError: a question's name is duplicated, the API key is malformed, or ``client`` is in use.
+        UsageError: a question's name is duplicated, or the API key is malformed.
         DataError: a stored verdict is not valid under ``rubric``, or as :class:`VerdictStore`.
         MedtasksError: the rubric's template cannot be rendered.
     """

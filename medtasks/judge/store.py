@@ -174,10 +174,7 @@ class VerdictStore:
 
 
 def _row(one: StoredVerdict) -> tuple[str, str, str, str | None, str | None, int, int]:
-    try:
-        document = None if one.parsed is None else _DOCUMENTS.encode(one.parsed)
-    except (TypeError, ValueError) as error:
-        raise UsageError(f"the verdict of {one.key} is not valid JSON ({error}); store what was validated") from None
+    document = None if one.parsed is None else _DOCUMENTS.encode(one.parsed)
     reason = None if one.reason is None else well_formed(one.reason)
     prompt, answer = well_formed(one.prompt), well_formed(one.answer)
     return one.key, prompt, answer, document, reason, one.prompt_tokens, one.completion_tokens

@@ -100,18 +100,6 @@ def test_refusals_and_empty_answers_are_told_apart_and_no_text_breaks_the_exchan
     assert asked.text("lone \ud800") == "a\ufffdb"
 
 
-def test_a_client_is_used_in_one_place_at_a_time() -> None:
-    server = TinyEndpoint(latency=0.01)
-
-    async def main() -> None:
-        async with server:
-            client = client_of(server)
-            await asyncio.gather(ask(client, questions(2)), ask(client, questions(2)))
-
-    with pytest.raises(UsageError, match="already in use"):
-        asyncio.run(main())
-
-
 def test_one_client_on_two_event_loops() -> None:
     with StubJudge(lambda _: "yes", latency=0.01) as stub:
         client = JudgeClient(JudgeSettings(base_url=stub.url, model="judge", concurrency=2))

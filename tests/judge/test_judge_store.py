@@ -72,12 +72,10 @@ def test_the_first_valid_verdict_stays_and_put_says_whether_it_wrote(path: Path)
         assert store.get(["k"])["k"].answer == "repaired"
 
 
-def test_lone_surrogates_are_no_crash_and_what_is_not_json_is_refused(path: Path) -> None:
+def test_lone_surrogates_are_no_crash(path: Path) -> None:
     with VerdictStore(path) as store:
         put(store, "k", answer="a\ud800", prompt="\udfff", parsed={"t": "\ud800"}, reason="\ud800")
         held = store.get(["k"])["k"]
-        with pytest.raises(UsageError, match="not valid JSON"):
-            put(store, "k", parsed={"score": float("nan")})
     assert (held.answer, held.prompt, held.reason, held.parsed) == ("a\ufffd", "\ufffd", "\ufffd", {"t": "\ud800"})
 
 

@@ -8,7 +8,6 @@ import ssl
 import time
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field, replace
-from types import TracebackType
 from typing import Any, NamedTuple
 
 from aiohttp import web
@@ -96,9 +95,7 @@ class TinyEndpoint:
         await web.TCPSite(self._runner, "127.0.0.1", 0, ssl_context=self._tls).start()
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self._runner.cleanup()
 
     async def _echo(self, arrival: Arrival) -> Http:

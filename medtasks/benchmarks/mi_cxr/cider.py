@@ -13,7 +13,6 @@ from collections.abc import Iterable, Sequence
 from functools import cache
 from typing import Any, TypeAlias
 
-from medtasks.core.errors import UsageError
 from medtasks.metrics.base import MeanMetric, package_version, sign
 from medtasks.metrics.item_metrics import OverItems
 from medtasks.metrics.nltk_data import import_nltk
@@ -57,14 +56,9 @@ class CiderCorpus:
 
     Args:
         references: one text per sample, **all** samples of the set that is reported, repeats included.
-
-    Raises:
-        UsageError: there is no reference.
     """
 
     def __init__(self, references: Sequence[str]) -> None:
-        if not references:
-            raise UsageError(f"{NAME}: there is no reference, expected at least one for the document frequencies")
         self.documents = len(references)
         self._frequency: _Counts = Counter(gram for text in references for gram in set(_grams(cider_tokens(text))))
 
