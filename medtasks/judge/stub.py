@@ -24,11 +24,12 @@ from typing import Any, NamedTuple
 from aiohttp import web
 
 from medtasks.core.errors import UsageError
-from medtasks.judge.settings import STUB as MODEL
+from medtasks.judge.settings import STUB
 from medtasks.judge.stub_rule import rule_based as rule_based
 from medtasks.judge.stub_rule import text_of
 from medtasks.judge.stub_rule import verdict_on as verdict_on
 
+MODEL = STUB  # the one that ``/v1/models`` lists; a request may name any
 LARGEST_REQUEST = 64 * 2**20  # bytes; a window of frames as base64 stays well below
 
 

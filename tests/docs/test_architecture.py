@@ -37,9 +37,14 @@ def sources() -> Iterator[tuple[str, Path]]:
 MODULES = dict(sources())
 
 
+@functools.cache
+def tree_of(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
 def imported(module: str, path: Path) -> set[str]:
     """Modules of ours that ``path`` imports anywhere, also within functions and for the type checker alone."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
+    tree = tree_of(path)
     package = module if path.name == "__init__.py" else module.rpartition(".")[0]
     found: set[str] = set()
     for node in ast.walk(tree):
@@ -86,7 +91,7 @@ NAMED = {
 
 def code_words(path: Path) -> Iterator[str]:
     """Names and texts of a module, without comments, docstrings and what is said below an assignment."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
+    tree = tree_of(path)
     said = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
     for node in ast.walk(tree):
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in said:
