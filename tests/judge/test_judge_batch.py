@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from batch_judge import BatchJudge
 from judged_run import awaiting_run
-from test_judge_pipeline import RUBRIC, broken_once, decide, documents, judge, questions
+from test_judge_pipeline import RUBRIC, broken_once, documents, judge, questions
 
 from medtasks.core.cache import cache_root
 from medtasks.core.errors import UsageError
@@ -24,7 +24,7 @@ from medtasks.judge.client import JudgeClient
 from medtasks.judge.pipeline import judge_questions
 from medtasks.judge.settings import Budget, JudgeSettings, configured_judges
 from medtasks.judge.store import VerdictStore
-from medtasks.judge.stub import StubJudge
+from medtasks.judge.stub import StubJudge, rule_based
 
 
 @pytest.fixture(autouse=True)
@@ -41,7 +41,7 @@ def records(stub: BatchJudge) -> list[Path]:
 
 
 def test_verdicts_are_those_of_the_chat_api(tmp_path: Path) -> None:
-    with BatchJudge(decide) as stub:
+    with BatchJudge() as stub:
         by_batch = judged(stub, tmp_path / "batch")
         assert records(stub) == []
         by_chat = judge(stub, tmp_path / "chat")
@@ -65,7 +65,7 @@ def test_a_command_that_is_repeated_waits_for_the_same_batch(tmp_path: Path) -> 
             work.cancel()
             await asyncio.gather(work, return_exceptions=True)
 
-    with BatchJudge(decide) as stub:
+    with BatchJudge() as stub:
         stub.held = True
         asyncio.run(stopped_early(stub))
         assert len(records(stub)) == 1
@@ -81,7 +81,7 @@ def test_a_command_that_is_repeated_waits_for_the_same_batch(tmp_path: Path) -> 
 @pytest.fixture
 def uploaded(tmp_path: Path) -> Iterator[BatchJudge]:
     """A judge to which an earlier process uploaded its requests, without a batch of them."""
-    with BatchJudge(decide) as stub:
+    with BatchJudge() as stub:
         stub.refuse_creation = True
         refused = judged(stub, tmp_path / "v")
         assert "no batches for you" in next(iter(refused.unjudged.values()))
@@ -116,7 +116,7 @@ def test_a_batch_that_is_gone_is_asked_again(uploaded: BatchJudge, tmp_path: Pat
 
 @pytest.mark.parametrize("fault", ["expired", "some fail", "lost line", "large line"])
 def test_requests_without_a_result_go_into_another_batch(fault: str, tmp_path: Path) -> None:
-    with BatchJudge(decide, faults={0: fault}) as stub:
+    with BatchJudge(faults={0: fault}) as stub:
         result = judged(stub, tmp_path / "v")
         first = {line["custom_id"] for line in stub.lines(0)}
         second = {line["custom_id"] for line in stub.lines(1)}
@@ -127,7 +127,7 @@ def test_requests_without_a_result_go_into_another_batch(fault: str, tmp_path: P
 
 
 def test_a_batch_that_is_refused_leaves_its_requests_unjudged(tmp_path: Path) -> None:
-    with BatchJudge(decide, faults={0: "refused", 1: "refused"}) as stub:
+    with BatchJudge(faults={0: "refused", 1: "refused"}) as stub:
         result = judged(stub, tmp_path / "v")
         assert set(result.unjudged.values()) == {"batch refused: the model has no batches"}
         assert len(stub.batches) == 1
@@ -145,7 +145,7 @@ def test_a_wait_ends_if_the_server_stays_away_but_not_if_it_comes_back(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(batch, "UNREACHED", 2)
-    with BatchJudge(decide) as stub:
+    with BatchJudge() as stub:
         stub.away = 10  # openai's client tries each look six times
         assert len(judged(stub, tmp_path / "v").valid) == len(documents())
         assert (stub.away, len(stub.batches)) == (0, 1)
@@ -157,7 +157,7 @@ def test_a_wait_ends_if_the_server_stays_away_but_not_if_it_comes_back(
 
 
 def test_the_budget_limits_the_requests_of_a_batch_and_a_line_separator_ends_no_line(tmp_path: Path) -> None:
-    with BatchJudge(lambda request: f"\u2028{decide(request)}") as stub:
+    with BatchJudge(lambda request: f"\u2028{rule_based(request)}") as stub:
         result = judged(stub, tmp_path / "v", budget=Budget(max_requests=3))
         assert len(stub.lines(0)) == 3
     assert len(result.valid) == 3
@@ -166,7 +166,7 @@ def test_the_budget_limits_the_requests_of_a_batch_and_a_line_separator_ends_no_
 
 def test_several_batches_if_one_would_be_too_large(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(batch, "LARGEST", 20_000)
-    with BatchJudge(decide) as stub:
+    with BatchJudge() as stub:
         assert len(judged(stub, tmp_path / "v").valid) == len(documents())
         sizes = [len(stub.files[one["input_file_id"]]) for one in stub.batches.values()]
     assert len(sizes) > 1
@@ -174,7 +174,7 @@ def test_several_batches_if_one_would_be_too_large(tmp_path: Path, monkeypatch: 
 
 
 def test_a_server_without_batches_is_reported(tmp_path: Path) -> None:
-    with StubJudge(decide) as stub:
+    with StubJudge() as stub:
         result = judged(stub, tmp_path / "v")
     (reason,) = set(result.unjudged.values())
     assert reason.startswith("http 404")
