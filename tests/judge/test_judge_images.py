@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import base64
 import io
-import json
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from PIL import Image
-from rubric_cases import best, case
+from rubric_cases import case
 from test_judge_pipeline import judge as judge_all
 
 from medtasks.catalog.rubric import judge_prompt, load_rubric
@@ -88,13 +86,6 @@ def judge(
     return judge_all(stub, store, [Question("one", document(), "It is so.", shown)], rubric, **settings)
 
 
-def answer(request: Mapping[str, Any]) -> str:
-    schema = request["response_format"]["json_schema"]["schema"]
-    return json.dumps(
-        best(SEEING, document()) if "visual_accuracy" not in schema["properties"] else best(BLIND, document())
-    )
-
-
 TWO = (ImageSource("a", lambda: picture(10, 10)), ImageSource("b", lambda: picture(20, 20)))
 
 
@@ -104,7 +95,7 @@ def content(stub: StubJudge) -> Any:
 
 def test_a_judge_that_can_see_is_shown_the_images_of_a_rubric_that_allows_it(tmp_path: Path) -> None:
     prompt = judge_prompt(SEEING, document(), "It is so.")
-    with StubJudge(answer) as stub:
+    with StubJudge() as stub:
         blind = judge(stub, tmp_path / "v", TWO)
         assert content(stub) == prompt
         seeing = judge(stub, tmp_path / "v", TWO, images=True)
@@ -119,7 +110,7 @@ def test_a_judge_that_can_see_is_shown_the_images_of_a_rubric_that_allows_it(tmp
 
 
 def test_other_images_another_order_or_size_is_another_question(tmp_path: Path) -> None:
-    with StubJudge(answer) as stub:
+    with StubJudge() as stub:
         keys = [
             judge(stub, tmp_path / "v", images, images=True, image_side=side).by_question["one"].key
             for images, side in ((TWO, 1024), (TWO[::-1], 1024), (TWO[:1], 1024), (TWO, 512), (TWO, 1024))
@@ -129,7 +120,7 @@ def test_other_images_another_order_or_size_is_another_question(tmp_path: Path) 
 
 
 def test_a_sample_whose_image_cannot_be_loaded_is_unjudged_and_tried_again(tmp_path: Path) -> None:
-    with StubJudge(answer) as stub:
+    with StubJudge() as stub:
         result = judge(stub, tmp_path / "v", (TWO[0], ImageSource("b", fail)), images=True)
         assert stub.requests == []
         assert result.unjudged == {"one": "question: image b cannot be shown to the judge: the archive is locked"}

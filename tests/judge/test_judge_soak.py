@@ -12,14 +12,11 @@ from pathlib import Path
 import pytest
 from faulty_judge import FAULTS, FaultyJudge
 
-from medtasks.catalog.rubric import load_rubric
 from medtasks.judge.pipeline import REFUSED, REPAIR
 from medtasks.judge.store import VerdictStore
 
 SAMPLES = 800
 KILLED_AT = (100, 300, 550)  # stored answers
-ASPECTS = load_rubric("med_cmr_open").aspects
-VERDICT = json.dumps({one.name: {"reason": "It is so.", "score": one.maximum} for one in ASPECTS})
 # a process of its own: SIGKILL asks nobody
 JUDGE = """
 import asyncio, json, sys
@@ -60,7 +57,7 @@ def test_killed_three_times_it_asks_nothing_twice_and_judges_or_names_every_samp
     path = tmp_path / "verdicts.sqlite"
     rates = dict.fromkeys(FAULTS, 0.05 / len(FAULTS))
     before: dict[str, tuple[str, bool]] = {}
-    with FaultyJudge(lambda _: VERDICT, latency=0.02, seed=1, **rates) as stub:
+    with FaultyJudge(latency=0.02, seed=1, **rates) as stub:
         for until in (*KILLED_AT, None):
             process = start(stub.url, path)
             while until is not None and len(stored(path)) < until and process.poll() is None:
