@@ -119,7 +119,7 @@ def test_what_is_refused_or_fails_is_unjudged_with_its_reason_and_failures_are_t
 
 
 def test_faults_in_between_cost_no_verdict(tmp_path: Path) -> None:
-    faults = {"too_many": 0.1, "server_error": 0.1, "cut": 0.1, "prose": 0.2, "duplicate": 0.1}
+    faults = {"too_many": 0.1, "server_error": 0.1, "cut": 0.1, "prose": 0.2}
     with FaultyJudge(seed=5, **faults) as stub:
         result = judge(stub, tmp_path / "v", retries=9)
         assert len(stub.counts) > 3

@@ -57,7 +57,7 @@ def test_killed_three_times_it_asks_nothing_twice_and_judges_or_names_every_samp
     path = tmp_path / "verdicts.sqlite"
     rates = dict.fromkeys(FAULTS, 0.05 / len(FAULTS))
     before: dict[str, tuple[str, bool]] = {}
-    with FaultyJudge(latency=0.02, seed=1, **rates) as stub:
+    with FaultyJudge(latency=0.02, seed=2, **rates) as stub:
         for until in (*KILLED_AT, None):
             process = start(stub.url, path)
             while until is not None and len(stored(path)) < until and process.poll() is None:
