@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from faulty_judge import FAULTS, FaultyJudge
 
-from medtasks.judge.pipeline import REFUSED, REPAIR
+from medtasks.judge.pipeline import INVALID, REFUSED, REPAIR
 from medtasks.judge.store import VerdictStore
 
 SAMPLES = 800
@@ -77,7 +77,7 @@ def test_killed_three_times_it_asks_nothing_twice_and_judges_or_names_every_samp
     result = json.loads(said)
     judged = result["judged"]
     assert len(judged) == SAMPLES
-    assert {reason for _, reason, _ in judged.values()} <= {None, REFUSED}
+    assert {reason for _, reason, _ in judged.values()} <= {None, REFUSED, INVALID}
     assert 0 < sum(reason == REFUSED for _, reason, _ in judged.values()) < 0.05 * SAMPLES
     assert sum(repaired for _, _, repaired in judged.values()) > 0
     with VerdictStore(path) as store:  # who has a verdict follows from the stored answers alone
