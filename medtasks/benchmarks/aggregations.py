@@ -90,19 +90,14 @@ def _one(name: str, prediction: str, reference: str) -> _Computed:
     if found is not None:
         return found
     metric = get_metric(name)
-    return _computed(metric, _row(metric, prediction, reference)[None])[0]
-
-
-def _row(metric: Metric, prediction: str, reference: str) -> Array:
     row: object = metric.statistics(prediction, reference)
     if isinstance(row, np.ndarray) and row.ndim == 1 and row.dtype.kind in "biuf":
-        return row
+        return _computed(metric, row[None])[0]
     expected = f"a numpy array of {metric.width} numbers, its `width`"
     raise wrong_return(f"`statistics` of metric {metric.name}", type(metric).statistics, row, expected)
 
 
 def _computed(metric: Metric, table: Array) -> list[_Computed]:
-    """The value of each row of statistics."""
     if metric.width != 2:
         return [{"statistics": row} for row in table.tolist()]
     scores = np.ravel(metric.score(table)).tolist()

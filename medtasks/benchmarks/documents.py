@@ -182,7 +182,7 @@ def prompt_text(doc: Mapping[str, Any], template: str, **values: str) -> str:
     return render(template, **{key: doc[key] for key in sorted(visible) if key in doc}, **values)
 
 
-def pictures(doc: Mapping[str, Any]) -> list[Image]:
+def doc_to_visual(doc: Mapping[str, Any]) -> list[Image]:
     """The document's images or video frames, RGB, in the order of the prompt; decoded once while cached.
 
     Empty in a blind run (`medtasks.core.settings.Settings`).
@@ -194,10 +194,10 @@ def pictures(doc: Mapping[str, Any]) -> list[Image]:
 
 
 def all_pictures(doc: Mapping[str, Any]) -> list[Image]:
-    """As :func:`pictures`, in a blind run as well: judges see the media.
+    """As :func:`doc_to_visual`, in a blind run as well: judges see the media.
 
     Raises:
-        MediaError: as :func:`pictures`.
+        MediaError: as :func:`doc_to_visual`.
     """
     prepared = open_prepared(doc["benchmark"])
     if doc.get("frames"):
@@ -225,7 +225,7 @@ def encoded_pictures() -> Iterator[None]:
 def _shown(doc: Mapping[str, Any]) -> Iterable[Image | EncodedPicture]:
     encoded = _ENCODED.get()
     if encoded is None or doc.get("frames") or current_settings().blind:
-        return pictures(doc)
+        return doc_to_visual(doc)
     names = [(doc["benchmark"], name) for name in doc["media"]]
     for benchmark, name in names:
         if (benchmark, name) not in encoded:
@@ -240,7 +240,7 @@ def user_turn(doc: Mapping[str, Any], text: str) -> dict[str, Any]:
     Frames of a video also carry their ``time`` in seconds, for back-ends that can use it.
 
     Raises:
-        MedtasksError: as :func:`pictures`.
+        MedtasksError: as :func:`doc_to_visual`.
     """
     content: list[dict[str, Any]] = [{"type": "image", "url": picture} for picture in _shown(doc)]
     if doc.get("frames") and content:
@@ -257,11 +257,6 @@ def doc_to_text(doc: Mapping[str, Any], lmms_eval_specific_kwargs: Mapping[str, 
     text = prompt_text(doc, lmms_eval_specific_kwargs["template"])
     system = lmms_eval_specific_kwargs.get("system_template")
     return text if system is None else f"{render(system)}\n\n{text}"
-
-
-def doc_to_visual(doc: Mapping[str, Any]) -> list[Image]:
-    """:func:`pictures`, for the harness."""
-    return pictures(doc)
 
 
 def doc_to_messages(doc: Mapping[str, Any], lmms_eval_specific_kwargs: Mapping[str, Any]) -> list[dict[str, Any]]:

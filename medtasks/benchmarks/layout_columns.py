@@ -15,19 +15,14 @@ def scores(task: str, metrics: Mapping[str, str], suffix: str = "") -> tuple[Col
     return tuple(Column(task, metric, f"{label}{suffix}") for metric, label in metrics.items())
 
 
-def tasks(names: Mapping[str, str], metric: str) -> tuple[Column, ...]:
+def tasks(names: Mapping[str, str], metric: str, suffix: str = "") -> tuple[Column, ...]:
     """One metric of several tasks; ``names`` maps each to its heading."""
-    return tuple(Column(task, metric, label) for task, label in names.items())
+    return tuple(Column(task, metric, f"{label}{suffix}") for task, label in names.items())
 
 
 def groups(task: str, metric: str, breakdown: str) -> tuple[Column, ...]:
     """One metric over every group of a breakdown."""
     return (Column(task, metric, breakdown, breakdown, ALL_GROUPS),)
-
-
-def labelled(columns: Iterable[Column], suffix: str) -> tuple[Column, ...]:
-    """The columns, with ``suffix`` after their headings."""
-    return tuple(replace(column, label=f"{column.label}{suffix}") for column in columns)
 
 
 def prompt_sensitivity(task: str, prompts: int, metric: str = "accuracy") -> tuple[LayoutTable, tuple[Plot, ...]]:
@@ -70,7 +65,7 @@ def option_order(task: str, parts: Mapping[str, str], metric: str = "accuracy") 
     table = LayoutTable(
         "option-order",
         "Options in every rotation",
-        (*columns, *labelled(tasks(parts, "circular_accuracy"), ", every rotation")),
+        (*columns, *tasks(parts, "circular_accuracy", ", every rotation")),
         note="Letter preference: how far the letters chosen are from those of a model that prefers none; 0 is best.",
     )
     plots = (

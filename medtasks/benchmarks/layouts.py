@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import TypeAlias
 
 from medtasks.benchmarks.errors import declared_rates
-from medtasks.benchmarks.layout_columns import error_columns, kinds_of_error
+from medtasks.benchmarks.layout_columns import error_columns, groups, kinds_of_error
 from medtasks.catalog.benchmark import Rate
 from medtasks.catalog.board_layout import ALL_GROUPS, BoardLayout, Column, LayoutTable, Plot
 from medtasks.catalog.packages import LeftOut, TaskPackage
@@ -36,8 +36,12 @@ def all_layouts() -> dict[str, BoardLayout]:
     out, with one sentence on standard error.
     """
     brought = brought_layouts()
+    specs = load_specs()
     beside = {
-        (benchmark_owner(layout.benchmark), name) for layout in brought.values() for name in _benchmarks_on(layout)
+        (benchmark_owner(layout.benchmark), specs[column.task].metadata.benchmark)
+        for layout in brought.values()
+        for column in columns_of(layout)
+        if column.task in specs
     }
     found: dict[str, BoardLayout] = {}
     for name in all_benchmarks():
@@ -49,11 +53,6 @@ def all_layouts() -> dict[str, BoardLayout]:
         except MedtasksError as error:
             print(f"medtasks: left off the leaderboard: {error}", file=sys.stderr, flush=True)
     return found
-
-
-def _benchmarks_on(layout: BoardLayout) -> set[str]:
-    specs = load_specs()
-    return {specs[column.task].metadata.benchmark for column in columns_of(layout) if column.task in specs}
 
 
 def _checked(layout: BoardLayout) -> BoardLayout:
@@ -85,9 +84,12 @@ def default_layout(benchmark: str) -> BoardLayout:
     tables = []
     for spec in shown:
         errors = {rate.name for rate in _rates(spec, pooled=True)}  # they get a table of their own
-        columns = [Column(spec.name, metric, metric) for metric in metrics_of(spec.name) if metric not in errors]
+        metric = metrics_of(spec.name)[0]
+        columns = [Column(spec.name, name, name) for name in metrics_of(spec.name) if name not in errors]
         tables.append(LayoutTable(names.of(spec.name), spec.metadata.title, tuple(columns)))
-        tables += [_by_part(spec, breakdown, names) for breakdown in spec.metadata.breakdowns]
+        for breakdown in spec.metadata.breakdowns:
+            name, title = names.of(f"{spec.name}-by-{breakdown}"), f"{spec.metadata.title}: {metric} by {breakdown}"
+            tables.append(LayoutTable(name, title, groups(spec.name, metric, breakdown)))
     chance = bool(get_benchmark(benchmark).options)
     layout = BoardLayout(
         benchmark=benchmark,
@@ -129,15 +131,6 @@ def _with_errors(layout: BoardLayout, *, pooled: bool = False) -> BoardLayout:
             if plot.columns:  # correct outcomes are not drawn
                 plots.append(plot)
     return layout if len(tables) == len(layout.tables) else replace(layout, tables=tuple(tables), plots=tuple(plots))
-
-
-def _by_part(spec: TaskSpec, breakdown: str, names: _Names) -> LayoutTable:
-    metric = metrics_of(spec.name)[0]
-    return LayoutTable(
-        name=names.of(f"{spec.name}-by-{breakdown}"),
-        title=f"{spec.metadata.title}: {metric} by {breakdown}",
-        columns=(Column(spec.name, metric, breakdown, breakdown, ALL_GROUPS),),
-    )
 
 
 class _Names:

@@ -14,14 +14,11 @@ from medtasks.core.redaction import shown
 from medtasks.core.schema import Frozen
 from medtasks.metrics import streaming
 from medtasks.metrics.aggregate import corpus_score
-from medtasks.metrics.item_metrics import ITEM_METRICS, ItemMetric
 from medtasks.metrics.registry import get_metric
-from medtasks.metrics.streaming import Stream, StreamRound
+from medtasks.metrics.streaming import Stream
 
 OPEN = "content_open"
 FALLBACK = "content_closed_fallback"
-
-_METRICS: Mapping[str, ItemMetric] = {metric.name: metric for metric in ITEM_METRICS}
 
 
 def timing_of(task: str) -> Timing:
@@ -48,42 +45,35 @@ def item_values(turns: Sequence[Turn], timing: Timing, *, fallback: bool = False
     ``fallback`` adds the content with mismatches of closed items judged, which no other metric includes.
     """
     first = turns[0]
-    stream = stream_of(turns, timing)
-    low, high = streaming.content_limits(stream)
-    judge = _judge(turns)
+    stream = Stream(tuple(turns), timing)
+    limits, judge = streaming.content_limits(turns), _judge(turns)
+    content = _value(*limits, judge)
     values = {
-        "content": _value("content", low, high, judge),
-        "content_closed": _value("content_closed", *_where(first.closed, low, high)),
-        OPEN: _value(OPEN, *_where(not first.closed, low, high), judge),
+        "content": content,
+        "content_closed": content._replace(judge=None) if first.closed else _NO_VALUE,
+        OPEN: _NO_VALUE if first.closed else content,
     }
     if fallback:
         judged = [turn.with_fallback for turn in turns]
-        limits, asked = streaming.content_limits(stream_of(judged, timing)), _judge(judged)
-        values[FALLBACK] = _value(FALLBACK, *_where(first.closed, *limits), asked)
-        values["content_fallback"] = _value("content_fallback", *limits, asked)
+        decided = _value(*streaming.content_limits(judged), _judge(judged))
+        values |= {FALLBACK: decided if first.closed else _NO_VALUE, "content_fallback": decided}
     if not first.streaming:
-        return {**values, **{name: _value(name, low, high, judge) for name in ("overall", "overall_stream_length")}}
-    missed = streaming.missed(stream)
+        return values | dict.fromkeys(("overall", "overall_stream_length"), content)
     laws = {"": stream, "_stream_length": streaming.under_stream_length(stream)}
     responsiveness = {law: streaming.responsiveness(one) for law, one in laws.items()}
+    missed = streaming.missed(stream)
     exact: dict[str, float | None] = {
         **{f"responsiveness{law}": value for law, value in responsiveness.items()},
         "stability": streaming.stability(stream),
         "false_alarm_rate": float(streaming.false_alarm(stream)),
         "miss_rate": None if missed is None else float(missed),
         "signed_delay": streaming.signed_delay(stream) if first.in_seconds else None,
-        "invalid_rate": streaming.invalid_share(stream),
+        "invalid_rate": streaming.invalid_share(turns),
     }
-    return {
-        **values,
-        **{
-            f"overall{law}": _value(
-                f"overall{law}", streaming.overall(low, value), streaming.overall(high, value), judge
-            )
-            for law, value in responsiveness.items()
-        },
-        **{name: _value(name, number, number) for name, number in exact.items()},
-    }
+    for law, value in responsiveness.items():
+        low, high = (streaming.overall(end, value) for end in limits)
+        values[f"overall{law}"] = _value(low, high, judge)
+    return values | {name: _NO_VALUE if one is None else _value(one, one) for name, one in exact.items()}
 
 
 def _unknown(name: str, value: Value, first: Turn) -> Value:
@@ -95,21 +85,7 @@ def _unknown(name: str, value: Value, first: Turn) -> Value:
         return Value(failed=True)
     if value.statistics is not None and value.statistics[1] == 0:
         return value
-    low, high = (tuple(_METRICS[name].item_statistics(number).tolist()) for number in (0.0, 1.0))
-    return Value(low=low, high=high, judge=value.judge, failed=True)
-
-
-def of_item(name: str) -> Callable[[Item], Value | None]:
-    """A function for `Benchmark.pooled`: the item's value of one of :func:`item_values`."""
-
-    def value(item: Item) -> Value | None:
-        return item.values.get(name)
-
-    return value
-
-
-def _where(applies: bool, low: float, high: float) -> tuple[float | None, float | None]:
-    return (low, high) if applies else (None, None)
+    return Value(low=(0.0, 1.0), high=(1.0, 1.0), judge=value.judge, failed=True)
 
 
 def _judge(turns: Sequence[Turn]) -> str | None:
@@ -119,26 +95,14 @@ def _judge(turns: Sequence[Turn]) -> str | None:
     return next((turn.judge for turn in turns if turn.judge is not None), None)
 
 
-def stream_of(turns: Sequence[Turn], timing: Timing) -> Stream:
-    """The stream whose rounds are ``turns``."""
-    first = turns[0]
-    return Stream(
-        rounds=tuple(
-            StreamRound(turn.time, turn.answerable, turn.positive, turn.content, turn.invalid) for turn in turns
-        ),
-        # an image sequence counts frames, and its question may be timed in seconds: then the stream starts with it
-        query_time=min(first.query_time, first.time),
-        expected_time=first.expected_time,
-        tolerance=first.tolerance,
-        timing=timing,
-    )
+def _value(low: float, high: float, judge: str | None = None) -> Value:
+    if low == high:
+        return Value(statistics=(low, 1.0), judge=judge)
+    return Value(low=(low, 1.0), high=(high, 1.0), judge=judge)
 
 
-def _value(name: str, low: float | None, high: float | None, judge: str | None = None) -> Value:
-    metric = _METRICS[name]
-    bottom, top = (tuple(metric.item_statistics(number).tolist()) for number in (low, high))
-    judge = None if low is None else judge
-    return Value(statistics=bottom, judge=judge) if bottom == top else Value(low=bottom, high=top, judge=judge)
+_NO_VALUE = Value(statistics=(0.0, 0.0))
+"""A metric that does not apply to the item."""
 
 
 def item_score(name: str) -> Callable[[Sequence[Mapping[str, Any]]], float | str]:
@@ -222,7 +186,7 @@ def timelines(task: str, items: Sequence[Item], turn_of: Callable[[SampleView], 
         if not turns[0].streaming:
             continue
         texts = [shown(view.filtered) for view in item.samples]
-        stream = stream_of(turns, timing_of(task))
+        stream = Stream(tuple(turns), timing_of(task))
         rounds = [
             Round(
                 time=turn.time,

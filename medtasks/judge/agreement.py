@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import functools
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Literal
 
 from medtasks.catalog.scales import Aspect, Rubric
 from medtasks.core.schema import Frozen
 from medtasks.stats.agreement import (
+    Coefficient,
     Ratings,
     Statistic,
     agreement_interval,
@@ -27,16 +28,6 @@ Scores = Mapping[str, Mapping[str, float]]
 SEED = 0
 COLUMNS = ("aspect", "raters", "measure", "units", "value", "interval")
 """Headings of `rows`."""
-
-
-class Coefficient(Frozen):
-    """One measure of agreement: ``value`` and its interval, or None and the ``reason``."""
-
-    value: float | None
-    low: float | None
-    high: float | None
-    units: int
-    reason: str | None = None
 
 
 class PairAgreement(Frozen):
@@ -100,7 +91,10 @@ def agreement_report(
         resamples: number of resamples, at least 1.
     """
     raters = tuple(sorted(ratings))
-    aspects = _aspects(rubric, ratings)
+    aspects = {aspect.name: aspect for aspect in rubric.aspects}
+    if rubric.aspects_from is not None:  # samples name them
+        rated = {name for scores in ratings.values() for given in scores.values() for name in given}
+        aspects = {name: Aspect(name=name) for name in sorted(rated)}
     items = {name: _items(ratings, raters, clusters, name) for name in aspects}
     pooled = None
     if rubric.aspects_from is not None:
@@ -115,14 +109,6 @@ def agreement_report(
     )
 
 
-def _aspects(rubric: Rubric, ratings: Mapping[str, Scores]) -> dict[str, Aspect]:
-    """The rubric's aspects; if samples name them, those that were rated, sorted."""
-    if rubric.aspects_from is None:
-        return {aspect.name: aspect for aspect in rubric.aspects}
-    rated = {name for scores in ratings.values() for given in scores.values() for name in given}
-    return {name: Aspect(name=name) for name in sorted(rated)}
-
-
 def _items(
     ratings: Mapping[str, Scores], raters: Sequence[str], clusters: Mapping[str, str], aspect: str
 ) -> list[_Item]:
@@ -135,27 +121,24 @@ def _agreement(
 ) -> AspectAgreement:
     level: Literal["nominal", "ordinal"] = "nominal" if binary else "ordinal"
     everyone = range(len(raters))
+    pairs = []
+    for one, other in itertools.combinations(everyone, 2):
+        common = _rated_by(items, (one, other))
+        measures = {
+            name: _coefficient(statistic, common, resamples, "both")
+            for name, (_, statistic) in _OF_PAIRS.items()
+            if not (binary and name in ("quadratic", "spearman"))
+        }
+        pairs.append(PairAgreement(first=raters[one], second=raters[other], units=len(common), **measures))
     by_two = [item for item in items if len(raters) - item[1].count(None) >= 2]
     alpha = functools.partial(krippendorff_alpha, level=level)
     return AspectAgreement(
         aspect=aspect,
         level=level,
-        pairs=tuple(_pair(raters, pair, binary, items, resamples) for pair in itertools.combinations(everyone, 2)),
+        pairs=tuple(pairs),
         fleiss=_coefficient(fleiss_kappa, _unordered(_rated_by(items, everyone)), resamples, "all raters"),
         alpha=_coefficient(alpha, _unordered(by_two), resamples, "two raters"),
     )
-
-
-def _pair(
-    raters: Sequence[str], pair: tuple[int, int], binary: bool, items: Sequence[_Item], resamples: int
-) -> PairAgreement:
-    common = _rated_by(items, pair)
-    measures = {
-        name: _coefficient(statistic, common, resamples, "both")
-        for name, statistic in _PAIR_STATISTICS.items()
-        if not (binary and name in ("quadratic", "spearman"))
-    }
-    return PairAgreement(first=raters[pair[0]], second=raters[pair[1]], units=len(common), **measures)
 
 
 def _rated_by(items: Sequence[_Item], raters: Sequence[int]) -> list[_Item]:
@@ -170,45 +153,36 @@ def _unordered(items: Sequence[_Item]) -> list[_Item]:
 
 
 def _coefficient(statistic: Statistic, items: Sequence[_Item], resamples: int, who: str) -> Coefficient:
-    """The statistic of all items, with its interval."""
     if not items:
-        return Coefficient(value=None, low=None, high=None, units=0, reason=f"no unit was rated by {who}")
-    clusters = [cluster for cluster, _ in items]
+        return Coefficient(units=0, reason=f"no unit was rated by {who}")
     ratings = Ratings.of(list(zip(*(scores for _, scores in items), strict=True)))
-    found = agreement_interval(ratings, statistic, clusters, resamples, SEED)
-    return Coefficient(value=found.value, low=found.low, high=found.high, units=len(items), reason=found.reason)
+    return agreement_interval(ratings, statistic, [cluster for cluster, _ in items], resamples, SEED)
 
 
-_PAIR_STATISTICS: Mapping[str, Statistic] = {
-    "raw": raw_agreement,
-    "kappa": cohen_kappa,
-    "quadratic": functools.partial(cohen_kappa, quadratic=True),
-    "spearman": spearman,
+_OF_PAIRS: Mapping[str, tuple[str, Statistic]] = {
+    "raw": ("raw agreement", raw_agreement),
+    "kappa": ("Cohen's kappa", cohen_kappa),
+    "quadratic": ("Cohen's kappa, quadratic", functools.partial(cohen_kappa, quadratic=True)),
+    "spearman": ("Spearman's rho", spearman),
 }
+"""By field of `PairAgreement`, its heading and how it is computed."""
 
 
 def rows(report: AgreementReport) -> list[tuple[str, ...]]:
     """The report as strings, a row per measure, for a table with `COLUMNS`."""
-    return [
-        _row(part.aspect or "(pooled)", raters, measure, found)
-        for part in [*filter(None, [report.pooled]), *report.aspects]
-        for raters, measure, found in _measures(part)
-        if found is not None
-    ]
-
-
-def _measures(part: AspectAgreement) -> Iterator[tuple[str, str, Coefficient | None]]:
-    for pair in part.pairs:
-        raters = f"{pair.first}, {pair.second}"
-        yield raters, "raw agreement", pair.raw
-        yield raters, "Cohen's kappa", pair.kappa
-        yield raters, "Cohen's kappa, quadratic", pair.quadratic
-        yield raters, "Spearman's rho", pair.spearman
-    yield "all", "Fleiss' kappa", part.fleiss
-    yield "all", f"Krippendorff's alpha, {part.level}", part.alpha
-
-
-def _row(aspect: str, raters: str, measure: str, found: Coefficient) -> tuple[str, ...]:
-    value = "undefined" if found.value is None else f"{found.value:.3f}"
-    bounds = found.reason if found.low is None or found.high is None else f"{found.low:.3f} to {found.high:.3f}"
-    return (aspect, raters, measure, f"{found.units:,}", value, bounds or "")
+    table: list[tuple[str, ...]] = []
+    for part in [*filter(None, [report.pooled]), *report.aspects]:
+        measures: list[tuple[str, str, Coefficient | None]] = [
+            (f"{pair.first}, {pair.second}", label, getattr(pair, name))
+            for pair in part.pairs
+            for name, (label, _) in _OF_PAIRS.items()
+        ]
+        measures.append(("all", "Fleiss' kappa", part.fleiss))
+        measures.append(("all", f"Krippendorff's alpha, {part.level}", part.alpha))
+        for raters, measure, found in measures:
+            if found is not None:
+                value = "undefined" if found.value is None else f"{found.value:.3f}"
+                no_bounds = found.low is None or found.high is None
+                bounds = found.reason or "" if no_bounds else f"{found.low:.3f} to {found.high:.3f}"
+                table.append((part.aspect or "(pooled)", raters, measure, f"{found.units:,}", value, bounds))
+    return table

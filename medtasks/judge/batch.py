@@ -70,8 +70,12 @@ class BatchEndpoint(Endpoint):
         """The request's result in its batch, which may take a day."""
         if not self._resumed:
             self._resumed = True
-            for record in sorted(self._records.glob("*.json")):
-                self._resume(record)
+            for record in sorted(self._records.glob("*.json")):  # batches of an earlier process
+                with contextlib.suppress(OSError, ValueError, KeyError):
+                    known = json.loads(record.read_text(encoding="utf-8"))
+                    names = [str(name) for name in known["names"]]
+                    self._elsewhere.update(names)
+                    self._start(names, self._old_batch(record, known))
         body = self._body(messages, schema)
         name = short_hash(body)
         if name in self._early:
@@ -111,20 +115,15 @@ class BatchEndpoint(Endpoint):
         if lines:
             self._start(list(lines), self._new_batch(lines))
 
-    def _resume(self, record: Path) -> None:
-        """Wait for a batch of an earlier process."""
-        with contextlib.suppress(OSError, ValueError, KeyError):
-            known = json.loads(record.read_text(encoding="utf-8"))
-            names = [str(name) for name in known["names"]]
-            self._elsewhere.update(names)
-            self._start(names, self._old_batch(record, known))
-
     def _start(self, names: list[str], work: Awaitable[Mapping[str, Attempt]]) -> None:
         async def run() -> None:
             try:
                 results = await work
             except Exception as error:  # whatever the client raises: a connection, a status, an unreadable reply
-                results = dict.fromkeys(names, self._failed_batch(error))
+                status = getattr(error, "status_code", None)
+                kind = "connection" if status is None else f"http {status}"
+                failed = self._failed_attempt(kind, error, again=False)  # openai has tried again
+                results = dict.fromkeys(names, replace(failed, status=status))
             for name in names:
                 self._deliver(name, results[name])
 
@@ -228,11 +227,6 @@ class BatchEndpoint(Endpoint):
                 code = str((error or {}).get("code"))
                 detail = (error or {}).get("message") or code
                 yield name, self._failed_attempt("batch", detail, again=code in ("batch_expired", "server_error"))
-
-    def _failed_batch(self, error: Exception) -> FailedAttempt:
-        status = getattr(error, "status_code", None)
-        kind = "connection" if status is None else f"http {status}"
-        return replace(self._failed_attempt(kind, error, again=False), status=status)  # openai has tried again
 
 
 async def _lines(chunks: AsyncIterable[bytes]) -> AsyncIterator[bytes]:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, fields
 from typing import Any, TypeAlias
 
-from medtasks.core.errors import MedtasksError, UsageError
+from medtasks.core.errors import MedtasksError
 from medtasks.judge.batch import BatchEndpoint
 from medtasks.judge.endpoint import REDIRECTS, Endpoint, FailedAttempt, JudgeAnswer, Messages
 from medtasks.judge.settings import JudgeSettings
@@ -89,8 +89,6 @@ class JudgeClient:
         return (self._endpoint and self._endpoint.state) or self._trouble
 
     async def __aenter__(self) -> JudgeClient:
-        if self._endpoint is not None:
-            raise UsageError("JudgeClient: it is already in use; wait for it or create another client")
         self._endpoint = BatchEndpoint(self.settings) if self.settings.batch else Endpoint(self.settings)
         self._failed_in_a_row, self._outage, self._trouble = 0, None, None
         self._limiter.open()
@@ -119,7 +117,11 @@ class JudgeClient:
         except Unanswered:
             self.spent.failed += 1
             raise
-        self._count(answer)
+        self._failed_in_a_row, self._trouble = 0, None
+        self.spent.answered += 1
+        self.spent.prompt_tokens += answer.prompt_tokens
+        self.spent.completion_tokens += answer.completion_tokens
+        self.spent.unmetered += not answer.metered
         await asyncio.sleep(READING)
         return answer
 
@@ -185,13 +187,6 @@ class JudgeClient:
         if got.wait is not None:
             return got.wait + chance.uniform(0, self.settings.backoff)
         return chance.uniform(0, min(LONGEST_BACKOFF, self.settings.backoff * 2.0 ** min(failures - 1, 30)))
-
-    def _count(self, answer: JudgeAnswer) -> None:
-        self._failed_in_a_row, self._trouble = 0, None
-        self.spent.answered += 1
-        self.spent.prompt_tokens += answer.prompt_tokens
-        self.spent.completion_tokens += answer.completion_tokens
-        self.spent.unmetered += not answer.metered
 
     def _gave_up(self, got: FailedAttempt, attempts: int) -> Unanswered:
         self._failed_in_a_row = 0 if got.status in _OWN_FAULT else self._failed_in_a_row + 1

@@ -60,10 +60,6 @@ class FailedAttempt:
     wait: float | None = None
 
 
-class _TooLarge(Exception):
-    """The body of a response exceeds `LARGEST_BODY`."""
-
-
 class Endpoint:
     """A chat API, used from one event loop. Nothing it returns contains the API key.
 
@@ -94,19 +90,20 @@ class Endpoint:
 
         if self._session is None:  # not needed if all verdicts are stored, and aiohttp takes a while to import
             self._session = self._opened()
-        body = self._body(messages, schema).encode()
+        data = self._body(messages, schema).encode()
         try:
             # a redirect would send the prompts to an address that the user did not name
-            request = self._session.post(self._address, data=body, proxy=self._proxy, allow_redirects=False)
+            request = self._session.post(self._address, data=data, proxy=self._proxy, allow_redirects=False)
             async with request as response:
-                text = (await _content(response)).decode("utf-8", "replace")
+                body = await _content(response)
         except asyncio.TimeoutError:
             return FailedAttempt(f"timeout: no answer within {self._settings.timeout:g} s", again=True)
-        except _TooLarge as error:
-            return self._failed_attempt("bad reply", error, again=False)
         except (aiohttp.ClientError, OSError) as error:
             return self._failed_attempt("connection", error, again=True)
-        return self._outcome(response.status, response.headers, text)
+        if body is None:
+            too_large = f"the response has more than {LARGEST_BODY // 2**20} MB"
+            return self._failed_attempt("bad reply", too_large, again=False)
+        return self._outcome(response.status, response.headers, body.decode("utf-8", "replace"))
 
     def _opened(self) -> ClientSession:
         from aiohttp import ClientSession, ClientTimeout, TCPConnector
@@ -162,22 +159,17 @@ class Endpoint:
         return text.replace(key, "[API key]") if key and len(key) >= SHORTEST_SECRET else text
 
 
-async def _content(response: ClientResponse) -> bytes:
-    """The body of a response.
-
-    Raises:
-        _TooLarge: it has, or announces, more than `LARGEST_BODY` bytes; the rest is not read.
-    """
+async def _content(response: ClientResponse) -> bytes | None:
+    """The body of a response; None if it has, or announces, more than `LARGEST_BODY` bytes: the rest is not read."""
     if (response.content_length or 0) <= LARGEST_BODY:
         try:
             await response.content.readexactly(LARGEST_BODY + 1)
         except asyncio.IncompleteReadError as whole:
             return whole.partial
-    raise _TooLarge(f"the response has more than {LARGEST_BODY // 2**20} MB")
+    return None
 
 
 def _proxy_for(address: str) -> str | None:
-    """The proxy that the environment names for ``address``."""
     # not aiohttp's trust_env, which also takes passwords from ~/.netrc and fails where an API key is sent
     parts, proxies = urlsplit(address), urllib.request.getproxies()
     proxy = proxies.get(parts.scheme) or proxies.get("all")
@@ -225,7 +217,6 @@ def _read(text: str) -> JudgeAnswer | str:
 
 
 def _problem(text: str) -> str:
-    """The error message in the body of a response."""
     with contextlib.suppress(ValueError, RecursionError):
         document = json.loads(text)
         error = document.get("error", document) if isinstance(document, dict) else None

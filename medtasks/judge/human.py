@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from medtasks.catalog.records import Where
 from medtasks.catalog.rubric import aspects_of
@@ -44,9 +44,8 @@ class HumanLabels:
     unmatched: tuple[str, ...]
 
 
-@dataclass(frozen=True)
-class _Label:
-    """One cell with a score, or a blank one."""
+class _Label(NamedTuple):
+    """One cell with a score, or a blank one, and the names of the columns with its aspect and its score."""
 
     where: Where
     rater: str
@@ -54,11 +53,8 @@ class _Label:
     sample_id: str
     aspect: str
     score: str
-    long: bool
-
-    def column(self, name: str) -> str:
-        """The column with the ``aspect`` or the ``score``; in the wide form both are the aspect's."""
-        return repr((name if self.long else self.aspect)[:SHOWN])
+    aspect_column: str
+    score_column: str
 
 
 def read_labels(path: Path, rubric: Rubric, documents: Mapping[Unit, Mapping[str, Any]]) -> HumanLabels:
@@ -90,7 +86,7 @@ def read_labels(path: Path, rubric: Rubric, documents: Mapping[Unit, Mapping[str
         before = first.setdefault((label.rater, unit, label.aspect), label)
         if before is not label:
             raise DataError(
-                f"{label.where}: column {label.column('aspect')}: rater {label.rater[:SHOWN]!r} already labelled "
+                f"{label.where}: column {label.aspect_column!r}: rater {label.rater[:SHOWN]!r} already labelled "
                 f"aspect {label.aspect[:SHOWN]!r} of sample {label.sample_id[:SHOWN]!r} in line {before.where.line}, "
                 "expected one label; remove one."
             )
@@ -142,10 +138,10 @@ def _labels(path: Path, rubric: Rubric) -> Iterator[_Label]:
             raise DataError(f"{where}: column `sample_id` is empty, expected the id of a sample; fill it in.")
         rater, task = row.get("rater", "").strip() or HUMAN, row.get("task", "").strip()
         if long:
-            yield _Label(where, rater, task, sample_id, row["aspect"].strip(), row["score"], long)
+            yield _Label(where, rater, task, sample_id, row["aspect"].strip(), row["score"], *_LONG)
         else:
             for name in columns:
-                yield _Label(where, rater, task, sample_id, name, row[name], long)
+                yield _Label(where, rater, task, sample_id, name, row[name], name[:SHOWN], name[:SHOWN])
 
 
 def _aspect(label: _Label, rubric: Rubric, document: Mapping[str, Any] | None) -> Aspect:
@@ -162,7 +158,7 @@ def _aspect(label: _Label, rubric: Rubric, document: Mapping[str, Any] | None) -
             return aspect
     expected = _list([aspect.name for aspect in aspects]) if aspects else "a name"
     raise DataError(
-        f"{label.where}: column {label.column('aspect')}: {label.aspect[:SHOWN]!r} is not an aspect of {owner}, "
+        f"{label.where}: column {label.aspect_column!r}: {label.aspect[:SHOWN]!r} is not an aspect of {owner}, "
         f"expected {expected}; fix the row."
     )
 
@@ -171,7 +167,7 @@ def _score(label: _Label, aspect: Aspect) -> int:
     written = _NUMBER.fullmatch(label.score)
     if written is None or int(written[1]) not in aspect.scale:
         raise DataError(
-            f"{label.where}: column {label.column('score')} is {label.score[:SHOWN]!r}, expected a whole number from "
+            f"{label.where}: column {label.score_column!r} is {label.score[:SHOWN]!r}, expected a whole number from "
             f"{aspect.minimum} to {aspect.maximum}; fix the row."
         )
     return int(written[1])

@@ -44,21 +44,18 @@ def user_message(text: str, images: Sequence[ImageSource], side: int) -> dict[st
 
 
 def _data_url(source: ImageSource, side: int) -> str:
+    from PIL.Image import Resampling
+
     stream = io.BytesIO()
     try:
-        _within(source.load(), side).save(stream, "JPEG", quality=JPEG_QUALITY, subsampling=0)
+        image = source.load()
+        longest = max(image.size)
+        if longest > side:
+            width, height = (max(1, round(length * side / longest)) for length in image.size)
+            image = image.resize((width, height), Resampling.LANCZOS)
+        image.save(stream, "JPEG", quality=JPEG_QUALITY, subsampling=0)
     except Exception as error:  # loaders read files, archives and videos, which fail in many ways
         raise MediaError(
             f"image {source.key[:16]} cannot be shown to the judge: {error or type(error).__name__}"
         ) from (error)
     return f"data:image/jpeg;base64,{base64.b64encode(stream.getvalue()).decode('ascii')}"
-
-
-def _within(image: Image, side: int) -> Image:
-    from PIL import Image as Images
-
-    longest = max(image.size)
-    if longest <= side:
-        return image
-    width, height = (max(1, round(length * side / longest)) for length in image.size)
-    return image.resize((width, height), Images.Resampling.LANCZOS)

@@ -111,7 +111,7 @@ async def judge_questions(
         progress: called as questions are done, judged or not, and once a second.
 
     Raises:
-        UsageError: a question's name is duplicated, the API key is malformed, or ``client`` is in use.
+        UsageError: a question's name is duplicated, or the API key is malformed.
         DataError: a stored verdict is not valid under ``rubric``, or as :class:`VerdictStore`.
         MedtasksError: the rubric's template cannot be rendered.
     """
@@ -138,35 +138,34 @@ class _Case:
     answers: list[StoredVerdict] = field(default_factory=list)
 
 
+@dataclass
 class _Run:
     """The state of `judge_questions`; ``done`` has all verdicts so far."""
 
-    def __init__(
-        self,
-        questions: Sequence[Question],
-        rubric: Rubric,
-        client: JudgeClient,
-        store: VerdictStore,
-        progress: Progress | None,
-    ) -> None:
-        self.done: dict[str, Verdict] = {}
-        self._questions, self._rubric, self._client, self._store = questions, rubric, client, store
-        for name, count in Counter(question.name for question in questions).items():
+    questions: Sequence[Question]
+    rubric: Rubric
+    client: JudgeClient
+    store: VerdictStore
+    progress: Progress | None
+    done: dict[str, Verdict] = field(default_factory=dict)
+    open: dict[str, _Case] = field(default_factory=dict)
+    closed: dict[str, Verdict] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for name, count in Counter(question.name for question in self.questions).items():
             if count > 1:
                 raise UsageError(f"question {name!r} is duplicated; judge each response once")
-        self._waiting = iter(questions)
-        self._rubric_hash = rubric_hash(rubric)
-        self._open: dict[str, _Case] = {}
-        self._closed: dict[str, Verdict] = {}
-        self._progress, self._before = progress, replace(client.spent)
+        self.waiting = iter(self.questions)
+        self.rubric_hash = rubric_hash(self.rubric)
+        self.before = replace(self.client.spent)
 
     def result(self) -> Verdicts:
-        spent = self._client.spent.since(self._before)
-        return Verdicts({question.name: self.done[question.name] for question in self._questions}, spent)
+        spent = self.client.spent.since(self.before)
+        return Verdicts({question.name: self.done[question.name] for question in self.questions}, spent)
 
     async def work(self) -> None:
         """Judge waiting questions, one at a time."""
-        for question in self._waiting:
+        for question in self.waiting:
             case = self._new_case(question)
             if case is not None:
                 await self._judge(case)
@@ -180,30 +179,30 @@ class _Run:
     def _new_case(self, question: Question) -> _Case | None:
         """The new case of ``question``, or None if it has no prompt or joins another case."""
         try:
-            prompt = judge_prompt(self._rubric, question.document, question.response)
+            prompt = judge_prompt(self.rubric, question.document, question.response)
         except DataError as error:
             self._finish([question.name], Verdict(unjudged=str(error)))
             return None
-        images = question.images if self._rubric.media and self._client.settings.images else ()
-        key = verdict_key(self._client.settings, self._rubric_hash, prompt, [image.key for image in images])
-        if key in self._closed:
-            self._finish([question.name], self._closed[key])
-        elif key in self._open:
-            self._open[key].names.append(question.name)
+        images = question.images if self.rubric.media and self.client.settings.images else ()
+        key = verdict_key(self.client.settings, self.rubric_hash, prompt, [image.key for image in images])
+        if key in self.closed:
+            self._finish([question.name], self.closed[key])
+        elif key in self.open:
+            self.open[key].names.append(question.name)
         else:
-            self._open[key] = _Case(key, prompt, question.document, images, [question.name])
-            return self._open[key]
+            self.open[key] = _Case(key, prompt, question.document, images, [question.name])
+            return self.open[key]
         return None
 
     async def _judge(self, case: _Case) -> None:
         """Decide one case from the store, by asking, or by asking for a repair."""
-        case.answers += self._store.get([case.key, case.key + REPAIR]).values()
+        case.answers += self.store.get([case.key, case.key + REPAIR]).values()
         verdict, reason = Verdict(), None
         try:
             reading = self._stored_reading(case) if case.answers else await self._ask(case, case.key)
             answer = case.answers[-1]
             if isinstance(reading, Invalid) and not answer.key.endswith(REPAIR):
-                repair = repair_request(answer.answer, reading, verdict_schema(self._rubric, case.document))
+                repair = repair_request(answer.answer, reading, verdict_schema(self.rubric, case.document))
                 previous = {"role": "assistant", "content": answer.answer}
                 reading = await self._ask(case, case.key + REPAIR, previous, {"role": "user", "content": repair})
             if isinstance(reading, Verdict):
@@ -212,7 +211,7 @@ class _Run:
                 reason = REFUSED if reading is None else INVALID
         except Unanswered as failure:
             reason = str(failure)
-        self._closed[case.key] = verdict = Verdict(
+        self.closed[case.key] = verdict = Verdict(
             key=case.key,
             scores=verdict.scores,
             reasons=verdict.reasons,
@@ -222,18 +221,18 @@ class _Run:
             completion_tokens=sum(answer.completion_tokens for answer in case.answers),
             extra_keys=verdict.extra_keys,
         )
-        self._finish(self._open.pop(case.key).names, verdict)
+        self._finish(self.open.pop(case.key).names, verdict)
 
     async def _ask(self, case: _Case, key: str, *more: dict[str, Any]) -> Verdict | Invalid | None:
         """Ask, store the answer and parse it; None is a refusal."""
 
         def messages() -> Messages:
-            return user_message(case.prompt, case.images, self._client.settings.image_side), *more
+            return user_message(case.prompt, case.images, self.client.settings.image_side), *more
 
         # images are read when the request is sent; text alone needs no thread
-        schema = verdict_schema(self._rubric, case.document)
-        answer = await self._client.answer(key, messages if case.images else messages(), schema)
-        reading = None if answer.refusal else parse_verdict(answer.text, self._rubric, case.document)
+        schema = verdict_schema(self.rubric, case.document)
+        answer = await self.client.answer(key, messages if case.images else messages(), schema)
+        reading = None if answer.refusal else parse_verdict(answer.text, self.rubric, case.document)
         row = StoredVerdict(
             key,
             case.prompt,
@@ -247,8 +246,8 @@ class _Run:
 
     def _put(self, case: _Case, row: StoredVerdict, reading: Verdict | Invalid | None) -> Verdict | Invalid | None:
         """Store an answer; returns its reading, or that of a verdict that another process stored earlier."""
-        written = self._store.put(row)
-        case.answers.append(row if written else self._store.get([row.key])[row.key])
+        written = self.store.put(row)
+        case.answers.append(row if written else self.store.get([row.key])[row.key])
         return reading if written else self._stored_reading(case)
 
     def _stored_reading(self, case: _Case) -> Verdict | Invalid | None:
@@ -260,15 +259,15 @@ class _Run:
         stored = case.answers[-1]
         if stored.parsed is None and stored.reason == REFUSED:
             return None
-        reading = parse_verdict(stored.answer, self._rubric, case.document)
+        reading = parse_verdict(stored.answer, self.rubric, case.document)
         if stored.parsed is None and isinstance(reading, Verdict):
             case.answers.pop()
             return self._put(case, replace(stored, parsed=_as_json(reading), reason=None), reading)
         if stored.parsed is not None and (not isinstance(reading, Verdict) or _as_json(reading) != stored.parsed):
-            reading = parse_verdict(json.dumps(stored.parsed), self._rubric, case.document)
+            reading = parse_verdict(json.dumps(stored.parsed), self.rubric, case.document)
             if not isinstance(reading, Verdict):
                 raise DataError(
-                    f"{self._store.path}: verdict {stored.key[:16]} is not valid under rubric {self._rubric.name}; "
+                    f"{self.store.path}: verdict {stored.key[:16]} is not valid under rubric {self.rubric.name}; "
                     "move the store away to ask again."
                 )
         return reading
@@ -278,9 +277,9 @@ class _Run:
         self._report()
 
     def _report(self) -> None:
-        if self._progress is not None:
-            spent = self._client.spent.since(self._before)
-            self._progress(len(self.done), len(self._questions), spent, self._client.waiting_for)
+        if self.progress is not None:
+            spent = self.client.spent.since(self.before)
+            self.progress(len(self.done), len(self.questions), spent, self.client.waiting_for)
 
 
 async def all_or_none(work: Sequence[Coroutine[None, None, T]]) -> list[T]:

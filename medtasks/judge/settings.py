@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 
 from medtasks.core.cache import cache_root
 from medtasks.core.errors import UsageError
-from medtasks.core.schema import Problem, problems
+from medtasks.core.schema import problems
 from medtasks.core.settings import current_settings
 from medtasks.judge.ensemble import Rule
 
@@ -223,16 +223,11 @@ def read_judges(given: Sequence[str], **more: Any) -> JudgeConfig:
     try:
         return JudgeConfig.model_validate({**merged, "judges": judges})
     except ValidationError as error:
-        # secret: a key may be in the wrong field
-        found = sorted(problems(error, JudgeConfig, secret=True), key=_by_cause)
+        # secret: a key may be in the wrong field; unknown fields first: one that is missing may only be misspelt
+        found = sorted(problems(error, JudgeConfig, secret=True), key=lambda one: one.kind != "extra_forbidden")
         field = str(found[0].keys[0])
         source = f"--{field}" if more.get(field) is not None else ", ".join(map(_source, given))
         raise UsageError(f"{source}: {found[0].message}; correct the judge's settings.") from None
-
-
-def _by_cause(problem: Problem) -> bool:
-    """Sorts unknown fields first: a field that is missing may only be misspelt."""
-    return problem.kind != "extra_forbidden"
 
 
 def _source(text: str) -> str:

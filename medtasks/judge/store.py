@@ -102,10 +102,6 @@ class VerdictStore:
         with self._errors_named():
             return self._connection.execute(_PUT, (*row, _digest(row))).rowcount > 0
 
-    def __len__(self) -> int:
-        with self._errors_named():
-            return int(self._connection.execute("SELECT count(*) FROM verdicts").fetchone()[0])
-
     def _prepare(self) -> None:
         connection = self._connection
         connection.execute("BEGIN")  # one view of the file: another process may be creating the table
@@ -178,10 +174,7 @@ class VerdictStore:
 
 
 def _row(one: StoredVerdict) -> tuple[str, str, str, str | None, str | None, int, int]:
-    try:
-        document = None if one.parsed is None else _DOCUMENTS.encode(one.parsed)
-    except (TypeError, ValueError) as error:
-        raise UsageError(f"the verdict of {one.key} is not valid JSON ({error}); store what was validated") from None
+    document = None if one.parsed is None else _DOCUMENTS.encode(one.parsed)
     reason = None if one.reason is None else well_formed(one.reason)
     prompt, answer = well_formed(one.prompt), well_formed(one.answer)
     return one.key, prompt, answer, document, reason, one.prompt_tokens, one.completion_tokens

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from pydantic import Field
@@ -44,15 +43,12 @@ class Verdict(Compact):
     extra_keys: int = Field(default=0, exclude=True)
 
 
-@dataclass(frozen=True)
-class Invalid:
+class Invalid(Exception):
     """Why an answer is not a verdict, as the end of a sentence that begins with "because"."""
 
-    reason: str
-
-
-class _Refused(ValueError):
-    """JSON that cannot be a verdict; the message is the reason."""
+    @property
+    def reason(self) -> str:
+        return str(self)
 
 
 def parse_verdict(text: str, rubric: Rubric, document: Mapping[str, Any]) -> Verdict | Invalid:
@@ -72,8 +68,8 @@ def parse_verdict(text: str, rubric: Rubric, document: Mapping[str, Any]) -> Ver
         return Invalid("it is empty")
     try:
         readings = [_validated(answer, aspects) for answer in _objects(text)]
-    except _Refused as error:
-        return Invalid(str(error))
+    except Invalid as error:
+        return error
     verdicts = [reading for reading in readings if isinstance(reading, Verdict)]
     if not verdicts:
         return readings[0] if readings else Invalid("it has no complete JSON object")
@@ -124,7 +120,7 @@ def _objects(text: str) -> list[dict[str, Any]]:
     """The JSON objects of ``text``: the whole text, or those outside all other braces.
 
     Raises:
-        _Refused: it has a duplicate key, NaN, or very deep nesting.
+        Invalid: it has a duplicate key, NaN, or very deep nesting.
     """
     # the whole text comes before thinking is stripped: a reason may mention a thinking tag
     whole = _decoded(text.strip(), 0) if text.lstrip().startswith("{") else None  # prose may begin with "Infinity"
@@ -132,7 +128,7 @@ def _objects(text: str) -> list[dict[str, Any]]:
         return [whole[0]]
     answer = strip_thinking(text)
     if not answer:
-        raise _Refused("it ends within its thinking")
+        raise Invalid("it ends within its thinking")
     return list(_embedded(answer))
 
 
@@ -148,7 +144,7 @@ def _embedded(text: str) -> Iterator[dict[str, Any]]:
         if unclosed == 0:
             tried += 1
             if tried > MOST_OBJECTS:
-                raise _Refused(f"it has more than {MOST_OBJECTS} objects")
+                raise Invalid(f"it has more than {MOST_OBJECTS} objects")
             if found := _decoded(text, brace.start()):
                 yield found[0]
                 position = found[1]
@@ -161,9 +157,7 @@ def _decoded(text: str, start: int) -> tuple[dict[str, Any], int] | None:
     try:
         found, end = _DECODER.raw_decode(text, start)
     except RecursionError as error:
-        raise _Refused("it is nested too deeply") from error
-    except _Refused:
-        raise
+        raise Invalid("it is nested too deeply") from error
     except ValueError:
         return None
     return (found, end) if isinstance(found, dict) else None
@@ -172,12 +166,12 @@ def _decoded(text: str, start: int) -> tuple[dict[str, Any], int] | None:
 def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):
-        raise _Refused("an object has a duplicate key")
+        raise Invalid("an object has a duplicate key")
     return found
 
 
 def _refuse_constant(name: str) -> None:
-    raise _Refused(f"it has {name}, which is not JSON")
+    raise Invalid(f"it has {name}, which is not JSON")
 
 
 # strict=False: judges write line breaks into their reasons

@@ -23,8 +23,8 @@ class MetricUnavailableError(MedtasksError):
     """A metric's model or data are missing; the message says how to get them."""
 
 
-class _Installed:
-    """A metric that needs nothing beyond the installed packages, and whose larger score is better."""
+class Installed:
+    """Base of the metrics that need nothing beyond the installed packages, and whose larger score is better."""
 
     higher_is_better = True
 
@@ -33,7 +33,7 @@ class _Installed:
         return None
 
 
-class BatchMetric(_Installed):
+class BatchMetric(Installed):
     """Base of the metrics that are computed for many pairs at once; one pair is a batch of one.
 
     Nothing computed for one pair depends on its neighbours, so order and chunks cannot change a score.
@@ -53,7 +53,7 @@ class BatchMetric(_Installed):
         return row
 
 
-class MeanMetric(_Installed):
+class MeanMetric(Installed):
     """Base of the metrics whose corpus score is the mean over samples: statistics ``(score, 1)``.
 
     The score of totals that count no sample is NaN, never 0: nothing was measured.
@@ -73,11 +73,6 @@ def mean_table(values: npt.ArrayLike) -> Array:
     """The statistics ``(value, 1)`` of each sample of a mean-type metric."""
     column = np.asarray(values, dtype=np.float64)
     return np.column_stack([column, np.ones(len(column))])
-
-
-def mean_statistics(value: float) -> Array:
-    """The statistics ``(value, 1)`` of one sample of a mean-type metric."""
-    return np.array([value, 1.0])
 
 
 @functools.cache  # every score has a signature

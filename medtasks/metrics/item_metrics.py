@@ -7,16 +7,16 @@ statistics, so they work as for any other metric.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
-from types import MappingProxyType
+from dataclasses import KW_ONLY, dataclass, field
+from functools import cached_property
 from typing import NoReturn
 
 import numpy as np
 
 from medtasks.catalog.task_model import ErrorKind
 from medtasks.core.errors import UsageError
-from medtasks.metrics.base import Array, MeanMetric, sign
+from medtasks.metrics.base import Array, Installed, MeanMetric, sign
 from medtasks.metrics.closed_answer import NORMALISED, normalise
 from medtasks.metrics.closed_answer import VERSION as CLOSED_VERSION
 from medtasks.metrics.streaming import DUE, EXPECTED_TIME, LAW, TOLERANCE, WEIGHTS
@@ -27,18 +27,12 @@ SIGNED = frozenset({"signed_delay", "alert_delay"})
 CLOSED = {"closed": f"exact-match-v{CLOSED_VERSION}", "early": "no_alert-or-uncertain", "alert_reason": "matched"}
 
 
-class OverItems:
+class OverItems(Installed):
     """Mixin for metrics that are computed from whole items, or by a judge."""
 
     name: str
-    signature: str
-    higher_is_better: bool = True
     timing: tuple[str, ...] = ()
     """Fields of a task's ``metadata.timing`` that the metric depends on; their values are in its reported signature."""
-
-    def unavailable(self) -> str | None:
-        """None: these metrics need nothing beyond the installed packages."""
-        return None
 
     def statistics(self, prediction: str, reference: str) -> NoReturn:  # noqa: ARG002
         """Not supported: an item's value is not computed from one pair of texts.
@@ -52,6 +46,7 @@ class OverItems:
         )
 
 
+@dataclass(frozen=True, eq=False)
 class ItemScore(OverItems):
     """A score of the summed statistics of items that is not simply their mean.
 
@@ -64,66 +59,40 @@ class ItemScore(OverItems):
         timing: as `OverItems.timing`.
     """
 
-    def __init__(
-        self,
-        name: str,
-        width: int,
-        score: Callable[[Array], Array],
-        choices: Mapping[str, str] = MappingProxyType({}),
-        *,
-        higher_is_better: bool = True,
-        timing: tuple[str, ...] = (),
-    ) -> None:
-        self.name = name
-        self.width = width
-        self.higher_is_better = higher_is_better
-        self.timing = timing
-        self.signature = sign(name, **choices)
-        self._score = score
+    name: str
+    width: int
+    score: Callable[[Array], Array]
+    choices: Mapping[str, str] = field(default_factory=dict)
+    _: KW_ONLY
+    higher_is_better: bool = True
+    timing: tuple[str, ...] = ()
 
-    def score(self, totals: Array) -> Array:
-        """Scores ``(...)`` of totals ``(..., width)``."""
-        return self._score(np.asarray(totals, dtype=np.float64))
+    @cached_property
+    def signature(self) -> str:
+        """Name and choices."""
+        return sign(self.name, **self.choices)
 
 
+@dataclass(frozen=True, eq=False)
 class ItemMetric(OverItems, MeanMetric):
     """Mean, over the items that have one, of a value computed elsewhere (`medtasks.metrics.streaming`).
 
-    Args:
-        name: the column name.
-        choices: other choices that can change the score, for the signature.
-        higher_is_better: whether a larger mean is a better one.
-        timing: as `OverItems.timing`.
+    An item's statistics are ``(value, 1)``, or ``(0, 0)`` if the metric does not apply to it.
 
-    >>> metric = ItemMetric("stability")
-    >>> float(metric.score(metric.item_statistics(0.5) + metric.item_statistics(None)))
-    0.5
+    Args:
+        name, choices, higher_is_better, timing: as for `ItemScore`.
     """
 
-    def __init__(
-        self,
-        name: str,
-        choices: Mapping[str, str] = MappingProxyType({}),
-        *,
-        higher_is_better: bool = True,
-        timing: tuple[str, ...] = (),
-    ) -> None:
-        self.name = name
-        self.timing = timing
-        self.higher_is_better = higher_is_better
-        self.signature = sign(name, mean="items", **choices)
+    name: str
+    choices: Mapping[str, str] = field(default_factory=dict)
+    _: KW_ONLY
+    higher_is_better: bool = True
+    timing: tuple[str, ...] = ()
 
-    def item_statistics(self, value: float | None) -> Array:
-        """``(value, 1)``, or ``(0, 0)`` for an item to which the metric does not apply (value None).
-
-        Raises:
-            UsageError: the value is not finite.
-        """
-        if value is None:
-            return np.zeros(2)
-        if not math.isfinite(value):
-            raise UsageError(f"{self.name}: an item's value is {value}, expected a finite number")
-        return np.array([value, 1.0])
+    @cached_property
+    def signature(self) -> str:
+        """Name, mean and choices."""
+        return sign(self.name, mean="items", **self.choices)
 
 
 _LEFT_OUT = {"default_expected": EXPECTED_TIME, "never_answerable": "left-out"}
@@ -154,26 +123,25 @@ is worse than early. Items timed in frames have no seconds: their delay is None.
 """
 
 
+@dataclass(frozen=True, eq=False)
 class JudgedMean(OverItems, MeanMetric):
-    """Mean, over the judged samples, of a judge's total on a scale from 0 to ``top``.
+    """Mean, over the judged samples, of a judge's total on a scale from 0 to ``top``."""
 
-    ``limits`` are the statistics of a sample with the worst total, and of one with the best.
+    name: str
+    top: float
 
-    >>> JudgedMean("open_total", top=100).limits
-    ((0.0, 1.0), (100.0, 1.0))
-    """
-
-    def __init__(self, name: str, top: float) -> None:
-        self.name = name
-        self.signature = sign(name, scale=f"0-{top:g}", unjudged="left-out")
-        self.limits = ((0.0, 1.0), (float(top), 1.0))
+    @cached_property
+    def signature(self) -> str:
+        """Name and scale."""
+        return sign(self.name, scale=f"0-{self.top:g}", unjudged="left-out")
 
 
 UNANSWERED = {"unanswered": "left-out"}
 """Part of the signature of rates over the cases with an answer."""
 
 
-class ErrorRate(ItemMetric):
+@dataclass(frozen=True, eq=False)
+class ErrorRate(OverItems, MeanMetric):
     """Occurrences divided by cases, 0..1. Statistics of an item: ``(occurrences, cases)``.
 
     Cases depend on the gold answers alone, so that all models have the same ones.
@@ -183,28 +151,25 @@ class ErrorRate(ItemMetric):
         label: the heading on a leaderboard.
         cases: what is counted in the denominator, one hyphenated word; part of the signature.
         harms: whether the error could harm a patient if nobody noticed it.
-        choices: other choices that can change the score, for the signature.
         higher_is_better: True for the rate of a correct outcome, such as sensitivity.
-        timing: as `OverItems.timing`.
+        choices, timing: as for `ItemScore`.
     """
 
     bounds = (0.0, 1.0)
 
-    def __init__(
-        self,
-        name: str,
-        label: str,
-        *,
-        cases: str,
-        harms: bool = False,
-        choices: Mapping[str, str] = MappingProxyType({}),
-        higher_is_better: bool = False,
-        timing: tuple[str, ...] = (),
-    ) -> None:
-        super().__init__(name, {"cases": cases, **choices}, higher_is_better=higher_is_better, timing=timing)
-        self.signature = self.signature.replace("mean:items", "ratio:of-sums", 1)
-        self.label = label
-        self.harms = harms
+    name: str
+    label: str
+    _: KW_ONLY
+    cases: str
+    harms: bool = False
+    choices: Mapping[str, str] = field(default_factory=dict)
+    higher_is_better: bool = False
+    timing: tuple[str, ...] = ()
+
+    @cached_property
+    def signature(self) -> str:
+        """Name, cases and choices."""
+        return sign(self.name, ratio="of-sums", cases=self.cases, **self.choices)
 
 
 NO_OPTION = ErrorRate("no_option_rate", "No single option", cases="questions")

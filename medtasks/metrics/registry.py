@@ -76,7 +76,6 @@ def is_ours(name: str) -> bool:
 
 @once
 def _judged() -> dict[str, JudgedMean]:
-    """The scores that rubrics name."""
     return {name: JudgedMean(name, top=rubric.best) for rubric in usable_rubrics() for name in rubric.metrics}
 
 

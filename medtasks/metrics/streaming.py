@@ -8,12 +8,13 @@ defines no law for early and late responses in between and no default tolerance:
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from types import MappingProxyType
 from typing import TypeVar
 
+from medtasks.catalog.benchmark import Turn
 from medtasks.catalog.task_model import HALF_GAP, Timing
 from medtasks.core.errors import DataError
 from medtasks.metrics.base import Array
@@ -43,76 +44,49 @@ Score = TypeVar("Score", float, Array)
 
 
 @dataclass(frozen=True)
-class StreamRound:
-    """One round of a streaming item, and how its response was classified.
-
-    Args:
-        time: t_c, in seconds, or a frame index for image sequences.
-        answerable: whether the evidence seen by then suffices.
-        positive: whether the response is an answer (future streaming) or an alert (proactive).
-        content: the round's correctness, 0..1; None while it awaits a judge.
-        invalid: the response was none of the allowed states: neither positive nor correct.
-
-    Raises:
-        DataError: the time is not finite, the content is not in 0..1, or an invalid response is positive or
-            has a content other than 0.
-    """
-
-    time: float
-    answerable: bool
-    positive: bool
-    content: float | None
-    invalid: bool = False
-
-    def __post_init__(self) -> None:
-        if not math.isfinite(self.time):
-            raise DataError(f"a round's time is {self.time}, expected a finite number of seconds or frames")
-        if self.content is not None and not 0 <= self.content <= 1:
-            raise DataError(f"the round at {self.time} has content {self.content}, expected 0 to 1 or None")
-        if self.invalid and (self.positive or self.content != 0):
-            raise DataError(
-                f"the round at {self.time} is invalid with positive {self.positive} and content {self.content}, "
-                "expected False and 0: a response in none of the allowed states is neither"
-            )
-
-
-@dataclass(frozen=True)
 class Stream:
-    """One streaming item: its rounds, and the times its record gives.
+    """The rounds of one streaming item, and how their times are scored.
 
-    All times share one unit (seconds, or frame indices).
-
-    Args:
-        rounds: at least one, times strictly increasing, none before the query.
-        query_time: t_q, where every round's window begins.
-        expected_time: t*, or None if the record has none.
-        tolerance: δ, or None if the record has none.
-        timing: how times are scored.
+    All times share one unit (seconds, or frame indices); those that the item's record gives are the first turn's.
 
     Raises:
-        DataError: one of these conditions is violated.
+        DataError: there is no turn, times do not increase or are not finite, the tolerance is negative, a content is
+            not in 0..1, or an invalid response is positive or has a content other than 0.
     """
 
-    rounds: tuple[StreamRound, ...]
-    query_time: float
-    expected_time: float | None
-    tolerance: float | None
+    turns: tuple[Turn, ...]
     timing: Timing = field(default_factory=Timing)
 
     def __post_init__(self) -> None:
-        if not self.rounds:
+        if not self.turns:
             raise DataError("a streaming item has no rounds, expected at least one")
-        for name, value in (("query_time", self.query_time), ("expected_time", self.expected_time)):
+        first = self.turns[0]
+        for name, value in (("query_time", first.query_time), ("expected_time", first.expected_time)):
             if value is not None and not math.isfinite(value):
                 raise DataError(f"{name} of a streaming item is {value}, expected a finite number")
-        if self.tolerance is not None and not 0 <= self.tolerance < math.inf:
-            raise DataError(f"tolerance of a streaming item is {self.tolerance}, expected 0 or more, or None")
-        times = [turn.time for turn in self.rounds]
-        if times[0] < self.query_time - SAME_TIME:
-            raise DataError(f"round 1 ends at {times[0]}, before query_time {self.query_time}; expected at or after it")
-        for number, (before, after) in enumerate(pairwise(times), start=2):
+        if first.tolerance is not None and not 0 <= first.tolerance < math.inf:
+            raise DataError(f"tolerance of a streaming item is {first.tolerance}, expected 0 or more, or None")
+        for turn in self.turns:
+            if not math.isfinite(turn.time):
+                raise DataError(f"a round's time is {turn.time}, expected a finite number of seconds or frames")
+            if turn.content is not None and not 0 <= turn.content <= 1:
+                raise DataError(f"the round at {turn.time} has content {turn.content}, expected 0 to 1 or None")
+            if turn.invalid and (turn.positive or turn.content != 0):
+                raise DataError(
+                    f"the round at {turn.time} is invalid with positive {turn.positive} and content {turn.content}, "
+                    "expected False and 0: a response in none of the allowed states is neither"
+                )
+        for number, (before, after) in enumerate(pairwise(turn.time for turn in self.turns), start=2):
             if after - before <= SAME_TIME:
                 raise DataError(f"round {number} ends at {after}, after one at {before}; expected increasing times")
+
+    @property
+    def query_time(self) -> float:
+        """t_q, where every round's window begins.
+
+        An image sequence counts frames, and its question may be timed in seconds: then the stream starts with it.
+        """
+        return min(self.turns[0].query_time, self.turns[0].time)
 
 
 def expected_time(stream: Stream) -> float | None:
@@ -120,9 +94,8 @@ def expected_time(stream: Stream) -> float | None:
 
     Section 5.5, "Responsiveness"; the fallback is our interpretation (`EXPECTED_TIME`).
     """
-    if stream.expected_time is not None:
-        return stream.expected_time
-    return next((turn.time for turn in stream.rounds if turn.answerable), None)
+    given = stream.turns[0].expected_time
+    return next((turn.time for turn in stream.turns if turn.answerable), None) if given is None else given
 
 
 def tolerance(stream: Stream) -> float:
@@ -130,24 +103,20 @@ def tolerance(stream: Stream) -> float:
 
     A single round has no gap; half its distance from the query is used instead, which may be 0.
     """
-    if stream.tolerance is not None:
-        return stream.tolerance
+    given = stream.turns[0].tolerance
+    if given is not None:
+        return given
     if stream.timing.default_tolerance != HALF_GAP:
         return float(stream.timing.default_tolerance)
-    times = [turn.time for turn in stream.rounds]
+    times = [turn.time for turn in stream.turns]
     if len(times) == 1:
-        return max(0.0, times[0] - stream.query_time) / 2
+        return (times[0] - stream.query_time) / 2
     return min(after - before for before, after in pairwise(times)) / 2
-
-
-def horizon(stream: Stream) -> float:
-    """H, the item's length: last t_c - t_q."""
-    return max(0.0, stream.rounds[-1].time - stream.query_time)
 
 
 def first_positive(stream: Stream) -> float | None:
     """t̂ of section 5.5: t_c of the first positive round, None if there is none."""
-    return next((turn.time for turn in stream.rounds if turn.positive), None)
+    return next((turn.time for turn in stream.turns if turn.positive), None)
 
 
 def responsiveness(stream: Stream) -> float:
@@ -158,12 +127,8 @@ def responsiveness(stream: Stream) -> float:
     is 0 from 2δ on. With d = 0, R is 0 outside the tolerance. If nothing ever becomes answerable (no t*), silence is
     the timely response: 1 without a positive (Table 4), else 0 (our interpretation).
 
-    >>> rounds = tuple(StreamRound(t, t >= 4, t >= 8, 1.0) for t in (2, 4, 6, 8, 10))
-    >>> late = Stream(rounds, query_time=0, expected_time=None, tolerance=2.5)
-    >>> responsiveness(late)  # 1 - (4 - 2.5) / 2.5
-    0.4
-    >>> responsiveness(under_stream_length(late))  # 1 - (4 - 2.5) / 10
-    0.85
+    An answer at 8 s that was due at 4 s, with δ = 2.5 s, has ``1 - (4 - 2.5) / 2.5 = 0.4`` and, under the law over the
+    length of 10 s, ``1 - (4 - 2.5) / 10 = 0.85``.
     """
     responded, due = first_positive(stream), expected_time(stream)
     if due is None:
@@ -173,7 +138,8 @@ def responsiveness(stream: Stream) -> float:
     excess = abs(responded - due) - tolerance(stream)
     if excess <= SAME_TIME:
         return 1.0
-    distance = stream.timing.scale * (tolerance(stream) if stream.timing.law == "tolerance" else horizon(stream))
+    reach = tolerance(stream) if stream.timing.law == "tolerance" else stream.turns[-1].time - stream.query_time
+    distance = stream.timing.scale * reach
     return max(0.0, 1 - excess / distance) if distance > SAME_TIME else 0.0
 
 
@@ -194,7 +160,8 @@ def stability(stream: Stream) -> float | None:
     due = expected_time(stream)
     if due is None:
         return float(first_positive(stream) is None)
-    return _share(turn.positive for turn in stream.rounds if turn.time >= due - SAME_TIME)
+    flags = [turn.positive for turn in stream.turns if turn.time >= due - SAME_TIME]
+    return sum(flags) / len(flags) if flags else None
 
 
 def false_alarm(stream: Stream) -> bool:
@@ -218,22 +185,17 @@ def signed_delay(stream: Stream) -> float | None:
     return None if responded is None or due is None else responded - due
 
 
-def content(stream: Stream) -> float | None:
-    """C, 0..1: mean content of the rounds (section 5.5, after equation 6); None while any awaits a judge."""
-    low, _ = content_limits(stream)
-    return None if any(turn.content is None for turn in stream.rounds) else low
+def content_limits(turns: Sequence[Turn]) -> tuple[float, float]:
+    """C, 0..1: mean content of the rounds (section 5.5, after equation 6), the least and the greatest that the pending
+    verdicts allow: every unjudged round 0, or every one 1."""
+    judged = math.fsum(turn.content for turn in turns if turn.content is not None)
+    pending = sum(turn.content is None for turn in turns)
+    return judged / len(turns), (judged + pending) / len(turns)
 
 
-def content_limits(stream: Stream) -> tuple[float, float]:
-    """The least and the greatest C that the pending verdicts allow: every unjudged round 0, or every one 1."""
-    judged = math.fsum(turn.content for turn in stream.rounds if turn.content is not None)
-    pending = sum(turn.content is None for turn in stream.rounds)
-    return judged / len(stream.rounds), (judged + pending) / len(stream.rounds)
-
-
-def invalid_share(stream: Stream) -> float:
+def invalid_share(turns: Sequence[Turn]) -> float:
     """Share, 0..1, of rounds whose response was none of the allowed states (response space: equation 5)."""
-    return sum(turn.invalid for turn in stream.rounds) / len(stream.rounds)
+    return sum(turn.invalid for turn in turns) / len(turns)
 
 
 def overall(content: Score, responsiveness: Score) -> Score:
@@ -242,8 +204,3 @@ def overall(content: Score, responsiveness: Score) -> Score:
     A single-turn item has no R; its O is C (equation 9).
     """
     return CONTENT_WEIGHT * content + RESPONSIVENESS_WEIGHT * responsiveness
-
-
-def _share(flags: Iterable[bool]) -> float | None:
-    flags = list(flags)
-    return sum(flags) / len(flags) if flags else None

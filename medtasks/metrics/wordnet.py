@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import io
 import json
 import os
 import re
@@ -18,7 +17,7 @@ from collections.abc import Sequence
 from functools import cache, lru_cache
 from itertools import islice
 from pathlib import Path
-from typing import Any, BinaryIO, TextIO
+from typing import Any, TextIO
 
 from medtasks.core.cache import cache_root
 from medtasks.core.files import file_state, replaced, short_hash
@@ -37,11 +36,8 @@ FILES = tuple(name for part in PARTS_OF_SPEECH for name in (f"data.{part}", f"in
 
 def unavailable() -> str | None:
     """Why there is no WordNet 3.0 here, with the commands that fix it; None if there is one."""
-    try:
-        corpus()
-    except MetricUnavailableError as error:
-        return str(error)
-    return None
+    found = _found(os.environ.get(VARIABLE))
+    return found if isinstance(found, str) else None
 
 
 def corpus() -> Any:
@@ -54,8 +50,8 @@ def corpus() -> Any:
         MetricUnavailableError: there is none, it is incomplete, or of another version.
     """
     found = _found(os.environ.get(VARIABLE))
-    if isinstance(found, MetricUnavailableError):
-        raise MetricUnavailableError(str(found))
+    if isinstance(found, str):
+        raise MetricUnavailableError(found)
     return found
 
 
@@ -78,19 +74,19 @@ def fingerprint() -> str:
 
 @cache
 def _found(named: str | None) -> Any:
-    """`corpus`, or the error."""
+    """`corpus`, or why there is none."""
     found: Any = Path(named) if named else find_nltk_data("corpora/wordnet") or DEBIAN_DIRECTORY
     if not named and not found.is_dir():
-        return MetricUnavailableError(f"WordNet {VERSION} is not on this machine; {FIX}")
+        return f"WordNet {VERSION} is not on this machine; {FIX}"
     missing = [name for name in FILES if not (found / name).is_file()]
     if missing:
-        return MetricUnavailableError(f"{found} is not a complete WordNet dictionary ({missing[0]} is missing); {FIX}")
+        return f"{found} is not a complete WordNet dictionary ({missing[0]} is missing); {FIX}"
     with _text(found, "data.adj") as lines:
         match = re.search(r"WordNet (\d+(?:\.\d+)?) Copyright", "".join(islice(lines, 40)))
     version = match[1] if match else "of unknown version"
     if version != VERSION:
         origin = f"{VARIABLE}={named}" if named else found
-        return MetricUnavailableError(f"{origin} contains WordNet {version}, expected {VERSION}; {FIX}")
+        return f"{origin} contains WordNet {version}, expected {VERSION}; {FIX}"
     return found
 
 
@@ -137,15 +133,14 @@ def _index(corpus: Any, part: str) -> list[str]:
 
 
 def _names(corpus: Any, part: str, offset: int) -> list[str]:
-    """The lemma names of the synset at ``offset``."""
     data = _data(corpus, part)
     return _lemmas(data[offset : data.index(b"|", offset)].decode().split())
 
 
 @cache
 def _data(corpus: Any, part: str) -> bytes:
-    with _opened(corpus, f"data.{part}") as stream:
-        return stream.read()
+    data: bytes = (corpus / f"data.{part}").read_bytes()
+    return data
 
 
 @cache
@@ -181,12 +176,8 @@ def _fingerprint_of(corpus: Any) -> str:
 
 def _text(corpus: Any, name: str) -> TextIO:
     """A file of the dictionary, in a directory or an archive."""
-    return io.TextIOWrapper(_opened(corpus, name), encoding="utf-8")
-
-
-def _opened(corpus: Any, name: str) -> BinaryIO:
-    found: BinaryIO = (corpus / name).open("rb")
-    return found
+    file: TextIO = (corpus / name).open("r", encoding="utf-8")
+    return file
 
 
 def _lemmas(fields: list[str]) -> list[str]:

@@ -10,6 +10,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from medtasks.core.schema import Frozen
 from medtasks.stats.bootstrap import TAILS, cluster_draws
 
 Integers: TypeAlias = npt.NDArray[np.int64]
@@ -129,19 +130,20 @@ def spearman(ratings: Ratings) -> float | str:
     return math.copysign(math.sqrt(shared**2 / spread), shared)
 
 
-@dataclass(frozen=True)
-class Agreement:
-    """A coefficient and its percentile interval; what is undefined is None, for the given ``reason``."""
+class Coefficient(Frozen):
+    """A measure of agreement of so many items, and its percentile interval; what is undefined is None, for the given
+    ``reason``."""
 
-    value: float | None
+    value: float | None = None
     low: float | None = None
     high: float | None = None
+    units: int
     reason: str | None = None
 
 
 def agreement_interval(
     ratings: Ratings, statistic: Statistic, clusters: Sequence[str], resamples: int = 1000, seed: int = 0
-) -> Agreement:
+) -> Coefficient:
     """A coefficient with its percentile interval under resampling of the items' clusters with replacement.
 
     Raters are fixed, items are drawn by whole clusters (image, patient): the draws of
@@ -160,7 +162,7 @@ def agreement_interval(
         seed: of numpy's PCG64, 0 or more.
 
     Returns:
-        The agreement, without bounds (and with the reason) for fewer than two clusters, or if it is undefined for all
+        The coefficient, without bounds (and with the reason) for fewer than two clusters, or if it is undefined for all
         items or in a resample.
     """
     codes, kind_of = np.unique(ratings.codes, axis=1, return_inverse=True)
@@ -170,20 +172,21 @@ def agreement_interval(
         counts = np.bincount(kind_of, weights=weights, minlength=codes.shape[1]).astype(np.int64)
         return statistic(replace(ratings, codes=codes, counts=counts))
 
-    value = value_of(None)
+    value, items = value_of(None), ratings.items
     if isinstance(value, str):
-        return Agreement(None, reason=value)
+        return Coefficient(units=items, reason=value)
     names = {name: number for number, name in enumerate(sorted(set(clusters)))}
     if len(names) < 2:
-        return Agreement(value, reason=f"found {len(names)} cluster, an interval needs at least 2")
+        reason = f"found {len(names)} cluster, an interval needs at least 2"
+        return Coefficient(value=value, units=items, reason=reason)
     cluster_of = np.array([names[name] for name in clusters])
     drawn = [value_of(row[cluster_of]) for block in cluster_draws(len(names), resamples, seed) for row in block]
     defined = [one for one in drawn if not isinstance(one, str)]
     if len(defined) < resamples:
-        missing = resamples - len(defined)
-        return Agreement(value, reason=f"the agreement is undefined in {missing} of {resamples} resamples")
+        reason = f"the agreement is undefined in {resamples - len(defined)} of {resamples} resamples"
+        return Coefficient(value=value, units=items, reason=reason)
     low, high = np.quantile(defined, TAILS)
-    return Agreement(value, float(low), float(high))
+    return Coefficient(value=value, low=float(low), high=float(high), units=items)
 
 
 def _squared(scale: Sequence[float] | Integers) -> npt.NDArray[np.float64]:

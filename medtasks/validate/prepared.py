@@ -7,7 +7,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from medtasks.benchmarks.documents import doc_to_messages, pictures
+from medtasks.benchmarks.documents import doc_to_messages, doc_to_visual
 from medtasks.catalog.registry import get_benchmark
 from medtasks.core.errors import MediaError, MedtasksError, first_line
 from medtasks.core.findings import Finding, failed, finding
@@ -58,7 +58,7 @@ class MediaCheck:
                 for message in self._window(document, template):
                     report.count("MT330", document, message)
             elif self._decode and tuple(document["media"]) not in self._decoded:
-                pictures(document)
+                doc_to_visual(document)
                 self._decoded.add(tuple(document["media"]))
         except MediaError as error:
             report.count("MT402", document, str(error), str(error))

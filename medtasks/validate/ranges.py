@@ -54,7 +54,7 @@ def range_of(metric: Metric) -> Range:
     if metric.name in _RANGES:
         return Range(*_RANGES[metric.name])
     if isinstance(metric, JudgedMean):
-        return Range(0.0, metric.limits[1][0])
+        return Range(0.0, metric.top)
     bounds: Any = getattr(metric, "bounds", None)
     if isinstance(bounds, (tuple, list)) and len(bounds) == 2:
         return Range(float(bounds[0]), float(bounds[1]))

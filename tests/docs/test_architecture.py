@@ -11,8 +11,6 @@ from collections.abc import Iterator
 from graphlib import TopologicalSorter
 from pathlib import Path
 
-import pytest
-
 if sys.version_info >= (3, 11):
     import tomllib
 else:
@@ -39,9 +37,14 @@ def sources() -> Iterator[tuple[str, Path]]:
 MODULES = dict(sources())
 
 
+@functools.cache
+def tree_of(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
 def imported(module: str, path: Path) -> set[str]:
     """Modules of ours that ``path`` imports anywhere, also within functions and for the type checker alone."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
+    tree = tree_of(path)
     package = module if path.name == "__init__.py" else module.rpartition(".")[0]
     found: set[str] = set()
     for node in ast.walk(tree):
@@ -88,7 +91,7 @@ NAMED = {
 
 def code_words(path: Path) -> Iterator[str]:
     """Names and texts of a module, without comments, docstrings and what is said below an assignment."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
+    tree = tree_of(path)
     said = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
     for node in ast.walk(tree):
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in said:
@@ -101,14 +104,10 @@ def code_words(path: Path) -> Iterator[str]:
             yield node.name
 
 
-@pytest.mark.parametrize("module", [name for name in MODULES if not re.match(r"medtasks\.benchmarks\.\w", name)])
-def test_core_names_no_benchmark(module: str) -> None:
-    found = {word for word in code_words(MODULES[module]) if NAMES.search(word)}
-    assert not found or module in NAMED or module == "medtasks.benchmarks"
-
-
-def test_what_benchmarks_share_neither_names_nor_imports_one() -> None:
+def test_only_benchmarks_name_a_benchmark_and_what_they_share_imports_none() -> None:
     own = re.compile(rf"medtasks\.benchmarks\.({'|'.join(DIRECTORIES)})")
-    shared = [name for name in MODULES if name.startswith("medtasks.benchmarks.") and not own.match(name)]
-    assert {name for name in shared if any(map(NAMES.search, code_words(MODULES[name])))} == set()
+    others = [name for name in MODULES if not own.match(name)]
+    naming = {name for name in others if any(map(NAMES.search, code_words(MODULES[name])))}
+    assert naming == {*NAMED, "medtasks.benchmarks"}
+    shared = [name for name in others if name.startswith("medtasks.benchmarks.")]
     assert {name for name in shared if any(map(own.match, graph()[name]))} == set()

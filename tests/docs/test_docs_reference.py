@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import re
 from pathlib import Path
 
@@ -47,5 +46,4 @@ def test_every_guarantee_names_tests_that_exist() -> None:
         named = re.findall(r"`(tests/[\w/]+\.py)::(\w+)`", row)
         assert named, row
         for path, name in named:
-            tree = ast.parse((REPOSITORY / path).read_text(encoding="utf-8"))
-            assert name in {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}, f"{path}::{name}"
+            assert f"\ndef {name}(" in (REPOSITORY / path).read_text(encoding="utf-8"), f"{path}::{name}"

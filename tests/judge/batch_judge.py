@@ -9,8 +9,7 @@ from typing import Any
 from aiohttp import web
 
 from medtasks.judge.endpoint import LARGEST_BODY
-from medtasks.judge.stub import StubJudge
-from medtasks.judge.stub.server import completion
+from medtasks.judge.stub import StubJudge, completion
 
 
 class BatchJudge(StubJudge):

@@ -47,8 +47,12 @@ def manifest_of(folder: Path) -> dict[str, Any]:
 
 
 def samples_of(folder: Path, task: str) -> list[dict[str, Any]]:
-    lines = (folder / "samples" / f"{task}.jsonl").read_text(encoding="utf-8").splitlines()
-    return [json.loads(line) for line in lines]
+    return exported(folder / "samples" / f"{task}.jsonl")
+
+
+def exported(path: Path) -> list[dict[str, Any]]:
+    """The lines of an export of verdicts."""
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
 
 
 def content(folder: Path) -> dict[str, bytes]:

@@ -3,27 +3,28 @@
 from __future__ import annotations
 
 import asyncio
-import os
+import functools
 import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from batch_judge import BatchJudge
 from judged_run import awaiting_run
-from test_judge_pipeline import RUBRIC, decide, documents, questions
+from test_judge_pipeline import RUBRIC, broken_once, documents, judge, questions
 
 from medtasks.core.cache import cache_root
 from medtasks.core.errors import UsageError
 from medtasks.core.files import short_hash
 from medtasks.judge import batch
 from medtasks.judge.client import JudgeClient
-from medtasks.judge.pipeline import Verdicts, judge_questions
+from medtasks.judge.pipeline import judge_questions
 from medtasks.judge.settings import Budget, JudgeSettings, configured_judges
 from medtasks.judge.store import VerdictStore
+from medtasks.judge.stub import StubJudge, rule_based
 
 
 @pytest.fixture(autouse=True)
@@ -32,13 +33,7 @@ def _fast(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(batch, "POLLS", (0.01, 0.05))
 
 
-def settings(stub: BatchJudge, **more: Any) -> JudgeSettings:
-    return JudgeSettings(base_url=stub.url, model="stub", batch=True, backoff=0.01, **more)
-
-
-def judged(stub: BatchJudge, store: Path, **more: Any) -> Verdicts:
-    with VerdictStore(store) as opened:
-        return asyncio.run(judge_questions(questions(), RUBRIC, JudgeClient(settings(stub, **more)), opened))
+judged = functools.partial(judge, batch=True)
 
 
 def records(stub: BatchJudge) -> list[Path]:
@@ -46,12 +41,10 @@ def records(stub: BatchJudge) -> list[Path]:
 
 
 def test_verdicts_are_those_of_the_chat_api(tmp_path: Path) -> None:
-    with BatchJudge(decide) as stub:
+    with BatchJudge() as stub:
         by_batch = judged(stub, tmp_path / "batch")
         assert records(stub) == []
-        client = JudgeClient(JudgeSettings(base_url=stub.url, model="stub"))
-        with VerdictStore(tmp_path / "chat") as opened:
-            by_chat = asyncio.run(judge_questions(questions(), RUBRIC, client, opened))
+        by_chat = judge(stub, tmp_path / "chat")
     assert by_batch.by_question == by_chat.by_question
     assert len(stub.batches) == 1
     assert len(stub.lines(0)) == len(documents())
@@ -64,14 +57,15 @@ def test_verdicts_are_those_of_the_chat_api(tmp_path: Path) -> None:
 def test_a_command_that_is_repeated_waits_for_the_same_batch(tmp_path: Path) -> None:
     async def stopped_early(stub: BatchJudge) -> None:
         with VerdictStore(tmp_path / "v") as opened:
-            work = asyncio.ensure_future(judge_questions(questions(), RUBRIC, JudgeClient(settings(stub)), opened))
+            client = JudgeClient(JudgeSettings(base_url=stub.url, model="stub", batch=True))
+            work = asyncio.ensure_future(judge_questions(questions(), RUBRIC, client, opened))
             while not stub.batches:
                 await asyncio.sleep(0.01)
             await asyncio.sleep(0.2)
             work.cancel()
             await asyncio.gather(work, return_exceptions=True)
 
-    with BatchJudge(decide) as stub:
+    with BatchJudge() as stub:
         stub.held = True
         asyncio.run(stopped_early(stub))
         assert len(records(stub)) == 1
@@ -84,46 +78,45 @@ def test_a_command_that_is_repeated_waits_for_the_same_batch(tmp_path: Path) -> 
     assert len(stub.batches) == 1
 
 
-def test_a_process_stopped_between_upload_and_creation_uploads_nothing_again(tmp_path: Path) -> None:
-    with BatchJudge(decide) as stub:
+@pytest.fixture
+def uploaded(tmp_path: Path) -> Iterator[BatchJudge]:
+    """A judge to which an earlier process uploaded its requests, without a batch of them."""
+    with BatchJudge() as stub:
         stub.refuse_creation = True
         refused = judged(stub, tmp_path / "v")
         assert "no batches for you" in next(iter(refused.unjudged.values()))
-        assert len(records(stub)) == 1  # uploaded, without a batch
+        assert len(records(stub)) == 1
         stub.refuse_creation = False
-        assert len(judged(stub, tmp_path / "v").valid) == len(documents())
-        assert sum(b"custom_id" in content and b"messages" in content for content in stub.files.values()) == 1
-        assert records(stub) == []
+        yield stub
 
 
-def test_a_batch_that_was_created_but_not_recorded_is_found(tmp_path: Path) -> None:
-    with BatchJudge(decide) as stub:
-        stub.refuse_creation = True
-        judged(stub, tmp_path / "v")
-        stub.refuse_creation = False
-        uploaded = next(iter(stub.files))
-        stub.batches["batch-0"] = {
-            "id": "batch-0", "object": "batch", "created_at": 0, "status": "in_progress", "looks": 0,
-            "input_file_id": uploaded, "endpoint": "/v1/chat/completions", "completion_window": "24h",
-        }  # fmt: skip
-        assert len(judged(stub, tmp_path / "v").valid) == len(documents())
-        assert list(stub.batches) == ["batch-0"]
+def test_a_process_stopped_between_upload_and_creation_uploads_nothing_again(
+    uploaded: BatchJudge, tmp_path: Path
+) -> None:
+    assert len(judged(uploaded, tmp_path / "v").valid) == len(documents())
+    assert sum(b"custom_id" in content and b"messages" in content for content in uploaded.files.values()) == 1
+    assert records(uploaded) == []
 
 
-def test_a_batch_that_is_gone_is_asked_again(tmp_path: Path) -> None:
-    with BatchJudge(decide) as stub:
-        stub.refuse_creation = True
-        judged(stub, tmp_path / "v")
-        stub.refuse_creation = False
-        (record,) = records(stub)
-        record.write_text(record.read_text().replace('"file"', '"batch":"batch-99","file"'))
-        assert len(judged(stub, tmp_path / "v").valid) == len(documents())
-        assert len(stub.batches) == 1
+def test_a_batch_that_was_created_but_not_recorded_is_found(uploaded: BatchJudge, tmp_path: Path) -> None:
+    uploaded.batches["batch-0"] = {
+        "id": "batch-0", "object": "batch", "created_at": 0, "status": "in_progress", "looks": 0,
+        "input_file_id": next(iter(uploaded.files)), "endpoint": "/v1/chat/completions", "completion_window": "24h",
+    }  # fmt: skip
+    assert len(judged(uploaded, tmp_path / "v").valid) == len(documents())
+    assert list(uploaded.batches) == ["batch-0"]
+
+
+def test_a_batch_that_is_gone_is_asked_again(uploaded: BatchJudge, tmp_path: Path) -> None:
+    (record,) = records(uploaded)
+    record.write_text(record.read_text().replace('"file"', '"batch":"batch-99","file"'))
+    assert len(judged(uploaded, tmp_path / "v").valid) == len(documents())
+    assert len(uploaded.batches) == 1
 
 
 @pytest.mark.parametrize("fault", ["expired", "some fail", "lost line", "large line"])
 def test_requests_without_a_result_go_into_another_batch(fault: str, tmp_path: Path) -> None:
-    with BatchJudge(decide, faults={0: fault}) as stub:
+    with BatchJudge(faults={0: fault}) as stub:
         result = judged(stub, tmp_path / "v")
         first = {line["custom_id"] for line in stub.lines(0)}
         second = {line["custom_id"] for line in stub.lines(1)}
@@ -134,7 +127,7 @@ def test_requests_without_a_result_go_into_another_batch(fault: str, tmp_path: P
 
 
 def test_a_batch_that_is_refused_leaves_its_requests_unjudged(tmp_path: Path) -> None:
-    with BatchJudge(decide, faults={0: "refused", 1: "refused"}) as stub:
+    with BatchJudge(faults={0: "refused", 1: "refused"}) as stub:
         result = judged(stub, tmp_path / "v")
         assert set(result.unjudged.values()) == {"batch refused: the model has no batches"}
         assert len(stub.batches) == 1
@@ -142,43 +135,29 @@ def test_a_batch_that_is_refused_leaves_its_requests_unjudged(tmp_path: Path) ->
 
 
 def test_an_invalid_answer_gets_its_repair_in_another_batch(tmp_path: Path) -> None:
-    def invalid_first(request: Any) -> str:
-        return (
-            "no verdict" if len(request["messages"]) == 1 else decide({**request, "messages": request["messages"][:1]})
-        )
-
-    with BatchJudge(invalid_first) as stub:
+    with BatchJudge(broken_once) as stub:
         result = judged(stub, tmp_path / "v")
     assert result.repaired == len(documents())
     assert len(stub.batches) == 2
 
 
-def test_a_server_that_is_away_for_a_while_ends_no_wait(tmp_path: Path) -> None:
-    with BatchJudge(decide) as stub:
-        stub.away = 20  # openai's client tries each look six times
-        assert len(judged(stub, tmp_path / "v").valid) == len(documents())
-        assert stub.away == 0
-        assert len(stub.batches) == 1
-
-
-def test_a_server_that_stays_away_ends_the_wait(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_wait_ends_if_the_server_stays_away_but_not_if_it_comes_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(batch, "UNREACHED", 2)
-    with BatchJudge(decide) as stub:
+    with BatchJudge() as stub:
+        stub.away = 10  # openai's client tries each look six times
+        assert len(judged(stub, tmp_path / "v").valid) == len(documents())
+        assert (stub.away, len(stub.batches)) == (0, 1)
         stub.away = 10**6
-        assert {one[:8] for one in judged(stub, tmp_path / "v").unjudged.values()} == {"http 503"}
+        assert {one[:8] for one in judged(stub, tmp_path / "w").unjudged.values()} == {"http 503"}
         stub.away = 0
-        assert len(judged(stub, tmp_path / "v").valid) == len(documents())
-        assert len(stub.batches) == 1
+        assert len(judged(stub, tmp_path / "w").valid) == len(documents())
+        assert len(stub.batches) == 2
 
 
-def test_a_line_separator_inside_an_answer_ends_no_line(tmp_path: Path) -> None:
-    with BatchJudge(lambda request: f"\u2028{decide(request)}") as stub:
-        assert len(judged(stub, tmp_path / "v").valid) == len(documents())
-        assert len(stub.batches) == 1
-
-
-def test_the_budget_limits_the_requests_of_a_batch(tmp_path: Path) -> None:
-    with BatchJudge(decide) as stub:
+def test_the_budget_limits_the_requests_of_a_batch_and_a_line_separator_ends_no_line(tmp_path: Path) -> None:
+    with BatchJudge(lambda request: f"\u2028{rule_based(request)}") as stub:
         result = judged(stub, tmp_path / "v", budget=Budget(max_requests=3))
         assert len(stub.lines(0)) == 3
     assert len(result.valid) == 3
@@ -187,7 +166,7 @@ def test_the_budget_limits_the_requests_of_a_batch(tmp_path: Path) -> None:
 
 def test_several_batches_if_one_would_be_too_large(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(batch, "LARGEST", 20_000)
-    with BatchJudge(decide) as stub:
+    with BatchJudge() as stub:
         assert len(judged(stub, tmp_path / "v").valid) == len(documents())
         sizes = [len(stub.files[one["input_file_id"]]) for one in stub.batches.values()]
     assert len(sizes) > 1
@@ -195,10 +174,8 @@ def test_several_batches_if_one_would_be_too_large(tmp_path: Path, monkeypatch: 
 
 
 def test_a_server_without_batches_is_reported(tmp_path: Path) -> None:
-    from medtasks.judge.stub import StubJudge
-
-    with StubJudge(decide) as stub:
-        result = judged(stub, tmp_path / "v")  # type: ignore[arg-type]
+    with StubJudge() as stub:
+        result = judged(stub, tmp_path / "v")
     (reason,) = set(result.unjudged.values())
     assert reason.startswith("http 404")
 
@@ -216,17 +193,13 @@ def test_a_killed_command_is_continued(tmp_path: Path) -> None:
         stub.held = True
         command = [sys.executable, "-m", "medtasks", "judge", str(folder), "--store", str(tmp_path / "v"),
                    "--judge", f"model=stub-judge,base_url={stub.url},batch=true"]  # fmt: skip
-        first = subprocess.Popen(command, env={**os.environ}, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        while not any(json_has_batch(record) for record in records(stub)):
+        first = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        while not any('"batch"' in record.read_text(encoding="utf-8") for record in records(stub)):
             assert first.poll() is None
             time.sleep(0.05)
         first.send_signal(signal.SIGKILL)
         first.wait()
         stub.held = False
-        second = subprocess.run(command, env={**os.environ}, capture_output=True, text=True, check=True)
+        second = subprocess.run(command, capture_output=True, text=True, check=True)
         assert len(stub.batches) == 1
     assert "(100.0%)" in second.stdout
-
-
-def json_has_batch(record: Path) -> bool:
-    return '"batch"' in record.read_text(encoding="utf-8")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 
 import pytest
 from tiny_endpoint import (
@@ -10,8 +11,6 @@ from tiny_endpoint import (
     Arrival,
     Http,
     TinyEndpoint,
-    ask,
-    client_of,
     problem,
     question,
     questions,
@@ -19,12 +18,7 @@ from tiny_endpoint import (
     said,
 )
 
-from medtasks.judge.client import JudgeClient, JudgeSettings, RateLimiter
-
-
-@pytest.fixture(autouse=True)
-def _no_key(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+from medtasks.judge.client import RateLimiter
 
 
 def test_retry_after_is_obeyed() -> None:
@@ -50,22 +44,14 @@ def test_a_refusing_endpoint_gets_fewer_requests_at_once() -> None:
     assert len(late) < 150  # most requests of the later half are answered the first time
 
 
-@pytest.mark.parametrize("fault", [problem(500), problem(503), problem(408), Http(body="<html>"), Http(body="[]")])
+PASSING = (problem(500), problem(408), Http(body="<html>"), Http(body="[]"), replace(said("yes"), cut=True))
+
+
+@pytest.mark.parametrize("fault", PASSING)
 def test_a_passing_fault_is_retried(fault: Http) -> None:
     asked = run(TinyEndpoint(lambda arrival: fault if arrival.nth == 1 else said("yes")), questions(3))
     assert [asked.text(f"q{n}") for n in range(3)] == ["yes"] * 3
     assert (asked.spent.requests, asked.spent.retries, asked.spent.failed) == (6, 3, 0)
-
-
-def test_a_cut_connection_is_retried() -> None:
-    async def respond(arrival: Arrival) -> Http:
-        reply = said("yes")
-        reply.cut = arrival.nth == 1
-        return reply
-
-    asked = run(TinyEndpoint(respond), questions(8), concurrency=2)
-    assert [asked.text(f"q{n}") for n in range(8)] == ["yes"] * 8
-    assert asked.spent.retries == 8
 
 
 def test_a_timeout_is_retried() -> None:
@@ -77,13 +63,6 @@ def test_a_timeout_is_retried() -> None:
     asked = run(TinyEndpoint(respond), [question("q")], timeout=0.3)
     assert asked.text("q") == "yes"
     assert asked.spent.retries >= 1  # a busy machine may spoil another
-
-
-def test_nobody_listening_is_a_connection_failure() -> None:
-    settings = JudgeSettings(base_url="http://127.0.0.1:9/v1", model="judge", retries=1, backoff=0)
-    asked = asyncio.run(ask(JudgeClient(settings), [question("q")]))
-    assert asked.reason("q").startswith("connection: ")
-    assert asked.reason("q").endswith("(2 attempts)")
 
 
 def test_retries_end_with_the_last_reason() -> None:
@@ -134,10 +113,13 @@ def test_faulty_requests_are_no_outage() -> None:
     assert len(server.arrivals) == 120
 
 
-def test_a_server_without_structured_output_is_remembered() -> None:
-    server = TinyEndpoint(
-        lambda arrival: problem(400, "response_format") if "response_format" in arrival.body else said("yes")
-    )
+def test_a_server_without_structured_output_is_remembered_unless_that_was_demanded() -> None:
+    def respond(arrival: Arrival) -> Http:
+        return problem(400, "response_format") if "response_format" in arrival.body else said("yes")
+
+    demanded = run(TinyEndpoint(respond), [question("q", SCHEMA)], structured=True)
+    assert demanded.reason("q") == "http 400: response_format"
+    server = TinyEndpoint(respond)
     asked = run(server, [question(f"q{n}", SCHEMA) for n in range(5)], concurrency=1)
     assert ["response_format" in arrival.body for arrival in server.arrivals] == [True] + [False] * 5
     assert (asked.spent.answered, asked.spent.retries, asked.client.structured) == (5, 1, False)
@@ -149,36 +131,6 @@ def test_a_bad_request_does_not_look_like_a_server_without_structured_output() -
     assert asked.reason("q0") == "http 400: too long"
     assert [("response_format" in arrival.body) for arrival in server.arrivals] == [True, False, True, True]
     assert asked.client.structured is True
-
-
-def test_structured_output_that_was_demanded_is_not_given_up() -> None:
-    asked = run(
-        TinyEndpoint(
-            lambda arrival: problem(400, "response_format") if "response_format" in arrival.body else said("yes")
-        ),
-        [question("q", SCHEMA)],
-        structured=True,
-    )
-    assert asked.reason("q") == "http 400: response_format"
-
-
-def test_why_nobody_is_answered_is_known_while_it_lasts() -> None:
-    told: list[str | None] = []
-
-    async def respond(arrival: Arrival) -> Http:
-        told.append(clients[0].waiting_for)
-        return problem(429, "slow down", Retry_After="0.01") if arrival.nth < 3 else said("yes")
-
-    clients: list[JudgeClient] = []
-
-    async def main() -> None:
-        async with TinyEndpoint(respond) as server:
-            clients.append(client_of(server))
-            await ask(clients[0], [question("q")])
-
-    asyncio.run(main())
-    assert told == [None, "http 429: slow down", "http 429: slow down"]
-    assert clients[0].waiting_for is None
 
 
 def test_the_limit_halves_once_per_round_of_refusals_and_grows_back() -> None:

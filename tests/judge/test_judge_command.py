@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -12,12 +11,13 @@ from typing import Any
 import pytest
 from aiohttp import web
 from faulty_judge import FaultyJudge
-from judged_run import content, judged, manifest_of, settings_of
+from judged_run import content, exported, judged, manifest_of, settings_of
 
 from medtasks.core.errors import MedtasksError, UsageError
 from medtasks.judge.stub import StubJudge, rule_based
 
 UNSET = "JUDGE_KEY_THAT_NOBODY_SET"
+KEY = "sk-planted-0123456789"
 BOTH = ["med_cmr_open", "med_cmr_medreason"]
 
 
@@ -33,34 +33,23 @@ class ShutJudge(StubJudge):
         return web.json_response(document, status=status)
 
 
-def lines(path: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-
-
-@pytest.mark.parametrize(("status", "message"), [(401, "missing key"), (404, "no model m")])
 def test_a_judge_that_shuts_us_out_is_named_with_its_address_and_asked_no_more(
-    folder: Path, tmp_path: Path, status: int, message: str
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before = content(folder)
-    with ShutJudge(status, message) as stub:
+    with ShutJudge(401, f"missing key, not {KEY}") as stub:
         options = f"model=m,base_url={stub.url},concurrency=2,api_key_env={UNSET}"
         with pytest.raises(MedtasksError, match=r"not one of .* responses was judged") as raised:
             judged(folder, options, store=tmp_path / "v")
         assert len(stub.requests) <= 2
-        address = stub.url
-    said = str(raised.value)
-    assert f"m at {address}: http {status}: {message}" in said
-    assert f"the environment variable {UNSET} is not set" in said
+        assert f"m at {stub.url}: http 401: missing key" in str(raised.value)
+        assert f"the environment variable {UNSET} is not set" in str(raised.value)
+        monkeypatch.setenv(UNSET, KEY)
+        with pytest.raises(MedtasksError, match=r"missing key, not \[API key\]") as raised:
+            judged(folder, options, store=tmp_path / "v")
+        assert "is not set" not in str(raised.value)
+        assert KEY not in str(raised.value)
     assert content(folder) == before
-
-
-def test_a_key_that_is_set_is_not_called_missing(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(UNSET, "sk-planted-0123456789")
-    with ShutJudge(403, "sk-planted-0123456789 may not") as stub, pytest.raises(MedtasksError) as raised:
-        judged(folder, f"model=m,base_url={stub.url},api_key_env={UNSET}", store=tmp_path / "v")
-    assert "[API key] may not" in str(raised.value)
-    assert "is not set" not in str(raised.value)
-    assert "sk-planted" not in str(raised.value)
 
 
 def test_nobody_listening_is_named_with_the_address(folder: Path, tmp_path: Path) -> None:
@@ -77,9 +66,9 @@ def test_an_invalid_answer_is_shown_as_it_came_and_exported(folder: Path, tmp_pa
         judged(folder, settings_of(stub), store=tmp_path / "v", export=tmp_path / "x.jsonl")
     assert "it answered: I would\ufffd[2J rather not say." in str(raised.value)
     assert content(folder) == before
-    exported = lines(tmp_path / "x.jsonl")
-    assert {line["unjudged"] for line in exported} == {"invalid after one repair"}
-    assert {tuple(line["answers"]) for line in exported} == {("I would\x1b[2J rather\nnot say.",) * 2}
+    lines = exported(tmp_path / "x.jsonl")
+    assert {line["unjudged"] for line in lines} == {"invalid after one repair"}
+    assert {tuple(line["answers"]) for line in lines} == {("I would\x1b[2J rather\nnot say.",) * 2}
 
 
 def test_problems_of_some_are_shown_beside_the_scores_of_the_others(
@@ -109,12 +98,15 @@ def test_a_rubric_that_fails_does_not_stop_the_next(
     said = capsys.readouterr().out
     assert "med_cmr_medreason: " in said
     assert "\nnot judged: rubric med_cmr_open: not one of" in said
-    assert {line["rubric"] for line in lines(tmp_path / "x.jsonl")} == set(BOTH)
+    assert {line["rubric"] for line in exported(tmp_path / "x.jsonl")} == set(BOTH)
 
 
 def test_an_export_may_replace_an_earlier_one_and_nothing_else(folder: Path, tmp_path: Path) -> None:
     path = tmp_path / "x.jsonl"
     with StubJudge() as stub:
+        with pytest.raises(UsageError, match="its directory does not exist"):
+            judged(folder, settings_of(stub), store=tmp_path / "v", export=tmp_path / "none" / "out.jsonl")
+        assert stub.requests == []
         judged(folder, settings_of(stub), store=tmp_path / "v", export=path)
         first, asked = path.read_bytes(), len(stub.requests)
         judged(folder, settings_of(stub), store=tmp_path / "v", export=path)
@@ -127,18 +119,11 @@ def test_an_export_may_replace_an_earlier_one_and_nothing_else(folder: Path, tmp
         assert len(stub.requests) == asked
 
 
-def test_an_export_that_cannot_be_written_is_refused_before_anything_is_asked(folder: Path, tmp_path: Path) -> None:
-    with StubJudge() as stub:
-        with pytest.raises(UsageError, match="its directory does not exist"):
-            judged(folder, settings_of(stub), store=tmp_path / "v", export=tmp_path / "none" / "out.jsonl")
-        assert stub.requests == []
-
-
 def test_while_a_judge_answers_nobody_the_reason_is_printed(
     folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("medtasks.judge.pipeline.TICK", 0.02)
-    with FaultyJudge(too_many=1.0, retry_after=0.2) as stub, pytest.raises(MedtasksError, match="429"):
+    with FaultyJudge(too_many=1.0, retry_after=0.05) as stub, pytest.raises(MedtasksError, match="429"):
         judged(folder, settings_of(stub, retries=2, backoff=0), store=tmp_path / "v")
     waiting = [line for line in capsys.readouterr().err.splitlines() if "waiting: http 429" in line]
     assert len(waiting) == 1  # at once, then every 30 seconds

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import gzip
-import json
 import shutil
 import ssl
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from aiohttp import web
-from aiohttp.test_utils import TestServer
 from tiny_endpoint import (
     KEY,
     SCHEMA,
@@ -34,15 +32,7 @@ from medtasks.judge.client import JudgeClient, JudgeSettings
 from medtasks.judge.endpoint import LARGEST_BODY
 
 
-@pytest.fixture(autouse=True)
-def _plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("http_proxy", "https_proxy", "all_proxy", "no_proxy"):
-        monkeypatch.delenv(name, raising=False)
-        monkeypatch.delenv(name.upper(), raising=False)
-    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
-
-
-@pytest.mark.parametrize("status", [200, 400, 500])
+@pytest.mark.parametrize("status", [200, 500])
 def test_an_endless_response_is_cut_off_and_fails_that_request_alone(status: int) -> None:
     server = TinyEndpoint(
         lambda arrival: Http(status, "x" * 2**16, endless=True) if arrival.question == "q1" else said("yes")
@@ -85,12 +75,9 @@ def test_what_is_not_http_is_a_connection_failure() -> None:
 
 
 def test_many_questions_share_as_many_connections_as_slots() -> None:
-    async def main() -> int:
-        async with TinyEndpoint() as server:
-            await ask(client_of(server, concurrency=4), questions(60))
-            return server.connections
-
-    assert asyncio.run(main()) == 4
+    server = TinyEndpoint()
+    run(server, questions(60), concurrency=4)
+    assert server.connections == 4
 
 
 def test_a_request_that_is_given_up_leaves_nothing_for_the_next() -> None:
@@ -104,7 +91,7 @@ def test_a_request_that_is_given_up_leaves_nothing_for_the_next() -> None:
     assert asked.text("quick") == "quick"
 
 
-@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+@pytest.mark.parametrize("status", [301, 308])
 def test_a_redirect_is_named_and_no_prompt_is_sent_there(status: int) -> None:
     async def main() -> tuple[Asked, int, int]:
         async with TinyEndpoint() as there:
@@ -121,20 +108,11 @@ def test_a_redirect_is_named_and_no_prompt_is_sent_there(status: int) -> None:
 
 
 def test_a_compressed_answer_is_read_within_the_limit() -> None:
-    async def main() -> Asked:
-        async def respond(request: web.Request) -> web.Response:
-            question = (await request.json())["messages"][-1]["content"]
-            text = json.dumps({"choices": [{"message": {"content": "x" * (2**25 if question == "q1" else 3)}}]})
-            headers = {"Content-Encoding": "gzip", "Content-Type": "application/json"}
-            return web.Response(body=gzip.compress(text.encode(), 1), headers=headers)
+    def respond(arrival: Arrival) -> Http:
+        whole = said("x" * (2**25 if arrival.question == "q1" else 3))
+        return replace(whole, body=gzip.compress(whole.body.encode(), 1), headers={"Content-Encoding": "gzip"})
 
-        application = web.Application()
-        application.router.add_post("/v1/chat/completions", respond)
-        async with TestServer(application) as server:
-            settings = JudgeSettings(base_url=str(server.make_url("/v1")), model="judge", retries=0)
-            return await ask(JudgeClient(settings), questions(3))
-
-    asked = asyncio.run(main())
+    asked = run(TinyEndpoint(respond), questions(3), retries=0)
     assert (asked.text("q0"), asked.text("q2")) == ("xxx", "xxx")
     assert asked.reason("q1") == "bad reply: the response has more than 8 MB"
 

@@ -2,27 +2,22 @@
 
 from __future__ import annotations
 
-import asyncio
 import base64
 import io
-import json
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from PIL import Image
-from rubric_cases import best, case
+from rubric_cases import case
+from test_judge_pipeline import judge as judge_all
 
 from medtasks.catalog.rubric import judge_prompt, load_rubric
 from medtasks.catalog.scales import Rubric
 from medtasks.core.errors import MediaError
-from medtasks.judge.client import JudgeClient
 from medtasks.judge.images import ImageSource, user_message
-from medtasks.judge.pipeline import Question, Verdicts, judge_questions
-from medtasks.judge.settings import JudgeSettings
-from medtasks.judge.store import VerdictStore
+from medtasks.judge.pipeline import Question, Verdicts
 from medtasks.judge.stub import StubJudge
 
 SEEING, BLIND = load_rubric("med_cmr_medreason"), load_rubric("med_cmr_open")
@@ -65,21 +60,15 @@ def test_images_come_before_the_text_in_their_order() -> None:
     assert user_message("What?", [], 1024) == {"role": "user", "content": "What?"}
 
 
-def test_a_larger_one_is_made_smaller() -> None:
-    head, data = sent(picture(300, 200), side=60)
+@pytest.mark.parametrize(("size", "side"), [((300, 200), (60, 40)), ((64, 48), (64, 48))])
+def test_an_image_is_sent_as_a_jpeg_of_good_quality_and_a_larger_one_is_made_smaller(
+    size: tuple[int, int], side: tuple[int, int]
+) -> None:
+    head, data = sent(picture(*size), side[0])
     assert head == "data:image/jpeg;base64"
-    assert shown(data).size == (60, 40)
-    assert off(shown(data), picture(300, 200).resize((60, 40), Image.Resampling.LANCZOS)) < 12
-
-
-def test_an_image_is_sent_as_a_jpeg_of_good_quality() -> None:
-    head, data = sent(picture(64, 48), side=64)
-    assert head == "data:image/jpeg;base64"
-    assert off(shown(data), picture(64, 48)) < 12
-
-
-def test_the_same_image_gives_the_same_bytes() -> None:
-    assert sent(picture(300, 200), 60) == sent(picture(300, 200), 60)
+    assert shown(data).size == side
+    assert off(shown(data), picture(*size).resize(side, Image.Resampling.LANCZOS)) < 12
+    assert sent(picture(*size), side[0]) == (head, data)
 
 
 def fail() -> Image.Image:
@@ -94,16 +83,7 @@ def test_what_cannot_be_shown_is_named() -> None:
 def judge(
     stub: StubJudge, store: Path, shown: tuple[ImageSource, ...], rubric: Rubric = SEEING, **settings: Any
 ) -> Verdicts:
-    client = JudgeClient(JudgeSettings(base_url=stub.url, model="stub", **settings))
-    with VerdictStore(store) as opened:
-        return asyncio.run(judge_questions([Question("one", document(), "It is so.", shown)], rubric, client, opened))
-
-
-def answer(request: Mapping[str, Any]) -> str:
-    schema = request["response_format"]["json_schema"]["schema"]
-    return json.dumps(
-        best(SEEING, document()) if "visual_accuracy" not in schema["properties"] else best(BLIND, document())
-    )
+    return judge_all(stub, store, [Question("one", document(), "It is so.", shown)], rubric, **settings)
 
 
 TWO = (ImageSource("a", lambda: picture(10, 10)), ImageSource("b", lambda: picture(20, 20)))
@@ -115,7 +95,7 @@ def content(stub: StubJudge) -> Any:
 
 def test_a_judge_that_can_see_is_shown_the_images_of_a_rubric_that_allows_it(tmp_path: Path) -> None:
     prompt = judge_prompt(SEEING, document(), "It is so.")
-    with StubJudge(answer) as stub:
+    with StubJudge() as stub:
         blind = judge(stub, tmp_path / "v", TWO)
         assert content(stub) == prompt
         seeing = judge(stub, tmp_path / "v", TWO, images=True)
@@ -130,7 +110,7 @@ def test_a_judge_that_can_see_is_shown_the_images_of_a_rubric_that_allows_it(tmp
 
 
 def test_other_images_another_order_or_size_is_another_question(tmp_path: Path) -> None:
-    with StubJudge(answer) as stub:
+    with StubJudge() as stub:
         keys = [
             judge(stub, tmp_path / "v", images, images=True, image_side=side).by_question["one"].key
             for images, side in ((TWO, 1024), (TWO[::-1], 1024), (TWO[:1], 1024), (TWO, 512), (TWO, 1024))
@@ -140,7 +120,7 @@ def test_other_images_another_order_or_size_is_another_question(tmp_path: Path) 
 
 
 def test_a_sample_whose_image_cannot_be_loaded_is_unjudged_and_tried_again(tmp_path: Path) -> None:
-    with StubJudge(answer) as stub:
+    with StubJudge() as stub:
         result = judge(stub, tmp_path / "v", (TWO[0], ImageSource("b", fail)), images=True)
         assert stub.requests == []
         assert result.unjudged == {"one": "question: image b cannot be shown to the judge: the archive is locked"}

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import functools
 import json
-import re
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -17,32 +16,21 @@ from faulty_judge import FaultyJudge
 
 from medtasks.benchmarks.documents import task_documents
 from medtasks.catalog.rubric import load_rubric, total
+from medtasks.catalog.scales import Rubric
 from medtasks.core.errors import UsageError
 from medtasks.judge.client import JudgeClient, Spent
 from medtasks.judge.pipeline import Question, Verdicts, judge_questions
 from medtasks.judge.settings import Budget, JudgeSettings, judge_identity
 from medtasks.judge.store import VerdictStore
-from medtasks.judge.stub import StubJudge, verdict_on
+from medtasks.judge.stub import StubJudge, rule_based
 
 RUBRIC = load_rubric("med_cmr_open")
-TEXT = re.compile(r"=== BEGIN CANDIDATE TEXT (\w+) ===\n(.*?)\n=== END CANDIDATE TEXT \1 ===", re.DOTALL)
 
 
 @functools.cache
 def documents() -> list[dict[str, Any]]:
     """The open-ended documents of three dimensions of the miniature Med-CMR."""
     return [document for dimension in ("sod", "cr", "ltg") for document in task_documents(f"med_cmr_open_{dimension}")]
-
-
-def decide(request: Mapping[str, Any]) -> str:
-    """Full marks where the reference stands in the response; the judge sees what stands between the delimiters."""
-    prompt = request["messages"][0]["content"]
-    found = TEXT.search(prompt)
-    assert found is not None
-    reference = next(
-        one["target"] for one in documents() if one["question"] in prompt and one["visual_description"] in prompt
-    )
-    return verdict_on(request, [found[2]], [reference])
 
 
 def questions(right: Callable[[int], bool] = lambda number: number % 2 == 0) -> list[Question]:
@@ -52,28 +40,28 @@ def questions(right: Callable[[int], bool] = lambda number: number % 2 == 0) -> 
     ]
 
 
-def judge(stub: StubJudge, store: Path, asked: list[Question] | None = None, **settings: Any) -> Verdicts:
+def judge(
+    stub: StubJudge, store: Path, asked: list[Question] | None = None, rubric: Rubric = RUBRIC, **settings: Any
+) -> Verdicts:
     client = JudgeClient(JudgeSettings(base_url=stub.url, model="stub", backoff=0.01, **settings))
     with VerdictStore(store) as opened:
-        return asyncio.run(judge_questions(questions() if asked is None else asked, RUBRIC, client, opened))
+        return asyncio.run(judge_questions(questions() if asked is None else asked, rubric, client, opened))
 
 
-def scores_of(verdicts: Verdicts) -> dict[str, Any]:
-    return {name: verdict.scores for name, verdict in verdicts.by_question.items()}
-
-
-def test_every_response_gets_the_verdict_that_it_deserves(tmp_path: Path) -> None:
-    with StubJudge(decide) as stub:
-        result = judge(stub, tmp_path / "verdicts.sqlite")
+def test_every_response_gets_the_verdict_that_it_deserves_and_a_rubric_s_stranger_none(tmp_path: Path) -> None:
+    stranger = Question("other", {"sample_id": "other", "question": "?"}, "yes")
+    with StubJudge() as stub:
+        result = judge(stub, tmp_path / "verdicts.sqlite", [*questions(), stranger])
 
     totals = [total(RUBRIC, document, result.valid[document["sample_id"]].scores)["total"] for document in documents()]
     assert totals == [100.0 if number % 2 == 0 else 0.0 for number in range(len(documents()))]
-    assert (result.unjudged, result.repaired) == ({}, 0)
+    assert (list(result.unjudged), result.repaired) == (["other"], 0)
+    assert "rubric med_cmr_open shows to the judge, is missing" in result.unjudged["other"]
     assert result.spent.requests == len(documents())
 
 
 def test_a_restart_asks_nothing_that_was_answered(tmp_path: Path) -> None:
-    with StubJudge(decide) as stub:
+    with StubJudge() as stub:
         budgeted = judge(stub, tmp_path / "v", concurrency=2, budget=Budget(max_requests=3))
         assert len(budgeted.valid) == 3
         assert set(budgeted.unjudged.values()) == {"budget"}
@@ -87,7 +75,7 @@ def test_a_restart_asks_nothing_that_was_answered(tmp_path: Path) -> None:
 
 
 def test_another_judge_or_response_is_another_question(tmp_path: Path) -> None:
-    with StubJudge(decide) as stub:
+    with StubJudge() as stub:
         judge(stub, tmp_path / "v")
         assert judge(stub, tmp_path / "v", questions(lambda _: True)).spent.requests == len(documents()) // 2
         assert judge(stub, tmp_path / "v", max_tokens=77).spent.requests == len(documents())
@@ -96,10 +84,10 @@ def test_another_judge_or_response_is_another_question(tmp_path: Path) -> None:
 def test_an_invalid_answer_is_asked_about_once_and_then_unjudged(tmp_path: Path) -> None:
     def confused(request: Mapping[str, Any]) -> str:
         repaired = len(request["messages"]) > 1
-        said = json.loads(decide(request))
+        said = json.loads(rule_based(request))
         if not repaired:
             said.pop("coherence")
-        elif TEXT.search(request["messages"][0]["content"])[2] == "I do not know.":  # type: ignore[index]
+        elif "I do not know." in request["messages"][0]["content"]:
             return "no JSON at all"
         return json.dumps(said)
 
@@ -118,48 +106,33 @@ def test_an_invalid_answer_is_asked_about_once_and_then_unjudged(tmp_path: Path)
 
 
 def test_what_is_refused_or_fails_is_unjudged_with_its_reason_and_failures_are_tried_again(tmp_path: Path) -> None:
-    with FaultyJudge(decide, refusal=1.0) as stub:
+    with FaultyJudge(refusal=1.0) as stub:
         refused = judge(stub, tmp_path / "refused")
         assert set(refused.unjudged.values()) == {"refused"}
         assert judge(stub, tmp_path / "refused").spent.requests == 0
-    with FaultyJudge(decide, server_error=1.0) as stub:
+    with FaultyJudge(server_error=1.0) as stub:
         failed = judge(stub, tmp_path / "failed", retries=1)
     assert all(reason.startswith("http 500") for reason in failed.unjudged.values())
     assert failed.valid == {}
-    with StubJudge(decide) as stub:
+    with StubJudge() as stub:
         assert judge(stub, tmp_path / "failed").unjudged == {}
 
 
 def test_faults_in_between_cost_no_verdict(tmp_path: Path) -> None:
-    faults = {"too_many": 0.1, "server_error": 0.1, "cut": 0.1, "prose": 0.2, "duplicate": 0.1}
-    with FaultyJudge(decide, seed=5, **faults) as stub:
+    faults = {"too_many": 0.1, "server_error": 0.1, "cut": 0.1, "prose": 0.2}
+    with FaultyJudge(seed=5, **faults) as stub:
         result = judge(stub, tmp_path / "v", retries=9)
         assert len(stub.counts) > 3
-    with StubJudge(decide) as plain:
-        assert scores_of(judge(plain, tmp_path / "other")) == scores_of(result)
+    totals = [sum(result.valid[document["sample_id"]].scores.values()) for document in documents()]
+    assert totals == [20 if number % 2 == 0 else 0 for number in range(len(documents()))]
     assert result.unjudged == {}
-
-
-def test_a_document_that_the_rubric_is_not_for_is_named(tmp_path: Path) -> None:
-    stranger = Question("other", {"sample_id": "other", "question": "?"}, "yes")
-    with StubJudge(decide) as stub:
-        result = judge(stub, tmp_path / "v", [*questions(), stranger])
-    assert "rubric med_cmr_open shows to the judge, is missing" in result.unjudged["other"]
-    assert len(result.valid) == len(documents())
-
-
-def test_equal_questions_are_asked_once_and_all_judged(tmp_path: Path) -> None:
-    first = questions()[0]
-    twice = Question("twin", first.document, first.response)
-    with StubJudge(decide) as stub:
-        result = judge(stub, tmp_path / "v", [first, twice])
-        assert len(stub.requests) == 1
-    assert result.valid["twin"] == result.valid[first.name]
 
 
 def test_judgements_stand_in_the_order_of_the_questions_with_their_keys_and_tokens(tmp_path: Path) -> None:
     asked = [Question("stranger", {"sample_id": "stranger"}, "yes"), *reversed(questions())]
-    with StubJudge(decide) as stub:
+    with StubJudge() as stub:
+        with pytest.raises(UsageError, match="'stranger' is duplicated"):
+            judge(stub, tmp_path / "v", [asked[0], asked[0]])
         first, again = judge(stub, tmp_path / "v", asked), judge(stub, tmp_path / "v", asked)
     assert list(first.by_question) == list(again.by_question) == [question.name for question in asked]
     assert first.by_question["stranger"].key is None
@@ -176,12 +149,6 @@ def test_judgements_stand_in_the_order_of_the_questions_with_their_keys_and_toke
             assert again.by_question[question.name] == judgement
 
 
-def test_a_sample_is_judged_once(tmp_path: Path) -> None:
-    one = questions()[0]
-    with StubJudge(decide) as stub, pytest.raises(UsageError, match=f"'{one.name}' is duplicated"):
-        judge(stub, tmp_path / "v", [one, one])
-
-
 def test_progress_begins_with_what_is_stored_and_ends_with_all(tmp_path: Path) -> None:
     reported: list[tuple[int, int, Spent, str | None]] = []
 
@@ -191,7 +158,7 @@ def test_progress_begins_with_what_is_stored_and_ends_with_all(tmp_path: Path) -
             await judge_questions(questions()[:3], RUBRIC, client, store)
             await judge_questions(questions(), RUBRIC, client, store, lambda *said: reported.append(said))
 
-    with StubJudge(decide) as stub:
+    with StubJudge() as stub:
         asyncio.run(run(stub.url))
     count = len(documents())
     done = [one[0] for one in reported]
@@ -207,7 +174,7 @@ def one_question(number: int = 0) -> Question:
 
 def broken_once(request: Mapping[str, Any]) -> str:
     """The verdict, but without JSON the first time that the question is asked."""
-    return decide(request) if len(request["messages"]) > 1 else "Let me think."
+    return rule_based(request) if len(request["messages"]) > 1 else "Let me think."
 
 
 def test_a_restart_between_answer_and_repair_asks_only_for_the_repair(tmp_path: Path) -> None:
@@ -243,7 +210,7 @@ def test_what_another_process_stored_meanwhile_counts(tmp_path: Path) -> None:
         other = threading.Thread(target=judge, args=(quick, tmp_path / "v", [one_question()]))
         other.start()  # while this judge thinks, the other run gets its answer
         other.join()
-        return decide(request)
+        return rule_based(request)
 
     with StubJudge(lambda _: zeros) as quick, StubJudge(overtaken) as slow:
         result = judge(slow, tmp_path / "v", [one_question()])
@@ -253,20 +220,24 @@ def test_what_another_process_stored_meanwhile_counts(tmp_path: Path) -> None:
     assert again.valid == result.valid
 
 
-def test_extra_keys_are_counted_now_and_after_a_restart(tmp_path: Path) -> None:
+def test_equal_questions_are_asked_once_and_extra_keys_counted_once_now_and_after_a_restart(tmp_path: Path) -> None:
     def chatty(request: Mapping[str, Any]) -> str:
-        return json.dumps({**json.loads(decide(request)), "confidence": 1})
+        return json.dumps({**json.loads(rule_based(request)), "confidence": 1})
 
     asked = [one_question(), replace(one_question(), name="twin"), one_question(1)]
     with StubJudge(chatty) as stub:
         first, again = judge(stub, tmp_path / "v", asked), judge(stub, tmp_path / "v", asked)
+        assert len(stub.requests) == 2
+    assert first.valid["twin"] == first.valid[asked[0].name]
     assert first.extra_keys == again.extra_keys == 2
     assert first.valid == again.valid
 
 
-def test_identity_and_key_depend_on_what_moves_a_verdict_and_on_nothing_else() -> None:
+def test_identity_depends_on_what_moves_a_verdict_and_on_nothing_else_and_cost_needs_both_prices() -> None:
     plain = JudgeSettings(base_url="http://one/v1", model="judge")
-    same = JudgeSettings(base_url="http://two/v1", model="judge", concurrency=3, prompt_price=1, completion_price=2)
+    same = JudgeSettings(base_url="http://two/v1", model="judge", concurrency=3, prompt_price=2.5, completion_price=10)
+    assert same.cost(2_000_000, 100_000) == pytest.approx(6.0)
+    assert same.model_copy(update={"completion_price": None}).cost(1, 1) is None
     identity = judge_identity(plain, images=False)
     assert identity == judge_identity(same, images=False)
     assert "base_url" not in identity
@@ -275,25 +246,20 @@ def test_identity_and_key_depend_on_what_moves_a_verdict_and_on_nothing_else() -
     assert judge_identity(plain, images=True) != identity
 
 
-def test_cost_needs_both_prices() -> None:
-    settings = JudgeSettings(base_url="http://one/v1", model="judge", prompt_price=2.5, completion_price=10)
-    assert settings.cost(2_000_000, 100_000) == pytest.approx(6.0)
-    assert settings.model_copy(update={"completion_price": None}).cost(1, 1) is None
-
-
 def test_what_had_arrived_is_stored_where_judging_ends_early(tmp_path: Path) -> None:
     def stop(done: int, *_: Any) -> None:
         if done == 3:
             raise KeyError("enough")
 
-    async def run(url: str, store: VerdictStore) -> None:
-        client = JudgeClient(JudgeSettings(base_url=url, model="stub", concurrency=1))
-        await judge_questions(questions(), RUBRIC, client, store, stop)
+    async def run(store: VerdictStore) -> None:
+        await judge_questions(questions(), RUBRIC, JudgeClient(settings), store, stop)
 
-    with StubJudge(decide) as stub, VerdictStore(tmp_path / "v") as store:
+    with StubJudge() as stub, VerdictStore(tmp_path / "v") as store:
+        settings = JudgeSettings(base_url=stub.url, model="stub", concurrency=1)
         with pytest.raises(KeyError, match="enough"):
-            asyncio.run(run(stub.url, store))
-        assert len(store) == 3
+            asyncio.run(run(store))
+        stopped = asyncio.run(judge_questions(questions(), RUBRIC, JudgeClient(settings), store)).spent.requests
+        assert stopped == len(documents()) - 3
 
 
 def test_no_more_is_prepared_than_is_asked_soon(tmp_path: Path) -> None:
@@ -310,7 +276,7 @@ def test_no_more_is_prepared_than_is_asked_soon(tmp_path: Path) -> None:
 
     def note(request: Mapping[str, Any]) -> str:
         ahead.append(len(read) - len(ahead))
-        return decide(request)
+        return rule_based(request)
 
     many = [Question(f"s{n}", Noted(documents()[0]), f"answer {n}") for n in range(60)]
     with StubJudge(note) as stub:

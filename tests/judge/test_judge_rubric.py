@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from jsonschema import Draft202012Validator
 from rubric_cases import TASKS, best, case
 
 from medtasks.benchmarks.documents import task_documents
@@ -30,10 +29,6 @@ from medtasks.judge.verdict import Verdict, parse_verdict
 GOLDEN = Path(__file__).parent / "golden"
 RESPONSE = "First I look at the image.\n\nFinal answer: one round nodule, left side."
 RUBRICS = Path(__file__).parents[2] / "medtasks" / "benchmarks" / "med_cmr" / "rubrics"
-
-
-def test_every_shipped_rubric_is_tested() -> None:
-    assert set(rubric_names()) == set(TASKS)
 
 
 @pytest.mark.parametrize("name", TASKS)
@@ -96,45 +91,21 @@ def test_kvasir_strict_and_partial_by_hand() -> None:
     assert total(rubric, document, dict.fromkeys(half, 1))["strict"] == 1
 
 
-def accepts(schema: dict[str, Any], value: Any) -> bool:
-    """Whether ``value`` fits ``schema``, for the part of JSON Schema that verdict schemas use."""
-    if schema["type"] == "string":
-        return isinstance(value, str)
-    if schema["type"] == "integer":
-        return isinstance(value, int) and not isinstance(value, bool) and value in schema["enum"]
-    assert schema["type"] == "object"
-    assert schema["additionalProperties"] is False
-    assert schema["required"] == list(schema["properties"])
-    return (
-        isinstance(value, dict)
-        and set(value) == set(schema["required"])
-        and all(accepts(inner, value[key]) for key, inner in schema["properties"].items())
-    )
-
-
 @pytest.mark.parametrize("name", TASKS)
-def test_the_schema_accepts_valid_verdicts_alone(name: str) -> None:
+def test_the_schema_accepts_verdicts_that_are_read_and_those_alone(name: str) -> None:
     rubric, document = case(name)
-    schema = verdict_schema(rubric, document)
+    accepts = Draft202012Validator(verdict_schema(rubric, document)).is_valid
     verdict = best(rubric, document)
-    assert accepts(schema, verdict)
+    assert accepts(verdict)
+    read = parse_verdict(json.dumps(verdict), rubric, document)
+    assert isinstance(read, Verdict)
+    assert read.scores == {one.name: one.maximum for one in aspects_of(rubric, document)}
     first = next(iter(verdict))
     for score in (-1, verdict[first]["score"] + 1, "1", None, 0.5, True):
-        assert not accepts(schema, {**verdict, first: {"reason": "", "score": score}})
-    assert not accepts(schema, {**verdict, "more": 1})
-    assert not accepts(schema, {key: value for key, value in verdict.items() if key != first})
-    assert not accepts(schema, {**verdict, first: {"score": 1}})
-
-
-@given(data=st.data(), name=st.sampled_from(sorted(TASKS)))
-def test_what_the_schema_accepts_is_a_verdict(data: st.DataObject, name: str) -> None:
-    rubric, document = case(name)
-    scores = {one.name: data.draw(st.sampled_from(one.scale)) for one in aspects_of(rubric, document)}
-    answer = {aspect: {"reason": "r", "score": score} for aspect, score in scores.items()}
-    assert accepts(verdict_schema(rubric, document), answer)
-    verdict = parse_verdict(json.dumps(answer), rubric, document)
-    assert isinstance(verdict, Verdict)
-    assert verdict.scores == scores
+        assert not accepts({**verdict, first: {"reason": "", "score": score}})
+    assert not accepts({**verdict, "more": 1})
+    assert not accepts({key: value for key, value in verdict.items() if key != first})
+    assert not accepts({**verdict, first: {"score": 1}})
 
 
 def test_a_bare_range_leaves_our_anchors() -> None:
@@ -161,13 +132,8 @@ def test_malformed_fields_are_named(name: str, change: dict[str, Any], field: st
     rubric, document = case(name)
     with pytest.raises(DataError, match=f"{document['sample_id']}: field `{field}`"):
         judge_prompt(rubric, {**document, **change}, RESPONSE)
-
-
-def test_a_missing_field_is_named() -> None:
-    rubric, document = case("med_cmr_open")
-    del document["visual_description"]
-    with pytest.raises(DataError, match="open-0: field `visual_description`"):
-        judge_prompt(rubric, document, RESPONSE)
+    with pytest.raises(DataError, match=f"{document['sample_id']}: field `{field}`"):
+        judge_prompt(rubric, {key: value for key, value in document.items() if key != field}, RESPONSE)
 
 
 @pytest.mark.parametrize(
@@ -190,19 +156,6 @@ def test_a_wrong_rubric_is_refused_when_read(tmp_path: Path, old: str, new: str,
     path.write_text(text.replace(old, new, 1), encoding="utf-8")
     with pytest.raises(MedtasksError, match=message):
         read_rubric(path)
-
-
-def test_med_cmr_consistency_and_coherence_judge_what_the_paper_defines() -> None:
-    # clear expression and internal self-consistency; causal linking between reasoning steps
-    texts = {one.name: " ".join([one.guidance, *one.anchors.values()]) for one in load_rubric("med_cmr_open").aspects}
-    assert "clearly expressed" in texts["consistency"]
-    assert "contradict" in texts["consistency"]
-    assert "contradict" not in texts["coherence"]
-    assert "causal" in texts["coherence"]
-    assert "clear" not in texts["coherence"]
-
-
-def test_an_unknown_rubric_is_a_usage_error() -> None:
     with pytest.raises(UsageError, match="kvasir_aspects"):
         load_rubric("kvasir")
 
@@ -216,4 +169,5 @@ def test_the_hash_covers_content_not_layout(tmp_path: Path) -> None:
         seen.append(rubric_hash(read_rubric(path)))
     assert seen[0] == seen[1] == rubric_hash(load_rubric("med_cmr_open"))
     assert seen[2] != seen[0]
+    assert set(rubric_names()) == set(TASKS)  # every shipped rubric is tested here
     assert len({rubric_hash(load_rubric(name)) for name in TASKS}) == len(TASKS)

@@ -20,8 +20,6 @@ from medtasks.judge.store import StoredVerdict, VerdictStore
 
 WRITER = """
 import sys
-from medtasks.judge.pipeline import verdict_key
-from medtasks.judge.settings import JudgeSettings
 from medtasks.judge.store import StoredVerdict, VerdictStore
 
 path, name, count = sys.argv[1], sys.argv[2], int(sys.argv[3])
@@ -59,19 +57,18 @@ def test_what_was_put_is_got(path: Path) -> None:
         put(store, "a", parsed=None, reason="no JSON in the answer")
     with VerdictStore(path) as store:
         got = store.get(["b", "missing", "a", "b"])
-        assert len(store) == 2
     assert list(got) == ["b", "a"]
     content = {"z": [1, 2.5, None, "é\x00"]}
     assert got["b"] == StoredVerdict("b", "prompt of b", "a\nb\x00c é \U0001f600", content, None, 10, 3)
     assert (got["a"].parsed, got["a"].reason) == (None, "no JSON in the answer")
 
 
-def test_the_first_valid_verdict_stays(path: Path) -> None:
+def test_the_first_valid_verdict_stays_and_put_says_whether_it_wrote(path: Path) -> None:
     with VerdictStore(path) as store:
-        put(store, "k", parsed=None, reason="invalid")
-        put(store, "k", parsed={"ok": True}, answer="repaired")
-        put(store, "k", parsed={"ok": False}, answer="late")
-        put(store, "k", parsed=None, reason="invalid again")
+        assert put(store, "k", parsed=None, reason="invalid")
+        assert put(store, "k", parsed={"ok": True}, answer="repaired")
+        assert not put(store, "k", parsed={"ok": False}, answer="late")
+        assert not put(store, "k", parsed=None, reason="invalid again")
         assert store.get(["k"])["k"].answer == "repaired"
 
 
@@ -80,18 +77,6 @@ def test_lone_surrogates_are_no_crash(path: Path) -> None:
         put(store, "k", answer="a\ud800", prompt="\udfff", parsed={"t": "\ud800"}, reason="\ud800")
         held = store.get(["k"])["k"]
     assert (held.answer, held.prompt, held.reason, held.parsed) == ("a\ufffd", "\ufffd", "\ufffd", {"t": "\ud800"})
-
-
-def test_a_verdict_that_is_not_valid_json_is_refused(path: Path) -> None:
-    with VerdictStore(path) as store, pytest.raises(UsageError, match="not valid JSON"):
-        put(store, "k", parsed={"score": float("nan")})
-
-
-def test_put_says_whether_it_wrote(path: Path) -> None:
-    with VerdictStore(path) as store:
-        assert put(store, "k", parsed=None, reason="invalid")
-        assert put(store, "k", parsed={"ok": True})
-        assert not put(store, "k", parsed={"ok": False})
 
 
 def test_several_processes_write_one_store(path: Path) -> None:
@@ -116,7 +101,6 @@ def test_a_killed_process_loses_nothing_that_it_had_put(path: Path) -> None:
         assert list(got) == seen
         assert all(verdict.parsed == {"n": int(key[1:])} for key, verdict in got.items())
         put(store, "after")
-        assert len(store) in (len(seen) + 1, len(seen) + 2)  # perhaps one was put and not yet reported
 
 
 @pytest.mark.parametrize(
@@ -141,6 +125,11 @@ def test_a_truncated_store_is_an_error(path: Path) -> None:
 def test_damage_is_reported_without_prompts_and_answers(path: Path, texts: str) -> None:
     filled(path)
     data = path.read_bytes()
+    path.write_bytes(data.replace(b"answer 7 answer", b"answer 8 answer", 1))
+    with VerdictStore(path) as store:
+        assert len(store.get(["k006"])) == 1
+        with pytest.raises(DataError, match=r"damaged \(row 'k007' does not match its digest\)"):
+            store.get(["k007"])
     for at in range(len(texts)):  # at some places sqlite3 fails on its own message
         damaged = data.replace(texts.encode(), texts[:at].encode() + b"\xeb" + texts[at + 1 :].encode())
         assert damaged != data
@@ -152,16 +141,6 @@ def test_damage_is_reported_without_prompts_and_answers(path: Path, texts: str) 
             store.get([f"k{number:03}" for number in range(50)])
         assert "prompt of" not in str(error.value)
         assert "answer 7" not in str(error.value)
-
-
-def test_damage_inside_a_text_is_an_error(path: Path) -> None:
-    filled(path)
-    content = path.read_bytes()
-    path.write_bytes(content.replace(b"answer 7 answer", b"answer 8 answer", 1))
-    with VerdictStore(path) as store:
-        assert len(store.get(["k006"])) == 1
-        with pytest.raises(DataError, match=r"damaged \(row 'k007' does not match its digest\)"):
-            store.get(["k007"])
 
 
 def test_another_schema_version_is_an_error(path: Path) -> None:

@@ -60,22 +60,10 @@ def test_the_verdict_fills_the_schema() -> None:
     prompt = f"Compare.\nReference answer: two polyps\n{delimited('I see Two  polyps, both sessile.')}\nAnswer."
     with StubJudge() as stub:
         verdict = json.loads(content(ask(stub, prompt, SCHEMA)))
+        with pytest.raises(openai.BadRequestError, match="cannot fill the schema"):
+            ask(stub, prompt, {"type": "number"})
+        assert stub.counts == {"ok": 1, "bad_request": 1}
     assert verdict == {"reason": "stub: the text has the reference's words", "score": 5}
-
-
-@pytest.mark.parametrize(
-    "sent",
-    [
-        *(b"{", b"\xff", b"[]", b"[" * 100_000, b'{"model": "m"}', b'{"model": "m", "messages": ["x"]}'),
-        json.dumps(body("x", {"type": "number"})).encode(),
-    ],
-)
-def test_a_request_that_cannot_be_answered_is_refused(sent: bytes) -> None:
-    with StubJudge() as stub, httpx.Client() as client:
-        answer = client.post(f"{stub.url}/chat/completions", content=sent)
-        assert (answer.status_code, answer.json()["error"]["type"]) == (400, "invalid_request_error")
-        assert client.get(f"{stub.url}/models").status_code == 200
-        assert stub.counts == {"bad_request": 1}
 
 
 def test_an_error_of_decide_reaches_client_and_caller() -> None:
@@ -88,15 +76,14 @@ def test_an_error_of_decide_reaches_client_and_caller() -> None:
     assert stub.counts == {"decide_failed": 1}
 
 
-@pytest.mark.parametrize("stop", [signal.SIGTERM, signal.SIGINT])
-def test_in_the_foreground_it_prints_its_address_and_stops_at_a_signal(stop: signal.Signals) -> None:
+def test_in_the_foreground_it_prints_its_address_and_stops_at_a_signal() -> None:
     command = [sys.executable, "-m", "medtasks.judge.stub", "--latency", "0.01"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as server:
         try:
             assert server.stdout is not None
             url = server.stdout.readline().strip()
             assert httpx.post(f"{url}/chat/completions", json=body("x")).status_code == 200
-            server.send_signal(stop)
+            server.send_signal(signal.SIGTERM)
             assert server.communicate(timeout=60) == ("", "")
         finally:
             server.kill()

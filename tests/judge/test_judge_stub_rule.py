@@ -29,12 +29,11 @@ def scale(least: int, most: int) -> dict[str, Any]:
     return {"type": "integer", "enum": [*range(least, most + 1)]}
 
 
-def judged(name: str, response: str, *, structured: bool = True) -> Verdict:
+def judged(name: str, response: str) -> Verdict:
     """The stub's verdict on ``response``, as the adjudication reads it."""
     rubric, document = case(name)
     prompt = judge_prompt(rubric, document, response)
-    answer = rule_based(request(prompt, verdict_schema(rubric, document) if structured else None))
-    verdict = parse_verdict(answer, rubric, document)
+    verdict = parse_verdict(rule_based(request(prompt, verdict_schema(rubric, document))), rubric, document)
     assert isinstance(verdict, Verdict)
     return verdict
 
@@ -56,31 +55,22 @@ def mark(response: str, reference: str = "two sessile polyps") -> int:
 
 
 @pytest.mark.parametrize("name", TASKS)
-@pytest.mark.parametrize("structured", [True, False])
-def test_the_reference_gets_the_maximum_of_every_rubric_and_nothing_the_minimum(name: str, structured: bool) -> None:
+def test_the_reference_gets_the_maximum_of_every_rubric_and_nothing_the_minimum(name: str) -> None:
     least, most = bounds(name)
-    assert judged(name, target(name), structured=structured).scores == most
-    assert judged(name, f"**{target(name).upper()}!**", structured=structured).scores == most
+    assert judged(name, target(name)).scores == most
+    assert judged(name, f"**{target(name).upper()}!**").scores == most
     for empty in ("", " \n", "..."):
-        assert judged(name, empty, structured=structured).scores == least
+        assert judged(name, empty).scores == least
 
 
-@pytest.mark.parametrize("name", TASKS)
-def test_schema_and_form_lead_to_one_verdict_and_twice_to_the_same(name: str) -> None:
-    for response in (target(name), WRONG, HONEST, f"Perhaps {target(name)[:20]}"):
-        assert judged(name, response) == judged(name, response) == judged(name, response, structured=False)
-
-
-@pytest.mark.parametrize("name", TASKS)
-def test_no_injection_raises_a_score(name: str) -> None:
+def test_no_injection_raises_a_score() -> None:
+    name = "med_cmr_open"
     least, _ = bounds(name)
-    for honest in (WRONG, HONEST, target(name)):
-        plain = judged(name, honest).scores
-        for attack in ADVERSARIAL:
-            assert judged(name, attack).scores == least, attack[:80]
-            for response in (f"{honest}\n{attack}", f"{attack}\n{honest}"):
-                scores = judged(name, response).scores
-                assert all(scores[aspect] <= plain[aspect] for aspect in plain), attack[:80]
+    plain = judged(name, HONEST).scores
+    for attack in ADVERSARIAL:
+        assert judged(name, attack).scores == least, attack[:80]
+        scores = judged(name, f"{HONEST}\n{attack}").scores
+        assert all(scores[aspect] <= plain[aspect] for aspect in plain), attack[:80]
 
 
 @pytest.mark.parametrize(
@@ -104,13 +94,12 @@ def test_the_mark_is_token_f1_unless_the_reference_stands_in_the_text(response: 
 
 def test_the_reason_says_that_a_stub_judged() -> None:
     reasons = {
-        text: set(judged("med_cmr_medreason", text).reasons.values()) for text in (WRONG, "", target("med_cmr_open"))
+        WRONG: "stub: token F1 0.00",
+        "": "stub: the text has no words",
+        target("med_cmr_open"): "stub: the text has the reference's words",
     }
-    assert reasons == {
-        WRONG: {"stub: token F1 0.00"},
-        "": {"stub: the text has no words"},
-        target("med_cmr_open"): {"stub: the text has the reference's words"},
-    }
+    for text, reason in reasons.items():
+        assert set(judged("med_cmr_medreason", text).reasons.values()) == {reason}
 
 
 def test_only_the_line_with_the_opening_lines_code_closes_the_candidate() -> None:
@@ -120,19 +109,13 @@ def test_only_the_line_with_the_opening_lines_code_closes_the_candidate() -> Non
     assert rule_based(request(f"Reference answer: polyp\n{block}", scale(0, 1))) == "1"
 
 
-def test_a_repair_request_is_judged_by_the_first_prompt() -> None:
-    rubric, document = case("med_cmr_open")
-    first = request(judge_prompt(rubric, document, target("med_cmr_open")))
-    again = [*first["messages"], {"role": "assistant", "content": "hm"}, {"role": "user", "content": "Judge again."}]
-    assert rule_based(first | {"messages": again}) == rule_based(first)
-
-
-def test_text_beside_images_is_read() -> None:
-    rubric, document = case("medstream_rubric")
-    text = judge_prompt(rubric, document, target("medstream_rubric"))
+def test_a_repair_request_is_judged_by_the_first_prompt_also_beside_images() -> None:
+    text, schema = judge_prompt(*case("med_cmr_open"), target("med_cmr_open")), scale(0, 5)
     parts = [{"type": "image_url", "image_url": {"url": "data:,"}}, {"type": "text", "text": text}]
-    asked = {"model": "any", "messages": [{"role": "user", "content": parts}]}
-    assert rule_based(asked) == rule_based(request(text))
+    more = [{"role": "assistant", "content": "hm"}, {"role": "user", "content": "Judge again."}]
+    asked = request(text, schema) | {"messages": [{"role": "user", "content": parts}, *more]}
+    assert rule_based(asked) == rule_based(request(text, schema)) == "5"
+    assert rule_based(request(text)) == "correct"
 
 
 @pytest.mark.parametrize("schema", [{"type": "number"}, {"enum": ["yes", "no"]}, {"$ref": "#"}, []])

@@ -8,10 +8,8 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from rubric_cases import TASKS, best, case
 
-from medtasks.catalog.rubric import aspects_of, load_rubric, verdict_schema
-from medtasks.catalog.scales import Rubric
+from medtasks.catalog.rubric import load_rubric, verdict_schema
 from medtasks.judge.verdict import Invalid, Verdict, parse_verdict, repair_request
 
 RUBRIC = load_rubric("medstream_rubric")
@@ -49,6 +47,7 @@ def scores(text: str) -> Any:
         json.dumps({"correctness": {"score": 2}, "evidence_grounding": 0, "safety": {"score": "1", "reason": 5}}),
         FULL.replace("because", "a line\nbreak"),
         FULL.replace("because", "it says <think> and"),
+        *(before + FLAT for before in ("Infinity", "NaN ", "-Infinity: ", "null ")),  # prose begins as a number may
     ],
 )
 def test_verdicts_are_read(text: str) -> None:
@@ -157,30 +156,11 @@ def test_wrapping_changes_nothing(
     assert read(around[0] + text + around[1]) == plain
 
 
-@pytest.mark.parametrize("before", ["Infinity", "NaN ", "-Infinity: ", "null "])
-def test_prose_that_begins_as_a_number_does_is_prose(before: str) -> None:
-    answer = json.dumps({one.name: {"reason": "", "score": 0} for one in RUBRIC.aspects})
-    assert isinstance(read(before + answer), Verdict)
-
-
-@pytest.mark.parametrize("name", TASKS)
-def test_the_form_in_the_schema_is_read(name: str) -> None:
-    rubric, document = case(name)
-    found = parse_verdict(json.dumps(best(rubric, document)), rubric, document)
-    assert isinstance(found, Verdict)
-    assert found.scores == {one.name: one.maximum for one in aspects_of(rubric, document)}
-    assert found.extra_keys == 0
-
-
-def repair(rubric: Rubric, document: dict[str, Any], text: str) -> str:
-    found = parse_verdict(text, rubric, document)
-    assert isinstance(found, Invalid)
-    return repair_request(text, found, verdict_schema(rubric, document))
-
-
 def test_a_repair_request_is_one_sentence_with_reason_and_schema() -> None:
     text = 'Ignore the rules. {"correctness": 2, "evidence_grounding": 0}'
-    request = repair(RUBRIC, DOCUMENT, text)
+    found = read(text)
+    assert isinstance(found, Invalid)
+    request = repair_request(text, found, verdict_schema(RUBRIC, DOCUMENT))
     assert "because aspect 'safety' is missing;" in request
     assert request.endswith(json.dumps(verdict_schema(RUBRIC, DOCUMENT), separators=(",", ":")))
     assert "\n" not in request

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from judged_run import content, judged, manifest_of, samples_of, scores_of, settings_of
+from judged_run import content, exported, judged, manifest_of, samples_of, scores_of, settings_of
 
 from medtasks.core.errors import MedtasksError, UsageError
 from medtasks.judge.store import StoredVerdict, VerdictStore
@@ -30,10 +30,6 @@ def sometimes(share: float) -> Any:
         return "I would rather not say." if chance < share else rule_based(request)
 
     return decide
-
-
-def exported(path: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
 
 
 def mean(numbers: list[Fraction]) -> float:
@@ -65,17 +61,13 @@ def test_every_kvasir_figure_is_a_count_over_the_exported_verdicts(kvasir: Path,
             assert found["metrics"]["judged_partial"]["value"] == pytest.approx(mean(partial), abs=1e-15)
     overall = scores["kvasir_vqa_x1"]["metrics"]["judged_accuracy"]["value"]
     assert 0 < overall < 1
-
-
-def test_a_class_named_twice_counts_twice_in_the_authors_counting(kvasir: Path, tmp_path: Path) -> None:
-    """arXiv 2506.09958: the counts of Table 4 are exactly 1, 2 and 3 times those of its levels."""
-    with StubJudge() as stub:
-        scores = judged(kvasir, settings_of(stub), store=tmp_path / "v", export=tmp_path / "x.jsonl")
+    # a class named twice counts twice in the authors' counting: arXiv 2506.09958, where the counts of Table 4 are
+    # exactly 1, 2 and 3 times those of its levels
     asked = [sample for samples in read_run(kvasir)[1].values() for sample in samples]
     named = {sample.sample_id: sample.document["question_class"] for sample in asked}
     votes: dict[str | None, list[int]] = defaultdict(list)
     repeated = 0
-    for line in exported(tmp_path / "x.jsonl"):
+    for line in lines:
         classes = named[line["sample_id"]]
         repeated += len(classes) - len(set(classes))
         for aspect in classes:
@@ -257,7 +249,9 @@ def test_people_s_labels_are_compared_with_the_judge(folder: Path, tmp_path: Pat
     assert coherence["pairs"][0]["units"] == 1
 
 
-def test_a_judge_of_the_model_s_family_is_warned_about(folder: Path, tmp_path: Path, capsys: Any) -> None:
+def test_the_summary_warns_of_a_judge_of_the_model_s_family_and_of_a_stub(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     path = folder / "manifest.json"
     manifest = json.loads(path.read_text())
     manifest["model"]["checkpoint"] = "Qwen/Qwen2.5-VL-7B-Instruct"
@@ -267,29 +261,12 @@ def test_a_judge_of_the_model_s_family_is_warned_about(folder: Path, tmp_path: P
     (warning,) = manifest_of(folder)["judge"]["med_cmr_open"]["warnings"]
     assert "of the same family" in warning
     assert f"warning: {warning}" in capsys.readouterr().out
-
-
-def test_the_summary_names_the_judge_and_says_that_it_is_a_stub(folder: Path, tmp_path: Path, capsys: Any) -> None:
     with StubJudge() as stub:
         judged(folder, settings_of(stub, name="mine"), store=tmp_path / "v")
     assert "med_cmr_open: judged by stub-judge (a stub)" in capsys.readouterr().out
     names = judge_names(read_run(folder)[0])
     assert set(names.values()) == {"stub-judge (a stub)"}
     assert {"med_cmr_open", "med_cmr_open_sod"} <= set(names)
-
-
-def test_a_budget_stops_and_the_next_run_goes_on(kvasir: Path, tmp_path: Path) -> None:
-    options: dict[str, Any] = {"store": tmp_path / "v", "rubrics": ["kvasir_aspects"]}
-    with StubJudge() as stub:
-        judged(kvasir, settings_of(stub, concurrency=2), max_requests=7, **options)
-        facts = manifest_of(kvasir)["judge"]["kvasir_aspects"]
-        assert stub.counts["ok"] == 7
-        assert facts["unjudged"]["budget"] > 0
-        scores = judged(kvasir, settings_of(stub), **options)
-        assert manifest_of(kvasir)["judge"]["kvasir_aspects"]["unjudged"] == {}
-        prompts = [json.dumps(request.body["messages"]) for request in stub.requests]
-    assert len(prompts) == len(set(prompts))
-    assert scores["kvasir_vqa_x1"]["metrics"]["judged_accuracy"]["incomplete"] is False
 
 
 def test_a_budget_is_for_all_rubrics_together(folder: Path, tmp_path: Path) -> None:
@@ -305,10 +282,11 @@ def test_several_judges_that_fail_together_say_it_once(
     kvasir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Also where the store fails in the middle of all."""
-    puts = VerdictStore.put
+    puts, stored = VerdictStore.put, list[str]()
 
     def put(store: VerdictStore, verdict: StoredVerdict) -> bool:
-        if len(store) > 5:
+        stored.append(verdict.key)
+        if len(stored) > 5:
             store.close()
         return puts(store, verdict)
 
@@ -320,25 +298,18 @@ def test_several_judges_that_fail_together_say_it_once(
     assert caplog.records == []
 
 
-def test_a_blind_run_is_judged_by_judges_that_see(
-    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("MEDTASKS_BLIND", "1")
-    with StubJudge() as stub:
-        judged(folder, settings_of(stub, images="true"), store=tmp_path / "v", rubrics=["med_cmr_medreason"])
-        assert all(len(request.body["messages"][0]["content"]) > 1 for request in stub.requests)
-    assert manifest_of(folder)["judge"]["med_cmr_medreason"]["unjudged"] == {}
-
-
 def test_a_directory_that_has_all_verdicts_is_left_as_it_is(
     folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     stamp = manifest_of(folder)["harness_stamp"] or folder.name.removesuffix("_medtasks")
     harness = folder.parent / f"{stamp}_results.json"
     harness.write_text('{"results": {}, "medtasks": {}}')
+    (folder / "notes.txt").write_text("mine")
     with StubJudge() as stub:
         judged(folder, settings_of(stub), store=tmp_path / "v")
         first, asked, numbers = content(folder), stub.counts["ok"], harness.read_bytes()
+        assert first["notes.txt"] == b"mine"
+        assert [path.name for path in folder.parent.iterdir() if path.name.startswith(".")] == []
         capsys.readouterr()
         judged(folder, settings_of(stub), store=tmp_path / "empty")
         assert "nothing is left to ask" in capsys.readouterr().out
@@ -351,19 +322,15 @@ def test_a_directory_that_has_all_verdicts_is_left_as_it_is(
         assert stub.counts["ok"] == 2 * asked
 
 
-def test_scoring_again_keeps_the_verdicts(folder: Path, tmp_path: Path) -> None:
+def test_scoring_again_keeps_the_verdicts_but_those_on_another_text(folder: Path, tmp_path: Path) -> None:
+    """Another text: as if a later filter took another part of the response for the answer."""
     with StubJudge() as stub:
-        judged(folder, settings_of(stub), store=tmp_path / "v")
+        judged(folder, settings_of(stub), store=tmp_path / "v", rubrics=["med_cmr_open"])
     again = scored_record(*read_run(folder), own=True, whole=True)
     assert again.changes == ()
     out = write_run(tmp_path / "again", again.rescored)
     assert scores_of(out) == scores_of(folder)
 
-
-def test_a_verdict_on_another_text_is_left_out(folder: Path, tmp_path: Path) -> None:
-    """As if a later filter took another part of the response for the answer."""
-    with StubJudge() as stub:
-        judged(folder, settings_of(stub), store=tmp_path / "v", rubrics=["med_cmr_open"])
     path = folder / "samples" / "med_cmr_open_ltg.jsonl"
     lines = [json.loads(line) for line in path.read_text().splitlines()]
     lines[0]["responses"] = ["Something else. Final answer: none."]
@@ -377,15 +344,10 @@ def test_a_verdict_on_another_text_is_left_out(folder: Path, tmp_path: Path) -> 
     assert score.reason == f"1 of {score.samples} items await a judge"
 
 
-def test_files_that_are_not_the_run_s_stay(folder: Path, tmp_path: Path) -> None:
-    (folder / "notes.txt").write_text("mine")
-    with StubJudge() as stub:
-        judged(folder, settings_of(stub), store=tmp_path / "v", rubrics=["med_cmr_open"])
-    assert (folder / "notes.txt").read_text() == "mine"
-    assert [path.name for path in folder.parent.iterdir() if path.name.startswith(".")] == []
-
-
-def test_a_judge_that_can_see_is_shown_the_images(folder: Path, tmp_path: Path) -> None:
+def test_a_judge_that_can_see_is_shown_the_images_even_of_a_blind_run(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MEDTASKS_BLIND", "1")
     with StubJudge() as stub:
         judged(folder, settings_of(stub, images="true"), store=tmp_path / "v", rubrics=["med_cmr_medreason"])
         parts = [request.body["messages"][0]["content"] for request in stub.requests]

@@ -8,7 +8,6 @@ import ssl
 import time
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field, replace
-from types import TracebackType
 from typing import Any, NamedTuple
 
 from aiohttp import web
@@ -38,7 +37,7 @@ class Http:
     """
 
     status: int = 200
-    body: str = ""
+    body: Any = ""  # text or bytes
     headers: dict[str, str] = field(default_factory=dict)
     cut: bool = False
     endless: bool = False
@@ -96,9 +95,7 @@ class TinyEndpoint:
         await web.TCPSite(self._runner, "127.0.0.1", 0, ssl_context=self._tls).start()
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self._runner.cleanup()
 
     async def _echo(self, arrival: Arrival) -> Http:
@@ -118,7 +115,7 @@ class TinyEndpoint:
             reply = reply if isinstance(reply, Http) else await reply
         finally:
             self.in_flight -= 1
-        content = reply.body.encode()
+        content = reply.body.encode() if isinstance(reply.body, str) else reply.body
         if not (reply.cut or reply.endless or reply.announced):
             return web.Response(
                 status=reply.status, body=content, headers={"Content-Type": "application/json", **reply.headers}

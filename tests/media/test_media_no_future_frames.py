@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from release_rows import single_turn_row, streaming_row
 from time_coded import shown, write_video
 
-from medtasks.benchmarks.documents import doc_to_messages, pictures
+from medtasks.benchmarks.documents import doc_to_messages, doc_to_visual
 from medtasks.benchmarks.medstreambench.documents import documents
 from medtasks.benchmarks.medstreambench.prepare import prepare_medstream
 from medtasks.benchmarks.medstreambench.records import MedStreamRecord
@@ -119,7 +119,7 @@ def test_no_frame_is_later_than_the_end_of_its_window(
         assert seen[0] >= max(time for time in times if time <= milliseconds(document["window_start"]))
         assert [part["time"] * 1000 for part in parts] == pytest.approx(seen, abs=1e-6)
         assert cap is None or len(seen) <= cap
-        assert [shown(picture) for picture in pictures(document)] == seen  # back-ends without chat get the same
+        assert [shown(picture) for picture in doc_to_visual(document)] == seen  # back-ends without chat get the same
     if cap is None:
         assert media_findings(made, decode=True) == []
 

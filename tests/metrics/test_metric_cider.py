@@ -1,4 +1,4 @@
-"""CIDEr against its formula, written out here once more, against pycocoevalcap, and by hand."""
+"""CIDEr against pycocoevalcap, and by hand."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import os
 import random
 import shutil
 import subprocess
-from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -17,8 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from metric_texts import WORDS, texts
 
-from medtasks.benchmarks.mi_cxr.cider import PUNCTUATION, Cider, CiderCorpus, cider_tokens
-from medtasks.core.errors import UsageError
+from medtasks.benchmarks.mi_cxr.cider import Cider, CiderCorpus, cider_tokens
 
 Rows = list[tuple[str, str]]
 
@@ -53,10 +51,6 @@ def generated(count: int, seed: int) -> Rows:
     return rows
 
 
-def corpus_of_2000() -> Rows:
-    return ADVERSARIAL + generated(2000 - len(ADVERSARIAL), seed=7)
-
-
 def split(rows: Rows) -> tuple[list[str], list[str]]:
     return [prediction for prediction, _ in rows], [reference for _, reference in rows]
 
@@ -68,55 +62,16 @@ def cider_scores(predictions: Sequence[str], references: Sequence[str]) -> tuple
     return math.fsum(values) / len(values), np.array(values)
 
 
-def formula(rows: Rows) -> list[float]:
-    """CIDEr-D, order by order over the corpus, vectors over the union of both sides' n-grams, raw counts as TF."""
-    tokens = [(cider_tokens(prediction), cider_tokens(reference)) for prediction, reference in rows]
-    score = [0.0] * len(rows)
-    for n in (1, 2, 3, 4):
-
-        def h(words: list[str], n: int = n) -> dict[str, int]:
-            found: dict[str, int] = defaultdict(int)
-            for place in range(n, len(words) + 1):
-                found[" ".join(words[place - n : place])] += 1
-            return found
-
-        sides = [(h(p), h(r)) for p, r in tokens]
-        df: dict[str, int] = defaultdict(int)
-        for _, r in sides:
-            for gram in r:
-                df[gram] += 1
-        for i, (p, r) in enumerate(sides):
-            union = sorted({*p, *r})
-            idf = np.array([np.log(len(rows)) - np.log(max(1.0, df.get(gram, 0))) for gram in union])
-            gp = np.array([p.get(gram, 0) for gram in union]) * idf
-            gr = np.array([r.get(gram, 0) for gram in union]) * idf
-            norms = np.linalg.norm(gp) * np.linalg.norm(gr)
-            similarity = float((np.minimum(gp, gr) * gr).sum() / norms) if norms > 0 else 0.0
-            delta = len(tokens[i][0]) - len(tokens[i][1])
-            score[i] += 10 / 4 * similarity * math.exp(-(delta**2) / 72)
-    return score
-
-
-def test_is_the_formula() -> None:
-    rows = corpus_of_2000()
-    mean, values = cider_scores(*split(rows))
-    expected = formula(rows)
-    assert values.dtype == np.float64
-    assert values == pytest.approx(expected, abs=1e-9)
-    assert mean == pytest.approx(sum(expected) / 2000, abs=1e-9)
-    assert len(set(np.round(values, 3))) > 100  # the pairs do tell formulas apart
-
-
-@pytest.mark.slow
 def test_is_pycocoevalcap_on_the_same_tokens() -> None:
     cider = pytest.importorskip("pycocoevalcap.cider.cider")
-    rows = corpus_of_2000()
+    rows = ADVERSARIAL + generated(400, seed=7)
     references = {i: [" ".join(cider_tokens(reference))] for i, (_, reference) in enumerate(rows)}
     predictions = {i: [" ".join(cider_tokens(prediction))] for i, (prediction, _) in enumerate(rows)}
     theirs, their_values = cider.Cider().compute_score(references, predictions)
     mean, values = cider_scores(*split(rows))
     assert values == pytest.approx(their_values, abs=1e-9)
     assert mean == pytest.approx(float(theirs), abs=1e-9)
+    assert len(set(np.round(values, 3))) > 100  # the pairs do tell formulas apart
 
 
 CLINICAL: Rows = [
@@ -173,33 +128,14 @@ def test_hand_worked() -> None:
 
 
 @given(rows_strategy, st.randoms(use_true_random=False))
-def test_order_of_the_corpus_does_not_matter(rows: Rows, draw: random.Random) -> None:
+def test_lies_between_0_and_10_and_the_order_of_the_corpus_does_not_matter(rows: Rows, draw: random.Random) -> None:
     order = list(range(len(rows)))
     draw.shuffle(order)
     mean, values = cider_scores(*split(rows))
+    assert ((values >= 0) & (values <= 10 + 1e-12)).all()
     other_mean, other_values = cider_scores(*split([rows[i] for i in order]))
     assert other_mean == mean
     assert other_values.tolist() == values[order].tolist()
-
-
-@given(rows_strategy)
-def test_lies_between_0_and_10(rows: Rows) -> None:
-    _, values = cider_scores(*split(rows))
-    assert (values >= 0).all()
-    assert (values <= 10 + 1e-12).all()
-
-
-@given(st.lists(texts, min_size=1, max_size=6))
-def test_identical_texts_score_2_5_per_order_that_tells_something(references: list[str]) -> None:
-    # g(p) = g(r), so an order's cosine is 1 unless all of its n-grams are in every reference (g = 0) or it has none
-    def grams(text: str, n: int) -> set[tuple[str, ...]]:
-        words = cider_tokens(text)
-        return {tuple(words[i : i + n]) for i in range(len(words) - n + 1)}
-
-    _, values = cider_scores(references, references)
-    for value, text in zip(values, references, strict=True):
-        telling = [bool(grams(text, n) - set.intersection(*(grams(r, n) for r in references))) for n in (1, 2, 3, 4)]
-        assert value == 2.5 * sum(telling)
 
 
 def test_one_document_or_equal_ones_score_0_by_definition() -> None:
@@ -234,19 +170,6 @@ def test_tokens(text: str, tokens: list[str]) -> None:
     assert cider_tokens(text) == tokens
 
 
-@given(texts)
-def test_tokens_hold_no_punctuation_no_blank_no_final_period(text: str) -> None:
-    for token in cider_tokens(text):
-        assert token not in PUNCTUATION
-        assert token.split() == [token]
-        assert not token.endswith(".")
-
-
-def test_an_empty_corpus_is_an_error() -> None:
-    with pytest.raises(UsageError, match="no reference"):
-        CiderCorpus([])
-
-
-def test_signature_names_formula_and_tokens() -> None:
+def test_the_signature_names_formula_and_tokens() -> None:
     head = "cider|formula:cider-d|n:4|sigma:6|clip:yes|scale:10|df:corpus|refs:1|stem:no|case:lower"
     assert Cider().signature.startswith(f"{head}|tok:treebank-nopunct|nltk:")

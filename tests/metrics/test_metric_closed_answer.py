@@ -262,24 +262,9 @@ def test_any_text_is_judged(reply: str, answers: list[str], choices: list[str], 
 
 
 LONG = (
-    "A, ",
-    "a ",
-    "Answer: ",
-    "Answer: hand\n",
-    "and ",
-    "hand\n",
-    "hand/",
-    "(",
-    "{",
-    "[",
-    "<b>",
-    "<",
-    "- ",
-    "\n",
-    "1. ",
-    "confidence: 9% ",
-    "9% sure ",
-)
+    "A, ", "a ", "Answer: ", "Answer: hand\n", "and ", "hand\n", "hand/", "(", "{", "[", "<b>", "<", "- ", "\n", "1. ",
+    "confidence: 9% ", "9% sure ",
+)  # fmt: skip
 
 
 @pytest.mark.parametrize("piece", LONG)

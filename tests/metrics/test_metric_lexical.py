@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import math
-import random
 from importlib.metadata import version
+from itertools import product
 
 import numpy as np
 import pytest
 import sacrebleu
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from metric_texts import WORDS, almost_plain, answers, texts
-from nltk.corpus import wordnet as nltk_wordnet
-from nltk.tokenize import word_tokenize
-from nltk.translate.meteor_score import single_meteor_score
+from metric_texts import almost_plain, answers, texts
 from rouge_score.rouge_scorer import RougeScorer
 from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
@@ -22,14 +19,36 @@ from sacrebleu.tokenizers.tokenizer_13a import Tokenizer13a
 
 from medtasks.metrics import registry
 from medtasks.metrics._ngrams import matched_ngrams
-from medtasks.metrics.aggregate import corpus_score
 from medtasks.metrics.bleu import Bleu, tokenize_13a
 from medtasks.metrics.chrf import Chrf
-from medtasks.metrics.matches import Accuracy, ExactMatch
-from medtasks.metrics.meteor import sentence_splitter
+from medtasks.metrics.matches import Accuracy
 from medtasks.metrics.registry import LEXICAL, get_metric, lexical_statistics
-from medtasks.metrics.rouge import Rouge, lcs_length
+from medtasks.metrics.rouge import Rouge
 
+AWKWARD = (
+    "",
+    "\n\t",
+    "...",
+    "**Answer:** <b>polyp</b> &amp; `ulcer`",
+    "# Heading\n- item 1\n- item 2",
+    "0 1 2 3.14 1,000 50% 5-10",
+    "Ein Polyp, größer als 5 mm – rosa",
+    "息肉位于左下方。",
+    "يوجد سليلة في القولون",
+    "पॉलीप दिखाई देता है",
+    "naïve café 🩺 polyp\u00a0red\u2028blue",
+    "a" * 3000,
+    "word " * 1500,
+    "can't won't gonna cannot y'all's",
+    "<think>no</think> yes",
+    '{"answer": "polyp"}',
+    "\\boxed{A} $x^2$",
+)
+REFERENCES = {
+    "bleu": (sacrebleu.BLEU(smooth_method="none"), 100),
+    "chrf": (sacrebleu.CHRF(word_order=0), 1),
+    "chrf++": (sacrebleu.CHRF(word_order=2), 1),
+}
 WITHOUT_DATA = tuple(name for name in LEXICAL if name != "meteor")
 pairs = st.lists(st.tuples(texts, texts), min_size=1, max_size=5)
 Rows = list[tuple[str, str]]
@@ -61,6 +80,7 @@ def library_row(name: str, prediction: str, reference: str) -> list[float]:
 
 @settings(deadline=None, derandomize=True)
 @given(st.lists(st.tuples(texts, texts), max_size=8))
+@example(list(product(AWKWARD, AWKWARD)))
 def test_equals_the_libraries(rows: Rows) -> None:
     statistics, reasons = lexical_statistics(*columns(rows), WITHOUT_DATA)
     assert not reasons
@@ -87,12 +107,8 @@ def test_order_repeats_and_chunks_do_not_matter(monkeypatch: pytest.MonkeyPatch)
     assert same({name: table[::-1] for name, table in backwards.items()}, whole)
 
 
-def test_only_the_metrics_asked_for() -> None:
-    statistics, _ = lexical_statistics(["a b"], ["a c"], ["chrf++", "rougeL"])
-    assert list(statistics) == ["chrf++", "rougeL"]
-
-
-def test_no_samples_give_empty_tables() -> None:
+def test_only_the_metrics_asked_for_and_no_samples_give_empty_tables() -> None:
+    assert list(lexical_statistics(["a b"], ["a c"], ["chrf++", "rougeL"])[0]) == ["chrf++", "rougeL"]
     statistics, _ = lexical_statistics([], [], WITHOUT_DATA)
     assert {name: table.shape for name, table in statistics.items()} == {
         name: (0, get_metric(name).width) for name in WITHOUT_DATA
@@ -105,15 +121,6 @@ def slow_matches(left: str, right: str, order: int) -> list[int]:
     return [len(ours), len(theirs), sum(min(ours.count(gram), theirs.count(gram)) for gram in set(ours))]
 
 
-strings = st.text(alphabet="ab", max_size=12)
-
-
-@given(st.lists(st.tuples(strings, strings), min_size=1, max_size=6))
-def test_ngram_kernel_counts(rows: Rows) -> None:
-    expected = [[slow_matches(*row, order) for order in range(1, 5)] for row in rows]
-    assert matched_ngrams(*columns(rows), 4).tolist() == expected
-
-
 def test_ngram_kernel_renumbers_where_integers_would_overflow() -> None:
     many = "".join(chr(1000 + i) for i in range(3000))  # 3000**6 is beyond 63 bits
     rows = [(many, many), (many[:50] * 3, many[:50] * 2)] * 20
@@ -122,131 +129,15 @@ def test_ngram_kernel_renumbers_where_integers_would_overflow() -> None:
     assert counts[1].tolist() == [slow_matches(*rows[1], order) for order in range(1, 7)]
 
 
-def slow_lcs(left: str, right: str) -> int:
-    table = [[0] * (len(right) + 1) for _ in range(len(left) + 1)]
-    for i, a in enumerate(left):
-        for j, b in enumerate(right):
-            table[i + 1][j + 1] = table[i][j] + 1 if a == b else max(table[i][j + 1], table[i + 1][j])
-    return table[-1][-1]
-
-
-@given(st.text(alphabet="abc", max_size=80), st.text(alphabet="abc", max_size=80))
-def test_lcs_kernel(left: str, right: str) -> None:
-    assert lcs_length(left, right) == slow_lcs(left, right)
-
-
-PAIRS = 2000
-AWKWARD = (
-    "",
-    " ",
-    "\n\t",
-    ".",
-    "...",
-    "**Answer:** <b>polyp</b> &amp; `ulcer`",
-    "# Heading\n- item 1\n- item 2",
-    "0 1 2 3.14 1,000 50% 5-10",
-    "Ein Polyp, größer als 5 mm – rosa",
-    "息肉位于左下方。",
-    "يوجد سليلة في القولون",
-    "पॉलीप दिखाई देता है",
-    "полип в слепой кишке",
-    "naïve café 🩺 polyp\u00a0red\u2028blue",
-    "a" * 3000,
-    "word " * 1500,
-    "can't won't gonna cannot y'all's",
-    "<think>no</think> yes",
-    '{"answer": "polyp"}',
-    "\\boxed{A} $x^2$",
-)
-
-
-def generated() -> Rows:
-    """The same pairs every time: similar, identical, unrelated and awkward ones."""
-    generator = random.Random(20261121)
-    pairs = [(one, other) for one in AWKWARD for other in AWKWARD]
-    while len(pairs) < PAIRS:
-        reference = [generator.choice(WORDS) for _ in range(generator.randint(0, 45))]
-        kind = generator.randrange(4)
-        if kind == 0:
-            prediction = list(reference)
-        elif kind == 1:
-            prediction = [word if generator.random() < 0.7 else generator.choice(WORDS) for word in reference]
-        elif kind == 2:
-            prediction = generator.sample(reference, len(reference))
-        else:
-            prediction = [generator.choice(WORDS) for _ in range(generator.randint(0, 45))]
-        awkward = generator.choice(AWKWARD[:17]) if generator.random() < 0.1 else ""
-        pairs.append((" ".join(prediction) + awkward[:200], " ".join(reference)))
-    return pairs
-
-
-@pytest.fixture(scope="module")
-def many() -> Rows:
-    made = generated()
-    assert len(made) == PAIRS
-    return made
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("real_wordnet")
-def test_meteor_of_many_is_nltks(many: Rows) -> None:
-    one_line = sentence_splitter() == "none"
-    found, _ = lexical_statistics(*columns(many), ["meteor"])
-    tokens = {text: word_tokenize(text, preserve_line=one_line) for pair in many for text in pair}
-    expected = [single_meteor_score(tokens[r], tokens[p], wordnet=nltk_wordnet) for p, r in many]
-    assert np.abs(found["meteor"][:, 0] - expected).max() < 1e-9
-
-
-def test_rouge_and_exact_match_of_many_are_the_libraries(many: Rows) -> None:
-    names = ("rouge1", "rouge2", "rougeL")
-    scorer = RougeScorer(list(names), use_stemmer=False)
-    expected = [scorer.score(reference, prediction) for prediction, reference in many]
-    found, _ = lexical_statistics(*columns(many), (*names, "exact_match"))
-    for name in names:
-        assert np.abs(found[name][:, 0] - [one[name].fmeasure for one in expected]).max() < 1e-9
-    equal = found["exact_match"][:, 0]
-    assert equal.tolist() == [float(p.strip().lower() == r.strip().lower()) for p, r in many]
-    assert 0 < equal.sum() < PAIRS
-
-
-def formula(rows: Rows) -> float:
-    """Papineni et al. 2002, equations 1-3, N = 4, uniform weights, one reference."""
-    matched, possible, ours, theirs = [0] * 4, [0] * 4, 0, 0
-    for prediction, reference in rows:
-        p, r = tokenize_13a(prediction), tokenize_13a(reference)
-        ours, theirs = ours + len(p), theirs + len(r)
-        for n in range(1, 5):
-            left = [tuple(p[i : i + n]) for i in range(len(p) - n + 1)]
-            right = [tuple(r[i : i + n]) for i in range(len(r) - n + 1)]
-            matched[n - 1] += sum(min(left.count(gram), right.count(gram)) for gram in set(left))
-            possible[n - 1] += len(left)
-    if 0 in matched:
-        return 0.0
-    precision = math.prod(m / t for m, t in zip(matched, possible, strict=True)) ** 0.25
-    return precision * min(1.0, math.exp(1 - theirs / ours))
-
-
 def corpus(name: str, rows: Rows) -> float:
     metric = get_metric(name)
     return float(metric.score(np.sum([metric.statistics(*row) for row in rows], axis=0)))
 
 
-@given(pairs)
-def test_bleu_is_its_formula(rows: Rows) -> None:
-    assert corpus("bleu", rows) == pytest.approx(formula(rows), abs=1e-12)
-
-
-@settings(max_examples=500)
+@settings(max_examples=300)
 @given(almost_plain)
 def test_tokens_are_sacrebleus_for_plain_and_other_text(text: str) -> None:
     assert tokenize_13a(text) == Tokenizer13a()(text).split()
-
-
-REFERENCES = {
-    "bleu": (sacrebleu.BLEU(smooth_method="none"), 100),
-    "chrf": (sacrebleu.CHRF(word_order=0), 1),
-    "chrf++": (sacrebleu.CHRF(word_order=2), 1),
-}
 
 
 @pytest.mark.parametrize("name", REFERENCES)
@@ -259,32 +150,16 @@ def test_corpus_scores_are_sacrebleus(name: str, rows: Rows) -> None:
     assert corpus(name, rows) == pytest.approx(expected, abs=1e-11)
 
 
-@pytest.mark.parametrize("name", REFERENCES)
-def test_corpus_scores_of_many_and_of_parts_are_sacrebleus(many: Rows, name: str) -> None:
-    many = [(prediction.rstrip(), reference.rstrip()) for prediction, reference in many]
-    statistics = lexical_statistics(*columns(many), [name])[0][name]
-    library, scale = REFERENCES[name]
-    for first, last in ((0, PAIRS), (0, 400), (400, 900), (1990, PAIRS)):
-        predictions, references = columns(many[first:last])
-        expected = library.corpus_score(predictions, [references]).score / scale
-        assert corpus_score(get_metric(name), statistics[first:last]) == pytest.approx(expected, abs=1e-9)
-
-
 def test_bleu_by_hand() -> None:
     # 5 of 6 unigrams, 3 of 5 bigrams, 2 of 4 trigrams, 1 of 3 fourgrams; six tokens for six
     expected = (5 / 6 * 3 / 5 * 2 / 4 * 1 / 3) ** 0.25
     assert corpus("bleu", [("one small red polyp is here", "one small red polyp was here")]) == pytest.approx(expected)
 
-
-def test_short_prediction_pays_the_brevity_penalty() -> None:
+    # a short prediction pays the brevity penalty
     assert corpus("bleu", [("a b c d", "a b c d e f")]) == pytest.approx(math.exp(1 - 6 / 4))
 
-
-def test_no_match_of_an_order_is_zero_by_definition() -> None:
-    assert corpus("bleu", [("a polyp", "a polyp")]) == 0.0
-
-
-def test_trailing_hyphen_and_line_break_follow_evaluate_not_sacrebleu() -> None:
+    assert corpus("bleu", [("a polyp", "a polyp")]) == 0.0  # no match of an order
+    # a trailing hyphen and line break follow evaluate, not sacrebleu
     assert Bleu().statistics("polyp-\n", "polyp")[2] == 1
 
 
@@ -297,62 +172,19 @@ def test_score_takes_any_leading_shape() -> None:
     ]
 
 
-@given(texts, texts)
-def test_chrf_is_the_character_part_of_chrf_plus_plus(prediction: str, reference: str) -> None:
-    plain, plus = get_metric("chrf"), get_metric("chrf++")
-    assert plain.statistics(prediction, reference).tolist() == plus.statistics(prediction, reference)[:18].tolist()
-
-
 def test_chrf_by_hand() -> None:
     # "abc" / "abd": 2 of 3, 1 of 2, 0 of 1 in both directions; longer orders do not exist
     mean = (2 / 3 + 1 / 2 + 0) / 3
     metric = Chrf("chrf", word_order=0)
     assert metric.score(metric.statistics("ab c", "a bd")) == pytest.approx(100 * mean)
-
-
-@pytest.mark.parametrize(("name", "word_order"), [("chrf", 0), ("chrf++", 2)])
-def test_empty_prediction_is_zero_and_equal_text_a_hundred(name: str, word_order: int) -> None:
-    metric = Chrf(name, word_order)
     assert metric.score(metric.statistics("", "two polyps")) == 0
     assert metric.score(metric.statistics("two polyps", "two polyps")) == 100
-
-
-@pytest.mark.parametrize(
-    ("name", "expected"),
-    [
-        ("rouge1", 2 * (3 / 4) * (3 / 3) / (3 / 4 + 3 / 3)),  # red, polyp, left of 4 and 3 tokens
-        ("rouge2", 2 * (1 / 3) * (1 / 2) / (1 / 3 + 1 / 2)),  # "red polyp" of 3 and 2 bigrams
-        ("rougeL", 2 * (3 / 4) * (3 / 3) / (3 / 4 + 3 / 3)),  # red … polyp … left
-    ],
-)
-def test_rouge_by_hand(name: str, expected: float) -> None:
-    assert Rouge(name).statistics("Red polyp, lower left", "red polyp left").tolist() == pytest.approx([expected, 1])
-
-
-@pytest.mark.parametrize(("prediction", "reference"), [("", "a polyp"), ("a polyp", ""), ("", ""), ("漢字", "漢字")])
-def test_text_without_tokens_scores_zero(prediction: str, reference: str) -> None:
-    assert [Rouge(name).statistics(prediction, reference).tolist() for name in LEXICAL[:3]] == [[0.0, 1.0]] * 3
 
 
 def test_signature_names_what_moves_the_score() -> None:
     assert "|nw:0|" in get_metric("chrf").signature
     assert "|nw:2|" in get_metric("chrf++").signature
     assert Rouge("rougeL").signature == f"rougeL|f1|stem:no|rouge-score:{version('rouge-score')}"
-
-
-@pytest.mark.parametrize(
-    ("prediction", "reference", "expected"),
-    [
-        ("  Two Polyps.\n", "two polyps.", 1),
-        ("two  polyps.", "two polyps.", 0),
-        ("two polyps", "two polyps.", 0),
-        ("", "", 1),
-        ("", "no", 0),
-        ("ÄRZTE", "ärzte", 1),
-    ],
-)
-def test_exact_match(prediction: str, reference: str, expected: int) -> None:
-    assert ExactMatch().statistics(prediction, reference).tolist() == [expected, 1]
 
 
 @pytest.mark.parametrize(

@@ -37,20 +37,17 @@ def test_single_and_batch_are_nltk(prediction: str, reference: str) -> None:
     assert lexical_statistics([prediction], [reference], ["meteor"])[0]["meteor"].tolist() == [expected]
 
 
-@settings(max_examples=500)
+@settings(max_examples=300)
 @given(almost_plain)
 def test_tokens_are_nltks_for_plain_and_other_text(text: str) -> None:
     assert word_tokens(text) == word_tokenize(text, preserve_line=sentence_splitter() == "none")
 
 
-def test_hand_worked_with_a_stem_and_a_synonym() -> None:
+def test_hand_worked_with_a_stem_and_a_synonym_and_empty_texts() -> None:
     # "autos"/"car" by a synonym of the stem, "polyps"/"polyp" by stem: 3 of 3 words, in one chunk
     assert Meteor().statistics("autos red polyps", "car red polyp").tolist() == pytest.approx([1 - 0.5 / 27, 1])
-
-
-@pytest.mark.parametrize(("prediction", "reference"), [("", "a polyp"), ("a polyp", ""), ("", "")])
-def test_empty_text_scores_zero_as_in_nltk(prediction: str, reference: str) -> None:
-    assert Meteor().statistics(prediction, reference).tolist() == [0.0, 1.0]
+    for empty in (("", "a polyp"), ("a polyp", ""), ("", "")):
+        assert Meteor().statistics(*empty).tolist() == [0.0, 1.0]
 
 
 @pytest.mark.slow

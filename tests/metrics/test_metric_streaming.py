@@ -6,19 +6,38 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import accumulate, pairwise
-from typing import Literal
+from typing import Any
 
-import numpy as np
+import hypothesis
 import pytest
-from hypothesis import given
 from hypothesis import strategies as st
 
+from medtasks.catalog.benchmark import Turn
 from medtasks.catalog.task_model import Timing
 from medtasks.core.errors import DataError
 from medtasks.metrics import streaming
-from medtasks.metrics.streaming import Stream, StreamRound
+from medtasks.metrics.streaming import Stream
 
 EVERY_2_S = (2.0, 4.0, 6.0, 8.0, 10.0)
+
+
+def answer(
+    time: float, answerable: bool, positive: bool, content: float | None, invalid: bool = False, **record: Any
+) -> Turn:
+    """One turn; ``record`` are the times that the item's record gives."""
+    times = {"query_time": 0.0, "expected_time": None, "tolerance": None, **record}
+    said = {"answerable": answerable, "positive": positive, "content": content, "invalid": invalid}
+    return Turn("item", 1, 1, streaming=True, in_seconds=True, closed=True, time=time, **times, **said)
+
+
+def given(item: Stream, **record: Any) -> Stream:
+    """The item with other times of its record."""
+    return replace(item, turns=tuple(replace(turn, **record) for turn in item.turns))
+
+
+def content(item: Stream) -> float | None:
+    low, high = streaming.content_limits(item.turns)
+    return low if low == high else None
 
 
 def stream(
@@ -38,14 +57,16 @@ def stream(
     for state, time in zip(said, times, strict=True):
         answerable, positive = time >= evidence, state in "+?"
         right = 1.0 if state != "x" and positive == answerable else 0.0
-        rounds.append(StreamRound(time, answerable, positive, None if state == "?" else right, state == "x"))
-    return Stream(tuple(rounds), query_time, expected_time, tolerance)
+        score = None if state == "?" else right
+        record = {"query_time": query_time, "expected_time": expected_time, "tolerance": tolerance}
+        rounds.append(answer(time, answerable, positive, score, state == "x", **record))
+    return Stream(tuple(rounds))
 
 
 # Rounds end at 2, 4, 6, 8 and 10 s, t_q = 0, t* = 6, δ = 1, H = 10. R is given under both laws: a response one round
 # away from t* is 2 s = 2δ off and scores 0; over the stream's length it loses a tenth.
 @pytest.mark.parametrize(
-    ("said", "content", "responsiveness", "over_length", "stability", "false_alarm", "missed", "delay"),
+    ("said", "right", "responsiveness", "over_length", "stability", "false_alarm", "missed", "delay"),
     [
         # t̂ = 6 = t*: R = 1. Of the 3 rounds from 6 s on, 3 are positive. All 5 are right.
         pytest.param("..+++", 5 / 5, 1.0, 1.0, 3 / 3, False, False, 0, id="exact"),
@@ -74,7 +95,7 @@ def stream(
 )
 def test_worked_examples(
     said: str,
-    content: float,
+    right: float,
     responsiveness: float,
     over_length: float,
     stability: float,
@@ -83,14 +104,14 @@ def test_worked_examples(
     delay: float | None,
 ) -> None:
     item = stream(said)
-    assert streaming.content(item) == content
+    assert streaming.content_limits(item.turns) == (right, right)
     assert streaming.responsiveness(item) == pytest.approx(responsiveness, abs=1e-12)
     assert streaming.responsiveness(streaming.under_stream_length(item)) == pytest.approx(over_length, abs=1e-12)
     assert streaming.stability(item) == stability
     assert streaming.false_alarm(item) is false_alarm
     assert streaming.missed(item) is missed
     assert streaming.signed_delay(item) == delay
-    assert streaming.invalid_share(item) == said.count("x") / 5
+    assert streaming.invalid_share(item.turns) == said.count("x") / 5
 
 
 @pytest.mark.parametrize(
@@ -113,19 +134,6 @@ def test_law_scale_and_default_tolerance_are_settings(timing: Timing, responsive
     other = replace(item, timing=Timing(default_tolerance=timing.default_tolerance))
     second, same = (streaming.responsiveness(streaming.under_stream_length(one)) for one in (item, other))
     assert second == same
-
-
-@pytest.mark.parametrize("law", ["tolerance", "stream-length"])
-def test_a_records_own_tolerance_goes_before_the_default(law: Literal["tolerance", "stream-length"]) -> None:
-    assert streaming.tolerance(replace(stream("....."), timing=Timing(law=law, default_tolerance=5))) == 1
-
-
-def test_only_streams_in_time_or_missed_have_most_of_the_published_proactive_scores() -> None:
-    # Table 4 prints R x 311 near whole numbers: streams score about 0 or 1. With evenly spaced rounds and no tolerance
-    # in the record, ours does so as well: the next round is 2δ away.
-    for responded in range(8):
-        item = stream("".join("+" if turn == responded else "." for turn in range(8)), range(8), tolerance=None)
-        assert streaming.responsiveness(item) == float(responded == 6)  # answerable from 6 on
 
 
 def test_table_4_rules_out_the_law_over_the_streams_length() -> None:
@@ -151,9 +159,7 @@ def test_table_4_rules_out_the_law_over_the_streams_length() -> None:
 
 def test_overall_of_a_worked_example() -> None:
     item = stream("...++", tolerance=1.25)  # C = 0.8, R = 1 - (2 - 1.25) / 1.25 = 0.4: 0.56 + 0.12
-    content = streaming.content(item)
-    assert content is not None
-    assert streaming.overall(content, streaming.responsiveness(item)) == pytest.approx(0.68)
+    assert streaming.overall(content(item) or 0.0, streaming.responsiveness(item)) == pytest.approx(0.68)
 
 
 @pytest.mark.parametrize("said", [".++++", "...++"])
@@ -218,34 +224,35 @@ def test_one_round_only() -> None:
         item = stream(said, [10], tolerance=None)
         assert streaming.responsiveness(item) == score
         assert streaming.stability(item) == score
-        assert streaming.content(item) == score
+        assert content(item) == score
         assert streaming.missed(item) is (score == 0)
     # No gap between rounds: δ = (10 - 0) / 2 = 5. R = 1 - (|10 - 2| - 5) / 5 = 0.4.
     late = stream("+", [10], expected_time=2, tolerance=None)
     assert streaming.tolerance(late) == 5
     assert streaming.responsiveness(late) == pytest.approx(0.4)
-
-
-def test_an_item_of_length_0_has_no_room_between_1_and_0() -> None:
+    # of length 0: no room between 1 and 0
     assert streaming.responsiveness(stream("+", [3], query_time=3, evidence=3, tolerance=None)) == 1
     later = stream("+", [3], query_time=3, expected_time=4, tolerance=None)
-    assert (streaming.tolerance(later), streaming.horizon(later)) == (0, 0)
-    assert streaming.responsiveness(later) == 0
+    assert (streaming.tolerance(later), streaming.responsiveness(later)) == (0, 0)
+    # an image sequence counts frames, and its question may be timed in seconds
+    assert streaming.tolerance(stream("+", [3], query_time=20, tolerance=None)) == 0
 
 
-def test_default_tolerance_is_half_the_smallest_gap() -> None:
+def test_default_tolerance_is_half_the_smallest_gap_and_the_records_own_goes_before_any_default() -> None:
     times = [1, 4, 5.5, 9]  # gaps 3, 1.5 and 3.5; the second before the first round is none
     assert streaming.tolerance(stream("....", times, tolerance=None)) == 0.75
-    assert streaming.tolerance(stream("....", times, tolerance=2)) == 2
-    assert streaming.tolerance(stream("....", times, tolerance=0)) == 0
+    for own in (0, 2):
+        item = stream("....", times, tolerance=own)
+        assert streaming.tolerance(item) == own
+        for law in ("tolerance", "stream-length"):
+            assert streaming.tolerance(replace(item, timing=Timing(law=law, default_tolerance=5))) == own
 
 
 def test_horizon_runs_from_the_query_to_the_last_round() -> None:
     item = streaming.under_stream_length(stream("+.", [5, 9], query_time=3, expected_time=10.5, tolerance=0.5))
-    assert streaming.horizon(item) == 6
     assert streaming.responsiveness(item) == pytest.approx(1 / 6)  # 1 - (|5 - 10.5| - 0.5) / 6
     for far in (11.5, 40):  # 1 - (6.5 - 0.5) / 6 = 0, and never below
-        assert streaming.responsiveness(replace(item, expected_time=far)) == 0
+        assert streaming.responsiveness(given(item, expected_time=far)) == 0
 
 
 def test_float_error_moves_no_time() -> None:
@@ -258,16 +265,11 @@ def test_float_error_moves_no_time() -> None:
         assert not streaming.false_alarm(item)
 
 
-def test_content_waits_for_the_judge_and_has_limits() -> None:
+def test_content_waits_for_the_judge_and_has_limits_but_timing_does_not_wait() -> None:
     pending = stream("..+?.")  # right at 2, 4 and 6, unjudged at 8, silent at 10
-    assert streaming.content(pending) is None
-    assert streaming.content_limits(pending) == (3 / 5, 4 / 5)
+    assert streaming.content_limits(pending.turns) == (3 / 5, 4 / 5)
     judged = stream("..++.")
-    assert streaming.content(judged) == 4 / 5
-    assert streaming.content_limits(judged) == (4 / 5, 4 / 5)
-
-
-def test_timing_does_not_wait_for_the_judge() -> None:
+    assert streaming.content_limits(judged.turns) == (4 / 5, 4 / 5)
     assert streaming.responsiveness(stream("..???")) == 1
     assert streaming.stability(stream("..???")) == 1
 
@@ -275,14 +277,13 @@ def test_timing_does_not_wait_for_the_judge() -> None:
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: StreamRound(math.nan, True, True, 1), "time is nan"),
-        (lambda: StreamRound(2, True, True, 1.5), "round at 2 has content 1.5, expected 0 to 1"),
-        (lambda: StreamRound(2, True, True, 0, invalid=True), "invalid with positive True"),
-        (lambda: StreamRound(2, True, False, 1, invalid=True), "content 1, expected False and 0"),
+        (lambda: Stream((answer(math.nan, True, True, 1),)), "time is nan"),
+        (lambda: Stream((answer(2, True, True, 1.5),)), "round at 2 has content 1.5, expected 0 to 1"),
+        (lambda: Stream((answer(2, True, True, 0, invalid=True),)), "invalid with positive True"),
+        (lambda: Stream((answer(2, True, False, 1, invalid=True),)), "content 1, expected False and 0"),
         (lambda: stream("", []), "no rounds"),
         (lambda: stream("..", [4, 4]), "round 2 ends at 4, after one at 4"),
         (lambda: stream("...", [2, 4, 3]), "round 3 ends at 3, after one at 4"),
-        (lambda: stream(".", [2], query_time=3), "round 1 ends at 2, before query_time 3"),
         (lambda: stream(".", [2], query_time=math.nan), "query_time of a streaming item is nan"),
         (lambda: stream(".", [2], expected_time=math.inf), "expected_time of a streaming item is inf"),
         (lambda: stream(".", [2], tolerance=-1), "tolerance of a streaming item is -1"),
@@ -307,59 +308,51 @@ def streams(draw: st.DrawFn, *, due: bool = False) -> Stream:
     for time in accumulate(gaps, initial=query_time):
         state = draw(st.sampled_from("++..x"))
         content = 0.0 if state == "x" else draw(st.none() | st.floats(0, 1))
-        rounds.append(StreamRound(time, draw(st.booleans()), state == "+", content, state == "x"))
+        rounds.append(answer(time, draw(st.booleans()), state == "+", content, state == "x"))
     known = eighths(0, 160).map(lambda time: query_time + time)
     expected_time = draw(known if due else st.none() | known)
-    return Stream(tuple(rounds[1:]), query_time, expected_time, draw(st.none() | eighths(0, 16)))
+    tolerance = draw(st.none() | eighths(0, 16))
+    return given(Stream(tuple(rounds[1:])), query_time=query_time, expected_time=expected_time, tolerance=tolerance)
 
 
 def answered_at(item: Stream, number: int) -> Stream:
     """The item with its first positive response in round ``number`` (in none where there is no such round)."""
-    said = enumerate(item.rounds)
-    return replace(
-        item, rounds=tuple(replace(turn, positive=n == number, content=0.0, invalid=False) for n, turn in said)
-    )
-
-
-def moved(item: Stream, change: Callable[[float], float], stretch: float = 1) -> Stream:
-    return Stream(
-        tuple(replace(turn, time=change(turn.time)) for turn in item.rounds),
-        change(item.query_time),
-        None if item.expected_time is None else change(item.expected_time),
-        None if item.tolerance is None else item.tolerance * stretch,
-    )
+    said = enumerate(item.turns)
+    return Stream(tuple(replace(turn, positive=n == number, content=0.0, invalid=False) for n, turn in said))
 
 
 def scores(item: Stream) -> tuple[object, ...]:
     return (
-        streaming.content(item),
-        streaming.content_limits(item),
+        streaming.content_limits(item.turns),
         streaming.responsiveness(item),
         streaming.stability(item),
         streaming.false_alarm(item),
         streaming.missed(item),
-        streaming.invalid_share(item),
+        streaming.invalid_share(item.turns),
     )
 
 
-@given(streams())
-def test_scores_lie_in_0_to_1(item: Stream) -> None:
-    low, high = streaming.content_limits(item)
+@hypothesis.given(streams(), st.data())
+def test_scores_lie_in_0_to_1_and_every_outcome_of_judging_within_the_limits(item: Stream, data: st.DataObject) -> None:
+    low, high = streaming.content_limits(item.turns)
     assert 0 <= low <= high <= 1
-    assert streaming.content(item) in (None, low)
     assert 0 <= streaming.responsiveness(item) <= 1
     stability = streaming.stability(item)
     assert stability is None or 0 <= stability <= 1
-    assert 0 <= streaming.invalid_share(item) <= 1
+    assert 0 <= streaming.invalid_share(item.turns) <= 1
     assert 0 <= streaming.overall(high, streaming.responsiveness(item)) <= 1
+    judged = [replace(one, content=data.draw(st.floats(0, 1))) if one.content is None else one for one in item.turns]
+    content, same = streaming.content_limits(judged)
+    assert content == same
+    assert low - 1e-12 <= content <= high + 1e-12
 
 
-@given(streams(due=True))
+@hypothesis.given(streams(due=True))
 def test_responsiveness_is_1_within_the_tolerance_only_and_falls_beyond_it(item: Stream) -> None:
-    due = item.expected_time
+    due = item.turns[0].expected_time
     assert due is not None
     found = []
-    for number, turn in enumerate(item.rounds):
+    for number, turn in enumerate(item.turns):
         distance, score = abs(turn.time - due), streaming.responsiveness(answered_at(item, number))
         assert (score == 1) == (distance <= streaming.tolerance(item))
         found.append((distance, score))
@@ -368,53 +361,31 @@ def test_responsiveness_is_1_within_the_tolerance_only_and_falls_beyond_it(item:
         assert earlier == later if near == far else earlier >= later
 
 
-@given(streams(), st.integers(-50, 1000))
-def test_moving_all_times_changes_nothing(item: Stream, shift: int) -> None:
-    shifted = moved(item, lambda time: time + shift)
-    assert scores(shifted) == scores(item)
-    assert streaming.signed_delay(shifted) == streaming.signed_delay(item)
+@hypothesis.given(streams(), st.integers(-50, 1000), st.sampled_from([0.25, 0.5, 2.0, 32.0]))
+def test_moving_and_scaling_all_times_scales_the_delay_alone(item: Stream, shift: int, factor: float) -> None:
+    def change(time: float) -> float:
+        return time * factor + shift
 
-
-@given(streams(), st.sampled_from([0.25, 0.5, 2.0, 32.0]))
-def test_scaling_all_times_scales_the_delay_alone(item: Stream, factor: float) -> None:
-    scaled = moved(item, lambda time: time * factor, stretch=factor)
+    first = item.turns[0]
+    record = {
+        "query_time": change(first.query_time),
+        "expected_time": None if first.expected_time is None else change(first.expected_time),
+        "tolerance": None if first.tolerance is None else first.tolerance * factor,
+    }
+    scaled = given(Stream(tuple(replace(turn, time=change(turn.time)) for turn in item.turns)), **record)
     assert scores(scaled) == scores(item)
     delay = streaming.signed_delay(item)
     assert streaming.signed_delay(scaled) == (None if delay is None else delay * factor)
 
 
-@given(streams(due=True))
-def test_silence_where_an_answer_is_due_scores_0(item: Stream) -> None:
-    silent = answered_at(item, len(item.rounds))
+@hypothesis.given(streams(due=True))
+def test_an_untimely_answer_is_either_a_false_alarm_or_late_and_silence_scores_0(item: Stream) -> None:
+    delay = streaming.signed_delay(item)
+    untimely = delay is not None and streaming.responsiveness(item) < 1
+    assert streaming.false_alarm(item) == (untimely and delay is not None and delay < 0)
+    silent = answered_at(item, len(item.turns))
     assert streaming.responsiveness(silent) == 0
     assert streaming.stability(silent) in (None, 0)
     assert streaming.missed(silent) is True
     assert streaming.signed_delay(silent) is None
     assert not streaming.false_alarm(silent)
-
-
-@given(streams(due=True))
-def test_an_untimely_answer_is_either_a_false_alarm_or_late(item: Stream) -> None:
-    delay = streaming.signed_delay(item)
-    untimely = delay is not None and streaming.responsiveness(item) < 1
-    assert streaming.false_alarm(item) == (untimely and delay is not None and delay < 0)
-
-
-@given(streams(), st.data())
-def test_every_outcome_of_judging_lies_within_the_limits(item: Stream, data: st.DataObject) -> None:
-    low, high = streaming.content_limits(item)
-    judged = tuple(
-        replace(turn, content=data.draw(st.floats(0, 1))) if turn.content is None else turn for turn in item.rounds
-    )
-    assert (streaming.content(item) is None) == any(turn.content is None for turn in item.rounds)
-    content = streaming.content(replace(item, rounds=judged))
-    assert content is not None
-    assert low - 1e-12 <= content <= high + 1e-12
-
-
-@given(st.lists(st.tuples(st.floats(0, 1), st.floats(0, 1)), min_size=1))
-def test_overall_weighs_content_and_responsiveness(rows: list[tuple[float, float]]) -> None:
-    table = np.array(rows)
-    expected = [0.7 * content + 0.3 * responsiveness for content, responsiveness in rows]
-    assert streaming.overall(table[:, 0], table[:, 1]).tolist() == expected
-    assert [streaming.overall(*row) for row in rows] == expected

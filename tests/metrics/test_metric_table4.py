@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import math
-import random
-from collections.abc import Callable
 from pathlib import Path
 from statistics import fmean
 
@@ -33,8 +31,6 @@ DOCS = Path(__file__).parents[2] / "docs"
 TABLE_4 = {
     row.label: [cell.value for cell in row.cells] for row in published_rows(load_reference("medstreambench"), {})
 }
-APPROXIMATE = {"retrospective": 3820, "present": 402, "future": 885, "proactive": 311}
-"""Items per mode as the protocol card has them, "about": the paper prints none, and these are one short of 5,419."""
 FITTED = {"retrospective": 3822, "present": 401, "future": 885, "proactive": 311}
 """Of the counts near those that make 5,419, the ones that reproduce the table best."""
 
@@ -51,13 +47,6 @@ def published(model: str) -> tuple[dict[str, tuple[float, float | None]], float]
     return means, row[8]
 
 
-@pytest.mark.parametrize("model", TABLE_4)
-def test_reproduces_the_published_table(model: str) -> None:
-    means, overall = published(model)
-    assert sum(FITTED.values()) == 5419
-    assert table4_overall(means, FITTED) == pytest.approx(overall, abs=4e-5)
-
-
 STREAMS = 445
 """Of the 885 future items."""
 
@@ -67,6 +56,7 @@ def test_the_table_cannot_tell_its_two_readings_apart(model: str) -> None:
     # Printed is one mean R of the future mode: of its 445 streams, or of its 885 items with 0 for the 440 single turns.
     # The printed overall follows from either, each with the R of streams that it implies.
     means, overall = published(model)
+    assert sum(FITTED.values()) == 5419
     rows = {}
     for zeros in (False, True):
         metric = OVERALL_TABLE4_EQ10 if zeros else OVERALL_TABLE4
@@ -105,23 +95,6 @@ def test_the_page_states_the_counts_that_were_fitted() -> None:
     assert f"{counts}, fitted to the table, `overall_table4` reproduces all nine published models to 4e-5" in page
 
 
-def test_the_cards_counts_agree_to_the_rounding_of_the_printed_numbers() -> None:
-    off = {}
-    for model in TABLE_4:
-        means, overall = published(model)
-        off[model] = abs(table4_overall(means, APPROXIMATE) - overall)
-    # Printed means are off by at most 5e-5 and weigh 1 in total; the printed overall is off by 5e-5 more.
-    assert max(off.values()) < 1e-4
-    assert [model for model, error in off.items() if error > 5e-5] == ["Lingshu-7B"]  # 5.5e-5
-
-
-@pytest.mark.parametrize("model", TABLE_4)
-def test_content_alone_is_not_what_the_table_has(model: str) -> None:
-    means, overall = published(model)
-    content = {mode: (mean, None) for mode, (mean, _) in means.items()}
-    assert abs(table4_overall(content, FITTED) - overall) > 1e-3
-
-
 def test_table_4_by_hand() -> None:
     # future: C = (1 + 0.5) / 2, R of the streaming item alone 0.5: O = 0.7 · 0.75 + 0.3 · 0.5 = 0.675, 2 items.
     # proactive: O = 0.7 · 0.4 + 0.3 · 1 = 0.58, 1 item. present: O = 0. Overall (2 · 0.675 + 0.58 + 0) / 4.
@@ -131,22 +104,10 @@ def test_table_4_by_hand() -> None:
     assert rows.shape == (4, metric.width)
     assert float(metric.score(totals(rows))) == pytest.approx(0.4825)
     assert corpus_score(metric, rows[:2]) == pytest.approx(0.675)
-
-
-def test_a_mode_without_streaming_items_counts_its_content() -> None:
-    metric = OVERALL_TABLE4
-    assert float(metric.score(np.array(table4_statistics("future", 0.5, None)))) == 0.5
-    assert table4_overall({"future": (0.5, None)}, {"future": 3}) == 0.5
-
-
-def test_a_mode_without_items_drops_out() -> None:
-    means = {"present": (0.5, None), "future": (1.0, 1.0)}
-    assert table4_overall(means, {"present": 3}) == 0.5
-    assert table4_overall(means, {"present": 3, "future": 0}) == 0.5
+    assert corpus_score(metric, rows[:1]) == 1  # a mode without streaming items counts its content
 
 
 def test_a_score_of_no_items_is_undefined_not_zero() -> None:
-    assert math.isnan(table4_overall({}, {}))
     for metric in (OVERALL_TABLE4, ACCURACY_DIMENSION_MEAN, ItemMetric("content")):
         empty, none = metric.score(np.zeros((2, metric.width)))
         assert math.isnan(empty)
@@ -188,54 +149,11 @@ def test_many_totals_score_as_one_at_a_time(left: list[Item], right: list[Item])
     assert metric.score(stacked).tolist() == one_by_one
 
 
-def statistics_of(values: list[float | None]) -> dict[str, np.ndarray]:
-    """Rows of all three kinds of metric for the same items; an item without a value is a single-turn one."""
-    content = ItemMetric("content")
-    placed = [(STREAMING_MODES[n % 2], value) for n, value in enumerate(values)]
-    return {
-        "item": np.array([content.item_statistics(value) for value in values]),
-        "table4": np.array([table4_statistics(mode, 0.3, value) for mode, value in placed]),
-        "dimensions": np.array(
-            [dimension_statistics("cr" if n % 2 else "tp", value or 0.0) for n, value in enumerate(values)]
-        ),
-    }
-
-
-@given(st.lists(st.none() | st.floats(0, 1), min_size=1, max_size=40), st.randoms(use_true_random=False))
-def test_statistics_reduce_by_sum_in_any_order(values: list[float | None], draw: random.Random) -> None:
-    for name, rows in statistics_of(values).items():
-        order = list(range(len(rows)))
-        draw.shuffle(order)
-        cut = draw.randrange(len(rows) + 1)
-        shards = rows[order[:cut]].sum(axis=0) + rows[order[cut:]].sum(axis=0)
-        assert shards[1::2].tolist() == rows.sum(axis=0)[1::2].tolist(), name  # counts stand at the odd places
-        assert shards == pytest.approx(rows.sum(axis=0), abs=1e-9)
-        assert totals(rows[order]).tobytes() == totals(rows).tobytes()
-
-
-@given(st.lists(st.none() | st.floats(-1e3, 1e3), min_size=1, max_size=40))
-def test_an_item_metric_is_the_mean_of_the_items_that_have_a_value(values: list[float | None]) -> None:
-    metric = ItemMetric("signed_delay")
-    score = float(metric.score(totals(np.array([metric.item_statistics(value) for value in values]))))
-    found = [value for value in values if value is not None]
-    assert math.isnan(score) if not found else score == pytest.approx(fmean(found), abs=1e-9)
-
-
 def test_dimension_mean_by_hand() -> None:
     # cr 3/4, ltg 0/1, tp 1/2, the others without items: (0.75 + 0 + 0.5) / 3; pooled it would be 4/7.
     values = {"cr": [1, 1, 1, 0], "ltg": [0], "tp": [1, 0]}
     rows = [dimension_statistics(key, value) for key, listed in values.items() for value in listed]
     assert float(ACCURACY_DIMENSION_MEAN.score(totals(np.array(rows)))) == pytest.approx(1.25 / 3)
-
-
-def test_columns() -> None:
-    assert [metric.name for metric in ITEM_METRICS if not metric.higher_is_better] == [
-        "false_alarm_rate",
-        "miss_rate",
-        "signed_delay",
-        "invalid_rate",
-    ]
-    assert len({metric.name for metric in ITEM_METRICS}) == len(ITEM_METRICS) == 14
 
 
 @pytest.mark.parametrize("metric", [*ITEM_METRICS, OVERALL_TABLE4, ACCURACY_DIMENSION_MEAN])
@@ -248,6 +166,8 @@ def test_is_a_metric_with_its_own_door(metric: ItemMetric | ItemScore) -> None:
 
 
 def test_signatures_tell_what_moves_a_score() -> None:
+    lower = ["false_alarm_rate", "miss_rate", "signed_delay", "invalid_rate"]
+    assert [metric.name for metric in ITEM_METRICS if not metric.higher_is_better] == lower
     signatures = {metric.name: metric.signature for metric in [*ITEM_METRICS, OVERALL_TABLE4, OVERALL_TABLE4_EQ10]}
     timing = "default-expected:first-answerable-round|never-answerable:silence"
     closed = "closed:exact-match-v2|early:no_alert-or-uncertain|alert-reason:matched"
@@ -264,15 +184,3 @@ def test_signatures_tell_what_moves_a_score() -> None:
         assert signatures[name] == f"{name}|mean:items|{timing}"
     for name in ("miss_rate", "signed_delay"):
         assert signatures[name].endswith("default-expected:first-answerable-round|never-answerable:left-out")
-
-
-@pytest.mark.parametrize(
-    ("call", "message"),
-    [
-        (lambda: ItemMetric("content").item_statistics(math.nan), "content: an item's value is nan"),
-        (lambda: ItemMetric("content").item_statistics(math.inf), "content: an item's value is inf"),
-    ],
-)
-def test_wrong_calls_are_refused(call: Callable[[], object], message: str) -> None:
-    with pytest.raises(UsageError, match=message):
-        call()

@@ -63,7 +63,7 @@ def test_everything_lives_under_one_import_name(wheel: Path) -> None:
         "medtasks/leaderboard/workflow/leaderboard.yml",
         "medtasks/benchmarks/mi_cxr/board.py",
         "medtasks/benchmarks/med_cmr/published.csv",
-        "medtasks/judge/stub/__main__.py",
+        "medtasks/judge/stub.py",
         "medtasks/benchmarks/mi_cxr/mini/micxr_test.jsonl",
         "medtasks/benchmarks/kvasir_vqa_x1/mini/images/mini0001.jpg",
         "medtasks/benchmarks/kvasir_vqa_x1/rubrics/kvasir_aspects.yaml",

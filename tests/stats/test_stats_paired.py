@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from itertools import combinations, product
+from itertools import product
 
 import numpy as np
 import pytest
@@ -229,27 +229,3 @@ def test_sums_of_clusters_are_correctly_rounded() -> None:
     rows = np.array([[1e16, 1.0], [0.1, 1.0], [0.5, 1.0], [-1e16, 1.0], [0.25, 1.0]])
     for clusters in (["b", "b", "a", "b", "a"], np.array([1, 1, 0, 1, 0])):
         assert cluster_totals(rows, clusters).tolist() == [[0.75, 2.0], [0.1, 3.0]]
-
-
-def test_pairs_of_joint_resamples_are_what_they_are_alone() -> None:
-    tables = [answers(rate, seed) * 0.7 for seed, rate in enumerate((0.4, 0.5, 0.5, 0.8))]
-    drawn = joint_resamples([(table, MEAN) for table in tables], CLUSTERS, resamples=300)
-    for one, two in combinations(range(4), 2):
-        alone = joint_resamples([(tables[one], MEAN), (tables[two], MEAN)], CLUSTERS, resamples=300)
-        assert (alone == drawn[[one, two]]).all()
-
-
-def test_wrong_resamples_are_refused() -> None:
-    rows = np.ones((2, 2))
-    with pytest.raises(UsageError, match="resamples is 0"):
-        joint_resamples([(rows, MEAN)], ["a", "b"], resamples=0)
-    with pytest.raises(UsageError, match=r"shape \(2,\)"):
-        joint_resamples([(np.ones(2), MEAN)], ["a", "b"])
-
-
-def test_both_scores_are_those_of_corpus_score() -> None:
-    metric = get_metric("rougeL")
-    references = ["a polyp is seen", "no polyp"] * 3 + ["a"]
-    first, second = (lexical_statistics([said] * 7, references, ["rougeL"])[0]["rougeL"] for said in ("a polyp", "no"))
-    found = compared(first, second, list("aabbccd"), metric.score)
-    assert (found.first, found.second) == tuple(corpus_score(metric, table) for table in (first, second))

@@ -12,6 +12,7 @@ from simulated import HEAVY, Study, alike, apart, skewed, studies
 METRICS = ("accuracy", "bleu")
 CLUSTERS = (4, 8, 15, 30, 200)
 STUDIES = 800
+QUICK = [("accuracy", 8), ("accuracy", 30), ("bleu", 8)]
 
 
 @cache
@@ -34,7 +35,7 @@ def test_equal_models_are_told_apart_in_no_more_than_5_of_100_studies(metric: st
 
 
 @pytest.mark.parametrize("metric", METRICS)
-@pytest.mark.parametrize(("clusters", "least"), [(4, 0.0), (8, 0.17), (15, 0.4), (30, 0.7), (200, 0.99)])
+@pytest.mark.parametrize(("clusters", "least"), [(4, 0.0), (8, 0.17), (30, 0.7)])
 def test_a_lead_of_a_quarter_is_found(metric: str, clusters: int, least: float) -> None:
     """Rates of 0.75 against 0.5; four clusters find nothing, and cannot."""
     power = rejected(list(studies(200, clusters, metric=metric, rates=apart(0.75, 0.5), seed=1)))
@@ -43,8 +44,7 @@ def test_a_lead_of_a_quarter_is_found(metric: str, clusters: int, least: float) 
 
 
 def test_clusters_of_which_one_has_most_questions_do_not_mislead_it() -> None:
-    for clusters in (8, 15):
-        assert rejected(list(studies(STUDIES, clusters, sizes=HEAVY, rates=alike(), seed=2))) <= 0.065
+    assert rejected(list(studies(STUDIES, 8, sizes=HEAVY, rates=alike(), seed=2))) <= 0.065
 
 
 def test_models_that_are_equal_on_average_alone_are_told_apart_no_more_often_in_many_clusters() -> None:
@@ -54,7 +54,7 @@ def test_models_that_are_equal_on_average_alone_are_told_apart_no_more_often_in_
 @pytest.mark.parametrize(
     ("metric", "clusters"),
     [
-        pytest.param(metric, clusters, marks=pytest.mark.slow if (metric, clusters) == ("bleu", 200) else ())
+        pytest.param(metric, clusters, marks=() if (metric, clusters) in QUICK else pytest.mark.slow)
         for metric in METRICS
         for clusters in CLUSTERS[1:]
     ],

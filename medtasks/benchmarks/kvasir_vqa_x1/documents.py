@@ -44,15 +44,12 @@ def mixed(documents: list[Document]) -> list[Document]:
 
     The draw depends only on the question's id, so it is the same for any part of the rows.
     """
-    return [
-        {**document, "media": [original_name(document["img_id"])]} if _shows_original(document) else document
-        for document in documents
-    ]
-
-
-def _shows_original(document: Document) -> bool:
-    digest = hashlib.sha256(f"mixed|{document['sample_id']}".encode()).digest()
-    return int.from_bytes(digest[:8], "big") < ORIGINALS * 2**64
+    shown = []
+    for document in documents:
+        digest = hashlib.sha256(f"mixed|{document['sample_id']}".encode()).digest()
+        original = int.from_bytes(digest[:8], "big") < ORIGINALS * 2**64
+        shown.append({**document, "media": [original_name(document["img_id"])]} if original else document)
+    return shown
 
 
 def medico_subset(documents: list[Document]) -> list[Document]:

@@ -11,7 +11,7 @@ import numpy as np
 from medtasks.benchmarks.aggregations import pending_value, scored_by
 from medtasks.benchmarks.documents import Rows
 from medtasks.benchmarks.med_cmr.records import DIMENSIONS, MedCmrRecord
-from medtasks.catalog.benchmark import Document, Item, SampleView, Value, by_field
+from medtasks.catalog.benchmark import Document, Item, Value, by_field
 from medtasks.metrics.base import Array
 from medtasks.metrics.item_metrics import ItemScore, means, sum_in_order
 
@@ -67,15 +67,11 @@ ACCURACY_DIMENSION_MEAN = ItemScore(
 """Beside the pooled accuracy; each dimension has equal weight, however many items it has."""
 
 
-def _gold_option(view: SampleView) -> tuple[str, ...]:
-    return (view.document["target"],) if view.document["format"] == "mcq" else ()
-
-
 BREAKDOWNS = {
     **{
         name: by_field(name) for name in ("format", "dimension", "ability", "modality", "organ_system", "question_type")
     },
-    "gold_option": _gold_option,
+    "gold_option": lambda view: (view.document["target"],) if view.document["format"] == "mcq" else (),
 }
 
 

@@ -18,7 +18,7 @@ from functools import lru_cache
 from typing import Any
 
 from medtasks.benchmarks.errors import Case, Errors
-from medtasks.catalog.benchmark import Item, SampleView
+from medtasks.catalog.benchmark import Item
 from medtasks.data.sources import read_table
 from medtasks.metrics.item_metrics import NO_OPTION, UNANSWERED, ErrorRate
 
@@ -81,23 +81,20 @@ def _normal_or_not(choices: Mapping[str, str]) -> dict[str, int] | None:
 def cases(item: Item) -> Iterator[Case]:
     """The cases of a multiple-choice question."""
     for view in item.samples:
-        if view.document.get("choices"):
-            yield from _of_view(view)
-
-
-def _of_view(view: SampleView) -> Iterator[Case]:
-    choices, target = view.document["choices"], view.document["target"]
-    chosen = view.filtered if view.status == "ok" and view.filtered in choices else None
-    ranks = ranks_of(view.document["question"], choices)
-    yield Case(NO_OPTION.name, chosen is None)
-    yield Case("direction_known_rate", ranks is not None)
-    if ranks is None or target not in ranks:
-        return
-    difference = None if chosen is None else ranks[chosen] - ranks[target]
-    if ranks[target] < max(ranks.values()):
-        yield Case("overcall_rate", None if difference is None else difference > 0)
-    if ranks[target] > min(ranks.values()):
-        yield Case("undercall_rate", None if difference is None else difference < 0)
+        choices, target = view.document.get("choices"), view.document["target"]
+        if not choices:
+            continue
+        chosen = view.filtered if view.status == "ok" and view.filtered in choices else None
+        ranks = ranks_of(view.document["question"], choices)
+        yield Case(NO_OPTION.name, chosen is None)
+        yield Case("direction_known_rate", ranks is not None)
+        if ranks is None or target not in ranks:
+            continue
+        difference = None if chosen is None else ranks[chosen] - ranks[target]
+        if ranks[target] < max(ranks.values()):
+            yield Case("overcall_rate", None if difference is None else difference > 0)
+        if ranks[target] > min(ranks.values()):
+            yield Case("undercall_rate", None if difference is None else difference < 0)
 
 
 _RULE = {"rule": f"graded-or-normal-v{VERSION}"}

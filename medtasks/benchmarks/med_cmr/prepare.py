@@ -105,7 +105,6 @@ def _records(read: Callable[[str], bytes]) -> list[MedCmrRecord]:
 
 
 def _details(records: Sequence[MedCmrRecord]) -> dict[str, dict[str, int]]:
-    """The release's own vocabularies, and counts of oddities."""
     equal = sum(len(set(record.choices.values())) < len(record.choices) for record in records)
     oddities = {
         "rows whose options carry their own letter": sum(record.prefixed > 0 for record in records),

@@ -39,7 +39,7 @@ def documents(record: MedStreamRecord) -> list[Document]:
 
     ``MEDTASKS_MAX_FRAMES`` thins the frames of every document; the cap is a field of the document.
     """
-    single = record.task_mode == "single_turn"
+    single, alerts = record.task_mode == "single_turn", record.temporal_mode == "proactive"
     shared = {
         **record.model_dump(mode="json", exclude={"rounds", "media", "judge_rubric", "choices", "sample_id"}),
         "item_id": record.sample_id,
@@ -56,7 +56,7 @@ def documents(record: MedStreamRecord) -> list[Document]:
             "sample_id": record.sample_id if single else f"{record.sample_id}@{number}",
             "round": number,
             **_window(turn),
-            "target": _target(record, turn),
+            "target": _alert("; ".join(turn.expected)) if alerts and turn.answerable else "; ".join(turn.expected),
         }
         for number, turn in enumerate(record.rounds, start=1)
     ]
@@ -101,22 +101,13 @@ def _alert(reason: str) -> str:
     return reason if reason.casefold().startswith("alert") else f"{ALERT}{reason}"
 
 
-def _target(record: MedStreamRecord, turn: MedStreamRound) -> str:
-    expected = "; ".join(turn.expected)
-    return _alert(expected) if record.temporal_mode == "proactive" and turn.answerable else expected
-
-
 def _subtask(name: str) -> Rows:
     return Rows("medstreambench", lambda row: row["subtask"] == name)
 
 
-def _no_choice(document: Document) -> str:
-    """Why an answer cannot be right or wrong by itself: a judge scores open ones."""
-    return "" if document["options"] else "no_options"
-
-
 retrospective, present, future = map(_subtask, ("retrospective", "present", "future"))
-retrospective_choices, present_choices, future_choices = (
-    replace(rows, unusable=_no_choice) for rows in (retrospective, present, future)
+retrospective_choices, present_choices, future_choices = (  # open answers are scored by a judge
+    replace(rows, unusable=lambda document: "" if document["options"] else "no_options")
+    for rows in (retrospective, present, future)
 )
 future_streaming, proactive = _subtask("future_streaming"), _subtask("proactive")

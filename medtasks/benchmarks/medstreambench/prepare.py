@@ -163,7 +163,6 @@ def _frames(
 
 
 def _details(records: Sequence[MedStreamRecord]) -> dict[str, dict[str, int]]:
-    """The release's own vocabularies, and counts of oddities."""
     oddities: Counter[str] = Counter(note for record in records for note in record.notes)
     oddities.update(f"degenerate: {record.degenerate}" for record in records if record.degenerate)
     oddities["records that share their id with an earlier one"] = sum("#" in record.sample_id for record in records)

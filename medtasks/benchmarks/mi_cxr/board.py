@@ -8,7 +8,6 @@ from medtasks.benchmarks.layout_columns import (
     error_columns,
     groups,
     kinds_of_error,
-    labelled,
     option_order,
     prompt_sensitivity,
     scores,
@@ -78,8 +77,8 @@ MI_CXR = BoardLayout(
             "stage-wise",
             "Direct and stage-wise",
             (
-                *labelled(_DIRECT, ", direct"),
-                *labelled(tasks(_STAGEWISE, "accuracy"), ", stage-wise"),
+                *tasks(_FAMILIES, "accuracy", ", direct"),
+                *tasks(_STAGEWISE, "accuracy", ", stage-wise"),
             ),
             note="Stage-wise: first what changed in each interval, then the option, without the images.",
         ),
@@ -87,11 +86,11 @@ MI_CXR = BoardLayout(
             "prompting",
             "Prompting variants",
             (
-                *labelled(_DIRECT, ", plain"),
+                *tasks(_FAMILIES, "accuracy", ", plain"),
                 *(
                     column
                     for variant, label in _PROMPTED.items()
-                    for column in labelled(tasks(_prompted(_FAMILIES, variant), "accuracy"), f", {label}")
+                    for column in tasks(_prompted(_FAMILIES, variant), "accuracy", f", {label}")
                 ),
             ),
         ),

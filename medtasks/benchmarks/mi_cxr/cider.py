@@ -11,10 +11,10 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from functools import cache
-from typing import Any, NoReturn, TypeAlias
+from typing import Any, TypeAlias
 
-from medtasks.core.errors import UsageError
 from medtasks.metrics.base import MeanMetric, package_version, sign
+from medtasks.metrics.item_metrics import OverItems
 from medtasks.metrics.nltk_data import import_nltk
 
 NAME = "cider"
@@ -56,14 +56,9 @@ class CiderCorpus:
 
     Args:
         references: one text per sample, **all** samples of the set that is reported, repeats included.
-
-    Raises:
-        UsageError: there is no reference.
     """
 
     def __init__(self, references: Sequence[str]) -> None:
-        if not references:
-            raise UsageError(f"{NAME}: there is no reference, expected at least one for the document frequencies")
         self.documents = len(references)
         self._frequency: _Counts = Counter(gram for text in references for gram in set(_grams(cider_tokens(text))))
 
@@ -124,7 +119,7 @@ def _treebank() -> Any:
     return import_nltk().NLTKWordTokenizer()
 
 
-class Cider(MeanMetric):
+class Cider(OverItems, MeanMetric):
     """Mean CIDEr-D over samples (0..10), whose document frequencies come from all references of the task.
 
     A sample's score is :meth:`CiderCorpus.score` of the task's corpus, so it does not depend on which samples were run
@@ -151,7 +146,3 @@ class Cider(MeanMetric):
             tok="treebank-nopunct",
             nltk=package_version("nltk"),
         )
-
-    def statistics(self, prediction: str, reference: str) -> NoReturn:  # noqa: ARG002
-        """Refuse, by UsageError: document frequencies need the whole corpus."""
-        raise UsageError("cider needs all references of a task, expected CiderCorpus.score")

@@ -19,35 +19,38 @@ from collections.abc import Iterator
 from medtasks.benchmarks.errors import Case, Errors
 from medtasks.benchmarks.mi_cxr.documents import NULL_OPTION
 from medtasks.benchmarks.mi_cxr.records import OPTIONS
-from medtasks.catalog.benchmark import Item, SampleView
+from medtasks.catalog.benchmark import Item
 from medtasks.metrics.item_metrics import NO_OPTION, UNANSWERED, ErrorRate
 
 
 def cases(item: Item) -> Iterator[Case]:
     """The cases of a question: of an invented change if the null option is right, else of the others."""
     for view in item.samples:
-        if view.document.get("intervals") is not None:  # free-text summaries, and runs made before, have none
-            yield from _of_view(view)
-
-
-def _of_view(view: SampleView) -> Iterator[Case]:
-    target, chosen = view.document["target"], view.filtered if view.filtered in OPTIONS else None
-    yield Case(NO_OPTION.name, chosen is None)
-    failure = _failure(str(view.document["group_type"]), str(target), chosen)
-    for name in FAILURES:
-        yield Case(name, name == failure)
-    if target == NULL_OPTION:
-        yield Case("invented_change_rate", None if chosen is None else chosen != NULL_OPTION)
-        return
-    yield Case("missed_change_rate", None if chosen is None else chosen == NULL_OPTION)
-    intervals = dict(zip(OPTIONS, view.document["intervals"], strict=False))  # empty if options are texts
-    right, given = intervals.get(target), intervals.get(chosen or "")
-    if right is None:
-        yield Case("wrong_change_rate", None if chosen is None else chosen not in (target, NULL_OPTION))
-        return
-    off = 0 if given is None else max(abs(one - other) for one, other in zip(given, right, strict=True))
-    yield Case("interval_off_by_one_rate", None if chosen is None else off == 1)
-    yield Case("interval_off_by_more_rate", None if chosen is None else off > 1)
+        if view.document.get("intervals") is None:  # free-text summaries, and runs made before, have none
+            continue
+        target, chosen = view.document["target"], view.filtered if view.filtered in OPTIONS else None
+        failure = _failure(str(view.document["group_type"]), str(target), chosen)
+        yield Case(NO_OPTION.name, chosen is None)
+        for name in FAILURES:
+            yield Case(name, name == failure)
+        intervals = dict(zip(OPTIONS, view.document["intervals"], strict=False))  # empty if options are texts
+        right, given = intervals.get(target), intervals.get(chosen or "")
+        if target == NULL_OPTION:
+            kinds = {"invented_change_rate": chosen != NULL_OPTION}
+        elif right is None:
+            kinds = {
+                "missed_change_rate": chosen == NULL_OPTION,
+                "wrong_change_rate": chosen not in (target, NULL_OPTION),
+            }
+        else:
+            off = 0 if given is None else max(abs(one - other) for one, other in zip(given, right, strict=True))
+            kinds = {
+                "missed_change_rate": chosen == NULL_OPTION,
+                "interval_off_by_one_rate": off == 1,
+                "interval_off_by_more_rate": off > 1,
+            }
+        for name, occurred in kinds.items():
+            yield Case(name, None if chosen is None else occurred)
 
 
 def _failure(family: str, target: str, chosen: str | None) -> str | None:

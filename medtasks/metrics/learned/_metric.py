@@ -12,7 +12,7 @@ import numpy as np
 
 from medtasks.core.errors import MedtasksError
 from medtasks.core.settings import current_settings
-from medtasks.metrics.base import Array, MeanMetric, MetricUnavailableError, mean_statistics
+from medtasks.metrics.base import Array, MeanMetric, MetricUnavailableError
 from medtasks.metrics.learned._checkpoint import Checkpoint, find_checkpoint
 from medtasks.metrics.learned.pair_cache import Pair, PairCache
 
@@ -71,7 +71,7 @@ class LearnedMetric(MeanMetric):
         Raises:
             MetricUnavailableError, MedtasksError: as `scores`.
         """
-        return mean_statistics(float(self.scores([(prediction, reference)])[0]))
+        return np.array([self.scores([(prediction, reference)])[0], 1.0])
 
     def scores(self, pairs: Sequence[Pair]) -> Array:
         """Scores, float64 of shape ``(n,)``, of n pairs (prediction, reference).
@@ -91,7 +91,10 @@ class LearnedMetric(MeanMetric):
             fresh = sorted({pair for pair in asked if pair not in known}, key=lambda pair: (pair[1], pair[0]))
             for begin in range(0, len(fresh), CHUNK):
                 chunk = fresh[begin : begin + CHUNK]
-                computed = dict(zip(chunk, self._compute(self._model_for(key, checkpoint), chunk), strict=True))
+                if self._loaded is None or self._loaded[0] != key:
+                    self._loaded = None  # frees the memory of the previous one
+                    self._loaded = (key, self._load(checkpoint))
+                computed = dict(zip(chunk, self._compute(self._loaded[1], chunk), strict=True))
                 if not all(map(math.isfinite, computed.values())):
                     raise MedtasksError(f"{self.model}: {self.name} is not a finite number; check the weights")
                 self._cache.put(key, computed)
@@ -114,12 +117,6 @@ class LearnedMetric(MeanMetric):
             return self._checkpoint().label
         except MetricUnavailableError:
             return self.model
-
-    def _model_for(self, key: str, checkpoint: Checkpoint) -> Any:
-        if self._loaded is None or self._loaded[0] != key:
-            self._loaded = None  # frees the memory of the previous one
-            self._loaded = (key, self._load(checkpoint))
-        return self._loaded[1]
 
 
 def batches_by_length(lengths: Sequence[int]) -> Iterator[list[int]]:

@@ -93,7 +93,6 @@ def kept_tokens(reference: int, prediction: int, limit: int = TEXT_TOKENS) -> tu
 
 
 def _row(tokenizer: Any, reference: list[int], prediction: list[int]) -> dict[str, list[int]]:
-    """Model inputs of one pair."""
     of_reference, of_prediction = kept_tokens(len(reference), len(prediction))
     first = [tokenizer.cls_token_id, *reference[:of_reference], tokenizer.sep_token_id]
     second = [*prediction[:of_prediction], tokenizer.sep_token_id]

@@ -1,30 +1,39 @@
-"""The stub judge's server: the part of OpenAI's chat API that judging needs."""
+"""A stub judge: a real HTTP server of OpenAI's chat API on loopback, whose verdicts follow a simple word-overlap rule.
+
+For ``medtasks demo``, tests and benchmarks; its verdicts say nothing about medicine. It serves
+``POST /v1/chat/completions`` and ``GET /v1/models``. ``python -m medtasks.judge.stub`` runs it in the foreground.
+
+>>> with StubJudge(latency=0.05) as stub:
+...     stub.url.startswith("http://127.0.0.1:"), stub.requests
+(True, [])
+"""
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import json
+import signal
 import threading
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass
-from typing import Any
+from queue import SimpleQueue
+from typing import Any, NamedTuple
 
 from aiohttp import web
 
 from medtasks.core.errors import UsageError
 from medtasks.judge.settings import STUB
-from medtasks.judge.stub.rule import rule_based, text_of
+from medtasks.judge.stub_rule import rule_based as rule_based
+from medtasks.judge.stub_rule import text_of
+from medtasks.judge.stub_rule import verdict_on as verdict_on
 
-MODEL = STUB
-"""The one model that ``/v1/models`` lists; a request may name any."""
-
+MODEL = STUB  # the one that ``/v1/models`` lists; a request may name any
 LARGEST_REQUEST = 64 * 2**20  # bytes; a window of frames as base64 stays well below
 
 
-@dataclass(frozen=True)
-class Received:
+class Received(NamedTuple):
     """One chat request, without the API key."""
 
     body: Mapping[str, Any]
@@ -42,6 +51,7 @@ class StubJudge:
         keep_requests: ``False`` leaves ``requests`` empty, for long-running servers.
 
     Attributes:
+        url: base URL for OpenAI clients, once entered.
         requests: the chat requests in order of arrival.
         counts: finished chat requests by outcome: "ok", "bad_request", "decide_failed".
     """
@@ -59,26 +69,17 @@ class StubJudge:
         self._decide, self._latency = decide, latency
         self._wanted_port, self._keep_requests = port, keep_requests
         self._failure: Exception | None = None
-        self._port: int | None = None
-
-    @property
-    def url(self) -> str:
-        """Base URL for OpenAI clients."""
-        if self._port is None:
-            raise UsageError("StubJudge: it has no address until it is entered; use `with StubJudge() as stub`")
-        return f"http://127.0.0.1:{self._port}/v1"
 
     def __enter__(self) -> StubJudge:
         started: Future[int] = Future()
         self._thread = threading.Thread(target=self._run, args=(started,), name="medtasks-stub-judge", daemon=True)
         self._thread.start()
-        self._port = started.result()
+        self.url = f"http://127.0.0.1:{started.result()}/v1"
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         self._loop.call_soon_threadsafe(self._stop.set)
         self._thread.join()
-        self._port = None
         failure, self._failure = self._failure, None
         if failure is not None and kind is None:
             raise failure
@@ -113,8 +114,8 @@ class StubJudge:
 
     async def _chat(self, request: web.Request) -> web.StreamResponse:
         raw = await request.read()
+        body = json.loads(raw)
         try:
-            body = _chat_body(raw)
             if self._keep_requests:
                 self.requests.append(Received(body, "Authorization" in request.headers))
             return await self._respond(request, raw, body)
@@ -135,19 +136,6 @@ class StubJudge:
             return _problem(500, "decide raised an error", "server_error")
         self.counts["ok"] += 1
         return web.json_response(document)
-
-
-def _chat_body(raw: bytes) -> dict[str, Any]:
-    try:
-        body: Any = json.loads(raw)
-    except (ValueError, RecursionError):
-        raise UsageError("the body is not valid JSON") from None
-    if not isinstance(body, dict) or not isinstance(body.get("model"), str):
-        raise UsageError("the body has no model name")
-    messages = body.get("messages")
-    if not isinstance(messages, list) or not messages or not all(isinstance(one, dict) for one in messages):
-        raise UsageError("messages is not a list of objects")
-    return body
 
 
 def completion(body: Mapping[str, Any], content: str | None, refusal: str | None = None) -> dict[str, Any]:
@@ -172,3 +160,30 @@ def _tokens(text: str) -> int:
 def _problem(status: int, message: str, kind: str) -> web.Response:
     error = {"message": f"stub judge: {message}", "type": kind, "param": None, "code": None}
     return web.json_response({"error": error}, status=status)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Serve, and print one line with the base URL as soon as requests are accepted."""
+    parser = argparse.ArgumentParser(
+        prog="python -m medtasks.judge.stub",
+        description="A stub judge on loopback with OpenAI's chat API. "
+        "Its verdicts compare words by a simple rule and have no medical meaning.",
+    )
+    parser.add_argument("--port", type=int, default=0, help="port (default 0: any free port)")
+    parser.add_argument(
+        "--latency", type=float, default=0.0, metavar="S", help="delay of every answer in seconds (default 0)"
+    )
+    asked = parser.parse_args(arguments)
+    stopped: SimpleQueue[int] = SimpleQueue()  # its put may interrupt its get, unlike threading.Event's set
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda received, _: stopped.put(received))
+    try:
+        with StubJudge(port=asked.port, latency=asked.latency, keep_requests=False) as stub:
+            print(stub.url, flush=True)
+            stopped.get()
+    except (OSError, OverflowError) as error:
+        parser.error(f"port {asked.port} cannot be used ({error}); choose another, or 0 for any free port")
+
+
+if __name__ == "__main__":
+    main()

@@ -21,11 +21,6 @@ SPARE = 40  # extra words allowed in a candidate that contains the reference
 _ARTICLES = frozenset({"a", "an", "the"})
 _REFERENCE = re.compile(r"^(?:Reference|Expected) answer:(.*)$", re.MULTILINE)
 _TAG = re.compile(r"<[^\w\s<>]{0,2}[^\W\d][^<>\n]{0,60}>")  # <b>, </b>, and <|user|> as quoting breaks it
-_FORM = re.compile(
-    r'^\s*(?P<name>"(?:[^"\\]|\\.)*"): (?P<reason>\{"reason": .*, "score": )?'
-    r"<whole number from (?P<least>\d+) to (?P<most>\d+)>\}?,?$",
-    re.MULTILINE,
-)
 
 
 def _block() -> re.Pattern[str]:
@@ -62,8 +57,8 @@ def verdict_on(request: Mapping[str, Any], responses: Sequence[str], references:
     the minimum, any other the score at the fraction token F1 of the scale, rounded half up: on a scale of 0 and 1,
     F1 = 0.5 gets 1. The best of several references counts; several responses are joined.
 
-    The answer is JSON for the verdict's schema (``response_format``), or else for the form that the prompt shows after
-    the candidate; without either, it is the word "correct" or "incorrect".
+    The answer is JSON for the verdict's schema (``response_format``); without one, it is the word "correct" or
+    "incorrect".
 
     Raises:
         UsageError: the schema is not one of ours: objects, whole numbers and texts.
@@ -71,11 +66,18 @@ def verdict_on(request: Mapping[str, Any], responses: Sequence[str], references:
     given = _words(" ".join(responses))
     expected = [words for words in map(_words, references) if words]
     mark = max((_mark(given, words) for words in expected), default=Fraction(0))
-    schema = _schema(request)
-    if schema is None:
+    wanted = request.get("response_format") or {}
+    if wanted.get("type") != "json_schema":
         return "correct" if mark == 1 else "incorrect"
-    reason = _reason(bool(responses), bool(given), bool(expected), mark)
-    return json.dumps(_filled(schema, mark, reason), ensure_ascii=False)
+    if not responses:
+        reason = "stub: no candidate text in the prompt"
+    elif not given:
+        reason = "stub: the text has no words"
+    elif not expected:
+        reason = "stub: no reference answer in the prompt"
+    else:
+        reason = "stub: the text has the reference's words" if mark == 1 else f"stub: token F1 {float(mark):.2f}"
+    return json.dumps(_filled(wanted["json_schema"].get("schema"), mark, reason), ensure_ascii=False)
 
 
 def _filled(schema: Any, mark: Fraction, reason: str) -> Any:
@@ -88,16 +90,6 @@ def _filled(schema: Any, mark: Fraction, reason: str) -> Any:
         case {"type": "string"}:
             return reason
     raise UsageError(f"the stub judge cannot fill the schema {json.dumps(schema)[:200]}")
-
-
-def _reason(candidate: bool, words: bool, reference: bool, mark: Fraction) -> str:
-    if not candidate:
-        return "stub: no candidate text in the prompt"
-    if not words:
-        return "stub: the text has no words"
-    if not reference:
-        return "stub: no reference answer in the prompt"
-    return "stub: the text has the reference's words" if mark == 1 else f"stub: token F1 {float(mark):.2f}"
 
 
 def _mark(given: Sequence[str], expected: Sequence[str]) -> Fraction:
@@ -118,24 +110,6 @@ def _candidate(request: Mapping[str, Any]) -> re.Match[str] | None:
     # in a repair request the prompt is in an earlier message
     asked = (text_of(message) for message in request["messages"] if message.get("role") == "user")
     return next(filter(None, map(_BLOCK.search, asked)), None)
-
-
-def _schema(request: Mapping[str, Any]) -> Any:
-    response_format: Mapping[str, Any] = request.get("response_format") or {}
-    if response_format.get("type") == "json_schema":
-        return response_format.get("json_schema", {}).get("schema")
-    found = _candidate(request)
-    lines = list(_FORM.finditer(found.string, found.end())) if found else []
-    return _object({json.loads(line["name"]): _scale(line) for line in lines}) if lines else None
-
-
-def _scale(line: re.Match[str]) -> dict[str, Any]:
-    score = {"type": "integer", "enum": [*range(int(line["least"]), int(line["most"]) + 1)]}
-    return _object({"reason": {"type": "string"}, "score": score}) if line["reason"] else score
-
-
-def _object(properties: dict[str, Any]) -> dict[str, Any]:
-    return {"type": "object", "properties": properties}
 
 
 def text_of(message: Mapping[str, Any]) -> str:
