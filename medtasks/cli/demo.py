@@ -10,9 +10,7 @@ import textwrap
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
-
-import typer
+from typing import TYPE_CHECKING
 
 from medtasks.catalog.contents import task_packages
 from medtasks.cli.console import progress, table, write
@@ -42,9 +40,7 @@ MODELS = (
 )
 
 
-def demo(
-    out: Annotated[Path, typer.Option("--out", help="Directory for results and logs.")] = Path("medtasks-demo"),
-) -> None:
+def demo(out: Path = Path("medtasks-demo")) -> None:
     """Evaluate a tiny vision-language model, with and without pictures, and three baselines on the miniature data."""
     os.environ["MEDTASKS_DATA"] = "mini"
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")

@@ -35,10 +35,7 @@ class Check(NamedTuple):
     fix: str = ""
 
 
-def doctor(
-    model: Annotated[list[str] | None, typer.Option("--model", help="Back-end to import; can be repeated.")] = None,
-    as_json: Json = False,
-) -> None:
+def doctor(model: list[str] | None = None, as_json: Json = False) -> None:
     """Check the installation; exit code 1 if lmms-eval cannot run our tasks, or not with the given back-end."""
     with without_warnings():  # they are rows of the table
         checks = [*_harness(), *_packages(), *_task_packages(), *_backends(model or ()), *_metrics(), *data_checks()]
@@ -216,15 +213,7 @@ NLTK_NAMES = {Package.wordnet: "wordnet", Package.punkt: "punkt_tab"}
 
 
 def fetch(
-    packages: Annotated[
-        list[Package] | None,
-        typer.Argument(
-            help="wordnet (METEOR's synonyms), punkt (its sentence splitter); default: both.", show_default=False
-        ),
-    ] = None,
-    index: Annotated[
-        str | None, typer.Option("--index", help="Address of a mirror's index.xml (default: NLTK's server).")
-    ] = None,
+    packages: Annotated[list[Package] | None, typer.Argument(show_default=False)] = None, index: str | None = None
 ) -> None:
     """Download what METEOR reads into NLTK's data directory: the first writable one, else ~/nltk_data."""
     from nltk.downloader import Downloader

@@ -26,34 +26,14 @@ SHOWN = 20
 
 
 def score(
-    results: Annotated[
-        Path,
-        typer.Argument(
-            help="A run's directory (…_medtasks), or one that contains it, or a file of predictions made elsewhere.",
-            show_default=False,
-        ),
-    ],
-    layout: Annotated[
-        str | None,
-        typer.Option(
-            "--from",
-            help="Layout of a prediction file: ms-swift, jsonl, json, csv, lmms-eval, vlmevalkit or inspect (default: "
-            "recognised by its content).",
-        ),
-    ] = None,
-    task: Annotated[str | None, typer.Option("--task", help="Task or group that the predictions are for.")] = None,
-    column: Annotated[
-        list[str] | None, typer.Option("--column", help="FIELD=COLUMN, e.g. response=model_output; can be repeated.")
-    ] = None,
-    model: Annotated[str, typer.Option("--model", help="Name of the model that made the predictions.")] = "unknown",
-    verdicts_of: Annotated[
-        str | None,
-        typer.Option("--verdicts-of", help="Import the verdicts in a prediction file, as those of this judge."),
-    ] = None,
-    against: Annotated[
-        Path | None, typer.Option("--against", help="Another run's directory, for a paired comparison.")
-    ] = None,
-    out: Annotated[Path | None, typer.Option("--out", help="Write the scored run into this new directory.")] = None,
+    results: Annotated[Path, typer.Argument(show_default=False)],
+    layout: Annotated[str | None, typer.Option("--from")] = None,
+    task: str | None = None,
+    column: list[str] | None = None,
+    model: str = "unknown",
+    verdicts_of: str | None = None,
+    against: Path | None = None,
+    out: Path | None = None,
     as_json: Json = False,
 ) -> None:
     """Score a result directory again, or predictions made elsewhere, without a model.

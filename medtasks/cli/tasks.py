@@ -29,10 +29,8 @@ def path() -> None:
 
 
 def list_tasks(
-    pattern: Annotated[
-        str | None, typer.Argument(help="Part of names, or a pattern such as '*_single'.", show_default=False)
-    ] = None,
-    everything: Annotated[bool, typer.Option("--all", help="All tasks and groups.")] = False,
+    pattern: Annotated[str | None, typer.Argument(show_default=False)] = None,
+    everything: Annotated[bool, typer.Option("--all")] = False,
     as_json: Json = False,
 ) -> None:
     """List the groups of tasks, those that match PATTERN, or all; what is left out, and why, goes to standard error."""
@@ -86,14 +84,7 @@ def _entry(spec: TaskSpec) -> dict[str, Any]:
     }
 
 
-def show(
-    task: Annotated[str, typer.Argument(help="Name of a task or group.")],
-    doc: Annotated[int, typer.Option("--doc", help="Number of the document to render, from 0.", min=0)] = 0,
-    diff: Annotated[
-        bool, typer.Option("--diff", help="Show only what MEDTASKS_TEMPLATES changes in the task's templates.")
-    ] = False,
-    as_json: Json = False,
-) -> None:
+def show(task: str, doc: Annotated[int, typer.Option(min=0)] = 0, diff: bool = False, as_json: Json = False) -> None:
     """Show a task: the rendered prompt with its media in place, the gold answer, the YAML and the template."""
     from medtasks.catalog.prompts import overlay_diff, template_path, template_source
     from medtasks.catalog.spec import load_spec
@@ -163,16 +154,9 @@ def _show_document(spec: TaskSpec, number: int) -> None:
 
 
 def validate(
-    what: Annotated[
-        list[str] | None,
-        typer.Argument(
-            help="Packages, benchmarks, tasks, groups, files or directories (default: all that is prepared)."
-        ),
-    ] = None,
-    quick: Annotated[
-        bool, typer.Option("--quick", help="Do not decode pictures and frames, and do not check how scores behave.")
-    ] = False,
-    strict: Annotated[bool, typer.Option("--strict", help="Exit with 1 for warnings as well.")] = False,
+    what: Annotated[list[str] | None, typer.Argument()] = None,
+    quick: bool = False,
+    strict: bool = False,
     as_json: Json = False,
 ) -> None:
     """Check task files, templates, prepared data (hidden fields, media, answers, windows), and how scores behave."""
@@ -194,21 +178,10 @@ def validate(
 
 
 def new(
-    package: Annotated[str, typer.Argument(help="Name of the new package, such as acme-bench.")],
-    variant: Annotated[
-        Literal["mcq", "open", "streaming"],
-        typer.Option(
-            "--variant", help="mcq: option letters; open: free answers and a judge; streaming: asked repeatedly."
-        ),
-    ] = "mcq",
-    out: Annotated[
-        Path | None,
-        typer.Option("--out", help="Directory, empty or new (default: PACKAGE).", show_default=False),
-    ] = None,
-    benchmark: Annotated[
-        str | None,
-        typer.Option("--benchmark", help="Name of benchmark and group (default: the module's).", show_default=False),
-    ] = None,
+    package: str,
+    variant: Literal["mcq", "open", "streaming"] = "mcq",
+    out: Path | None = None,
+    benchmark: str | None = None,
 ) -> None:
     """Write a package with a benchmark of your own: tasks, prompt, loader, miniature data, tests, README."""
     from medtasks.cli.scaffold import names_of, write_package

@@ -91,28 +91,33 @@ def test_a_narrow_terminal_splits_neither_names_nor_numbers(
 
 
 def test_every_command_has_examples_and_no_python_types_in_its_help(medtasks: Any) -> None:
-    from medtasks.cli.help import EXAMPLES
+    from medtasks.cli.help import TEXTS
 
     assert medtasks("--version").stdout.startswith("medtasks ")
-    for name in EXAMPLES:
+    for name in TEXTS:
         shown = medtasks(*name.split(), "--help").stdout
         assert "Example" in shown, name
         assert "<str>" not in shown, name
         assert all(len(line) <= 80 for line in shown.partition("Example")[0].splitlines()), name
 
 
-def test_the_examples_are_of_all_commands() -> None:
+def test_all_commands_have_texts_and_all_texts_an_option() -> None:
     import typer
 
     from medtasks.cli.app import app
-    from medtasks.cli.help import EXAMPLES
+    from medtasks.cli.help import TEXTS, plain_help
 
-    def names(command: Any, above: str) -> Iterator[str]:
+    def commands(command: Any, above: str) -> Iterator[tuple[str, Any]]:
         for child in command.commands.values():
             full = f"{above} {child.name}".strip()
-            yield from names(child, full) if hasattr(child, "commands") else [full]
+            yield from commands(child, full) if hasattr(child, "commands") else [(full, child)]
 
-    assert sorted(names(typer.main.get_command(app), "")) == sorted(EXAMPLES)
+    found = dict(commands(plain_help(typer.main.get_command(app)), ""))
+    assert sorted(found) == sorted(TEXTS)
+    for name, command in found.items():
+        helps = {param.help for param in command.params}
+        assert None not in helps, name
+        assert set(TEXTS[name].get("options", {}).values()) <= helps, name
 
 
 def test_the_reference_lists_every_command_where_it_is_not_generated() -> None:
@@ -131,10 +136,10 @@ def test_the_examples_can_be_typed() -> None:
     import typer
 
     from medtasks.cli.app import app
-    from medtasks.cli.help import EXAMPLES
+    from medtasks.cli.help import TEXTS
 
-    for name, lines in EXAMPLES.items():
-        for line in lines:
+    for name, texts in TEXTS.items():
+        for line in texts["examples"]:
             if line.startswith("medtasks "):
                 command: Any = typer.main.get_command(app)
                 words = name.split()
