@@ -23,6 +23,8 @@ from medtasks.core.settings import current_settings
 from medtasks.harness.requests import is_padding
 from medtasks.runs.replies import Probabilities
 
+from ._requests import ChatRequest, read_requests
+
 
 def _not_a_flag(value: object) -> object:
     if isinstance(value, bool):  # pydantic would accept it as 0 or 1
@@ -90,7 +92,7 @@ class Response(GenerationResult):  # type: ignore[misc]
 
 
 class MedtasksAdapter(lmms):  # type: ignore[misc]
-    """Base of the back-ends: chat requests, ``generate_until`` only, one data-parallel replica per process.
+    """Base of the back-ends: chat requests, answered by :meth:`answer`, one data-parallel replica per process.
 
     Replicas do not communicate; the harness gathers their results. ``rank`` is the global process index, so several
     nodes do not evaluate the same documents twice.
@@ -179,6 +181,28 @@ class MedtasksAdapter(lmms):  # type: ignore[misc]
             own = torch.device("cpu")
         self._device = own
         return own
+
+    def generate_until(self, requests: list[Any]) -> list[Response]:
+        """Answer ``requests`` in order; padding requests get an empty text.
+
+        Raises:
+            MedtasksError: as :meth:`answer`.
+        """
+        read = read_requests(requests, self.task_dict)
+        responses = [Response("") for _ in read]
+        asked = [request for request in read if not request.padding]
+        for request, response in zip(asked, self.answer(asked), strict=True):
+            responses[request.position] = response
+        return responses
+
+    def answer(self, requests: list[ChatRequest]) -> list[Response]:
+        """The responses to ``requests``, none of which is padding, in order; what subclasses implement.
+
+        Raises:
+            UsageError: a setting or a document is not supported by the back-end.
+            MedtasksError: media cannot be read, the model rejects an input, or a sample is too large for the device.
+        """
+        raise NotImplementedError
 
     @property
     def device(self) -> torch.device:

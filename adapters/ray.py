@@ -101,16 +101,9 @@ class RayArguments(Arguments):
     """Share of requests that may fail (by default 0.01) before the run ends with exit code 1."""
 
 
-@dataclass(frozen=True)
-class Ask:
-    """A request as it travels to a replica; pictures of several requests of a unit travel once."""
-
-    task: str
-    repeat: int
-    prompt: str
-    settings: dict[str, Any]
-    document: dict[str, Any]
-    messages: list[dict[str, Any]]
+Payload = tuple[list[Instance], dict[str, dict[str, list[Any]]]]
+"""Requests as they travel to a replica, and their documents by task and split, with their messages; pictures of several
+requests of a unit travel once."""
 
 
 class Replica:
@@ -134,41 +127,28 @@ class Replica:
             self._model.show_progress = False
         return {"facts": self._model.describe(), "takes_system_prompt": takes_system_prompt(self._model)}
 
-    def answer(self, unit: Sequence[Ask]) -> tuple[list[Response], dict[str, Any], int]:
+    def answer(self, unit: Payload) -> tuple[list[Response], dict[str, Any], int]:
         """The responses to a unit, in order; the engine's description, whose usage grows; and the process.
 
         Raises:
             UsageError: a setting is out of range.
         """
-        return self._answer(unit), self._model.describe(), os.getpid()
+        requests, self._model.task_dict = unit
+        return self._answer(requests), self._model.describe(), os.getpid()
 
-    def _answer(self, unit: Sequence[Ask]) -> list[Response]:
+    def _answer(self, requests: list[Instance]) -> list[Response]:
         """Requests on which the engine fails are isolated by halving, as in a run without Ray."""
         try:
-            return self._generate(unit)
+            responses: list[Response] = self._model.generate_until(requests)
+            return responses
         except UsageError:
             raise
         except Exception as error:  # models raise anything
             reason = first_line(error)
-        if len(unit) == 1:
+        if len(requests) == 1:
             return [Response("", failed=reason)]
-        half = len(unit) // 2
-        return self._answer(unit[:half]) + self._answer(unit[half:])
-
-    def _generate(self, unit: Sequence[Ask]) -> list[Response]:
-        documents: dict[str, dict[str, list[Any]]] = {}
-        instances = []
-        for number, ask in enumerate(unit):
-            rows = documents.setdefault(ask.task, {}).setdefault("", [])
-            arguments = (ask.prompt, _messages, ask.settings, len(rows), ask.task, "")
-            metadata = {"task": ask.task, "doc_id": len(rows), "repeats": 1, REPEAT: ask.repeat}
-            rows.append({**ask.document, _MESSAGES: ask.messages})
-            instances.append(
-                Instance(request_type="generate_until", arguments=arguments, idx=number, metadata=metadata)
-            )
-        self._model.task_dict = documents
-        responses: list[Response] = self._model.generate_until(instances)
-        return responses
+        half = len(requests) // 2
+        return self._answer(requests[:half]) + self._answer(requests[half:])
 
 
 def _back_end(path: str) -> type[MedtasksAdapter]:
@@ -210,7 +190,7 @@ class Unit:
     requests: list[ChatRequest]
     cost: int
     attempts: int = 0
-    payload: Future[tuple[list[Ask], dict[int, str]]] | None = None
+    payload: Future[tuple[Payload, dict[int, str]]] | None = None
 
 
 def units_of(requests: Sequence[ChatRequest], tokens: int, least: int = 1) -> list[Unit]:
@@ -363,11 +343,8 @@ class MedtasksRay(MedtasksAdapter):
 
     def generate_until(self, requests: list[Any]) -> list[Response]:
         """Answer ``requests`` in order; padding requests get an empty text."""
-        responses = [Response("") for _ in requests]
-        for finished in self.stream(requests):
-            for position, response in finished:
-                responses[position] = response
-        return responses
+        responses = dict(itertools.chain.from_iterable(self.stream(requests)))
+        return [responses.get(position, Response("")) for position in range(len(requests))]
 
     def stream(self, requests: list[Any]) -> Iterator[list[tuple[int, Response]]]:
         """Yield positions and responses of each unit as it finishes, in any order; padding requests are left out.
@@ -386,14 +363,14 @@ class MedtasksRay(MedtasksAdapter):
                 if self._idle and waiting:
                     unit = waiting.popleft()
                     assert unit.payload is not None
-                    asks, failed = unit.payload.result()
+                    payload, failed = unit.payload.result()
                     unit.requests = [one for one in unit.requests if one.position not in failed]
                     if failed:
                         bar.update(len(failed))
                         yield [(position, Response("", failed=reason)) for position, reason in failed.items()]
-                    if asks:
+                    if unit.requests:
                         replica = self._idle.pop()
-                        running[replica.answer.remote(asks)] = (replica, unit)
+                        running[replica.answer.remote(payload)] = (replica, unit)
                     continue
                 bar.set_postfix(replicas=len(self._idle) + len(running), refresh=False)
                 for reference in self._first_done([*running, *self._loading]):
@@ -409,9 +386,11 @@ class MedtasksRay(MedtasksAdapter):
                         bar.update(len(finished))
                         yield finished
 
-    def _payload(self, requests: Sequence[ChatRequest]) -> tuple[list[Ask], dict[int, str]]:
+    def _payload(self, requests: Sequence[ChatRequest]) -> tuple[Payload, dict[int, str]]:
         """The requests as they travel, and why some cannot, by position."""
-        asks, failed = [], {}
+        instances: list[Instance] = []
+        documents: dict[str, dict[str, list[Any]]] = {}
+        failed = {}
         with using(), encoded_pictures():  # the environment is read once
             for request, document in zip(requests, self._documents(requests), strict=True):
                 try:
@@ -421,10 +400,13 @@ class MedtasksRay(MedtasksAdapter):
                 except Exception as error:  # a package's prompts raise anything
                     failed[request.position] = first_line(error)
                     continue
-                row = {name: document[name] for name in _FIELDS if name in document}
-                settings = dict(request.settings)
-                asks.append(Ask(request.task, request.repeat, request.prompt, settings, row, messages))
-        return asks, failed
+                rows = documents.setdefault(request.task, {}).setdefault("", [])
+                arguments = (request.prompt, _messages, dict(request.settings), len(rows), request.task, "")
+                metadata = {"task": request.task, "doc_id": len(rows), "repeats": 1, REPEAT: request.repeat}
+                kept = {name: document[name] for name in _FIELDS if name in document}
+                rows.append({**kept, _MESSAGES: messages})
+                instances.append(Instance("generate_until", arguments, len(instances), metadata))
+        return (instances, documents), failed
 
     def _documents(self, requests: Sequence[ChatRequest]) -> Iterator[Any]:
         """The requests' documents, read together; None where one of them cannot be read."""

@@ -13,10 +13,10 @@ from ._answering import Answering
 from ._base import Count, Response
 from ._checkpoint import CheckpointArguments, load_checkpoint
 from ._decoding import sample_seed
-from ._generating import GeneratingAdapter, GeneratingArguments
+from ._generating import Batch, GeneratingAdapter, GeneratingArguments
 from ._messages import Conversation
 from ._reading import Prompt
-from ._requests import Batch, ChatRequest
+from ._requests import ChatRequest
 
 Read = list[tuple[Conversation, Prompt, float]]
 """Conversations, their prompts, and the seconds spent on their media."""
