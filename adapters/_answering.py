@@ -51,8 +51,17 @@ class Budget:
         start = 0
         while start < len(lengths):
             rows = range(start, start + self._fitting(lengths[start:]))
-            computed = self._attempt(rows, compute)
-            if computed is None:
+            try:
+                computed = compute(rows)
+            except (MemoryError, RuntimeError) as error:
+                if not is_out_of_memory(error):
+                    raise
+                computed = None
+            if computed is None:  # outside the except block, because the error's frames keep tensors alive
+                self._free()
+                gc.collect()
+                if torch.cuda.is_available():
+                    torch.cuda.empty_cache()
                 self._shrink([lengths[row] for row in rows])
                 continue
             yield from computed
@@ -69,19 +78,6 @@ class Budget:
             if count and (count + 1) * longest > self._now:
                 return count
         return len(lengths)
-
-    def _attempt(self, rows: range, compute: Callable[[range], list[T]]) -> list[T] | None:
-        try:
-            return compute(rows)
-        except (MemoryError, RuntimeError) as error:
-            if not is_out_of_memory(error):
-                raise
-        # outside the except block, because the error's frames keep tensors alive
-        self._free()
-        gc.collect()
-        if torch.cuda.is_available():
-            torch.cuda.empty_cache()
-        return None
 
     def _shrink(self, lengths: Sequence[int]) -> None:
         if len(lengths) == 1:

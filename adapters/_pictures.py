@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import weakref
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -20,26 +19,19 @@ Join = Callable[[list[Any]], Any]
 """Joins the values of single pictures into the value of one prompt."""
 
 
+_DIGEST = "_medtasks_digest"
+"""Attribute of a picture: cached ones are shown in many prompts, and nobody changes them."""
+
+
 def digest(images: Sequence[Image.Image]) -> bytes:
     """A digest of the pictures' modes, sizes and pixels."""
     total = hashlib.blake2b(digest_size=16)
     for image in images:
-        total.update(_digest(image))
+        if not hasattr(image, _DIGEST):
+            content = f"{image.mode} {image.size}\0".encode() + image.tobytes()
+            setattr(image, _DIGEST, hashlib.blake2b(content, digest_size=16).digest())
+        total.update(getattr(image, _DIGEST))
     return total.digest()
-
-
-_DIGESTS: dict[int, tuple[weakref.ref[Image.Image], bytes]] = {}
-"""By the pictures' ids: cached pictures are shown in many prompts, and nobody changes them."""
-
-
-def _digest(image: Image.Image) -> bytes:
-    key = id(image)
-    known = _DIGESTS.get(key)
-    if known is not None and known[0]() is image:
-        return known[1]
-    found = hashlib.blake2b(f"{image.mode} {image.size}\0".encode() + image.tobytes(), digest_size=16).digest()
-    _DIGESTS[key] = weakref.ref(image, lambda _: _DIGESTS.pop(key, None)), found
-    return found
 
 
 @dataclass(frozen=True)

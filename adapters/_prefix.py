@@ -154,7 +154,8 @@ class SharedPrefix:
         reused = [kept, *[shared] * (len(rows) - 1)]
         self.computed += sum(map(len, rows)) - sum(reused)
         self.reused += sum(reused)
-        layers = [_repeated(layer, len(rows)) for layer in self._layers]
+        each = (len(rows), -1, -1, -1)
+        layers = [(keys.expand(each), values.expand(each)) for keys, values in self._layers]
         return (layers if max(lengths) == shared else self._forward(rows, layers, shared, lengths)), reused
 
     def _forward(self, rows: Sequence[Row], layers: Layers, start: int, stops: Sequence[int]) -> Layers:
@@ -193,11 +194,6 @@ def _common(some: torch.Tensor, other: torch.Tensor) -> int:
     length = min(len(some), len(other))
     differing = (some[:length] != other[:length]).nonzero()
     return int(differing[0]) if len(differing) else length
-
-
-def _repeated(layer: tuple[torch.Tensor, torch.Tensor], count: int) -> tuple[torch.Tensor, torch.Tensor]:
-    keys, values = (tensor.expand(count, -1, -1, -1) for tensor in layer)
-    return keys, values
 
 
 def _cache(layers: Layers) -> DynamicCache:

@@ -14,7 +14,7 @@ from pydantic import ConfigDict, ValidationError
 from medtasks.core.errors import DataError, MedtasksError, UsageError, first_line
 from medtasks.core.exits import exit_with_sentence
 from medtasks.core.schema import first_problem
-from medtasks.harness.model import fingerprint_of
+from medtasks.harness.model import adapter_facts, fingerprint_of
 
 from ._base import Count, Response
 from ._decoding import GenerationSettings, cut_at_stop, ends_of_turn, sample_seed
@@ -220,15 +220,11 @@ class MedtasksVLLM(GeneratingAdapter):
 
         config = self._model.llm_engine.vllm_config.model_config
         local, revision = fingerprint_of(name), self._engine.get("revision")
-        lora = None
-        if self._lora is not None:
-            lora = {"path": self._lora, **fingerprint_of(self._lora)}
-            lora.pop("fingerprint_method", None)
         return {
             "pretrained": name,
             "revision": revision if local else getattr(config.hf_config, "_commit_hash", None) or revision,
             **local,
-            "lora": lora,
+            "lora": adapter_facts(self._lora),
             "architecture": config.architectures[0],
             "dtype": str(config.dtype).removeprefix("torch."),
             "engine": dict(sorted(self._engine.items())),

@@ -137,6 +137,12 @@ def fingerprint_of(checkpoint: str) -> dict[str, str]:
     return {"fingerprint": total.hexdigest(), "fingerprint_method": METHOD}
 
 
+def adapter_facts(path: str | None) -> dict[str, str] | None:
+    """Path and fingerprint of what changes a checkpoint's weights; None if nothing does."""
+    known = fingerprint_of(path or "")
+    return None if path is None else {"path": path, **({"fingerprint": known["fingerprint"]} if known else {})}
+
+
 def _hash(path: Path, size: int) -> str:
     digest = hashlib.sha256()
     with path.open("rb") as file:
