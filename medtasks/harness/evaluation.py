@@ -12,7 +12,7 @@ import inspect
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -195,12 +195,9 @@ class Evaluation:
             model=self._model,
             settings=self._settings,
             tasks={name: self._facts(name) for name in self._ours},
-            groups=self._members(),
+            groups={name: tuple(leaf for leaf in leaf_tasks(name) if leaf in self._ours) for name in self._groups},
             data={name: data_facts(name) for name in benchmarks},
         )
-
-    def _members(self) -> dict[str, tuple[str, ...]]:
-        return {name: tuple(leaf for leaf in leaf_tasks(name) if leaf in self._ours) for name in self._groups}
 
     def _answers(self, requests: Requests) -> Callable[[str], list[Any]]:
         """Returns the answers to a task, for :meth:`_collect` on the first process: read from disk, those of other
@@ -235,7 +232,10 @@ class Evaluation:
         """Write the result directory; return it, and the scores as text."""
         directory = self._directory()
         stamp = str(self._asked.get("datetime_str") or "").replace(":", "-")
-        folder = None if directory is None else _unused(directory, local_stamp())
+        folder = None
+        if directory is not None:  # two runs may end within one second
+            names = (f"{local_stamp()}{suffix}_medtasks" for suffix in ("", *(f"-{n}" for n in range(2, 1000))))
+            folder = next(directory / name for name in names if not (directory / name).exists())
         update = {"created": now(), "harness_stamp": stamp, "usage": usage}
         finished = replace(run, manifest=run.manifest.model_copy(update=update))
         if folder is not None:
@@ -255,45 +255,31 @@ class Evaluation:
             f"medtasks: {failed:,} of {asked:,} requests have no response and are not scored. Run the same command "
             f"again to send only these ({kept}).{exceeded * too_many}"
         )
-        ending = _Ending(text, problem if failed else "", bool(run.manifest.problems or too_many))
+        problem = problem if failed else ""
         if self._asked.get("cli_args") is None:
-            ending.show()
+            _show(text, problem)
             return
         if not _ENDINGS:
             atexit.register(_end_command)
-        _ENDINGS.append(ending)
+        _ENDINGS.append((text, problem, bool(run.manifest.problems or too_many)))
 
 
-@dataclass(frozen=True)
-class _Ending:
-    """What is printed of a run in the end, and whether the run counts as failed."""
-
-    text: str
-    problem: str
-    failed: bool
-
-    def show(self) -> None:
-        print(self.text, flush=True)
-        if self.problem:
-            print(self.problem, file=sys.stderr, flush=True)
-
-
-_ENDINGS: list[_Ending] = []
-"""Of the runs of this command: it may evaluate several models."""
+_ENDINGS: list[tuple[str, str, bool]] = []
+"""Of the runs of this command, which may evaluate several models: scores, problem, whether the run counts as failed."""
 
 
 def _end_command() -> None:
     """The harness has printed its tables and written its files."""
-    for ending in _ENDINGS:
-        ending.show()
-    if any(ending.failed for ending in _ENDINGS):
+    for text, problem, _ in _ENDINGS:
+        _show(text, problem)
+    if any(failed for *_, failed in _ENDINGS):
         os._exit(1)
 
 
-def _unused(directory: Path, stamp: str) -> Path:
-    """A new result directory; two runs may end within one second."""
-    names = (f"{stamp}{suffix}_medtasks" for suffix in ("", *(f"-{number}" for number in range(2, 1000))))
-    return next(directory / name for name in names if not (directory / name).exists())
+def _show(text: str, problem: str) -> None:
+    print(text, flush=True)
+    if problem:
+        print(problem, file=sys.stderr, flush=True)
 
 
 def _leave_scoring_to_us(task: Any) -> None:
@@ -307,8 +293,7 @@ def _leave_scoring_to_us(task: Any) -> None:
 
 
 class _FirstResponse:
-    def apply(self, resps: list[list[str]], docs: object) -> list[str]:
-        del docs
+    def apply(self, resps: list[list[str]], docs: object) -> list[str]:  # noqa: ARG002
         return [texts[0] if texts else "" for texts in resps]
 
 

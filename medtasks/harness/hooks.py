@@ -119,8 +119,6 @@ def _our_entries(task_dict: Mapping[Any, Any]) -> Iterator[tuple[str, TaskSpec, 
 
 
 _TWIN = "_1shot"
-_NEEDS_DEVICE_MAP = frozenset({"llava_hf"})
-"""Back-ends whose default ``device_map`` is empty unless there are several processes."""
 
 
 def tasks_of_ours(asked: Mapping[str, Any]) -> list[str]:
@@ -182,7 +180,8 @@ def refuse(asked: Mapping[str, Any], ours: Sequence[str]) -> None:
         if lack is not None:
             fix = f": {lack.fix}" if lack.fix else ""
             raise MedtasksError(f"back-end {model} cannot be used: {lack.found}{fix}")
-        if model in _NEEDS_DEVICE_MAP and not _places_itself(asked.get("model_args")):
+        # its default device_map is empty unless there are several processes
+        if model == "llava_hf" and current_settings().processes == 1 and "device_map" not in str(asked.get("model_args")):
             raise UsageError(
                 f"{model} needs device_map in --model_args, for example device_map=auto: transformers refuses its "
                 "empty default."
@@ -201,11 +200,3 @@ def _instead_of_shots(shots: Any, ours: Sequence[str]) -> str:
     advice += [f"{', '.join(shown)} shows one example without it"] if shown else []
     advice += [f"there is no version of {', '.join(without)} with examples"] if without else []
     return f"--num_fewshot is {shots}, but examples are part of a task's prompt here: {'; '.join(advice)}."
-
-
-def _places_itself(model_args: Any) -> bool:
-    return (
-        current_settings().processes > 1
-        or "device_map=" in str(model_args)
-        or (isinstance(model_args, Mapping) and "device_map" in model_args)
-    )
