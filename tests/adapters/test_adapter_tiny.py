@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from training.tiny import build_tiny_vlm, tiny_checkpoint
+from training.tiny import build_tiny_vlm
 
 
 def contents(directory: Path) -> dict[str, bytes]:
@@ -33,12 +33,3 @@ def test_an_image_becomes_a_few_dozen_tokens(tiny: Path) -> None:
     assert text.startswith("<|im_start|>user\n<|vision_start|><|image_pad|><|vision_end|>What is it?<|im_end|>")
     assert text.endswith("<|im_start|>assistant\n")
     assert (inputs["input_ids"] == processor.image_token_id).sum() == 36
-
-
-def test_the_cache_is_used_again_and_holds_nothing_half_built(tiny: Path, cache: Path) -> None:
-    before = {path: path.stat().st_mtime_ns for path in tiny.iterdir()}
-
-    assert tiny_checkpoint() == tiny
-    assert {path: path.stat().st_mtime_ns for path in tiny.iterdir()} == before
-    assert tiny in cache.iterdir()
-    assert not [path for path in cache.iterdir() if path.name.startswith(".")]

@@ -17,11 +17,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
-from release_rows import write_med_cmr_archive
 from time_coded import read_time_code
 
 from medtasks.benchmarks.kvasir_vqa_x1.records import ATOMIC_QUESTIONS, QUESTION_CLASSES
-from medtasks.benchmarks.med_cmr.prepare import prepare_med_cmr
 from medtasks.benchmarks.med_cmr.records import DIMENSIONS
 from medtasks.benchmarks.medstreambench.records import parse_medstream_row
 from medtasks.benchmarks.mi_cxr.records import QTYPES, MiCxrRecord
@@ -137,12 +135,6 @@ def test_every_short_answer_is_what_the_scene_shows() -> None:
 
 
 # --- Med-CMR ---
-
-
-def test_the_archive_prepares_to_what_the_folder_does(tmp_path: Path) -> None:
-    write_med_cmr_archive(tmp_path / "dataset.zip")
-    prepared = prepare_med_cmr(str(tmp_path / "dataset.zip"), tmp_path / "out", allow_other_archive=True)
-    assert prepared.manifest.fingerprint == open_prepared("med_cmr").manifest.fingerprint
 
 
 def test_the_oddities_of_med_cmr_are_there() -> None:
