@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,7 +18,7 @@ from medtasks.data.media.images import decode_image
 
 if TYPE_CHECKING:
     from httpx import Client, Response
-    from tenacity import RetryCallState, Retrying
+    from tenacity import RetryCallState
 
 _BUSY = frozenset({408, 425, 429})
 """Statuses below 500 that are retried."""
@@ -113,9 +114,17 @@ class _Job:
 
     def settle(self, client: Client, key: str, url: str) -> MediaError | None:
         import httpx
+        import tenacity
 
+        retrying = tenacity.Retrying(
+            retry=tenacity.retry_if_exception_type((_Retryable, httpx.TransportError)),
+            stop=tenacity.stop_after_attempt(self.settings.attempts) | tenacity.stop_when_event_set(self.stop),
+            wait=self._pause,
+            sleep=tenacity.sleep_using_event(self.stop),
+            reraise=True,
+        )
         try:
-            data = self._retrying()(self._attempt, client, url)
+            data = retrying(self._attempt, client, url)
             decode_image(data, url)
         except (_Retryable, httpx.TransportError) as error:
             return self._unanswered(url, str(error) or type(error).__name__)
@@ -127,18 +136,6 @@ class _Job:
             self._silent = 0
             self.keep(key, data)
         return None
-
-    def _retrying(self) -> Retrying:
-        import httpx
-        import tenacity
-
-        return tenacity.Retrying(
-            retry=tenacity.retry_if_exception_type((_Retryable, httpx.TransportError)),
-            stop=tenacity.stop_after_attempt(self.settings.attempts) | tenacity.stop_when_event_set(self.stop),
-            wait=self._pause,
-            sleep=tenacity.sleep_using_event(self.stop),
-            reraise=True,
-        )
 
     def _unanswered(self, url: str, reason: str) -> MediaError:
         with self._lock:
@@ -155,29 +152,27 @@ class _Job:
         from tenacity import wait_random_exponential
 
         error = state.outcome.exception() if state.outcome is not None else None
-        retry_after = error.after if isinstance(error, _Retryable) else None
-        if retry_after is not None:
-            return min(retry_after, self.settings.longest)
+        if isinstance(error, _Retryable) and error.after is not None:
+            return min(error.after, self.settings.longest)
         return float(wait_random_exponential(multiplier=2 * self.settings.pause, max=30)(state))
 
     def _attempt(self, client: Client, url: str) -> bytes:
-        parts: list[bytes] = []
-        size = 0
+        data = bytearray()
         with client.stream("GET", url, headers=_login(url)) as response:
             _check(response, url)
             for part in response.iter_raw():
-                size += len(part)
-                if size > MAX_PICTURE_BYTES:
+                data += part
+                if len(data) > MAX_PICTURE_BYTES:
                     limit = f"has more than {MAX_PICTURE_BYTES:,} bytes, the limit for a picture"
                     raise MediaError(f"{url}: {limit}; check the address.")
-                parts.append(part)
-        return b"".join(parts)
+        return bytes(data)
 
 
 def _check(response: Response, url: str) -> None:
     status = response.status_code
     if status in _BUSY or status >= 500:
-        raise _Retryable(f"status {status}", _seconds(response.headers.get("retry-after")))
+        after = response.headers.get("retry-after", "")  # seconds, or a date
+        raise _Retryable(f"status {status}", float(after) if after.isdecimal() and len(after) < 9 else None)
     if status in _REFUSED:
         raise DataError(
             f"{_host(url)}: refuses {url} (status {status}); accept the dataset's terms on its page and log in with "
@@ -185,11 +180,6 @@ def _check(response: Response, url: str) -> None:
         )
     if status != 200:
         raise MediaError(f"{url}: cannot be fetched (status {status}); check the address.")
-
-
-def _seconds(header: str | None) -> float | None:
-    """The seconds of a ``Retry-After`` header; None if it is missing or a date."""
-    return float(header) if header is not None and header.isdecimal() and len(header) < 9 else None
 
 
 def _login(url: str) -> dict[str, str]:
@@ -211,6 +201,17 @@ def _host(url: str) -> str:
     return urlsplit(url).netloc.rpartition("@")[2] or url
 
 
+@contextmanager
+def _from_hub(name: str, what: str) -> Iterator[None]:
+    try:
+        yield
+    except Exception as error:  # network, TLS, proxy, missing repository or file: the hub's client raises many types
+        raise DataError(
+            f"{name}: {what} cannot be fetched from the hub ({type(error).__name__}); to work without the hub, copy "
+            "the dataset here and give it with --source."
+        ) from error
+
+
 def hub_file(name: str, file: str, revision: str | None = None) -> tuple[Path, str | None]:
     """A file of a hub dataset, fetched unless cached, and its commit.
 
@@ -219,10 +220,8 @@ def hub_file(name: str, file: str, revision: str | None = None) -> tuple[Path, s
     """
     from huggingface_hub import hf_hub_download
 
-    try:
+    with _from_hub(name, file):
         return Path(hf_hub_download(name, file, repo_type="dataset", revision=revision)), revision
-    except Exception as error:  # network, TLS, proxy, missing file: the hub's client raises many types
-        raise DataError(_unreachable(name, f"{file} cannot be fetched", error)) from error
 
 
 def hub_tree(name: str, *patterns: str) -> tuple[Path, str | None]:
@@ -238,15 +237,6 @@ def hub_tree(name: str, *patterns: str) -> tuple[Path, str | None]:
         return Path(name), None
     from huggingface_hub import snapshot_download
 
-    try:
+    with _from_hub(name, ", ".join(patterns)):
         folder = Path(snapshot_download(name, repo_type="dataset", allow_patterns=list(patterns)))
-    except Exception as error:  # network, TLS, proxy, missing repository: the hub's client raises many types
-        raise DataError(_unreachable(name, f"{', '.join(patterns)} cannot be fetched", error)) from error
     return folder, folder.name if re.fullmatch(r"[0-9a-f]{40}", folder.name) else None
-
-
-def _unreachable(name: str, what: str, error: Exception) -> str:
-    return (
-        f"{name}: {what} from the hub ({type(error).__name__}); to work without the hub, copy the dataset here and "
-        "give it with --source."
-    )
