@@ -180,12 +180,8 @@ def refuse(asked: Mapping[str, Any], ours: Sequence[str]) -> None:
         if lack is not None:
             fix = f": {lack.fix}" if lack.fix else ""
             raise MedtasksError(f"back-end {model} cannot be used: {lack.found}{fix}")
-        # its default device_map is empty unless there are several processes
-        if (
-            model == "llava_hf"
-            and current_settings().processes == 1
-            and "device_map" not in str(asked.get("model_args"))
-        ):
+        placed = current_settings().processes > 1 or "device_map" in str(asked.get("model_args"))
+        if model == "llava_hf" and not placed:  # its default device_map is empty
             raise UsageError(
                 f"{model} needs device_map in --model_args, for example device_map=auto: transformers refuses its "
                 "empty default."
