@@ -44,9 +44,6 @@ class Budget:
         """Yield the results of ``compute`` for consecutive rows of ``lengths`` tokens, in order.
 
         If memory runs out, this batch and the following ones are halved.
-
-        Raises:
-            MedtasksError: a single row does not fit.
         """
         start = 0
         while start < len(lengths):
@@ -170,11 +167,7 @@ class Answering:
     def answer(
         self, chats: Sequence[Conversation], prompts: Sequence[Prompt], settings: GenerationSettings, seed: int
     ) -> list[Answer]:
-        """One answer per prompt; ``chats`` are their conversations, ``seed`` seeds sampling.
-
-        Raises:
-            MedtasksError: a single prompt does not fit into memory.
-        """
+        """One answer per prompt; ``chats`` are their conversations, ``seed`` seeds sampling."""
         room = min(settings.max_new_tokens, self._longest_answer)
         lengths = [prompt.tokens + room for prompt in prompts]
 

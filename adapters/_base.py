@@ -183,11 +183,7 @@ class MedtasksAdapter(lmms):  # type: ignore[misc]
         return own
 
     def generate_until(self, requests: list[Any]) -> list[Response]:
-        """Answer ``requests`` in order; padding requests get an empty text.
-
-        Raises:
-            MedtasksError: as :meth:`answer`.
-        """
+        """Answer ``requests`` in order; padding requests get an empty text."""
         read = read_requests(requests, self.task_dict)
         responses = [Response("") for _ in read]
         asked = [request for request in read if not request.padding]

@@ -61,11 +61,7 @@ class MedtasksBaseline(MedtasksAdapter):
         }
 
     def answer(self, requests: list[ChatRequest]) -> list[Response]:
-        """Answer ``requests`` in their order; all repeats of a sample get the same answer.
-
-        Raises:
-            UsageError: a document lacks a field.
-        """
+        """Answer ``requests`` in their order; all repeats of a sample get the same answer."""
         views: dict[tuple[str, str], tuple[Any, list[str]]] = {}
         results = []
         for request in requests:

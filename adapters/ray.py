@@ -114,11 +114,7 @@ class Replica:
         self._model: Any = None
 
     def load(self) -> dict[str, Any]:
-        """Load the model, if it is not loaded; return its description and whether it takes a system prompt.
-
-        Raises:
-            UsageError: the engine cannot be started.
-        """
+        """Load the model, if it is not loaded; return its description and whether it takes a system prompt."""
         if self._model is None:
             try:
                 self._model = _back_end(self._engine)(**self._arguments)
@@ -128,11 +124,7 @@ class Replica:
         return {"facts": self._model.describe(), "takes_system_prompt": takes_system_prompt(self._model)}
 
     def answer(self, unit: Payload) -> tuple[list[Response], dict[str, Any], int]:
-        """The responses to a unit, in order; the engine's description, whose usage grows; and the process.
-
-        Raises:
-            UsageError: a setting is out of range.
-        """
+        """The responses to a unit, in order; the engine's description, whose usage grows; and the process."""
         requests, self._model.task_dict = unit
         return self._answer(requests), self._model.describe(), os.getpid()
 
@@ -152,11 +144,7 @@ class Replica:
 
 
 def _back_end(path: str) -> type[MedtasksAdapter]:
-    """The class at ``path``.
-
-    Raises:
-        UsageError: it cannot be imported, or is not one of our back-ends.
-    """
+    """The class at ``path``."""
     module, _, name = path.rpartition(".")
     try:
         kind = getattr(import_module(module), name)
@@ -257,12 +245,7 @@ class MedtasksRay(MedtasksAdapter):
         self._await_replicas(gpus)
 
     def _await_replicas(self, gpus: float) -> None:
-        """Wait until the least number of replicas is loaded.
-
-        Raises:
-            UsageError: they do not fit on this machine, or the engine cannot be started.
-            MedtasksError: the head of the cluster has died.
-        """
+        """Wait until the least number of replicas is loaded."""
         has = self._ray.cluster_resources()
         fit = min((int(has.get(what, 0) // each) for what, each in (("GPU", gpus), ("CPU", self._given.cpus)) if each),
                   default=self._least)  # fmt: skip
@@ -289,11 +272,7 @@ class MedtasksRay(MedtasksAdapter):
                 time.sleep(HEAD_EVERY)
 
     def _first_done(self, references: list[Any]) -> list[Any]:
-        """The first of ``references`` that is done; none after a while.
-
-        Raises:
-            MedtasksError: the head of the cluster has died.
-        """
+        """The first of ``references`` that is done; none after a while."""
         if time.monotonic() - self._head_seen > HEAD_SILENT:
             raise MedtasksError("the head of the Ray cluster does not answer; start the cluster again.")
         done, _ = self._ray.wait(references, timeout=HEAD_EVERY)
@@ -305,12 +284,7 @@ class MedtasksRay(MedtasksAdapter):
         self._loading[replica.load.remote()] = (replica, died)
 
     def _loaded(self, reference: Any) -> None:
-        """A replica has loaded its model, or failed to.
-
-        Raises:
-            UsageError: the engine cannot be started.
-            MedtasksError: no replica is left.
-        """
+        """A replica has loaded its model, or failed to."""
         replica, died = self._loading.pop(reference)
         try:
             loaded = self._ray.get(reference)
@@ -418,11 +392,7 @@ class MedtasksRay(MedtasksAdapter):
                 yield from [None] * len(numbers)
 
     def _finished(self, reference: Any, replica: Any, unit: Unit) -> list[tuple[int, Response]] | None:
-        """Positions and responses of a unit; None if its replica died and another one should answer it.
-
-        Raises:
-            UsageError: a setting is out of range or not supported by the engine.
-        """
+        """Positions and responses of a unit; None if its replica died and another one should answer it."""
         try:
             responses, facts, process = self._ray.get(reference)
         except self._ray.exceptions.RayTaskError as error:
@@ -455,11 +425,7 @@ class MedtasksRay(MedtasksAdapter):
 
 
 def _started(address: str | None) -> Any:
-    """Ray, connected to the cluster at ``address`` or, without one, started on this machine, without its dashboard.
-
-    Raises:
-        UsageError: Ray is not installed, or there is no such cluster.
-    """
+    """Ray, connected to the cluster at ``address`` or, without one, started on this machine, without its dashboard."""
     for name in ("RAY_USAGE_STATS_ENABLED", "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO"):  # both make Ray print warnings
         os.environ.setdefault(name, "0")
     try:

@@ -127,11 +127,7 @@ class _Row(ReleaseRow):
 
 
 def _read_responses(path: Path) -> tuple[dict[tuple[str | None, str], _Row], int]:
-    """Rows by (task or None, sample id), and their number.
-
-    Raises:
-        DataError: the file or a row of it cannot be read, or a sample has two different responses; names file and line.
-    """
+    """Rows by (task or None, sample id), and their number."""
     responses: dict[tuple[str | None, str], _Row] = {}
     first_line: dict[tuple[str | None, str], int] = {}
     rows = list(read_jsonl(path))

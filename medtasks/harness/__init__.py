@@ -124,9 +124,6 @@ def run_tasks(
         limit: only so many documents of each task.
         gen_kwargs: generation settings.
         batch_size: of the back-end.
-
-    Raises:
-        MedtasksError: the evaluation failed.
     """
     from lmms_eval import evaluator
     from lmms_eval.loggers import EvaluationTracker

@@ -336,9 +336,6 @@ def _agree_with_first(folder: Path) -> None:
     """Have all processes answer the same command, and continue the run that the first one continues.
 
     Nodes may not share a file system: then each has its own replies, and only the first one deletes them in the end.
-
-    Raises:
-        UsageError: the command is not the same on all nodes.
     """
     import torch
 

@@ -96,11 +96,7 @@ class Sender:
         return True
 
     def keep(self, answers: Sequence[tuple[Slot, Reply]], *, asked: bool = True) -> None:
-        """Save replies that the back-end just returned, or that it was not ``asked`` for (the outcome of rounds).
-
-        Raises:
-            OSError: a reply cannot be written.
-        """
+        """Save replies that the back-end just returned, or that it was not ``asked`` for (the outcome of rounds)."""
         fresh = [(slot, reply) for slot, reply in answers if not self.store.is_answered(slot)]
         if asked and self._memory is not None:
             fresh = self._timed(fresh, *self._memory())

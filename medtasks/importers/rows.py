@@ -33,9 +33,6 @@ def parse_ms_swift_line(row: Mapping[str, Any], where: Where) -> Prediction:
     The image id is the stem of the one image's path, the question the last user message without its ``<image>``.
     ``response`` takes precedence over the assistant's message, which in some files is the reference; so a
     ``response`` of null is an error.
-
-    Raises:
-        DataError: a field is missing or invalid.
     """
     given = parse_row(_SwiftRow, row, where)
     asked = [message.content for message in given.messages if message.role == "user"]

@@ -90,11 +90,7 @@ def score_rows(
     verdicts_of: str | None,
     created: str,
 ) -> Imported:
-    """Score predictions that are already read; ``place`` names them in messages, ``facts`` are for the manifest.
-
-    Raises:
-        MedtasksError: as :func:`score_predictions`.
-    """
+    """Score predictions that are already read; ``place`` names them in messages, ``facts`` are for the manifest."""
     leaves = leaf_tasks(task)
     documents = {name: task_documents(name, media=False) for name in leaves}
     predictions = [one for one in everything if one.keys.get("task", leaves[0]) in leaves]
