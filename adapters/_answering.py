@@ -212,7 +212,10 @@ class Answering:
         settings: GenerationSettings,
         seed: int = 0,
     ) -> list[Answer]:
-        whole = [self._with_pixels(chat, prompt) for chat, prompt in zip(chats, prompts, strict=True)]
+        whole = []
+        for chat, prompt in zip(chats, prompts, strict=True):  # while prefixes are shared, pixels are left out
+            complete = not prompt.units or any(name.startswith("pixel") for name in prompt.inputs)
+            whole.append(prompt if complete else self._reader.prompt(chat))
         answers: dict[int, Answer] = {}
         for numbers in same_inputs(whole):
             inputs = self._padded([whole[number] for number in numbers])
@@ -221,11 +224,6 @@ class Answering:
         for answer in answers.values():
             answer.reused_tokens = 0
         return [answers[number] for number in range(len(prompts))]
-
-    def _with_pixels(self, chat: Conversation, prompt: Prompt) -> Prompt:
-        """The prompt with its pixels, which are left out while prefixes are shared."""
-        has_them = not prompt.units or any(name.startswith("pixel") for name in prompt.inputs)
-        return prompt if has_them else self._reader.prompt(chat)
 
     def _padded(self, prompts: Sequence[Prompt]) -> dict[str, Any]:
         self._computed["media"] += sum(prompt.media for prompt in prompts)

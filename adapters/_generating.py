@@ -131,7 +131,9 @@ class GeneratingAdapter(MedtasksAdapter):
         silent = self.rank != 0 or not self.show_progress
         with tqdm(total=len(requests), desc=self.name, unit="sample", disable=silent) as bar:
             for settings, batch in batches:
-                self._report_ignored(settings.ignored)
+                if fresh := set(settings.ignored) - self._ignored:
+                    self._ignored |= fresh
+                    logger.warning(f"{self.name}: generation settings without effect: {', '.join(sorted(fresh))}")
                 positions = (request.position for request in batch)
                 answers.update(zip(positions, self._answer((settings, batch)), strict=True))
                 bar.update(len(batch))
@@ -148,9 +150,3 @@ class GeneratingAdapter(MedtasksAdapter):
         messages, given = request.messages(self.task_dict), self._given
         read = read_messages(messages, self._limits, given.system_prompt, native_video=native_video, blind=given.blind)
         return replace(read, options=request.options)
-
-    def _report_ignored(self, ignored: Iterable[str]) -> None:
-        fresh = set(ignored) - self._ignored
-        if fresh:
-            self._ignored |= fresh
-            logger.warning(f"{self.name}: generation settings without effect: {', '.join(sorted(fresh))}")

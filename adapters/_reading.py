@@ -81,8 +81,10 @@ class Reader:
                 f"the prompt has {tokens:,} tokens, but the model reads at most {self._longest:,}, "
                 "its answer included; lower max_pixels"
             )
-        if conversation.videos:
-            return Prompt(inputs, (_whole(conversation, inputs),))
+        if videos := conversation.videos:
+            shown = digest([*conversation.images, *(frame for video in videos for frame in video.frames)])
+            times = repr([video.times for video in videos]).encode()
+            return Prompt(inputs, (Unit(shown + times, inputs, len(conversation.images) + len(videos)),))
         together = len(conversation.images) if len(latest) == 1 else 1
         return Prompt(inputs, tuple(Unit(content_hash, pixels, together) for content_hash, pixels in latest))
 
@@ -100,13 +102,6 @@ class Reader:
                 add_special_tokens=start is None or not text.startswith(start),
             )
         )
-
-
-def _whole(conversation: Conversation, inputs: Mapping[str, Any]) -> Unit:
-    videos = conversation.videos
-    shown = digest([*conversation.images, *(frame for video in videos for frame in video.frames)])
-    times = repr([video.times for video in videos]).encode()
-    return Unit(shown + times, inputs, len(conversation.images) + len(videos))
 
 
 def same_inputs(prompts: Sequence[Prompt]) -> Iterator[list[int]]:

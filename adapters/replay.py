@@ -76,7 +76,8 @@ class MedtasksReplay(MedtasksAdapter):
         """
         if self._unmatched is None:
             self._unmatched = self._count_unmatched(requests)
-        rows = [self._find(request) for request in requests]
+        known = self._responses
+        rows = [known.get((one.task, one.sample_id), known.get((None, one.sample_id))) for one in requests]
         lacking = [request for request, row in zip(requests, rows, strict=True) if row is None]
         if lacking and self._missing == "error":
             raise UsageError(
@@ -96,10 +97,6 @@ class MedtasksReplay(MedtasksAdapter):
     def generate_until_multi_round(self, requests: list[Any]) -> list[Response]:
         """As `generate_until`: a recorded response contains all rounds of its sample."""
         return self.generate_until(requests)
-
-    def _find(self, request: ChatRequest) -> _Row | None:
-        unnamed = self._responses.get((None, request.sample_id))
-        return self._responses.get((request.task, request.sample_id), unnamed)
 
     def _count_unmatched(self, read: Iterable[ChatRequest]) -> int:
         """Rows that belong to no document of the run's tasks; the same number on every replica."""

@@ -203,7 +203,7 @@ def _prepared(benchmark: Benchmark) -> tuple[str, str]:
 
 
 class Package(str, Enum):
-    """What can be fetched."""
+    """What can be fetched; typer takes no list of literals."""
 
     wordnet = "wordnet"
     punkt = "punkt"

@@ -41,7 +41,9 @@ def list_tasks(
     for one in taken_names():
         one.warn()
     specs = load_specs()
-    chosen = [spec for spec in specs.values() if pattern is None or _matches(spec.name, pattern)]
+    chosen = [
+        spec for name, spec in specs.items() if pattern is None or pattern in name or fnmatch.fnmatchcase(name, pattern)
+    ]
     if not chosen:
         raise UsageError(
             f"no task or group matches {pattern!r}{suggestion(pattern, specs)}; `medtasks list --all` shows all."
@@ -52,20 +54,13 @@ def list_tasks(
     outermost = pattern is None and not everything
     inner = {member for spec in chosen for member in spec.members}
     shown = [spec for spec in chosen if not outermost or spec.name not in inner]
-    rows = [
-        (one.name, one.metadata.title, _size(one), str(one.metadata.version), owner_of(one.path).owner) for one in shown
-    ]
+    rows = []
+    for spec in shown:
+        size = "task" if spec.kind == "task" else f"group: {counted(len(leaf_tasks(spec.name)), 'task')}"
+        rows.append((spec.name, spec.metadata.title, size, str(spec.metadata.version), owner_of(spec.path).owner))
     table(("name", "title", "kind", "version", "package"), rows, wrap=not outermost)
     if len(shown) < len(chosen):
         write(f"  {len(chosen) - len(shown)} tasks and groups are in these: medtasks list PATTERN, or --all")
-
-
-def _matches(name: str, pattern: str) -> bool:
-    return pattern in name or fnmatch.fnmatchcase(name, pattern)
-
-
-def _size(spec: TaskSpec) -> str:
-    return "task" if spec.kind == "task" else f"group: {counted(len(leaf_tasks(spec.name)), 'task')}"
 
 
 def _entry(spec: TaskSpec) -> dict[str, Any]:

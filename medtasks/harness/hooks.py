@@ -49,7 +49,11 @@ def noting_arguments(original: Callable[..., Any]) -> Callable[..., Any]:
             with interrupts_arrive():
                 if ours:
                     refuse(call.arguments, ours)
-                    _make_room_for_placeholders()
+                    from datasets.config import HF_DATASETS_CACHE
+
+                    # the harness loads the one-row dataset of our task files through a cache
+                    if not os.environ.get(_DATASETS) and not can_be_written(Path(HF_DATASETS_CACHE)):
+                        os.environ[_DATASETS] = str(writable_cache() / "datasets")
                     if isinstance(call.arguments["model"], str):
                         load_what_generates(call.arguments["model"], force_simple=bool(call.arguments["force_simple"]))
                 return original(*call.args, **call.kwargs)
@@ -71,14 +75,6 @@ def noting_arguments(original: Callable[..., Any]) -> Callable[..., Any]:
             _ARGUMENTS.reset(noted)
 
     return simple_evaluate
-
-
-def _make_room_for_placeholders() -> None:
-    """The harness loads the one-row dataset of our task files through a cache; choose one that can be written."""
-    from datasets.config import HF_DATASETS_CACHE
-
-    if not os.environ.get(_DATASETS) and not can_be_written(Path(HF_DATASETS_CACHE)):
-        os.environ[_DATASETS] = str(writable_cache() / "datasets")
 
 
 def with_our_scores(original: Callable[..., Any]) -> Callable[..., Any]:
