@@ -33,6 +33,7 @@ from medtasks.core.errors import MedtasksError, UsageError, first_line
 from medtasks.core.exits import exit_with_sentence
 from medtasks.core.settings import current_settings, using
 from medtasks.data.media.images import EncodedPicture
+from medtasks.harness import BACK_ENDS
 from medtasks.harness.backends import takes_system_prompt
 from medtasks.harness.requests import REPEAT
 
@@ -40,11 +41,7 @@ from ._base import Arguments, Count, MedtasksAdapter, NonNegative, Response, Sha
 from ._requests import ChatRequest, read_requests, read_rows
 from .baseline import FIELDS
 
-ENGINES = {
-    "vlm": "medtasks.adapters.vlm.MedtasksVLM",
-    "vllm": "medtasks.adapters.vllm.MedtasksVLLM",
-    "baseline": "medtasks.adapters.baseline.MedtasksBaseline",
-}
+ENGINES = {name: BACK_ENDS[f"medtasks_{name}"] for name in ("vlm", "vllm", "baseline")}
 ATTEMPTS = 3
 """After so many replicas died on a unit, its requests fail; a replica that dies so often while it loads is left out."""
 UNITS_EACH = 4

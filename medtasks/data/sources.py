@@ -155,7 +155,21 @@ def read_csv_rows(path: Path) -> list[tuple[Where, dict[str, str]]]:
         DataError: the file cannot be read, is not UTF-8 or not CSV, has no header, no rows, a duplicate column, or a
             row with another number of cells; the message names file, line and fix.
     """
-    lines = _csv_cells(path)
+    with reading(path, "check the path"):
+        text = _decoded(read_regular(path), path.name)
+    before = csv.field_size_limit(max(len(text), 131072))  # a long response is no error
+    delimiter = separator_of(next(iter(text.lstrip().splitlines()), ""))
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
+    lines, start = [], 1
+    try:
+        for cells in reader:
+            if cells:
+                lines.append((Where(path.name, start), cells))
+            start = reader.line_num + 1
+    except csv.Error as error:
+        raise DataError(f"{Where(path.name, start)}: not CSV ({error}); fix the row that begins there.") from error
+    finally:
+        csv.field_size_limit(before)
     if not lines:
         raise DataError(f"{path}: the file is empty, expected a header and rows; write or fetch it again.")
     where, header = lines[0]
@@ -173,25 +187,6 @@ def read_csv_rows(path: Path) -> list[tuple[Where, dict[str, str]]]:
         rows.append((where, dict(zip(names, cells, strict=True))))
     if not rows:
         raise DataError(f"{path}: the file has only a header, expected rows below it; write or fetch it again.")
-    return rows
-
-
-def _csv_cells(path: Path) -> list[tuple[Where, list[str]]]:
-    with reading(path, "check the path"):
-        text = _decoded(read_regular(path), path.name)
-    before = csv.field_size_limit(max(len(text), 131072))  # a long response is no error
-    delimiter = separator_of(next(iter(text.lstrip().splitlines()), ""))
-    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
-    rows, start = [], 1
-    try:
-        for cells in reader:
-            if cells:
-                rows.append((Where(path.name, start), cells))
-            start = reader.line_num + 1
-    except csv.Error as error:
-        raise DataError(f"{Where(path.name, start)}: not CSV ({error}); fix the row that begins there.") from error
-    finally:
-        csv.field_size_limit(before)
     return rows
 
 
