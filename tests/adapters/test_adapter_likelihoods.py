@@ -35,15 +35,16 @@ def test_probabilities_are_those_of_a_forward_pass(
     tokenizer = processor.tokenizer
     tokenizer.padding_side = "left"
     inputs = dict(
-        tokenizer(["Which option?", "A much longer question: A, B, C or D"] * 4, return_tensors="pt", padding=True)
+        tokenizer(["Which option?", "A much longer question: A, B, C or D"] * 2, return_tensors="pt", padding=True)
     )
     settings = GenerationSettings(max_new_tokens=40, temperature=temperature)
-    answers = Decoder(model, tokenizer).decode(inputs, [OPTIONS] * 8, settings, seed=3)
+    answers = Decoder(model, tokenizer).decode(inputs, [OPTIONS] * 4, settings, seed=3)
     letters = letter_tokens(tokenizer)
     checked = 0
+    generated_rows = _tokens_of(model, inputs, settings, 3)
     for row, (answer, found) in enumerate(zip(answers, unrounded, strict=True)):
         prompt = inputs["input_ids"][row][inputs["attention_mask"][row].bool()]
-        tokens = _tokens_of(model, inputs, settings, 3)[row][: answer.token_counts.output_tokens]
+        tokens = generated_rows[row][: answer.token_counts.output_tokens]
         if tokens[-1] == tokenizer.eos_token_id:
             tokens = tokens[:-1]
         with torch.no_grad():

@@ -43,9 +43,9 @@ def model_on(bench: Bench, path: Path, **arguments: Any) -> MedtasksVLM:
 
 def clinic(bench: Bench) -> list[Any]:
     """Questions about one picture, about three, about none, and a stream whose prompts grow."""
-    one = [{**doc, "media": [f"image-{i // 4}.png"]} for i, doc in enumerate(questions(9))]
-    three = [{**doc, "media": ["a.png", "b.png", "c.png"]} for doc in questions(3)]
-    none = questions(3, images=0)
+    one = [{**doc, "media": [f"image-{i // 4}.png"]} for i, doc in enumerate(questions(6))]
+    three = [{**doc, "media": ["a.png", "b.png", "c.png"]} for doc in questions(2)]
+    none = questions(2, images=0)
     stream = [{**doc, "media": [f"frame-{k}.png" for k in range(i + 1)]} for i, doc in enumerate(questions(3))]
     tasks = {"one": one, "three": three, "none": none, "stream": stream}
     return [request for name, docs in tasks.items() for request in bench.task(name, docs)]
