@@ -25,25 +25,16 @@ _BUSY = frozenset({408, 425, 429})
 _REFUSED = frozenset({401, 403})
 
 
-@dataclass(frozen=True)
-class FetchSettings:
-    """Limits of requests to a server. Times are in seconds.
-
-    Args:
-        workers: maximum number of requests in flight.
-        attempts: per picture, including the first.
-        pause: the n-th pause is random, up to ``pause * 2**n``, at most 30 s; ``Retry-After`` takes precedence.
-        silence: time without a byte after which an attempt fails.
-        longest: the longest wait that a server may ask for.
-        give_up: consecutive pictures without an answer after which the server is considered unreachable.
-    """
-
-    workers: int = 8
-    attempts: int = 5
-    pause: float = 0.5
-    silence: float = 30
-    longest: float = 300
-    give_up: int = 8
+WORKERS = 8
+"""Maximum number of requests in flight."""
+ATTEMPTS = 5
+"""Per picture, including the first."""
+PAUSE = 0.5
+"""The n-th pause is random, up to ``PAUSE * 2**n`` seconds, at most 30; ``Retry-After`` takes precedence."""
+SILENCE, LONGEST = 30.0, 300.0
+"""Seconds without a byte after which an attempt fails; the longest wait that a server may ask for."""
+GIVE_UP = 8
+"""Consecutive pictures without an answer after which the server is considered unreachable."""
 
 
 class _Retryable(Exception):
@@ -67,7 +58,6 @@ def fetch_pictures(
     urls: Mapping[str, str],
     keep: Callable[[str, bytes], None],
     *,
-    settings: FetchSettings | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> dict[str, MediaError]:
     """Fetch the picture at each of ``urls``; return the errors of those that could not be fetched, by key.
@@ -78,9 +68,9 @@ def fetch_pictures(
         DataError: a server requires a login, or cannot be reached; pictures already kept stay. Errors of ``keep``
             propagate.
     """
-    job = _Job(keep, settings or FetchSettings())
+    job = _Job(keep)
     failed: dict[str, MediaError] = {}
-    with job.client() as client, ThreadPoolExecutor(max_workers=job.settings.workers) as pool:
+    with job.client() as client, ThreadPoolExecutor(max_workers=WORKERS) as pool:
         try:
             outcomes = pool.map(lambda key: job.settle(client, key, urls[key]), urls)
             for number, (key, error) in enumerate(zip(urls, outcomes, strict=True), start=1):
@@ -99,7 +89,6 @@ class _Job:
     """State shared by the threads of one call."""
 
     keep: Callable[[str, bytes], None]
-    settings: FetchSettings
     stop: threading.Event = field(default_factory=threading.Event)
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _silent: int = 0  # pictures in a row without an answer
@@ -109,8 +98,8 @@ class _Job:
 
         # pictures are compressed already, and a compressed transfer could decompress without bound
         headers = {"Accept-Encoding": "identity", "User-Agent": "medtasks"}
-        limits = httpx.Limits(max_connections=self.settings.workers)
-        return httpx.Client(headers=headers, limits=limits, timeout=self.settings.silence, follow_redirects=True)
+        limits = httpx.Limits(max_connections=WORKERS)
+        return httpx.Client(headers=headers, limits=limits, timeout=SILENCE, follow_redirects=True)
 
     def settle(self, client: Client, key: str, url: str) -> MediaError | None:
         import httpx
@@ -118,7 +107,7 @@ class _Job:
 
         retrying = tenacity.Retrying(
             retry=tenacity.retry_if_exception_type((_Retryable, httpx.TransportError)),
-            stop=tenacity.stop_after_attempt(self.settings.attempts) | tenacity.stop_when_event_set(self.stop),
+            stop=tenacity.stop_after_attempt(ATTEMPTS) | tenacity.stop_when_event_set(self.stop),
             wait=self._pause,
             sleep=tenacity.sleep_using_event(self.stop),
             reraise=True,
@@ -140,10 +129,10 @@ class _Job:
     def _unanswered(self, url: str, reason: str) -> MediaError:
         with self._lock:
             self._silent += 1
-            unreachable = self._silent >= self.settings.give_up
+            unreachable = self._silent >= GIVE_UP
         if unreachable:
             raise DataError(
-                f"{_host(url)}: {self.settings.give_up} pictures in a row could not be fetched (the last: {reason}); "
+                f"{_host(url)}: {GIVE_UP} pictures in a row could not be fetched (the last: {reason}); "
                 "fetched pictures are kept: run the same command again when the server is reachable."
             )
         return MediaError(f"{url}: cannot be fetched ({reason}); run the same command again.")
@@ -153,8 +142,8 @@ class _Job:
 
         error = state.outcome.exception() if state.outcome is not None else None
         if isinstance(error, _Retryable) and error.after is not None:
-            return min(error.after, self.settings.longest)
-        return float(wait_random_exponential(multiplier=2 * self.settings.pause, max=30)(state))
+            return min(error.after, LONGEST)
+        return float(wait_random_exponential(multiplier=2 * PAUSE, max=30)(state))
 
     def _attempt(self, client: Client, url: str) -> bytes:
         data = bytearray()

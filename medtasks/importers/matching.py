@@ -161,7 +161,7 @@ class _Index:
             return self._at_position(one)
         if one.keys.get("id") in self.sample_ids:
             return (one.keys["id"],)
-        if "img_id" not in one.keys:
+        if not {"img_id", "question"} <= one.keys.keys():
             return self._by_text(one)
         if not self.by_question:
             raise DataError(f"{one.where}: no sample_id, and the task's documents have no img_id; give the sample_id.")

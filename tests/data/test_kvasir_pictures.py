@@ -23,7 +23,6 @@ from medtasks.benchmarks.kvasir_vqa_x1 import source as source_of_rows
 from medtasks.benchmarks.kvasir_vqa_x1.prepare import prepare_kvasir
 from medtasks.core.errors import DataError, MediaError, UsageError
 from medtasks.data import fetch
-from medtasks.data.fetch import FetchSettings
 from medtasks.data.prepared import Prepared
 
 ROWS = [kvasir_row(img_id=f"img{number}") for number in range(3)]
@@ -45,9 +44,6 @@ class PictureServer(LocalServer):
             return answer(name, before)
 
         super().__init__(respond)
-
-
-QUICK = FetchSettings(pause=0.001, silence=5, longest=5, give_up=4)
 
 
 def drawn(number: int, kind: str = "JPEG") -> bytes:
@@ -76,9 +72,11 @@ def served(name: str, _: int = 0) -> Answer:
 
 @pytest.fixture(autouse=True)
 def no_hub(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Whoever asks the hub finds an empty folder."""
+    """Whoever asks the hub finds an empty folder; nobody waits long for a server."""
     (tmp_path / "no hub").mkdir()
     monkeypatch.setattr(pictures, "HUB", str(tmp_path / "no hub"))
+    for name, value in {"PAUSE": 0.001, "SILENCE": 5.0, "LONGEST": 5.0, "GIVE_UP": 4}.items():
+        monkeypatch.setattr(fetch, name, value)
 
 
 def as_text(cell: Any) -> Any:
@@ -121,7 +119,6 @@ def test_pictures_are_fetched_by_url(
         prepared = prepare_kvasir(
             "hub" if from_hub else source,
             tmp_path / "out",
-            settings=QUICK,
             fetching=lambda done, total: told.append((done, total)),
         )
     assert pictures_of(prepared) == PICTURES
@@ -135,7 +132,7 @@ def test_every_form_of_the_same_pictures_has_one_fingerprint(tmp_path: Path) -> 
     with PictureServer(served) as server:
         for number, form in enumerate((as_text, as_feature, as_both)):
             source = released(tmp_path / f"x{number}", lambda img_id: f"{server.url}/{img_id}.jpg", form)
-            found.add(prepare_kvasir(source, tmp_path / f"out{number}", settings=QUICK).manifest.fingerprint)
+            found.add(prepare_kvasir(source, tmp_path / f"out{number}").manifest.fingerprint)
         assert server.asked == dict.fromkeys(PICTURES, 2)  # bytes go before the URL
     assert len(found) == 1
 
@@ -230,7 +227,7 @@ def test_a_busy_server_is_asked_again(tmp_path: Path) -> None:
 
     with PictureServer(busy) as server:
         source = released(tmp_path / "x1", lambda img_id: f"{server.url}/{img_id}.jpg")
-        assert pictures_of(prepare_kvasir(source, tmp_path / "out", settings=QUICK)) == PICTURES
+        assert pictures_of(prepare_kvasir(source, tmp_path / "out")) == PICTURES
     assert server.asked == dict.fromkeys(PICTURES, 3)
 
 
@@ -251,24 +248,26 @@ def test_a_picture_that_cannot_be_had_is_named_and_counted(
     with PictureServer(lambda name, _: answer() if name == "img1.jpg" else served(name)) as server:
         source = released(tmp_path / "x1", lambda img_id: f"{server.url}/{img_id}.jpg")
         with pytest.raises(MediaError, match=rf"img1\.jpg.*{said}"):
-            prepare_kvasir(source, tmp_path / "out", settings=QUICK)
-        manifest = prepare_kvasir(source, tmp_path / "out", settings=QUICK, allow_missing_media=True).manifest
+            prepare_kvasir(source, tmp_path / "out")
+        manifest = prepare_kvasir(source, tmp_path / "out", allow_missing_media=True).manifest
     assert (manifest.counts.rows, sum(manifest.excluded.values())) == (3, 1)
     assert {name: count for name, count in server.asked.items() if name != "img1.jpg"} == {"img0.jpg": 1, "img2.jpg": 1}
 
 
-def test_what_was_fetched_before_an_interruption_is_not_fetched_again(tmp_path: Path) -> None:
+def test_what_was_fetched_before_an_interruption_is_not_fetched_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def interrupted(done: int, _: int) -> None:
         if done == 2:
             raise KeyboardInterrupt
 
-    one_by_one = FetchSettings(workers=1, pause=0.001)
+    monkeypatch.setattr(fetch, "WORKERS", 1)
     with PictureServer(served) as server:
         source = released(tmp_path / "x1", lambda img_id: f"{server.url}/{img_id}.jpg")
         with pytest.raises(KeyboardInterrupt):
-            prepare_kvasir(source, tmp_path / "out", settings=one_by_one, fetching=interrupted)
+            prepare_kvasir(source, tmp_path / "out", fetching=interrupted)
         first = server.asked.total()
-        assert pictures_of(prepare_kvasir(source, tmp_path / "out", settings=one_by_one)) == PICTURES
+        assert pictures_of(prepare_kvasir(source, tmp_path / "out")) == PICTURES
     assert first in (2, 3)
     assert server.asked == dict.fromkeys(PICTURES, 1)
 
@@ -277,7 +276,7 @@ def test_a_server_that_wants_a_login_is_one_sentence(tmp_path: Path) -> None:
     with PictureServer(lambda *_: (401, {}, b"")) as server:
         source = released(tmp_path / "x1", lambda img_id: f"{server.url}/{img_id}.jpg")
         with pytest.raises(DataError, match=r"status 401.*hf auth login.*--images"):
-            prepare_kvasir(source, tmp_path / "out", settings=QUICK)
+            prepare_kvasir(source, tmp_path / "out")
 
 
 def test_a_server_that_cannot_be_reached_is_one_sentence(tmp_path: Path) -> None:
@@ -286,14 +285,14 @@ def test_a_server_that_cannot_be_reached_is_one_sentence(tmp_path: Path) -> None
     rows = [kvasir_row(img_id=f"img{number}") for number in range(9)]
     source = released(tmp_path / "x1", lambda img_id: f"http://127.0.0.1:{port}/{img_id}.jpg", rows=rows)
     with pytest.raises(DataError, match=rf"127\.0\.0\.1:{port}: 4 pictures in a row .* run the same command again"):
-        prepare_kvasir(source, tmp_path / "out", settings=QUICK)
+        prepare_kvasir(source, tmp_path / "out")
 
 
 def test_one_image_with_two_addresses_is_refused(tmp_path: Path) -> None:
     addresses = iter("abcd")
     source = released(tmp_path / "x1", lambda _: f"http://127.0.0.1:9/{next(addresses)}.jpg")
     with pytest.raises(DataError, match=r"row 4: field `image` is .*d\.jpg', and .*a\.jpg' in .*row 1"):
-        prepare_kvasir(source, tmp_path / "out", settings=QUICK)
+        prepare_kvasir(source, tmp_path / "out")
 
 
 def test_references_alone_need_no_picture_and_serve_scoring_only(
