@@ -99,8 +99,7 @@ def _compare_pairs(pairs: Sequence[str], group: str | None, metric: str | None, 
         "  One difference per pair and task, over the items with a value in both runs; p is two-sided, not corrected."
     )
     write("  A task with few items counts as much as one with many; differences of one pair are not independent.")
-    for line in grouped_notes(_reasons(tests)):
-        write(line)
+    write(*grouped_notes(_reasons(tests)))
 
 
 def _reasons(tests: Sequence[LeaningTest]) -> Iterator[tuple[str, str]]:
@@ -132,8 +131,7 @@ def plan(
         fields = {name: getattr(found, name) for name in ("task", "metric", "unit", "basis", "left_out", "subsets")}
         write_json({**fields, "needed": needed})
         return
-    for reason in found.left_out:
-        write(f"left out: {printable(reason)}")
+    write(*(f"left out: {printable(reason)}" for reason in found.left_out))
     write(f"{found.table.title}\n")
     table(found.table.columns, found.table.rows)
     write("\n" + "\n".join(found.table.notes))

@@ -79,9 +79,8 @@ def build(
         from medtasks.leaderboard.verify.rejudging import read_rejudged
 
         shown = {run.digest for run in board.runs.values()}
-        for one in read_rejudged(rejudged):
-            if one.run not in shown:
-                write(printable(f"{rejudged}: {one.folder} is not on this board as it was checked; left out"))
+        absent = (one.folder for one in read_rejudged(rejudged) if one.run not in shown)
+        write(*(printable(f"{rejudged}: {name} is not on this board as it was checked; left out") for name in absent))
 
 
 def report(board: Board, out: Path) -> None:
@@ -93,10 +92,8 @@ def report(board: Board, out: Path) -> None:
     if rows:
         table(("benchmark", "score", "finding"), rows)
     alone = [(title, one) for title, one in shown if len(one.ranking.ranked) < 2]
-    for line in grouped_notes(
-        (one.finding.rstrip("."), f"{title}: {one.ranking.column.label}") for title, one in alone
-    ):
-        write(line)
+    notes = ((one.finding.rstrip("."), f"{title}: {one.ranking.column.label}") for title, one in alone)
+    write(*grouped_notes(notes))
     not_comparable = Counter(
         (board.models[one.row.model].name, _VARYING.sub("…", _OF_OTHERS.sub("", reason)))
         for benchmark in board.benchmarks
@@ -239,8 +236,7 @@ def inspect(results: Results, out: Required) -> None:
 
     with progress("writing logs"):
         written, notes = write_inspect_logs(results, out)
-    for note in notes:
-        write(note)
+    write(*notes)
     write(f"{counted(len(written), 'log')}: {out} (inspect view --log-dir {out})")
 
 
@@ -257,13 +253,11 @@ def hub(
 
     with progress("reading results"):
         files, refused = hub_files(results, model, source_url=source_url)
-    for reason in refused:
-        write(printable(reason))
+    write(*map(printable, refused))
     if pull_request:
         write(f"pull request: {push(files, model)}")
         return
-    for path in write_hub_files(files, out):
-        write(f"written: {path}")
+    write(*(f"written: {path}" for path in write_hub_files(files, out)))
 
 
 @exports.command("benchmark")
@@ -288,7 +282,4 @@ def every_eval_ever(
 
     with progress("writing records"):
         written, notes = write_records(results, out, model=model, organization=organization, relationship=relationship)
-    for note in notes:
-        write(printable(note))
-    for path in written:
-        write(f"written: {path}")
+    write(*map(printable, notes), *(f"written: {path}" for path in written))

@@ -99,8 +99,7 @@ def _rescore(folder: Path, against: Path | None, out: Path | None, as_json: bool
         write_json({**run.results, "changes": again.changes, "notes": again.notes})
         return
     write(summary(run, out, keep="--out"))
-    for note in again.notes:
-        write(f"  {printable(note)}")
+    write(*(f"  {printable(note)}" for note in again.notes))
     _show_diagnostics(run)
     _show_paired(paired)
     _show_changes(again)
@@ -131,8 +130,7 @@ def _show_diagnostics(run: RunRecord) -> None:
             for name, gap in gaps.items()
         ]
         table(("level", "against", "metric", "difference", "95 % interval"), rows_, title="\nComplexity levels")
-        for text in dict.fromkeys(gap.warning for gap in gaps.values() if gap.warning is not None):
-            write(f"  warning: {text}")
+        write(*dict.fromkeys(f"  warning: {gap.warning}" for gap in gaps.values() if gap.warning is not None))
 
 
 def _show_paired(paired: dict[str, Paired]) -> None:
@@ -163,8 +161,7 @@ def _show_paired(paired: dict[str, Paired]) -> None:
         for text in (score.warning, score.reason)
         if text is not None
     }
-    for line in grouped_notes(texts):
-        write(line)
+    write(*grouped_notes(texts))
 
 
 def _show_changes(again: ScoredRun) -> None:
@@ -213,8 +210,7 @@ def _elsewhere(
         write_json({**scored.run.results, "predictions": scored.counts})
         return
     write(summary(scored.run, out, keep="--out"))
-    for note in scored.notes:
-        write(f"  {printable(note)}")
+    write(*(f"  {printable(note)}" for note in scored.notes))
     _show_verdicts(scored, verdicts_of)
 
 
@@ -224,7 +220,5 @@ def _show_verdicts(scored: ScoredPredictions, judge: str | None) -> None:
         write(f"  with a judge's verdict: {count}; import with --verdicts-of JUDGE")
     for facts in scored.manifest.judge.values():
         write(f"  {facts.judged:,} of {facts.asked:,} responses have a verdict of {judge}, imported from the file")
-        for reason, count in facts.unjudged.items():
-            write(f"  unjudged: {count:,} ({reason})")
-        for warning in facts.warnings:
-            write(f"  warning: {warning}")
+        write(*(f"  unjudged: {count:,} ({reason})" for reason, count in facts.unjudged.items()))
+        write(*(f"  warning: {warning}" for warning in facts.warnings))

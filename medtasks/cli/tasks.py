@@ -183,8 +183,7 @@ def new(
 
     names = names_of(package, benchmark)
     folder = out or Path(package)
-    for path in write_package(folder, package, variant, benchmark=benchmark):
-        write(f"  {path}")
+    write(*(f"  {path}" for path in write_package(folder, package, variant, benchmark=benchmark)))
     write(
         f"wrote {package}. Next:\n"
         f"  pip install -e '{folder}[test]'\n"

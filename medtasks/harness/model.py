@@ -43,11 +43,9 @@ def settings(asked: Mapping[str, Any], lm: Any) -> dict[str, Any]:
 
     kept = ("model", "model_args", "batch_size", "device", "limit", "offset", "gen_kwargs", "system_instruction",
             "apply_chat_template", "num_fewshot", "repeats", "predict_only")  # fmt: skip
-    seeds = {name: f"{name.removesuffix('_seed')}_random_seed" for name in ("numpy_seed", "torch_seed", "fewshot_seed")}
     found = {
-        **{name: asked.get(name) for name in kept},
-        "random_seed": asked.get("random_seed"),
-        **{name: asked.get(key) for name, key in seeds.items()},
+        **{name: asked.get(name) for name in (*kept, "random_seed")},
+        **{f"{kind}_seed": asked.get(f"{kind}_random_seed") for kind in ("numpy", "torch", "fewshot")},
         "model_backend": f"{type(lm).__module__}.{type(lm).__name__} ({'simple' if lm.is_simple else 'chat'})",
     }
     if not isinstance(found["model"], str):
