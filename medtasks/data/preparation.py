@@ -219,7 +219,7 @@ class Preparation:
                 left_out[record.sample_id] = "unreadable_image" if there else "missing_image"
         if len(left_out) == len(records):
             raise DataError(f"{source.name}: no row is left, because none has a picture; check --images.")
-        return self.without(left_out, source, records, root, entries, details or {})
+        return self.complete(source, records, root, entries, details or {}, left_out=left_out)
 
     def media_root(self, root: Path) -> Path:
         """The media root for the manifest: relative for miniature data, whose pictures move with it."""
@@ -227,50 +227,36 @@ class Preparation:
             return root
         return Path(os.path.relpath(root, self.directory)) if self.mini else root.resolve()
 
-    def without(
-        self,
-        left_out: Mapping[str, str],
-        source: Source,
-        records: Sequence[Record],
-        root: Path,
-        media: Sequence[MediaEntry],
-        details: Mapping[str, Mapping[str, int]],
-    ) -> Prepared:
-        """:meth:`complete` with the records that are not ``left_out``, a reason by sample id, and with their media."""
-        kept = [record for record in records if record.sample_id not in left_out]
-        used = {name for record in kept for name in record.media}
-        if twice := repeated(records):
-            details = {**details, "oddities": {**details.get("oddities", {}), **twice}}
-        return self.complete(
-            source=source,
-            root=root,
-            records=kept,
-            media=sorted((entry for entry in media if entry.path in used), key=lambda entry: entry.path),
-            excluded=Counter(left_out.values()),
-            excluded_samples=[record.sample_id for record in records if record.sample_id in left_out],
-            details=details,
-            everything=records,
-        )
-
     def complete(
         self,
-        *,
         source: Source,
-        root: Path,
         records: Sequence[Record],
+        root: Path,
         media: Sequence[MediaEntry],
-        excluded: Mapping[str, int],
-        excluded_samples: Sequence[str],
         details: Mapping[str, Mapping[str, int]],
-        everything: Sequence[Record] = (),
+        *,
+        left_out: Mapping[str, str] | None = None,
+        original: DataManifest | None = None,
     ) -> Prepared:
         """Write records, media index and manifest, and replace ``target``.
 
-        ``everything`` are all records of the source, including excluded ones.
+        Records that are ``left_out``, a reason by sample id, are counted, and media of theirs alone are not indexed.
+        ``original`` is the manifest of the prepared data that the records were made of.
         """
-        used, folder = {entry.path for entry in media}, self.directory / "media"
+        everything, reasons = records, left_out or {}
+        excluded: Mapping[str, int] = Counter(reasons.values())
+        excluded_samples = tuple(record.sample_id for record in records if record.sample_id in reasons)
+        if original is not None:
+            excluded, excluded_samples = original.excluded, original.excluded_samples
+        else:
+            records = [record for record in records if record.sample_id not in reasons]
+            used = {name for record in records for name in record.media}
+            media = sorted((entry for entry in media if entry.path in used), key=lambda entry: entry.path)
+            if twice := repeated(everything):
+                details = {**details, "oddities": {**details.get("oddities", {}), **twice}}
+        indexed, folder = {entry.path for entry in media}, self.directory / "media"
         for path in folder.rglob("*"):  # an abandoned preparation of another source may have left some
-            if path.is_file() and path.relative_to(folder).as_posix() not in used:
+            if path.is_file() and path.relative_to(folder).as_posix() not in indexed:
                 path.unlink()
         _write_lines(self.directory / "records.jsonl", records)
         _write_lines(self.directory / "media.jsonl", media)
@@ -285,7 +271,7 @@ class Preparation:
             published=dict(self.benchmark.published),
             differences=differences(self.benchmark, counts),
             excluded=dict(sorted(excluded.items())),
-            excluded_samples=tuple(excluded_samples),
+            excluded_samples=excluded_samples,
             details={topic: dict(counts) for topic, counts in details.items()},
             coverage=covered(self.benchmark, everything, records),
             references_only=self.references_only,
