@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import psutil
@@ -26,19 +27,18 @@ CALM = 64
 T = TypeVar("T")
 
 
+@dataclass
 class Budget:
     """Batches of at most ``tokens`` tokens, including padding and answers; a longer row is a batch of its own.
 
-    Args:
-        tokens: limit per batch.
-        free: releases tensors cached on the device.
+    ``free`` releases tensors cached on the device.
     """
 
-    def __init__(self, tokens: int, free: Callable[[], None]) -> None:
-        self.tokens = tokens
-        self._free = free
-        self._now = tokens
-        self._calm = 0
+    tokens: int
+    free: Callable[[], None]
+
+    def __post_init__(self) -> None:
+        self._now, self._calm = self.tokens, 0
 
     def run(self, lengths: Sequence[int], compute: Callable[[range], list[T]]) -> Iterator[T]:
         """Yield the results of ``compute`` for consecutive rows of ``lengths`` tokens, in order.
@@ -55,7 +55,7 @@ class Budget:
                     raise
                 computed = None
             if computed is None:  # outside the except block, because the error's frames keep tensors alive
-                self._free()
+                self.free()
                 gc.collect()
                 if torch.cuda.is_available():
                     torch.cuda.empty_cache()

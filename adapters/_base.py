@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, Any, ClassVar, TypeVar
+from typing import Annotated, Any, ClassVar
 
 import torch
 from accelerate import Accelerator
@@ -15,6 +15,7 @@ from lmms_eval.api.model import lmms
 from loguru import logger
 from pydantic import BeforeValidator, ConfigDict, Field, ValidationError
 from pydantic_core import PydanticCustomError
+from typing_extensions import Self
 
 from medtasks.core.errors import UsageError
 from medtasks.core.exits import exit_with_sentence
@@ -37,7 +38,6 @@ Count = Annotated[int, _Number, Field(ge=1)]
 Natural = Annotated[int, _Number, Field(ge=0)]
 NonNegative = Annotated[float, _Number, Field(ge=0, allow_inf_nan=False)]
 Share = Annotated[float, _Number, Field(ge=0, le=1)]
-S = TypeVar("S", bound="Settings")
 
 
 class Settings(Frozen):
@@ -46,7 +46,7 @@ class Settings(Frozen):
     source: ClassVar[str] = "generation_kwargs"
 
     @classmethod
-    def read(cls: type[S], given: Mapping[str, Any]) -> S:
+    def read(cls, given: Mapping[str, Any]) -> Self:
         """Validate ``given``; None and empty strings leave a setting at its default.
 
         Raises:

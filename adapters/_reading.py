@@ -50,10 +50,7 @@ class Reader:
     """Encodes conversations one by one; thread-safe.
 
     The processor is copied: encoding changes the padding of a tokenizer that another thread may be using.
-
-    Args:
-        processor: the checkpoint's.
-        longest: the model's context length in tokens; None if unknown.
+    ``longest`` is the model's context length in tokens; None if unknown.
     """
 
     def __init__(self, processor: Any, longest: int | None) -> None:

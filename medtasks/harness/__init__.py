@@ -117,14 +117,7 @@ def run_tasks(
 
     The index has only the tasks of our packages, from the directory layout: no task file is parsed to make it.
 
-    Args:
-        model: the name of a back-end, or a back-end.
-        model_args: its arguments; of a back-end what identifies it.
-        tasks: tasks or groups.
-        output: directory of results.
-        limit: only so many documents of each task.
-        gen_kwargs: generation settings.
-        batch_size: of the back-end.
+    ``model`` is a back-end, or the name of one; ``model_args`` are its arguments, or what identifies it.
     """
     from lmms_eval import evaluator
     from lmms_eval.loggers import EvaluationTracker

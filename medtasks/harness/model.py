@@ -60,11 +60,8 @@ def described(lm: Any, model_args: Any) -> dict[str, Any]:
     """The description of the model: our back-ends provide their own, for others it is made from the arguments.
 
     In the latter case, ``model`` is the back-end, ``checkpoint`` the model that it loads or that its server runs, and
-    ``fingerprint`` that of a local checkpoint; all other arguments that change answers keep their names.
-
-    Args:
-        lm: the back-end.
-        model_args: what it was created with, secrets redacted.
+    ``fingerprint`` that of a local checkpoint; all other arguments that change answers keep their names. Secrets in
+    ``model_args`` are redacted.
     """
     if hasattr(lm, "describe"):
         own: dict[str, Any] = lm.describe()

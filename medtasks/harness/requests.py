@@ -7,7 +7,7 @@ import functools
 import sys
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from medtasks.core.errors import MedtasksError
@@ -40,6 +40,7 @@ def taken_from(task: Any) -> list[tuple[Slot, int]]:
     return [(_slot(one), one.repeats) for one in instances if not is_padding(one)]
 
 
+@dataclass
 class Requests:
     """Replaces the evaluator's response cache, which sees every request before the model does.
 
@@ -50,15 +51,13 @@ class Requests:
             keeps them all in memory.
     """
 
-    def __init__(self, sender: Sender, ours: Collection[str], *, logged: bool) -> None:
-        self._sender = sender
-        self._store = sender.store
-        self._ours = ours
-        self._logged = logged
+    sender: Sender
+    ours: Collection[str]
+    logged: bool
 
     def execute(self, lm: Any, reqtype: str, requests: list[Any]) -> list[Any]:
         """Like ``ResponseCache.execute``: one response per request, in order; a failed one is a note in brackets."""
-        kinds = [one.task_name in self._ours and (2 if is_padding(one) else 1) for one in requests]
+        kinds = [one.task_name in self.ours and (2 if is_padding(one) else 1) for one in requests]
         others, ours, padding = ([number for number, kind in enumerate(kinds) if kind == one] for one in (0, 1, 2))
         responses: dict[int, Any] = dict.fromkeys(padding, "")
         if others:
@@ -82,13 +81,13 @@ class Requests:
         ]
 
     def _reply(self, slot: Slot) -> Reply:
-        return self._store.reply(slot) or Reply.failure(NOT_ASKED)
+        return self.sender.store.reply(slot) or Reply.failure(NOT_ASKED)
 
     def _response(self, slot: Slot) -> Any:
         """What the harness gets."""
         from lmms_eval.api.instance import GenerationResult, TokenCounts
 
-        if not self._logged:
+        if not self.logged:
             return ""
         reply = self._reply(slot)
         text = reply.text if reply.failed is None else f"[no response: {reply.failed}]"
@@ -98,28 +97,28 @@ class Requests:
         self, lm: Any, requests: Sequence[Any], reqtype: str = "generate_until", *, outcome: bool = True
     ) -> list[Slot]:
         slots = [_slot(request, outcome=outcome) for request in requests]
-        missing = [number for number, slot in enumerate(slots) if not self._store.is_answered(slot)]
+        missing = [number for number, slot in enumerate(slots) if not self.sender.store.is_answered(slot)]
         if hasattr(lm, _STREAM):
-            self._sender.begin()
+            self.sender.begin()
             for arrived in getattr(lm, _STREAM)([requests[number] for number in missing]) if missing else ():
-                self._sender.keep([(slots[missing[place]], reply_of(given)) for place, given in arrived])
+                self.sender.keep([(slots[missing[place]], reply_of(given)) for place, given in arrived])
             return slots
         planned = [[missing[number] for number in batch] for batch in _batches(lm, [requests[one] for one in missing])]
-        with _one_bar(lm, len(missing)) as advance, _kept_as_they_come(lm, requests, slots, self._sender):
+        with _one_bar(lm, len(missing)) as advance, _kept_as_they_come(lm, requests, slots, self.sender):
 
             def call(batch: list[int]) -> list[Reply]:
                 given = getattr(lm, reqtype)([requests[number] for number in batch])
                 advance(len(batch))
                 return [reply_of(one) for one in given]
 
-            self._sender.ask(slots, planned, call)
+            self.sender.ask(slots, planned, call)
         return slots
 
     def _in_rounds(self, lm: Any, requests: Sequence[Any]) -> list[Slot]:
         """Ask multi-round requests: each round of all requests together, so that they are batched. The task determines
         the next round and the outcome."""
         slots = [_slot(request) for request in requests]
-        missing = [number for number, slot in enumerate(slots) if not self._store.is_answered(slot)]
+        missing = [number for number, slot in enumerate(slots) if not self.sender.store.is_answered(slot)]
         pending = {number: _first(lm, requests[number]) for number in missing}
         replies_so_far: dict[int, list[Reply]] = defaultdict(list)
         number = 0
@@ -136,7 +135,7 @@ class Requests:
                     else _following(lm, requests[position], so_far, number, shown[slot.task, slot.repeat])
                 )
                 if isinstance(following, Reply):
-                    self._sender.keep([(slots[position], following)], asked=False)
+                    self.sender.keep([(slots[position], following)], asked=False)
                     del pending[position]
                 else:
                     pending[position] = following
