@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -161,33 +161,25 @@ class Features:
 class Vision:
     """The vision tower of a model that takes encoded media (``mm_encoder_outputs``).
 
-    ``encoded`` counts the pictures and videos encoded, ``reused`` those found in the cache.
+    ``encoded`` counts the pictures and videos encoded, ``reused`` those ``kept`` from before.
     """
 
     def __init__(self, model: Any) -> None:
         self._model = model
-        self._kept: RecentlyUsed[bytes, dict[str, Features]] = RecentlyUsed(KEPT_BYTES, _features_size)
+        self.kept: RecentlyUsed[bytes, dict[str, Features]] = RecentlyUsed(KEPT_BYTES, _features_size)
         self.encoded = 0
         self.reused = 0
 
     def features(self, unit: Unit) -> dict[str, Features]:
         """Features by modality (``image``, ``video``)."""
-        features = self._kept.get(unit.content_hash)
+        features = self.kept.get(unit.content_hash)
         if features is not None:
             self.reused += unit.count
             return features
         features = self._encode(unit)
         self.encoded += unit.count
-        self._kept.add(unit.content_hash, features)
+        self.kept.add(unit.content_hash, features)
         return features
-
-    def trim(self, needed: Collection[bytes]) -> None:
-        """Drop the least recently used features if there are too many; those ``needed`` stay."""
-        self._kept.trim(needed)
-
-    def forget(self) -> None:
-        """Drop all features."""
-        self._kept.clear()
 
     def _encode(self, unit: Unit) -> dict[str, Features]:
         model = self._model

@@ -89,12 +89,12 @@ class SharedPrefix:
     def forget(self) -> None:
         """Release everything on the device."""
         self._keys, self._layers = torch.empty(0, dtype=torch.long), []
-        self.vision.forget()
+        self.vision.kept.clear()
 
     def inputs(self, prompts: Sequence[Prompt], padding: int) -> dict[str, Any]:
         """Arguments of ``generate`` for a left-padded batch of ``prompts``, in their order."""
         rows = [self._row(prompt) for prompt in prompts]
-        self.vision.trim({content_hash for row in rows for content_hash in row.media})
+        self.vision.kept.trim({content_hash for row in rows for content_hash in row.media})
         groups: dict[tuple[bytes, ...], list[int]] = {}
         for number, row in enumerate(rows):
             groups.setdefault(row.media, []).append(number)

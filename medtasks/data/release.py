@@ -155,7 +155,7 @@ def _read(path: Path) -> Iterator[SourceRow]:
     if path.suffix == ".parquet":
         yield from read_parquet(path)
     elif path.suffix in (".csv", ".tsv"):
-        yield from (SourceRow(where, row) for where, row in read_csv_rows(path))
+        yield from read_csv_rows(path)
     elif path.suffix == ".json":
         with reading(path, "check the path"):
             data = read_regular(path)

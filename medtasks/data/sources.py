@@ -7,9 +7,8 @@ import io
 import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import yaml
 from pydantic import TypeAdapter
@@ -34,8 +33,7 @@ _DECODER = json.JSONDecoder(object_pairs_hook=_with_distinct_keys)
 """Python's own keeps the last value of a repeated key."""
 
 
-@dataclass(frozen=True)
-class SourceRow:
+class SourceRow(NamedTuple):
     """One row with its place."""
 
     where: Where
@@ -146,7 +144,7 @@ def separator_of(header: str) -> str:
     return max(",\t;", key=header.count)
 
 
-def read_csv_rows(path: Path) -> list[tuple[Where, dict[str, str]]]:
+def read_csv_rows(path: Path) -> list[SourceRow]:
     """The rows below the header by (stripped) column name, each with its first line; blank lines are skipped.
 
     Columns are separated as :func:`separator_of` finds.
@@ -184,7 +182,7 @@ def read_csv_rows(path: Path) -> list[tuple[Where, dict[str, str]]]:
                 f"{where}: found {len(cells)} cells, expected {len(names)} as in the header; quote cells with "
                 "commas or line breaks."
             )
-        rows.append((where, dict(zip(names, cells, strict=True))))
+        rows.append(SourceRow(where, dict(zip(names, cells, strict=True))))
     if not rows:
         raise DataError(f"{path}: the file has only a header, expected rows below it; write or fetch it again.")
     return rows

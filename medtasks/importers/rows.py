@@ -108,12 +108,11 @@ def read_columns(path: Path, layout: str, columns: Mapping[str, str]) -> list[Pr
     response = columns.get("response", "response")
 
     def rows() -> Iterator[tuple[Where, Mapping[str, Any]]]:
-        if layout == "csv":
-            for where, row in read_csv_rows(path):
-                yield where, {name: cell if name == response or cell.strip() else None for name, cell in row.items()}
-        else:
-            for one in read_jsonl(path) if layout == "jsonl" else read_json_list(content_of(path), path.name):
-                yield one.where, one.row
+        if layout != "csv":
+            yield from read_jsonl(path) if layout == "jsonl" else read_json_list(content_of(path), path.name)
+            return
+        for where, row in read_csv_rows(path):
+            yield where, {name: cell if name == response or cell.strip() else None for name, cell in row.items()}
 
     return predictions_in_rows(rows(), columns)
 
