@@ -61,6 +61,12 @@ def random_vlm(**arguments: Any) -> str:
     return ",".join(f"{name}={value}" for name, value in named.items())
 
 
+def vlm(tasks: list[str], output: Path, *, tokens: int = 8, seed: int = 0, **settings: Any) -> Run:
+    """One run of `random_vlm`, of answers of so many tokens."""
+    arguments = random_vlm(max_new_tokens=tokens, seed=seed)
+    return Run(run_tasks("medtasks_vlm", arguments, tasks, output, **settings))
+
+
 def baseline(policy: str, tasks: list[str], output: Path, **settings: Any) -> Run:
     """One run of ``medtasks_baseline``."""
     return Run(run_tasks("medtasks_baseline", f"policy={policy}", tasks, output, **settings))
