@@ -252,10 +252,13 @@ class Evaluation:
         too_many = failed > limit * asked
         exceeded = f" More than {100 * limit:g} % failed (MEDTASKS_MAX_FAILED), so the run counts as failed."
         problem = (
-            f"medtasks: {failed:,} of {asked:,} requests have no response and are not scored. Run the same command "
-            f"again to send only these ({kept}).{exceeded * too_many}"
+            ""
+            if not failed
+            else (
+                f"medtasks: {failed:,} of {asked:,} requests have no response and are not scored. Run the same command "
+                f"again to send only these ({kept}).{exceeded * too_many}"
+            )
         )
-        problem = problem if failed else ""
         if self._asked.get("cli_args") is None:
             _show(text, problem)
             return
@@ -284,17 +287,12 @@ def _show(text: str, problem: str) -> None:
 
 def _leave_scoring_to_us(task: Any) -> None:
     """Make the harness log responses without filtering or scoring them: a failure there would lose them all."""
-    from lmms_eval.api.filter import FilterEnsemble
+    from lmms_eval.filters import build_filter_ensemble
 
-    task._filters = [FilterEnsemble(name=KEY, filters=[_FirstResponse()])]
+    task._filters = [build_filter_ensemble(KEY, [["take_first", None]])]
     task.process_results = lambda doc, results, full_docs=None: {}  # noqa: ARG005
     if task.OUTPUT_TYPE != "generate_until":  # rounds are run by us, in batches, on every back-end
         task.OUTPUT_TYPE = task.config.output_type = "generate_until_multi_round"
-
-
-class _FirstResponse:
-    def apply(self, resps: list[list[str]], docs: object) -> list[str]:  # noqa: ARG002
-        return [texts[0] if texts else "" for texts in resps]
 
 
 def _data_state(spec: TaskSpec) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from itertools import product
 from pathlib import Path
 
 import pytest
@@ -15,7 +14,8 @@ from medtasks.catalog.spec import leaf_tasks
 
 MI_CXR = [name for name in leaf_names() if name.startswith("mi_cxr") and name != "mi_cxr_report"]
 MCQ = [*MI_CXR, *(name for name in leaf_names() if name.startswith("med_cmr_mcq"))]
-GROUPS = ["kvasir_vqa_x1", "mi_cxr", "med_cmr"]
+LETTERS = ["mi_cxr", "med_cmr"]
+GROUPS = ["kvasir_vqa_x1", *LETTERS]
 """What is scored alike in all tracks of a benchmark needs one of them."""
 TRACKS = [task for task in MCQ if task in {leaf for group in GROUPS for leaf in leaf_tasks(group)}]
 OPEN = [name for name in leaf_names() if name.startswith("kvasir")]
@@ -38,12 +38,12 @@ def abstain(output: Path) -> Run:
 
 @pytest.fixture(scope="module")
 def constant(output: Path) -> Run:
-    return baseline("constant", GROUPS, output / "constant")
+    return baseline("constant", LETTERS, output / "constant")
 
 
 @pytest.fixture(scope="module")
 def uniform(output: Path) -> Run:
-    return baseline("uniform,seed=1", GROUPS, output / "uniform")
+    return baseline("uniform,seed=1", LETTERS, output / "uniform")
 
 
 def gold(task: str) -> Counter[str]:
@@ -87,10 +87,10 @@ def test_a_constant_letter_scores_its_share(constant: Run) -> None:
 
 
 @pytest.mark.slow
-def test_one_sentence_for_every_question_matches_nothing(constant: Run, abstain: Run) -> None:
-    for run, task in product((constant, abstain), leaf_tasks("kvasir_vqa_x1")):
-        assert run.scores[task]["metrics"].get("exact_match", {"value": 0.0})["value"] == 0.0
-        assert value(run, task, "bleu") < 0.2
+def test_one_sentence_for_every_question_matches_nothing(abstain: Run) -> None:
+    for task in leaf_tasks("kvasir_vqa_x1"):
+        assert abstain.scores[task]["metrics"].get("exact_match", {"value": 0.0})["value"] == 0.0
+        assert value(abstain, task, "bleu") < 0.2
 
 
 def test_guessing_lies_in_its_binomial_interval(uniform: Run) -> None:
