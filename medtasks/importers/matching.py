@@ -92,7 +92,7 @@ def join(predictions: Sequence[Prediction], documents: Sequence[Mapping[str, Any
         else:
             shared[fitting].append(one)
     _assign_in_order(shared, given)
-    duplicates = []
+    repeats = set()
     for sample_id, several in given.items():
         for one in several[1:]:
             if one.response != several[0].response:
@@ -100,14 +100,13 @@ def join(predictions: Sequence[Prediction], documents: Sequence[Mapping[str, Any
                     f"{one.where}: the response to sample {sample_id} differs from that in {several[0].where}; keep "
                     "one of them, or give the task of each."
                 )
-            duplicates.append(one)
+            repeats.add(id(one))
     by_order = {sample_id for group in shared for sample_id in group}
-    place = {id(one): number for number, one in enumerate(predictions)}
     return Joined(
         given={sample_id: found for sample_id, found in given.items() if found},
         missing=[sample_id for sample_id, found in given.items() if not found],
         unmatched=unmatched,
-        duplicates=sorted(duplicates, key=lambda one: place[id(one)]),
+        duplicates=[one for one in predictions if id(one) in repeats],
         ambiguous=[sample_id for sample_id in given if sample_id in by_order],
         strange=strange,
     )
