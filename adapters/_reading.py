@@ -123,10 +123,7 @@ def padded(prompts: Sequence[Prompt], padding: int, model: Any) -> dict[str, Any
         if not isinstance(values[0], torch.Tensor):
             batch[name] = [one for value in values for one in value]
         elif name in ("input_ids", "attention_mask") or name.endswith("token_type_ids"):
-            fill = padding if name == "input_ids" else 0
-            sides = [(length - value.shape[1], 0) for value in values]
-            rows = [torch.nn.functional.pad(one, side, value=fill) for one, side in zip(values, sides, strict=True)]
-            batch[name] = torch.cat(rows)
+            batch[name] = stacked(values, length, padding if name == "input_ids" else 0, left=True)
         else:
             batch[name] = torch.cat(_same_size(values))
     return {
@@ -135,6 +132,14 @@ def padded(prompts: Sequence[Prompt], padding: int, model: Any) -> dict[str, Any
         else value
         for name, value in batch.items()
     }
+
+
+def stacked(tensors: Sequence[torch.Tensor], length: int, padding: int = 0, *, left: bool = False) -> torch.Tensor:
+    """Rows of (…, 1, tokens) as (…, rows, length)."""
+    missing = [length - tensor.shape[-1] for tensor in tensors]
+    sides = [(count, 0) if left else (0, count) for count in missing]
+    padded = [torch.nn.functional.pad(one, side, value=padding) for one, side in zip(tensors, sides, strict=True)]
+    return torch.cat(padded, dim=-2)
 
 
 def _same_size(values: list[torch.Tensor]) -> list[torch.Tensor]:
