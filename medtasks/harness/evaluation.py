@@ -11,6 +11,7 @@ import functools
 import inspect
 import os
 import sys
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -42,7 +43,7 @@ from medtasks.runs.table import refuse_unknown_names
 from medtasks.runs.usage import RunUsage, run_usage
 
 from .backends import SYSTEM_PROMPT, backend_name, take_no_media, task_presentation
-from .model import described, gathered_counters, run_arguments, settings
+from .model import described, run_arguments, settings
 from .numbers import KEY, replace_numbers, replace_samples
 from .requests import Requests, taken_from
 from .sending import Sender, gathered, memory_of, work_so_far
@@ -99,7 +100,10 @@ class Evaluation:
             results = evaluate(*self._call.args, **self._call.kwargs)
             default_cache().clear()
             default_frames().close()
-            counters = gathered_counters(self._lm)
+            own = self._lm.describe().get("usage", {}) if hasattr(self._lm, "describe") else {}
+            counters = Counter[str]()
+            for replica in gathered(own):
+                counters.update(replica)
             work = {} if memory is None else work_so_far(store.folder)
             spent = [part for known in gathered(work) for _, part in sorted(known.items())]
             usage = run_usage(spent, devices=getattr(self._lm, "devices", 1), counters=counters)

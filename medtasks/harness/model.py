@@ -5,13 +5,11 @@ from __future__ import annotations
 import functools
 import hashlib
 import inspect
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from .backends import backend_name, presentation
-from .sending import gathered
 
 _NOT_IDENTITY = frozenset(
     {"batch_size", "max_batch_size", "batch_tokens", "share_prefix", "device", "device_map", "api_key", "timeout",
@@ -39,7 +37,6 @@ def run_arguments(model_args: Any) -> Any:
 def settings(asked: Mapping[str, Any], lm: Any) -> dict[str, Any]:
     """The harness's settings, with secrets redacted and without local paths."""
     from lmms_eval.evaluator import _redact_eval_config_secrets
-    from lmms_eval.utils import simple_parse_args_string
 
     kept = ("model", "model_args", "batch_size", "device", "limit", "offset", "gen_kwargs", "system_instruction",
             "apply_chat_template", "num_fewshot", "repeats", "predict_only")  # fmt: skip
@@ -51,7 +48,7 @@ def settings(asked: Mapping[str, Any], lm: Any) -> dict[str, Any]:
     if not isinstance(found["model"], str):
         found["model"] = type(lm).__name__
     if isinstance(found["gen_kwargs"], str):
-        found["gen_kwargs"] = simple_parse_args_string(found["gen_kwargs"])
+        found["gen_kwargs"] = _parsed(found["gen_kwargs"])
     redacted: dict[str, Any] = _redact_eval_config_secrets(found)
     return redacted
 
@@ -80,14 +77,6 @@ def described(lm: Any, model_args: Any) -> dict[str, Any]:
         **{name: value for name, value in sorted(given.items()) if name not in named_elsewhere},
         **({"presentation": arranged} if arranged else {}),
     }
-
-
-def gathered_counters(lm: Any) -> dict[str, int]:
-    """The back-end's counters, those of all replicas summed, on the first process."""
-    counters: Counter[str] = Counter()
-    for replica in gathered(lm.describe().get("usage", {}) if hasattr(lm, "describe") else {}):
-        counters.update(replica)
-    return dict(counters)
 
 
 def _parsed(model_args: Any) -> dict[str, Any]:
