@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import psutil
@@ -26,33 +27,38 @@ CALM = 64
 T = TypeVar("T")
 
 
+@dataclass
 class Budget:
     """Batches of at most ``tokens`` tokens, including padding and answers; a longer row is a batch of its own.
 
-    Args:
-        tokens: limit per batch.
-        free: releases tensors cached on the device.
+    ``free`` releases tensors cached on the device.
     """
 
-    def __init__(self, tokens: int, free: Callable[[], None]) -> None:
-        self.tokens = tokens
-        self._free = free
-        self._now = tokens
-        self._calm = 0
+    tokens: int
+    free: Callable[[], None]
+
+    def __post_init__(self) -> None:
+        self._now, self._calm = self.tokens, 0
 
     def run(self, lengths: Sequence[int], compute: Callable[[range], list[T]]) -> Iterator[T]:
         """Yield the results of ``compute`` for consecutive rows of ``lengths`` tokens, in order.
 
         If memory runs out, this batch and the following ones are halved.
-
-        Raises:
-            MedtasksError: a single row does not fit.
         """
         start = 0
         while start < len(lengths):
             rows = range(start, start + self._fitting(lengths[start:]))
-            computed = self._attempt(rows, compute)
-            if computed is None:
+            try:
+                computed = compute(rows)
+            except (MemoryError, RuntimeError) as error:
+                if not is_out_of_memory(error):
+                    raise
+                computed = None
+            if computed is None:  # outside the except block, because the error's frames keep tensors alive
+                self.free()
+                gc.collect()
+                if torch.cuda.is_available():
+                    torch.cuda.empty_cache()
                 self._shrink([lengths[row] for row in rows])
                 continue
             yield from computed
@@ -69,19 +75,6 @@ class Budget:
             if count and (count + 1) * longest > self._now:
                 return count
         return len(lengths)
-
-    def _attempt(self, rows: range, compute: Callable[[range], list[T]]) -> list[T] | None:
-        try:
-            return compute(rows)
-        except (MemoryError, RuntimeError) as error:
-            if not is_out_of_memory(error):
-                raise
-        # outside the except block, because the error's frames keep tensors alive
-        self._free()
-        gc.collect()
-        if torch.cuda.is_available():
-            torch.cuda.empty_cache()
-        return None
 
     def _shrink(self, lengths: Sequence[int]) -> None:
         if len(lengths) == 1:
@@ -174,11 +167,7 @@ class Answering:
     def answer(
         self, chats: Sequence[Conversation], prompts: Sequence[Prompt], settings: GenerationSettings, seed: int
     ) -> list[Answer]:
-        """One answer per prompt; ``chats`` are their conversations, ``seed`` seeds sampling.
-
-        Raises:
-            MedtasksError: a single prompt does not fit into memory.
-        """
+        """One answer per prompt; ``chats`` are their conversations, ``seed`` seeds sampling."""
         room = min(settings.max_new_tokens, self._longest_answer)
         lengths = [prompt.tokens + room for prompt in prompts]
 
@@ -223,7 +212,10 @@ class Answering:
         settings: GenerationSettings,
         seed: int = 0,
     ) -> list[Answer]:
-        whole = [self._with_pixels(chat, prompt) for chat, prompt in zip(chats, prompts, strict=True)]
+        whole = []
+        for chat, prompt in zip(chats, prompts, strict=True):  # while prefixes are shared, pixels are left out
+            complete = not prompt.units or any(name.startswith("pixel") for name in prompt.inputs)
+            whole.append(prompt if complete else self._reader.prompt(chat))
         answers: dict[int, Answer] = {}
         for numbers in same_inputs(whole):
             inputs = self._padded([whole[number] for number in numbers])
@@ -232,11 +224,6 @@ class Answering:
         for answer in answers.values():
             answer.reused_tokens = 0
         return [answers[number] for number in range(len(prompts))]
-
-    def _with_pixels(self, chat: Conversation, prompt: Prompt) -> Prompt:
-        """The prompt with its pixels, which are left out while prefixes are shared."""
-        has_them = not prompt.units or any(name.startswith("pixel") for name in prompt.inputs)
-        return prompt if has_them else self._reader.prompt(chat)
 
     def _padded(self, prompts: Sequence[Prompt]) -> dict[str, Any]:
         self._computed["media"] += sum(prompt.media for prompt in prompts)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, Any, ClassVar, TypeVar
+from typing import Annotated, Any, ClassVar
 
 import torch
 from accelerate import Accelerator
@@ -15,6 +15,7 @@ from lmms_eval.api.model import lmms
 from loguru import logger
 from pydantic import BeforeValidator, ConfigDict, Field, ValidationError
 from pydantic_core import PydanticCustomError
+from typing_extensions import Self
 
 from medtasks.core.errors import UsageError
 from medtasks.core.exits import exit_with_sentence
@@ -22,6 +23,8 @@ from medtasks.core.schema import Frozen, first_problem
 from medtasks.core.settings import current_settings
 from medtasks.harness.requests import is_padding
 from medtasks.runs.replies import Probabilities
+
+from ._requests import ChatRequest, read_requests
 
 
 def _not_a_flag(value: object) -> object:
@@ -35,7 +38,6 @@ Count = Annotated[int, _Number, Field(ge=1)]
 Natural = Annotated[int, _Number, Field(ge=0)]
 NonNegative = Annotated[float, _Number, Field(ge=0, allow_inf_nan=False)]
 Share = Annotated[float, _Number, Field(ge=0, le=1)]
-S = TypeVar("S", bound="Settings")
 
 
 class Settings(Frozen):
@@ -44,7 +46,7 @@ class Settings(Frozen):
     source: ClassVar[str] = "generation_kwargs"
 
     @classmethod
-    def read(cls: type[S], given: Mapping[str, Any]) -> S:
+    def read(cls, given: Mapping[str, Any]) -> Self:
         """Validate ``given``; None and empty strings leave a setting at its default.
 
         Raises:
@@ -90,7 +92,7 @@ class Response(GenerationResult):  # type: ignore[misc]
 
 
 class MedtasksAdapter(lmms):  # type: ignore[misc]
-    """Base of the back-ends: chat requests, ``generate_until`` only, one data-parallel replica per process.
+    """Base of the back-ends: chat requests, answered by :meth:`answer`, one data-parallel replica per process.
 
     Replicas do not communicate; the harness gathers their results. ``rank`` is the global process index, so several
     nodes do not evaluate the same documents twice.
@@ -179,6 +181,24 @@ class MedtasksAdapter(lmms):  # type: ignore[misc]
             own = torch.device("cpu")
         self._device = own
         return own
+
+    def generate_until(self, requests: list[Any]) -> list[Response]:
+        """Answer ``requests`` in order; padding requests get an empty text."""
+        read = read_requests(requests, self.task_dict)
+        responses = [Response("") for _ in read]
+        asked = [request for request in read if not request.padding]
+        for request, response in zip(asked, self.answer(asked), strict=True):
+            responses[request.position] = response
+        return responses
+
+    def answer(self, requests: list[ChatRequest]) -> list[Response]:
+        """The responses to ``requests``, none of which is padding, in order; what subclasses implement.
+
+        Raises:
+            UsageError: a setting or a document is not supported by the back-end.
+            MedtasksError: media cannot be read, the model rejects an input, or a sample is too large for the device.
+        """
+        raise NotImplementedError
 
     @property
     def device(self) -> torch.device:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import nullcontext
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
@@ -14,7 +13,7 @@ from transformers import AutoConfig, AutoModelForImageTextToText, AutoProcessor
 from transformers.models.auto.modeling_auto import MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING_NAMES
 
 from medtasks.core.errors import MedtasksError
-from medtasks.harness.model import fingerprint_of
+from medtasks.harness.model import adapter_facts, fingerprint_of
 from medtasks.metrics.learned._checkpoint import HUB_ID, no_progress_bars
 
 from ._base import Arguments
@@ -47,19 +46,10 @@ class CheckpointArguments(Arguments):
     """Whether code from the hub may run."""
 
 
-@dataclass(frozen=True)
-class Checkpoint:
-    """A model in evaluation mode, its processor, and JSON-serializable ``facts`` about both."""
-
-    model: Any
-    processor: Any
-    facts: dict[str, Any]
-
-
 def load_checkpoint(
     given: CheckpointArguments, device: torch.device, limits: PixelLimits, progress: bool = True
-) -> Checkpoint:
-    """Load model and processor onto ``device``.
+) -> tuple[Any, Any, dict[str, Any]]:
+    """A model in evaluation mode on ``device``, its processor, and JSON-serializable facts about both.
 
     Raises:
         MedtasksError: the checkpoint is missing or incomplete, is not a vision-language model, or has no chat template.
@@ -77,7 +67,7 @@ def load_checkpoint(
     model.eval()
     facts = _facts(given, source, config, model, device)
     forget_sampling(model.generation_config)
-    return Checkpoint(model, processor, facts)
+    return model, processor, facts
 
 
 def _locate(pretrained: str) -> str:
@@ -183,17 +173,13 @@ def _limit_processor(processor: Any, limits: PixelLimits) -> None:
 def _facts(given: CheckpointArguments, source: str, config: Any, model: Any, device: torch.device) -> dict[str, Any]:
     local = fingerprint_of(source)
     revision = given.revision if local else getattr(config, "_commit_hash", None) or given.revision
-    adapter = None
-    if given.peft:
-        adapter = {"path": given.peft, **fingerprint_of(given.peft)}
-        adapter.pop("fingerprint_method", None)
     defaults = model.generation_config.to_diff_dict()
     defaults.pop("transformers_version", None)
     return {
         "pretrained": given.pretrained,
         "revision": revision,
         **local,
-        "peft": adapter,
+        "peft": adapter_facts(given.peft),
         "architecture": type(model).__name__,
         "parameters": sum(weight.numel() for weight in model.parameters()),
         "dtype": str(model.dtype).removeprefix("torch."),

@@ -154,6 +154,8 @@ class Decoder:
         self._model = model
         self._tokenizer = tokenizer
         self._letters = Letters(tokenizer)
+        own = model.generation_config.eos_token_id
+        self._ends = ends_of_turn(tokenizer, tokenizer.eos_token_id if own is None else own)
 
     def decode(
         self, inputs: Mapping[str, Any], options: Sequence[Sequence[str]], settings: GenerationSettings, seed: int = 0
@@ -180,9 +182,11 @@ class Decoder:
             return answers
         recorded = zip(answers, rows, options, scores.rows(output[:, length:]), strict=True)
         for answer, row, letters, (chosen, shares, ties) in recorded:
-            found = self._letters.likelihoods(self._spoken(answer, row), answer.text, chosen, shares)
+            count = answer.token_counts.output_tokens
+            spoken = row[: count - 1] if count and row[count - 1] in self._ends else row[:count]
+            found = self._letters.likelihoods(spoken, answer.text, chosen, shares)
             answer.probabilities, close = found.rounded(letters)
-            answer.tied = exact and (close or any(ties[: answer.token_counts.output_tokens]))
+            answer.tied = exact and (close or any(ties[:count]))
         return answers
 
     def scores(self, inputs: Mapping[str, Any], tokens: int) -> tuple[torch.Tensor, torch.Tensor]:
@@ -195,23 +199,12 @@ class Decoder:
 
     def _configure(self, settings: GenerationSettings) -> Any:
         config = settings.configure(self._model.generation_config)
-        if config.eos_token_id is None:
-            config.eos_token_id = self._tokenizer.eos_token_id
-        config.eos_token_id = ends_of_turn(self._tokenizer, config.eos_token_id)
+        config.eos_token_id = self._ends
         config.pad_token_id = self._tokenizer.pad_token_id
         return config
 
-    def _spoken(self, answer: Answer, row: list[int]) -> list[int]:
-        """The answer's tokens without the one that ends it."""
-        own = row[: answer.token_counts.output_tokens]
-        return own[:-1] if own and own[-1] in self._ends() else own
-
-    def _ends(self) -> set[int]:
-        return set(self._configure(GenerationSettings()).eos_token_id)
-
     def _answer(self, row: list[int], prompt_tokens: int, settings: GenerationSettings) -> Answer:
-        ends = self._ends()
-        end = next((i for i, token in enumerate(row) if token in ends), None)
+        end = next((i for i, token in enumerate(row) if token in self._ends), None)
         if end is None:
             while row and row[-1] == self._tokenizer.pad_token_id:  # it reached a stop string before other rows ended
                 row = row[:-1]

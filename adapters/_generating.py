@@ -2,17 +2,53 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import json
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from itertools import groupby
 from typing import Any
 
-from lmms_eval.api.instance import TokenCounts
 from loguru import logger
 from tqdm import tqdm
 
 from ._base import Arguments, Count, MedtasksAdapter, Natural, Response, Share
+from ._decoding import GenerationSettings, read_settings
 from ._messages import Conversation, PixelLimits, read_messages
-from ._requests import Batch, ChatRequest, plan_batches, read_requests
+from ._requests import ChatRequest, read_requests
+
+Batch = tuple[GenerationSettings, list[ChatRequest]]
+
+
+def plan_batches(
+    requests: Iterable[ChatRequest],
+    size: int,
+    max_new_tokens: int | None = None,
+    *,
+    alone_when_sampling: bool = True,
+) -> Iterator[Batch]:
+    """Yield batches (settings, requests) of at most ``size`` requests with equal settings, without padding requests.
+
+    With ``alone_when_sampling`` each sampled answer is a separate batch, so that its draw depends on its seed alone.
+
+    The order is by generation settings, media, item, then text length, longest first: samples that share images and
+    rounds of one stream are adjacent, batches need little padding, and out-of-memory errors occur early.
+    """
+
+    def settings_key(request: ChatRequest) -> str:
+        return json.dumps(dict(request.settings), sort_keys=True, default=str)
+
+    def key(request: ChatRequest) -> tuple[Any, ...]:
+        item = request.item_id if request.item_id != request.sample_id else ""
+        length = -len(request.prompt)
+        return settings_key(request), request.media, item, length, request.task, request.sample_id, request.repeat
+
+    ordered = sorted((request for request in requests if not request.padding), key=key)
+    for _, same_settings in groupby(ordered, key=settings_key):
+        group = list(same_settings)
+        settings = read_settings(group[0].settings, max_new_tokens)
+        step = 1 if settings.sampling and alone_when_sampling else size
+        for start in range(0, len(group), step):
+            yield settings, group[start : start + step]
 
 
 class GeneratingArguments(Arguments):
@@ -86,26 +122,22 @@ class GeneratingAdapter(MedtasksAdapter):
         self._planned = self._batches(read_requests(requests, self.task_dict))
         return [[request.position for request in batch] for _, batch in self._planned]
 
-    def generate_until(self, requests: list[Any]) -> list[Response]:
-        """Answer ``requests`` in order; padding requests get an empty text.
-
-        Raises:
-            UsageError: a setting is out of range or not supported by the back-end.
-            MedtasksError: media cannot be read, the model rejects an input, or a sample is too large for the device.
-        """
-        read = read_requests(requests, self.task_dict)
-        answers = [Response("", TokenCounts(input_tokens=0, output_tokens=0)) for _ in read]
-        batches = self._batches(read)
+    def answer(self, requests: list[ChatRequest]) -> list[Response]:
+        """The responses to ``requests`` in order, computed batch by batch."""
+        answers: dict[int, Response] = {}
+        batches = self._batches(requests)
         if batches and batches[0] not in self._planned:  # called without a plan, or with part of a failed batch
             self._planned = batches + self._planned
         silent = self.rank != 0 or not self.show_progress
-        with tqdm(total=sum(len(batch) for _, batch in batches), desc=self.name, unit="sample", disable=silent) as bar:
+        with tqdm(total=len(requests), desc=self.name, unit="sample", disable=silent) as bar:
             for settings, batch in batches:
-                self._report_ignored(settings.ignored)
-                for request, answer in zip(batch, self._answer((settings, batch)), strict=True):
-                    answers[request.position] = answer
+                if fresh := set(settings.ignored) - self._ignored:
+                    self._ignored |= fresh
+                    logger.warning(f"{self.name}: generation settings without effect: {', '.join(sorted(fresh))}")
+                positions = (request.position for request in batch)
+                answers.update(zip(positions, self._answer((settings, batch)), strict=True))
                 bar.update(len(batch))
-        return answers
+        return [answers[request.position] for request in requests]
 
     def _batches(self, read: Iterable[ChatRequest]) -> list[Batch]:
         limit, alone = self._given.max_new_tokens, self.alone_when_sampling
@@ -118,9 +150,3 @@ class GeneratingAdapter(MedtasksAdapter):
         messages, given = request.messages(self.task_dict), self._given
         read = read_messages(messages, self._limits, given.system_prompt, native_video=native_video, blind=given.blind)
         return replace(read, options=request.options)
-
-    def _report_ignored(self, ignored: Iterable[str]) -> None:
-        fresh = set(ignored) - self._ignored
-        if fresh:
-            self._ignored |= fresh
-            logger.warning(f"{self.name}: generation settings without effect: {', '.join(sorted(fresh))}")

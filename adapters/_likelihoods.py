@@ -74,14 +74,10 @@ class Likelihoods:
                 continue
             shares = {option: one.probabilities.get(option, 0.0) / mass for option in options}
             exact += [*shares.values(), mass]
-            percents = {option: _percent(share) for option, share in shares.items()}
-            letters.append(Letter(one.at, one.letter, percents, _percent(mass)))
+            percents = {option: round(share, 2) for option, share in shares.items()}
+            letters.append(Letter(one.at, one.letter, percents, round(mass, 2)))
         close = any(abs(100 * one % 1 - 0.5) < 100 * EDGE for one in exact)
-        return Probabilities(None if answer is None else _percent(answer), tuple(letters)), close
-
-
-def _percent(share: float) -> float:
-    return round(share, 2)
+        return Probabilities(None if answer is None else round(answer, 2), tuple(letters)), close
 
 
 class Letters:
@@ -110,14 +106,13 @@ class Letters:
         if answer != text.strip():  # thoughts are not part of the answer
             place = text.rfind(answer) if answer else len(text)
             first = bisect.bisect_right(range(end), place, key=lambda step: len(self._text(row[: step + 1])))
-        letters = tuple(
-            Generated(
-                len(self._text(row[:step])), self.tokens[row[step]], dict(zip(LETTERS, shares[step], strict=True))
-            )
-            for step in range(end)
-            if row[step] in self.tokens
-        )
-        return Likelihoods(math.fsum(chosen[first:end]) / (end - first) if first < end else None, letters)
+        letters = []
+        for step, token in enumerate(row[:end]):
+            if token in self.tokens:
+                probabilities = dict(zip(LETTERS, shares[step], strict=True))
+                letters.append(Generated(len(self._text(row[:step])), self.tokens[token], probabilities))
+        mean = math.fsum(chosen[first:end]) / (end - first) if first < end else None
+        return Likelihoods(mean, tuple(letters))
 
     def _text(self, row: Sequence[int]) -> str:
         return str(self._tokenizer.decode(row, skip_special_tokens=True))

@@ -102,11 +102,11 @@ def read_messages(
                 placed.append({"type": "text", "text": part["text"]})
             elif part["type"] == "image":
                 placed.append({"type": "image"})
-                images.append(fit_pixels(_open(part.get("url", part.get("image"))), limits))
+                images.append(_opened(part, limits))
             elif part["type"] == _FRAMES:
                 placed.append({"type": "video"})
-                frames = [fit_pixels(_open(one.get("url", one.get("image"))), limits) for one in part["parts"]]
-                videos.append(Video(frames, [float(one["time"]) for one in part["parts"]]))
+                frames = [_opened(frame, limits) for frame in part["parts"]]
+                videos.append(Video(frames, [float(frame["time"]) for frame in part["parts"]]))
             else:
                 raise DataError(
                     f"A message has a part of type {part['type']!r}, but only text and images are accepted; "
@@ -147,7 +147,8 @@ def _with_videos(parts: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
     return grouped
 
 
-def _open(source: Any) -> Image.Image:
+def _opened(part: dict[str, Any], limits: PixelLimits) -> Image.Image:
+    source = part.get("url", part.get("image"))
     if isinstance(source, str):
         try:
             with Image.open(source) as opened:
@@ -159,4 +160,4 @@ def _open(source: Any) -> Image.Image:
         raise MediaError(f"An image part is {type(source).__name__}, expected a PIL image or a file path.")
     if source.mode.startswith(_DEEP_MODES):
         raise MediaError(f"An image of mode {source.mode!r} was given, expected 8 bits per channel.")
-    return source if source.mode == "RGB" else source.convert("RGB")
+    return fit_pixels(source if source.mode == "RGB" else source.convert("RGB"), limits)

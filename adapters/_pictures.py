@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-import weakref
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,26 +19,19 @@ Join = Callable[[list[Any]], Any]
 """Joins the values of single pictures into the value of one prompt."""
 
 
+_DIGEST = "_medtasks_digest"
+"""Attribute of a picture: cached ones are shown in many prompts, and nobody changes them."""
+
+
 def digest(images: Sequence[Image.Image]) -> bytes:
     """A digest of the pictures' modes, sizes and pixels."""
     total = hashlib.blake2b(digest_size=16)
     for image in images:
-        total.update(_digest(image))
+        if not hasattr(image, _DIGEST):
+            content = f"{image.mode} {image.size}\0".encode() + image.tobytes()
+            setattr(image, _DIGEST, hashlib.blake2b(content, digest_size=16).digest())
+        total.update(getattr(image, _DIGEST))
     return total.digest()
-
-
-_DIGESTS: dict[int, tuple[weakref.ref[Image.Image], bytes]] = {}
-"""By the pictures' ids: cached pictures are shown in many prompts, and nobody changes them."""
-
-
-def _digest(image: Image.Image) -> bytes:
-    key = id(image)
-    known = _DIGESTS.get(key)
-    if known is not None and known[0]() is image:
-        return known[1]
-    found = hashlib.blake2b(f"{image.mode} {image.size}\0".encode() + image.tobytes(), digest_size=16).digest()
-    _DIGESTS[key] = weakref.ref(image, lambda _: _DIGESTS.pop(key, None)), found
-    return found
 
 
 @dataclass(frozen=True)
@@ -169,33 +161,25 @@ class Features:
 class Vision:
     """The vision tower of a model that takes encoded media (``mm_encoder_outputs``).
 
-    ``encoded`` counts the pictures and videos encoded, ``reused`` those found in the cache.
+    ``encoded`` counts the pictures and videos encoded, ``reused`` those ``kept`` from before.
     """
 
     def __init__(self, model: Any) -> None:
         self._model = model
-        self._kept: RecentlyUsed[bytes, dict[str, Features]] = RecentlyUsed(KEPT_BYTES, _features_size)
+        self.kept: RecentlyUsed[bytes, dict[str, Features]] = RecentlyUsed(KEPT_BYTES, _features_size)
         self.encoded = 0
         self.reused = 0
 
     def features(self, unit: Unit) -> dict[str, Features]:
         """Features by modality (``image``, ``video``)."""
-        features = self._kept.get(unit.content_hash)
+        features = self.kept.get(unit.content_hash)
         if features is not None:
             self.reused += unit.count
             return features
         features = self._encode(unit)
         self.encoded += unit.count
-        self._kept.add(unit.content_hash, features)
+        self.kept.add(unit.content_hash, features)
         return features
-
-    def trim(self, needed: Collection[bytes]) -> None:
-        """Drop the least recently used features if there are too many; those ``needed`` stay."""
-        self._kept.trim(needed)
-
-    def forget(self) -> None:
-        """Drop all features."""
-        self._kept.clear()
 
     def _encode(self, unit: Unit) -> dict[str, Features]:
         model = self._model

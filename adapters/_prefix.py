@@ -17,7 +17,7 @@ from transformers import DynamicCache, GenerationMixin
 from transformers.cache_utils import DynamicLayer, DynamicSlidingWindowLayer
 
 from ._pictures import Features, Vision, as_encoder_output
-from ._reading import Prompt
+from ._reading import Prompt, stacked
 
 Layers = list[tuple[torch.Tensor, torch.Tensor]]
 """Keys and values of each layer, (rows, heads, tokens, width)."""
@@ -89,12 +89,12 @@ class SharedPrefix:
     def forget(self) -> None:
         """Release everything on the device."""
         self._keys, self._layers = torch.empty(0, dtype=torch.long), []
-        self.vision.forget()
+        self.vision.kept.clear()
 
     def inputs(self, prompts: Sequence[Prompt], padding: int) -> dict[str, Any]:
         """Arguments of ``generate`` for a left-padded batch of ``prompts``, in their order."""
         rows = [self._row(prompt) for prompt in prompts]
-        self.vision.trim({content_hash for row in rows for content_hash in row.media})
+        self.vision.kept.trim({content_hash for row in rows for content_hash in row.media})
         groups: dict[tuple[bytes, ...], list[int]] = {}
         for number, row in enumerate(rows):
             groups.setdefault(row.media, []).append(number)
@@ -107,9 +107,9 @@ class SharedPrefix:
                 self.latest[number] = count
         longest = max(map(len, rows))
         return {
-            "input_ids": _stacked([row.ids for row in rows], longest, padding, left=True),
-            "attention_mask": _stacked([torch.ones_like(row.ids) for row in rows], longest, left=True),
-            "position_ids": _stacked([row.positions for row in rows], longest, left=True),
+            "input_ids": stacked([row.ids for row in rows], longest, padding, left=True),
+            "attention_mask": stacked([torch.ones_like(row.ids) for row in rows], longest, left=True),
+            "position_ids": stacked([row.positions for row in rows], longest, left=True),
             _CACHE: _cache(_aligned([parts[number] for number in range(len(rows))], rows)),
         }
 
@@ -154,7 +154,8 @@ class SharedPrefix:
         reused = [kept, *[shared] * (len(rows) - 1)]
         self.computed += sum(map(len, rows)) - sum(reused)
         self.reused += sum(reused)
-        layers = [_repeated(layer, len(rows)) for layer in self._layers]
+        each = (len(rows), -1, -1, -1)
+        layers = [(keys.expand(each), values.expand(each)) for keys, values in self._layers]
         return (layers if max(lengths) == shared else self._forward(rows, layers, shared, lengths)), reused
 
     def _forward(self, rows: Sequence[Row], layers: Layers, start: int, stops: Sequence[int]) -> Layers:
@@ -168,15 +169,15 @@ class SharedPrefix:
             for modality, parts in row.features_between(start, last).items():
                 features.setdefault(modality, []).extend(parts)
         types = {
-            name: _stacked([row.types[name][:, :last] for row, last in zip(rows, stops, strict=True)], stop)
+            name: stacked([row.types[name][:, :last] for row, last in zip(rows, stops, strict=True)], stop)
             for name in rows[0].types
         }
         cache = _cache(layers)
         inputs = self._model.prepare_inputs_for_generation(
-            _stacked([row.ids[:, start:last] for row, last in zip(rows, stops, strict=True)], stop - start),
+            stacked([row.ids[:, start:last] for row, last in zip(rows, stops, strict=True)], stop - start),
             **{_CACHE: cache},
             attention_mask=torch.ones((len(rows), stop), dtype=torch.long, device=self._model.device),
-            position_ids=_stacked(
+            position_ids=stacked(
                 [row.positions[..., start:last] for row, last in zip(rows, stops, strict=True)], stop - start
             ),
             is_first_iteration=True,
@@ -195,11 +196,6 @@ def _common(some: torch.Tensor, other: torch.Tensor) -> int:
     return int(differing[0]) if len(differing) else length
 
 
-def _repeated(layer: tuple[torch.Tensor, torch.Tensor], count: int) -> tuple[torch.Tensor, torch.Tensor]:
-    keys, values = (tensor.expand(count, -1, -1, -1) for tensor in layer)
-    return keys, values
-
-
 def _cache(layers: Layers) -> DynamicCache:
     """A cache over ``layers`` without copying them; sliding-window layers keep all tokens, too."""
     cache = DynamicCache()
@@ -209,14 +205,6 @@ def _cache(layers: Layers) -> DynamicCache:
         layer.keys, layer.values = keys, values
         cache.layers.append(layer)
     return cache
-
-
-def _stacked(tensors: Sequence[torch.Tensor], length: int, padding: int = 0, *, left: bool = False) -> torch.Tensor:
-    """Rows of (…, 1, tokens) as (…, rows, length)."""
-    missing = [length - tensor.shape[-1] for tensor in tensors]
-    sides = [(count, 0) if left else (0, count) for count in missing]
-    padded = [torch.nn.functional.pad(one, side, value=padding) for one, side in zip(tensors, sides, strict=True)]
-    return torch.cat(padded, dim=-2)
 
 
 def _aligned(parts: Sequence[tuple[Layers, int]], rows: Sequence[Row]) -> Layers:

@@ -50,10 +50,7 @@ class Reader:
     """Encodes conversations one by one; thread-safe.
 
     The processor is copied: encoding changes the padding of a tokenizer that another thread may be using.
-
-    Args:
-        processor: the checkpoint's.
-        longest: the model's context length in tokens; None if unknown.
+    ``longest`` is the model's context length in tokens; None if unknown.
     """
 
     def __init__(self, processor: Any, longest: int | None) -> None:
@@ -81,8 +78,10 @@ class Reader:
                 f"the prompt has {tokens:,} tokens, but the model reads at most {self._longest:,}, "
                 "its answer included; lower max_pixels"
             )
-        if conversation.videos:
-            return Prompt(inputs, (_whole(conversation, inputs),))
+        if videos := conversation.videos:
+            shown = digest([*conversation.images, *(frame for video in videos for frame in video.frames)])
+            times = repr([video.times for video in videos]).encode()
+            return Prompt(inputs, (Unit(shown + times, inputs, len(conversation.images) + len(videos)),))
         together = len(conversation.images) if len(latest) == 1 else 1
         return Prompt(inputs, tuple(Unit(content_hash, pixels, together) for content_hash, pixels in latest))
 
@@ -100,13 +99,6 @@ class Reader:
                 add_special_tokens=start is None or not text.startswith(start),
             )
         )
-
-
-def _whole(conversation: Conversation, inputs: Mapping[str, Any]) -> Unit:
-    videos = conversation.videos
-    shown = digest([*conversation.images, *(frame for video in videos for frame in video.frames)])
-    times = repr([video.times for video in videos]).encode()
-    return Unit(shown + times, inputs, len(conversation.images) + len(videos))
 
 
 def same_inputs(prompts: Sequence[Prompt]) -> Iterator[list[int]]:
@@ -131,10 +123,7 @@ def padded(prompts: Sequence[Prompt], padding: int, model: Any) -> dict[str, Any
         if not isinstance(values[0], torch.Tensor):
             batch[name] = [one for value in values for one in value]
         elif name in ("input_ids", "attention_mask") or name.endswith("token_type_ids"):
-            fill = padding if name == "input_ids" else 0
-            sides = [(length - value.shape[1], 0) for value in values]
-            rows = [torch.nn.functional.pad(one, side, value=fill) for one, side in zip(values, sides, strict=True)]
-            batch[name] = torch.cat(rows)
+            batch[name] = stacked(values, length, padding if name == "input_ids" else 0, left=True)
         else:
             batch[name] = torch.cat(_same_size(values))
     return {
@@ -143,6 +132,14 @@ def padded(prompts: Sequence[Prompt], padding: int, model: Any) -> dict[str, Any
         else value
         for name, value in batch.items()
     }
+
+
+def stacked(tensors: Sequence[torch.Tensor], length: int, padding: int = 0, *, left: bool = False) -> torch.Tensor:
+    """Rows of (…, 1, tokens) as (…, rows, length)."""
+    missing = [length - tensor.shape[-1] for tensor in tensors]
+    sides = [(count, 0) if left else (0, count) for count in missing]
+    padded = [torch.nn.functional.pad(one, side, value=padding) for one, side in zip(tensors, sides, strict=True)]
+    return torch.cat(padded, dim=-2)
 
 
 def _same_size(values: list[torch.Tensor]) -> list[torch.Tensor]:

@@ -8,21 +8,11 @@ from medtasks.core.errors import UsageError
 from medtasks.core.exits import exit_with_sentence
 
 from ._base import Arguments, MedtasksAdapter, Natural, Response, Share
-from ._requests import light_rows, read_requests
+from ._requests import ChatRequest, light_rows
 from .policies import DEFAULT_ACCURACY, POLICIES, Question, make_policy, with_confidence
 
-FIELDS = (
-    "sample_id",
-    "target",
-    "abstention",
-    "choices",
-    "guesses",
-    "ideal_response",
-    "task_mode",
-    "positive_response",
-    "round",
-    "rounds",
-)
+FIELDS = ("sample_id", "target", "abstention", "choices", "guesses", "ideal_response", "task_mode",
+          "positive_response", "round", "rounds")  # fmt: skip
 
 
 class BaselineArguments(Arguments):
@@ -70,18 +60,11 @@ class MedtasksBaseline(MedtasksAdapter):
             "answer": given.answer,
         }
 
-    def generate_until(self, requests: list[Any]) -> list[Response]:
-        """Answer ``requests`` in their order; all repeats of a sample get the same answer.
-
-        Raises:
-            UsageError: a document lacks a field.
-        """
+    def answer(self, requests: list[ChatRequest]) -> list[Response]:
+        """Answer ``requests`` in their order; all repeats of a sample get the same answer."""
         views: dict[tuple[str, str], tuple[Any, list[str]]] = {}
         results = []
-        for request in read_requests(requests, self.task_dict):
-            if request.padding:
-                results.append(Response(""))
-                continue
+        for request in requests:
             where = (request.task, request.split)
             if where not in views:
                 rows = light_rows(self.task_dict[request.task][request.split], FIELDS)

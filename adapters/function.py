@@ -10,7 +10,7 @@ from medtasks.core.errors import first_line
 from medtasks.core.files import short_hash
 
 from ._base import MedtasksAdapter, Response
-from ._requests import read_requests
+from ._requests import ChatRequest
 
 
 class MedtasksFunction(MedtasksAdapter):
@@ -45,12 +45,9 @@ class MedtasksFunction(MedtasksAdapter):
         """One request each: every answer is stored before the next one is asked for."""
         return [[place] for batch in super().plan_requests(requests) for place in batch]
 
-    def generate_until(self, requests: list[Any]) -> list[Response]:
+    def answer(self, requests: list[ChatRequest]) -> list[Response]:
         """The answers to ``requests`` in their order."""
-        return [
-            Response("") if request.padding else self._reply(request.messages(self.task_dict))
-            for request in read_requests(requests, self.task_dict)
-        ]
+        return [self._reply(request.messages(self.task_dict)) for request in requests]
 
     def _reply(self, messages: list[dict[str, Any]]) -> Response:
         try:

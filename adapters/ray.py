@@ -33,6 +33,7 @@ from medtasks.core.errors import MedtasksError, UsageError, first_line
 from medtasks.core.exits import exit_with_sentence
 from medtasks.core.settings import current_settings, using
 from medtasks.data.media.images import EncodedPicture
+from medtasks.harness import BACK_ENDS
 from medtasks.harness.backends import takes_system_prompt
 from medtasks.harness.requests import REPEAT
 
@@ -40,11 +41,7 @@ from ._base import Arguments, Count, MedtasksAdapter, NonNegative, Response, Sha
 from ._requests import ChatRequest, read_requests, read_rows
 from .baseline import FIELDS
 
-ENGINES = {
-    "vlm": "medtasks.adapters.vlm.MedtasksVLM",
-    "vllm": "medtasks.adapters.vllm.MedtasksVLLM",
-    "baseline": "medtasks.adapters.baseline.MedtasksBaseline",
-}
+ENGINES = {name: BACK_ENDS[f"medtasks_{name}"] for name in ("vlm", "vllm", "baseline")}
 ATTEMPTS = 3
 """After so many replicas died on a unit, its requests fail; a replica that dies so often while it loads is left out."""
 UNITS_EACH = 4
@@ -101,16 +98,9 @@ class RayArguments(Arguments):
     """Share of requests that may fail (by default 0.01) before the run ends with exit code 1."""
 
 
-@dataclass(frozen=True)
-class Ask:
-    """A request as it travels to a replica; pictures of several requests of a unit travel once."""
-
-    task: str
-    repeat: int
-    prompt: str
-    settings: dict[str, Any]
-    document: dict[str, Any]
-    messages: list[dict[str, Any]]
+Payload = tuple[list[Instance], dict[str, dict[str, list[Any]]]]
+"""Requests as they travel to a replica, and their documents by task and split, with their messages; pictures of several
+requests of a unit travel once."""
 
 
 class Replica:
@@ -121,11 +111,7 @@ class Replica:
         self._model: Any = None
 
     def load(self) -> dict[str, Any]:
-        """Load the model, if it is not loaded; return its description and whether it takes a system prompt.
-
-        Raises:
-            UsageError: the engine cannot be started.
-        """
+        """Load the model, if it is not loaded; return its description and whether it takes a system prompt."""
         if self._model is None:
             try:
                 self._model = _back_end(self._engine)(**self._arguments)
@@ -134,49 +120,28 @@ class Replica:
             self._model.show_progress = False
         return {"facts": self._model.describe(), "takes_system_prompt": takes_system_prompt(self._model)}
 
-    def answer(self, unit: Sequence[Ask]) -> tuple[list[Response], dict[str, Any], int]:
-        """The responses to a unit, in order; the engine's description, whose usage grows; and the process.
+    def answer(self, unit: Payload) -> tuple[list[Response], dict[str, Any], int]:
+        """The responses to a unit, in order; the engine's description, whose usage grows; and the process."""
+        requests, self._model.task_dict = unit
+        return self._answer(requests), self._model.describe(), os.getpid()
 
-        Raises:
-            UsageError: a setting is out of range.
-        """
-        return self._answer(unit), self._model.describe(), os.getpid()
-
-    def _answer(self, unit: Sequence[Ask]) -> list[Response]:
+    def _answer(self, requests: list[Instance]) -> list[Response]:
         """Requests on which the engine fails are isolated by halving, as in a run without Ray."""
         try:
-            return self._generate(unit)
+            responses: list[Response] = self._model.generate_until(requests)
+            return responses
         except UsageError:
             raise
         except Exception as error:  # models raise anything
             reason = first_line(error)
-        if len(unit) == 1:
+        if len(requests) == 1:
             return [Response("", failed=reason)]
-        half = len(unit) // 2
-        return self._answer(unit[:half]) + self._answer(unit[half:])
-
-    def _generate(self, unit: Sequence[Ask]) -> list[Response]:
-        documents: dict[str, dict[str, list[Any]]] = {}
-        instances = []
-        for number, ask in enumerate(unit):
-            rows = documents.setdefault(ask.task, {}).setdefault("", [])
-            arguments = (ask.prompt, _messages, ask.settings, len(rows), ask.task, "")
-            metadata = {"task": ask.task, "doc_id": len(rows), "repeats": 1, REPEAT: ask.repeat}
-            rows.append({**ask.document, _MESSAGES: ask.messages})
-            instances.append(
-                Instance(request_type="generate_until", arguments=arguments, idx=number, metadata=metadata)
-            )
-        self._model.task_dict = documents
-        responses: list[Response] = self._model.generate_until(instances)
-        return responses
+        half = len(requests) // 2
+        return self._answer(requests[:half]) + self._answer(requests[half:])
 
 
 def _back_end(path: str) -> type[MedtasksAdapter]:
-    """The class at ``path``.
-
-    Raises:
-        UsageError: it cannot be imported, or is not one of our back-ends.
-    """
+    """The class at ``path``."""
     module, _, name = path.rpartition(".")
     try:
         kind = getattr(import_module(module), name)
@@ -210,7 +175,7 @@ class Unit:
     requests: list[ChatRequest]
     cost: int
     attempts: int = 0
-    payload: Future[tuple[list[Ask], dict[int, str]]] | None = None
+    payload: Future[tuple[Payload, dict[int, str]]] | None = None
 
 
 def units_of(requests: Sequence[ChatRequest], tokens: int, least: int = 1) -> list[Unit]:
@@ -277,12 +242,7 @@ class MedtasksRay(MedtasksAdapter):
         self._await_replicas(gpus)
 
     def _await_replicas(self, gpus: float) -> None:
-        """Wait until the least number of replicas is loaded.
-
-        Raises:
-            UsageError: they do not fit on this machine, or the engine cannot be started.
-            MedtasksError: the head of the cluster has died.
-        """
+        """Wait until the least number of replicas is loaded."""
         has = self._ray.cluster_resources()
         fit = min((int(has.get(what, 0) // each) for what, each in (("GPU", gpus), ("CPU", self._given.cpus)) if each),
                   default=self._least)  # fmt: skip
@@ -309,11 +269,7 @@ class MedtasksRay(MedtasksAdapter):
                 time.sleep(HEAD_EVERY)
 
     def _first_done(self, references: list[Any]) -> list[Any]:
-        """The first of ``references`` that is done; none after a while.
-
-        Raises:
-            MedtasksError: the head of the cluster has died.
-        """
+        """The first of ``references`` that is done; none after a while."""
         if time.monotonic() - self._head_seen > HEAD_SILENT:
             raise MedtasksError("the head of the Ray cluster does not answer; start the cluster again.")
         done, _ = self._ray.wait(references, timeout=HEAD_EVERY)
@@ -325,12 +281,7 @@ class MedtasksRay(MedtasksAdapter):
         self._loading[replica.load.remote()] = (replica, died)
 
     def _loaded(self, reference: Any) -> None:
-        """A replica has loaded its model, or failed to.
-
-        Raises:
-            UsageError: the engine cannot be started.
-            MedtasksError: no replica is left.
-        """
+        """A replica has loaded its model, or failed to."""
         replica, died = self._loading.pop(reference)
         try:
             loaded = self._ray.get(reference)
@@ -363,11 +314,8 @@ class MedtasksRay(MedtasksAdapter):
 
     def generate_until(self, requests: list[Any]) -> list[Response]:
         """Answer ``requests`` in order; padding requests get an empty text."""
-        responses = [Response("") for _ in requests]
-        for finished in self.stream(requests):
-            for position, response in finished:
-                responses[position] = response
-        return responses
+        responses = dict(itertools.chain.from_iterable(self.stream(requests)))
+        return [responses.get(position, Response("")) for position in range(len(requests))]
 
     def stream(self, requests: list[Any]) -> Iterator[list[tuple[int, Response]]]:
         """Yield positions and responses of each unit as it finishes, in any order; padding requests are left out.
@@ -386,14 +334,14 @@ class MedtasksRay(MedtasksAdapter):
                 if self._idle and waiting:
                     unit = waiting.popleft()
                     assert unit.payload is not None
-                    asks, failed = unit.payload.result()
+                    payload, failed = unit.payload.result()
                     unit.requests = [one for one in unit.requests if one.position not in failed]
                     if failed:
                         bar.update(len(failed))
                         yield [(position, Response("", failed=reason)) for position, reason in failed.items()]
-                    if asks:
+                    if unit.requests:
                         replica = self._idle.pop()
-                        running[replica.answer.remote(asks)] = (replica, unit)
+                        running[replica.answer.remote(payload)] = (replica, unit)
                     continue
                 bar.set_postfix(replicas=len(self._idle) + len(running), refresh=False)
                 for reference in self._first_done([*running, *self._loading]):
@@ -409,9 +357,11 @@ class MedtasksRay(MedtasksAdapter):
                         bar.update(len(finished))
                         yield finished
 
-    def _payload(self, requests: Sequence[ChatRequest]) -> tuple[list[Ask], dict[int, str]]:
+    def _payload(self, requests: Sequence[ChatRequest]) -> tuple[Payload, dict[int, str]]:
         """The requests as they travel, and why some cannot, by position."""
-        asks, failed = [], {}
+        instances: list[Instance] = []
+        documents: dict[str, dict[str, list[Any]]] = {}
+        failed = {}
         with using(), encoded_pictures():  # the environment is read once
             for request, document in zip(requests, self._documents(requests), strict=True):
                 try:
@@ -421,10 +371,13 @@ class MedtasksRay(MedtasksAdapter):
                 except Exception as error:  # a package's prompts raise anything
                     failed[request.position] = first_line(error)
                     continue
-                row = {name: document[name] for name in _FIELDS if name in document}
-                settings = dict(request.settings)
-                asks.append(Ask(request.task, request.repeat, request.prompt, settings, row, messages))
-        return asks, failed
+                rows = documents.setdefault(request.task, {}).setdefault("", [])
+                arguments = (request.prompt, _messages, dict(request.settings), len(rows), request.task, "")
+                metadata = {"task": request.task, "doc_id": len(rows), "repeats": 1, REPEAT: request.repeat}
+                kept = {name: document[name] for name in _FIELDS if name in document}
+                rows.append({**kept, _MESSAGES: messages})
+                instances.append(Instance("generate_until", arguments, len(instances), metadata))
+        return (instances, documents), failed
 
     def _documents(self, requests: Sequence[ChatRequest]) -> Iterator[Any]:
         """The requests' documents, read together; None where one of them cannot be read."""
@@ -436,11 +389,7 @@ class MedtasksRay(MedtasksAdapter):
                 yield from [None] * len(numbers)
 
     def _finished(self, reference: Any, replica: Any, unit: Unit) -> list[tuple[int, Response]] | None:
-        """Positions and responses of a unit; None if its replica died and another one should answer it.
-
-        Raises:
-            UsageError: a setting is out of range or not supported by the engine.
-        """
+        """Positions and responses of a unit; None if its replica died and another one should answer it."""
         try:
             responses, facts, process = self._ray.get(reference)
         except self._ray.exceptions.RayTaskError as error:
@@ -473,11 +422,7 @@ class MedtasksRay(MedtasksAdapter):
 
 
 def _started(address: str | None) -> Any:
-    """Ray, connected to the cluster at ``address`` or, without one, started on this machine, without its dashboard.
-
-    Raises:
-        UsageError: Ray is not installed, or there is no such cluster.
-    """
+    """Ray, connected to the cluster at ``address`` or, without one, started on this machine, without its dashboard."""
     for name in ("RAY_USAGE_STATS_ENABLED", "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO"):  # both make Ray print warnings
         os.environ.setdefault(name, "0")
     try:

@@ -8,15 +8,15 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from loguru import logger
-from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationError
 
+from medtasks.catalog.records import ReleaseRow, is_text, parse_row
 from medtasks.core.errors import DataError, UsageError
 from medtasks.core.exits import exit_with_sentence
-from medtasks.core.schema import first_problem
+from medtasks.core.schema import expects
 from medtasks.data.sources import read_jsonl
 
 from ._base import Arguments, MedtasksAdapter, Response
-from ._requests import ChatRequest, light_rows, read_requests
+from ._requests import ChatRequest, light_rows
 
 
 class ReplayArguments(Arguments):
@@ -68,40 +68,35 @@ class MedtasksReplay(MedtasksAdapter):
             **self._counts,
         }
 
-    def generate_until(self, requests: list[Any]) -> list[Response]:
+    def answer(self, requests: list[ChatRequest]) -> list[Response]:
         """Answer ``requests`` in their order, after looking up all of them.
 
         Raises:
             UsageError: a sample has no row and ``missing=error``.
         """
-        read = read_requests(requests, self.task_dict)
         if self._unmatched is None:
-            self._unmatched = self._count_unmatched(read)
-        responses = [None if request.padding else self._find(request) for request in read]
-        requested = sum(not request.padding for request in read)
-        lacking = [r for r, found in zip(read, responses, strict=True) if found is None and not r.padding]
+            self._unmatched = self._count_unmatched(requests)
+        known = self._responses
+        rows = [known.get((one.task, one.sample_id), known.get((None, one.sample_id))) for one in requests]
+        lacking = [request for request, row in zip(requests, rows, strict=True) if row is None]
         if lacking and self._missing == "error":
             raise UsageError(
-                f"{self._path}: no response for {len(lacking)} of {requested} requested samples, first "
+                f"{self._path}: no response for {len(lacking)} of {len(requests)} requested samples, first "
                 f"{lacking[0].sample_id!r} of task {lacking[0].task}; add the rows, or give missing=failed."
             )
         if lacking:
-            logger.warning(f"medtasks_replay: {len(lacking)} of {requested} samples have no row")
+            logger.warning(f"medtasks_replay: {len(lacking)} of {len(requests)} samples have no row")
         self._counts["missing"] += len(lacking)
-        self._counts["answered"] += requested - len(lacking)
+        self._counts["answered"] += len(requests) - len(lacking)
         reason = "the file of predictions has no row for it"
         return [
-            Response("", failed=reason) if found is None else Response(found.response, finish=found.finish_reason)
-            for found in responses
+            Response("", failed=reason) if row is None else Response(row.response, finish=row.finish_reason)
+            for row in rows
         ]
 
     def generate_until_multi_round(self, requests: list[Any]) -> list[Response]:
         """As `generate_until`: a recorded response contains all rounds of its sample."""
         return self.generate_until(requests)
-
-    def _find(self, request: ChatRequest) -> _Row | None:
-        unnamed = self._responses.get((None, request.sample_id))
-        return self._responses.get((request.task, request.sample_id), unnamed)
 
     def _count_unmatched(self, read: Iterable[ChatRequest]) -> int:
         """Rows that belong to no document of the run's tasks; the same number on every replica."""
@@ -116,18 +111,11 @@ class MedtasksReplay(MedtasksAdapter):
         return unmatched
 
 
-def _encodable(text: str) -> str:
-    text.encode()  # raises ValueError for lone surrogates, which JSON escapes can encode
-    return text
+_Text = Annotated[str, expects("a string of valid Unicode", is_text)]
 
 
-_Text = Annotated[str, AfterValidator(_encodable)]
-
-
-class _Row(BaseModel):
+class _Row(ReleaseRow):
     """One line of the file; other fields are ignored."""
-
-    model_config = ConfigDict(strict=True)
 
     sample_id: _Text
     response: _Text
@@ -136,19 +124,12 @@ class _Row(BaseModel):
 
 
 def _read_responses(path: Path) -> tuple[dict[tuple[str | None, str], _Row], int]:
-    """Rows by (task or None, sample id), and their number.
-
-    Raises:
-        DataError: the file or a row of it cannot be read, or a sample has two different responses; names file and line.
-    """
+    """Rows by (task or None, sample id), and their number."""
     responses: dict[tuple[str | None, str], _Row] = {}
     first_line: dict[tuple[str | None, str], int] = {}
     rows = list(read_jsonl(path))
     for source in rows:
-        try:
-            row = _Row.model_validate(source.row)
-        except ValidationError as error:
-            raise DataError(f"{source.where}: {first_problem(error)}.") from error
+        row = parse_row(_Row, source.row, source.where)
         key = (row.task, row.sample_id)
         earlier = first_line.setdefault(key, source.where.line)
         if responses.setdefault(key, row).response != row.response:

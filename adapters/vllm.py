@@ -14,15 +14,15 @@ from pydantic import ConfigDict, ValidationError
 from medtasks.core.errors import DataError, MedtasksError, UsageError, first_line
 from medtasks.core.exits import exit_with_sentence
 from medtasks.core.schema import first_problem
-from medtasks.harness.model import fingerprint_of
+from medtasks.harness.model import adapter_facts, fingerprint_of
 
 from ._base import Count, Response
 from ._decoding import GenerationSettings, cut_at_stop, ends_of_turn, sample_seed
-from ._generating import GeneratingAdapter, GeneratingArguments
+from ._generating import Batch, GeneratingAdapter, GeneratingArguments
 from ._likelihoods import LETTERS, Letters, Likelihoods
 from ._messages import Conversation
 from ._pictures import digest
-from ._requests import Batch, ChatRequest
+from ._requests import ChatRequest
 
 PICTURES_AT_ONCE = 128
 """Different pictures passed to the engine at once: their prepared pixels, some 10 MB each, wait in memory."""
@@ -102,9 +102,9 @@ class MedtasksVLLM(GeneratingAdapter):
         config = self._model.llm_engine.vllm_config.model_config.hf_config
         self._placeholders = {getattr(config, f"{modality}_token_id", None) for modality in ("image", "video")} - {None}
 
-    def generate_until(self, requests: list[Any]) -> list[Response]:
-        """Answer ``requests`` as :meth:`GeneratingAdapter.generate_until` does, and read vLLM's counters."""
-        answers = super().generate_until(requests)
+    def answer(self, requests: list[ChatRequest]) -> list[Response]:
+        """Answer ``requests`` as :meth:`GeneratingAdapter.answer` does, and read vLLM's counters."""
+        answers = super().answer(requests)
         found: Counter[str] = Counter()
         for metric in self._model.get_metrics():
             found[metric.name] += getattr(metric, "value", 0)
@@ -220,15 +220,11 @@ class MedtasksVLLM(GeneratingAdapter):
 
         config = self._model.llm_engine.vllm_config.model_config
         local, revision = fingerprint_of(name), self._engine.get("revision")
-        lora = None
-        if self._lora is not None:
-            lora = {"path": self._lora, **fingerprint_of(self._lora)}
-            lora.pop("fingerprint_method", None)
         return {
             "pretrained": name,
             "revision": revision if local else getattr(config.hf_config, "_commit_hash", None) or revision,
             **local,
-            "lora": lora,
+            "lora": adapter_facts(self._lora),
             "architecture": config.architectures[0],
             "dtype": str(config.dtype).removeprefix("torch."),
             "engine": dict(sorted(self._engine.items())),

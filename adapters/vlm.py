@@ -13,10 +13,10 @@ from ._answering import Answering
 from ._base import Count, Response
 from ._checkpoint import CheckpointArguments, load_checkpoint
 from ._decoding import sample_seed
-from ._generating import GeneratingAdapter, GeneratingArguments
+from ._generating import Batch, GeneratingAdapter, GeneratingArguments
 from ._messages import Conversation
 from ._reading import Prompt
-from ._requests import Batch, ChatRequest
+from ._requests import ChatRequest
 
 Read = list[tuple[Conversation, Prompt, float]]
 """Conversations, their prompts, and the seconds spent on their media."""
@@ -60,17 +60,15 @@ class MedtasksVLM(GeneratingAdapter):
         super().__init__(given)
         device = self.join_replicas(given.device)
         progress = self.rank == 0 and given.pretrained != "tiny"
-        loaded = load_checkpoint(given, device, self._limits, progress=progress)
+        model, self.processor, self._facts = load_checkpoint(given, device, self._limits, progress=progress)
         self._native_video = given.video == "native"
-        if self._native_video and not hasattr(loaded.processor, "video_processor"):
+        if self._native_video and not hasattr(self.processor, "video_processor"):
             raise UsageError(
                 f"video=native was given, but the processor of {given.pretrained} takes no videos; leave it out."
             )
-        self.processor = loaded.processor
-        self._facts = loaded.facts
         self._settings |= {"batch_tokens": given.batch_tokens, "video": given.video}
         self._answering = Answering(
-            loaded.model, loaded.processor, share_prefix=given.share_prefix, batch_tokens=given.batch_tokens
+            model, self.processor, share_prefix=given.share_prefix, batch_tokens=given.batch_tokens
         )
         self._note_usage()
         self._reading = ThreadPoolExecutor(1, thread_name_prefix="medtasks-reading")

@@ -34,7 +34,8 @@ def run(output: Path) -> dict[str, int]:
     from lmms_eval.loggers import EvaluationTracker
     from lmms_eval.tasks import TaskManager
     from medtasks.adapters._base import MedtasksAdapter, Response
-    from medtasks.adapters._requests import plan_batches, read_requests
+    from medtasks.adapters._generating import plan_batches
+    from medtasks.adapters._requests import read_requests
 
     from medtasks.catalog.contents import task_directory
     from medtasks.harness import evaluation

@@ -76,7 +76,11 @@ def main() -> None:
         console.fail(error)
         sys.exit(2 if isinstance(error, UsageError) else 1)
     except OSError as error:
-        console.fail(_sentence(error))
+        text = f"{type(error).__name__}: {error}"
+        if error.filename is not None:
+            name, reason = os.fsdecode(error.filename), error.strerror or error
+            text = f"{name}: cannot be read or written ({reason}); fix that, or give another path."
+        console.fail(text)
         sys.exit(1)
     except SystemExit as end:
         if end.code == INTERRUPTED:
@@ -96,10 +100,3 @@ def _spare_the_last_search() -> None:
         gc.unfreeze()  # commands freeze what they read
     else:
         gc.freeze()
-
-
-def _sentence(error: OSError) -> str:
-    if error.filename is None:
-        return f"{type(error).__name__}: {error}"
-    reason = error.strerror or error
-    return f"{os.fsdecode(error.filename)}: cannot be read or written ({reason}); fix that, or give another path."

@@ -19,20 +19,11 @@ if TYPE_CHECKING:
 
 
 def compare(
-    first: Annotated[
-        Path | None, typer.Argument(help="A run's directory (…_medtasks), or one that contains it.", show_default=False)
-    ] = None,
-    second: Annotated[Path | None, typer.Argument(help="Another run's directory.", show_default=False)] = None,
-    pairs: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--pairs",
-            metavar="BASE:TUNED",
-            help="Two runs' directories; repeat it. Sign test and Wilcoxon's test over all pairs and a group's tasks.",
-        ),
-    ] = None,
-    task: Annotated[str | None, typer.Option("--task", help="Only this task or group.")] = None,
-    metric: Annotated[str | None, typer.Option("--metric", help="Only this metric.")] = None,
+    first: Annotated[Path | None, typer.Argument(show_default=False)] = None,
+    second: Annotated[Path | None, typer.Argument(show_default=False)] = None,
+    pairs: Annotated[list[str] | None, typer.Option(metavar="BASE:TUNED")] = None,
+    task: str | None = None,
+    metric: str | None = None,
     prices: Prices = None,
     as_json: Json = False,
 ) -> None:
@@ -108,8 +99,7 @@ def _compare_pairs(pairs: Sequence[str], group: str | None, metric: str | None, 
         "  One difference per pair and task, over the items with a value in both runs; p is two-sided, not corrected."
     )
     write("  A task with few items counts as much as one with many; differences of one pair are not independent.")
-    for line in grouped_notes(_reasons(tests)):
-        write(line)
+    write(*grouped_notes(_reasons(tests)))
 
 
 def _reasons(tests: Sequence[LeaningTest]) -> Iterator[tuple[str, str]]:
@@ -122,26 +112,13 @@ def _reasons(tests: Sequence[LeaningTest]) -> Iterator[tuple[str, str]]:
 
 
 def plan(
-    task: Annotated[str, typer.Argument(help="A task or group.", show_default=False)],
-    pilot: Annotated[
-        list[Path] | None,
-        typer.Option("--pilot", help="Result directory of a run, or of two (twice); a subset is enough."),
-    ] = None,
-    metric: Annotated[str | None, typer.Option("--metric", help="Default: the first headline score.")] = None,
-    score: Annotated[
-        float | None,
-        typer.Option("--score", min=0, max=1, help="Without a pilot: expected accuracy (default: published median)."),
-    ] = None,
-    icc: Annotated[
-        float, typer.Option("--icc", min=0, max=1, help="Without a pilot: correlation of answers in one cluster.")
-    ] = 0.1,
-    difference: Annotated[
-        float | None,
-        typer.Option("--difference", min=0, help="Also print the subset that detects this (in points, or the unit)."),
-    ] = None,
-    share: Annotated[
-        list[float] | None, typer.Option("--share", help="Share of the clusters; can be repeated.")
-    ] = None,
+    task: Annotated[str, typer.Argument(show_default=False)],
+    pilot: list[Path] | None = None,
+    metric: str | None = None,
+    score: Annotated[float | None, typer.Option(min=0, max=1)] = None,
+    icc: Annotated[float, typer.Option(min=0, max=1)] = 0.1,
+    difference: Annotated[float | None, typer.Option(min=0)] = None,
+    share: list[float] | None = None,
     as_json: Json = False,
 ) -> None:
     """Show the minimum detectable differences of subsets, before inference is paid for."""
@@ -154,8 +131,7 @@ def plan(
         fields = {name: getattr(found, name) for name in ("task", "metric", "unit", "basis", "left_out", "subsets")}
         write_json({**fields, "needed": needed})
         return
-    for reason in found.left_out:
-        write(f"left out: {printable(reason)}")
+    write(*(f"left out: {printable(reason)}" for reason in found.left_out))
     write(f"{found.table.title}\n")
     table(found.table.columns, found.table.rows)
     write("\n" + "\n".join(found.table.notes))

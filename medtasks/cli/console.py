@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -20,7 +20,7 @@ from medtasks.core.cache import cache_root
 from medtasks.core.text import printable
 
 if TYPE_CHECKING:
-    from rich.progress import Progress, ProgressColumn, TaskID
+    from rich.progress import Progress, ProgressColumn
 
     from medtasks.leaderboard.verify.scored_run import ScoredRun
 
@@ -45,9 +45,10 @@ Prices = Annotated[
 ]
 
 
-def write(text: str) -> None:
-    """Print ``text`` unchanged; untrusted parts must have been passed through `medtasks.core.text.printable`."""
-    print(text, flush=True)
+def write(*texts: str) -> None:
+    """Print each text unchanged; untrusted parts must have been passed through `medtasks.core.text.printable`."""
+    for text in texts:
+        print(text, flush=True)
 
 
 def write_json(content: Any) -> None:
@@ -156,28 +157,20 @@ def bars(*more: ProgressColumn) -> Progress:
 class _Bar:
     """A progress bar, called with (done, total)."""
 
-    def __init__(self, label: str) -> None:
-        self.progress = bars()
-        self._task = self.progress.add_task(label, total=None)
+    def __init__(self, shown: Progress, label: str, *, visible: bool = True) -> None:
+        self._shown = shown
+        self._task = shown.add_task(label, total=None, visible=visible)
 
     def __call__(self, done: int, total: int) -> None:
-        self.progress.update(self._task, completed=done, total=total)
+        self._shown.update(self._task, completed=done, total=total, visible=True)
 
-    def stage(self, label: str) -> Callable[[int, int], None]:
+    def stage(self, label: str) -> _Bar:
         """A second bar for part of the work, shown from its first call."""
-        tasks: list[TaskID] = []
-
-        def update(done: int, total: int) -> None:
-            if not tasks:
-                tasks.append(self.progress.add_task(label))
-            self.progress.update(tasks[0], completed=done, total=total)
-
-        return update
+        return _Bar(self._shown, label, visible=False)
 
 
 @contextmanager
 def progress(label: str) -> Iterator[_Bar]:
     """A progress bar on standard error while the block runs; none if that is not a terminal."""
-    bar = _Bar(label)
-    with bar.progress:
-        yield bar
+    with bars() as shown:
+        yield _Bar(shown, label)

@@ -8,11 +8,8 @@ import os
 import sys
 import textwrap
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
-
-import typer
+from typing import TYPE_CHECKING
 
 from medtasks.catalog.contents import task_packages
 from medtasks.cli.console import progress, table, write
@@ -24,28 +21,19 @@ if TYPE_CHECKING:
     from medtasks.leaderboard.site.tables import Chart
 
 
-@dataclass(frozen=True)
-class _Model:
-    directory: str
-    backend: str
-    arguments: str
-
-
 # on tasks that it was not trained on it would not stop by itself
 _TINY = "pretrained=tiny,device=cpu,max_new_tokens=32"
-SEEING, BLIND = _Model("tiny", "medtasks_vlm", _TINY), _Model("tiny_blind", "medtasks_vlm", f"{_TINY},blind=true")
-MODELS = (
-    SEEING,
-    BLIND,
-    _Model("oracle", "medtasks_baseline", "policy=oracle"),
-    _Model("noisy_oracle", "medtasks_baseline", "policy=noisy_oracle,accuracy=0.95,seed=1"),
-    _Model("uniform", "medtasks_baseline", "policy=uniform,seed=0"),
-)
+MODELS = {
+    "tiny": ("medtasks_vlm", _TINY),
+    "tiny_blind": ("medtasks_vlm", f"{_TINY},blind=true"),
+    "oracle": ("medtasks_baseline", "policy=oracle"),
+    "noisy_oracle": ("medtasks_baseline", "policy=noisy_oracle,accuracy=0.95,seed=1"),
+    "uniform": ("medtasks_baseline", "policy=uniform,seed=0"),
+}
+"""Back-end and arguments by directory."""
 
 
-def demo(
-    out: Annotated[Path, typer.Option("--out", help="Directory for results and logs.")] = Path("medtasks-demo"),
-) -> None:
+def demo(out: Path = Path("medtasks-demo")) -> None:
     """Evaluate a tiny vision-language model, with and without pictures, and three baselines on the miniature data."""
     os.environ["MEDTASKS_DATA"] = "mini"
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
@@ -56,14 +44,18 @@ def demo(
     )
     out.mkdir(parents=True, exist_ok=True)
     with _stub_judge(out / "judge.yaml"), progress("starting") as bar:
-        for number, model in enumerate(MODELS):
+        for number, (name, (backend, arguments)) in enumerate(MODELS.items()):
             bar(number, len(MODELS))
-            write(f"  running {model.directory}: {model.backend}, {model.arguments} …")
-            _run(model, out)
+            write(f"  running {name}: {backend}, {arguments} …")
+            (out / name).mkdir(exist_ok=True)
+            with _harness_output_in(out / name / "harness.log"):
+                from medtasks.harness import run_tasks
+
+                run_tasks(backend, arguments, groups(), out / name)
         bar(len(MODELS), len(MODELS))
     from medtasks.leaderboard.publish import publish
 
-    runs = [out / model.directory for model in MODELS]
+    runs = [out / name for name in MODELS]
     title = "medtasks demonstration"
     _report(publish(runs, out / "leaderboard", title=title, demonstration=True, cache=cache_root()), out)
 
@@ -86,15 +78,6 @@ def groups() -> list[str]:
     """The main groups of our benchmarks; those of installed packages are not in the demo."""
     ours = [package.module for package in task_packages() if package.ours and any(package.task_files())]
     return [module.rpartition(".")[2] for module in ours]
-
-
-def _run(model: _Model, out: Path) -> None:
-    folder = out / model.directory
-    folder.mkdir(exist_ok=True)
-    with _harness_output_in(folder / "harness.log"):
-        from medtasks.harness import run_tasks
-
-        run_tasks(model.backend, model.arguments, groups(), folder)
 
 
 @contextlib.contextmanager

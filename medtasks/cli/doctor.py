@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
 from rich.console import Console
 
 from medtasks.catalog.contents import task_packages
 from medtasks.catalog.packages import LeftOut, TaskPackage, without_warnings
 from medtasks.catalog.registry import all_benchmarks, code_left_out, everything_left_out, plugin_of
 from medtasks.cli.console import Json, table, write, write_json
-from medtasks.core.errors import HarnessError, MedtasksError, NotPreparedError
+from medtasks.core.errors import MedtasksError, NotPreparedError
 from medtasks.core.text import counted as number_of
 from medtasks.core.text import one_line
 
@@ -35,13 +36,10 @@ class Check(NamedTuple):
     fix: str = ""
 
 
-def doctor(
-    model: Annotated[list[str] | None, typer.Option("--model", help="Back-end to import; can be repeated.")] = None,
-    as_json: Json = False,
-) -> None:
+def doctor(model: list[str] | None = None, as_json: Json = False) -> None:
     """Check the installation; exit code 1 if lmms-eval cannot run our tasks, or not with the given back-end."""
     with without_warnings():  # they are rows of the table
-        checks = [*_harness(), *_packages(), *_task_packages(), *_backends(model or ()), *_metrics(), *data_checks()]
+        checks = [*_installed(), *_task_packages(), *_backends(model or ()), *_metrics(), *data_checks()]
     if as_json:
         write_json([check._asdict() for check in checks])
     else:
@@ -50,40 +48,27 @@ def doctor(
         raise typer.Exit(1)
 
 
-def _harness() -> list[Check]:
-    from medtasks.harness import SUPPORTED, check_version
-
-    fix = f'pip install "lmms-eval{SUPPORTED}"'
-    try:
-        found = version("lmms-eval")
-        check_version(found)
-    except PackageNotFoundError:
-        return [Check("lmms-eval", "broken", "absent", fix)]
-    except HarnessError:
-        return [Check("lmms-eval", "broken", f"{found}, expected {SUPPORTED}", fix)]
-    hooks = [point for point in entry_points(group="lmms_eval.models") if point.name == "medtasks"]
-    hook = Check("task hook", "ok", "lmms_eval lists our tasks")
-    if not hooks:
-        hook = Check("task hook", "broken", "entry point lmms_eval.models is not registered", "pip install medtasks")
-    return [Check("lmms-eval", "ok", found), hook]
-
-
-def _packages() -> list[Check]:
-    checks = []
-    for name, use in (("torch", ""), ("transformers", ""), ("bert-score", "learned metrics")):
+def _installed() -> Iterator[Check]:
+    """lmms-eval, with the hook by which it finds our tasks, and what runs and scores models."""
+    for name, use in (("lmms-eval", ""), ("torch", ""), ("transformers", ""), ("bert-score", "learned metrics")):
+        declared = (Requirement(line) for line in requires("medtasks") or ())
+        wanted = next((one.specifier for one in declared if one.name == name), SpecifierSet())
+        fix = f'pip install "{name}{wanted}"'
         try:
             found = version(name)
         except PackageNotFoundError:
-            fix = 'pip install "medtasks[learned]"' if use else f"pip install {name}"
-            checks.append(Check(name, "optional" if use else "broken", f"absent ({use})" if use else "absent", fix))
+            text, state = (f"absent ({use})", "optional") if use else ("absent", "broken")
+            yield Check(name, state, text, 'pip install "medtasks[learned]"' if use else fix)
             continue
-        declared = (Requirement(line) for line in requires("medtasks") or ())
-        needed = next((one for one in declared if one.name == name), Requirement(name))
-        fits = needed.specifier.contains(found, prereleases=True)
-        fix = "" if fits else f'pip install "{needed.name}{needed.specifier}"'
-        text = found if fits else f"{found}, expected {needed.specifier}"
-        checks.append(Check(name, "ok" if fits else "broken", text, fix))
-    return checks
+        if not wanted.contains(found, prereleases=True):
+            yield Check(name, "broken", f"{found}, expected {wanted}", fix)
+            continue
+        yield Check(name, "ok", found)
+        if name == "lmms-eval" and any(one.name == "medtasks" for one in entry_points(group="lmms_eval.models")):
+            yield Check("task hook", "ok", "lmms_eval lists our tasks")
+        elif name == "lmms-eval":
+            missing = "entry point lmms_eval.models is not registered"
+            yield Check("task hook", "broken", missing, "pip install medtasks")
 
 
 def _task_packages() -> list[Check]:
@@ -206,7 +191,7 @@ def _prepared(benchmark: Benchmark) -> tuple[str, str]:
 
 
 class Package(str, Enum):
-    """What can be fetched."""
+    """What can be fetched; typer takes no list of literals."""
 
     wordnet = "wordnet"
     punkt = "punkt"
@@ -216,15 +201,7 @@ NLTK_NAMES = {Package.wordnet: "wordnet", Package.punkt: "punkt_tab"}
 
 
 def fetch(
-    packages: Annotated[
-        list[Package] | None,
-        typer.Argument(
-            help="wordnet (METEOR's synonyms), punkt (its sentence splitter); default: both.", show_default=False
-        ),
-    ] = None,
-    index: Annotated[
-        str | None, typer.Option("--index", help="Address of a mirror's index.xml (default: NLTK's server).")
-    ] = None,
+    packages: Annotated[list[Package] | None, typer.Argument(show_default=False)] = None, index: str | None = None
 ) -> None:
     """Download what METEOR reads into NLTK's data directory: the first writable one, else ~/nltk_data."""
     from nltk.downloader import Downloader

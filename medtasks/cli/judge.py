@@ -24,44 +24,16 @@ LONGEST_LINE = 2**26  # bytes of a line in an export
 
 
 def judge(
-    results: Annotated[
-        Path, typer.Argument(help="A result directory (…_medtasks), or its parent.", show_default=False)
-    ],
-    judges: Annotated[
-        list[str],
-        typer.Option(
-            "--judge",
-            help="A YAML file, or model=NAME,base_url=http://…/v1; can be repeated.",
-            show_default=False,
-        ),
-    ],
-    rubrics: Annotated[
-        list[str] | None,
-        typer.Option("--rubric", help="Rubric (default: each task's first); can be repeated."),
-    ] = None,
-    combine: Annotated[
-        str | None, typer.Option("--combine", help="How to combine several judges by aspect: majority or mean.")
-    ] = None,
-    threshold: Annotated[
-        float | None,
-        typer.Option("--threshold", help="Coverage below which a score is marked incomplete (0.99)."),
-    ] = None,
-    human: Annotated[
-        Path | None, typer.Option("--human", help="CSV of human annotations to compare the judges with.")
-    ] = None,
-    max_requests: Annotated[
-        int | None, typer.Option("--max-requests", min=0, help="Maximum number of requests to each judge.")
-    ] = None,
-    max_tokens: Annotated[
-        int | None,
-        typer.Option("--max-tokens", min=0, help="Maximum number of tokens for each judge, including prompts."),
-    ] = None,
-    store: Annotated[
-        Path | None, typer.Option("--store", help="Verdict store (default: in the user's cache directory).")
-    ] = None,
-    export: Annotated[
-        Path | None, typer.Option("--export", help="Write every verdict with prompt and raw answer to this JSONL file.")
-    ] = None,
+    results: Annotated[Path, typer.Argument(show_default=False)],
+    judges: Annotated[list[str], typer.Option("--judge", show_default=False)],
+    rubrics: Annotated[list[str] | None, typer.Option("--rubric")] = None,
+    combine: str | None = None,
+    threshold: float | None = None,
+    human: Path | None = None,
+    max_requests: Annotated[int | None, typer.Option(min=0)] = None,
+    max_tokens: Annotated[int | None, typer.Option(min=0)] = None,
+    store: Path | None = None,
+    export: Path | None = None,
 ) -> None:
     """Judge a run's responses; stored verdicts are not asked for again."""
     from medtasks.core.files import held

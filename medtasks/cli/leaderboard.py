@@ -31,6 +31,9 @@ if TYPE_CHECKING:
 app = typer.Typer(help="Leaderboard pages from result directories.", no_args_is_help=True)
 exports = typer.Typer(help="Results in the formats of other tools.", no_args_is_help=True)
 
+Required = Annotated[Path, typer.Option()]
+RequiredText = Annotated[str, typer.Option()]
+
 _VARYING = re.compile(r"[0-9a-f]{8,}…?|[\d,]+ of [\d,]+(?= documents)")
 _OF_OTHERS = re.compile(r" \(and \d+ more of other tasks\)$")
 
@@ -38,37 +41,16 @@ _OF_OTHERS = re.compile(r" \(and \d+ more of other tasks\)$")
 @app.command("build")
 def build(
     results: Results,
-    out: Annotated[Path, typer.Option("--out", help="Directory for the pages; an earlier site there is replaced.")],
-    title: Annotated[str, typer.Option("--title", help="Title of the board.")] = "medtasks leaderboard",
-    models: Annotated[
-        Path | None,
-        typer.Option(
-            "--models", help="YAML file with names, sizes and types of models, and what they were trained on."
-        ),
-    ] = None,
-    demonstration: Annotated[
-        bool, typer.Option("--demonstration", help="Also rank results on miniature data, marked as such.")
-    ] = False,
+    out: Required,
+    title: str = "medtasks leaderboard",
+    models: Path | None = None,
+    demonstration: bool = False,
     prices: Prices = None,
-    published: Annotated[
-        bool, typer.Option("--published/--no-published", help="Show the figures of the papers, unranked.")
-    ] = True,
-    claimed: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--claimed",
-            metavar="OWNER/NAME=DIRECTORY",
-            help="A copy of a model's repository: shows its `.eval_results` as claimed, unranked; can be repeated.",
-        ),
-    ] = None,
-    rejudged: Annotated[
-        Path | None,
-        typer.Option("--rejudged", help="What `leaderboard check --rejudged` wrote; pages show it with each run."),
-    ] = None,
-    figures: Annotated[
-        str, typer.Option("--figures", help="Also draw each figure as files: formats of svg, png, pdf, with commas.")
-    ] = "",
-    fresh: Annotated[bool, typer.Option("--fresh", help="Read every directory again, without the cache.")] = False,
+    published: bool = True,
+    claimed: Annotated[list[str] | None, typer.Option(metavar="OWNER/NAME=DIRECTORY")] = None,
+    rejudged: Path | None = None,
+    figures: str = "",
+    fresh: bool = False,
 ) -> None:
     """Rank the runs in result directories, and write a static site with figures and exports."""
     from medtasks.leaderboard.board.board import FORMATS
@@ -97,9 +79,8 @@ def build(
         from medtasks.leaderboard.verify.rejudging import read_rejudged
 
         shown = {run.digest for run in board.runs.values()}
-        for one in read_rejudged(rejudged):
-            if one.run not in shown:
-                write(printable(f"{rejudged}: {one.folder} is not on this board as it was checked; left out"))
+        absent = (one.folder for one in read_rejudged(rejudged) if one.run not in shown)
+        write(*(printable(f"{rejudged}: {name} is not on this board as it was checked; left out") for name in absent))
 
 
 def report(board: Board, out: Path) -> None:
@@ -111,10 +92,8 @@ def report(board: Board, out: Path) -> None:
     if rows:
         table(("benchmark", "score", "finding"), rows)
     alone = [(title, one) for title, one in shown if len(one.ranking.ranked) < 2]
-    for line in grouped_notes(
-        (one.finding.rstrip("."), f"{title}: {one.ranking.column.label}") for title, one in alone
-    ):
-        write(line)
+    notes = ((one.finding.rstrip("."), f"{title}: {one.ranking.column.label}") for title, one in alone)
+    write(*grouped_notes(notes))
     not_comparable = Counter(
         (board.models[one.row.model].name, _VARYING.sub("…", _OF_OTHERS.sub("", reason)))
         for benchmark in board.benchmarks
@@ -137,27 +116,15 @@ def report(board: Board, out: Path) -> None:
 @app.command("check")
 def check(
     results: Results,
-    coverage: Annotated[
-        float, typer.Option("--coverage", min=0, max=1, help="Share of a release's records that must be prepared.")
-    ] = 0.95,
-    demonstration: Annotated[bool, typer.Option("--demonstration", help="Allow miniature data.")] = False,
-    private: Annotated[bool, typer.Option("--private", help="Only warn about rows that must not be public.")] = False,
-    quick: Annotated[bool, typer.Option("--quick", help="Do not compute learned metrics again.")] = False,
-    strict: Annotated[bool, typer.Option("--strict", help="Exit with 1 for warnings too.")] = False,
-    share: Annotated[
-        str | None,
-        typer.Option("--rejudge", metavar="SHARE", help="Ask --judge again for a random share of the verdicts: 5%."),
-    ] = None,
-    judges: Annotated[
-        list[str] | None,
-        typer.Option("--judge", help="For --rejudge, as for `medtasks judge`; can be repeated."),
-    ] = None,
-    seed: Annotated[
-        int | None, typer.Option("--seed", min=0, help="Of --rejudge's choice, to repeat it (default: a random one).")
-    ] = None,
-    rejudged: Annotated[
-        Path | None, typer.Option("--rejudged", help="Write the result of --rejudge, for `leaderboard build`.")
-    ] = None,
+    coverage: Annotated[float, typer.Option(min=0, max=1)] = 0.95,
+    demonstration: bool = False,
+    private: bool = False,
+    quick: bool = False,
+    strict: bool = False,
+    share: Annotated[str | None, typer.Option("--rejudge", metavar="SHARE")] = None,
+    judges: Annotated[list[str] | None, typer.Option("--judge")] = None,
+    seed: Annotated[int | None, typer.Option(min=0)] = None,
+    rejudged: Path | None = None,
     as_json: Json = False,
 ) -> None:
     """Check that result directories can be submitted: complete, comparable, scored by today's rules, no secrets."""
@@ -224,12 +191,7 @@ def _asking_again(
 
 
 @app.command("strip")
-def strip(
-    results: Annotated[
-        Path, typer.Argument(help="A result directory (…_medtasks), or one that contains it.", show_default=False)
-    ],
-    out: Annotated[Path, typer.Option("--out", help="Directory to create.")],
-) -> None:
+def strip(results: Annotated[Path, typer.Argument(show_default=False)], out: Required) -> None:
     """Copy a result directory without the rows that must not be shared; the scores do not change."""
     from medtasks.leaderboard.intake.remove_rows import remove_rows
 
@@ -239,8 +201,8 @@ def strip(
 
 def view(
     results: Results,
-    port: Annotated[int, typer.Option("--port", help="Port to listen on; 0 for any.", min=0, max=65535)] = 0,
-    no_browser: Annotated[bool, typer.Option("--no-browser", help="Only print the address.")] = False,
+    port: Annotated[int, typer.Option(min=0, max=65535)] = 0,
+    no_browser: bool = False,
 ) -> None:
     """Show results in a browser: the board, every sample with its pictures, and runs under way."""
     from medtasks.leaderboard.view.server import View, in_background, serve
@@ -268,49 +230,38 @@ def export() -> None:
 
 
 @exports.command("inspect")
-def inspect(
-    results: Results,
-    out: Annotated[Path, typer.Option("--out", help="The new directory.")],
-) -> None:
+def inspect(results: Results, out: Required) -> None:
     """Write Inspect logs, one `.eval` file for each run and task, for `inspect view`."""
     from medtasks.leaderboard.exports.inspect_logs import write_inspect_logs
 
     with progress("writing logs"):
         written, notes = write_inspect_logs(results, out)
-    for note in notes:
-        write(note)
+    write(*notes)
     write(f"{counted(len(written), 'log')}: {out} (inspect view --log-dir {out})")
 
 
 @exports.command("hub")
 def hub(
     results: Results,
-    model: Annotated[str, typer.Option("--model", help="The model's repository on the hub: owner/name.")],
-    out: Annotated[Path, typer.Option("--out", help="Directory of the repository's files.")] = Path(),
-    source_url: Annotated[
-        str | None, typer.Option("--source-url", help="Address of the evidence, such as a leaderboard.")
-    ] = None,
-    pull_request: Annotated[bool, typer.Option("--push", help="Open a pull request, and write nothing here.")] = False,
+    model: RequiredText,
+    out: Path = Path(),
+    source_url: str | None = None,
+    pull_request: Annotated[bool, typer.Option("--push")] = False,
 ) -> None:
     """Write a model's headline scores for its page on the hub: `.eval_results/BENCHMARK.yaml`."""
     from medtasks.leaderboard.exports.hub import hub_files, push, write_hub_files
 
     with progress("reading results"):
         files, refused = hub_files(results, model, source_url=source_url)
-    for reason in refused:
-        write(printable(reason))
+    write(*map(printable, refused))
     if pull_request:
         write(f"pull request: {push(files, model)}")
         return
-    for path in write_hub_files(files, out):
-        write(f"written: {path}")
+    write(*(f"written: {path}" for path in write_hub_files(files, out)))
 
 
 @exports.command("benchmark")
-def benchmark(
-    name: Annotated[str, typer.Argument(help="The benchmark.", show_default=False)],
-    out: Annotated[Path, typer.Option("--out", help="The file.")] = Path("eval.yaml"),
-) -> None:
+def benchmark(name: Annotated[str, typer.Argument(show_default=False)], out: Path = Path("eval.yaml")) -> None:
     """Write `eval.yaml`, with which a dataset's owner registers the benchmark on the hub."""
     from medtasks.leaderboard.exports.hub import benchmark_file
 
@@ -321,22 +272,14 @@ def benchmark(
 @exports.command("every-eval-ever")
 def every_eval_ever(
     results: Results,
-    model: Annotated[str, typer.Option("--model", help="The model's name on the hub: owner/name.")],
-    organization: Annotated[str, typer.Option("--organization", help="Who reports the results.")],
-    relationship: Annotated[
-        str,
-        typer.Option(
-            "--relationship", help="Of the evaluators to the model: first_party, third_party, collaborative or other."
-        ),
-    ] = "third_party",
-    out: Annotated[Path, typer.Option("--out", help="The directory `data` of the collection.")] = Path("data"),
+    model: RequiredText,
+    organization: RequiredText,
+    relationship: str = "third_party",
+    out: Path = Path("data"),
 ) -> None:
     """Write records for Every Eval Ever: headline scores, and samples where the licence allows."""
     from medtasks.leaderboard.exports.every_eval_ever import write_records
 
     with progress("writing records"):
         written, notes = write_records(results, out, model=model, organization=organization, relationship=relationship)
-    for note in notes:
-        write(printable(note))
-    for path in written:
-        write(f"written: {path}")
+    write(*map(printable, notes), *(f"written: {path}" for path in written))

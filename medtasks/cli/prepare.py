@@ -98,17 +98,12 @@ def report(prepared: Prepared) -> None:
         f"prepared {manifest.benchmark}: {counted(counts.rows, 'row')}, {counted(counts.media, 'media file')}, "
         f"{counted(counts.clusters, 'cluster')}, fingerprint {manifest.fingerprint[:16]}"
     )
-    for kind, number in counts.by_kind.items():
-        write(f"  {kind}: {number:,}")
-    for difference in manifest.differences:
-        write(f"  differs: {difference}")
-    for reason, number in manifest.excluded.items():
-        write(f"  excluded: {counted(number, 'row')} ({reason})")
+    write(*(f"  {kind}: {number:,}" for kind, number in counts.by_kind.items()))
+    write(*(f"  differs: {difference}" for difference in manifest.differences))
+    write(*(f"  excluded: {counted(number, 'row')} ({reason})" for reason, number in manifest.excluded.items()))
     if manifest.references_only:
         write("  references only: enough to score predictions, not to run models")
-    for line in coverage_lines(manifest.coverage):
-        write(f"  {line}")
-    for what, number in manifest.details.get("oddities", {}).items():
-        if number:
-            write(f"  noted: {what}: {number:,}")
+    write(*(f"  {line}" for line in coverage_lines(manifest.coverage)))
+    oddities = manifest.details.get("oddities", {})
+    write(*(f"  noted: {what}: {number:,}" for what, number in oddities.items() if number))
     write(f"  in {prepared.directory}")

@@ -23,34 +23,14 @@ SHOWN = 20
 
 
 def score(
-    results: Annotated[
-        Path,
-        typer.Argument(
-            help="A run's directory (…_medtasks), or one that contains it, or a file of predictions made elsewhere.",
-            show_default=False,
-        ),
-    ],
-    layout: Annotated[
-        str | None,
-        typer.Option(
-            "--from",
-            help="Layout of a prediction file: ms-swift, jsonl, json, csv, lmms-eval, vlmevalkit or inspect (default: "
-            "recognised by its content).",
-        ),
-    ] = None,
-    task: Annotated[str | None, typer.Option("--task", help="Task or group that the predictions are for.")] = None,
-    column: Annotated[
-        list[str] | None, typer.Option("--column", help="FIELD=COLUMN, e.g. response=model_output; can be repeated.")
-    ] = None,
-    model: Annotated[str, typer.Option("--model", help="Name of the model that made the predictions.")] = "unknown",
-    verdicts_of: Annotated[
-        str | None,
-        typer.Option("--verdicts-of", help="Import the verdicts in a prediction file, as those of this judge."),
-    ] = None,
-    against: Annotated[
-        Path | None, typer.Option("--against", help="Another run's directory, for a paired comparison.")
-    ] = None,
-    out: Annotated[Path | None, typer.Option("--out", help="Write the scored run into this new directory.")] = None,
+    results: Annotated[Path, typer.Argument(show_default=False)],
+    layout: Annotated[str | None, typer.Option("--from")] = None,
+    task: str | None = None,
+    column: list[str] | None = None,
+    model: str = "unknown",
+    verdicts_of: str | None = None,
+    against: Path | None = None,
+    out: Path | None = None,
     as_json: Json = False,
 ) -> None:
     """Score a result directory again, or predictions made elsewhere, without a model.
@@ -117,8 +97,7 @@ def _rescore(folder: Path, against: Path | None, out: Path | None, as_json: bool
         write_json({**run.results, "changes": again.changes, "notes": again.notes})
         return
     write(summary(run, out, keep="--out"))
-    for note in again.notes:
-        write(f"  {printable(note)}")
+    write(*(f"  {printable(note)}" for note in again.notes))
     _show_diagnostics(run)
     _show_paired(paired)
     _show_changes(again)
@@ -149,8 +128,7 @@ def _show_diagnostics(run: RunRecord) -> None:
             for name, gap in gaps.items()
         ]
         table(("level", "against", "metric", "difference", "95 % interval"), rows_, title="\nComplexity levels")
-        for text in dict.fromkeys(gap.warning for gap in gaps.values() if gap.warning is not None):
-            write(f"  warning: {text}")
+        write(*dict.fromkeys(f"  warning: {gap.warning}" for gap in gaps.values() if gap.warning is not None))
 
 
 def _show_paired(paired: dict[str, Paired]) -> None:
@@ -181,8 +159,7 @@ def _show_paired(paired: dict[str, Paired]) -> None:
         for text in (score.warning, score.reason)
         if text is not None
     }
-    for line in grouped_notes(texts):
-        write(line)
+    write(*grouped_notes(texts))
 
 
 def _show_changes(again: RunRecord) -> None:
@@ -232,8 +209,7 @@ def _elsewhere(
         write_json({**scored.results, "predictions": counts})
         return
     write(summary(scored, out, keep="--out"))
-    for note in scored.notes:
-        write(f"  {printable(note)}")
+    write(*(f"  {printable(note)}" for note in scored.notes))
     _show_verdicts(scored, verdicts_of)
 
 
@@ -242,7 +218,5 @@ def _show_verdicts(scored: RunRecord, judge: str | None) -> None:
         write(f"  with a judge's verdict: {counted(judged, 'prediction')}; import with --verdicts-of JUDGE")
     for facts in scored.manifest.judge.values():
         write(f"  {facts.judged:,} of {facts.asked:,} responses have a verdict of {judge}, imported from the file")
-        for reason, count in facts.unjudged.items():
-            write(f"  unjudged: {count:,} ({reason})")
-        for warning in facts.warnings:
-            write(f"  warning: {warning}")
+        write(*(f"  unjudged: {count:,} ({reason})" for reason, count in facts.unjudged.items()))
+        write(*(f"  warning: {warning}" for warning in facts.warnings))

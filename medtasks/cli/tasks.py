@@ -29,10 +29,8 @@ def path() -> None:
 
 
 def list_tasks(
-    pattern: Annotated[
-        str | None, typer.Argument(help="Part of names, or a pattern such as '*_single'.", show_default=False)
-    ] = None,
-    everything: Annotated[bool, typer.Option("--all", help="All tasks and groups.")] = False,
+    pattern: Annotated[str | None, typer.Argument(show_default=False)] = None,
+    everything: Annotated[bool, typer.Option("--all")] = False,
     as_json: Json = False,
 ) -> None:
     """List the groups of tasks, those that match PATTERN, or all; what is left out, and why, goes to standard error."""
@@ -43,7 +41,9 @@ def list_tasks(
     for one in taken_names():
         one.warn()
     specs = load_specs()
-    chosen = [spec for spec in specs.values() if pattern is None or _matches(spec.name, pattern)]
+    chosen = [
+        spec for name, spec in specs.items() if pattern is None or pattern in name or fnmatch.fnmatchcase(name, pattern)
+    ]
     if not chosen:
         raise UsageError(
             f"no task or group matches {pattern!r}{suggestion(pattern, specs)}; `medtasks list --all` shows all."
@@ -54,20 +54,13 @@ def list_tasks(
     outermost = pattern is None and not everything
     inner = {member for spec in chosen for member in spec.members}
     shown = [spec for spec in chosen if not outermost or spec.name not in inner]
-    rows = [
-        (one.name, one.metadata.title, _size(one), str(one.metadata.version), owner_of(one.path).owner) for one in shown
-    ]
+    rows = []
+    for spec in shown:
+        size = "task" if spec.kind == "task" else f"group: {counted(len(leaf_tasks(spec.name)), 'task')}"
+        rows.append((spec.name, spec.metadata.title, size, str(spec.metadata.version), owner_of(spec.path).owner))
     table(("name", "title", "kind", "version", "package"), rows, wrap=not outermost)
     if len(shown) < len(chosen):
         write(f"  {len(chosen) - len(shown)} tasks and groups are in these: medtasks list PATTERN, or --all")
-
-
-def _matches(name: str, pattern: str) -> bool:
-    return pattern in name or fnmatch.fnmatchcase(name, pattern)
-
-
-def _size(spec: TaskSpec) -> str:
-    return "task" if spec.kind == "task" else f"group: {counted(len(leaf_tasks(spec.name)), 'task')}"
 
 
 def _entry(spec: TaskSpec) -> dict[str, Any]:
@@ -86,14 +79,7 @@ def _entry(spec: TaskSpec) -> dict[str, Any]:
     }
 
 
-def show(
-    task: Annotated[str, typer.Argument(help="Name of a task or group.")],
-    doc: Annotated[int, typer.Option("--doc", help="Number of the document to render, from 0.", min=0)] = 0,
-    diff: Annotated[
-        bool, typer.Option("--diff", help="Show only what MEDTASKS_TEMPLATES changes in the task's templates.")
-    ] = False,
-    as_json: Json = False,
-) -> None:
+def show(task: str, doc: Annotated[int, typer.Option(min=0)] = 0, diff: bool = False, as_json: Json = False) -> None:
     """Show a task: the rendered prompt with its media in place, the gold answer, the YAML and the template."""
     from medtasks.catalog.prompts import overlay_diff, template_path, template_source
     from medtasks.catalog.spec import load_spec
@@ -163,16 +149,9 @@ def _show_document(spec: TaskSpec, number: int) -> None:
 
 
 def validate(
-    what: Annotated[
-        list[str] | None,
-        typer.Argument(
-            help="Packages, benchmarks, tasks, groups, files or directories (default: all that is prepared)."
-        ),
-    ] = None,
-    quick: Annotated[
-        bool, typer.Option("--quick", help="Do not decode pictures and frames, and do not check how scores behave.")
-    ] = False,
-    strict: Annotated[bool, typer.Option("--strict", help="Exit with 1 for warnings as well.")] = False,
+    what: Annotated[list[str] | None, typer.Argument()] = None,
+    quick: bool = False,
+    strict: bool = False,
     as_json: Json = False,
 ) -> None:
     """Check task files, templates, prepared data (hidden fields, media, answers, windows), and how scores behave."""
@@ -194,29 +173,17 @@ def validate(
 
 
 def new(
-    package: Annotated[str, typer.Argument(help="Name of the new package, such as acme-bench.")],
-    variant: Annotated[
-        Literal["mcq", "open", "streaming"],
-        typer.Option(
-            "--variant", help="mcq: option letters; open: free answers and a judge; streaming: asked repeatedly."
-        ),
-    ] = "mcq",
-    out: Annotated[
-        Path | None,
-        typer.Option("--out", help="Directory, empty or new (default: PACKAGE).", show_default=False),
-    ] = None,
-    benchmark: Annotated[
-        str | None,
-        typer.Option("--benchmark", help="Name of benchmark and group (default: the module's).", show_default=False),
-    ] = None,
+    package: str,
+    variant: Literal["mcq", "open", "streaming"] = "mcq",
+    out: Path | None = None,
+    benchmark: str | None = None,
 ) -> None:
     """Write a package with a benchmark of your own: tasks, prompt, loader, miniature data, tests, README."""
     from medtasks.cli.scaffold import names_of, write_package
 
     names = names_of(package, benchmark)
     folder = out or Path(package)
-    for path in write_package(folder, package, variant, benchmark=benchmark):
-        write(f"  {path}")
+    write(*(f"  {path}" for path in write_package(folder, package, variant, benchmark=benchmark)))
     write(
         f"wrote {package}. Next:\n"
         f"  pip install -e '{folder}[test]'\n"

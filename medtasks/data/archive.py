@@ -114,7 +114,12 @@ def extract(archive: zipfile.ZipFile, names: set[str], folder: Path, progress: P
     """
     members = {member.filename: member for member in archive.infolist() if member.filename in names}
     try:
-        left = {name: member for name, member in members.items() if not _is_there(folder / name, member)}
+        left = {}
+        for name, member in members.items():
+            path = folder / name
+            there = path.is_file() and path.stat().st_size == member.file_size
+            if not there or zlib.crc32(path.read_bytes()) != member.CRC:
+                left[name] = member
         needed = sum(member.file_size for member in left.values())
         folder.mkdir(parents=True, exist_ok=True)
         free = shutil.disk_usage(folder).free
@@ -132,9 +137,3 @@ def extract(archive: zipfile.ZipFile, names: set[str], folder: Path, progress: P
             f"{error.filename or folder}: cannot be written ({error.strerror}); check the disk and the file's name."
         ) from error
     return names - set(members)
-
-
-def _is_there(path: Path, member: zipfile.ZipInfo) -> bool:
-    if not path.is_file() or path.stat().st_size != member.file_size:
-        return False
-    return zlib.crc32(path.read_bytes()) == member.CRC

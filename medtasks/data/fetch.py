@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,32 +18,23 @@ from medtasks.data.media.images import decode_image
 
 if TYPE_CHECKING:
     from httpx import Client, Response
-    from tenacity import RetryCallState, Retrying
+    from tenacity import RetryCallState
 
 _BUSY = frozenset({408, 425, 429})
 """Statuses below 500 that are retried."""
 _REFUSED = frozenset({401, 403})
 
 
-@dataclass(frozen=True)
-class FetchSettings:
-    """Limits of requests to a server. Times are in seconds.
-
-    Args:
-        workers: maximum number of requests in flight.
-        attempts: per picture, including the first.
-        pause: the n-th pause is random, up to ``pause * 2**n``, at most 30 s; ``Retry-After`` takes precedence.
-        silence: time without a byte after which an attempt fails.
-        longest: the longest wait that a server may ask for.
-        give_up: consecutive pictures without an answer after which the server is considered unreachable.
-    """
-
-    workers: int = 8
-    attempts: int = 5
-    pause: float = 0.5
-    silence: float = 30
-    longest: float = 300
-    give_up: int = 8
+WORKERS = 8
+"""Maximum number of requests in flight."""
+ATTEMPTS = 5
+"""Per picture, including the first."""
+PAUSE = 0.5
+"""The n-th pause is random, up to ``PAUSE * 2**n`` seconds, at most 30; ``Retry-After`` takes precedence."""
+SILENCE, LONGEST = 30.0, 300.0
+"""Seconds without a byte after which an attempt fails; the longest wait that a server may ask for."""
+GIVE_UP = 8
+"""Consecutive pictures without an answer after which the server is considered unreachable."""
 
 
 class _Retryable(Exception):
@@ -66,7 +58,6 @@ def fetch_pictures(
     urls: Mapping[str, str],
     keep: Callable[[str, bytes], None],
     *,
-    settings: FetchSettings | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> dict[str, MediaError]:
     """Fetch the picture at each of ``urls``; return the errors of those that could not be fetched, by key.
@@ -77,9 +68,9 @@ def fetch_pictures(
         DataError: a server requires a login, or cannot be reached; pictures already kept stay. Errors of ``keep``
             propagate.
     """
-    job = _Job(keep, settings or FetchSettings())
+    job = _Job(keep)
     failed: dict[str, MediaError] = {}
-    with job.client() as client, ThreadPoolExecutor(max_workers=job.settings.workers) as pool:
+    with job.client() as client, ThreadPoolExecutor(max_workers=WORKERS) as pool:
         try:
             outcomes = pool.map(lambda key: job.settle(client, key, urls[key]), urls)
             for number, (key, error) in enumerate(zip(urls, outcomes, strict=True), start=1):
@@ -98,7 +89,6 @@ class _Job:
     """State shared by the threads of one call."""
 
     keep: Callable[[str, bytes], None]
-    settings: FetchSettings
     stop: threading.Event = field(default_factory=threading.Event)
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _silent: int = 0  # pictures in a row without an answer
@@ -108,14 +98,22 @@ class _Job:
 
         # pictures are compressed already, and a compressed transfer could decompress without bound
         headers = {"Accept-Encoding": "identity", "User-Agent": "medtasks"}
-        limits = httpx.Limits(max_connections=self.settings.workers)
-        return httpx.Client(headers=headers, limits=limits, timeout=self.settings.silence, follow_redirects=True)
+        limits = httpx.Limits(max_connections=WORKERS)
+        return httpx.Client(headers=headers, limits=limits, timeout=SILENCE, follow_redirects=True)
 
     def settle(self, client: Client, key: str, url: str) -> MediaError | None:
         import httpx
+        import tenacity
 
+        retrying = tenacity.Retrying(
+            retry=tenacity.retry_if_exception_type((_Retryable, httpx.TransportError)),
+            stop=tenacity.stop_after_attempt(ATTEMPTS) | tenacity.stop_when_event_set(self.stop),
+            wait=self._pause,
+            sleep=tenacity.sleep_using_event(self.stop),
+            reraise=True,
+        )
         try:
-            data = self._retrying()(self._attempt, client, url)
+            data = retrying(self._attempt, client, url)
             decode_image(data, url)
         except (_Retryable, httpx.TransportError) as error:
             return self._unanswered(url, str(error) or type(error).__name__)
@@ -128,25 +126,13 @@ class _Job:
             self.keep(key, data)
         return None
 
-    def _retrying(self) -> Retrying:
-        import httpx
-        import tenacity
-
-        return tenacity.Retrying(
-            retry=tenacity.retry_if_exception_type((_Retryable, httpx.TransportError)),
-            stop=tenacity.stop_after_attempt(self.settings.attempts) | tenacity.stop_when_event_set(self.stop),
-            wait=self._pause,
-            sleep=tenacity.sleep_using_event(self.stop),
-            reraise=True,
-        )
-
     def _unanswered(self, url: str, reason: str) -> MediaError:
         with self._lock:
             self._silent += 1
-            unreachable = self._silent >= self.settings.give_up
+            unreachable = self._silent >= GIVE_UP
         if unreachable:
             raise DataError(
-                f"{_host(url)}: {self.settings.give_up} pictures in a row could not be fetched (the last: {reason}); "
+                f"{_host(url)}: {GIVE_UP} pictures in a row could not be fetched (the last: {reason}); "
                 "fetched pictures are kept: run the same command again when the server is reachable."
             )
         return MediaError(f"{url}: cannot be fetched ({reason}); run the same command again.")
@@ -155,29 +141,27 @@ class _Job:
         from tenacity import wait_random_exponential
 
         error = state.outcome.exception() if state.outcome is not None else None
-        retry_after = error.after if isinstance(error, _Retryable) else None
-        if retry_after is not None:
-            return min(retry_after, self.settings.longest)
-        return float(wait_random_exponential(multiplier=2 * self.settings.pause, max=30)(state))
+        if isinstance(error, _Retryable) and error.after is not None:
+            return min(error.after, LONGEST)
+        return float(wait_random_exponential(multiplier=2 * PAUSE, max=30)(state))
 
     def _attempt(self, client: Client, url: str) -> bytes:
-        parts: list[bytes] = []
-        size = 0
+        data = bytearray()
         with client.stream("GET", url, headers=_login(url)) as response:
             _check(response, url)
             for part in response.iter_raw():
-                size += len(part)
-                if size > MAX_PICTURE_BYTES:
+                data += part
+                if len(data) > MAX_PICTURE_BYTES:
                     limit = f"has more than {MAX_PICTURE_BYTES:,} bytes, the limit for a picture"
                     raise MediaError(f"{url}: {limit}; check the address.")
-                parts.append(part)
-        return b"".join(parts)
+        return bytes(data)
 
 
 def _check(response: Response, url: str) -> None:
     status = response.status_code
     if status in _BUSY or status >= 500:
-        raise _Retryable(f"status {status}", _seconds(response.headers.get("retry-after")))
+        after = response.headers.get("retry-after", "")  # seconds, or a date
+        raise _Retryable(f"status {status}", float(after) if after.isdecimal() and len(after) < 9 else None)
     if status in _REFUSED:
         raise DataError(
             f"{_host(url)}: refuses {url} (status {status}); accept the dataset's terms on its page and log in with "
@@ -185,11 +169,6 @@ def _check(response: Response, url: str) -> None:
         )
     if status != 200:
         raise MediaError(f"{url}: cannot be fetched (status {status}); check the address.")
-
-
-def _seconds(header: str | None) -> float | None:
-    """The seconds of a ``Retry-After`` header; None if it is missing or a date."""
-    return float(header) if header is not None and header.isdecimal() and len(header) < 9 else None
 
 
 def _login(url: str) -> dict[str, str]:
@@ -211,6 +190,17 @@ def _host(url: str) -> str:
     return urlsplit(url).netloc.rpartition("@")[2] or url
 
 
+@contextmanager
+def _from_hub(name: str, what: str) -> Iterator[None]:
+    try:
+        yield
+    except Exception as error:  # network, TLS, proxy, missing repository or file: the hub's client raises many types
+        raise DataError(
+            f"{name}: {what} cannot be fetched from the hub ({type(error).__name__}); to work without the hub, copy "
+            "the dataset here and give it with --source."
+        ) from error
+
+
 def hub_file(name: str, file: str, revision: str | None = None) -> tuple[Path, str | None]:
     """A file of a hub dataset, fetched unless cached, and its commit.
 
@@ -219,10 +209,8 @@ def hub_file(name: str, file: str, revision: str | None = None) -> tuple[Path, s
     """
     from huggingface_hub import hf_hub_download
 
-    try:
+    with _from_hub(name, file):
         return Path(hf_hub_download(name, file, repo_type="dataset", revision=revision)), revision
-    except Exception as error:  # network, TLS, proxy, missing file: the hub's client raises many types
-        raise DataError(_unreachable(name, f"{file} cannot be fetched", error)) from error
 
 
 def hub_tree(name: str, *patterns: str) -> tuple[Path, str | None]:
@@ -238,15 +226,6 @@ def hub_tree(name: str, *patterns: str) -> tuple[Path, str | None]:
         return Path(name), None
     from huggingface_hub import snapshot_download
 
-    try:
+    with _from_hub(name, ", ".join(patterns)):
         folder = Path(snapshot_download(name, repo_type="dataset", allow_patterns=list(patterns)))
-    except Exception as error:  # network, TLS, proxy, missing repository: the hub's client raises many types
-        raise DataError(_unreachable(name, f"{', '.join(patterns)} cannot be fetched", error)) from error
     return folder, folder.name if re.fullmatch(r"[0-9a-f]{40}", folder.name) else None
-
-
-def _unreachable(name: str, what: str, error: Exception) -> str:
-    return (
-        f"{name}: {what} from the hub ({type(error).__name__}); to work without the hub, copy the dataset here and "
-        "give it with --source."
-    )

@@ -13,6 +13,7 @@ import os
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import KW_ONLY, dataclass
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict, TypeVar
@@ -59,13 +60,14 @@ class PictureOptions(Options, total=False):
     allow_missing_media: bool
 
 
+@dataclass
 class Preparation:
     """A directory beside the finished data, as a context manager that locks these against other preparations.
 
     The files of an interrupted preparation are reused.
 
     Args:
-        benchmark: its name.
+        name: the benchmark's.
         out: directory of the finished data, by default below the data root.
         allow_missing_media: whether rows without media are excluded and counted, instead of refused.
         references_only: whether the data come without media.
@@ -78,25 +80,19 @@ class Preparation:
             directory cannot be made; or another process prepares ``out``.
     """
 
-    def __init__(
-        self,
-        benchmark: str,
-        out: Path | None,
-        *,
-        allow_missing_media: bool = False,
-        references_only: bool = False,
-        workers: int = 0,
-        progress: Progress | None = None,
-        mini: bool = False,
-    ) -> None:
-        self.benchmark = get_benchmark(benchmark)
-        self.target = (out or data_root() / benchmark).resolve()  # `.` has no name
+    name: str
+    out: Path | None
+    _: KW_ONLY
+    allow_missing_media: bool = False
+    references_only: bool = False
+    workers: int = 0
+    progress: Progress | None = None
+    mini: bool = False
+
+    def __post_init__(self) -> None:
+        self.benchmark = get_benchmark(self.name)
+        self.target = (self.out or data_root() / self.name).resolve()  # `.` has no name
         self.directory = self.target.with_name(f".{self.target.name}.partial")
-        self.allow_missing_media = allow_missing_media
-        self.references_only = references_only
-        self.workers = workers
-        self.progress = progress
-        self.mini = mini
         self._images: dict[str, str] = {}
         self._held = ExitStack()
 
@@ -105,7 +101,9 @@ class Preparation:
             try:
                 self.target.parent.mkdir(parents=True, exist_ok=True)
                 stack.enter_context(held(self.target, "prepared", ", or give another directory with --out"))
-                self._make()
+                recover_directory(self.target)
+                self._refuse_others()
+                self.directory.mkdir(parents=True, exist_ok=True)
             except OSError as error:
                 raise UsageError(
                     f"{self.target}: cannot be written ({error.strerror}); give another directory with --out."
@@ -116,22 +114,15 @@ class Preparation:
     def __exit__(self, *_: object) -> None:
         self._held.close()
 
-    def _make(self) -> None:
+    def _refuse_others(self) -> None:
+        """Refuse to replace, as a whole, what is not ours or has more."""
         target = self.target
-        recover_directory(target)
-        # it will be replaced as a whole, so it must be ours
         foreign = target.exists() and not (target / "manifest.json").is_file()
         if foreign and (not target.is_dir() or any(target.iterdir())):
             raise UsageError(f"{target}: exists and does not contain prepared data; give a new directory with --out.")
-        if self.references_only and self._has_media():
-            raise UsageError(f"{target}: already has prepared data with media; give another directory with --out.")
-        self.directory.mkdir(parents=True, exist_ok=True)
-
-    def _has_media(self) -> bool:
-        try:
-            return not open_directory(self.target).manifest.references_only
-        except DataError:  # no readable data there
-            return False
+        with contextlib.suppress(DataError):  # no readable data there
+            if self.references_only and not open_directory(target).manifest.references_only:
+                raise UsageError(f"{target}: already has prepared data with media; give another directory with --out.")
 
     def keep_image(self, img_id: str, data: bytes, where: object) -> str:
         """Store the original bytes of a picture that came with the rows; return its name.
@@ -214,8 +205,13 @@ class Preparation:
         entries, errors = self.index(files, names - failed.keys(), self.progress)
         errors |= failed
         if errors and not self.allow_missing_media:
-            rows = (str(row) for row, one in enumerate(records, start=1) if errors.keys() & set(one.media))
-            raise _refusal(list(errors.values()), first_names(rows))
+            rows = first_names(str(row) for row, one in enumerate(records, start=1) if errors.keys() & set(one.media))
+            named = " ".join(map(str, [*errors.values()][:NAMED]))
+            rest = f" And {len(errors) - NAMED} more." if len(errors) > NAMED else ""
+            raise MediaError(
+                f"{len(errors)} of the pictures cannot be used (rows {rows}): {named}{rest} Or leave out and count "
+                "their rows with --allow-missing-media."
+            )
         left_out = {}
         for record in records:
             if bad := [name for name in record.media if name in errors]:
@@ -223,7 +219,7 @@ class Preparation:
                 left_out[record.sample_id] = "unreadable_image" if there else "missing_image"
         if len(left_out) == len(records):
             raise DataError(f"{source.name}: no row is left, because none has a picture; check --images.")
-        return self.without(left_out, source, records, root, entries, details or {})
+        return self.complete(source, records, root, entries, details or {}, left_out=left_out)
 
     def media_root(self, root: Path) -> Path:
         """The media root for the manifest: relative for miniature data, whose pictures move with it."""
@@ -231,48 +227,37 @@ class Preparation:
             return root
         return Path(os.path.relpath(root, self.directory)) if self.mini else root.resolve()
 
-    def without(
-        self,
-        left_out: Mapping[str, str],
-        source: Source,
-        records: Sequence[Record],
-        root: Path,
-        media: Sequence[MediaEntry],
-        details: Mapping[str, Mapping[str, int]],
-    ) -> Prepared:
-        """:meth:`complete` with the records that are not ``left_out``, a reason by sample id, and with their media."""
-        kept = [record for record in records if record.sample_id not in left_out]
-        used = {name for record in kept for name in record.media}
-        if twice := repeated(records):
-            details = {**details, "oddities": {**details.get("oddities", {}), **twice}}
-        return self.complete(
-            source=source,
-            root=root,
-            records=kept,
-            media=sorted((entry for entry in media if entry.path in used), key=lambda entry: entry.path),
-            excluded=Counter(left_out.values()),
-            excluded_samples=[record.sample_id for record in records if record.sample_id in left_out],
-            details=details,
-            everything=records,
-        )
-
     def complete(
         self,
-        *,
         source: Source,
-        root: Path,
         records: Sequence[Record],
+        root: Path,
         media: Sequence[MediaEntry],
-        excluded: Mapping[str, int],
-        excluded_samples: Sequence[str],
         details: Mapping[str, Mapping[str, int]],
-        everything: Sequence[Record] = (),
+        *,
+        left_out: Mapping[str, str] | None = None,
+        original: DataManifest | None = None,
     ) -> Prepared:
         """Write records, media index and manifest, and replace ``target``.
 
-        ``everything`` are all records of the source, including excluded ones.
+        Records that are ``left_out``, a reason by sample id, are counted, and media of theirs alone are not indexed.
+        ``original`` is the manifest of the prepared data that the records were made of.
         """
-        _remove_others(self.directory / "media", {entry.path for entry in media})
+        everything, reasons = records, left_out or {}
+        excluded: Mapping[str, int] = Counter(reasons.values())
+        excluded_samples = tuple(record.sample_id for record in records if record.sample_id in reasons)
+        if original is not None:
+            excluded, excluded_samples = original.excluded, original.excluded_samples
+        else:
+            records = [record for record in records if record.sample_id not in reasons]
+            used = {name for record in records for name in record.media}
+            media = sorted((entry for entry in media if entry.path in used), key=lambda entry: entry.path)
+            if twice := repeated(everything):
+                details = {**details, "oddities": {**details.get("oddities", {}), **twice}}
+        indexed, folder = {entry.path for entry in media}, self.directory / "media"
+        for path in folder.rglob("*"):  # an abandoned preparation of another source may have left some
+            if path.is_file() and path.relative_to(folder).as_posix() not in indexed:
+                path.unlink()
         _write_lines(self.directory / "records.jsonl", records)
         _write_lines(self.directory / "media.jsonl", media)
         counts = count(self.benchmark, records, len(media))
@@ -286,7 +271,7 @@ class Preparation:
             published=dict(self.benchmark.published),
             differences=differences(self.benchmark, counts),
             excluded=dict(sorted(excluded.items())),
-            excluded_samples=tuple(excluded_samples),
+            excluded_samples=excluded_samples,
             details={topic: dict(counts) for topic, counts in details.items()},
             coverage=covered(self.benchmark, everything, records),
             references_only=self.references_only,
@@ -301,14 +286,6 @@ class Preparation:
         return open_directory(self.target)
 
 
-def _remove_others(folder: Path, names: set[str]) -> None:
-    """Delete what an abandoned preparation of another source left in the media directory."""
-    if folder.is_dir():
-        for path in folder.rglob("*"):
-            if path.is_file() and path.relative_to(folder).as_posix() not in names:
-                path.unlink()
-
-
 def _write_lines(path: Path, items: Sequence[Record] | Sequence[MediaEntry]) -> None:
     dumped = (item.model_dump(mode="json", exclude_none=isinstance(item, MediaEntry)) for item in items)
     lines = (json.dumps(item, sort_keys=True, ensure_ascii=False) for item in dumped)
@@ -318,15 +295,6 @@ def _write_lines(path: Path, items: Sequence[Record] | Sequence[MediaEntry]) -> 
         raise DataError(
             f"a string of the records has {error.object[error.start]!r}, half a surrogate pair; fix it in the source."
         ) from error
-
-
-def _refusal(errors: Sequence[MediaError], rows: str) -> MediaError:
-    named = " ".join(str(error) for error in errors[:NAMED])
-    rest = f" And {len(errors) - NAMED} more." if len(errors) > NAMED else ""
-    return MediaError(
-        f"{len(errors)} of the pictures cannot be used (rows {rows}): {named}{rest} Or leave out and count their rows "
-        "with --allow-missing-media."
-    )
 
 
 def prepare_package(

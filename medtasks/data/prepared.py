@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import os
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -111,7 +111,7 @@ class Prepared:
 
     def missing_media(self) -> list[str]:
         """Names of media files that are missing or changed size since verification, sorted."""
-        return [entry.path for entry in self.media() if _size(self.media_path(entry.path)) != entry.bytes]
+        return [entry.path for entry in self.media() if not self._is(entry, entry.bytes, _size)]
 
     def changed_media(self, names: Collection[str] | None = None) -> list[str]:
         """Media files, among ``names`` or all, that are missing or whose content changed since verification, sorted.
@@ -120,8 +120,14 @@ class Prepared:
         """
         entries = [entry for entry in self.media() if names is None or entry.path in names]
         with ThreadPoolExecutor() as pool:
-            digests = pool.map(lambda entry: _digest(self.media_path(entry.path)), entries)
-            return [entry.path for entry, digest in zip(entries, digests, strict=True) if digest != entry.sha256]
+            same = pool.map(lambda entry: self._is(entry, entry.sha256, file_sha256), entries)
+            return [entry.path for entry, unchanged in zip(entries, same, strict=True) if not unchanged]
+
+    def _is(self, entry: MediaEntry, expected: object, read: Callable[[Path], object]) -> bool:
+        try:
+            return read(self.media_path(entry.path)) == expected
+        except OSError:
+            return False
 
 
 def open_directory(directory: Path) -> Prepared:
@@ -152,15 +158,5 @@ def _read_lines(path: Path, kind: type[T]) -> tuple[T, ...]:
     return tuple(items)
 
 
-def _digest(path: Path) -> str | None:
-    try:
-        return file_sha256(path)
-    except OSError:
-        return None
-
-
-def _size(path: Path) -> int | None:
-    try:
-        return path.stat().st_size
-    except OSError:
-        return None
+def _size(path: Path) -> int:
+    return path.stat().st_size

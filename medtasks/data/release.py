@@ -93,7 +93,8 @@ class Release:
         if not is_path_below(value):
             raise wrong(where, field, value, "a picture, or a path such as pictures/1.png below the media directory")
         name = str(PurePosixPath(value))
-        found = [entry for entry in self._pictures.get(PurePosixPath(name).name, ()) if _ends(entry[0], name)]
+        same = self._pictures.get(PurePosixPath(name).name, ())
+        found = [entry for entry in same if f"/{entry[0]}".endswith(f"/{name}")]
         found = (
             [entry for entry in found if entry[0] == name] or [entry for entry in found if entry[1] is None] or found
         )
@@ -136,10 +137,6 @@ class Release:
         return self._files if self.folder == self.source else _listed(self.folder)
 
 
-def _ends(path: str, end: str) -> bool:
-    return f"/{path}".endswith(f"/{end}")
-
-
 def _listed(folder: Path) -> dict[str, list[_Entry]]:
     files: dict[str, list[_Entry]] = defaultdict(list)
     paths = sorted(path for path in folder.rglob("*") if path.is_file()) if folder.is_dir() else [folder]
@@ -158,7 +155,7 @@ def _read(path: Path) -> Iterator[SourceRow]:
     if path.suffix == ".parquet":
         yield from read_parquet(path)
     elif path.suffix in (".csv", ".tsv"):
-        yield from (SourceRow(where, row) for where, row in read_csv_rows(path))
+        yield from read_csv_rows(path)
     elif path.suffix == ".json":
         with reading(path, "check the path"):
             data = read_regular(path)

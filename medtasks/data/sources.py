@@ -7,9 +7,8 @@ import io
 import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import yaml
 from pydantic import TypeAdapter
@@ -34,8 +33,7 @@ _DECODER = json.JSONDecoder(object_pairs_hook=_with_distinct_keys)
 """Python's own keeps the last value of a repeated key."""
 
 
-@dataclass(frozen=True)
-class SourceRow:
+class SourceRow(NamedTuple):
     """One row with its place."""
 
     where: Where
@@ -146,7 +144,7 @@ def separator_of(header: str) -> str:
     return max(",\t;", key=header.count)
 
 
-def read_csv_rows(path: Path) -> list[tuple[Where, dict[str, str]]]:
+def read_csv_rows(path: Path) -> list[SourceRow]:
     """The rows below the header by (stripped) column name, each with its first line; blank lines are skipped.
 
     Columns are separated as :func:`separator_of` finds.
@@ -155,7 +153,21 @@ def read_csv_rows(path: Path) -> list[tuple[Where, dict[str, str]]]:
         DataError: the file cannot be read, is not UTF-8 or not CSV, has no header, no rows, a duplicate column, or a
             row with another number of cells; the message names file, line and fix.
     """
-    lines = _csv_cells(path)
+    with reading(path, "check the path"):
+        text = _decoded(read_regular(path), path.name)
+    before = csv.field_size_limit(max(len(text), 131072))  # a long response is no error
+    delimiter = separator_of(next(iter(text.lstrip().splitlines()), ""))
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
+    lines, start = [], 1
+    try:
+        for cells in reader:
+            if cells:
+                lines.append((Where(path.name, start), cells))
+            start = reader.line_num + 1
+    except csv.Error as error:
+        raise DataError(f"{Where(path.name, start)}: not CSV ({error}); fix the row that begins there.") from error
+    finally:
+        csv.field_size_limit(before)
     if not lines:
         raise DataError(f"{path}: the file is empty, expected a header and rows; write or fetch it again.")
     where, header = lines[0]
@@ -170,28 +182,9 @@ def read_csv_rows(path: Path) -> list[tuple[Where, dict[str, str]]]:
                 f"{where}: found {len(cells)} cells, expected {len(names)} as in the header; quote cells with "
                 "commas or line breaks."
             )
-        rows.append((where, dict(zip(names, cells, strict=True))))
+        rows.append(SourceRow(where, dict(zip(names, cells, strict=True))))
     if not rows:
         raise DataError(f"{path}: the file has only a header, expected rows below it; write or fetch it again.")
-    return rows
-
-
-def _csv_cells(path: Path) -> list[tuple[Where, list[str]]]:
-    with reading(path, "check the path"):
-        text = _decoded(read_regular(path), path.name)
-    before = csv.field_size_limit(max(len(text), 131072))  # a long response is no error
-    delimiter = separator_of(next(iter(text.lstrip().splitlines()), ""))
-    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
-    rows, start = [], 1
-    try:
-        for cells in reader:
-            if cells:
-                rows.append((Where(path.name, start), cells))
-            start = reader.line_num + 1
-    except csv.Error as error:
-        raise DataError(f"{Where(path.name, start)}: not CSV ({error}); fix the row that begins there.") from error
-    finally:
-        csv.field_size_limit(before)
     return rows
 
 

@@ -26,18 +26,19 @@ from medtasks.catalog.contents import task_files
 from medtasks.core.errors import HarnessError, first_line
 from medtasks.core.exits import errors_raised
 
-__all__ = ["SUPPORTED", "check_version", "model_manifests", "run_tasks", "task_index"]
+__all__ = ["BACK_ENDS", "SUPPORTED", "check_version", "model_manifests", "run_tasks", "task_index"]
 
 SUPPORTED = ">=0.7.3,<0.8"
 _MARK = "__medtasks__"
 
-_MODELS = {
+BACK_ENDS = {
     "medtasks_vlm": "medtasks.adapters.vlm.MedtasksVLM",
     "medtasks_vllm": "medtasks.adapters.vllm.MedtasksVLLM",
     "medtasks_baseline": "medtasks.adapters.baseline.MedtasksBaseline",
     "medtasks_ray": "medtasks.adapters.ray.MedtasksRay",
     "medtasks_replay": "medtasks.adapters.replay.MedtasksReplay",
 }
+"""Ours, by their names in the harness."""
 
 
 def check_version(found: str) -> None:
@@ -86,7 +87,7 @@ def model_manifests() -> list[Any]:
         _watch_task_manager()
         from lmms_eval.models.registry_v2 import ModelManifest
 
-        return [ModelManifest(model_id=name, chat_class_path=path) for name, path in _MODELS.items()]
+        return [ModelManifest(model_id=name, chat_class_path=path) for name, path in BACK_ENDS.items()]
     except Exception as error:
         _step_aside(error)
         return []
@@ -116,17 +117,7 @@ def run_tasks(
 
     The index has only the tasks of our packages, from the directory layout: no task file is parsed to make it.
 
-    Args:
-        model: the name of a back-end, or a back-end.
-        model_args: its arguments; of a back-end what identifies it.
-        tasks: tasks or groups.
-        output: directory of results.
-        limit: only so many documents of each task.
-        gen_kwargs: generation settings.
-        batch_size: of the back-end.
-
-    Raises:
-        MedtasksError: the evaluation failed.
+    ``model`` is a back-end, or the name of one; ``model_args`` are its arguments, or what identifies it.
     """
     from lmms_eval import evaluator
     from lmms_eval.loggers import EvaluationTracker

@@ -11,8 +11,9 @@ import functools
 import inspect
 import os
 import sys
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -44,7 +45,7 @@ from medtasks.runs.usage import RunUsage, run_usage
 from medtasks.verify.scored import keep_finished, user_store
 
 from .backends import SYSTEM_PROMPT, backend_name, take_no_media, task_presentation
-from .model import described, gathered_counters, run_arguments, settings
+from .model import described, run_arguments, settings
 from .numbers import KEY, replace_numbers, replace_samples
 from .requests import Requests, taken_from
 from .sending import Sender, gathered, memory_of, work_so_far
@@ -101,7 +102,10 @@ class Evaluation:
             results = evaluate(*self._call.args, **self._call.kwargs)
             default_cache().clear()
             default_frames().close()
-            counters = gathered_counters(self._lm)
+            own = self._lm.describe().get("usage", {}) if hasattr(self._lm, "describe") else {}
+            counters = Counter[str]()
+            for replica in gathered(own):
+                counters.update(replica)
             work = {} if memory is None else work_so_far(store.folder)
             spent = [part for known in gathered(work) for _, part in sorted(known.items())]
             usage = run_usage(spent, devices=getattr(self._lm, "devices", 1), counters=counters)
@@ -197,12 +201,9 @@ class Evaluation:
             model=self._model,
             settings=self._settings,
             tasks={name: self._facts(name) for name in self._ours},
-            groups=self._members(),
+            groups={name: tuple(leaf for leaf in leaf_tasks(name) if leaf in self._ours) for name in self._groups},
             data={name: data_facts(name) for name in benchmarks},
         )
-
-    def _members(self) -> dict[str, tuple[str, ...]]:
-        return {name: tuple(leaf for leaf in leaf_tasks(name) if leaf in self._ours) for name in self._groups}
 
     def _answers(self, requests: Requests) -> Callable[[str], list[Any]]:
         """Returns the answers to a task, for :meth:`_collect` on the first process: read from disk, those of other
@@ -237,7 +238,10 @@ class Evaluation:
         """Write the result directory; return it, and the scores as text."""
         directory = self._directory()
         stamp = str(self._asked.get("datetime_str") or "").replace(":", "-")
-        folder = None if directory is None else _unused(directory, local_stamp())
+        folder = None
+        if directory is not None:  # two runs may end within one second
+            names = (f"{local_stamp()}{suffix}_medtasks" for suffix in ("", *(f"-{n}" for n in range(2, 1000))))
+            folder = next(directory / name for name in names if not (directory / name).exists())
         update = {"created": now(), "harness_stamp": stamp, "usage": usage}
         finished = replace(run, manifest=run.manifest.model_copy(update=update))
         if folder is not None:
@@ -255,64 +259,47 @@ class Evaluation:
         too_many = failed > limit * asked
         exceeded = f" More than {100 * limit:g} % failed (MEDTASKS_MAX_FAILED), so the run counts as failed."
         problem = (
-            f"medtasks: {failed:,} of {asked:,} requests have no response and are not scored. Run the same command "
-            f"again to send only these ({kept}).{exceeded * too_many}"
+            ""
+            if not failed
+            else (
+                f"medtasks: {failed:,} of {asked:,} requests have no response and are not scored. Run the same command "
+                f"again to send only these ({kept}).{exceeded * too_many}"
+            )
         )
-        ending = _Ending(text, problem if failed else "", bool(run.manifest.problems or too_many))
         if self._asked.get("cli_args") is None:
-            ending.show()
+            _show(text, problem)
             return
         if not _ENDINGS:
             atexit.register(_end_command)
-        _ENDINGS.append(ending)
+        _ENDINGS.append((text, problem, bool(run.manifest.problems or too_many)))
 
 
-@dataclass(frozen=True)
-class _Ending:
-    """What is printed of a run in the end, and whether the run counts as failed."""
-
-    text: str
-    problem: str
-    failed: bool
-
-    def show(self) -> None:
-        print(self.text, flush=True)
-        if self.problem:
-            print(self.problem, file=sys.stderr, flush=True)
-
-
-_ENDINGS: list[_Ending] = []
-"""Of the runs of this command: it may evaluate several models."""
+_ENDINGS: list[tuple[str, str, bool]] = []
+"""Of the runs of this command, which may evaluate several models: scores, problem, whether the run counts as failed."""
 
 
 def _end_command() -> None:
     """The harness has printed its tables and written its files."""
-    for ending in _ENDINGS:
-        ending.show()
-    if any(ending.failed for ending in _ENDINGS):
+    for text, problem, _ in _ENDINGS:
+        _show(text, problem)
+    if any(failed for *_, failed in _ENDINGS):
         os._exit(1)
 
 
-def _unused(directory: Path, stamp: str) -> Path:
-    """A new result directory; two runs may end within one second."""
-    names = (f"{stamp}{suffix}_medtasks" for suffix in ("", *(f"-{number}" for number in range(2, 1000))))
-    return next(directory / name for name in names if not (directory / name).exists())
+def _show(text: str, problem: str) -> None:
+    print(text, flush=True)
+    if problem:
+        print(problem, file=sys.stderr, flush=True)
 
 
 def _leave_scoring_to_us(task: Any) -> None:
     """Make the harness log responses without filtering or scoring them: a failure there would lose them all."""
-    from lmms_eval.api.filter import FilterEnsemble
+    from lmms_eval.filters import build_filter_ensemble
 
-    task._filters = [FilterEnsemble(name=KEY, filters=[_FirstResponse()])]
+    task._filters = [build_filter_ensemble(KEY, [["take_first", None]])]
     task.process_results = lambda doc, results, full_docs=None: {}  # noqa: ARG005
     if task.OUTPUT_TYPE != "generate_until":  # rounds are run by us, in batches, on every back-end
         task.OUTPUT_TYPE = task.config.output_type = "generate_until_multi_round"
-
-
-class _FirstResponse:
-    def apply(self, resps: list[list[str]], docs: object) -> list[str]:
-        del docs
-        return [texts[0] if texts else "" for texts in resps]
 
 
 def _data_state(spec: TaskSpec) -> str:
@@ -347,9 +334,6 @@ def _agree_with_first(folder: Path) -> None:
     """Have all processes answer the same command, and continue the run that the first one continues.
 
     Nodes may not share a file system: then each has its own replies, and only the first one deletes them in the end.
-
-    Raises:
-        UsageError: the command is not the same on all nodes.
     """
     import torch
 

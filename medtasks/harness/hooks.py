@@ -49,7 +49,11 @@ def noting_arguments(original: Callable[..., Any]) -> Callable[..., Any]:
             with interrupts_arrive():
                 if ours:
                     refuse(call.arguments, ours)
-                    _make_room_for_placeholders()
+                    from datasets.config import HF_DATASETS_CACHE
+
+                    # the harness loads the one-row dataset of our task files through a cache
+                    if not os.environ.get(_DATASETS) and not can_be_written(Path(HF_DATASETS_CACHE)):
+                        os.environ[_DATASETS] = str(writable_cache() / "datasets")
                     if isinstance(call.arguments["model"], str):
                         load_what_generates(call.arguments["model"], force_simple=bool(call.arguments["force_simple"]))
                 return original(*call.args, **call.kwargs)
@@ -71,14 +75,6 @@ def noting_arguments(original: Callable[..., Any]) -> Callable[..., Any]:
             _ARGUMENTS.reset(noted)
 
     return simple_evaluate
-
-
-def _make_room_for_placeholders() -> None:
-    """The harness loads the one-row dataset of our task files through a cache; choose one that can be written."""
-    from datasets.config import HF_DATASETS_CACHE
-
-    if not os.environ.get(_DATASETS) and not can_be_written(Path(HF_DATASETS_CACHE)):
-        os.environ[_DATASETS] = str(writable_cache() / "datasets")
 
 
 def with_our_scores(original: Callable[..., Any]) -> Callable[..., Any]:
@@ -119,8 +115,6 @@ def _our_entries(task_dict: Mapping[Any, Any]) -> Iterator[tuple[str, TaskSpec, 
 
 
 _TWIN = "_1shot"
-_NEEDS_DEVICE_MAP = frozenset({"llava_hf"})
-"""Back-ends whose default ``device_map`` is empty unless there are several processes."""
 
 
 def tasks_of_ours(asked: Mapping[str, Any]) -> list[str]:
@@ -182,7 +176,8 @@ def refuse(asked: Mapping[str, Any], ours: Sequence[str]) -> None:
         if lack is not None:
             fix = f": {lack.fix}" if lack.fix else ""
             raise MedtasksError(f"back-end {model} cannot be used: {lack.found}{fix}")
-        if model in _NEEDS_DEVICE_MAP and not _places_itself(asked.get("model_args")):
+        placed = current_settings().processes > 1 or "device_map" in str(asked.get("model_args"))
+        if model == "llava_hf" and not placed:  # its default device_map is empty
             raise UsageError(
                 f"{model} needs device_map in --model_args, for example device_map=auto: transformers refuses its "
                 "empty default."
@@ -201,11 +196,3 @@ def _instead_of_shots(shots: Any, ours: Sequence[str]) -> str:
     advice += [f"{', '.join(shown)} shows one example without it"] if shown else []
     advice += [f"there is no version of {', '.join(without)} with examples"] if without else []
     return f"--num_fewshot is {shots}, but examples are part of a task's prompt here: {'; '.join(advice)}."
-
-
-def _places_itself(model_args: Any) -> bool:
-    return (
-        current_settings().processes > 1
-        or "device_map=" in str(model_args)
-        or (isinstance(model_args, Mapping) and "device_map" in model_args)
-    )

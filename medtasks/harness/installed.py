@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import functools
-import importlib.util
 import os
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import redirect_stderr, redirect_stdout
-from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
+from typing import NamedTuple
 
 from medtasks.catalog.contents import task_packages
 from medtasks.catalog.packages import LeftOut
@@ -59,35 +58,20 @@ def _names_in(text: str) -> Iterator[str]:
         yield from (name for one in listed if (name := one.strip().strip("\"'")))
 
 
-COMMON = (
-    "medtasks_vlm",
-    "medtasks_vllm",
-    "qwen2_5_vl",
-    "qwen3_vl",
-    "llava_hf",
-    "huggingface",
-    "async_hf",
-    "openai",
-    "async_openai",
-    "vllm",
-)
+COMMON = ("medtasks_vlm", "medtasks_vllm", "qwen2_5_vl", "qwen3_vl", "llava_hf", "huggingface", "async_hf", "openai",
+          "async_openai", "vllm")  # fmt: skip
 """Back-ends that ``medtasks doctor`` checks by default."""
 
 _AT_USE = {
-    "qwen2_5_vl": ("qwen_vl_utils",),
-    "qwen2_vl": ("qwen_vl_utils",),
-    "qwen3_vl": ("qwen_vl_utils",),
-    "medtasks_vllm": ("vllm",),
-    "vllm": ("vllm",),
-    "vllm_generate": ("vllm",),
+    **dict.fromkeys(("qwen2_vl", "qwen2_5_vl", "qwen3_vl"), "qwen_vl_utils"),
+    **dict.fromkeys(("medtasks_vllm", "vllm", "vllm_generate"), "vllm"),
 }
-"""Modules that a back-end needs to run, although it can be imported without them."""
+"""The module that a back-end needs to run, although it can be imported without it."""
 _EXTRAS = {"decord": 'pip install "medtasks[decord]"', "vllm": 'pip install "medtasks[vllm]"'}
 _DISTRIBUTIONS = {"qwen_vl_utils": "qwen-vl-utils", "google": "google-genai"}
 
 
-@dataclass(frozen=True)
-class Lack:
+class Lack(NamedTuple):
     """Why a back-end cannot be used, and the command that fixes it, if there is one."""
 
     found: str
@@ -115,8 +99,8 @@ def lack_of(model: str, *, force_simple: bool = False) -> Lack | None:
         return _without(str(error.name), model)
     except Exception as error:  # back-end modules may raise anything
         return Lack(f"cannot be imported: {first_line(error)}")
-    absent = (name for name in _AT_USE.get(found.model_id, ()) if importlib.util.find_spec(name) is None)
-    return next((_without(name, model) for name in absent), None)
+    needed = _AT_USE.get(found.model_id)
+    return _without(needed, model) if needed is not None and find_spec(needed) is None else None
 
 
 def lacks(models: Sequence[str]) -> dict[str, Lack | None]:

@@ -5,13 +5,11 @@ from __future__ import annotations
 import functools
 import hashlib
 import inspect
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from .backends import backend_name, presentation
-from .sending import gathered
 
 _NOT_IDENTITY = frozenset(
     {"batch_size", "max_batch_size", "batch_tokens", "share_prefix", "device", "device_map", "api_key", "timeout",
@@ -39,21 +37,18 @@ def run_arguments(model_args: Any) -> Any:
 def settings(asked: Mapping[str, Any], lm: Any) -> dict[str, Any]:
     """The harness's settings, with secrets redacted and without local paths."""
     from lmms_eval.evaluator import _redact_eval_config_secrets
-    from lmms_eval.utils import simple_parse_args_string
 
     kept = ("model", "model_args", "batch_size", "device", "limit", "offset", "gen_kwargs", "system_instruction",
             "apply_chat_template", "num_fewshot", "repeats", "predict_only")  # fmt: skip
-    seeds = {name: f"{name.removesuffix('_seed')}_random_seed" for name in ("numpy_seed", "torch_seed", "fewshot_seed")}
     found = {
-        **{name: asked.get(name) for name in kept},
-        "random_seed": asked.get("random_seed"),
-        **{name: asked.get(key) for name, key in seeds.items()},
+        **{name: asked.get(name) for name in (*kept, "random_seed")},
+        **{f"{kind}_seed": asked.get(f"{kind}_random_seed") for kind in ("numpy", "torch", "fewshot")},
         "model_backend": f"{type(lm).__module__}.{type(lm).__name__} ({'simple' if lm.is_simple else 'chat'})",
     }
     if not isinstance(found["model"], str):
         found["model"] = type(lm).__name__
     if isinstance(found["gen_kwargs"], str):
-        found["gen_kwargs"] = simple_parse_args_string(found["gen_kwargs"])
+        found["gen_kwargs"] = _parsed(found["gen_kwargs"])
     redacted: dict[str, Any] = _redact_eval_config_secrets(found)
     return redacted
 
@@ -62,11 +57,8 @@ def described(lm: Any, model_args: Any) -> dict[str, Any]:
     """The description of the model: our back-ends provide their own, for others it is made from the arguments.
 
     In the latter case, ``model`` is the back-end, ``checkpoint`` the model that it loads or that its server runs, and
-    ``fingerprint`` that of a local checkpoint; all other arguments that change answers keep their names.
-
-    Args:
-        lm: the back-end.
-        model_args: what it was created with, secrets redacted.
+    ``fingerprint`` that of a local checkpoint; all other arguments that change answers keep their names. Secrets in
+    ``model_args`` are redacted.
     """
     if hasattr(lm, "describe"):
         own: dict[str, Any] = lm.describe()
@@ -85,14 +77,6 @@ def described(lm: Any, model_args: Any) -> dict[str, Any]:
         **{name: value for name, value in sorted(given.items()) if name not in named_elsewhere},
         **({"presentation": arranged} if arranged else {}),
     }
-
-
-def gathered_counters(lm: Any) -> dict[str, int]:
-    """The back-end's counters, those of all replicas summed, on the first process."""
-    counters: Counter[str] = Counter()
-    for replica in gathered(lm.describe().get("usage", {}) if hasattr(lm, "describe") else {}):
-        counters.update(replica)
-    return dict(counters)
 
 
 def _parsed(model_args: Any) -> dict[str, Any]:
@@ -135,6 +119,12 @@ def fingerprint_of(checkpoint: str) -> dict[str, str]:
         size = path.stat().st_size
         total.update(f"{path.name}\0{size}\0{_hash(path, size)}\n".encode())
     return {"fingerprint": total.hexdigest(), "fingerprint_method": METHOD}
+
+
+def adapter_facts(path: str | None) -> dict[str, str] | None:
+    """Path and fingerprint of what changes a checkpoint's weights; None if nothing does."""
+    known = fingerprint_of(path or "")
+    return None if path is None else {"path": path, **({"fingerprint": known["fingerprint"]} if known else {})}
 
 
 def _hash(path: Path, size: int) -> str:

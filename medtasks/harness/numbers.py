@@ -14,7 +14,7 @@ from medtasks.core.files import replaced
 if TYPE_CHECKING:
     from medtasks.runs.record import RunRecord
 
-FILTER = KEY = "medtasks"
+KEY = "medtasks"
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
 
 
@@ -33,7 +33,7 @@ def replace_numbers(results: dict[str, Any], run: RunRecord) -> None:
         directions[name] = {**directions.get(name, {}), **better}
     for name, scores in run.tasks.items():
         entry = results["results"][name]
-        for key in [key for key in entry if key.endswith(f",{FILTER}")]:
+        for key in [key for key in entry if key.endswith(f",{KEY}")]:
             del entry[key]
         entry.update(_numbers(scores, errors[name]))
         results["configs"][name] = _without_addresses(results["configs"][name])
@@ -104,11 +104,11 @@ def _numbers(scores: Any, standard_errors: Mapping[str, float | None]) -> dict[s
     numbers: dict[str, Any] = {}
     for metric, score in scores.metrics.items():
         absence = "no response" if score.answered == 0 else "not computed" if score.bounds is None else "awaits a judge"
-        numbers[f"{metric},{FILTER}"] = absence if score.value is None else score.value
+        numbers[f"{metric},{KEY}"] = absence if score.value is None else score.value
         error = standard_errors.get(metric)
-        numbers[f"{metric}_stderr,{FILTER}"] = "N/A"
-        numbers[f"{metric}_stderr_clt,{FILTER}"] = "N/A"
-        numbers[f"{metric}_stderr_clustered,{FILTER}"] = "N/A" if error is None else error
+        numbers[f"{metric}_stderr,{KEY}"] = "N/A"
+        numbers[f"{metric}_stderr_clt,{KEY}"] = "N/A"
+        numbers[f"{metric}_stderr_clustered,{KEY}"] = "N/A" if error is None else error
     return numbers
 
 

@@ -7,7 +7,7 @@ import functools
 import sys
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from medtasks.core.errors import MedtasksError
@@ -40,6 +40,7 @@ def taken_from(task: Any) -> list[tuple[Slot, int]]:
     return [(_slot(one), one.repeats) for one in instances if not is_padding(one)]
 
 
+@dataclass
 class Requests:
     """Replaces the evaluator's response cache, which sees every request before the model does.
 
@@ -50,15 +51,13 @@ class Requests:
             keeps them all in memory.
     """
 
-    def __init__(self, sender: Sender, ours: Collection[str], *, logged: bool) -> None:
-        self._sender = sender
-        self._store = sender.store
-        self._ours = ours
-        self._logged = logged
+    sender: Sender
+    ours: Collection[str]
+    logged: bool
 
     def execute(self, lm: Any, reqtype: str, requests: list[Any]) -> list[Any]:
         """Like ``ResponseCache.execute``: one response per request, in order; a failed one is a note in brackets."""
-        kinds = [one.task_name in self._ours and (2 if is_padding(one) else 1) for one in requests]
+        kinds = [one.task_name in self.ours and (2 if is_padding(one) else 1) for one in requests]
         others, ours, padding = ([number for number, kind in enumerate(kinds) if kind == one] for one in (0, 1, 2))
         responses: dict[int, Any] = dict.fromkeys(padding, "")
         if others:
@@ -82,13 +81,13 @@ class Requests:
         ]
 
     def _reply(self, slot: Slot) -> Reply:
-        return self._store.reply(slot) or Reply.failure(NOT_ASKED)
+        return self.sender.store.reply(slot) or Reply.failure(NOT_ASKED)
 
     def _response(self, slot: Slot) -> Any:
         """What the harness gets."""
         from lmms_eval.api.instance import GenerationResult, TokenCounts
 
-        if not self._logged:
+        if not self.logged:
             return ""
         reply = self._reply(slot)
         text = reply.text if reply.failed is None else f"[no response: {reply.failed}]"
@@ -98,27 +97,28 @@ class Requests:
         self, lm: Any, requests: Sequence[Any], reqtype: str = "generate_until", *, outcome: bool = True
     ) -> list[Slot]:
         slots = [_slot(request, outcome=outcome) for request in requests]
-        missing = [number for number, slot in enumerate(slots) if not self._store.is_answered(slot)]
+        missing = [number for number, slot in enumerate(slots) if not self.sender.store.is_answered(slot)]
         if hasattr(lm, _STREAM):
-            arriving = getattr(lm, _STREAM)([requests[number] for number in missing]) if missing else ()
-            self._sender.collect([(slots[missing[at]], reply_of(one)) for at, one in some] for some in arriving)
+            self.sender.begin()
+            for arrived in getattr(lm, _STREAM)([requests[number] for number in missing]) if missing else ():
+                self.sender.keep([(slots[missing[place]], reply_of(given)) for place, given in arrived])
             return slots
         planned = [[missing[number] for number in batch] for batch in _batches(lm, [requests[one] for one in missing])]
-        with _one_bar(lm, len(missing)) as advance, _kept_as_they_come(lm, requests, slots, self._sender):
+        with _one_bar(lm, len(missing)) as advance, _kept_as_they_come(lm, requests, slots, self.sender):
 
             def call(batch: list[int]) -> list[Reply]:
                 given = getattr(lm, reqtype)([requests[number] for number in batch])
                 advance(len(batch))
                 return [reply_of(one) for one in given]
 
-            self._sender.ask(slots, planned, call)
+            self.sender.ask(slots, planned, call)
         return slots
 
     def _in_rounds(self, lm: Any, requests: Sequence[Any]) -> list[Slot]:
         """Ask multi-round requests: each round of all requests together, so that they are batched. The task determines
         the next round and the outcome."""
         slots = [_slot(request) for request in requests]
-        missing = [number for number, slot in enumerate(slots) if not self._store.is_answered(slot)]
+        missing = [number for number, slot in enumerate(slots) if not self.sender.store.is_answered(slot)]
         pending = {number: _first(lm, requests[number]) for number in missing}
         replies_so_far: dict[int, list[Reply]] = defaultdict(list)
         number = 0
@@ -135,7 +135,7 @@ class Requests:
                     else _following(lm, requests[position], so_far, number, shown[slot.task, slot.repeat])
                 )
                 if isinstance(following, Reply):
-                    self._sender.conclude(slots[position], following)
+                    self.sender.keep([(slots[position], following)], asked=False)
                     del pending[position]
                 else:
                     pending[position] = following
@@ -239,6 +239,9 @@ def _kept_as_they_come(lm: Any, requests: Sequence[Any], slots: Sequence[Slot], 
     refused: set[int] = set()
     accepted = False
 
+    def ended(problem: str, fix: str) -> MedtasksError:
+        return MedtasksError(f"{backend_name(lm)}: {problem}, {sender.store.answered:,} have a response; {fix}.")
+
     async def keeping(request: Any, position: int) -> Any:
         nonlocal accepted
         try:
@@ -246,14 +249,24 @@ def _kept_as_they_come(lm: Any, requests: Sequence[Any], slots: Sequence[Slot], 
         except APIConnectionError as error:
             attempts[position] += 1
             if sum(count >= lm.max_retries for count in attempts.values()) >= _UNREACHED:
-                raise _Ended(_unreachable(lm, sender, error)) from error
+                problem = (
+                    f"{_UNREACHED} requests in a row did not reach the server at {lm.base_url} "
+                    f"(max_retries={lm.max_retries}: {str(error).rstrip('.')})"
+                )
+                raise _Ended(ended(problem, "start the server again")) from error
             raise
         except Exception as error:
             attempts.clear()
             if isinstance(error, APIStatusError) and error.status_code in _REFUSALS:
                 refused.add(position)
                 if len(refused) >= _UNREACHED and not accepted:
-                    raise _Ended(_refusing(lm, sender, error)) from error
+                    body = error.body.get("message") if isinstance(error.body, Mapping) else None
+                    text = " ".join(str(body or error.message).split())[:200].rstrip(".")
+                    problem = (
+                        f"the server at {lm.base_url} refused the first {_UNREACHED} requests "
+                        f"(status {error.status_code}: {text})"
+                    )
+                    raise _Ended(ended(problem, "correct the model name or the key")) from error
             else:
                 accepted = True
             raise
@@ -262,7 +275,7 @@ def _kept_as_they_come(lm: Any, requests: Sequence[Any], slots: Sequence[Slot], 
         reply = reply_of(GenerationResult(text, counts))
         if reply.failed is None and id(request) in slot_of:
             try:
-                sender.keep(slot_of[id(request)], reply)
+                sender.keep([(slot_of[id(request)], reply)])
             except OSError as error:
                 raise _Ended(error) from error
         return text, place, counts
@@ -274,23 +287,6 @@ def _kept_as_they_come(lm: Any, requests: Sequence[Any], slots: Sequence[Slot], 
         raise end.args[0] from None
     finally:
         delattr(lm, _FORWARD)  # restores the method of the class
-
-
-def _unreachable(lm: Any, sender: Sender, error: Exception) -> MedtasksError:
-    return MedtasksError(
-        f"{backend_name(lm)}: {_UNREACHED} requests in a row did not reach the server at {lm.base_url} "
-        f"(max_retries={lm.max_retries}: {str(error).rstrip('.')}), {sender.store.answered:,} have a response; "
-        "start the server again."
-    )
-
-
-def _refusing(lm: Any, sender: Sender, error: Any) -> MedtasksError:
-    message = error.body.get("message") if isinstance(error.body, Mapping) else None
-    text = " ".join(str(message or error.message).split())[:200].rstrip(".")
-    return MedtasksError(
-        f"{backend_name(lm)}: the server at {lm.base_url} refused the first {_UNREACHED} requests (status "
-        f"{error.status_code}: {text}), {sender.store.answered:,} have a response; correct the model name or the key."
-    )
 
 
 def _first(lm: Any, request: Any) -> Any:
@@ -340,7 +336,7 @@ def _following(lm: Any, request: Any, replies: list[Reply], number: int, shown: 
 
 def _total(counts: Iterable[int | None]) -> int | None:
     known = list(counts)
-    return None if None in known else sum(number for number in known if number is not None)
+    return None if None in known else sum(filter(None, known))
 
 
 def _instance(request: Any, arguments: tuple[Any, ...]) -> Any:

@@ -56,31 +56,14 @@ class Sender:
             UsageError: raised by ``call``, because the whole run is misconfigured.
             OSError: a reply cannot be written.
         """
-        self._begin()
+        self.begin()
         for batch in batches:
             self._send([position for position in batch if not self.store.is_answered(slots[position])], slots, call)
 
-    def collect(self, arriving: Iterable[Sequence[tuple[Slot, Reply]]]) -> None:
-        """Save replies in the order in which the back-end returns them.
-
-        Raises:
-            OSError: a reply cannot be written.
-        """
-        self._begin()
-        for answers in arriving:
-            self._keep(answers)
-
-    def keep(self, slot: Slot, reply: Reply) -> None:
-        """Save a reply that the back-end just returned, before the others of its batch."""
-        self._keep([(slot, reply)])
-
-    def _begin(self) -> None:
+    def begin(self) -> None:
+        """The back-end begins to work now."""
         self._since = time.monotonic()
         self._began = self._since if self._began is None else self._began
-
-    def conclude(self, slot: Slot, reply: Reply) -> None:
-        """Save the outcome of several rounds."""
-        self._keep([(slot, reply)], asked=False)
 
     def _send(self, batch: list[int], slots: Sequence[Slot], call: Call) -> None:
         batch = [position for position in batch if not self._given_up(slots[position])]
@@ -104,15 +87,16 @@ class Sender:
             return
         if reason:
             given = [Reply.failure(reason)]
-        self._keep([(slots[position], reply) for position, reply in zip(batch, given, strict=True)])
+        self.keep([(slots[position], reply) for position, reply in zip(batch, given, strict=True)])
 
     def _given_up(self, slot: Slot) -> bool:
         if self._in_a_row[slot.task] < GIVE_UP:
             return False
-        self._keep([(slot, Reply.failure(f"not asked: the {GIVE_UP} requests before it failed"))], asked=False)
+        self.keep([(slot, Reply.failure(f"not asked: the {GIVE_UP} requests before it failed"))], asked=False)
         return True
 
-    def _keep(self, answers: Sequence[tuple[Slot, Reply]], *, asked: bool = True) -> None:
+    def keep(self, answers: Sequence[tuple[Slot, Reply]], *, asked: bool = True) -> None:
+        """Save replies that the back-end just returned, or that it was not ``asked`` for (the outcome of rounds)."""
         fresh = [(slot, reply) for slot, reply in answers if not self.store.is_answered(slot)]
         if asked and self._memory is not None:
             fresh = self._timed(fresh, *self._memory())

@@ -13,7 +13,7 @@ from medtasks.catalog.records import Where, is_text, wrong
 from medtasks.core.errors import DataError
 from medtasks.core.files import MAX_JSON_BYTES
 from medtasks.data.archive import open_archive, read_member
-from medtasks.importers.prediction import Prediction, content_of
+from medtasks.importers.prediction import Prediction, content_of, identifying
 
 _ZSTANDARD = 93
 
@@ -86,19 +86,13 @@ def _parsed(sample: Any, where: Where) -> Prediction:
     if epoch != 1:
         raise wrong(where, "epoch", epoch, "1; score the epochs one by one")
     metadata = sample.get("metadata")
-    keys = {
-        name: value
-        for name in ("sample_id", "img_id", "question", "task")
-        if is_text(value := metadata.get(name) if isinstance(metadata, dict) else None) and value.strip()
-    }
+    keys = identifying(metadata) if isinstance(metadata, dict) else {}
     sample_id = keys.pop("sample_id", None)
     name = sample.get("id")
     if sample_id is None and not isinstance(name, bool) and isinstance(name, (str, int)):
         keys["id"] = str(name)
     if "question" not in keys and (question := _question(sample.get("input"))):
         keys["question"] = question
-    if "question" not in keys:
-        keys.pop("img_id", None)
     if is_text(sample.get("target")):
         keys["target"] = sample["target"]
     if sample.get("error") is not None:

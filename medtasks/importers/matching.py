@@ -92,14 +92,21 @@ def join(predictions: Sequence[Prediction], documents: Sequence[Mapping[str, Any
         else:
             shared[fitting].append(one)
     _assign_in_order(shared, given)
-    duplicates = [one for sample_id, several in given.items() for one in _repeats(sample_id, several)]
+    repeats = set()
+    for sample_id, several in given.items():
+        for one in several[1:]:
+            if one.response != several[0].response:
+                raise DataError(
+                    f"{one.where}: the response to sample {sample_id} differs from that in {several[0].where}; keep "
+                    "one of them, or give the task of each."
+                )
+            repeats.add(id(one))
     by_order = {sample_id for group in shared for sample_id in group}
-    place = {id(one): number for number, one in enumerate(predictions)}
     return Joined(
         given={sample_id: found for sample_id, found in given.items() if found},
         missing=[sample_id for sample_id, found in given.items() if not found],
         unmatched=unmatched,
-        duplicates=sorted(duplicates, key=lambda one: place[id(one)]),
+        duplicates=[one for one in predictions if id(one) in repeats],
         ambiguous=[sample_id for sample_id in given if sample_id in by_order],
         strange=strange,
     )
@@ -120,17 +127,6 @@ def _assign_in_order(shared: Mapping[tuple[str, ...], list[Prediction]], given: 
             )
         for sample_id, one in zip(fitting, several, strict=True):
             given[sample_id].append(one)
-
-
-def _repeats(sample_id: str, several: Sequence[Prediction]) -> Sequence[Prediction]:
-    """All but the first of ``several``, which must all have the same response."""
-    for one in several[1:]:
-        if one.response != several[0].response:
-            raise DataError(
-                f"{one.where}: the response to sample {sample_id} differs from that in {several[0].where}; keep one of "
-                "them, or give the task of each."
-            )
-    return several[1:]
 
 
 class _Index:
@@ -164,7 +160,7 @@ class _Index:
             return self._at_position(one)
         if one.keys.get("id") in self.sample_ids:
             return (one.keys["id"],)
-        if "img_id" not in one.keys:
+        if not {"img_id", "question"} <= one.keys.keys():
             return self._by_text(one)
         if not self.by_question:
             raise DataError(f"{one.where}: no sample_id, and the task's documents have no img_id; give the sample_id.")
@@ -187,8 +183,14 @@ class _Index:
         """The ``sample_ids`` whose reference answer is the file's, if it has one."""
         if "target" not in one.keys or "doc_id" in one.keys:
             return sample_ids
-        target = _normalised(one.keys["target"]).casefold()
-        return tuple(name for name in sample_ids if target in _references(self.documents[self.sample_ids[name]]))
+        target, fitting = _normalised(one.keys["target"]).casefold(), []
+        for sample_id in sample_ids:  # a reference answer is written as it is, or an option's text for its letter
+            document = self.documents[self.sample_ids[sample_id]]
+            options = document.get("choices")
+            answers = [document["target"], options.get(document["target"]) if isinstance(options, Mapping) else None]
+            if target in {_normalised(str(answer)).casefold() for answer in answers if answer is not None}:
+                fitting.append(sample_id)
+        return tuple(fitting)
 
     def _at_position(self, one: Prediction) -> tuple[str, ...]:
         number = int(one.keys["doc_id"])
@@ -206,13 +208,6 @@ class _Index:
                     "correct task, or prepare the data that the predictions were made on."
                 )
         return (document["sample_id"],)
-
-
-def _references(document: Mapping[str, Any]) -> set[str]:
-    """Ways to write a document's reference answer: unchanged, or an option's text for its letter."""
-    target, options = document["target"], document.get("choices")
-    answers = [target, options.get(target) if isinstance(options, Mapping) else None]
-    return {_normalised(str(answer)).casefold() for answer in answers if answer is not None}
 
 
 def _normalised(text: str) -> str:

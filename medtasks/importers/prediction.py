@@ -35,6 +35,12 @@ def content_of(path: Path) -> bytes:
         return read_regular(path)
 
 
+def identifying(row: Mapping[str, Any]) -> dict[str, str]:
+    """The texts in another tool's row that identify its sample."""
+    names = ("sample_id", "img_id", "question", "task")
+    return {name: row[name].strip() for name in names if is_text(row.get(name)) and row[name].strip()}
+
+
 def one_response(where: Where, field: str, found: object) -> str:
     """The one text in ``found``, which may be nested in lists; an empty text is a response too.
 

@@ -33,9 +33,6 @@ def parse_ms_swift_line(row: Mapping[str, Any], where: Where) -> Prediction:
     The image id is the stem of the one image's path, the question the last user message without its ``<image>``.
     ``response`` takes precedence over the assistant's message, which in some files is the reference; so a
     ``response`` of null is an error.
-
-    Raises:
-        DataError: a field is missing or invalid.
     """
     given = parse_row(_SwiftRow, row, where)
     asked = [message.content for message in given.messages if message.role == "user"]
@@ -111,12 +108,11 @@ def read_columns(path: Path, layout: str, columns: Mapping[str, str]) -> list[Pr
     response = columns.get("response", "response")
 
     def rows() -> Iterator[tuple[Where, Mapping[str, Any]]]:
-        if layout == "csv":
-            for where, row in read_csv_rows(path):
-                yield where, {name: cell if name == response or cell.strip() else None for name, cell in row.items()}
-        else:
-            for one in read_jsonl(path) if layout == "jsonl" else read_json_list(content_of(path), path.name):
-                yield one.where, one.row
+        if layout != "csv":
+            yield from read_jsonl(path) if layout == "jsonl" else read_json_list(content_of(path), path.name)
+            return
+        for where, row in read_csv_rows(path):
+            yield where, {name: cell if name == response or cell.strip() else None for name, cell in row.items()}
 
     return predictions_in_rows(rows(), columns)
 

@@ -158,11 +158,7 @@ def score_rows(
     verdicts_of: str | None,
     created: str,
 ) -> Imported:
-    """Score predictions that are already read; ``place`` names them in messages, ``facts`` are for the manifest.
-
-    Raises:
-        MedtasksError: as :func:`score_predictions`.
-    """
+    """Score predictions that are already read; ``place`` names them in messages, ``facts`` are for the manifest."""
     leaves = leaf_tasks(task)
     documents = {name: task_documents(name, media=False) for name in leaves}
     predictions = [one for one in everything if one.keys.get("task", leaves[0]) in leaves]
@@ -179,11 +175,12 @@ def score_rows(
     for name, members in documents.items():
         spec = load_spec(name)
         answered = [document for document in members if document["sample_id"] in joined.given]
-        replies = [_reply(joined.given[document["sample_id"]][0]) for document in answered]
-        pairs = zip(answered, replies, strict=True)
-        scored = scored_samples(
-            spec, [Answered(document, (reply,), prompt_hash=UNKNOWN_PROMPT) for document, reply in pairs]
-        )
+        replies = []
+        for document in answered:
+            given = joined.given[document["sample_id"]][0]
+            reply = Reply(given.response).checked() if given.failed is None else Reply.failure(given.failed)
+            replies.append(Answered(document, (reply,), prompt_hash=UNKNOWN_PROMPT))
+        scored = scored_samples(spec, replies)
         if scored:
             samples[name] = with_judged_scores(spec, with_learned_metrics(spec, scored, problems))
     judge: dict[str, RubricFacts] = {}
@@ -191,10 +188,6 @@ def score_rows(
         samples, judge = with_given_verdicts(samples, joined.given, verdicts_of, layout, model=model)
     manifest = _manifest(task, samples, documents, {"model": model, **facts}, created, problems, judge)
     return Imported(manifest, samples, joined, len(everything) - len(predictions))
-
-
-def _reply(one: Prediction) -> Reply:
-    return Reply(one.response).checked() if one.failed is None else Reply.failure(one.failed)
 
 
 def _manifest(

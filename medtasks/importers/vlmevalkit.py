@@ -11,7 +11,7 @@ from medtasks.catalog.records import Where, wrong
 from medtasks.core.errors import DataError
 from medtasks.core.files import MAX_JSON_BYTES
 from medtasks.data.sources import read_csv_rows
-from medtasks.importers.prediction import Prediction, content_of
+from medtasks.importers.prediction import Prediction, content_of, identifying
 
 _COLUMNS = frozenset({"prediction", "sample_id", "img_id", "question", "task", "image_path", "index", "answer"})
 
@@ -33,9 +33,7 @@ def read_vlmevalkit(path: Path) -> list[Prediction]:
 def _parsed(row: Mapping[str, str], where: Where) -> Prediction:
     if "prediction" not in row:
         raise wrong(where, "prediction", None, f"it among {', '.join(map(repr, sorted(row)[:12]))}")
-    keys = {
-        name: row[name].strip() for name in ("sample_id", "img_id", "question", "task") if row.get(name, "").strip()
-    }
+    keys = identifying(row)
     sample_id = keys.pop("sample_id", None)
     path = row.get("image_path", "").strip()
     if path and "img_id" not in keys and not path.startswith("["):
@@ -45,8 +43,6 @@ def _parsed(row: Mapping[str, str], where: Where) -> Prediction:
             keys[key] = row[column].strip()
     if sample_id is None and not {"id", "question"} & keys.keys():
         raise wrong(where, "index", None, "it, or `sample_id`")
-    if sample_id is None and "question" not in keys:
-        keys.pop("img_id", None)
     return Prediction(where, sample_id, keys, row["prediction"])
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from training.tiny import END_OF_TURN, PADDING, build_tiny_vlm, train_tokenizer
+from training.tiny import CHAT_TEMPLATE, END_OF_TURN, PADDING, build_tiny_vlm, train_tokenizer
 
 __all__ = ["ARCHITECTURES", "build"]
 
@@ -16,17 +16,9 @@ ROWS = [f"<row_{row}_col_{column}>" for row in range(1, 7) for column in range(1
 
 
 def chat_template(image: str, video: str = "") -> str:
-    """Turns as the tiny checkpoint has them, with this architecture's placeholders."""
-    return (
-        "{%- for message in messages -%}{{- '<|im_start|>' + message['role'] + '\\n' -}}"
-        "{%- if message['content'] is string -%}{{- message['content'] -}}"
-        "{%- else -%}{%- for part in message['content'] -%}"
-        f"{{%- if part['type'] == 'image' -%}}{{{{- '{image}' -}}}}"
-        f"{{%- elif part['type'] == 'video' -%}}{{{{- '{video}' -}}}}"
-        "{%- elif part['type'] == 'text' -%}{{- part['text'] -}}{%- endif -%}"
-        "{%- endfor -%}{%- endif -%}{{- '<|im_end|>\\n' -}}{%- endfor -%}"
-        "{%- if add_generation_prompt -%}{{- '<|im_start|>assistant\\n' -}}{%- endif -%}"
-    )
+    """The tiny checkpoint's, with this architecture's placeholders."""
+    shown = CHAT_TEMPLATE.replace("<|vision_start|><|image_pad|><|vision_end|>", image)
+    return shown.replace("<|vision_start|><|video_pad|><|vision_end|>", video)
 
 
 def tokenizer_with(named: dict[str, str], others: list[str] | None = None) -> Any:
@@ -117,15 +109,12 @@ def qwen3_vl(target: Path, seed: int) -> Path:
 
     tokenizer = tokenizer_with({})
     identity = tokenizer.convert_tokens_to_ids
-    template = chat_template(
-        "<|vision_start|><|image_pad|><|vision_end|>", "<|vision_start|><|video_pad|><|vision_end|>"
-    )
     size = {"shortest_edge": 64 * 64, "longest_edge": 128 * 128}
     processor = Qwen3VLProcessor(
         image_processor=Qwen2VLImageProcessor(size=size, patch_size=16),
         tokenizer=tokenizer,
         video_processor=Qwen3VLVideoProcessor(size={"shortest_edge": 64 * 64, "longest_edge": 8 * 128 * 128}),
-        chat_template=template,
+        chat_template=CHAT_TEMPLATE,
     )
     config = Qwen3VLConfig(
         text_config=text_shape(
@@ -250,53 +239,29 @@ def llava_onevision(target: Path, seed: int) -> Path:
 
 
 def idefics3(target: Path, seed: int) -> Path:
+    """Pictures of up to 112 pixels, cut into tiles of 56."""
     from transformers import Idefics3Config, Idefics3ForConditionalGeneration, Idefics3ImageProcessor, Idefics3Processor
 
-    config, processor = idefics_parts(Idefics3Config, Idefics3ImageProcessor, Idefics3Processor, {})
-    return finish(target, Idefics3ForConditionalGeneration, config, processor, seed)
-
-
-def smolvlm(target: Path, seed: int) -> Path:
-    from transformers import (
-        SmolVLMConfig,
-        SmolVLMForConditionalGeneration,
-        SmolVLMImageProcessor,
-        SmolVLMProcessor,
-        SmolVLMVideoProcessor,
-    )
-
-    video = SmolVLMVideoProcessor(size={"longest_edge": 56}, max_image_size={"longest_edge": 56})
-    config, processor = idefics_parts(
-        SmolVLMConfig, SmolVLMImageProcessor, SmolVLMProcessor, {"video_processor": video}
-    )
-    return finish(target, SmolVLMForConditionalGeneration, config, processor, seed)
-
-
-def idefics_parts(config: Any, images: Any, processor: Any, further: dict[str, Any]) -> tuple[Any, Any]:
-    """Pictures of up to 112 pixels, cut into tiles of 56."""
     specials = ["<fake_token_around_image>", "<image>", "<end_of_utterance>", "<global-img>", *ROWS]
     named = {"fake_image_token": specials[0], "image_token": specials[1], "end_of_utterance_token": specials[2],
              "global_image_token": specials[3]}  # fmt: skip
     tokenizer = tokenizer_with(named, specials)
-    reader = processor(
-        image_processor=images(
+    processor = Idefics3Processor(
+        image_processor=Idefics3ImageProcessor(
             size={"longest_edge": 112}, max_image_size={"longest_edge": 56}, return_row_col_info=True
         ),
         tokenizer=tokenizer,
         image_seq_len=4,
         chat_template=chat_template("<image>"),
-        **further,
     )
-    shape = config(
-        text_config={
-            "model_type": "llama",
-            **text_shape(vocab_size=len(tokenizer), pad_token_id=tokenizer.pad_token_id),
-        },
+    shape = text_shape(vocab_size=len(tokenizer), pad_token_id=tokenizer.pad_token_id)
+    config = Idefics3Config(
+        text_config={"model_type": "llama", **shape},
         vision_config=vision_shape(),
         image_token_id=tokenizer.convert_tokens_to_ids("<image>"),
         scale_factor=2,
     )
-    return shape, reader
+    return finish(target, Idefics3ForConditionalGeneration, config, processor, seed)
 
 
 ARCHITECTURES: dict[str, Callable[[Path, int], Path]] = {
@@ -306,7 +271,6 @@ ARCHITECTURES: dict[str, Callable[[Path, int], Path]] = {
     "internvl": internvl,
     "llava_onevision": llava_onevision,
     "idefics3": idefics3,
-    "smolvlm": smolvlm,
 }
 
 

@@ -16,23 +16,13 @@ CHOICES = {letter: f"option {letter}" for letter in "ABCDE"}
 
 
 def mcq(count: int) -> list[dict[str, Any]]:
-    return [
-        {
-            "sample_id": f"m{i}",
-            "target": "ABCDE"[i % 5],
-            "choices": CHOICES,
-            "abstention": "E",
-            "media": ["x.png"],
-        }
-        for i in range(count)
-    ]
+    common = {"choices": CHOICES, "abstention": "E", "media": ["x.png"]}
+    return [{"sample_id": f"m{i}", "target": "ABCDE"[i % 5], **common} for i in range(count)]
 
 
 def open_docs(count: int) -> list[dict[str, Any]]:
-    return [
-        {"sample_id": f"o{i}", "target": f"answer {i}", "abstention": "I cannot tell.", "media": ["x.png"]}
-        for i in range(count)
-    ]
+    common = {"abstention": "I cannot tell.", "media": ["x.png"]}
+    return [{"sample_id": f"o{i}", "target": f"answer {i}", **common} for i in range(count)]
 
 
 def untouchable(doc: dict[str, Any]) -> list[dict[str, Any]]:
@@ -93,13 +83,8 @@ def test_the_harness_creates_it_from_a_string(bench: Bench) -> None:
     model.task_dict = bench.task_dict
 
     assert texts(model.generate_until(bench.task("t", mcq(3)))) == ["A", "B", "C"]
-    assert json.loads(json.dumps(model.describe())) == {
-        "model": "medtasks_baseline",
-        "policy": "noisy_oracle",
-        "seed": 7,
-        "accuracy": 1.0,
-        "answer": None,
-    }
+    settings = {"policy": "noisy_oracle", "seed": 7, "accuracy": 1.0, "answer": None}
+    assert json.loads(json.dumps(model.describe())) == {"model": "medtasks_baseline", **settings}
     assert not model.is_simple
 
 

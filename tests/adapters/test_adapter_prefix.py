@@ -43,9 +43,9 @@ def model_on(bench: Bench, path: Path, **arguments: Any) -> MedtasksVLM:
 
 def clinic(bench: Bench) -> list[Any]:
     """Questions about one picture, about three, about none, and a stream whose prompts grow."""
-    one = [{**doc, "media": [f"image-{i // 4}.png"]} for i, doc in enumerate(questions(9))]
-    three = [{**doc, "media": ["a.png", "b.png", "c.png"]} for doc in questions(3)]
-    none = questions(3, images=0)
+    one = [{**doc, "media": [f"image-{i // 4}.png"]} for i, doc in enumerate(questions(6))]
+    three = [{**doc, "media": ["a.png", "b.png", "c.png"]} for doc in questions(2)]
+    none = questions(2, images=0)
     stream = [{**doc, "media": [f"frame-{k}.png" for k in range(i + 1)]} for i, doc in enumerate(questions(3))]
     tasks = {"one": one, "three": three, "none": none, "stream": stream}
     return [request for name, docs in tasks.items() for request in bench.task(name, docs)]
@@ -152,6 +152,7 @@ def test_a_model_whose_scores_change_falls_back(bench: Bench, vlm: Create, monke
 
 def test_a_batch_that_runs_out_of_memory_is_halved_and_goes_on() -> None:
     tried: list[int] = []
+    freed: list[bool] = []
 
     def compute(rows: range) -> list[int]:
         tried.append(len(rows))
@@ -159,10 +160,7 @@ def test_a_batch_that_runs_out_of_memory_is_halved_and_goes_on() -> None:
             raise MemoryError
         return list(rows)
 
-    freed: list[bool] = []
-    budget = Budget(1_000, lambda: freed.append(True))
-
-    assert list(budget.run([10] * 8, compute)) == list(range(8))
+    assert list(Budget(1_000, lambda: freed.append(True)).run([10] * 8, compute)) == list(range(8))
     assert tried[:3] == [8, 4, 2]
     assert max(tried[3:]) <= 2
     assert len(freed) == 2
@@ -180,17 +178,16 @@ def test_a_batch_keeps_within_its_tokens_and_a_single_row_always_goes() -> None:
     assert batches == [range(2), range(2, 3), range(3, 4), range(4, 7)]
 
 
-def test_a_sample_too_large_for_the_device_says_how_large_it_is() -> None:
+@pytest.mark.parametrize(
+    ("error", "seen", "said"),
+    [
+        (MemoryError(), MedtasksError, r"a single sample of 1,200 tokens"),
+        (RuntimeError("shapes cannot be multiplied"), RuntimeError, "shapes"),  # is not a lack of memory
+    ],
+)
+def test_a_sample_too_large_says_how_large_it_is(error: Exception, seen: type[Exception], said: str) -> None:
     def compute(_: range) -> list[int]:
-        raise MemoryError
+        raise error
 
-    with pytest.raises(MedtasksError, match=r"a single sample of 1,200 tokens"):
+    with pytest.raises(seen, match=said):
         list(Budget(100, lambda: None).run([1_200], compute))
-
-
-def test_other_errors_are_not_taken_for_a_lack_of_memory() -> None:
-    def compute(_: range) -> list[int]:
-        raise RuntimeError("shapes cannot be multiplied")
-
-    with pytest.raises(RuntimeError, match="shapes"):
-        list(Budget(100, lambda: None).run([10, 10], compute))

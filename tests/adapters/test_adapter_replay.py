@@ -38,17 +38,10 @@ def test_responses_are_found_by_sample_id_whatever_their_order(bench: Bench, tmp
     model = replay(bench, path)
 
     assert texts(model.generate_until(bench.task("t", docs(3)))) == [f"Ödem {i}\nnext" for i in range(3)]
-    assert model.describe() == {
-        "model": "medtasks_replay",
-        "file": "old.jsonl",
-        "sha256": hashlib.sha256(path.read_bytes()).hexdigest(),
-        "missing_policy": "error",
-        "rows": 3,
-        "identical_repeats": 0,
-        "unmatched": 0,
-        "answered": 3,
-        "missing": 0,
-    }
+    sha256 = hashlib.sha256(path.read_bytes()).hexdigest()
+    counts = {"rows": 3, "identical_repeats": 0, "unmatched": 0, "answered": 3, "missing": 0}
+    about = {"model": "medtasks_replay", "file": "old.jsonl", "sha256": sha256, "missing_policy": "error"}
+    assert model.describe() == {**about, **counts}
 
 
 def test_a_row_that_names_the_task_goes_first(bench: Bench, tmp_path: Path) -> None:
@@ -59,19 +52,14 @@ def test_a_row_that_names_the_task_goes_first(bench: Bench, tmp_path: Path) -> N
 
 
 def test_rows_are_counted_when_repeated_or_unmatched_but_never_by_replica(bench: Bench, tmp_path: Path) -> None:
-    rows = [row(f"s{i}", "x") for i in range(4)] + [
-        row("s1", "x"),
-        row("other", "y"),
-        row("s0", "z", task="b"),
-    ]
+    rows = [row(f"s{i}", "x") for i in (0, 1, 2, 3, 1)] + [row("other", "y"), row("s0", "z", task="b")]
     requests = bench.task("a", docs(4))
     replicas = [replay(bench, write(tmp_path / "p.jsonl", rows)) for _ in range(2)]
     for rank, model in enumerate(replicas):
         model.generate_until(requests[rank::2])
 
-    assert [model.describe()["unmatched"] for model in replicas] == [2, 2]
-    assert [model.describe()["identical_repeats"] for model in replicas] == [1, 1]
-    assert [model.describe()["answered"] for model in replicas] == [2, 2]
+    for counts in (model.describe() for model in replicas):
+        assert (counts["unmatched"], counts["identical_repeats"], counts["answered"]) == (2, 1, 2)
 
 
 def test_a_missing_sample_stops_the_run_before_any_answer(bench: Bench, tmp_path: Path) -> None:
@@ -105,7 +93,7 @@ def test_blank_lines_and_foreign_fields_are_left_alone(bench: Bench, tmp_path: P
         (b'{"sample_id": "s0"}', "line 1: field `response` is missing"),
         (b'{"sample_id": 7, "response": "x"}', "line 1: field `sample_id` is 7, expected a string"),
         (b'{"sample_id": "s0", "response": null}', "line 1: field `response` is missing, expected a string"),
-        (b'{"sample_id": "s0", "response": "\\ud800"}', "'utf-8' codec"),
+        (b'{"sample_id": "s0", "response": "\\ud800"}', "expected a string of valid Unicode; fix the row"),
         (b'{"sample_id": "s0", "response": "x", "task": 1}', "line 1: field `task` is 1, expected a string"),
         (b'{"sample_id": "s0", "response": "\xff"}', "which is not UTF-8"),
         (b"[" * 100_000, "line 1: not readable JSON"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from pathlib import Path
 from typing import Any
@@ -48,12 +49,9 @@ def test_a_path_without_results_is_wrong_usage(medtasks: Any, command: str, tmp_
         assert len(done.stderr.splitlines()) == 1
 
 
-@pytest.mark.parametrize("command", ["score", "judge", "compare", "leaderboard build", "leaderboard check", "view"])
 def test_a_directory_that_cannot_be_read_is_not_missing(
-    medtasks: Any, command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    medtasks: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    import os
-
     listed = os.scandir
 
     def scandir(path: Any = ".") -> Any:
@@ -63,9 +61,10 @@ def test_a_directory_that_cannot_be_read_is_not_missing(
 
     (tmp_path / "closed").mkdir()
     monkeypatch.setattr("os.scandir", scandir)
-    done = medtasks(*typed(command, "closed"))
-    assert done.returncode == 2
-    assert "closed: cannot be listed (Permission denied)" in done.stderr
+    for command in ("score", "judge", "compare", "leaderboard build", "leaderboard check", "view"):
+        done = medtasks(*typed(command, "closed"))
+        assert done.returncode == 2, command
+        assert "closed: cannot be listed (Permission denied)" in done.stderr
 
 
 @pytest.mark.parametrize("arguments", [("show",), ("plan",), ("validate",), ("score", "p.csv", "--task")])

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from medtasks.core.errors import DataError, UsageError
+from medtasks.core.errors import DataError
 from medtasks.data.archive import Published, check_published, extract, open_archive, read_member
 
 
@@ -20,13 +20,6 @@ def archive_of(path: Path, members: dict[str, bytes]) -> Path:
         for name, data in members.items():
             archive.writestr(name, data)
     return path
-
-
-def test_the_published_archive_passes_and_its_checksum_comes_back(tmp_path: Path) -> None:
-    path = archive_of(tmp_path / "a.zip", {"x": b"1"})
-    data = path.read_bytes()
-    digest = hashlib.sha256(data).hexdigest()
-    assert check_published(path, Published(len(data), digest), allow_other=False) == digest
 
 
 def test_another_archive_passes_only_when_that_was_said(tmp_path: Path) -> None:
@@ -38,11 +31,7 @@ def test_another_archive_passes_only_when_that_was_said(tmp_path: Path) -> None:
         check_published(path, Published(size, "0" * 64), allow_other=False)
     digest = hashlib.sha256(path.read_bytes()).hexdigest()
     assert check_published(path, Published(1, "0" * 64), allow_other=True) == digest
-
-
-def test_an_archive_that_is_not_there_is_wrong_usage(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=r"gone\.zip: cannot be read"):
-        check_published(tmp_path / "gone.zip", Published(1, ""), allow_other=True)
+    assert check_published(path, Published(size, digest), allow_other=False) == digest
 
 
 @pytest.mark.parametrize(
@@ -87,12 +76,6 @@ def test_a_damaged_member_is_named(tmp_path: Path) -> None:
     path.write_bytes(bytes(data))
     with open_archive(path) as archive, pytest.raises(DataError, match="member x is damaged"):
         read_member(archive, "x")
-
-
-def test_a_missing_member_is_named(tmp_path: Path) -> None:
-    path = archive_of(tmp_path / "a.zip", {"x": b"1"})
-    with open_archive(path) as archive, pytest.raises(DataError, match=r"has no dataset/rows\.json"):
-        read_member(archive, "dataset/rows.json")
 
 
 @pytest.mark.parametrize(

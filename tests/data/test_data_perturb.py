@@ -73,7 +73,7 @@ def by_torchvision(image: Image.Image, how: Perturbation) -> Image.Image:
 
 
 @given(seeds, st.text(), variants, sizes)
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100)
 def test_what_is_drawn_keeps_within_the_published_ranges(
     seed: int, img_id: str, variant: int, size: tuple[int, int]
 ) -> None:
@@ -209,7 +209,7 @@ def test_rotation_is_clockwise() -> None:
     assert rows.mean() > 55  # has gone down from 50
 
 
-@pytest.mark.parametrize("size", [(8, 8), (33, 47), (320, 256), (600, 400)])
+@pytest.mark.parametrize("size", [(8, 8), (33, 47), (320, 256)])
 def test_pixels_are_those_of_torchvision_but_for_a_level_at_a_tie(size: tuple[int, int]) -> None:
     noise = np.random.default_rng(3).integers(0, 256, (size[1], size[0], 3), dtype=np.uint8)
     for picture in (Image.fromarray(noise), drawn(*size)):
@@ -224,7 +224,7 @@ def test_pixels_are_those_of_torchvision_but_for_a_level_at_a_tie(size: tuple[in
 
 
 @given(sizes, st.sampled_from(["L", "LA", "P", "RGB", "RGBA"]), seeds, variants)
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25)
 def test_every_size_and_mode_becomes_a_clean_rgb_picture(
     size: tuple[int, int], mode: str, seed: int, variant: int
 ) -> None:

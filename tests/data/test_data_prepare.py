@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -14,31 +15,32 @@ from medtasks.benchmarks.documents import task_documents
 from medtasks.benchmarks.kvasir_vqa_x1.prepare import prepare_kvasir
 from medtasks.benchmarks.med_cmr.prepare import prepare_med_cmr
 from medtasks.benchmarks.mi_cxr.prepare import prepare_mi_cxr
-from medtasks.core.errors import DataError, MediaError, MedtasksError
+from medtasks.catalog.registry import all_benchmarks
+from medtasks.core.errors import DataError, MediaError, MedtasksError, NotPreparedError, UsageError
 from medtasks.data.prepared import open_directory
+from medtasks.data.store import open_prepared
 from medtasks.validate.prepared import check_data
 
 ROWS = [kvasir_row(img_id=f"img{number}", question=f"How many polyps in {number}?") for number in range(7)]
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    return write_kvasir(tmp_path / "source", ROWS)
 
 
 def contents(folder: Path) -> dict[str, bytes]:
     return {name: (folder / name).read_bytes() for name in ("records.jsonl", "media.jsonl")}
 
 
-def test_workers_and_repetition_change_no_byte(tmp_path: Path) -> None:
-    source = str(write_kvasir(tmp_path / "source", ROWS))
-    one = prepare_kvasir(source, tmp_path / "one", workers=1)
-    four = prepare_kvasir(source, tmp_path / "four", workers=4)
-    again = prepare_kvasir(source, tmp_path / "one", workers=2)
+def test_workers_and_repetition_change_no_byte_and_another_pixel_does(tmp_path: Path, source: Path) -> None:
+    one = prepare_kvasir(str(source), tmp_path / "one", workers=1)
+    four = prepare_kvasir(str(source), tmp_path / "four", workers=4)
+    again = prepare_kvasir(str(source), tmp_path / "one", workers=2)
     assert contents(tmp_path / "one") == contents(tmp_path / "four")
     assert one.manifest.fingerprint == four.manifest.fingerprint == again.manifest.fingerprint
-
-
-def test_another_pixel_is_another_fingerprint(tmp_path: Path) -> None:
-    source = write_kvasir(tmp_path / "source", ROWS)
-    before = prepare_kvasir(str(source), tmp_path / "out").manifest.fingerprint
     picture(source / "images" / "img3.jpg", 250)
-    assert prepare_kvasir(str(source), tmp_path / "out").manifest.fingerprint != before
+    assert prepare_kvasir(str(source), tmp_path / "one").manifest.fingerprint != one.manifest.fingerprint
 
 
 def test_an_interrupted_preparation_goes_on_and_the_old_data_stay(
@@ -94,8 +96,7 @@ BAD_FILES = {
 
 
 @pytest.mark.parametrize("name", BAD_FILES)
-def test_a_bad_file_is_named_and_the_old_data_stay(tmp_path: Path, name: str) -> None:
-    source = write_kvasir(tmp_path / "source", ROWS)
+def test_a_bad_file_is_named_and_the_old_data_stay(tmp_path: Path, source: Path, name: str) -> None:
     prepare_kvasir(str(source), tmp_path / "out")
     before = contents(tmp_path / "out")
     data, said = BAD_FILES[name]
@@ -107,15 +108,13 @@ def test_a_bad_file_is_named_and_the_old_data_stay(tmp_path: Path, name: str) ->
     assert contents(tmp_path / "out") == before
 
 
-def test_blank_lines_and_a_byte_order_mark_are_fine(tmp_path: Path) -> None:
-    source = write_kvasir(tmp_path / "source", ROWS)
+def test_blank_lines_and_a_byte_order_mark_are_fine(tmp_path: Path, source: Path) -> None:
     text = (source / "test.jsonl").read_text(encoding="utf-8")
     (source / "test.jsonl").write_text("\ufeff" + text.replace("\n", "\n\n"), encoding="utf-8")
     assert prepare_kvasir(str(source), tmp_path / "out").manifest.counts.rows == 7
 
 
-def test_missing_pictures_are_excluded_and_counted_when_allowed(tmp_path: Path) -> None:
-    source = write_kvasir(tmp_path / "source", ROWS)
+def test_missing_pictures_are_excluded_and_counted_when_allowed(tmp_path: Path, source: Path) -> None:
     (source / "images" / "img2.jpg").unlink()
     (source / "images" / "img4.jpg").write_bytes(b"\xff\xd8\xff cut")
     with pytest.raises(MediaError, match=r"2 of the pictures cannot be used \(rows .*\): .*img2\.jpg"):
@@ -155,22 +154,15 @@ def test_the_variant_file_stands_beside_the_main_one(tmp_path: Path) -> None:
     assert "rows: 1 here, 5,311 published" in prepared.manifest.differences
 
 
-def test_a_vanished_or_changed_picture_is_noticed(tmp_path: Path) -> None:
-    prepared = prepare_kvasir(str(write_kvasir(tmp_path / "source", ROWS)), tmp_path / "out")
-    assert prepared.missing_media() == []
-    (tmp_path / "source" / "images" / "img1.jpg").unlink()
-    (tmp_path / "source" / "images" / "img5.jpg").write_bytes(b"short")
-    assert prepared.missing_media() == ["img1.jpg", "img5.jpg"]
-
-
-def test_another_picture_of_the_same_size_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_vanished_or_changed_picture_is_noticed(
+    tmp_path: Path, source: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("MEDTASKS_DATA", str(tmp_path / "data"))
-    source = write_kvasir(tmp_path / "source", ROWS)
     prepared = prepare_kvasir(str(source), tmp_path / "data" / "kvasir_vqa_x1")
-    assert prepared.changed_media() == []
+    assert prepared.missing_media() == prepared.changed_media() == []
     picture = source / "images" / "img0.jpg"
     data = bytearray(picture.read_bytes())
-    data[-3] ^= 1
+    data[-3] ^= 1  # of the same size
     picture.write_bytes(data)
     assert prepared.missing_media() == []
     assert prepared.changed_media() == ["img0.jpg"]
@@ -178,6 +170,9 @@ def test_another_picture_of_the_same_size_is_noticed(tmp_path: Path, monkeypatch
     assert (found.code, found.where) == ("MT402", str(picture))
     with pytest.raises(MediaError, match=r"img0\.jpg: missing or changed since the data were prepared"):
         task_documents("kvasir_vqa_x1_level1")
+    (source / "images" / "img1.jpg").unlink()
+    (source / "images" / "img5.jpg").write_bytes(b"short")
+    assert prepared.missing_media() == ["img1.jpg", "img5.jpg"]
 
 
 def test_an_interrupted_preparation_of_another_source_does_not_vouch_for_this_one(tmp_path: Path) -> None:
@@ -205,3 +200,50 @@ def test_an_interrupted_preparation_of_another_source_does_not_vouch_for_this_on
 def test_without_the_hub_one_sentence_says_how_to_go_on(prepare: Callable[..., object], tmp_path: Path) -> None:
     with pytest.raises(DataError, match="copy the dataset here and give it with --source"):
         prepare("hub", tmp_path / "out")
+
+
+def test_only_prepared_data_and_empty_folders_are_replaced(tmp_path: Path, source: Path) -> None:
+    (tmp_path / "home").mkdir()
+    (tmp_path / "home" / "thesis.tex").write_text("years of work")
+    with pytest.raises(UsageError, match="does not contain prepared data"):
+        prepare_kvasir(str(source), tmp_path / "home")
+    assert (tmp_path / "home" / "thesis.tex").read_text() == "years of work"
+    with pytest.raises(UsageError):
+        prepare_kvasir(str(source), tmp_path / "home" / "thesis.tex" / "deeper")
+    (tmp_path / "out").mkdir()
+    first = prepare_kvasir(str(source), tmp_path / "out")
+    assert len(first.records()) == 7
+    write_kvasir(tmp_path / "source", ROWS[:2])
+    prepare_kvasir(str(source), tmp_path / "out")
+    assert len(open_directory(tmp_path / "out").records()) == 2  # without a new process
+
+
+@pytest.mark.parametrize("name", ["records.jsonl", "media.jsonl", "manifest.json"])
+def test_data_changed_by_hand_are_refused(tmp_path: Path, source: Path, name: str) -> None:
+    path = prepare_kvasir(str(source), tmp_path / "out").directory / name
+    path.write_text("{" if name == "manifest.json" else path.read_text().replace("img1", "img2"))
+    with pytest.raises(DataError, match=r"not a manifest of prepared data|changed since they were prepared"):
+        open_directory(tmp_path / "out").records()
+
+
+def test_a_torn_progress_file_costs_a_second_look_and_nothing_else(tmp_path: Path, source: Path) -> None:
+    expected = prepare_kvasir(str(source), tmp_path / "other").manifest.fingerprint
+
+    def killed(done: int, _: int) -> None:
+        if done == 3:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        prepare_kvasir(str(source), tmp_path / "out", progress=killed)
+    log = tmp_path / ".out.partial" / "media.progress.jsonl"
+    log.write_bytes(log.read_bytes()[:-20] + b"\xe2\x86")
+    assert prepare_kvasir(str(source), tmp_path / "out").manifest.fingerprint == expected
+
+
+def test_data_that_are_not_prepared_name_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MEDTASKS_DATA", str(tmp_path))
+    for name, benchmark in all_benchmarks().items():
+        with pytest.raises(NotPreparedError, match=re.escape(benchmark.prepare)):
+            open_prepared(name)
+    with pytest.raises(UsageError, match="choose from kvasir_vqa_x1, kvasir_vqa_x1_transformed, mi_cxr"):
+        open_prepared("weather")

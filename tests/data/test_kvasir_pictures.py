@@ -7,7 +7,7 @@ import io
 import socket
 import threading
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +23,6 @@ from medtasks.benchmarks.kvasir_vqa_x1 import source as source_of_rows
 from medtasks.benchmarks.kvasir_vqa_x1.prepare import prepare_kvasir
 from medtasks.core.errors import DataError, MediaError, UsageError
 from medtasks.data import fetch
-from medtasks.data.fetch import FetchSettings
 from medtasks.data.prepared import Prepared
 
 ROWS = [kvasir_row(img_id=f"img{number}") for number in range(3)]
@@ -47,16 +46,24 @@ class PictureServer(LocalServer):
         super().__init__(respond)
 
 
-QUICK = FetchSettings(pause=0.001, silence=5, longest=5, give_up=4)
-
-
-def drawn(number: int) -> bytes:
+def drawn(number: int, kind: str = "JPEG") -> bytes:
     stream = io.BytesIO()
-    Image.new("RGB", (16, 12), (number * 60, 3, 3)).save(stream, "JPEG")
+    Image.new("RGB", (16, 12), (number * 60, 3, 3)).save(stream, kind)
     return stream.getvalue()
 
 
 PICTURES = {f"img{number}.jpg": drawn(number) for number in range(3)}
+
+
+def image_dataset(folder: Path, rows: list[dict[str, Any]]) -> str:
+    """A dataset of pictures, as the hub has one beside the rows."""
+    (folder / "data").mkdir(parents=True)
+    pq.write_table(pa.Table.from_pylist(rows), folder / "data" / "raw-0.parquet")
+    return str(folder)
+
+
+def image_rows(numbers: Sequence[int]) -> list[dict[str, Any]]:
+    return [{"img_id": f"img{number}", "image": {"bytes": drawn(number), "path": None}} for number in numbers]
 
 
 def served(name: str, _: int = 0) -> Answer:
@@ -65,9 +72,11 @@ def served(name: str, _: int = 0) -> Answer:
 
 @pytest.fixture(autouse=True)
 def no_hub(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Whoever asks the hub finds an empty folder."""
+    """Whoever asks the hub finds an empty folder; nobody waits long for a server."""
     (tmp_path / "no hub").mkdir()
     monkeypatch.setattr(pictures, "HUB", str(tmp_path / "no hub"))
+    for name, value in {"PAUSE": 0.001, "SILENCE": 5.0, "LONGEST": 5.0, "GIVE_UP": 4}.items():
+        monkeypatch.setattr(fetch, name, value)
 
 
 def as_text(cell: Any) -> Any:
@@ -99,8 +108,7 @@ def pictures_of(prepared: Prepared) -> dict[str, bytes]:
     return {entry.path: prepared.media_path(entry.path).read_bytes() for entry in prepared.media()}
 
 
-@pytest.mark.parametrize("form", [as_text, as_feature])
-@pytest.mark.parametrize("from_hub", [True, False], ids=["hub", "folder"])
+@pytest.mark.parametrize(("form", "from_hub"), [(as_text, True), (as_feature, False)])
 def test_pictures_are_fetched_by_url(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, form: Callable[[Any], Any], from_hub: bool
 ) -> None:
@@ -111,7 +119,6 @@ def test_pictures_are_fetched_by_url(
         prepared = prepare_kvasir(
             "hub" if from_hub else source,
             tmp_path / "out",
-            settings=QUICK,
             fetching=lambda done, total: told.append((done, total)),
         )
     assert pictures_of(prepared) == PICTURES
@@ -125,7 +132,7 @@ def test_every_form_of_the_same_pictures_has_one_fingerprint(tmp_path: Path) -> 
     with PictureServer(served) as server:
         for number, form in enumerate((as_text, as_feature, as_both)):
             source = released(tmp_path / f"x{number}", lambda img_id: f"{server.url}/{img_id}.jpg", form)
-            found.add(prepare_kvasir(source, tmp_path / f"out{number}", settings=QUICK).manifest.fingerprint)
+            found.add(prepare_kvasir(source, tmp_path / f"out{number}").manifest.fingerprint)
         assert server.asked == dict.fromkeys(PICTURES, 2)  # bytes go before the URL
     assert len(found) == 1
 
@@ -156,13 +163,54 @@ def test_a_pattern_finds_its_files_and_the_pictures_beside_them(tmp_path: Path) 
 
 
 def test_the_image_dataset_can_be_a_folder(tmp_path: Path) -> None:
-    from datasets import Dataset
-
-    rows = [{"img_id": name.removesuffix(".jpg"), "image": {"bytes": data}} for name, data in PICTURES.items()]
-    (tmp_path / "images" / "data").mkdir(parents=True)
-    Dataset.from_list(rows).to_parquet(str(tmp_path / "images" / "data" / "raw-0.parquet"))
+    images = Path(image_dataset(tmp_path / "images", image_rows(range(3))))
     source = released(tmp_path / "x1", lambda _: None, as_feature)
-    assert pictures_of(prepare_kvasir(source, tmp_path / "out", images=tmp_path / "images")) == PICTURES
+    assert pictures_of(prepare_kvasir(source, tmp_path / "out", images=images)) == PICTURES
+
+
+def test_pictures_of_the_second_dataset_are_joined(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first of each id counts; one that it lacks is missing, and without pictures it is refused."""
+    monkeypatch.setattr(source_of_rows, "HUB", released(tmp_path / "x1", lambda _: None, as_feature))
+    monkeypatch.setattr(pictures, "HUB", image_dataset(tmp_path / "all", image_rows([2, 1, 0, 1])))
+    assert pictures_of(prepare_kvasir("hub", tmp_path / "out")) == PICTURES
+    monkeypatch.setattr(pictures, "HUB", image_dataset(tmp_path / "some", image_rows([0, 1])))
+    with pytest.raises(MediaError, match=r"img2\.jpg"):
+        prepare_kvasir("hub", tmp_path / "other")
+    manifest = prepare_kvasir("hub", tmp_path / "other", allow_missing_media=True).manifest
+    assert (manifest.counts.rows, manifest.excluded) == (3, {"missing_image": 1})
+    monkeypatch.setattr(pictures, "HUB", image_dataset(tmp_path / "none", [{"img_id": "img0"}]))
+    with pytest.raises(DataError, match="found the columns 'img_id', expected `img_id` and `image`"):
+        prepare_kvasir("hub", tmp_path / "third")
+
+
+def test_a_picture_has_the_suffix_of_its_format_and_one_picture_an_id(tmp_path: Path) -> None:
+    forms = iter([drawn(0, "PNG"), drawn(1), drawn(2), drawn(0, "PNG")])
+    source = released(tmp_path / "x1", lambda _: next(forms), lambda data: {"bytes": data, "path": None})
+    prepared = prepare_kvasir(source, tmp_path / "out")
+    assert [entry.path for entry in prepared.media()] == ["img0.png", "img1.jpg", "img2.jpg"]
+    numbers = iter(range(4))
+    other = released(tmp_path / "x2", lambda _: drawn(next(numbers)), lambda data: {"bytes": data, "path": None})
+    with pytest.raises(DataError, match=r"row 4: field `image` differs from that of an earlier row of img0"):
+        prepare_kvasir(other, tmp_path / "out")
+
+
+def test_a_broken_parquet_file_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "test.parquet").write_bytes(b"PAR1 and then nothing")
+    with pytest.raises(DataError, match=r"test\.parquet: not a readable parquet file"):
+        prepare_kvasir(str(tmp_path), tmp_path / "out")
+
+
+def test_what_an_abandoned_source_left_behind_is_not_prepared(tmp_path: Path) -> None:
+    first = released(tmp_path / "first", lambda img_id: f"{img_id}.jpg", as_both)
+    second = released(tmp_path / "second", lambda img_id: f"{img_id}.jpg", as_both, ROWS[:1])
+
+    def killed(*_: int) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        prepare_kvasir(first, tmp_path / "out", progress=killed)
+    prepared = prepare_kvasir(second, tmp_path / "out")
+    assert [path.name for path in (prepared.directory / "media").iterdir()] == ["img0.jpg"]
 
 
 def test_a_saved_dataset_is_read(tmp_path: Path) -> None:
@@ -179,7 +227,7 @@ def test_a_busy_server_is_asked_again(tmp_path: Path) -> None:
 
     with PictureServer(busy) as server:
         source = released(tmp_path / "x1", lambda img_id: f"{server.url}/{img_id}.jpg")
-        assert pictures_of(prepare_kvasir(source, tmp_path / "out", settings=QUICK)) == PICTURES
+        assert pictures_of(prepare_kvasir(source, tmp_path / "out")) == PICTURES
     assert server.asked == dict.fromkeys(PICTURES, 3)
 
 
@@ -200,34 +248,35 @@ def test_a_picture_that_cannot_be_had_is_named_and_counted(
     with PictureServer(lambda name, _: answer() if name == "img1.jpg" else served(name)) as server:
         source = released(tmp_path / "x1", lambda img_id: f"{server.url}/{img_id}.jpg")
         with pytest.raises(MediaError, match=rf"img1\.jpg.*{said}"):
-            prepare_kvasir(source, tmp_path / "out", settings=QUICK)
-        manifest = prepare_kvasir(source, tmp_path / "out", settings=QUICK, allow_missing_media=True).manifest
+            prepare_kvasir(source, tmp_path / "out")
+        manifest = prepare_kvasir(source, tmp_path / "out", allow_missing_media=True).manifest
     assert (manifest.counts.rows, sum(manifest.excluded.values())) == (3, 1)
     assert {name: count for name, count in server.asked.items() if name != "img1.jpg"} == {"img0.jpg": 1, "img2.jpg": 1}
 
 
-def test_what_was_fetched_before_an_interruption_is_not_fetched_again(tmp_path: Path) -> None:
+def test_what_was_fetched_before_an_interruption_is_not_fetched_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def interrupted(done: int, _: int) -> None:
         if done == 2:
             raise KeyboardInterrupt
 
-    one_by_one = FetchSettings(workers=1, pause=0.001)
+    monkeypatch.setattr(fetch, "WORKERS", 1)
     with PictureServer(served) as server:
         source = released(tmp_path / "x1", lambda img_id: f"{server.url}/{img_id}.jpg")
         with pytest.raises(KeyboardInterrupt):
-            prepare_kvasir(source, tmp_path / "out", settings=one_by_one, fetching=interrupted)
+            prepare_kvasir(source, tmp_path / "out", fetching=interrupted)
         first = server.asked.total()
-        assert pictures_of(prepare_kvasir(source, tmp_path / "out", settings=one_by_one)) == PICTURES
+        assert pictures_of(prepare_kvasir(source, tmp_path / "out")) == PICTURES
     assert first in (2, 3)
     assert server.asked == dict.fromkeys(PICTURES, 1)
 
 
-@pytest.mark.parametrize("status", [401, 403])
-def test_a_server_that_wants_a_login_is_one_sentence(tmp_path: Path, status: int) -> None:
-    with PictureServer(lambda *_: (status, {}, b"")) as server:
+def test_a_server_that_wants_a_login_is_one_sentence(tmp_path: Path) -> None:
+    with PictureServer(lambda *_: (401, {}, b"")) as server:
         source = released(tmp_path / "x1", lambda img_id: f"{server.url}/{img_id}.jpg")
-        with pytest.raises(DataError, match=rf"status {status}.*hf auth login.*--images"):
-            prepare_kvasir(source, tmp_path / "out", settings=QUICK)
+        with pytest.raises(DataError, match=r"status 401.*hf auth login.*--images"):
+            prepare_kvasir(source, tmp_path / "out")
 
 
 def test_a_server_that_cannot_be_reached_is_one_sentence(tmp_path: Path) -> None:
@@ -236,14 +285,14 @@ def test_a_server_that_cannot_be_reached_is_one_sentence(tmp_path: Path) -> None
     rows = [kvasir_row(img_id=f"img{number}") for number in range(9)]
     source = released(tmp_path / "x1", lambda img_id: f"http://127.0.0.1:{port}/{img_id}.jpg", rows=rows)
     with pytest.raises(DataError, match=rf"127\.0\.0\.1:{port}: 4 pictures in a row .* run the same command again"):
-        prepare_kvasir(source, tmp_path / "out", settings=QUICK)
+        prepare_kvasir(source, tmp_path / "out")
 
 
 def test_one_image_with_two_addresses_is_refused(tmp_path: Path) -> None:
     addresses = iter("abcd")
     source = released(tmp_path / "x1", lambda _: f"http://127.0.0.1:9/{next(addresses)}.jpg")
     with pytest.raises(DataError, match=r"row 4: field `image` is .*d\.jpg', and .*a\.jpg' in .*row 1"):
-        prepare_kvasir(source, tmp_path / "out", settings=QUICK)
+        prepare_kvasir(source, tmp_path / "out")
 
 
 def test_references_alone_need_no_picture_and_serve_scoring_only(

@@ -26,7 +26,7 @@ from medtasks.benchmarks.mi_cxr.prepare import prepare_mi_cxr
 from medtasks.core.errors import DataError, MediaError, MedtasksError, UsageError
 from medtasks.core.files import held
 from medtasks.data.media import images
-from medtasks.data.media.images import decode_image, load_image
+from medtasks.data.media.images import load_image
 from medtasks.data.media.video import read_index
 
 ROWS = [kvasir_row(img_id=f"img{number}") for number in range(2)]
@@ -39,22 +39,10 @@ def pipe(path: Path) -> Path:
     return path
 
 
-def rows_of_kvasir(folder: Path) -> None:
-    prepare_kvasir(str(pipe(folder / "test.jsonl")), folder / "out")
-
-
-def parquet_of_kvasir(folder: Path) -> None:
-    prepare_kvasir(str(pipe(folder / "test.parquet")), folder / "out")
-
-
 def picture_of_kvasir(folder: Path) -> None:
     source = write_kvasir(folder / "source", ROWS)
     pipe(source / "images" / "img1.jpg")
     prepare_kvasir(str(source), folder / "out")
-
-
-def rows_of_mi_cxr(folder: Path) -> None:
-    prepare_mi_cxr([pipe(folder / "rows.jsonl")], folder, folder / "out")
 
 
 def archive_of_med_cmr(folder: Path) -> None:
@@ -75,17 +63,17 @@ def records_of_medstream(folder: Path) -> None:
 @pytest.mark.parametrize(
     "prepare",
     [
-        rows_of_kvasir,
-        parquet_of_kvasir,
+        lambda folder: prepare_kvasir(str(pipe(folder / "test.jsonl")), folder / "out"),
+        lambda folder: prepare_kvasir(str(pipe(folder / "test.parquet")), folder / "out"),
         picture_of_kvasir,
-        rows_of_mi_cxr,
+        lambda folder: prepare_mi_cxr([pipe(folder / "rows.jsonl")], folder, folder / "out"),
         archive_of_med_cmr,
         rows_of_med_cmr,
         records_of_medstream,
     ],
 )
 def test_a_named_pipe_in_place_of_a_file_is_named_and_never_opened(
-    prepare: Callable[[Path], None], tmp_path: Path
+    prepare: Callable[[Path], object], tmp_path: Path
 ) -> None:
     with pytest.raises(MedtasksError, match="a named pipe, expected a regular file"):
         prepare(tmp_path)
@@ -129,7 +117,7 @@ def titled(path: Path, title: bytes) -> Path:
     return path
 
 
-@pytest.mark.parametrize("suffix", ["mp4", "mov", "mkv", "avi", "flv"])
+@pytest.mark.parametrize("suffix", ["mp4", "mkv", "flv"])
 def test_a_latin_1_title_costs_no_record(suffix: str, tmp_path: Path) -> None:
     media = tmp_path / "media"
     titled(write_video(media / f"titled.{suffix}", list(range(0, 20_000, 500))), "Caf\xe9 \xfcber".encode("latin-1"))
@@ -159,8 +147,6 @@ def test_a_picture_that_is_a_program_is_not_run(tmp_path: Path, monkeypatch: pyt
     marker.unlink()
     with pytest.raises(MediaError, match=r"x\.png: not a complete image"):
         load_image(path)
-    with pytest.raises(MediaError, match="not a complete image"):
-        decode_image(text, "x.png")
     assert not marker.exists()
 
 
@@ -182,8 +168,6 @@ def test_a_picture_beyond_the_limit_is_refused_before_it_is_decoded(
     monkeypatch.setattr(images, "MAX_PIXELS", 39_999)
     with pytest.raises(MediaError, match=r"bomb\.png: 200 × 200 pixels exceed the limit of 39,999"):
         load_image(tmp_path / "bomb.png")
-    with pytest.raises(MediaError, match="200 × 200 pixels"):
-        decode_image((tmp_path / "bomb.png").read_bytes(), "bomb.png")
 
 
 HOLDER = """

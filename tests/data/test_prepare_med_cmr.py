@@ -16,7 +16,6 @@ from medtasks.benchmarks.med_cmr import prepare as med_cmr
 from medtasks.benchmarks.med_cmr.prepare import prepare_med_cmr
 from medtasks.benchmarks.med_cmr.records import MedCmrRecord
 from medtasks.core.errors import DataError, MediaError, UsageError
-from medtasks.data.archive import Published
 from medtasks.data.prepared import Prepared
 
 MCQ = [
@@ -69,17 +68,6 @@ def test_archive_and_folders_give_the_same_bytes(tmp_path: Path, folder: Path) -
     assert sorted(path.name for path in (tmp_path / "one" / "media").rglob("*.*")) == ["one.png", "two.png"]
     assert from_zip.media_path("dataset/imgs/one.png").is_file()
     assert len(str(from_zip.manifest.source.sha256)) == 64
-
-
-def test_only_the_published_archive_is_taken_unless_another_is_allowed(
-    tmp_path: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    archive = zipped(folder, tmp_path / "dataset.zip")
-    with pytest.raises(DataError, match="is not the published archive"):
-        prepare_med_cmr(str(archive), tmp_path / "out")
-    digest = prepare_med_cmr(str(archive), tmp_path / "out", allow_other_archive=True).manifest.source.sha256
-    monkeypatch.setattr(med_cmr, "PUBLISHED_ARCHIVE", Published(archive.stat().st_size, str(digest)))
-    assert prepare_med_cmr(str(archive), tmp_path / "again").manifest.source.sha256 == digest
 
 
 def test_the_hub_gives_the_archive_at_its_revision(
@@ -140,22 +128,10 @@ def test_missing_images_are_listed_or_excluded_when_allowed(tmp_path: Path, fold
 
 
 @pytest.mark.parametrize(
-    ("source", "error", "said"),
-    [
-        ("nowhere.zip", UsageError, "cannot be read"),
-        ("empty", UsageError, "give hub, dataset.zip, or the directory"),
-    ],
+    ("source", "said"),
+    [("nowhere.zip", "cannot be read"), ("empty", "give hub, dataset.zip, or the directory")],
 )
-def test_what_is_no_source_is_refused(tmp_path: Path, source: str, error: type[Exception], said: str) -> None:
+def test_what_is_no_source_is_refused(tmp_path: Path, source: str, said: str) -> None:
     (tmp_path / "empty").mkdir()
-    with pytest.raises(error, match=said):
+    with pytest.raises(UsageError, match=said):
         prepare_med_cmr(str(tmp_path / source), tmp_path / "out")
-
-
-def test_another_source_leaves_no_picture_of_the_first_behind(tmp_path: Path, folder: Path) -> None:
-    archive = zipped(folder, tmp_path / "dataset.zip")
-    prepare_med_cmr(str(archive), tmp_path / "out", allow_other_archive=True)
-    write(folder, MCQ[:1], OPEN)
-    smaller = zipped(folder, tmp_path / "smaller.zip")
-    prepare_med_cmr(str(smaller), tmp_path / "out", allow_other_archive=True)
-    assert [path.name for path in (tmp_path / "out" / "media").rglob("*.*")] == ["one.png"]

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from data_sources import POLYP, image_paths, kvasir_row, mi_cxr_row
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from release_rows import med_cmr_row, single_turn_row, streaming_row
 
@@ -223,7 +223,7 @@ def mutated(row: Row) -> st.SearchStrategy[Row]:
         (medstream, streaming_row("proactive")),
     ],
 )
-@settings(max_examples=150, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=50)
 @given(data=st.data())
 def test_a_damaged_row_is_a_record_or_a_refusal(parse: Callable[[Row], Record], row: Row, data: st.DataObject) -> None:
     try:
@@ -258,35 +258,24 @@ def test_the_sample_id_does_not_depend_on_the_line() -> None:
     assert parse_kvasir_row(kvasir_row(question="Other?"), WHERE).sample_id != first.sample_id
 
 
-@pytest.mark.parametrize(("question", "name"), ATOMIC_QUESTIONS.items())
-def test_every_atomic_question_gives_its_class(question: str, name: str) -> None:
-    original = json.dumps([{"q": f" {question.upper()} ", "a": "x"}])
-    assert parse_kvasir_row(kvasir_row(original=original, question_class=None), WHERE).question_class == (name,)
-
-
-def test_there_are_eighteen_classes() -> None:
+def test_every_atomic_question_gives_its_class() -> None:
     assert len(set(ATOMIC_QUESTIONS.values())) == 18
-    assert "How many instrumnets are in the image?" in ATOMIC_QUESTIONS
+    for question, name in ATOMIC_QUESTIONS.items():
+        original = json.dumps([{"q": f" {question.upper()} ", "a": "x"}])
+        assert parse_kvasir_row(kvasir_row(original=original, question_class=None), WHERE).question_class == (name,)
 
 
 def test_a_class_named_twice_is_kept_as_it_stands() -> None:
-    record = parse_kvasir_row(
-        kvasir_row(complexity=2, original=json.dumps([POLYP, POLYP]), question_class=["polyp_count", "polyp_count"]),
-        WHERE,
-    )
-    assert record.question_class == ("polyp_count", "polyp_count")
+    pairs = json.dumps([POLYP, POLYP])
+    row = kvasir_row(complexity=2, original=pairs, question_class=["polyp_count", "polyp_count"])
+    assert parse_kvasir_row(row, WHERE).question_class == ("polyp_count", "polyp_count")
 
 
-def test_classes_are_derived_from_the_pairs_where_the_release_lacks_them() -> None:
-    pairs = [POLYP, {"q": "How many instrumnets are in the image?", "a": "0"}, POLYP]
+@pytest.mark.parametrize("spelling", ["instrumnets", "instruments"])
+def test_classes_are_derived_from_the_pairs_where_the_release_lacks_them(spelling: str) -> None:
+    pairs = [POLYP, {"q": f"How many {spelling} are in the image?", "a": "0"}, POLYP]
     row = kvasir_row(complexity=3, original=json.dumps(pairs), question_class=None)
     assert parse_kvasir_row(row, WHERE).question_class == ("polyp_count", "instrument_count", "polyp_count")
-
-
-def test_a_release_that_mends_the_spelling_is_read_too() -> None:
-    original = json.dumps([{"q": "How many instruments are in the image?", "a": "0"}])
-    row = kvasir_row(original=original, question_class=None)
-    assert parse_kvasir_row(row, WHERE).question_class == ("instrument_count",)
 
 
 # --- MI-CXR ---
@@ -398,14 +387,11 @@ def test_a_rounds_field_is_found_under_any_of_its_names(field: str, alias: str) 
     assert medstream(row) == medstream(streaming_row())
 
 
-@pytest.mark.parametrize("alias", ALIASES["expected_time"])
-def test_the_expected_time_is_found_under_any_of_its_names(alias: str) -> None:
-    assert medstream(streaming_row(**{alias: 7.5})).expected_time == 7.5
-
-
-@pytest.mark.parametrize("alias", ALIASES["tolerance"])
-def test_the_tolerance_is_found_under_any_of_its_names(alias: str) -> None:
-    assert medstream(streaming_row(**{alias: 1})).tolerance == 1.0
+def test_expected_time_and_tolerance_are_found_under_any_of_their_names() -> None:
+    for alias in ALIASES["expected_time"]:
+        assert medstream(streaming_row(**{alias: 7.5})).expected_time == 7.5
+    for alias in ALIASES["tolerance"]:
+        assert medstream(streaming_row(**{alias: 1})).tolerance == 1.0
 
 
 @pytest.mark.parametrize("lost", ["expected_output", "answerable"])

@@ -4,30 +4,17 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from medtasks.catalog.spec import leaf_tasks
 from medtasks.harness import run_tasks
 
-ALL_GROUPS = [
-    "kvasir_vqa_x1",
-    "kvasir_vqa_x1_transformed",
-    "kvasir_vqa_x1_medico2025",
-    "mi_cxr",
-    "mi_cxr_cot",
-    "mi_cxr_icr_variant",
-    "mi_cxr_1shot",
-    "mi_cxr_icr_variant_1shot",
-    "mi_cxr_sampled",
-    "mi_cxr_icr_variant_sampled",
-    "mi_cxr_report",
-    "mi_cxr_icr_variant_cot",
-    "mi_cxr_stagewise",
-    "mi_cxr_stagewise_icr_variant",
-    "med_cmr",
-    "medstreambench",
-]
+ALL_GROUPS = ["kvasir_vqa_x1", "kvasir_vqa_x1_transformed", "kvasir_vqa_x1_medico2025", "mi_cxr", "mi_cxr_cot",
+              "mi_cxr_icr_variant", "mi_cxr_1shot", "mi_cxr_icr_variant_1shot", "mi_cxr_sampled",
+              "mi_cxr_icr_variant_sampled", "mi_cxr_report", "mi_cxr_icr_variant_cot", "mi_cxr_stagewise",
+              "mi_cxr_stagewise_icr_variant", "med_cmr", "medstreambench"]  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -36,7 +23,7 @@ class Run:
 
     folder: Path
 
-    @property
+    @cached_property
     def scores(self) -> dict[str, Any]:
         """Scores of tasks and groups by name."""
         scores = json.loads((self.folder / "scores.json").read_text(encoding="utf-8"))
@@ -45,12 +32,10 @@ class Run:
     @property
     def comparisons(self) -> dict[str, Any]:
         """Paired comparisons by the first task's or group's name."""
-        comparisons: dict[str, Any] = json.loads((self.folder / "scores.json").read_text(encoding="utf-8"))[
-            "comparisons"
-        ]
-        return comparisons
+        written: dict[str, dict[str, Any]] = json.loads((self.folder / "scores.json").read_text(encoding="utf-8"))
+        return written["comparisons"]
 
-    @property
+    @cached_property
     def manifest(self) -> dict[str, Any]:
         manifest: dict[str, Any] = json.loads((self.folder / "manifest.json").read_text(encoding="utf-8"))
         return manifest
@@ -74,6 +59,12 @@ def random_vlm(**arguments: Any) -> str:
 
     named = {"pretrained": tiny_checkpoint(), "device": "cpu", **arguments}
     return ",".join(f"{name}={value}" for name, value in named.items())
+
+
+def vlm(tasks: list[str], output: Path, *, tokens: int = 8, seed: int = 0, **settings: Any) -> Run:
+    """One run of `random_vlm`, of answers of so many tokens."""
+    arguments = random_vlm(max_new_tokens=tokens, seed=seed)
+    return Run(run_tasks("medtasks_vlm", arguments, tasks, output, **settings))
 
 
 def baseline(policy: str, tasks: list[str], output: Path, **settings: Any) -> Run:

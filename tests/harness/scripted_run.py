@@ -18,7 +18,8 @@ from typing import Any
 import lmms_eval.models  # noqa: F401  (our hook comes with it)
 from foreign_backend import evaluate
 from medtasks.adapters._base import MedtasksAdapter, Response
-from medtasks.adapters._requests import plan_batches, read_requests
+from medtasks.adapters._generating import plan_batches
+from medtasks.adapters._requests import read_requests
 
 from medtasks.data.media.frames import default_frames
 

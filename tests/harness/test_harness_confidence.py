@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from foreign_backend import Backend, evaluate
-from runs import Run, baseline, random_vlm
+from runs import Run, baseline, vlm
 
 from medtasks import harness
 from medtasks.metrics.confidence import CONFIDENCE_NAMES
@@ -61,7 +61,7 @@ def test_a_model_s_probabilities_do_not_depend_on_batches(tmp_path: Path) -> Non
 @pytest.mark.slow
 def test_open_answers_have_the_likelihood_of_their_tokens(tmp_path: Path) -> None:
     task = "kvasir_vqa_x1_level1"
-    run = Run(harness.run_tasks("medtasks_vlm", random_vlm(max_new_tokens=4), [task], tmp_path, batch_size=4))
+    run = vlm([task], tmp_path, tokens=4, batch_size=4)
     samples = run.samples(task)
     assert all(0 < one["probabilities"][0]["answer"] < 1 for one in samples)
     mean = sum(one["probabilities"][0]["answer"] for one in samples) / len(samples)

@@ -48,8 +48,9 @@ def test_a_run_is_judged_at_its_end_as_well_as_afterwards(
         done = medtasks("judge", str(after.folder), "--judge", str(tmp_path / "judge.yaml"))
         assert done.returncode == 0, done.stderr
         assert "0 requests now" in done.stdout
-    assert after.files() == during.files()
-    assert after.manifest["judge"] == during.manifest["judge"]
+    judged = Run(after.folder)
+    assert judged.files() == during.files()
+    assert judged.manifest["judge"] == during.manifest["judge"]
     assert judged_metrics(during, "kvasir_vqa_x1_level3")["judged_accuracy"]["incomplete"] is False
 
 

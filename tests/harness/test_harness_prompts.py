@@ -8,9 +8,8 @@ from typing import Any
 import pytest
 from foreign_backend import Backend, evaluate
 from lmms_eval.utils import load_yaml_config
-from runs import Run, random_vlm
+from runs import vlm
 
-from medtasks import harness
 from medtasks.benchmarks.documents import prompt_text, task_documents
 from medtasks.catalog.spec import load_spec, load_specs
 
@@ -90,9 +89,8 @@ def test_a_failed_rotation_is_named_and_its_question_not_scored(tmp_path: Path) 
 
 @pytest.mark.slow
 def test_the_prompts_and_rotations_of_a_question_share_its_media(tmp_path: Path) -> None:
-    vlm = random_vlm(max_new_tokens=8)
     plain, paraphrased, rotated = (
-        Run(harness.run_tasks("medtasks_vlm", vlm, [task], tmp_path / task, batch_size=4)).manifest["usage"]["counters"]
+        vlm([task], tmp_path / task, batch_size=4).manifest["usage"]["counters"]
         for task in ("mi_cxr_icr", TASK, ROTATED)
     )
     assert paraphrased["media_encoded"] == rotated["media_encoded"] == plain["media_encoded"]

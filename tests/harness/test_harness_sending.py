@@ -43,13 +43,13 @@ def test_each_reply_is_stored_with_its_share_of_the_time(tmp_path: Path) -> None
 
     def call(batch: list[int]) -> list[Reply]:
         if batch == [2, 3, 4]:  # two replies arrive before the batch is done
-            sender.keep(slots[2], Reply("early"))
-            sender.keep(slots[3], Reply("later"))
+            sender.keep([(slots[2], Reply("early"))])
+            sender.keep([(slots[3], Reply("later"))])
         return [Reply(f"answer {number}") for number in batch]
 
     sender = Sender(store, memory=lambda: (None, 77))
     sender.ask(slots, [[0], [2, 3, 4]], call)
-    sender.conclude(Slot("task", 5, 0, ""), Reply("outcome of rounds"))
+    sender.keep([(Slot("task", 5, 0, ""), Reply("outcome of rounds"))], asked=False)
 
     (kept,) = read_work(tmp_path / "answers").values()
     works = {one.slot.doc_id: one.reply.work for one in kept}

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from foreign_backend import Backend, evaluate
 from PIL.Image import Image
-from runs import Run, baseline, random_vlm
+from runs import Run, baseline, vlm
 
 from medtasks import harness
 from medtasks.benchmarks.documents import task_documents
@@ -21,15 +21,10 @@ from medtasks.core.errors import MedtasksError
 TASKS = leaf_tasks("mi_cxr_stagewise")
 
 
-def run_vlm(output: Path, **settings: Any) -> Run:
-    return Run(
-        harness.run_tasks("medtasks_vlm", random_vlm(max_new_tokens=12), ["mi_cxr_stagewise"], output, **settings)
-    )
-
-
 @pytest.mark.slow
 def test_the_batch_size_changes_no_byte_and_the_log_holds_what_both_stages_said(tmp_path: Path) -> None:
-    batched, single = run_vlm(tmp_path / "batched", batch_size=4), run_vlm(tmp_path / "single")
+    batched = vlm(["mi_cxr_stagewise"], tmp_path / "batched", tokens=12, batch_size=4)
+    single = vlm(["mi_cxr_stagewise"], tmp_path / "single", tokens=12)
     assert single.files() == batched.files()
     lines = [line for task in TASKS for line in batched.samples(task)]
     stages = [json.loads(line["responses"][0]) for line in lines]

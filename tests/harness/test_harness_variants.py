@@ -7,7 +7,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from runs import Run, baseline, random_vlm
+from runs import Run, baseline, vlm
 from test_harness_failures import Backend, evaluate, target
 
 from medtasks import harness
@@ -53,10 +53,7 @@ def test_a_type_with_one_patient_has_no_example_and_says_so() -> None:
 
 @pytest.fixture(scope="module")
 def sampled(tmp_path_factory: pytest.TempPathFactory) -> Run:
-    output = tmp_path_factory.mktemp("sampled")
-    return Run(
-        harness.run_tasks("medtasks_vlm", random_vlm(max_new_tokens=8), ["mi_cxr_sampled"], output, batch_size=4)
-    )
+    return vlm(["mi_cxr_sampled"], tmp_path_factory.mktemp("sampled"), batch_size=4)
 
 
 @pytest.mark.slow
@@ -64,13 +61,9 @@ def test_every_question_is_sampled_three_times_with_seeds_of_its_own(sampled: Ru
     lines = sampled.samples("mi_cxr_icr_sampled")
     assert {len(line["responses"]) for line in lines} == {len(line["repeats"]) for line in lines} == {3}
     assert all(len(set(line["responses"])) > 1 for line in lines)
-    again = Run(harness.run_tasks("medtasks_vlm", random_vlm(max_new_tokens=8), ["mi_cxr_icr_sampled"], tmp_path))
+    again = vlm(["mi_cxr_icr_sampled"], tmp_path)
     assert [line["responses"] for line in again.samples("mi_cxr_icr_sampled")] == [line["responses"] for line in lines]
-    other = Run(
-        harness.run_tasks(
-            "medtasks_vlm", random_vlm(max_new_tokens=8, seed=1), ["mi_cxr_icr_sampled"], tmp_path / "other"
-        )
-    )
+    other = vlm(["mi_cxr_icr_sampled"], tmp_path / "other", seed=1)
     assert [line["responses"] for line in other.samples("mi_cxr_icr_sampled")] != [line["responses"] for line in lines]
 
 

@@ -73,7 +73,7 @@ windows = st.tuples(st.integers(0, 31_000), st.integers(0, 40_000)).map(
 )
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     video=st.sampled_from(sorted(VIDEOS)),
     window=windows,

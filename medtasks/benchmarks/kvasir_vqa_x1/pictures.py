@@ -14,7 +14,7 @@ from medtasks.benchmarks.kvasir_vqa_x1.source import KvasirSource, saved_rows
 from medtasks.catalog.records import Where, is_file_name, is_text, wrong
 from medtasks.core.errors import DataError, MediaError, UsageError
 from medtasks.core.schema import Frozen
-from medtasks.data.fetch import FetchSettings, fetch_pictures, hub_tree, is_url
+from medtasks.data.fetch import fetch_pictures, hub_tree, is_url
 from medtasks.data.media.images import read_picture
 from medtasks.data.preparation import Preparation, Progress
 from medtasks.data.sources import SourceRow, read_parquet
@@ -78,7 +78,6 @@ class Pictures:
         ids: Sequence[str],
         opened: KvasirSource,
         images: Path | None,
-        settings: FetchSettings | None,
         progress: Progress | None,
     ) -> None:
         """Find the pictures of ``ids`` that did not come with the rows.
@@ -109,7 +108,7 @@ class Pictures:
         addresses = {img_id: one for img_id, (one, _) in self.addresses.items() if img_id not in self.names}
         self.copy({img_id: path for img_id, one in addresses.items() if (path := _local(one, opened.base)) is not None})
         urls = {img_id: one for img_id, one in addresses.items() if is_url(one)}
-        self.fetch(urls, settings, progress)
+        self.fetch(urls, progress)
         without = [img_id for img_id in ids if img_id not in self.names and img_id not in urls]
         if without and opened.base is None:
             folder, commit = hub_tree(HUB, "*.parquet")
@@ -133,7 +132,7 @@ class Pictures:
             else:
                 self.names[img_id] = self.place.keep_image(img_id, data, path)
 
-    def fetch(self, urls: Mapping[str, str], settings: FetchSettings | None, progress: Progress | None) -> None:
+    def fetch(self, urls: Mapping[str, str], progress: Progress | None) -> None:
         """Fetch URLs, by image id, except those fetched before an interruption."""
         known = {(one.img_id, one.url): one for one in self.place.logged("fetched", _Fetched)}
         media = self.place.directory / "media"
@@ -146,7 +145,7 @@ class Pictures:
                 self.names[img_id] = self.place.keep_image(img_id, data, remaining[img_id])
                 log(_Fetched(img_id=img_id, url=remaining[img_id], name=self.names[img_id], bytes=len(data)))
 
-            self.failed |= fetch_pictures(remaining, keep, settings=settings, progress=progress)
+            self.failed |= fetch_pictures(remaining, keep, progress=progress)
 
     def from_dataset(self, tables: Sequence[Path], ids: Sequence[str]) -> None:
         """Take pictures from an image dataset with the columns `img_id` and `image`; the first of each id counts."""

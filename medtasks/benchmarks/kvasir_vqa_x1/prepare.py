@@ -15,7 +15,6 @@ from medtasks.benchmarks.kvasir_vqa_x1.source import open_kvasir
 from medtasks.benchmarks.kvasir_vqa_x1.transformed import prepare_transformed
 from medtasks.catalog.records import distinct
 from medtasks.core.errors import UsageError
-from medtasks.data.fetch import FetchSettings
 from medtasks.data.preparation import PictureOptions, Preparation, Progress
 from medtasks.data.prepare import Bars, Out
 from medtasks.data.prepared import Prepared
@@ -26,7 +25,6 @@ def prepare_kvasir(
     out: Path | None = None,
     *,
     images: Path | None = None,
-    settings: FetchSettings | None = None,
     fetching: Progress | None = None,
     **options: Unpack[PictureOptions],
 ) -> Prepared:
@@ -53,7 +51,7 @@ def prepare_kvasir(
         if place.references_only or not records:
             return place.finish(opened.source, records)
         names = {record.img_id: record.media[0] for record in records}
-        pictures.find(list(names), opened, images, settings, fetching)
+        pictures.find(list(names), opened, images, fetching)
         names |= pictures.names
         records = [record.model_copy(update={"media": (names[record.img_id],)}) for record in records]
         origin = opened.source.model_copy(update={"images": pictures.origin})

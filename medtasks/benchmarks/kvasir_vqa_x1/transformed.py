@@ -65,13 +65,12 @@ def prepare_transformed(
         mini=mini,
     ) as place:
         return place.complete(
-            source=Source(kind="prepared", name="kvasir_vqa_x1", revision=source.manifest.fingerprint),
-            root=Path("media"),
-            records=[record.model_copy(update={"media": (_name(record.img_id, 0),)}) for record in records],
-            media=[] if place.references_only else _variants(place, source, records, variants),
-            excluded=source.manifest.excluded,
-            excluded_samples=source.manifest.excluded_samples,
-            details={"perturbation": {"seed": SEED, "variants": variants, "version": int(VERSION)}},
+            Source(kind="prepared", name="kvasir_vqa_x1", revision=source.manifest.fingerprint),
+            [record.model_copy(update={"media": (_name(record.img_id, 0),)}) for record in records],
+            Path("media"),
+            [] if place.references_only else _variants(place, source, records, variants),
+            {"perturbation": {"seed": SEED, "variants": variants, "version": int(VERSION)}},
+            original=source.manifest,
         )
 
 

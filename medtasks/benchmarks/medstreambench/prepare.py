@@ -85,7 +85,7 @@ def prepare_medstream(
             counts = sorted(Counter(left_out.values()).items())
             reasons = ", ".join(f"{number:,} {reason}" for reason, number in counts)
             raise DataError(f"{origin.name}: no record is left: {reasons}; {fix}.")
-        return place.without(left_out, origin, records, place.media_root(root), entries, details)
+        return place.complete(origin, records, place.media_root(root), entries, details, left_out=left_out)
 
 
 def _files(source: str) -> tuple[list[Path], Source]:

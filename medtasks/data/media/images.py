@@ -57,16 +57,9 @@ _FORMATS = ("BMP", "GIF", "JPEG", "JPEG2000", "PNG", "PPM", "TIFF", "WEBP")
 """Formats that Pillow itself decodes; others start programs (EPS), or contain pictures of several sizes (ICO)."""
 
 
-@dataclass
-class _Strictness:
-    """Number of threads that decode strictly, and Pillow's setting before the first of them."""
-
-    lock: threading.Lock
-    inside: int = 0
-    before: bool = False
-
-
-_STRICT = _Strictness(threading.Lock())
+_STRICT_LOCK = threading.Lock()
+_STRICT = {"threads": 0, "before": False}
+"""Number of threads that decode strictly, and Pillow's setting before the first of them."""
 
 
 @contextmanager
@@ -77,18 +70,18 @@ def _strict_decoding() -> Iterator[None]:
     """
     from PIL import ImageFile
 
-    with _STRICT.lock:
-        if _STRICT.inside == 0:
-            _STRICT.before = ImageFile.LOAD_TRUNCATED_IMAGES
+    with _STRICT_LOCK:
+        if not _STRICT["threads"]:
+            _STRICT["before"] = ImageFile.LOAD_TRUNCATED_IMAGES
         ImageFile.LOAD_TRUNCATED_IMAGES = False
-        _STRICT.inside += 1
+        _STRICT["threads"] += 1
     try:
         yield
     finally:
-        with _STRICT.lock:
-            _STRICT.inside -= 1
-            if _STRICT.inside == 0:
-                ImageFile.LOAD_TRUNCATED_IMAGES = _STRICT.before
+        with _STRICT_LOCK:
+            _STRICT["threads"] -= 1
+            if not _STRICT["threads"]:
+                ImageFile.LOAD_TRUNCATED_IMAGES = bool(_STRICT["before"])
 
 
 def decode_image(data: bytes, name: str) -> Image:
@@ -101,6 +94,7 @@ def decode_image(data: bytes, name: str) -> Image:
         MediaError: the bytes are not a complete image of a known format, or it has more than `MAX_PIXELS` pixels; names
             the file.
     """
+    import numpy as np
     from PIL import Image, ImageOps, UnidentifiedImageError
 
     if not data:
@@ -116,7 +110,8 @@ def decode_image(data: bytes, name: str) -> Image:
             opened.load()
         image = ImageOps.exif_transpose(opened)
         if image.mode.startswith("I") or image.mode == "F":
-            return _eight_bits(image).convert("RGB")
+            values = np.asarray(image) // 257  # integer division: floats would take 8 bytes a pixel
+            image = Image.fromarray(np.clip(values, 0, 255).astype(np.uint8))
         return image.convert("RGB")
     except MediaError:
         raise
@@ -124,14 +119,6 @@ def decode_image(data: bytes, name: str) -> Image:
         raise MediaError(f"{name}: not a complete image (unknown format); fetch or copy the file again.") from error
     except Exception as error:  # Pillow's decoders raise errors of many kinds on damaged bytes
         raise MediaError(f"{name}: not a complete image ({error}); fetch or copy the file again.") from error
-
-
-def _eight_bits(image: Image) -> Image:
-    import numpy as np
-    from PIL import Image
-
-    values = np.asarray(image) // 257  # integer division: floats would take 8 bytes a pixel
-    return Image.fromarray(np.clip(values, 0, 255).astype(np.uint8))
 
 
 def load_image(path: Path) -> Image:
@@ -249,8 +236,7 @@ def index_media(
         known: entries of an earlier, interrupted pass; a file with the same state is not read again.
         done: called in this thread with each good entry, in path order; an error it raises ends the pass.
     """
-    names = sorted(set(paths))
-    known = known or {}
+    names, known = sorted(set(paths)), known or {}
     entries: list[MediaEntry] = []
     errors: dict[str, MediaError] = {}
     with decoding_threads(workers) as pool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import chain, pairwise
@@ -128,7 +128,7 @@ def read_index(path: Path) -> VideoIndex:
 
 
 @dataclass
-class VideoReader:
+class VideoReader(AbstractContextManager["VideoReader"]):
     """An open video that decodes forward, and jumps to a keyframe only if that saves decoding.
 
     ``decoded`` counts frames that came out of the decoder. Use it as a context manager, from one thread at a time.
@@ -144,9 +144,6 @@ class VideoReader:
     _frames: Iterator[Any] | None = field(default=None, repr=False)
     _position: int | None = None  # timestamp of the newest frame that came out of the decoder
     _threads: str = "AUTO"
-
-    def __enter__(self) -> VideoReader:
-        return self
 
     def __exit__(self, *_: object) -> None:
         self.close()

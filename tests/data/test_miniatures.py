@@ -1,0 +1,376 @@
+"""The miniature data that the package ships: the drawings of their tables, the oddities of the releases' cards, and
+rows whose answers their pictures show."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+from collections import Counter
+from itertools import pairwise
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from PIL import Image
+from time_coded import read_time_code
+
+from medtasks.benchmarks.kvasir_vqa_x1.records import ATOMIC_QUESTIONS, QUESTION_CLASSES
+from medtasks.benchmarks.med_cmr.records import DIMENSIONS
+from medtasks.benchmarks.medstreambench.records import parse_medstream_row
+from medtasks.benchmarks.mi_cxr.records import QTYPES, MiCxrRecord
+from medtasks.data.media.images import load_image
+from medtasks.data.media.video import VideoReader, read_index
+from medtasks.data.sources import SourceRow, read_json_stream
+from medtasks.data.store import open_prepared
+from training.drawings import BENCHMARKS, kvasir, med_cmr, medstream, mi_cxr
+from training.drawings.clips import draw_time_code
+from training.drawings.kvasir import Scene
+from training.drawings.medstream import FOOTAGE, RECORDS
+from training.drawings.mi_cxr import FINDINGS, HEART, LEFT, OPACITY, RIGHT, TIMELINES, draw_radiograph, image_path
+
+
+def records(benchmark: str) -> list[Any]:
+    return list(open_prepared(benchmark).records())
+
+
+@pytest.mark.parametrize(
+    ("name", "drawings", "files"),
+    [
+        ("kvasir_vqa_x1", kvasir, 24),
+        ("med_cmr", med_cmr, 30),
+        ("medstreambench", medstream, 43 + 24),  # videos and the single image, pictures of the sequences
+        ("mi_cxr", mi_cxr, 165),
+    ],
+)
+def test_the_shipped_pictures_are_what_is_drawn(name: str, drawings: ModuleType, files: int, tmp_path: Path) -> None:
+    drawings.draw_all(tmp_path)
+    shipped, drawn = BENCHMARKS / name / "mini", [path for path in tmp_path.rglob("*") if path.is_file()]
+    names = {path.relative_to(tmp_path) for path in drawn}
+    assert len(names) == files
+    assert names == {path.relative_to(shipped) for path in shipped.rglob("*") if "json" not in path.suffix} - {
+        path.relative_to(shipped) for path in shipped.rglob("*") if path.is_dir()
+    }
+    for path in names:
+        if path.suffix in (".png", ".jpg"):  # encoders differ; clips show their own times (below)
+            one, other = (np.asarray(Image.open(root / path), dtype=int) for root in (tmp_path, shipped))
+            assert np.abs(one - other).mean() < 1
+    assert sum((shipped / path).stat().st_size for path in names) < 4 * 2**20
+
+
+def test_counts_do_not_divide_by_two_or_three() -> None:
+    levels = Counter(record.complexity for record in records("kvasir_vqa_x1"))
+    main, variant = (len(file.read_text().splitlines()) for file in mi_cxr.ROW_FILES)
+    assert all(count % 2 and count % 3 for count in (levels.total(), *levels.values(), main, variant))
+
+
+# --- Kvasir-VQA-x1 ---
+
+
+def test_every_class_occurs_and_finding_presence_at_level_one_only() -> None:
+    asked: dict[bool, set[str]] = {True: set(), False: set()}
+    for record in records("kvasir_vqa_x1"):
+        asked[record.complexity == 1] |= {*record.question_class}
+    assert asked[True] == QUESTION_CLASSES
+    assert "finding_presence" not in asked[False]
+
+
+def test_the_oddities_of_kvasir_are_there() -> None:
+    rows = kvasir.ROW_FILE.read_text().splitlines()
+    assert any("question_class" not in row for row in rows)
+    assert any("instrumnets" in row for row in rows)
+    twice = [one for one in records("kvasir_vqa_x1") if len(set(one.question_class)) < len(one.question_class)]
+    assert {record.complexity for record in twice} == {2, 3}
+
+
+def test_a_lesion_has_its_colour_at_its_place() -> None:
+    for scene in kvasir.SCENES:
+        picture = Image.open(open_prepared("kvasir_vqa_x1").media_path(f"{scene.img_id}.jpg")).convert("RGB")
+        for lesion in scene.lesions:
+            x, y = kvasir.cell_center(lesion.cell)
+            seen = np.asarray(picture).astype(int)[y - 2 : y + 3, x - 2 : x + 3].reshape(-1, 3).mean(axis=0)
+            distances = {name: float(np.abs(seen - color).sum()) for name, color in kvasir.COLORS.items()}
+            assert min(distances, key=distances.__getitem__) == lesion.color
+
+
+def listed(values: list[str]) -> str:
+    return "; ".join(dict.fromkeys(values)) or "none"
+
+
+def expected(scene: Scene) -> dict[str, str]:
+    """What the scene says to the questions whose answers can be read from it."""
+    polyps = [lesion for lesion in scene.lesions if lesion.kind == "polyp"]
+    return {
+        "polyp_count": str(len(polyps)),
+        "polyp_size": listed([lesion.size for lesion in polyps]),
+        "finding_count": str(len(scene.lesions)),
+        "abnormality_presence": listed([lesion.kind for lesion in scene.lesions]),
+        "abnormality_color": listed([lesion.color for lesion in scene.lesions]),
+        "abnormality_location": listed([lesion.cell for lesion in scene.lesions]),
+        "finding_presence": "yes" if scene.lesions or scene.landmark else "no",
+        "instrument_presence": scene.instrument or "none",
+        "instrument_count": str(int(bool(scene.instrument))),
+        "instrument_location": "lower-right" if scene.instrument else "none",
+        "landmark_presence": scene.landmark or "none",
+        "landmark_location": scene.landmark_cell if scene.landmark else "none",
+        "box_artifact_presence": "yes" if scene.box else "no",
+        "text_presence": "yes" if scene.text else "no",
+        "procedure_type": scene.procedure,
+    }
+
+
+def test_every_short_answer_is_what_the_scene_shows() -> None:
+    scenes = {scene.img_id: scene for scene in kvasir.SCENES}
+    checked = set()
+    for row in map(json.loads, kvasir.ROW_FILE.read_text().splitlines()):
+        for pair in json.loads(row["original"]):
+            name = ATOMIC_QUESTIONS[pair["q"]]
+            assert pair["a"] == expected(scenes[row["img_id"]]).get(name, pair["a"]), row
+            checked.add(name)
+    assert checked == QUESTION_CLASSES
+
+
+# --- Med-CMR ---
+
+
+def test_the_oddities_of_med_cmr_are_there() -> None:
+    rows, details = records("med_cmr"), open_prepared("med_cmr").manifest.details
+    mcq = [record for record in rows if record.format == "mcq"]
+    dimensions, gold = (Counter(getattr(record, name) for record in mcq) for name in ("dimension", "answer"))
+
+    assert (len(mcq), len(rows)) == (43, 43 + 28)
+    assert all(dimensions[name] >= 3 for name in DIMENSIONS)
+    assert dimensions.most_common(1)[0][0] == "ltg"
+    assert {record.dimension for record in rows if record.format == "open"} == set(DIMENSIONS)
+    assert set(gold) == set("ABCDE")
+    assert max(gold.values()) - min(gold.values()) <= 2
+    assert details["oddities"]["rows whose options carry their own letter"] == 2
+    assert details["oddities"]["rows that share their index with an earlier one"] == 1
+    assert details["subtype"]["(none)"] == 2
+    assert {record.index.isdecimal() for record in rows} == {True, False}
+    assert any(record.task == "Small object detection" for record in rows)
+    assert any("“" in text or "(" in text for record in rows for text in record.choices.values())
+    assert all(not text.startswith(("A)", "A.", "B)")) for record in rows for text in record.choices.values())
+
+
+def test_the_right_option_stands_at_the_gold_letter() -> None:
+    right = {record.question: record.choices[record.answer] for record in records("med_cmr") if record.format == "mcq"}
+    assert right["Where is the small round opacity in the picture?"] == "upper left"
+    assert right["How many polyps can be seen?"] == "two"
+    assert right["What does the large pale cell hold?"] == "a star with thin rays"
+
+
+@pytest.mark.parametrize(
+    ("name", "mark", "place"),
+    [
+        ("mini_cxr_nodule", "nodule", "upper left"),
+        ("mini_ct_nodule", "nodule", "lower right"),
+        ("mini_rare_histo", "cell", "lower right"),
+    ],
+)
+def test_a_target_lies_where_the_answer_says(name: str, mark: str, place: str) -> None:
+    picture = med_cmr.PICTURES[name]
+    (target,) = (one for one in picture.panels[0].marks if one.name == mark)
+    left, top, right, bottom = picture.box(target, 0)
+    across, down = ((low + high) / 2 < picture.side / 2 for low, high in ((left, right), (top, bottom)))
+    assert place == f"{'upper' if down else 'lower'} {'left' if across else 'right'}"
+
+
+# --- MedStreamBench ---
+
+DEGENERATE = ("mini_bypass_summary_None", "mini_bypass_workflow_None")
+"""Ids of records without a question, whose answer is a placeholder."""
+MISSING, CORRUPT = "mini_endovis10_tool", "mini_web_WL09"
+"""Ids of the records whose video is not on disk, or is cut off."""
+
+
+def release_rows() -> list[SourceRow]:
+    return [row for path in sorted(RECORDS.iterdir()) for row in read_json_stream(path.read_bytes(), path.name)]
+
+
+def test_record_files_are_concatenated_objects_with_an_order_of_keys_each() -> None:
+    firsts = set()
+    for path in RECORDS.glob("*.jsonl"):
+        text = path.read_text()
+        with pytest.raises(json.JSONDecodeError):
+            json.loads(text.splitlines()[0])
+        row, _ = json.JSONDecoder().raw_decode(text)
+        firsts.add(next(iter(row)))
+    assert len(firsts) > 4
+
+
+def test_every_object_parses() -> None:
+    parsed = [parse_medstream_row(item.row, item.where) for item in release_rows()]
+    modes = Counter(record.subtask for record in parsed)
+
+    assert modes == {"retrospective": 37, "present": 10, "future": 6, "future_streaming": 3, "proactive": 4}
+    assert [record.sample_id for record in parsed if record.degenerate] == list(DEGENERATE)
+    assert {(record.temporal_mode, record.question_type) for record in parsed} == {
+        (mode, kind) for mode in ("retrospective", "present", "future", "proactive") for kind in ("closed", "open")
+    }
+    assert {len(record.rounds) for record in parsed if record.task_mode == "streaming"} >= {3, 4, 5, 6}
+
+
+def test_the_oddities_of_medstream_are_there() -> None:
+    rows = [item.row for item in release_rows()]
+    keys = {key for row in rows for key in row} | {
+        key for row in rows for turn in row.get("rounds", row.get("stream_rounds", [])) for key in turn
+    }
+    assert {"rounds", "stream_rounds", "current_time", "t_c", "time", "expected_output", "expected", "answer"} <= keys
+    assert {"answerable", "is_answerable", "expected_time", "t_star", "tolerance", "delta"} <= keys
+    by_id = {record.sample_id: record for record in records("medstreambench")}
+    assert by_id["mini_suturing06_tools"].multi_select
+    assert by_id["mini_suturing07_early"].multi_select  # of the same task, with one answer
+    assert by_id["mini_chole01_tools_gemini_open"].family == by_id["mini_chole01_tools_gemini_closed"].family
+    assert "[" in by_id["mini_web_NBI54"].media_path
+    assert by_id["mini_web_NBI54"].rounds[0].window == (0.001, 8.5)  # the last frame is at 7.75 s
+    assert len(by_id["mini_lower04_now"].rounds[0].frames) == 1
+    assert by_id["mini_612_polyp"].medium == by_id["mini_seq07_polyp"].medium == "images"
+    assert not any(turn.answerable for turn in by_id["mini_suturing09_calm"].rounds)
+
+
+def test_what_cannot_be_shown_is_excluded() -> None:
+    manifest = open_prepared("medstreambench").manifest
+    assert set(manifest.excluded_samples) == {*DEGENERATE, MISSING, CORRUPT}
+    assert manifest.excluded == {"degenerate": 2, "missing_media": 1, "unreadable_media": 1}
+    assert len(records("medstreambench")) == 56
+
+
+def test_every_frame_shows_its_own_time() -> None:
+    videos = [one for one in FOOTAGE.values() if one.on_disk == "whole" and Path(one.path).suffix not in ("", ".png")]
+    assert len(videos) > 20
+    for clip in videos:
+        path = RECORDS.parent / "media" / clip.media_path
+        index = read_index(path)
+        with VideoReader(path, index.keyframes) as reader:
+            seen = [read_time_code(np.asarray(picture)) for _, picture in reader.read(index.pts)]
+        assert seen == [int(time * 1000) for time in clip.times] == [int(time * 1000) for time in index.times], path
+
+
+def test_pictures_show_their_index() -> None:
+    folder = RECORDS.parent / "media" / FOOTAGE["mini-seq07"].media_path
+    codes = [read_time_code(np.asarray(load_image(path))) for path in sorted(folder.iterdir())]
+    assert codes == [number * 1000 for number in range(12)]
+
+
+@settings(deadline=None, derandomize=True)
+@given(milliseconds=st.integers(0, 2**24 - 1), grey=st.integers(0, 255), quality=st.integers(40, 95))
+def test_a_time_code_survives_compression(milliseconds: int, grey: int, quality: int) -> None:
+    picture = draw_time_code(np.full((72, 96, 3), grey, dtype=np.uint8), milliseconds)
+    stream = io.BytesIO()
+    Image.fromarray(picture).save(stream, format="JPEG", quality=quality)
+    assert read_time_code(picture) == milliseconds
+    assert read_time_code(np.asarray(Image.open(stream))) == milliseconds
+
+
+@given(st.integers(0, 255))
+def test_a_picture_without_a_code_has_no_time(grey: int) -> None:
+    assert read_time_code(np.full((72, 96, 3), grey, dtype=np.uint8)) is None
+
+
+# --- MI-CXR ---
+
+
+def severities(record: MiCxrRecord, finding: str) -> list[int]:
+    """Severities at T1 to T5, found by looking the five paths up."""
+    levels = TIMELINES[record.cluster].get(finding)
+    visits = [next(visit for visit in range(7) if image_path(record.cluster, visit) == path) for path in record.media]
+    return [levels[visit] if levels else 0 for visit in visits]
+
+
+def happened(before: int, after: int) -> str:
+    if before == after:
+        return "is unchanged" if before else "remains absent"
+    if before == 0:
+        return "newly appears"
+    return "resolves" if after == 0 else ("worsens" if after > before else "improves")
+
+
+def finding_in(text: str) -> str:
+    (found,) = {finding for finding in FINDINGS if finding in text}
+    return found
+
+
+CHANGE = "(newly appears|resolves|worsens|improves|is unchanged|remains absent)"
+
+
+def statement_is_true(record: MiCxrRecord, text: str) -> bool:
+    """Whether every change that ``text`` claims of its finding holds."""
+    levels = severities(record, finding_in(text))
+    if match := re.fullmatch(rf"Between T(\d) and T\d, the .*? {CHANGE}\.", text):
+        claims = [(match[2], int(match[1]))]
+    else:
+        claims = [(change, int(start)) for change, start in re.findall(rf"{CHANGE} from T(\d)", text)]
+        assert len(claims) == 4
+    return all(happened(levels[start - 1], levels[start]) == change for change, start in claims)
+
+
+def events(levels: list[int], kind: str) -> list[int]:
+    wanted = {"emergence": "newly appears", "resolution": "resolves"}[kind]
+    return [i for i in range(4) if happened(levels[i], levels[i + 1]) == wanted]
+
+
+def true_letters(record: MiCxrRecord) -> set[str]:
+    """Letters of all options but E that are true of the timeline."""
+    options = {letter: text for letter, text in record.choices.items() if letter != "E"}
+    if record.qtype in ("icr_multi_abn",) or record.qtype.endswith("summary"):
+        return {letter for letter, text in options.items() if statement_is_true(record, text)}
+    levels = severities(record, finding_in(record.question))
+    if record.qtype.startswith("icr_variant"):
+        start = int(re.findall(r"T(\d)", record.question)[0])
+        return {letter for letter, text in options.items() if happened(levels[start - 1], levels[start]) in text}
+    if "_to_" in record.qtype:
+        first, second = record.qtype.split("_to_")
+        starts = events(levels, first)
+        ends = [i for i in events(levels, second) if starts and i > starts[0]]
+        pair = f"T{starts[0] + 2}, T{ends[0] + 2}" if starts and ends else None
+        return {letter for letter, text in options.items() if text == pair}
+    _, kind, *number = record.qtype.split("_")
+    found = events(levels, kind)
+    place = int(number[0]) - 1 if number else 0
+    if not number:
+        assert len(found) <= 1
+    interval = f"T{found[place] + 1} → T{found[place] + 2}" if len(found) > place else None
+    return {letter for letter, text in options.items() if text == interval}
+
+
+def test_the_gold_option_is_the_only_true_one() -> None:
+    for record in records("mi_cxr"):
+        assert true_letters(record) == ({record.answer} - {"E"}), record
+
+
+def test_the_oddities_of_mi_cxr_are_there() -> None:
+    rows = records("mi_cxr")
+    qtypes = {record.qtype for record in rows}
+    windows: dict[str, set[Any]] = {}
+    for record in rows:
+        windows.setdefault(record.cluster, set()).add(record.media)
+
+    assert {qtype for qtype in qtypes if not qtype.startswith("icr_variant")} == set(QTYPES) != qtypes
+    assert {record.group_type for record in rows if record.answer == "E"} == {"TEL", "ICR", "GTS"}
+    assert {"None", "There"} <= {record.choices["E"].split()[0] for record in rows}
+    assert '"qid"' in mi_cxr.ROW_FILES[0].read_text()
+    # windows of one patient overlap
+    assert 4 in {len({*one} & {*other}) for found in windows.values() for one in found for other in found}
+
+
+REGIONS = {
+    LEFT: (190, 180, 265, 245),
+    RIGHT: (55, 180, 130, 245),
+    OPACITY: (75, 80, 125, 130),
+    HEART: (212, 175, 254, 200),
+}
+"""Left, top, right, bottom of the part of the picture in which a finding shows."""
+
+
+@pytest.mark.parametrize("finding", FINDINGS)
+def test_a_finding_is_brighter_the_worse_it_is(finding: str) -> None:
+    box = REGIONS[finding]
+    brightness = [
+        float(np.asarray(draw_radiograph("p00000001", 0, {finding: level}).crop(box)).mean()) for level in range(4)
+    ]
+    assert all(after > before + 3 for before, after in pairwise(brightness)), brightness
