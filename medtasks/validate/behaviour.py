@@ -20,8 +20,7 @@ from medtasks.benchmarks.variants import joined_items
 from medtasks.catalog.benchmark import Benchmark, Item, Value
 from medtasks.catalog.contents import raised_at
 from medtasks.catalog.registry import place_of
-from medtasks.catalog.spec import TaskSpec
-from medtasks.catalog.task_source import read_task
+from medtasks.catalog.spec import TaskSpec, read_installed
 from medtasks.core.errors import MedtasksError
 from medtasks.core.findings import Finding, Place
 from medtasks.core.schema import shown
@@ -93,7 +92,7 @@ class _Behaviour:
 
     def __init__(self, spec: TaskSpec, benchmark: Benchmark, documents: Documents) -> None:
         self._spec, self._benchmark, self._documents = spec, benchmark, documents
-        self._source = read_task(spec.path)
+        self._source = read_installed(spec.path).source
         self.report = TaskReport(self._source, len(documents))
         self.report.place = self._source.place("process_results")
         self._metrics: dict[str, Metric] = {}

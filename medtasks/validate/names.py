@@ -15,9 +15,8 @@ from medtasks.benchmarks.variants import varied_rows
 from medtasks.catalog.benchmark import Benchmark
 from medtasks.catalog.contents import once, owner_of, resolve, task_packages
 from medtasks.catalog.packages import LeftOut, TaskPackage
-from medtasks.catalog.registry import all_benchmarks, everything_left_out, filter_name, get_filter
+from medtasks.catalog.registry import all_benchmarks, code_left_out, everything_left_out, filter_name, get_filter
 from medtasks.catalog.rubric import load_rubric, rubric_names
-from medtasks.catalog.spec import of_broken_package
 from medtasks.catalog.task_model import AGGREGATIONS, GroupFile, Metadata, MetricEntry, TaskFile
 from medtasks.catalog.task_source import FunctionName
 from medtasks.core.errors import MedtasksError
@@ -68,7 +67,7 @@ def check_metadata(file: TaskFile | GroupFile, known: Mapping[str, Path], report
     """Report the names in ``metadata`` that are unknown or cannot be used; ``known`` are all tasks and groups."""
     metadata, task = file.metadata, report.source
     for code, kind, name, names, keys in _names(metadata, known):
-        if name not in names and not (code == "MT130" and of_broken_package(task.path)):
+        if name not in names and not (code == "MT130" and code_left_out(owner_of(task.path))):
             report.key(code, unknown(kind, name, sorted(names)), "metadata", *keys)
         elif code == "MT126":
             try:
@@ -152,7 +151,7 @@ def check_functions(file: TaskFile, report: TaskReport) -> None:
 
     None if no code of its package can be used, which :func:`check_packages` reports once.
     """
-    if of_broken_package(report.source.path):
+    if code_left_out(owner_of(report.source.path)):
         return
     for key in _CALLED:
         name = getattr(file, key)

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from functools import cache
-from pathlib import Path
 
 from medtasks.benchmarks.errors import gold_text
 from medtasks.benchmarks.stages import WITHHELD
 from medtasks.catalog.benchmark import Benchmark
 from medtasks.catalog.contents import task_files
-from medtasks.catalog.task_model import GroupFile, TaskFile
-from medtasks.catalog.task_source import kind_of, read_task
+from medtasks.catalog.spec import read_installed
+from medtasks.catalog.task_model import GroupFile, TaskFile, read_task
+from medtasks.catalog.task_source import kind_of
 from medtasks.core.errors import MedtasksError
 from medtasks.core.findings import Finding, failed
 from medtasks.core.schema import shown, suggestion, unknown
@@ -33,33 +33,22 @@ class Files:
 
     def __init__(self) -> None:
         self.known = {name: path for name, _, path in task_files()}
-        self.read = cache(read_task)
+        installed = set(self.known.values())
+        self.read = cache(lambda path: read_installed(path) if path in installed else read_task(path))
 
-    def everything_in(self, names: Sequence[str]) -> list[str]:
+    def everything_in(self, names: Iterable[str]) -> list[str]:
         """The tasks and groups ``names``, and those in the groups, at any depth; files may be faulty."""
         found = [name for name in names if name in self.known]
         for name in found:
-            if kind_of(self.known[name]) == "group":
-                members = self.read(self.known[name]).entries("task")
-                found += [
-                    member
-                    for member in members
-                    if isinstance(member, str) and member in self.known and member not in found
-                ]
+            path = self.known[name]
+            members = self.read(path).source.entries("task") if kind_of(path) == "group" else []
+            found += [one for one in members if isinstance(one, str) and one in self.known and one not in found]
         return list(dict.fromkeys(found))
 
-    def benchmarks(self) -> dict[str, str]:
-        """The benchmark of each task and group; a faulty file without one takes that of its directory."""
-        named = {name: self.read(path).block("metadata").get("benchmark") for name, path in self.known.items()}
-        folders = {_folder(self.known[name]): of for name, of in named.items() if isinstance(of, str)}
-        return {
-            name: of if isinstance(of, str) else folders.get(_folder(self.known[name]), "")
-            for name, of in named.items()
-        }
-
-
-def _folder(path: Path) -> Path:
-    return path.parent.parent if kind_of(path) == "group" else path.parent
+    def benchmark_of(self, name: str) -> str:
+        """The benchmark that a task or group names; empty if it is faulty and names none."""
+        named = self.read(self.known[name]).source.block("metadata").get("benchmark")
+        return named if isinstance(named, str) else ""
 
 
 def check_members(file: GroupFile, files: Files, report: TaskReport) -> None:
@@ -68,8 +57,8 @@ def check_members(file: GroupFile, files: Files, report: TaskReport) -> None:
         if member not in files.known:
             report.key("MT132", unknown("member", member, sorted(files.known)), "task", number)
             continue
-        theirs = files.read(files.known[member]).block("metadata").get("benchmark")
-        if isinstance(theirs, str) and theirs != file.metadata.benchmark:
+        theirs = files.benchmark_of(member)
+        if theirs and theirs != file.metadata.benchmark:
             message = f"member {shown(member)} belongs to {shown(theirs)}, expected {shown(file.metadata.benchmark)} "
             report.key("MT136", f"{message}like the group, since scores are pooled", "task", number)
         if file.group in files.everything_in([member]):

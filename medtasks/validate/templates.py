@@ -8,7 +8,7 @@ from pathlib import Path
 
 from jinja2 import TemplateSyntaxError, meta, nodes
 
-from medtasks.catalog.prompts import prompt_environment, template_path, template_trees
+from medtasks.catalog.prompts import prompt_environment, template_parts, template_path
 from medtasks.core.errors import MedtasksError, UsageError
 from medtasks.core.findings import Finding, Place, finding
 from medtasks.core.schema import shown, suggestion
@@ -31,7 +31,7 @@ def read_template(name: str, named_at: Place) -> Template:
     """
     template = Template(name)
     try:
-        trees = template_trees(name)
+        parts = template_parts(name)
     except (MedtasksError, OSError, ValueError) as error:
         code = "MT201" if isinstance(error, (UsageError, OSError, ValueError)) else "MT202"
         cause = error.__cause__
@@ -40,7 +40,7 @@ def read_template(name: str, named_at: Place) -> Template:
         message = why if why.startswith("template ") else f"template {shown(name)}: {why}"
         template.findings.append(finding(code, name, message, place))
         return template
-    for included, tree in trees.items():
+    for included, (_, tree) in parts.items():
         template.findings += _unknown_names(name, included, tree)
         undeclared = meta.find_undeclared_variables(tree) - set(prompt_environment().globals)
         for node in tree.find_all(nodes.Name):

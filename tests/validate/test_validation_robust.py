@@ -92,12 +92,6 @@ def test_deeply_nested_yaml_and_templates(tmp_path: Path, monkeypatch: pytest.Mo
     assert codes(read_template("deep.j2", Place(tmp_path, 1)).findings) == {"MT202"}
 
 
-def test_aliases_of_aliases_do_not_fill_the_memory() -> None:
-    lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x, x]"]
-    lines += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]" for n in range(1, 12)]
-    assert [one.code for one in parse_yaml("\n".join(lines), TASK)[2]] == ["MT101"]
-
-
 def test_merge_keys_are_read_as_the_harness_reads_them() -> None:
     content, lines, _ = parse_yaml("base: &base {a: 1, b: 2}\nown:\n  <<: *base\n  b: 3\n", TASK)
     assert content == {"base": {"a": 1, "b": 2}, "own": {"a": 1, "b": 3}}
