@@ -25,6 +25,7 @@ from medtasks.core.schema import Keys, shown, unknown
 from medtasks.metrics.base import Metric
 from medtasks.metrics.learned import LEARNED
 from medtasks.metrics.registry import get_metric
+from medtasks.validate.documents import GOLD_FIELDS
 from medtasks.validate.report import TaskReport
 
 
@@ -55,12 +56,6 @@ _CALLED = (
     "doc_to_choice",
     "process_results",
 )
-_GOLD_FIELDS = """
-    abstention answer answers evidence expected expected_output explanation gold guesses ideal_response judge_rubric
-    positive_response rationale reference reference_answer solution target visual_description
-"""
-GOLD_FIELDS = frozenset(_GOLD_FIELDS.split())
-"""Document fields that contain or give away the expected answer."""
 
 
 def check_metadata(file: TaskFile | GroupFile, known: Mapping[str, Path], report: TaskReport) -> None:

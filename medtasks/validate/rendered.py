@@ -19,9 +19,7 @@ from medtasks.core.schema import shown, suggestion
 from medtasks.core.text import shortened
 from medtasks.validate.documents import LONG, Documents, folded, options_of
 from medtasks.validate.report import TaskReport
-from medtasks.validate.templates import read_template
-
-GIVEN_BY_STAGE_1 = {"observations": "what stage 1 said"}
+from medtasks.validate.templates import GIVEN_BY_STAGE_1, read_template
 
 SHORT = 4
 """Minimum length of an open question's answer for finding it as a separate word."""
@@ -192,7 +190,7 @@ def check_judged(file: TaskFile, documents: Sequence[Mapping[str, Any]], benchma
 def _check_rubric(
     rubric: Rubric, documents: Sequence[Mapping[str, Any]], benchmark: Benchmark, at: Place, report: TaskReport
 ) -> None:
-    places = read_template(rubric.template, at).variables
+    places, _ = read_template(rubric.template, at)
     asks = benchmark.to_judge.get(rubric.name)
     for document in documents:
         fields = {key: value for key, value in document.items() if key not in _NOT_SHOWN}

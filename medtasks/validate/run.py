@@ -30,7 +30,8 @@ from medtasks.validate.names import check_description, check_functions, check_me
 from medtasks.validate.prepared import MediaCheck, check_data
 from medtasks.validate.rendered import check_giveaways, check_judged, check_prompts
 from medtasks.validate.report import TaskReport
-from medtasks.validate.tasks import Files, check_members, check_settings, check_settings_of, check_templates
+from medtasks.validate.tasks import Files, check_members, check_settings, check_settings_of
+from medtasks.validate.templates import check_templates
 
 _COUNTED = re.compile(r"[\d,]+ of [\d,]+ documents, first .*?: ")
 _KEY_OF_A_TASK_FILE = re.compile(rb"^(?:task|group|include|dataset_path|metric_list)[ \t]*:", re.MULTILINE)

@@ -3,29 +3,22 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from functools import cache
 
 from medtasks.benchmarks.errors import gold_text
-from medtasks.benchmarks.stages import WITHHELD
-from medtasks.catalog.benchmark import Benchmark
 from medtasks.catalog.contents import task_files
 from medtasks.catalog.spec import read_installed
 from medtasks.catalog.task_model import GroupFile, TaskFile, read_task
 from medtasks.catalog.task_source import kind_of
 from medtasks.core.errors import MedtasksError
-from medtasks.core.findings import Finding, failed
+from medtasks.core.findings import failed
 from medtasks.core.schema import shown, suggestion, unknown
 from medtasks.core.text import first_names
 from medtasks.metrics.closed_answer import normalise
 from medtasks.metrics.registry import get_metric
 from medtasks.validate.documents import Documents, options_of
-from medtasks.validate.names import GOLD_FIELDS
-from medtasks.validate.rendered import GIVEN_BY_STAGE_1
 from medtasks.validate.report import TaskReport
-from medtasks.validate.templates import Template, check_variables, read_template
-
-_SETTINGS = "lmms_eval_specific_kwargs"
 
 
 class Files:
@@ -101,40 +94,3 @@ def check_settings_of(documents: Documents, file: TaskFile, report: TaskReport) 
                         named = f"`errors[{number}].{field}` has {shown(text)}"
                         message = f"{named}, which is the {what} of no document{near}"
                         report.key("MT146", message, "metadata", "errors", number, field)
-
-
-def check_templates(
-    file: TaskFile, benchmark: Benchmark | None, documents: Documents, report: TaskReport
-) -> dict[str, str]:
-    """Report the defects of all templates of a task; returns its own by key, if every document can be rendered."""
-    place, settings = report.source.place, file.lmms_eval_specific_kwargs
-    templates = {
-        key: read_template(name, place(_SETTINGS, key))
-        for key in ("template", "stage1_template", "system_template")
-        if (name := getattr(settings, key)) is not None
-    }
-    further = [
-        read_template(name, place("metadata", "prompts", number))
-        for number, name in enumerate(file.metadata.prompts[1:], start=1)
-    ]
-    findings = [finding for template in (*templates.values(), *further) for finding in template.findings]
-    if benchmark is not None:
-        asked = [templates, *({**templates, "template": one} for one in further)]
-        findings += [one for each in asked for one in _check_variables(each, benchmark, documents)]
-    report.add(*findings)
-    # a template with an unknown variable fails on every document for the same reason
-    return {} if failed(findings) else {key: template.name for key, template in templates.items()}
-
-
-def _check_variables(templates: Mapping[str, Template], benchmark: Benchmark, documents: Documents) -> list[Finding]:
-    fields = {str(field) for document in documents for field in document}
-    visible = benchmark.visible_fields
-    hidden = (GOLD_FIELDS | set(benchmark.record.model_fields)) - visible
-    staged = "stage1_template" in templates
-    found = [*check_variables(templates["template"], visible, fields, set(GIVEN_BY_STAGE_1 if staged else ()), hidden)]
-    if staged:  # it may do without all fields
-        stage1 = templates["stage1_template"]
-        found += check_variables(stage1, set(), fields, visible - WITHHELD, hidden | WITHHELD)
-    if "system_template" in templates:  # the same text for every document
-        found += check_variables(templates["system_template"], set(), fields, set(), hidden | visible)
-    return found

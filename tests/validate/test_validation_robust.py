@@ -71,14 +71,14 @@ def test_random_templates(tmp_path_factory: pytest.TempPathFactory, content: byt
     (folder / "random.j2").write_bytes(content)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("MEDTASKS_TEMPLATES", str(folder))
-        template = read_template("random.j2", Place(TASK, 1))
-    assert codes(template.findings) <= {"MT201", "MT202"}
+        _, findings = read_template("random.j2", Place(TASK, 1))
+    assert codes(findings) <= {"MT201", "MT202"}
 
 
 @pytest.mark.parametrize("name", ["", "..", "/etc/passwd", "a\0b", "mi_cxr", "x" * 5000, "\ud800"])
 def test_odd_template_names(name: str) -> None:
-    assert codes(read_template(name, Place(TASK, 1)).findings) <= {"MT201", "MT202"}
-    assert read_template(name, Place(TASK, 1)).findings
+    _, findings = read_template(name, Place(TASK, 1))
+    assert codes(findings) in ({"MT201"}, {"MT202"})
 
 
 def test_control_characters_are_one_defect() -> None:
@@ -89,7 +89,7 @@ def test_deeply_nested_yaml_and_templates(tmp_path: Path, monkeypatch: pytest.Mo
     assert [one.code for one in parse_yaml("[" * 20_000, TASK)[2]] == ["MT101"]
     (tmp_path / "deep.j2").write_text("{{ " + "(" * 20_000 + ")" * 20_000 + " }}")
     monkeypatch.setenv("MEDTASKS_TEMPLATES", str(tmp_path))
-    assert codes(read_template("deep.j2", Place(tmp_path, 1)).findings) == {"MT202"}
+    assert codes(read_template("deep.j2", Place(tmp_path, 1))[1]) == {"MT202"}
 
 
 def test_merge_keys_are_read_as_the_harness_reads_them() -> None:
