@@ -95,13 +95,9 @@ def task_files() -> tuple[tuple[str, Literal["task", "group"], Path], ...]:
 
 
 @once
-def _files_by_name() -> dict[str, Path]:
-    return {name: path for name, _, path in task_files()}
-
-
 def task_path(name: str) -> Path | None:
     """The file of the task or group ``name``; None if there is none."""
-    return _files_by_name().get(name)
+    return next((path for known, _, path in task_files() if known == name), None)
 
 
 @once

@@ -102,6 +102,11 @@ class TaskPackage:
         return f"{self.distribution} {self.version}"
 
     @property
+    def known_as(self) -> str:
+        """``medtasks``, or distribution and version of another package, for messages about a name that it has."""
+        return OURS if self.ours else self.owner
+
+    @property
     def ours(self) -> bool:
         """Whether it is part of medtasks."""
         return self.distribution == OURS
@@ -157,8 +162,8 @@ def find_packages() -> tuple[tuple[TaskPackage, ...], tuple[LeftOut, ...]]:
     """
     used = _our_packages()
     points, left_out = _entry_points()
-    taken = {path.stem: OURS for package in used for path in package.task_files()}
-    modules = {package.module: OURS for package in used}
+    taken = {path.stem: package.known_as for package in used for path in package.task_files()}
+    modules = {package.module: package.known_as for package in used}
     for point in sorted(points, key=_order):
         package = _read(point)
         if isinstance(package, LeftOut):

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import difflib
 import functools
-from collections.abc import Callable, MutableMapping
+from collections.abc import MutableMapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from jinja2 import (
-    BaseLoader,
-    Environment,
+    ChoiceLoader,
     FileSystemLoader,
+    PrefixLoader,
     StrictUndefined,
     TemplateError,
     TemplateNotFound,
@@ -23,7 +23,6 @@ from jinja2 import (
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from medtasks.catalog.contents import once, task_packages
-from medtasks.catalog.packages import TaskPackage
 from medtasks.core.errors import MedtasksError, UsageError, first_line
 from medtasks.core.files import short_hash
 from medtasks.core.settings import current_settings, using
@@ -61,8 +60,11 @@ def prompt_environment() -> ImmutableSandboxedEnvironment:
 
 @once
 def _environment(overlay: tuple[Path, ...]) -> ImmutableSandboxedEnvironment:
+    ours, *others = task_packages()
+    # another package's template only if its name starts with the package's module
+    brought = {package.prefix: FileSystemLoader(package.template_folder) for package in others if not package.ours}
     made = _Environment(
-        loader=_Loader(overlay, task_packages()),
+        loader=ChoiceLoader([FileSystemLoader([*overlay, ours.templates]), PrefixLoader(brought)]),
         undefined=StrictUndefined,  # an unknown variable is an error instead of empty text
         trim_blocks=True,
         autoescape=False,
@@ -76,23 +78,6 @@ class _Environment(ImmutableSandboxedEnvironment):
     def make_globals(self, d: MutableMapping[str, Any] | None) -> MutableMapping[str, Any]:
         """One dict instead of a ``ChainMap``, because Jinja copies it for every prompt."""
         return {**self.globals, **(d or {})}
-
-
-class _Loader(BaseLoader):
-    """Loads the overlay's templates and ours by any name, another package's if the name starts with its module."""
-
-    def __init__(self, overlay: tuple[Path, ...], packages: tuple[TaskPackage, ...]) -> None:
-        self._first = FileSystemLoader([*overlay, packages[0].templates])
-        self._others = {package.prefix: FileSystemLoader(package.templates) for package in packages if not package.ours}
-
-    def get_source(self, environment: Environment, template: str) -> tuple[str, str | None, Callable[[], bool] | None]:
-        try:
-            return self._first.get_source(environment, template)
-        except TemplateNotFound:
-            other = self._others.get(template.partition("/")[0])
-            if other is None:
-                raise
-            return other.get_source(environment, template)
 
 
 def render(template: str, **variables: Any) -> str:

@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import redirect_stdout
 from dataclasses import dataclass
 from importlib import import_module
-from types import ModuleType
 from typing import Any
 
 from medtasks.catalog.benchmark import Benchmark, Metric
@@ -77,37 +76,31 @@ class Plugin:
                     )
 
 
-@dataclass(frozen=True)
-class _Loaded:
-    """The parts of a package, or why none of them can be used."""
-
-    package: TaskPackage
-    plugin: Plugin
-    left_out: LeftOut | None = None
-
-    @property
-    def owner(self) -> str:
-        return OURS if self.package.ours else self.package.owner
-
-
 @once
-def _loaded(package: TaskPackage) -> _Loaded:
+def _loaded(package: TaskPackage) -> Plugin | LeftOut:
+    """The parts of a package, or why none of them can be used."""
     try:
         plugin = _read(package)
         if not package.ours:
             _refuse_taken(package, plugin)
-        return _Loaded(package, plugin)
+        return plugin
     except (Exception, SystemExit) as error:  # another package's code may raise anything, even when only inspected
         if package.ours:
             raise
-        place = raised_at(error.__cause__ or error) or ("", None)
-        left_out = LeftOut(package.owner, "", first_line(error), *place)
+        left_out = LeftOut(package.owner, "", first_line(error), *(raised_at(error.__cause__ or error) or ("", None)))
         left_out.warn()
-        return _Loaded(package, Plugin(), left_out)
+        return left_out
 
 
 def _read(package: TaskPackage) -> Plugin:
-    module = _imported(package)
+    try:
+        with redirect_stdout(sys.stderr):  # what it prints must not get into a command's output
+            module = import_module(package.module)
+    except (Exception, SystemExit) as error:
+        if package.ours:
+            raise
+        why = f"{first_line(error)[:300].rstrip('.')}; fix or uninstall it"
+        raise MedtasksError(f"{package.module} cannot be imported {raised_in(error)}: {why}.") from error
     plugin = getattr(module, "PLUGIN", None)
     if plugin is None:
         named = [name for name, value in vars(module).items() if isinstance(value, Plugin)]
@@ -120,26 +113,16 @@ def _read(package: TaskPackage) -> Plugin:
     return plugin
 
 
-def _imported(package: TaskPackage) -> ModuleType:
-    """The package's module; anything that another package's code raises, even `SystemExit`, is one sentence."""
-    try:
-        with redirect_stdout(sys.stderr):  # what it prints must not get into a command's output
-            return import_module(package.module)
-    except (Exception, SystemExit) as error:
-        if package.ours:
-            raise
-        why = f"{first_line(error)[:300].rstrip('.')}; fix or uninstall it"
-        raise MedtasksError(f"{package.module} cannot be imported {raised_in(error)}: {why}.") from error
-
-
 def plugin_of(package: TaskPackage) -> Plugin:
     """The parts of the package; none if it is left out."""
-    return _loaded(package).plugin
+    loaded = _loaded(package)
+    return loaded if isinstance(loaded, Plugin) else Plugin()
 
 
 def code_left_out(package: TaskPackage) -> LeftOut | None:
     """Why the package cannot be used at all, not even its tasks; None if it can."""
-    return _loaded(package).left_out
+    loaded = _loaded(package)
+    return loaded if isinstance(loaded, LeftOut) else None
 
 
 @once
@@ -148,11 +131,11 @@ def everything_left_out() -> tuple[LeftOut, ...]:
     return (*current().left_out, *filter(None, map(code_left_out, task_packages())))
 
 
-def _parts(kind: str) -> Iterator[tuple[Any, _Loaded]]:
+def _parts(kind: str) -> Iterator[tuple[Any, TaskPackage]]:
     """Every part of one kind (an attribute of `Plugin`), ours first, and the package that it is of."""
-    for loaded in map(_loaded, task_packages()):
-        for part in getattr(loaded.plugin, kind):
-            yield part, loaded
+    for package in task_packages():
+        for part in getattr(plugin_of(package), kind):
+            yield part, package
 
 
 @once
@@ -170,13 +153,10 @@ def get_benchmark(name: str) -> Benchmark:
 
 
 @once
-def _benchmark_owners() -> Mapping[str, TaskPackage]:
-    return {benchmark.name: loaded.package for benchmark, loaded in _parts("benchmarks")}
-
-
 def benchmark_owner(name: str) -> TaskPackage:
     """The package of the benchmark ``name``; ours if there is none."""
-    return _benchmark_owners().get(name) or task_packages()[0]
+    owners = {benchmark.name: package for benchmark, package in _parts("benchmarks")}
+    return owners.get(name) or task_packages()[0]
 
 
 @once
@@ -211,13 +191,13 @@ def get_filter(name: str) -> FilterInfo:
 @once
 def package_metrics() -> Mapping[str, tuple[Metric, str]]:
     """The metrics of packages by name, ours first, each with its owner: ``medtasks``, or distribution and version."""
-    return {metric.name: (metric, loaded.owner) for metric, loaded in _parts("metrics")}
+    return {metric.name: (metric, package.known_as) for metric, package in _parts("metrics")}
 
 
 def _refuse_taken(package: TaskPackage, plugin: Plugin) -> None:
     """Refuse a plug-in with a part whose name another package has, or may not be its own."""
-    earlier = [_loaded(other) for other in task_packages()[: task_packages().index(package)]]
-    owners = {benchmark.name: loaded.owner for loaded in earlier for benchmark in loaded.plugin.benchmarks}
+    earlier = [(other.known_as, plugin_of(other)) for other in task_packages()[: task_packages().index(package)]]
+    owners = {benchmark.name: owner for owner, other in earlier for benchmark in other.benchmarks}
     own = [benchmark.name for benchmark in plugin.benchmarks]
     for benchmark in own:
         if benchmark in owners:
@@ -238,7 +218,7 @@ def _refuse_taken(package: TaskPackage, plugin: Plugin) -> None:
         return
     from medtasks.catalog.rubric import score_owners
 
-    owners = score_owners() | {metric.name: loaded.owner for loaded in earlier for metric in loaded.plugin.metrics}
+    owners = score_owners() | {metric.name: owner for owner, other in earlier for metric in other.metrics}
     for metric in plugin.metrics:
         call = f"call it {package.prefix}_{metric.name}, or another"
         if metric.name in owners:
