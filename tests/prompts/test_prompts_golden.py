@@ -80,14 +80,13 @@ def test_chat_and_simple_back_ends_get_the_same(spec: TaskSpec) -> None:
         assert all(isinstance(part["url"], Image) for part in media)
 
 
-@pytest.mark.parametrize("spec", EVERY_TASK, ids=lambda spec: spec.name)
-def test_a_template_sees_only_what_its_benchmark_shows(spec: TaskSpec) -> None:
-    assert spec.template is not None
-    shown = get_benchmark(spec.metadata.benchmark).visible_fields
-    allowed = shown | {"observations"} if spec.stage1_template else shown
-    assert all(template_variables(template) <= allowed for template in spec.templates)
-    assert not spec.stage1_template or template_variables(spec.stage1_template) <= shown - {"choices", "options"}
-    assert not spec.system_template or not template_variables(spec.system_template)
+def test_a_template_sees_only_what_its_benchmark_shows() -> None:
+    for spec in EVERY_TASK:
+        shown = get_benchmark(spec.metadata.benchmark).visible_fields
+        allowed = shown | {"observations"} if spec.stage1_template else shown
+        assert all(template_variables(template) <= allowed for template in spec.templates), spec.name
+        assert not spec.stage1_template or template_variables(spec.stage1_template) <= shown - {"choices", "options"}
+        assert not spec.system_template or not template_variables(spec.system_template)
 
 
 VISIBLE = {
@@ -135,23 +134,20 @@ def test_a_prompt_may_see_these_fields_and_no_other(name: str) -> None:
     assert MUST_STAY_HIDDEN[name] <= known - VISIBLE[name]
 
 
-def planted(document: dict[str, Any], field: str) -> dict[str, Any]:
-    value = document[field]
-    other: Any = "LEAK"
+def planted(value: Any) -> Any:
     if isinstance(value, (bool, int, float)):
-        other = 987654
-    elif isinstance(value, list):
-        other = ["LEAK"]
-    return {**document, field: other}
+        return 987654
+    return ["LEAK"] if isinstance(value, list) else "LEAK"
 
 
 @pytest.mark.parametrize("spec", TASKS, ids=lambda spec: spec.name)
 def test_no_hidden_field_changes_a_prompt(spec: TaskSpec) -> None:
+    """All are changed at once: a prompt that none of them reaches is the same."""
     settings = {"template": spec.template}
+    known = VISIBLE[spec.metadata.benchmark] | {"benchmark", "prompt_template"}
     for document in task_documents(spec.name):
-        text = doc_to_text(document, settings)
-        for field in document.keys() - VISIBLE[spec.metadata.benchmark] - {"benchmark", "prompt_template"}:
-            assert doc_to_text(planted(document, field), settings) == text, field
+        other = {field: value if field in known else planted(value) for field, value in document.items()}
+        assert doc_to_text(other, settings) == doc_to_text(document, settings)
 
 
 @pytest.mark.parametrize("spec", TASKS, ids=lambda spec: spec.name)
