@@ -38,24 +38,14 @@ def check_packages(packages: Collection[TaskPackage], faulty: Collection[TaskPac
     left_out = [part for part in everything_left_out() if part.owner in owners]
     causes = {part.owner for part in left_out} | {package.owner for package in faulty}
     left_out += [part for package in packages if package.owner not in causes for part in layouts_left_out(package)]
-    return [_left_out(part) for part in left_out]
-
-
-def _left_out(part: LeftOut) -> Finding:
-    place = Place(Path(part.file), part.line or 1) if part.file else None
-    return finding("MT150", part.owner, f"{part.part or 'the package'} is left out: {part.why}", place)
+    places = [Place(Path(part.file), part.line or 1) if part.file else None for part in left_out]
+    return [
+        finding("MT150", part.owner, f"{part.part or 'the package'} is left out: {part.why}", place)
+        for part, place in zip(left_out, places, strict=True)
+    ]
 
 
 OWN_AGGREGATIONS = "medtasks.benchmarks.aggregations."
-_CALLED = (
-    "process_docs",
-    "doc_to_visual",
-    "doc_to_text",
-    "doc_to_messages",
-    "doc_to_target",
-    "doc_to_choice",
-    "process_results",
-)
 
 
 def check_metadata(file: TaskFile | GroupFile, known: Mapping[str, Path], report: TaskReport) -> None:
@@ -148,8 +138,7 @@ def check_functions(file: TaskFile, report: TaskReport) -> None:
     """
     if code_left_out(owner_of(report.source.path)):
         return
-    for key in _CALLED:
-        name = getattr(file, key)
+    for key, name in file:
         if isinstance(name, FunctionName) and (key != "process_docs" or file.metadata.varied is None):
             _resolved(report, name, (key,), "a callable", callable)
     rows = task_rows(file)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -140,8 +141,6 @@ def _chosen(what: Sequence[str], files: Files) -> tuple[list[str], list[Path], l
     everything = [files.known[name] for name in files.everything_in(names)]
     files.known |= {path.stem: path for path in given if not _is_shared(path)}
     benchmarks = [name for name in named if name in all_benchmarks()]
-    for name in benchmarks:  # data that cannot be opened are a finding
-        _is_prepared(name, required=True)
     return benchmarks, given, list(dict.fromkeys([*given, *everything]))
 
 
@@ -157,15 +156,12 @@ def _without_packages(what: Sequence[str]) -> list[str]:
     return [one for name, brought in zip(what, several, strict=True) for one in brought or [name]]
 
 
-def _is_prepared(benchmark: str, *, required: bool = False) -> bool:
-    try:
-        open_prepared(benchmark)
-    except NotPreparedError:
-        if required:
-            raise
-        return False
-    except (MedtasksError, OSError):  # the checks report what is wrong with them
-        pass
+def _is_prepared(benchmark: str) -> bool:
+    with suppress(MedtasksError, OSError):  # the checks report what is wrong with data that cannot be opened
+        try:
+            open_prepared(benchmark)
+        except NotPreparedError:
+            return False
     return True
 
 
@@ -222,11 +218,17 @@ class _Checks:
         self._media: dict[str, MediaCheck] = {}
 
     def check_prepared(self, name: str) -> list[Finding]:
-        """Findings about the prepared data of a benchmark; with an error, no task's documents are checked."""
+        """Findings about the prepared data of a benchmark; with an error, no task's documents are checked.
+
+        Raises:
+            NotPreparedError: there are none.
+        """
         try:
             prepared = open_prepared(name)
             findings = check_data(prepared, self._decode)
             self._media[name] = MediaCheck(prepared, self._decode)
+        except NotPreparedError:
+            raise
         except (MedtasksError, OSError) as error:
             findings = [finding("MT401", name, str(error), _source_place(all_benchmarks()[name]))]
         if failed(findings):
@@ -271,8 +273,9 @@ class _Checks:
         check_settings_of(documents, file, report)
         findings = report.findings()
         installed = task_path(file.task)
+        is_installed = installed is not None and installed.resolve() == path.resolve()
         # a fault of the file or of its documents changes scores, too
-        if self._scores and installed == path and not failed([one for one in findings if one.code[2] in "13"]):
+        if self._scores and is_installed and not failed([one for one in findings if one.code[2] in "13"]):
             findings += check_behaviour(load_spec(file.task), benchmark, documents)
         return findings
 
