@@ -165,23 +165,25 @@ def find_packages() -> tuple[tuple[TaskPackage, ...], tuple[LeftOut, ...]]:
     taken = {path.stem: package.known_as for package in used for path in package.task_files()}
     modules = {package.module: package.known_as for package in used}
     for point in sorted(points, key=_order):
-        package = _read(point)
-        if isinstance(package, LeftOut):
-            left_out.append(package)
+        distribution, version = _named(point)
+        file = ""
+        try:
+            package = _read(point, distribution, version)
+            names = {path.stem: path for path in package.task_files()}
+            if package.module in modules:
+                owner = modules[package.module]
+                raise LookupError(f"its module {package.module} belongs to {owner}; uninstall one of them.")
+            clash = next((name for name in names if name in taken), None)
+            if clash is not None:
+                file = str(names[clash])
+                raise LookupError(f"its task {clash} is already defined by {taken[clash]}; rename one of them.")
+        except LookupError as error:
+            left_out.append(LeftOut(f"{distribution} {version}", "", str(error.args[0]), file))
             continue
-        names = {path.stem: path for path in package.task_files()}
-        clash = next((name for name in names if name in taken), None)
-        if package.module in modules:
-            why = f"its module {package.module} belongs to {modules[package.module]}; uninstall one of them."
-            left_out.append(LeftOut(package.owner, "", why))
-        elif clash is not None:
-            why = f"its task {clash} is already defined by {taken[clash]}; rename one of them."
-            left_out.append(LeftOut(package.owner, "", why, str(names[clash])))
-        else:
-            taken |= dict.fromkeys(names, package.owner)
-            modules[package.module] = package.owner
-            used.append(package)
-            left_out += package.foreign_files()
+        taken |= dict.fromkeys(names, package.owner)
+        modules[package.module] = package.owner
+        used.append(package)
+        left_out += package.foreign_files()
     return tuple(used), tuple(left_out)
 
 
@@ -235,33 +237,28 @@ def _installed(distribution: Distribution) -> float:
     return 0.0
 
 
-def _read(point: EntryPoint) -> TaskPackage | LeftOut:
-    """The package of an entry point, or why it cannot be used."""
-    distribution, version = _named(point)
-    owner = f"{distribution} {version}"
+def _read(point: EntryPoint, distribution: str, version: str) -> TaskPackage:
+    """The package of an entry point; raises `LookupError` with the reason if it cannot be used."""
     module = point.value.partition(":")[0].partition("[")[0].strip()
     if not all(part.isidentifier() for part in module.split(".")):
-        return LeftOut(
-            owner, "", f"its entry point is {point.value[:80]!r}, expected the name of a module; correct it."
-        )
+        raise LookupError(f"its entry point is {point.value[:80]!r}, expected the name of a module; correct it.")
     try:
         spec = _spec(module)
     except (ImportError, ValueError, AttributeError) as error:
-        return LeftOut(owner, "", f"its module {module} cannot be found ({error}); check its entry point.")
+        raise LookupError(f"its module {module} cannot be found ({error}); check its entry point.") from error
     if spec is None:
-        return LeftOut(owner, "", f"its module {module} does not exist; check its entry point.")
+        raise LookupError(f"its module {module} does not exist; check its entry point.")
     if spec.origin is None:
         (found, *_) = spec.submodule_search_locations or [module]
-        why = (
+        raise LookupError(
             f"{found} has no __init__.py and may hide its module {module}, because `python -m` looks in the working "
             "directory first; start in another directory, or add the file."
         )
-        return LeftOut(owner, "", why)
     folder = Path(spec.origin).parent
     folders = (folder / name for name in ("tasks", "templates", "rubrics"))
     package = TaskPackage(distribution, version, module, *folders)
     if not any(True for _ in package.task_files()) and not any(package.rubrics.glob("*.yaml")):
-        return LeftOut(owner, "", f"{folder} has no YAML file in tasks/ or rubrics/; check its package data.")
+        raise LookupError(f"{folder} has no YAML file in tasks/ or rubrics/; check its package data.")
     return package
 
 

@@ -14,7 +14,7 @@ from medtasks.benchmarks.layouts import layouts_left_out
 from medtasks.benchmarks.variants import varied_rows
 from medtasks.catalog.benchmark import Benchmark
 from medtasks.catalog.contents import once, owner_of, resolve, task_packages
-from medtasks.catalog.packages import LeftOut, TaskPackage
+from medtasks.catalog.packages import TaskPackage
 from medtasks.catalog.registry import all_benchmarks, code_left_out, everything_left_out, filter_name, get_filter
 from medtasks.catalog.rubric import load_rubric, rubric_names
 from medtasks.catalog.task_model import AGGREGATIONS, GroupFile, Metadata, MetricEntry, TaskFile
