@@ -34,9 +34,8 @@ from medtasks.runs.scored import Answered, scored_samples
 from medtasks.runs.scoring import score_samples
 from medtasks.runs.verdicts import with_judged_scores
 from medtasks.validate.documents import Documents
-from medtasks.validate.ranges import TIMED, best_score, range_of, reaches
 from medtasks.validate.report import TaskReport
-from medtasks.validate.trials import MESSY, policy_answers
+from medtasks.validate.trials import MESSY, TIMED, best_score, policy_answers, range_of, reaches
 
 MOST = 200
 """The number of documents per task that are checked."""

@@ -25,13 +25,13 @@ from medtasks.data.preparation import Progress
 from medtasks.data.prepared import is_mini
 from medtasks.data.store import open_prepared
 from medtasks.harness.installed import harness_names
+from medtasks.validate import tasks
 from medtasks.validate.behaviour import check_behaviour
 from medtasks.validate.documents import Documents, check_documents
-from medtasks.validate.names import check_description, check_functions, check_metadata, check_packages, task_rows
 from medtasks.validate.prepared import MediaCheck, check_data
 from medtasks.validate.rendered import check_giveaways, check_judged, check_prompts
 from medtasks.validate.report import TaskReport
-from medtasks.validate.tasks import Files, check_members, check_settings, check_settings_of
+from medtasks.validate.tasks import Files, task_rows
 from medtasks.validate.templates import check_templates
 
 _COUNTED = re.compile(r"[\d,]+ of [\d,]+ documents, first .*?: ")
@@ -93,7 +93,7 @@ def validate(
         message = "no task file that was checked includes this shared part"
         found.tasks.append(finding("MT118", path.stem, message, Place(path, 1)))
     packages = dict.fromkeys(owner_of(path) for path in paths if path in files.known.values())
-    found.tasks += check_packages(packages, faulty)
+    found.tasks += tasks.check_packages(packages, faulty)
     found.tasks = _once(found.tasks)
     return found
 
@@ -245,16 +245,15 @@ class _Checks:
             report.key("MT138", message, source.kind)
         if file is None:
             return report.findings()
-        check_metadata(file, self._files.known, report)
+        tasks.check_metadata(file, self._files.known, report)
         benchmark = all_benchmarks().get(file.metadata.benchmark)
         if benchmark is not None and benchmark.name not in self._described:
             self._described.add(benchmark.name)
-            check_description(benchmark, report)
+            tasks.check_description(benchmark, report)
         if isinstance(file, GroupFile):
-            check_members(file, self._files, report)
+            tasks.check_members(file, self._files, report)
             return report.findings()
-        check_functions(file, report)
-        check_settings(file, report)
+        tasks.check_functions(file, report)
         documents: Documents = []
         if (
             benchmark is not None
@@ -262,6 +261,7 @@ class _Checks:
             and not any(one.field == "process_docs" for one in report.findings())
         ):
             documents = self._made(file, benchmark, report)
+        tasks.check_settings(file, documents, report)
         templates = check_templates(file, benchmark, documents, report)
         if benchmark is None or not documents:
             return report.findings()
@@ -270,7 +270,6 @@ class _Checks:
             self._media[benchmark.name] = MediaCheck(open_prepared(benchmark.name), decode=False)
         check_rows(documents, benchmark, templates, report, self._media[benchmark.name])
         check_judged(file, documents, benchmark, report)
-        check_settings_of(documents, file, report)
         findings = report.findings()
         installed = task_path(file.task)
         is_installed = installed is not None and installed.resolve() == path.resolve()

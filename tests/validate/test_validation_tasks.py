@@ -15,9 +15,9 @@ from medtasks.catalog.task_model import GroupFile, TaskFile
 from medtasks.catalog.task_source import TaskSource
 from medtasks.core.findings import Finding
 from medtasks.validate.documents import options_of
-from medtasks.validate.names import check_description
 from medtasks.validate.report import TaskReport
 from medtasks.validate.run import validate
+from medtasks.validate.tasks import check_description
 
 
 @pytest.fixture
