@@ -18,7 +18,6 @@ Kind = Literal["task", "group"]
 
 _MERGE = "tag:yaml.org,2002:merge"
 _TEXT = "tag:yaml.org,2002:str"
-_LARGE = 2**14
 
 
 class FunctionName(str):
@@ -164,7 +163,7 @@ def parse_yaml(text: str, path: Path) -> tuple[Any, dict[Keys, int], list[Findin
 
     visited = set[int]()
     try:
-        loader = (_FastLoader if len(text) < _LARGE else _Loader)(text)
+        loader = _Loader(text)
         node = loader.get_single_node()
         if node is not None:
             visit(node, ())
@@ -180,12 +179,12 @@ def parse_yaml(text: str, path: Path) -> tuple[Any, dict[Keys, int], list[Findin
     return content, lines, defects
 
 
-class _OurLoader:
-    """PyYAML's loader with ``!function``, whose errors all have a line."""
+class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
+    """PyYAML's loader (libyaml, six times as fast as its own code) with ``!function``, whose errors all have a line."""
 
     def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
         try:
-            return super().construct_object(node, deep)  # type: ignore[misc]
+            return super().construct_object(node, deep)
         except (yaml.YAMLError, RecursionError):
             raise
         except Exception as error:  # PyYAML does not catch what int(), float() and its own indexing raise
@@ -193,13 +192,4 @@ class _OurLoader:
             raise yaml.MarkedYAMLError(problem=problem, problem_mark=node.start_mark) from error
 
 
-class _Loader(_OurLoader, yaml.SafeLoader):
-    pass
-
-
-class _FastLoader(_OurLoader, getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
-    """By libyaml, six times as fast; text of more than `_LARGE` characters could overflow its stack."""
-
-
-for _one in (_Loader, _FastLoader):
-    _one.add_constructor("!function", lambda loader, node: FunctionName(loader.construct_scalar(node)))  # type: ignore[arg-type]
+_Loader.add_constructor("!function", lambda loader, node: FunctionName(loader.construct_scalar(node)))

@@ -203,7 +203,7 @@ class _Behaviour:
             by, pooled = metadata.breakdowns, metadata.pooled
             scored = score_samples(trial.samples, self._benchmark, by, pooled, resamples=_RESAMPLES).metrics
             scores = {name: score.value for name, score in scored.items() if score.value is not None}
-            for name in scores.keys() & trial.metrics.keys():
+            for name in filter(trial.metrics.__contains__, scores):
                 ends = [("interval", end) for end in scored[name].interval or ()]
                 for what, value in (("score", scores[name]), *ends):
                     self._is_in_range(trial.metrics[name], value, f"{trial.name}: the {what} of all samples")
@@ -224,20 +224,13 @@ class _Behaviour:
                 return
 
     def _are_sound(self, trial: _Trial) -> bool:
-        """Whether the statistics of every sample and item can be scored."""
-        checks = [
-            self._is_in_range(trial.metrics[name], score, f"{trial.name}, sample {sample.sample_id}: the score")
-            for sample in trial.samples
-            for name, score in sample.scores.items()
-            if score is not None
-        ]
-        checks += [
-            self._is_value_sound(f"{trial.name}, sample {item.item_id}", trial.metrics[name], value)
-            for item in trial.items
-            for name, value in item.values.items()
-            if name in trial.metrics
-        ]
-        return all(checks)
+        """Whether the statistics of every item can be scored; all that cannot are reported."""
+        sound = True
+        for item in trial.items:
+            for name in filter(trial.metrics.__contains__, item.values):
+                where = f"{trial.name}, sample {item.item_id}"
+                sound = self._is_value_sound(where, trial.metrics[name], item.values[name]) and sound
+        return sound
 
     def _is_value_sound(self, where: str, metric: Metric, value: Value) -> bool:
         rows = [row for row in (value.statistics, value.low, value.high, *value.repeats) if row is not None]
@@ -313,7 +306,7 @@ class _Behaviour:
                 if sample is None:
                     unbearable.add(kind)
                     continue
-                for name in self._metrics.keys() & sample.statistics.keys():
+                for name in filter(self._metrics.__contains__, sample.statistics):
                     fault = _fault_of(self._metrics[name], sample.statistics[name])
                     if fault is not None:
                         message = f"with the response {shown(response)} {fault} ({name})"
