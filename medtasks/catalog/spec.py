@@ -183,28 +183,23 @@ def leaf_tasks(name: str) -> tuple[str, ...]:
     Raises:
         UsageError: there is no such task or group, or a group contains an unknown member or itself.
     """
-    return tuple(dict.fromkeys(_leaves(name, ())))
+    return tuple(dict.fromkeys(spec.name for spec in _everything_in(name, ()) if spec.kind == "task"))
 
 
 @once
 def inner_groups(name: str) -> tuple[str, ...]:
-    """The groups in ``name``, itself first; none in a task."""
-    spec = load_spec(name)
-    if spec.kind == "task":
-        return ()
-    return tuple(dict.fromkeys((name, *(group for member in spec.members for group in inner_groups(member)))))
+    """The groups in ``name``, itself first; none in a task; raises as :func:`leaf_tasks`."""
+    return tuple(dict.fromkeys(spec.name for spec in _everything_in(name, ()) if spec.kind == "group"))
 
 
-def _leaves(name: str, above: tuple[str, ...]) -> Iterator[str]:
+def _everything_in(name: str, above: tuple[str, ...]) -> Iterator[TaskSpec]:
     spec = load_spec(name)
-    if spec.kind == "task":
-        yield name
-        return
-    known = {found for found, _, _ in task_files()}
+    yield spec
     for number, member in enumerate(spec.members):
         place = f"{spec.path}: field `task[{number}]` is {member!r}"
-        if member not in known:
-            raise UsageError(f"{place}, expected a task or group{suggestion(member, known)}; correct it.")
+        if task_path(member) is None:
+            near = suggestion(member, (known for known, _, _ in task_files()))
+            raise UsageError(f"{place}, expected a task or group{near}; correct it.")
         if member in (*above, name):
             raise UsageError(f"{place}, which contains this group, expected groups that end in tasks; remove it.")
-        yield from _leaves(member, (*above, name))
+        yield from _everything_in(member, (*above, name))
