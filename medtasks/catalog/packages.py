@@ -143,12 +143,8 @@ class TaskPackage:
         for path in sorted(self.templates.rglob("*.j2")):
             if self.prefix and not path.is_relative_to(self.template_folder):
                 name = path.relative_to(self.templates).as_posix()
-                yield LeftOut(
-                    self.owner,
-                    f"template {name}",
-                    f"it is outside templates/{self.prefix}/; move it there.",
-                    str(path),
-                )
+                why = f"it is outside templates/{self.prefix}/; move it there."
+                yield LeftOut(self.owner, f"template {name}", why, str(path))
         for path in sorted(self.rubrics.glob("*.yaml")):
             if not self.owns(path.stem):
                 why = f"its name must start with that of the package; call it {self.prefix}_{path.stem}."
@@ -163,16 +159,16 @@ def find_packages() -> tuple[tuple[TaskPackage, ...], tuple[LeftOut, ...]]:
     used = _our_packages()
     points, left_out = _entry_points()
     taken = {path.stem: package.known_as for package in used for path in package.task_files()}
-    modules = {package.module: package.known_as for package in used}
     for point in sorted(points, key=_order):
         distribution, version = _named(point)
         file = ""
         try:
             package = _read(point, distribution, version)
             names = {path.stem: path for path in package.task_files()}
-            if package.module in modules:
-                owner = modules[package.module]
-                raise LookupError(f"its module {package.module} belongs to {owner}; uninstall one of them.")
+            for other in used:
+                if other.module == package.module:
+                    why = f"its module {package.module} belongs to {other.known_as}; uninstall one of them."
+                    raise LookupError(why)
             clash = next((name for name in names if name in taken), None)
             if clash is not None:
                 file = str(names[clash])
@@ -181,7 +177,6 @@ def find_packages() -> tuple[tuple[TaskPackage, ...], tuple[LeftOut, ...]]:
             left_out.append(LeftOut(f"{distribution} {version}", "", str(error.args[0]), file))
             continue
         taken |= dict.fromkeys(names, package.owner)
-        modules[package.module] = package.owner
         used.append(package)
         left_out += package.foreign_files()
     return tuple(used), tuple(left_out)

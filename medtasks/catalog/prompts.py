@@ -174,8 +174,7 @@ def template_parts(template: str) -> dict[str, tuple[str, nodes.Template]]:
 def template_variables(template: str) -> set[str]:
     """Names of the variables that ``template`` and everything it includes use."""
     trees = (tree for _, tree in template_parts(template).values())
-    found = {name for tree in trees for name in meta.find_undeclared_variables(tree)}
-    return found - set(prompt_environment().globals)
+    return {name for tree in trees for name in meta.find_undeclared_variables(tree)}
 
 
 @functools.lru_cache(maxsize=256)  # a few dozen texts, which the hashes of some two hundred tasks need

@@ -64,7 +64,7 @@ def read_template(name: str, named_at: Place) -> tuple[dict[str, Place], list[Fi
     variables: dict[str, Place] = {}
     for included, (_, tree) in parts.items():
         findings += _unknown_names(name, included, tree)
-        undeclared = meta.find_undeclared_variables(tree) - set(prompt_environment().globals)
+        undeclared = meta.find_undeclared_variables(tree)
         for node in tree.find_all(nodes.Name):
             if node.name in undeclared and node.ctx == "load":
                 variables.setdefault(node.name, _place(included, node.lineno))
