@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import redirect_stdout
 from dataclasses import dataclass
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 from medtasks.catalog.benchmark import Benchmark, Metric
@@ -19,6 +20,7 @@ from medtasks.catalog.board_layout import BoardLayout
 from medtasks.catalog.contents import current, once, raised_at, raised_in, task_packages
 from medtasks.catalog.packages import OURS, LeftOut, TaskPackage
 from medtasks.core.errors import GuestCodeError, MedtasksError, UsageError, first_line
+from medtasks.core.findings import Place
 from medtasks.core.schema import shown, unknown
 
 
@@ -87,7 +89,9 @@ def _loaded(package: TaskPackage) -> Plugin | LeftOut:
     except (Exception, SystemExit) as error:  # another package's code may raise anything, even when only inspected
         if package.ours:
             raise
-        left_out = LeftOut(package.owner, "", first_line(error), *(raised_at(error.__cause__ or error) or ("", None)))
+        place = raised_at(error.__cause__ or error)
+        where = (str(place.file), place.line) if place else ()
+        left_out = LeftOut(package.owner, "", first_line(error), *where)
         left_out.warn()
         return left_out
 
@@ -106,7 +110,7 @@ def _read(package: TaskPackage) -> Plugin:
         named = [name for name, value in vars(module).items() if isinstance(value, Plugin)]
         if named:
             message = f"{package.module} has a Plugin named {named[0]}; rename it to PLUGIN."
-            raise GuestCodeError(message, (str(module.__file__), 1))
+            raise GuestCodeError(message, Place(Path(str(module.__file__)), 1))
         return Plugin()
     if not isinstance(plugin, Plugin):
         raise MedtasksError(f"{package.module}.PLUGIN is a {type(plugin).__name__}, expected medtasks.api.Plugin.")
@@ -230,20 +234,20 @@ def _refuse_taken(package: TaskPackage, plugin: Plugin) -> None:
         owners[metric.name] = package.owner
 
 
-def place_of(part: Any) -> tuple[str, int | None]:
-    """File and line of the class of ``part``; empty if unknown or ours."""
+def place_of(part: Any) -> Place | None:
+    """Where the class of ``part`` is; None if unknown or ours."""
     kind = part.kind if isinstance(part, FilterInfo) else part
     kind = kind if inspect.isclass(kind) or inspect.isfunction(kind) else type(kind)
     if kind.__module__.partition(".")[0] == OURS:
-        return "", None
+        return None
     try:
-        return inspect.getsourcefile(kind) or "", inspect.getsourcelines(kind)[1]
+        return Place(Path(str(inspect.getsourcefile(kind))), inspect.getsourcelines(kind)[1])
     except (OSError, TypeError):
-        return "", None
+        return None
 
 
 def wrong_return(what: str, function: Any, returned: object, expected: str) -> GuestCodeError:
     """The error about a function that did not return what is ``expected``; names its file and line."""
-    file, line = place_of(function)
-    at = f" ({file}, line {line})" if file else ""
-    return GuestCodeError(f"{what}{at} returned {shown(returned)}, expected {expected}; fix it.", (file, line))
+    place = place_of(function)
+    at = f" ({place})" if place else ""
+    return GuestCodeError(f"{what}{at} returned {shown(returned)}, expected {expected}; fix it.", place)

@@ -10,7 +10,6 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -22,7 +21,7 @@ from medtasks.catalog.contents import raised_at
 from medtasks.catalog.registry import place_of
 from medtasks.catalog.spec import TaskSpec, read_installed
 from medtasks.core.errors import MedtasksError
-from medtasks.core.findings import Finding, Place
+from medtasks.core.findings import Finding
 from medtasks.core.schema import shown
 from medtasks.core.text import shortened
 from medtasks.metrics.base import Metric
@@ -127,17 +126,15 @@ class _Behaviour:
 
         Its place is where ``error`` was raised, the class of a faulty metric, or the task file.
         """
-        own = None
-        if code in _OF_METRICS:
-            file, line = place_of(get_metric(metric))
-            own = Place(Path(file), line) if file and line else None
+        own = place_of(get_metric(metric)) if code in _OF_METRICS else None
+        raised = raised_at(error) if error is not None else None
         listed = [
             number
             for number, entry in enumerate(self._source.entries("metric_list"))
             if isinstance(entry, Mapping) and entry.get("metric") == metric
         ]
         in_file = ("metric_list", listed[0]) if listed else ("process_results",)
-        self.report.say(code, message, metric, _error_place(error) or own or self._source.place(*in_file), **changed)
+        self.report.say(code, message, metric, raised or own or self._source.place(*in_file), **changed)
 
     @contextmanager
     def _failures(self, what: str, metric: str = "", fix: str | None = None) -> Iterator[None]:
@@ -191,7 +188,7 @@ class _Behaviour:
             except (Exception, SystemExit):
                 step = f"the filter {self._spec.filters[-1]}"
             message = f"{what}{step} fails on the response {shown(response)} ({_sentence(error)})"
-            self.report.count(code, answered.document, message, field, _error_place(error), fix)
+            self.report.count(code, answered.document, message, field, raised_at(error), fix)
             return None
 
     def _scored(self, trial: _Trial) -> dict[str, float] | None:
@@ -333,12 +330,6 @@ def _first_below(trial: _Trial, metric: Metric, top: float) -> str:
             change = f"{shown(sample.responses[0])} was filtered to {shown(sample.filtered)}"
             return f"; in sample {shown(sample.sample_id)} {change}"
     return ""
-
-
-def _error_place(error: BaseException | None) -> Place | None:
-    """Where in the code of a package ``error`` was raised; None if it was raised elsewhere."""
-    place = raised_at(error) if error is not None else None
-    return Place(Path(place[0]), place[1]) if place else None
 
 
 def _sentence(error: BaseException) -> str:

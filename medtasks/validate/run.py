@@ -312,8 +312,7 @@ class _Checks:
             elif varied is not None and isinstance(error, UsageError):
                 report.key("MT143", str(error), "metadata", varied)
             else:
-                raised = raised_at(error.__cause__ or error) if error.__cause__ else None
-                place = Place(Path(raised[0]), raised[1]) if raised else None
+                place = raised_at(error.__cause__) if error.__cause__ else None
                 report.say("MT301", first_line(error), "process_docs", place)
         if not opened:
             self._unusable.add(benchmark.name)
@@ -322,9 +321,8 @@ class _Checks:
 
 def _source_place(benchmark: Benchmark, error: BaseException | None = None) -> Place | None:
     """Where ``error`` was raised in a package's code, or else where the function is that reads its data."""
-    cause = None if error is None else error.__cause__ or error
-    file, line = (raised_at(cause) if cause else None) or place_of(benchmark.read or benchmark.mini)
-    return Place(Path(file), line or 1) if file else None
+    raised = None if error is None else raised_at(error.__cause__ or error)
+    return raised or place_of(benchmark.read or benchmark.mini)
 
 
 def check_rows(
