@@ -108,17 +108,8 @@ MUST_STAY_HIDDEN = {
     "med_cmr": {"target", "visual_description", "subtype", "task", "dimension", "modality", "ideal_response", "media"},
     "medstreambench": {
         *("target", "expected", "answerable", "reference", "evidence", "judge_rubric", "positive_response", "guesses"),
-        *(
-            "expected_time",
-            "tolerance",
-            "media_path",
-            "media",
-            "dataset",
-            "source_task",
-            "label_source",
-            "round",
-            "rounds",
-        ),
+        *("expected_time", "tolerance", "media_path", "media", "dataset", "source_task", "label_source"),
+        *("round", "rounds"),
     },
 }
 """Fields that state or give away the answer (a folder's name may be the label), as far as the cards name them."""
@@ -165,11 +156,6 @@ def test_what_states_the_answer_is_in_no_prompt(spec: TaskSpec) -> None:
             assert named or len(value) < 12 or value not in text, field
 
 
-def test_a_template_that_asks_for_more_stops() -> None:
-    with pytest.raises(MedtasksError, match="'choices' is undefined"):
-        render("mi_cxr/mcq.j2", question="When?")
-
-
 @pytest.mark.parametrize("field", ["target", "sample_id", "abstention"])
 def test_a_template_cannot_reach_a_hidden_field(field: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "leak.j2").write_text("{{ question }} {{ " + field + " }}")
@@ -177,6 +163,8 @@ def test_a_template_cannot_reach_a_hidden_field(field: str, tmp_path: Path, monk
     for task in ("mi_cxr_icr", "kvasir_vqa_x1_level1"):
         with pytest.raises(MedtasksError, match=f"'{field}' is undefined"):
             doc_to_text(task_documents(task)[0], {"template": "leak.j2"})
+    with pytest.raises(MedtasksError, match="'choices' is undefined"):
+        render("mi_cxr/mcq.j2", question="When?")
 
 
 def test_the_prompt_hash_covers_included_templates() -> None:
