@@ -64,12 +64,8 @@ class Plugin:
     layouts: tuple[BoardLayout, ...] = ()
 
     def __post_init__(self) -> None:
-        for name, kind in (
-            ("benchmarks", Benchmark),
-            ("filters", FilterInfo),
-            ("metrics", Metric),
-            ("layouts", BoardLayout),
-        ):
+        kinds = {"benchmarks": Benchmark, "filters": FilterInfo, "metrics": Metric, "layouts": BoardLayout}
+        for name, kind in kinds.items():
             for part in getattr(self, name):
                 if isinstance(part, type) or not isinstance(part, kind):
                     found = f"the class {part.__name__}" if isinstance(part, type) else f"a {type(part).__name__}"
@@ -206,31 +202,26 @@ def _refuse_taken(package: TaskPackage, plugin: Plugin) -> None:
     for benchmark in own:
         if benchmark in owners:
             raise UsageError(f"its benchmark {benchmark} is already defined by {owners[benchmark]}; rename it.")
-    for what, names in (
-        ("filter", [part.name for part in plugin.filters]),
-        ("board layout", [layout.benchmark for layout in plugin.layouts]),
-    ):
+    filters, layouts = [part.name for part in plugin.filters], [layout.benchmark for layout in plugin.layouts]
+    for what, names in (("filter", filters), ("board layout", layouts)):
         twice = next((name for name in names if names.count(name) > 1), None)
         if twice is not None:
             raise UsageError(f"it has several parts called {what} {twice}; rename or remove one.")
-    for layout in plugin.layouts:
-        if layout.benchmark not in own:
-            raise UsageError(
-                f"its board layout is for {layout.benchmark}, which is none of its benchmarks; correct it."
-            )
+    for name in layouts:
+        if name not in own:
+            raise UsageError(f"its board layout is for {name}, which is none of its benchmarks; correct it.")
     if not plugin.metrics:  # then the rubrics need not be read
         return
     from medtasks.catalog.rubric import score_owners
 
     owners = score_owners() | {metric.name: owner for owner, other in earlier for metric in other.metrics}
     for metric in plugin.metrics:
-        call = f"call it {package.prefix}_{metric.name}, or another"
+        wrong = "" if package.owns(metric.name) else "must start with the name of the package"
         if metric.name in owners:
-            message = f"its metric {metric.name} has the name of a score of {owners[metric.name]}; {call}."
-            raise GuestCodeError(message, place_of(metric))
-        if not package.owns(metric.name):
-            message = f"its metric {metric.name} must start with the name of the package; {call}."
-            raise GuestCodeError(message, place_of(metric))
+            wrong = f"has the name of a score of {owners[metric.name]}"
+        if wrong:
+            call = f"call it {package.prefix}_{metric.name}, or another"
+            raise GuestCodeError(f"its metric {metric.name} {wrong}; {call}.", place_of(metric))
         owners[metric.name] = package.owner
 
 
