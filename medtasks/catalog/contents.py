@@ -18,6 +18,7 @@ from typing import Any, Literal, ParamSpec, TypeVar, cast
 import medtasks
 from medtasks.catalog.packages import TaskPackage, find_packages
 from medtasks.core.errors import GuestCodeError, first_line
+from medtasks.core.findings import Place
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -95,13 +96,9 @@ def task_files() -> tuple[tuple[str, Literal["task", "group"], Path], ...]:
 
 
 @once
-def _files_by_name() -> dict[str, Path]:
-    return {name: path for name, _, path in task_files()}
-
-
 def task_path(name: str) -> Path | None:
     """The file of the task or group ``name``; None if there is none."""
-    return _files_by_name().get(name)
+    return next((path for known, _, path in task_files() if known == name), None)
 
 
 @once
@@ -122,21 +119,22 @@ def resolve(name: str) -> Any:
         raise LookupError(reason.rstrip(".")) from error
 
 
-def raised_at(error: BaseException) -> tuple[str, int] | None:
-    """File and line of the last frame of ``error`` in another package's code; None if there is none."""
-    if isinstance(error, GuestCodeError) and error.place[0]:
-        return error.place[0], error.place[1] or 1
+def raised_at(error: BaseException) -> Place | None:
+    """The last frame of ``error`` in another package's code; None if there is none."""
+    if isinstance(error, GuestCodeError) and error.place is not None:
+        return error.place
     if isinstance(error, SyntaxError) and error.filename:
-        return error.filename, error.lineno or 1
+        return Place(Path(error.filename), error.lineno or 1)
     folders = [package.tasks.parent for package in task_packages() if not package.ours]
     for frame in reversed(traceback.extract_tb(error.__traceback__)):
         if any(Path(frame.filename).is_relative_to(folder) for folder in folders):
-            return frame.filename, frame.lineno or 1
+            return Place(Path(frame.filename), frame.lineno or 1)
     return None
 
 
 def raised_in(error: BaseException) -> str:
     """Where ``error`` was raised, in parentheses: :func:`raised_at`, or else the last frame."""
-    frames = traceback.extract_tb(error.__traceback__)[-1:]
-    place = raised_at(error) or next(((frame.filename, frame.lineno) for frame in frames), None)
-    return f"({place[0]}, line {place[1]})" if place else "(place unknown)"
+    place = raised_at(error)
+    for frame in () if place else traceback.extract_tb(error.__traceback__)[-1:]:
+        place = Place(Path(frame.filename), frame.lineno or 1)
+    return f"({place or 'place unknown'})"

@@ -102,6 +102,11 @@ class TaskPackage:
         return f"{self.distribution} {self.version}"
 
     @property
+    def known_as(self) -> str:
+        """``medtasks``, or distribution and version of another package, for messages about a name that it has."""
+        return OURS if self.ours else self.owner
+
+    @property
     def ours(self) -> bool:
         """Whether it is part of medtasks."""
         return self.distribution == OURS
@@ -138,12 +143,8 @@ class TaskPackage:
         for path in sorted(self.templates.rglob("*.j2")):
             if self.prefix and not path.is_relative_to(self.template_folder):
                 name = path.relative_to(self.templates).as_posix()
-                yield LeftOut(
-                    self.owner,
-                    f"template {name}",
-                    f"it is outside templates/{self.prefix}/; move it there.",
-                    str(path),
-                )
+                why = f"it is outside templates/{self.prefix}/; move it there."
+                yield LeftOut(self.owner, f"template {name}", why, str(path))
         for path in sorted(self.rubrics.glob("*.yaml")):
             if not self.owns(path.stem):
                 why = f"its name must start with that of the package; call it {self.prefix}_{path.stem}."
@@ -157,26 +158,27 @@ def find_packages() -> tuple[tuple[TaskPackage, ...], tuple[LeftOut, ...]]:
     """
     used = _our_packages()
     points, left_out = _entry_points()
-    taken = {path.stem: OURS for package in used for path in package.task_files()}
-    modules = {package.module: OURS for package in used}
+    taken = {path.stem: package.known_as for package in used for path in package.task_files()}
     for point in sorted(points, key=_order):
-        package = _read(point)
-        if isinstance(package, LeftOut):
-            left_out.append(package)
+        distribution, version = _named(point)
+        file = ""
+        try:
+            package = _read(point, distribution, version)
+            names = {path.stem: path for path in package.task_files()}
+            for other in used:
+                if other.module == package.module:
+                    why = f"its module {package.module} belongs to {other.known_as}; uninstall one of them."
+                    raise LookupError(why)
+            clash = next((name for name in names if name in taken), None)
+            if clash is not None:
+                file = str(names[clash])
+                raise LookupError(f"its task {clash} is already defined by {taken[clash]}; rename one of them.")
+        except LookupError as error:
+            left_out.append(LeftOut(f"{distribution} {version}", "", str(error.args[0]), file))
             continue
-        names = {path.stem: path for path in package.task_files()}
-        clash = next((name for name in names if name in taken), None)
-        if package.module in modules:
-            why = f"its module {package.module} belongs to {modules[package.module]}; uninstall one of them."
-            left_out.append(LeftOut(package.owner, "", why))
-        elif clash is not None:
-            why = f"its task {clash} is already defined by {taken[clash]}; rename one of them."
-            left_out.append(LeftOut(package.owner, "", why, str(names[clash])))
-        else:
-            taken |= dict.fromkeys(names, package.owner)
-            modules[package.module] = package.owner
-            used.append(package)
-            left_out += package.foreign_files()
+        taken |= dict.fromkeys(names, package.owner)
+        used.append(package)
+        left_out += package.foreign_files()
     return tuple(used), tuple(left_out)
 
 
@@ -230,33 +232,28 @@ def _installed(distribution: Distribution) -> float:
     return 0.0
 
 
-def _read(point: EntryPoint) -> TaskPackage | LeftOut:
-    """The package of an entry point, or why it cannot be used."""
-    distribution, version = _named(point)
-    owner = f"{distribution} {version}"
+def _read(point: EntryPoint, distribution: str, version: str) -> TaskPackage:
+    """The package of an entry point; raises `LookupError` with the reason if it cannot be used."""
     module = point.value.partition(":")[0].partition("[")[0].strip()
     if not all(part.isidentifier() for part in module.split(".")):
-        return LeftOut(
-            owner, "", f"its entry point is {point.value[:80]!r}, expected the name of a module; correct it."
-        )
+        raise LookupError(f"its entry point is {point.value[:80]!r}, expected the name of a module; correct it.")
     try:
         spec = _spec(module)
     except (ImportError, ValueError, AttributeError) as error:
-        return LeftOut(owner, "", f"its module {module} cannot be found ({error}); check its entry point.")
+        raise LookupError(f"its module {module} cannot be found ({error}); check its entry point.") from error
     if spec is None:
-        return LeftOut(owner, "", f"its module {module} does not exist; check its entry point.")
+        raise LookupError(f"its module {module} does not exist; check its entry point.")
     if spec.origin is None:
         (found, *_) = spec.submodule_search_locations or [module]
-        why = (
+        raise LookupError(
             f"{found} has no __init__.py and may hide its module {module}, because `python -m` looks in the working "
             "directory first; start in another directory, or add the file."
         )
-        return LeftOut(owner, "", why)
     folder = Path(spec.origin).parent
     folders = (folder / name for name in ("tasks", "templates", "rubrics"))
     package = TaskPackage(distribution, version, module, *folders)
     if not any(True for _ in package.task_files()) and not any(package.rubrics.glob("*.yaml")):
-        return LeftOut(owner, "", f"{folder} has no YAML file in tasks/ or rubrics/; check its package data.")
+        raise LookupError(f"{folder} has no YAML file in tasks/ or rubrics/; check its package data.")
     return package
 
 

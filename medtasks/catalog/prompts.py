@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import difflib
 import functools
-from collections.abc import Callable, MutableMapping
+from collections.abc import MutableMapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from jinja2 import (
-    BaseLoader,
-    Environment,
+    ChoiceLoader,
     FileSystemLoader,
+    PrefixLoader,
     StrictUndefined,
-    Template,
     TemplateError,
     TemplateNotFound,
     TemplateSyntaxError,
@@ -23,10 +23,9 @@ from jinja2 import (
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from medtasks.catalog.contents import once, task_packages
-from medtasks.catalog.packages import TaskPackage
 from medtasks.core.errors import MedtasksError, UsageError, first_line
 from medtasks.core.files import short_hash
-from medtasks.core.settings import current_settings
+from medtasks.core.settings import current_settings, using
 
 OVERLAY = "MEDTASKS_TEMPLATES"
 """Environment variable: a directory whose templates replace those with the same relative path."""
@@ -61,8 +60,11 @@ def prompt_environment() -> ImmutableSandboxedEnvironment:
 
 @once
 def _environment(overlay: tuple[Path, ...]) -> ImmutableSandboxedEnvironment:
+    ours, *others = task_packages()
+    # another package's template only if its name starts with the package's module
+    brought = {package.prefix: FileSystemLoader(package.template_folder) for package in others if not package.ours}
     made = _Environment(
-        loader=_Loader(overlay, task_packages()),
+        loader=ChoiceLoader([FileSystemLoader([*overlay, ours.templates]), PrefixLoader(brought)]),
         undefined=StrictUndefined,  # an unknown variable is an error instead of empty text
         trim_blocks=True,
         autoescape=False,
@@ -78,23 +80,6 @@ class _Environment(ImmutableSandboxedEnvironment):
         return {**self.globals, **(d or {})}
 
 
-class _Loader(BaseLoader):
-    """Loads the overlay's templates and ours by any name, another package's if the name starts with its module."""
-
-    def __init__(self, overlay: tuple[Path, ...], packages: tuple[TaskPackage, ...]) -> None:
-        self._first = FileSystemLoader([*overlay, packages[0].templates])
-        self._others = {package.prefix: FileSystemLoader(package.templates) for package in packages if not package.ours}
-
-    def get_source(self, environment: Environment, template: str) -> tuple[str, str | None, Callable[[], bool] | None]:
-        try:
-            return self._first.get_source(environment, template)
-        except TemplateNotFound:
-            other = self._others.get(template.partition("/")[0])
-            if other is None:
-                raise
-            return other.get_source(environment, template)
-
-
 def render(template: str, **variables: Any) -> str:
     """Render ``template`` (a path such as ``mi_cxr/mcq.j2``) with ``variables``, without trailing whitespace.
 
@@ -106,42 +91,42 @@ def render(template: str, **variables: Any) -> str:
     """
     kept, size = [], 0
     try:
-        for part in _compiled(template).generate(variables):
+        for part in prompt_environment().get_template(template).generate(variables):
             kept.append(part)
             size += len(part)
             if size > MOST_TEXT:
                 raise TemplateError(f"it is longer than {MOST_TEXT:,} characters")
     except TemplateNotFound as error:
         raise _absent(str(error.name)) from error
-    except MedtasksError:
-        raise
+    except TemplateSyntaxError as error:
+        raise _malformed(error.name or template, error) from error
     except Exception as error:  # a template can divide by zero, or call a field as a function
         problem = str(error) if isinstance(error, TemplateError) else first_line(error)
         raise MedtasksError(f"template {template!r} cannot be rendered: {problem}.") from error
     return "".join(kept).rstrip()
 
 
-def _compiled(template: str) -> Template:
-    environment = prompt_environment()
-    try:
-        return environment.get_template(template)
-    except TemplateNotFound:
-        raise
-    except Exception as error:
-        raise _malformed(template, error) from error
-
-
 def template_path(template: str) -> Path:
     """The file of ``template``, the first in :func:`template_folders`; raises :class:`UsageError` if there is none."""
+    return Path(_source(template)[1])
+
+
+def template_source(template: str) -> str:
+    """Source text of ``template``; raises :class:`UsageError` if there is none."""
+    return _source(template)[0]
+
+
+def _source(template: str) -> tuple[str, str]:
+    """Text and path of a template."""
+    environment = prompt_environment()
+    assert environment.loader is not None
     try:
-        return Path(str(_source(prompt_environment(), template)[1]))
+        text, path, _ = environment.loader.get_source(environment, template)
+    except UnicodeDecodeError as error:
+        raise _malformed(template, error) from error
     except (TemplateNotFound, OSError, ValueError) as error:
         raise _absent(template) from error
-
-
-def _source(environment: Environment, template: str) -> tuple[str, str | None, Callable[[], bool] | None]:
-    assert environment.loader is not None
-    return environment.loader.get_source(environment, template)
+    return text, str(path)
 
 
 def _absent(template: str) -> UsageError:
@@ -150,63 +135,46 @@ def _absent(template: str) -> UsageError:
     return UsageError(f"template {template!r} is in none of {looked}; check the task's `template`.")
 
 
-def template_source(template: str) -> str:
-    """Source text of ``template``; raises :class:`UsageError` if there is none."""
-    try:
-        return _source(prompt_environment(), template)[0]
-    except TemplateNotFound as error:
-        raise _absent(template) from error
-
-
 def overlay_diff(template: str) -> str:
     """The overlay's changes to ``template`` and everything it includes, as a unified diff; empty if there are none."""
-    ours = _environment(())
     lines: list[str] = []
-    for name, changed in sorted(_with_includes(template).items()):
-        try:
-            shipped = _source(ours, name)[0]
-        except TemplateNotFound:
-            shipped = ""
+    for name, (changed, _) in sorted(template_parts(template).items()):
+        shipped = ""
+        with using(templates=None), suppress(UsageError):
+            shipped = template_source(name)
         before, after = (text.splitlines(keepends=True) for text in (shipped, changed))
         lines += difflib.unified_diff(before, after, f"shipped/{name}", f"overlay/{name}")
     return "".join(line if line.endswith("\n") else line + "\n" for line in lines)
 
 
-def _with_includes(template: str) -> dict[str, str]:
-    sources: dict[str, str] = {}
+def template_parts(template: str) -> dict[str, tuple[str, nodes.Template]]:
+    """Source text and syntax tree of ``template`` and everything it includes, by name.
+
+    Raises:
+        UsageError: one of them does not exist.
+        MedtasksError: one is malformed, or includes another by a computed name.
+    """
+    parts: dict[str, tuple[str, nodes.Template]] = {}
     waiting = [template]
-    while waiting:
-        name = waiting.pop()
-        if name in sources:
+    for name in waiting:
+        if name in parts:
             continue
-        try:
-            sources[name] = template_source(name)
-        except UnicodeDecodeError as error:
-            raise _malformed(name, error) from error
-        for reference in meta.find_referenced_templates(_parsed(name, sources[name])):
+        source = template_source(name)
+        parts[name] = source, _parsed(name, source)
+        for reference in meta.find_referenced_templates(parts[name][1]):
             if reference is None:
                 raise MedtasksError(
                     f"template {name!r} includes a template by a computed name; write the name out, "
                     "so that the prompt hash can cover it."
                 )
             waiting.append(reference)
-    return sources
-
-
-def template_trees(template: str) -> dict[str, nodes.Template]:
-    """The syntax trees of ``template`` and everything it includes, by name.
-
-    Raises:
-        UsageError: one of them does not exist.
-        MedtasksError: one is malformed, or includes another by a computed name.
-    """
-    return {name: _parsed(name, source) for name, source in _with_includes(template).items()}
+    return parts
 
 
 def template_variables(template: str) -> set[str]:
     """Names of the variables that ``template`` and everything it includes use."""
-    found = {name for tree in template_trees(template).values() for name in meta.find_undeclared_variables(tree)}
-    return found - set(prompt_environment().globals)
+    trees = (tree for _, tree in template_parts(template).values())
+    return {name for tree in trees for name in meta.find_undeclared_variables(tree)}
 
 
 @functools.lru_cache(maxsize=256)  # a few dozen texts, which the hashes of some two hundred tasks need
@@ -233,5 +201,5 @@ def template_hash(*templates: str) -> str:
 
     Equal hashes mean the same prompt for the same record. Template names are hashed, their location on disk is not.
     """
-    sources = {name: source for template in templates for name, source in _with_includes(template).items()}
+    sources = {name: source for template in templates for name, (source, _) in template_parts(template).items()}
     return short_hash("".join(f"{name}\0{source}\0" for name, source in sorted(sources.items())))

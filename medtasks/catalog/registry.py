@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import redirect_stdout
 from dataclasses import dataclass
 from importlib import import_module
-from types import ModuleType
+from pathlib import Path
 from typing import Any
 
 from medtasks.catalog.benchmark import Benchmark, Metric
@@ -20,6 +20,7 @@ from medtasks.catalog.board_layout import BoardLayout
 from medtasks.catalog.contents import current, once, raised_at, raised_in, task_packages
 from medtasks.catalog.packages import OURS, LeftOut, TaskPackage
 from medtasks.core.errors import GuestCodeError, MedtasksError, UsageError, first_line
+from medtasks.core.findings import Place
 from medtasks.core.schema import shown, unknown
 
 
@@ -63,12 +64,8 @@ class Plugin:
     layouts: tuple[BoardLayout, ...] = ()
 
     def __post_init__(self) -> None:
-        for name, kind in (
-            ("benchmarks", Benchmark),
-            ("filters", FilterInfo),
-            ("metrics", Metric),
-            ("layouts", BoardLayout),
-        ):
+        kinds = {"benchmarks": Benchmark, "filters": FilterInfo, "metrics": Metric, "layouts": BoardLayout}
+        for name, kind in kinds.items():
             for part in getattr(self, name):
                 if isinstance(part, type) or not isinstance(part, kind):
                     found = f"the class {part.__name__}" if isinstance(part, type) else f"a {type(part).__name__}"
@@ -77,69 +74,55 @@ class Plugin:
                     )
 
 
-@dataclass(frozen=True)
-class _Loaded:
-    """The parts of a package, or why none of them can be used."""
-
-    package: TaskPackage
-    plugin: Plugin
-    left_out: LeftOut | None = None
-
-    @property
-    def owner(self) -> str:
-        return OURS if self.package.ours else self.package.owner
-
-
 @once
-def _loaded(package: TaskPackage) -> _Loaded:
+def _loaded(package: TaskPackage) -> Plugin | LeftOut:
+    """The parts of a package, or why none of them can be used."""
     try:
         plugin = _read(package)
         if not package.ours:
             _refuse_taken(package, plugin)
-        return _Loaded(package, plugin)
+        return plugin
     except (Exception, SystemExit) as error:  # another package's code may raise anything, even when only inspected
         if package.ours:
             raise
-        place = raised_at(error.__cause__ or error) or ("", None)
-        left_out = LeftOut(package.owner, "", first_line(error), *place)
+        place = raised_at(error.__cause__ or error)
+        where = (str(place.file), place.line) if place else ()
+        left_out = LeftOut(package.owner, "", first_line(error), *where)
         left_out.warn()
-        return _Loaded(package, Plugin(), left_out)
+        return left_out
 
 
 def _read(package: TaskPackage) -> Plugin:
-    module = _imported(package)
+    try:
+        with redirect_stdout(sys.stderr):  # what it prints must not get into a command's output
+            module = import_module(package.module)
+    except (Exception, SystemExit) as error:
+        if package.ours:
+            raise
+        why = f"{first_line(error)[:300].rstrip('.')}; fix or uninstall it"
+        raise MedtasksError(f"{package.module} cannot be imported {raised_in(error)}: {why}.") from error
     plugin = getattr(module, "PLUGIN", None)
     if plugin is None:
         named = [name for name, value in vars(module).items() if isinstance(value, Plugin)]
         if named:
             message = f"{package.module} has a Plugin named {named[0]}; rename it to PLUGIN."
-            raise GuestCodeError(message, (str(module.__file__), 1))
+            raise GuestCodeError(message, Place(Path(str(module.__file__)), 1))
         return Plugin()
     if not isinstance(plugin, Plugin):
         raise MedtasksError(f"{package.module}.PLUGIN is a {type(plugin).__name__}, expected medtasks.api.Plugin.")
     return plugin
 
 
-def _imported(package: TaskPackage) -> ModuleType:
-    """The package's module; anything that another package's code raises, even `SystemExit`, is one sentence."""
-    try:
-        with redirect_stdout(sys.stderr):  # what it prints must not get into a command's output
-            return import_module(package.module)
-    except (Exception, SystemExit) as error:
-        if package.ours:
-            raise
-        why = f"{first_line(error)[:300].rstrip('.')}; fix or uninstall it"
-        raise MedtasksError(f"{package.module} cannot be imported {raised_in(error)}: {why}.") from error
-
-
 def plugin_of(package: TaskPackage) -> Plugin:
     """The parts of the package; none if it is left out."""
-    return _loaded(package).plugin
+    loaded = _loaded(package)
+    return loaded if isinstance(loaded, Plugin) else Plugin()
 
 
 def code_left_out(package: TaskPackage) -> LeftOut | None:
     """Why the package cannot be used at all, not even its tasks; None if it can."""
-    return _loaded(package).left_out
+    loaded = _loaded(package)
+    return loaded if isinstance(loaded, LeftOut) else None
 
 
 @once
@@ -148,11 +131,11 @@ def everything_left_out() -> tuple[LeftOut, ...]:
     return (*current().left_out, *filter(None, map(code_left_out, task_packages())))
 
 
-def _parts(kind: str) -> Iterator[tuple[Any, _Loaded]]:
+def _parts(kind: str) -> Iterator[tuple[Any, TaskPackage]]:
     """Every part of one kind (an attribute of `Plugin`), ours first, and the package that it is of."""
-    for loaded in map(_loaded, task_packages()):
-        for part in getattr(loaded.plugin, kind):
-            yield part, loaded
+    for package in task_packages():
+        for part in getattr(plugin_of(package), kind):
+            yield part, package
 
 
 @once
@@ -170,13 +153,10 @@ def get_benchmark(name: str) -> Benchmark:
 
 
 @once
-def _benchmark_owners() -> Mapping[str, TaskPackage]:
-    return {benchmark.name: loaded.package for benchmark, loaded in _parts("benchmarks")}
-
-
 def benchmark_owner(name: str) -> TaskPackage:
     """The package of the benchmark ``name``; ours if there is none."""
-    return _benchmark_owners().get(name) or task_packages()[0]
+    owners = {benchmark.name: package for benchmark, package in _parts("benchmarks")}
+    return owners.get(name) or task_packages()[0]
 
 
 @once
@@ -211,59 +191,54 @@ def get_filter(name: str) -> FilterInfo:
 @once
 def package_metrics() -> Mapping[str, tuple[Metric, str]]:
     """The metrics of packages by name, ours first, each with its owner: ``medtasks``, or distribution and version."""
-    return {metric.name: (metric, loaded.owner) for metric, loaded in _parts("metrics")}
+    return {metric.name: (metric, package.known_as) for metric, package in _parts("metrics")}
 
 
 def _refuse_taken(package: TaskPackage, plugin: Plugin) -> None:
     """Refuse a plug-in with a part whose name another package has, or may not be its own."""
-    earlier = [_loaded(other) for other in task_packages()[: task_packages().index(package)]]
-    owners = {benchmark.name: loaded.owner for loaded in earlier for benchmark in loaded.plugin.benchmarks}
+    earlier = [(other.known_as, plugin_of(other)) for other in task_packages()[: task_packages().index(package)]]
+    owners = {benchmark.name: owner for owner, other in earlier for benchmark in other.benchmarks}
     own = [benchmark.name for benchmark in plugin.benchmarks]
     for benchmark in own:
         if benchmark in owners:
             raise UsageError(f"its benchmark {benchmark} is already defined by {owners[benchmark]}; rename it.")
-    for what, names in (
-        ("filter", [part.name for part in plugin.filters]),
-        ("board layout", [layout.benchmark for layout in plugin.layouts]),
-    ):
+    filters, layouts = [part.name for part in plugin.filters], [layout.benchmark for layout in plugin.layouts]
+    for what, names in (("filter", filters), ("board layout", layouts)):
         twice = next((name for name in names if names.count(name) > 1), None)
         if twice is not None:
             raise UsageError(f"it has several parts called {what} {twice}; rename or remove one.")
-    for layout in plugin.layouts:
-        if layout.benchmark not in own:
-            raise UsageError(
-                f"its board layout is for {layout.benchmark}, which is none of its benchmarks; correct it."
-            )
+    for name in layouts:
+        if name not in own:
+            raise UsageError(f"its board layout is for {name}, which is none of its benchmarks; correct it.")
     if not plugin.metrics:  # then the rubrics need not be read
         return
     from medtasks.catalog.rubric import score_owners
 
-    owners = score_owners() | {metric.name: loaded.owner for loaded in earlier for metric in loaded.plugin.metrics}
+    owners = score_owners() | {metric.name: owner for owner, other in earlier for metric in other.metrics}
     for metric in plugin.metrics:
-        call = f"call it {package.prefix}_{metric.name}, or another"
+        wrong = "" if package.owns(metric.name) else "must start with the name of the package"
         if metric.name in owners:
-            message = f"its metric {metric.name} has the name of a score of {owners[metric.name]}; {call}."
-            raise GuestCodeError(message, place_of(metric))
-        if not package.owns(metric.name):
-            message = f"its metric {metric.name} must start with the name of the package; {call}."
-            raise GuestCodeError(message, place_of(metric))
+            wrong = f"has the name of a score of {owners[metric.name]}"
+        if wrong:
+            call = f"call it {package.prefix}_{metric.name}, or another"
+            raise GuestCodeError(f"its metric {metric.name} {wrong}; {call}.", place_of(metric))
         owners[metric.name] = package.owner
 
 
-def place_of(part: Any) -> tuple[str, int | None]:
-    """File and line of the class of ``part``; empty if unknown or ours."""
+def place_of(part: Any) -> Place | None:
+    """Where the class of ``part`` is; None if unknown or ours."""
     kind = part.kind if isinstance(part, FilterInfo) else part
     kind = kind if inspect.isclass(kind) or inspect.isfunction(kind) else type(kind)
     if kind.__module__.partition(".")[0] == OURS:
-        return "", None
+        return None
     try:
-        return inspect.getsourcefile(kind) or "", inspect.getsourcelines(kind)[1]
+        return Place(Path(str(inspect.getsourcefile(kind))), inspect.getsourcelines(kind)[1])
     except (OSError, TypeError):
-        return "", None
+        return None
 
 
 def wrong_return(what: str, function: Any, returned: object, expected: str) -> GuestCodeError:
     """The error about a function that did not return what is ``expected``; names its file and line."""
-    file, line = place_of(function)
-    at = f" ({file}, line {line})" if file else ""
-    return GuestCodeError(f"{what}{at} returned {shown(returned)}, expected {expected}; fix it.", (file, line))
+    place = place_of(function)
+    at = f" ({place})" if place else ""
+    return GuestCodeError(f"{what}{at} returned {shown(returned)}, expected {expected}; fix it.", place)

@@ -20,7 +20,7 @@ import yaml
 from pydantic import ValidationError
 
 from medtasks.catalog.contents import once, task_packages
-from medtasks.catalog.packages import OURS, LeftOut, TaskPackage
+from medtasks.catalog.packages import LeftOut, TaskPackage
 from medtasks.catalog.prompts import overlay, render, template_hash, template_variables
 from medtasks.catalog.quoting import delimited, neutral, neutral_fields
 from medtasks.catalog.scales import PROVIDED, RESERVED, Aspect, Rubric
@@ -42,9 +42,7 @@ def rubric_names() -> tuple[str, ...]:
 @once
 def score_owners() -> dict[str, str]:
     """The package of each score that a valid rubric names: ``medtasks``, or distribution and version of another one."""
-    packages = {name: package for name, (package, _) in _files().items()}
-    owners = {name: OURS if one.distribution == OURS else one.owner for name, one in packages.items()}
-    return {score: owners[rubric.name] for rubric in usable_rubrics() for score in rubric.metrics}
+    return {score: _files()[rubric.name][0].known_as for rubric in usable_rubrics() for score in rubric.metrics}
 
 
 @once
@@ -64,7 +62,7 @@ def usable_rubrics() -> tuple[Rubric, ...]:
         try:
             found.append(load_rubric(name))
         except MedtasksError as error:
-            if package.distribution == OURS:
+            if package.ours:
                 raise
             LeftOut(package.owner, f"rubric {path.stem}", str(error)).warn()
     return tuple(found)

@@ -14,7 +14,7 @@ from medtasks.catalog.contents import once, owner_of, resolve, task_files, task_
 from medtasks.catalog.packages import warn
 from medtasks.catalog.prompts import template_hash
 from medtasks.catalog.registry import FilterInfo, code_left_out, filter_name, get_benchmark, get_filter
-from medtasks.catalog.task_model import ORDER_METRICS, GroupFile, Metadata, load_task, prompt_metrics
+from medtasks.catalog.task_model import ORDER_METRICS, Metadata, TaskReading, prompt_metrics, read_task
 from medtasks.catalog.task_source import FunctionName
 from medtasks.core.errors import MedtasksError, UsageError
 from medtasks.core.files import short_hash
@@ -105,26 +105,35 @@ def _own_names(value: Any) -> Any:
 
 
 @once
+def read_installed(path: Path) -> TaskReading:
+    """The task or group file ``path``, read once per catalog."""
+    return read_task(path)
+
+
+@once
 def _load(path: Path) -> TaskSpec:
-    file, source = load_task(path)
-    content = {key: value for key, value in source.content.items() if key != "dataset_kwargs"}
-    if isinstance(file, GroupFile):
-        return TaskSpec(
-            name=file.group, kind="group", path=path, metadata=file.metadata, members=file.task, resolved=content
-        )
+    source, file, defects = read_installed(path)
+    errors = [one for one in defects if one.severity == "error"]
+    if file is None or errors:
+        first = errors[0]
+        more = f" ({len(errors) - 1} more: medtasks validate {path})" if len(errors) > 1 else ""
+        raise MedtasksError(f"{first.file}, line {first.line}: {first.message}{more}")
+    settings = source.block("lmms_eval_specific_kwargs")
+    pipelines = source.entries("filter_list")
     return TaskSpec(
-        name=file.task,
-        kind="task",
+        name=source.name,
+        kind=source.kind,
         path=path,
         metadata=file.metadata,
-        template=file.lmms_eval_specific_kwargs.template,
-        stage1_template=file.lmms_eval_specific_kwargs.stage1_template,
-        system_template=file.lmms_eval_specific_kwargs.system_template,
-        metrics=tuple(entry.metric for entry in file.metric_list),
-        filters=tuple(filter_name(step.function) for pipeline in file.filter_list for step in pipeline.filter),
-        generation=content["generation_kwargs"],
-        cluster_key=file.cluster_key,
-        resolved=content,
+        members=tuple(source.entries("task")),
+        template=settings.get("template"),
+        stage1_template=settings.get("stage1_template"),
+        system_template=settings.get("system_template"),
+        metrics=tuple(entry["metric"] for entry in source.entries("metric_list")),
+        filters=tuple(filter_name(step["function"]) for pipeline in pipelines for step in pipeline["filter"]),
+        generation=source.block("generation_kwargs"),
+        cluster_key=source.content.get("cluster_key"),
+        resolved={key: value for key, value in source.content.items() if key != "dataset_kwargs"},
     )
 
 
@@ -141,18 +150,13 @@ def load_specs() -> dict[str, TaskSpec]:
     specs = {}
     for name, _, path in task_files():
         try:
-            if not of_broken_package(path):
+            if code_left_out(owner_of(path)) is None:
                 specs[name] = _load(path)
         except MedtasksError as error:
             if owner_of(path).ours:
                 raise
             warn(f"left out: {error}")
     return specs
-
-
-def of_broken_package(path: Path) -> bool:
-    """Whether no code of the task file's package can be used."""
-    return code_left_out(owner_of(path)) is not None
 
 
 @once
@@ -179,28 +183,23 @@ def leaf_tasks(name: str) -> tuple[str, ...]:
     Raises:
         UsageError: there is no such task or group, or a group contains an unknown member or itself.
     """
-    return tuple(dict.fromkeys(_leaves(name, ())))
+    return tuple(dict.fromkeys(spec.name for spec in _everything_in(name, ()) if spec.kind == "task"))
 
 
 @once
 def inner_groups(name: str) -> tuple[str, ...]:
-    """The groups in ``name``, itself first; none in a task."""
-    spec = load_spec(name)
-    if spec.kind == "task":
-        return ()
-    return tuple(dict.fromkeys((name, *(group for member in spec.members for group in inner_groups(member)))))
+    """The groups in ``name``, itself first; none in a task; raises as :func:`leaf_tasks`."""
+    return tuple(dict.fromkeys(spec.name for spec in _everything_in(name, ()) if spec.kind == "group"))
 
 
-def _leaves(name: str, above: tuple[str, ...]) -> Iterator[str]:
+def _everything_in(name: str, above: tuple[str, ...]) -> Iterator[TaskSpec]:
     spec = load_spec(name)
-    if spec.kind == "task":
-        yield name
-        return
-    known = {found for found, _, _ in task_files()}
+    yield spec
     for number, member in enumerate(spec.members):
         place = f"{spec.path}: field `task[{number}]` is {member!r}"
-        if member not in known:
-            raise UsageError(f"{place}, expected a task or group{suggestion(member, known)}; correct it.")
+        if task_path(member) is None:
+            near = suggestion(member, (known for known, _, _ in task_files()))
+            raise UsageError(f"{place}, expected a task or group{near}; correct it.")
         if member in (*above, name):
             raise UsageError(f"{place}, which contains this group, expected groups that end in tasks; remove it.")
-        yield from _leaves(member, (*above, name))
+        yield from _everything_in(member, (*above, name))

@@ -5,16 +5,15 @@ Keys are those of lmms-eval's task and group configuration, and our ``metadata``
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from math import inf
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PlainValidator, ValidationError, model_validator
 from pydantic_core import PydanticCustomError
 
-from medtasks.catalog.task_source import FunctionName, TaskSource, read_task
-from medtasks.core.errors import MedtasksError
+from medtasks.catalog.task_source import FunctionName, TaskSource, read_source
 from medtasks.core.findings import Finding
 from medtasks.core.schema import expects, problems, shown, suggestion
 from medtasks.core.text import first_names
@@ -75,6 +74,22 @@ Mapping = dict[str, Any]
 Count = Annotated[int, Field(ge=1)]
 FromZero = Annotated[int, Field(ge=0)]
 Amount = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+
+
+Contradictions = Iterator[tuple[bool, str, str, str]]
+"""Whether settings contradict each other, the key to name, what is wrong, and the fix."""
+
+
+def _consistent(contradictions: Callable[[Any], Contradictions]) -> Any:
+    """A validator of a model that refuses it for the first of its contradictions."""
+
+    def check(model: Any) -> Any:
+        for wrong, at, message, fix in contradictions(model):
+            if wrong:
+                raise PydanticCustomError("MT113", "{words}", {"words": f"{message}; {fix}", "at": at})
+        return model
+
+    return model_validator(mode="after")(check)
 
 
 class _Keys(BaseModel):
@@ -172,16 +187,14 @@ class ErrorKind(_Keys):
     harms: bool = False
     higher_is_better: bool = False
 
-    @model_validator(mode="after")
-    def _one_of_each(self) -> ErrorKind:
+    @_consistent
+    def _contradictions(self) -> Contradictions:
         for key in ("gold", "answer"):
-            if bool(getattr(self, key)) == bool(getattr(self, f"{key}_other_than")):
-                message = "error {name} has both or neither of {key} and {key}_other_than"
-                raise _contradiction(message, "write one of them", key, name=self.name, key=key)
-        if self.harms and self.higher_is_better:
-            message = "error {name} has harms and higher_is_better, but a correct answer harms nobody"
-            raise _contradiction(message, "remove one", "harms", name=self.name)
-        return self
+            wrong = bool(getattr(self, key)) == bool(getattr(self, f"{key}_other_than"))
+            message = f"error {self.name} has both or neither of {key} and {key}_other_than"
+            yield wrong, key, message, "write one of them"
+        message = f"error {self.name} has harms and higher_is_better, but a correct answer harms nobody"
+        yield self.harms and self.higher_is_better, "harms", message, "remove one"
 
 
 class Metadata(_Keys):
@@ -228,17 +241,13 @@ class Generation(BaseModel):
     repetition_penalty: Amount = _ABSENT
     seed: int = _ABSENT
 
-    @model_validator(mode="after")
-    def _sampling_is_consistent(self) -> Generation:
-        if self.temperature and not self.do_sample:
-            message = "temperature is {temperature}, but it is ignored without `do_sample: true`"
-            fix = "set do_sample: true, or temperature: 0"
-            raise _contradiction(message, fix, "temperature", temperature=f"{self.temperature:g}")
-        if self.do_sample and self.temperature == 0:
-            raise _contradiction(
-                "do_sample is true at temperature 0", "set a temperature above 0, or do_sample: false", "do_sample"
-            )
-        return self
+    @_consistent
+    def _contradictions(self) -> Contradictions:
+        message = f"temperature is {self.temperature or 0:g}, but it is ignored without `do_sample: true`"
+        ignored = bool(self.temperature) and not self.do_sample
+        yield ignored, "temperature", message, "set do_sample: true, or temperature: 0"
+        message, fix = "do_sample is true at temperature 0", "set a temperature above 0, or do_sample: false"
+        yield self.do_sample and self.temperature == 0, "do_sample", message, fix
 
 
 class MetricEntry(_Keys):
@@ -271,12 +280,11 @@ class Templates(BaseModel):
     stage1_template: Name = _ABSENT
     system_template: Name = _ABSENT
 
-    @model_validator(mode="after")
-    def _one_stage_with_system_prompt(self) -> Templates:
-        if self.stage1_template is not None and self.system_template is not None:
-            message = "system_template is set, but a task with stage1_template has no system prompt"
-            raise _contradiction(message, "remove one", "system_template")
-        return self
+    @_consistent
+    def _contradictions(self) -> Contradictions:
+        both = self.stage1_template is not None and self.system_template is not None
+        message = "system_template is set, but a task with stage1_template has no system prompt"
+        yield both, "system_template", message, "remove one"
 
 
 def _one_pipeline(value: tuple[Pipeline, ...]) -> tuple[Pipeline, ...]:
@@ -327,54 +335,37 @@ class TaskFile(_Keys):
     model_specific_target_kwargs: Mapping = _ABSENT
     auto_strip_thinking: bool = _ABSENT
 
-    @model_validator(mode="after")
-    def _repeats_differ(self) -> TaskFile:
-        if self.repeats > 1 and not self.generation_kwargs.do_sample:
-            message = "repeats is {repeats} without sampling, so every answer would be the same"
-            fix = "set do_sample: true and a temperature, or repeats: 1"
-            raise _contradiction(message, fix, "repeats", repeats=self.repeats)
-        return self
-
-    @model_validator(mode="after")
-    def _variants_have_rows(self) -> TaskFile:
-        varied, rows = self.metadata.varied, f"{VARIANTS}.{self.task}"
-        if varied is None:
-            return self
-        if self.metadata.compare_with is None:
-            message = "metadata.{varied} is set, but not the task whose questions are asked"
-            raise _contradiction(message, "name it as metadata.compare_with", "metadata", varied=varied)
-        if self.process_docs != rows:
-            message = "process_docs is {found}, but metadata.{varied} is set"
-            fix = "write process_docs: !function {rows}"
-            raise _contradiction(message, fix, "process_docs", found=str(self.process_docs), varied=varied, rows=rows)
-        settings, prompts = self.lmms_eval_specific_kwargs, self.metadata.prompts
-        for key, given in (
-            ("repeats", self.repeats > 1),
-            ("metadata.rubrics", bool(self.metadata.rubrics)),
-            ("metadata.prompts", varied != "prompts" and bool(prompts)),
-            ("metadata.errors", bool(self.metadata.errors)),
-            ("lmms_eval_specific_kwargs.stage1_template", bool(prompts) and settings.stage1_template is not None),
-        ):
-            if given:
-                message = "{key} is set, but metadata.{varied} asks each question several times, in one stage, unjudged"
-                fix = "remove it, or metadata.{varied}"
-                raise _contradiction(message, fix, key.partition(".")[0], key=key, varied=varied)
-        if prompts and settings.template != prompts[0]:
-            message = "the template is {found}, but the first of metadata.prompts is {first}"
-            fix = "begin metadata.prompts with the template"
-            raise _contradiction(message, fix, "metadata", found=settings.template, first=prompts[0])
-        return self
-
-    @model_validator(mode="after")
-    def _confidences_are_of_one_answer(self) -> TaskFile:
-        if self.metadata.confidence is None:
-            return self
-        varied = "" if self.metadata.varied is None else f"metadata.{self.metadata.varied}"
-        for key in ("repeats" if self.repeats > 1 else "", varied):
-            if key:
-                message = "{key} is set, but confidences are compared for questions that are asked once"
-                raise _contradiction(message, "remove it, or metadata.confidence", key.partition(".")[0], key=key)
-        return self
+    @_consistent
+    def _contradictions(self) -> Contradictions:
+        metadata, settings, repeated = self.metadata, self.lmms_eval_specific_kwargs, self.repeats > 1
+        message = f"repeats is {self.repeats} without sampling, so every answer would be the same"
+        fix = "set do_sample: true and a temperature, or repeats: 1"
+        yield repeated and not self.generation_kwargs.do_sample, "repeats", message, fix
+        varied, prompts = metadata.varied, metadata.prompts
+        if varied is not None:
+            message = f"metadata.{varied} is set, but not the task whose questions are asked"
+            yield metadata.compare_with is None, "metadata", message, "name it as metadata.compare_with"
+            rows = f"{VARIANTS}.{self.task}"
+            message = f"process_docs is {self.process_docs}, but metadata.{varied} is set"
+            yield self.process_docs != rows, "process_docs", message, f"write process_docs: !function {rows}"
+            for key, given in (
+                ("repeats", repeated),
+                ("metadata.rubrics", metadata.rubrics),
+                ("metadata.prompts", varied != "prompts" and prompts),
+                ("metadata.errors", metadata.errors),
+                ("lmms_eval_specific_kwargs.stage1_template", prompts and settings.stage1_template is not None),
+            ):
+                message = (
+                    f"{key} is set, but metadata.{varied} asks each question several times, in one stage, unjudged"
+                )
+                yield bool(given), key.partition(".")[0], message, f"remove it, or metadata.{varied}"
+        if prompts:
+            message = f"the template is {settings.template}, but the first of metadata.prompts is {prompts[0]}"
+            yield settings.template != prompts[0], "metadata", message, "begin metadata.prompts with the template"
+        for key, given in (("repeats", repeated), (f"metadata.{varied}", varied is not None)):
+            message = f"{key} is set, but confidences are compared for questions that are asked once"
+            wrong = metadata.confidence is not None and bool(given)
+            yield wrong, key.partition(".")[0], message, "remove it, or metadata.confidence"
 
 
 class GroupFile(_Keys):
@@ -386,17 +377,11 @@ class GroupFile(_Keys):
     group_alias: Name = _ABSENT
     aggregate_metric_list: Annotated[list[Any], Field(min_length=1)] = _ABSENT
 
-    @model_validator(mode="after")
-    def _settings_of_tasks(self) -> GroupFile:
+    @_consistent
+    def _contradictions(self) -> Contradictions:
         for key in ("options", "prompts", "confidence", "timing", "errors"):
-            if getattr(self.metadata, key):
-                message = "metadata.{key} is set, but a group asks nothing itself"
-                raise _contradiction(message, "set it in the group's tasks", "metadata", key=key)
-        return self
-
-
-def _contradiction(message: str, fix: str, at: str, **values: object) -> PydanticCustomError:
-    return PydanticCustomError("MT113", f"{message}; {fix}", {**values, "at": at})
+            message = f"metadata.{key} is set, but a group asks nothing itself"
+            yield bool(getattr(self.metadata, key)), "metadata", message, "set it in the group's tasks"
 
 
 _CODES = {"extra_forbidden": "MT107", "missing": "MT110", "literal_error": "MT112"}
@@ -404,18 +389,28 @@ _METADATA_CODES = {"extra_forbidden": "MT108", "missing": "MT111"}
 _UNREADABLE = {"MT101", "MT102", "MT104", "MT105"}
 
 
-def check_task(source: TaskSource) -> tuple[TaskFile | GroupFile | None, list[Finding]]:
-    """The typed content of a file (None if it does not match the schema), and all its defects.
+class TaskReading(NamedTuple):
+    """A task or group file: its source, its typed content (None if it does not match the schema), its defects."""
+
+    source: TaskSource
+    file: TaskFile | GroupFile | None
+    defects: list[Finding]
+
+
+def read_task(path: Path) -> TaskReading:
+    """Read and check a task or group file. Never raises.
 
     Nothing is said about the keys of a file if a part of it cannot be read.
     """
+    source = read_source(path)
     defects = list(source.defects)
     if any(defect.code in _UNREADABLE or defect.field == "include" for defect in defects):
-        return None, defects
+        return TaskReading(source, None, defects)
     if ("group" in source.content) != (source.kind == "group"):
         content, folder = ("a task", "the benchmark's directory") if source.kind == "group" else ("a group", "groups/")
         message = f"this is {content}, expected a {source.kind} because of its directory"
-        return None, [*defects, source.finding("MT115", message, "group", fix=f"move the file to {folder}")]
+        defects.append(source.finding("MT115", message, "group", fix=f"move the file to {folder}"))
+        return TaskReading(source, None, defects)
     name = source.content.get(source.kind)
     if isinstance(name, str) and name != source.name:
         message = f"field `{source.kind}` is {shown(name)}, expected {source.name!r}, the name of the file"
@@ -424,14 +419,14 @@ def check_task(source: TaskSource) -> tuple[TaskFile | GroupFile | None, list[Fi
     try:
         file = model.model_validate(source.content)
     except ValidationError as error:
-        return None, [*defects, *_refused(source, error, model)]
+        return TaskReading(source, None, [*defects, *_refused(source, error, model)])
     known = Generation.model_fields
     for key in source.block("generation_kwargs"):
         if key not in known:
             message = f"field `generation_kwargs.{key[:80]}` is not a setting that back-ends share"
             message += f"{suggestion(key, known)}, expected one of {first_names(known, 8)}"
             defects.append(source.finding("MT117", message, "generation_kwargs", key))
-    return file, defects
+    return TaskReading(source, file, defects)
 
 
 def _refused(source: TaskSource, error: ValidationError, model: type[BaseModel]) -> Iterator[Finding]:
@@ -445,19 +440,3 @@ def _refused(source: TaskSource, error: ValidationError, model: type[BaseModel])
         codes = _METADATA_CODES if one.keys[0] == "metadata" and len(one.keys) > 1 else _CODES
         code = one.kind if one.kind.startswith("MT") else codes.get(one.kind, "MT109")
         yield source.finding(code, one.message, *one.keys)
-
-
-def load_task(path: Path) -> tuple[TaskFile | GroupFile, TaskSource]:
-    """The typed content of a task or group file, and its source.
-
-    Raises:
-        MedtasksError: the file is faulty; the message names file, line and field.
-    """
-    source = read_task(path)
-    file, found = check_task(source)
-    errors = [one for one in found if one.severity == "error"]
-    if file is None or errors:
-        first = errors[0]
-        more = f" ({len(errors) - 1} more: medtasks validate {path})" if len(errors) > 1 else ""
-        raise MedtasksError(f"{first.file}, line {first.line}: {first.message}{more}")
-    return file, source

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from copy import deepcopy
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
@@ -16,13 +16,8 @@ from medtasks.core.text import shortened
 
 Kind = Literal["task", "group"]
 
-MOST_VALUES = 100_000
-"""Maximum number of values in a file, aliases expanded: a few bytes of nested aliases can expand to billions."""
-
 _MERGE = "tag:yaml.org,2002:merge"
 _TEXT = "tag:yaml.org,2002:str"
-_LARGE = 2**14
-_PLAIN = {"tag:yaml.org,2002:map", "tag:yaml.org,2002:seq"}
 
 
 class FunctionName(str):
@@ -80,8 +75,8 @@ def kind_of(path: Path) -> Kind:
     return "group" if path.parent.name == "groups" else "task"
 
 
-def read_task(path: Path) -> TaskSource:
-    """Read the task or group file ``path``. Never raises: problems are in ``defects``."""
+def read_source(path: Path) -> TaskSource:
+    """Read the task or group file ``path`` with everything it includes. Never raises: problems are in ``defects``."""
     source = TaskSource(path)
     source.content = _merged(source, path, ())
     return source
@@ -96,7 +91,6 @@ def _merged(source: TaskSource, path: Path, above: tuple[Path, ...]) -> dict[str
         source.defects.append(finding("MT101", source.name, message, Place(path, 1), fix="fix or restore it"))
         return {}
     content, lines, defects = parse_yaml(text, path)
-    content = deepcopy(content)
     source.defects += defects
     if not isinstance(content, dict):
         if not defects:
@@ -104,12 +98,13 @@ def _merged(source: TaskSource, path: Path, above: tuple[Path, ...]) -> dict[str
             message = f"the file {found}, expected a mapping of task keys"
             source.defects.append(finding("MT102", path.stem, message, Place(path, 1)))
         return {}
-    include = content.pop("include", None)
-    base = _included(source, path, include, Place(path, lines["include",]), above) if include is not None else {}
+    base = {}
+    if content.get("include") is not None:
+        base = _included(source, path, content["include"], Place(path, lines["include",]), above)
     own = {keys[0] for keys in lines if keys}
     source.places = {keys: place for keys, place in source.places.items() if keys[0] not in own}
     source.places.update({keys: Place(path, line) for keys, line in lines.items() if keys})
-    return {**base, **content}
+    return {key: value for key, value in {**base, **content}.items() if key != "include"}
 
 
 def _included(source: TaskSource, path: Path, include: Any, place: Place, above: tuple[Path, ...]) -> dict[str, Any]:
@@ -119,115 +114,82 @@ def _included(source: TaskSource, path: Path, include: Any, place: Place, above:
 
     if not isinstance(include, str) or not include.strip():
         return refused("MT109", f"is {shown(include)}, expected the name of one file, relative to this one")
-    target = path.parent / include
-    try:
-        resolved, is_file = target.resolve(), target.is_file()
-    except (OSError, ValueError, RuntimeError):
-        resolved, is_file = target, False
+    target, is_file = path.parent / include, False
+    with suppress(
+        OSError, ValueError, RuntimeError
+    ):  # as a path, it is too long, has a null byte, or is a loop of links
+        is_file = target.is_file()
     if not is_file:
         return refused("MT104", f"is {shown(include)}, expected a file")
-    if resolved in (*above, path.resolve()):
+    above = (*above, path.resolve())
+    if target.resolve() in above:
         return refused("MT105", f"is {shown(include)}, which includes this file")
-    return _merged(source, target, (*above, path.resolve()))
+    return _merged(source, target, above)
 
 
 @lru_cache(maxsize=256)  # many tasks include the same file
 def parse_yaml(text: str, path: Path) -> tuple[Any, dict[Keys, int], list[Finding]]:
     """The values of ``text`` (None if unreadable), the lines of all keys and items, and the defects."""
-    nodes, content = _Nodes(path), None
-    try:
-        loader = (_FastLoader if len(text) < _LARGE else _Loader)(text)
-        node = loader.get_single_node()
-        if node is not None:
-            nodes.visit(node, ())
-            content = loader.construct_document(node)
-    except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
-        nodes.refuse("MT101", f"not valid YAML: {shortened(str(error.problem), 200)}", mark.line + 1 if mark else 1)
-    except yaml.reader.ReaderError as error:
-        line = text.count("\n", 0, error.position) + 1
-        nodes.refuse("MT101", f"not valid YAML: {error.reason}", line, fix="remove the character")
-    except RecursionError:
-        nodes.refuse("MT101", "not a task file: nested too deeply", 1, fix="write it flat")
-    return content, nodes.lines, nodes.defects
+    lines: dict[Keys, int] = {}
+    defects: list[Finding] = []
+    content = None
 
+    def refuse(code: str, message: str, line: int, keys: Keys = (), fix: str | None = None) -> None:
+        defects.append(finding(code, path.stem, message, Place(path, line), field_name(keys), fix=fix))
 
-class _OurLoader:
-    """PyYAML's loader with ``!function``, whose errors all have a line."""
-
-    def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
-        try:
-            return super().construct_object(node, deep)  # type: ignore[misc]
-        except (yaml.YAMLError, RecursionError):
-            raise
-        except Exception as error:  # PyYAML does not catch what int(), float() and its own indexing raise
-            raise _unreadable(node, f"{shown(node.value)} cannot be read ({error})") from error
-
-
-class _Loader(_OurLoader, yaml.SafeLoader):
-    pass
-
-
-class _FastLoader(_OurLoader, getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
-    """By libyaml, six times as fast; text of more than `_LARGE` characters could overflow its stack."""
-
-
-for _one in (_Loader, _FastLoader):
-    _one.add_constructor("!function", lambda loader, node: FunctionName(loader.construct_scalar(node)))  # type: ignore[arg-type]
-
-
-def _unreadable(node: yaml.Node, problem: str) -> yaml.MarkedYAMLError:
-    return yaml.MarkedYAMLError(problem=problem, problem_mark=node.start_mark)
-
-
-class _Nodes:
-    """Collects the lines of all values, and finds duplicate keys and keys that are not strings."""
-
-    def __init__(self, path: Path) -> None:
-        self.lines: dict[Keys, int] = {}
-        self.defects: list[Finding] = []
-        self._path = path
-        self._open: set[int] = set()
-        self._count = 0
-
-    def refuse(self, code: str, message: str, line: int, keys: Keys = (), fix: str | None = None) -> None:
-        place = Place(self._path, line)
-        self.defects.append(finding(code, self._path.stem, message, place, field_name(keys), fix=fix))
-
-    def visit(self, node: yaml.Node, keys: Keys) -> None:
-        """Record the lines of a value and everything in it, and remove keys that are not strings."""
-        self.lines.setdefault(keys, node.start_mark.line + 1)
-        self._count += 1
-        if self._count > MOST_VALUES:
-            raise _unreadable(node, f"more than {MOST_VALUES:,} values with aliases expanded")
-        if isinstance(node, yaml.ScalarNode):
+    def visit(node: yaml.Node, keys: Keys) -> None:
+        """Record the lines of a value and of everything in it but aliases, and remove keys that are not strings."""
+        lines.setdefault(keys, node.start_mark.line + 1)
+        if id(node) in visited or isinstance(node, yaml.ScalarNode):
             return
-        if node.tag not in _PLAIN:
-            raise _unreadable(node, f"the tag {node.tag!r} is not supported")
-        if id(node) in self._open:
-            raise _unreadable(node, "an alias is inside the value that it repeats")
-        self._open.add(id(node))
+        visited.add(id(node))
         if isinstance(node, yaml.SequenceNode):
             for number, item in enumerate(node.value):
-                self.visit(item, (*keys, number))
-        else:
-            self._visit_mapping(node, keys)
-        self._open.discard(id(node))
-
-    def _visit_mapping(self, node: yaml.Node, keys: Keys) -> None:
-        for _, merged in (pair for pair in node.value if pair[0].tag == _MERGE):
-            for part in merged.value if isinstance(merged, yaml.SequenceNode) else [merged]:
-                self.visit(part, keys)
-        own = set[str]()
+                visit(item, (*keys, number))
+            return
+        own = set[Keys]()
         for pair in [pair for pair in node.value if pair[0].tag != _MERGE]:
             key, line = pair[0].value, pair[0].start_mark.line + 1
             here: Keys = (*keys, str(key))
             if pair[0].tag != _TEXT:
-                self.refuse("MT109", f"the key {shown(str(key))} is not a string", line, fix="quote it")
+                refuse("MT109", f"the key {shown(str(key))} is not a string", line, fix="quote it")
                 node.value.remove(pair)
                 continue
-            if key in own:
-                self.refuse("MT103", f"the key {key!r} is duplicated (lines {self.lines[here]} and {line})", line, here)
-            own.add(key)
-            self.lines[here] = line
-            self.visit(pair[1], here)
+            if here in own:
+                refuse("MT103", f"the key {key!r} is duplicated (lines {lines[here]} and {line})", line, here)
+            own.add(here)
+            lines[here] = line
+            visit(pair[1], here)
+
+    visited = set[int]()
+    try:
+        loader = _Loader(text)
+        node = loader.get_single_node()
+        if node is not None:
+            visit(node, ())
+            content = loader.construct_document(node)
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        refuse("MT101", f"not valid YAML: {shortened(str(error.problem), 200)}", mark.line + 1 if mark else 1)
+    except yaml.reader.ReaderError as error:
+        line = text.count("\n", 0, error.position) + 1
+        refuse("MT101", f"not valid YAML: {error.reason}", line, fix="remove the character")
+    except RecursionError:
+        refuse("MT101", "not a task file: nested too deeply", 1, fix="write it flat")
+    return content, lines, defects
+
+
+class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
+    """PyYAML's loader (libyaml, six times as fast as its own code) with ``!function``, whose errors all have a line."""
+
+    def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
+        try:
+            return super().construct_object(node, deep)
+        except (yaml.YAMLError, RecursionError):
+            raise
+        except Exception as error:  # PyYAML does not catch what int(), float() and its own indexing raise
+            problem = f"{shown(node.value)} cannot be read ({error})"
+            raise yaml.MarkedYAMLError(problem=problem, problem_mark=node.start_mark) from error
+
+
+_Loader.add_constructor("!function", lambda loader, node: FunctionName(loader.construct_scalar(node)))

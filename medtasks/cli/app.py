@@ -86,7 +86,7 @@ def main() -> None:
         if end.code == INTERRUPTED:
             console.fail("stopped; finished work is kept: run the same command again to continue")
         elif (place := raised_at(end)) is not None:  # its code 0 would pass for success
-            console.fail(f"{place[0]}, line {place[1]}: the package ended the program ({end!r}); fix or uninstall it.")
+            console.fail(f"{place}: the package ended the program ({end!r}); fix or uninstall it.")
             sys.exit(1)
         raise
 

@@ -9,6 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from medtasks.core.findings import Place
 
 
 class MedtasksError(Exception):
@@ -36,9 +40,9 @@ class NotPreparedError(MedtasksError):
 
 
 class GuestCodeError(MedtasksError):
-    """A function of another package returned something unusable; ``place`` is its file and line, if known."""
+    """A function of another package returned something unusable; ``place`` is where it is, if known."""
 
-    def __init__(self, message: str, place: tuple[str, int | None]) -> None:
+    def __init__(self, message: str, place: Place | None) -> None:
         super().__init__(message)
         self.place = place
 

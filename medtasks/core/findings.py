@@ -28,6 +28,9 @@ class Place(NamedTuple):
     file: Path
     line: int
 
+    def __str__(self) -> str:
+        return f"{self.file}, line {self.line}"
+
 
 _RULES = (
     # task files

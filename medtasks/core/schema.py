@@ -22,9 +22,7 @@ _EXPECTED = {
     "bool_parsing": "true or false",
     "bool_type": "true or false",
     "dict_type": "a mapping",
-    "finite_number": "a finite number",
     "float_parsing": "a number",
-    "float_type": "a number",
     "greater_than": "a number above {gt:g}",
     "greater_than_equal": "a number of at least {ge:g}",
     "int_from_float": "a whole number",
@@ -34,20 +32,18 @@ _EXPECTED = {
     "less_than_equal": "a number of at most {le:g}",
     "json_invalid": "valid JSON ({error})",
     "json_type": "JSON in a string",
-    "list_type": "a list",
     "literal_error": "{expected}",
     "model_type": "a mapping",
     "none_required": "no such field",
     "string_pattern_mismatch": "a non-empty string",
     "string_too_long": "at most {max_length} characters",
     "string_too_short": "at least {min_length} characters",
-    "string_type": "a string",
     "string_unicode": "a string of valid Unicode",
     "too_long": "at most {max_length}",
     "too_short": "at least {min_length}",
     "tuple_type": "a list",
 }
-"""The expected value in words, by pydantic's type of error; for other types pydantic's message is used."""
+"""The expected value in words, by pydantic's type of error; for other types pydantic's words are used."""
 
 
 class Frozen(BaseModel):
@@ -127,7 +123,7 @@ def _message(error: ErrorDetails, keys: Keys, model: type[BaseModel] | None, *, 
     elif kind in _EXPECTED:
         expected = _EXPECTED[kind].format_map(error.get("ctx", {}))
     elif text.startswith("Input should be "):
-        expected = text.removeprefix("Input should be ")
+        expected = text.removeprefix("Input should be ").replace("a valid ", "a ", 1)
     elif kind == "value_error" and keys:
         return f"{place}: {text}" if secret else f"{place} is {shown(error['input'])}: {text}"
     else:

@@ -10,7 +10,6 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,10 +19,9 @@ from medtasks.benchmarks.variants import joined_items
 from medtasks.catalog.benchmark import Benchmark, Item, Value
 from medtasks.catalog.contents import raised_at
 from medtasks.catalog.registry import place_of
-from medtasks.catalog.spec import TaskSpec
-from medtasks.catalog.task_source import read_task
+from medtasks.catalog.spec import TaskSpec, read_installed
 from medtasks.core.errors import MedtasksError
-from medtasks.core.findings import Finding, Place
+from medtasks.core.findings import Finding
 from medtasks.core.schema import shown
 from medtasks.core.text import shortened
 from medtasks.metrics.base import Metric
@@ -32,13 +30,11 @@ from medtasks.metrics.registry import get_metric
 from medtasks.runs.replies import Reply
 from medtasks.runs.samples import Sample
 from medtasks.runs.scored import Answered, scored_samples
-from medtasks.runs.scores import Scores
 from medtasks.runs.scoring import score_samples
 from medtasks.runs.verdicts import with_judged_scores
 from medtasks.validate.documents import Documents
-from medtasks.validate.ranges import TIMED, best_score, range_of, reaches
 from medtasks.validate.report import TaskReport
-from medtasks.validate.trials import MESSY, policy_answers
+from medtasks.validate.trials import MESSY, TIMED, best_score, policy_answers, range_of, reaches
 
 MOST = 200
 """The number of documents per task that are checked."""
@@ -93,11 +89,10 @@ class _Behaviour:
 
     def __init__(self, spec: TaskSpec, benchmark: Benchmark, documents: Documents) -> None:
         self._spec, self._benchmark, self._documents = spec, benchmark, documents
-        self._source = read_task(spec.path)
+        self._source = read_installed(spec.path).source
         self.report = TaskReport(self._source, len(documents))
         self.report.place = self._source.place("process_results")
         self._metrics: dict[str, Metric] = {}
-        self._unavailable: dict[str, str | None] = {}
         self._cases: dict[str, dict[str, tuple[float, ...]]] = {}
 
     def check(self) -> None:
@@ -131,17 +126,15 @@ class _Behaviour:
 
         Its place is where ``error`` was raised, the class of a faulty metric, or the task file.
         """
-        own = None
-        if code in _OF_METRICS:
-            file, line = place_of(get_metric(metric))
-            own = Place(Path(file), line) if file and line else None
+        own = place_of(get_metric(metric)) if code in _OF_METRICS else None
+        raised = raised_at(error) if error is not None else None
         listed = [
             number
             for number, entry in enumerate(self._source.entries("metric_list"))
             if isinstance(entry, Mapping) and entry.get("metric") == metric
         ]
         in_file = ("metric_list", listed[0]) if listed else ("process_results",)
-        self.report.say(code, message, metric, _error_place(error) or own or self._source.place(*in_file), **changed)
+        self.report.say(code, message, metric, raised or own or self._source.place(*in_file), **changed)
 
     @contextmanager
     def _failures(self, what: str, metric: str = "", fix: str | None = None) -> Iterator[None]:
@@ -155,8 +148,14 @@ class _Behaviour:
 
     def _trial(self, name: str, answers: Sequence[str]) -> _Trial | None:
         """The samples of one answer to each document; None if they cannot be created."""
-        samples = self._samples(name, answers)
-        if samples is None:
+        answered = [self._answered(*pair) for pair in zip(self._documents, answers, strict=True)]
+        try:
+            samples = scored_samples(self._spec, answered)
+        except (Exception, SystemExit) as error:
+            alone = [self._alone(one, "MT507", f"{name}: ", fix=_CODE) for one in answered]
+            if all(alone):
+                what = f"{name}: scoring fails on all responses together ({_sentence(error)})"
+                self._about("MT507", "", what, error, fix=_CODE)
             return None
         with self._failures(f"the samples of {name} cannot be joined", fix=_CODE):
             judged = with_judged_scores(self._spec, samples)
@@ -170,66 +169,43 @@ class _Behaviour:
             return None if lacking else _Trial(name, judged, items, metrics)
         return None
 
-    def _samples(self, name: str, answers: Sequence[str]) -> list[Sample] | None:
-        responses = [self._response(answer) for answer in answers]
-        pairs = list(zip(self._documents, responses, strict=True))
-        try:
-            return scored_samples(self._spec, [self._answered(*pair) for pair in pairs])
-        except (Exception, SystemExit) as error:
-            together = error
-        if not sum(self._alone(name, *pair) for pair in pairs):
-            what = f"{name}: scoring fails on all responses together ({_sentence(together)})"
-            self._about("MT507", "", what, together, fix=_CODE)
-        return None
-
-    def _alone(self, name: str, document: Mapping[str, Any], response: str) -> bool:
-        """Whether scoring fails on this response alone, which is reported."""
-        try:
-            self._sample_of(document, response)
-        except (Exception, SystemExit) as error:
-            message = f"{name}: {self._raised(document, response, error)}"
-            self.report.count("MT507", document, message, place=_error_place(error), fix=_CODE)
-            return True
-        return False
-
-    def _response(self, answer: str) -> str:
-        """What a back-end returns for ``answer``."""
-        return join_stages([answer, answer]) if self._spec.stage1_template else answer
-
-    def _sample_of(self, document: Mapping[str, Any], response: str) -> Sample:
-        """The sample of ``response``, repeated as the task asks; exceptions of the task's code are not caught."""
-        return scored_samples(self._spec, [self._answered(document, response)])[0]
-
-    def _answered(self, document: Mapping[str, Any], response: str) -> Answered:
+    def _answered(self, document: Mapping[str, Any], answer: str) -> Answered:
+        """The document with what a back-end returns for ``answer``, repeated as the task asks."""
+        response = join_stages([answer, answer]) if self._spec.stage1_template else answer
         return Answered(dict(document), (Reply(response),) * self._spec.repeats)
 
-    def _raised(self, document: Mapping[str, Any], response: str, error: BaseException) -> str:
-        """Which step fails with ``response``, and how."""
-        step = "`process_results`"
+    def _alone(
+        self, answered: Answered, code: str, what: str = "", field: str = "", fix: str | None = None
+    ) -> Sample | None:
+        """The sample of one response; None if scoring fails on it, which is reported."""
         try:
-            (_,) = self._spec.filter.kind().apply([[response] * self._spec.repeats], [dict(document)])
-        except (Exception, SystemExit):
-            step = f"the filter {self._spec.filters[-1]}" if self._spec.filters else "the missing filter"
-        return f"{step} fails on the response {shown(response)} ({_sentence(error)})"
+            (sample,) = scored_samples(self._spec, [answered])
+            return sample
+        except (Exception, SystemExit) as error:
+            step, response = "`process_results`", answered.replies[0].text
+            try:
+                (_,) = self._spec.filter.kind().apply([[response] * self._spec.repeats], [dict(answered.document)])
+            except (Exception, SystemExit):
+                step = f"the filter {self._spec.filters[-1]}"
+            message = f"{what}{step} fails on the response {shown(response)} ({_sentence(error)})"
+            self.report.count(code, answered.document, message, field, raised_at(error), fix)
+            return None
 
-    def _scores(self, trial: _Trial) -> Scores | None:
-        """The scores of a trial; None if they cannot be computed."""
+    def _scored(self, trial: _Trial) -> dict[str, float] | None:
+        """The scores of a trial by metric; None if they cannot be computed, or its statistics are not sound."""
+        if not self._are_sound(trial):
+            return None
         metadata = self._spec.metadata
         with self._failures(f"the samples of {trial.name} cannot be scored", fix=_CODE):
             by, pooled = metadata.breakdowns, metadata.pooled
-            return score_samples(trial.samples, self._benchmark, by, pooled, resamples=_RESAMPLES)
-        return None
-
-    def _scored(self, trial: _Trial) -> dict[str, float] | None:
-        """The scores of a trial whose statistics are sound, by metric."""
-        scores = self._scores(trial) if self._are_sound(trial) else None
-        if scores is None:
-            return None
-        for name, score in scores.metrics.items():
-            if name in trial.metrics and score.value is not None:
-                for what, value in (("score", score.value), *(("interval", end) for end in score.interval or ())):
+            scored = score_samples(trial.samples, self._benchmark, by, pooled, resamples=_RESAMPLES).metrics
+            scores = {name: score.value for name, score in scored.items() if score.value is not None}
+            for name in filter(trial.metrics.__contains__, scores):
+                ends = [("interval", end) for end in scored[name].interval or ()]
+                for what, value in (("score", scores[name]), *ends):
                     self._is_in_range(trial.metrics[name], value, f"{trial.name}: the {what} of all samples")
-        return {name: score.value for name, score in scores.metrics.items() if score.value is not None}
+            return scores
+        return None
 
     # rules
 
@@ -245,40 +221,31 @@ class _Behaviour:
                 return
 
     def _are_sound(self, trial: _Trial) -> bool:
-        """Whether the statistics of every sample and item can be scored."""
-        checks = [
-            self._is_in_range(trial.metrics[name], score, f"{trial.name}, sample {sample.sample_id}: the score")
-            for sample in trial.samples
-            for name, score in sample.scores.items()
-            if score is not None
-        ]
-        checks += [
-            self._is_value_valid(f"{trial.name}, sample {item.item_id}", trial.metrics[name], value)
-            for item in trial.items
-            for name, value in item.values.items()
-            if name in trial.metrics
-        ]
-        return all(checks)
+        """Whether the statistics of every item can be scored; all that cannot are reported."""
+        sound = True
+        for item in trial.items:
+            for name in filter(trial.metrics.__contains__, item.values):
+                where = f"{trial.name}, sample {item.item_id}"
+                sound = self._is_value_sound(where, trial.metrics[name], item.values[name]) and sound
+        return sound
 
-    def _is_value_valid(self, where: str, metric: Metric, value: Value) -> bool:
+    def _is_value_sound(self, where: str, metric: Metric, value: Value) -> bool:
         rows = [row for row in (value.statistics, value.low, value.high, *value.repeats) if row is not None]
-        if metric.name not in self._unavailable:
-            self._unavailable[metric.name] = metric.unavailable()
-        if not rows and self._unavailable[metric.name] is None:
+        if not rows and metric.unavailable() is None:
             message = f"{where}: there are no statistics, expected {metric.width}"
             self._about("MT508", metric.name, message, fix="return them from `process_results`")
             return False
-        return all(self._is_row_valid(where, metric, row) for row in rows)
+        return all(self._is_row_sound(where, metric, row) for row in rows)
 
-    def _is_row_valid(self, where: str, metric: Metric, row: Sequence[float]) -> bool:
+    def _is_row_sound(self, where: str, metric: Metric, row: Sequence[float]) -> bool:
         fault = _fault_of(metric, row)
         if fault is not None:
             self._about("MT504" if len(row) == metric.width else "MT508", metric.name, f"{where}: {fault}")
             return False
         if metric.width == 2 and row[1] == 0:  # the metric does not apply to this item
             return True
-        with self._failures(f"{where}: `score` fails on {list(row)[:6]}", metric.name):
-            score = float(_score(metric, row))
+        with self._failures(f"{where}: `score` fails on {list(row)[:6]}", metric.name), np.errstate(all="ignore"):
+            score = float(metric.score(np.array(row, dtype=np.float64)))
             # metrics other than means may have no value for a single sample
             return (metric.width != 2 and math.isnan(score)) or self._is_in_range(metric, score, f"{where}: the score")
         return False
@@ -290,12 +257,10 @@ class _Behaviour:
             return False
         known = range_of(metric)
         if not known.contains(value):
-            changed: dict[str, Any] = (
-                {} if known.stated else {"fix": "add `bounds` to the metric, or fix it", "severity": "warning"}
-            )
-            self._about(
-                "MT504", metric.name, f"{what} is {value:g}, expected {known.low:g} to {known.high:g}", **changed
-            )
+            message = f"{what} is {value:g}, expected {known.low:g} to {known.high:g}"
+            assumed = ("add `bounds` to the metric, or fix it", "warning")
+            fix, severity = (None, None) if known.stated else assumed
+            self._about("MT504", metric.name, message, fix=fix, severity=severity)
         return True
 
     def _check_top(self, oracle: _Trial, best: Mapping[str, float]) -> None:
@@ -333,15 +298,13 @@ class _Behaviour:
         unbearable: set[str] = set()
         for document in self._documents[:_MESSY_DOCUMENTS]:
             for kind, response in MESSY.items():
-                try:
-                    sample = self._sample_of(document, response)
-                except (Exception, SystemExit) as error:
-                    message = self._raised(document, response, error)
-                    self.report.count("MT509", document, message, kind, _error_place(error))
+                replies = (Reply(response),) * self._spec.repeats
+                sample = self._alone(Answered(dict(document), replies), "MT509", field=kind)
+                if sample is None:
                     unbearable.add(kind)
                     continue
-                for name, row in sample.statistics.items():
-                    fault = _fault_of(self._metrics[name], row) if name in self._metrics else None
+                for name in filter(self._metrics.__contains__, sample.statistics):
+                    fault = _fault_of(self._metrics[name], sample.statistics[name])
                     if fault is not None:
                         message = f"with the response {shown(response)} {fault} ({name})"
                         self.report.count("MT509", document, message, kind, fix="fix the metric")
@@ -349,11 +312,6 @@ class _Behaviour:
                     if score is not None and name in self._metrics:
                         self._is_in_range(self._metrics[name], score, f"of a response that is {kind} the score")
         return unbearable
-
-
-def _score(metric: Metric, totals: Any) -> Any:
-    with np.errstate(all="ignore"):
-        return metric.score(np.array(totals, dtype=np.float64))
 
 
 def _fault_of(metric: Metric, row: Sequence[float]) -> str | None:
@@ -372,12 +330,6 @@ def _first_below(trial: _Trial, metric: Metric, top: float) -> str:
             change = f"{shown(sample.responses[0])} was filtered to {shown(sample.filtered)}"
             return f"; in sample {shown(sample.sample_id)} {change}"
     return ""
-
-
-def _error_place(error: BaseException | None) -> Place | None:
-    """Where in the code of a package ``error`` was raised; None if it was raised elsewhere."""
-    place = raised_at(error) if error is not None else None
-    return Place(Path(place[0]), place[1]) if place else None
 
 
 def _sentence(error: BaseException) -> str:

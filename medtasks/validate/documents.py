@@ -18,6 +18,13 @@ Documents = Sequence[Mapping[str, Any]]
 Defects = Iterator[tuple[str, str, str]]
 """Code, message and field of what is wrong with a document."""
 
+_GOLD_FIELDS = """
+    abstention answer answers evidence expected expected_output explanation gold guesses ideal_response judge_rubric
+    positive_response rationale reference reference_answer solution target visual_description
+"""
+GOLD_FIELDS = frozenset(_GOLD_FIELDS.split())
+"""Document fields that contain or give away the expected answer."""
+
 LONG = 12
 """Minimum length of a text whose occurrence in a question or prompt is no coincidence."""
 

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Set
 from typing import Any
 
 from medtasks.benchmarks.documents import prompt_text
 from medtasks.benchmarks.stages import WITHHELD, first_prompt
 from medtasks.catalog.benchmark import Benchmark
 from medtasks.catalog.prompts import template_path
-from medtasks.catalog.rubric import judge_prompt, load_rubric, rubric_names
-from medtasks.catalog.scales import Rubric
+from medtasks.catalog.rubric import judge_prompt, load_rubric
 from medtasks.catalog.task_model import TaskFile
 from medtasks.core.errors import MedtasksError, first_line
 from medtasks.core.findings import Place
@@ -19,9 +18,7 @@ from medtasks.core.schema import shown, suggestion
 from medtasks.core.text import shortened
 from medtasks.validate.documents import LONG, Documents, folded, options_of
 from medtasks.validate.report import TaskReport
-from medtasks.validate.templates import read_template
-
-GIVEN_BY_STAGE_1 = {"observations": "what stage 1 said"}
+from medtasks.validate.templates import GIVEN_BY_STAGE_1, read_template
 
 SHORT = 4
 """Minimum length of an open question's answer for finding it as a separate word."""
@@ -97,7 +94,9 @@ def leaks(document: Mapping[str, Any], visible: frozenset[str], prompt: str) -> 
     shown_texts = [folded(text) for key in visible & set(document) for text in texts_in(document[key])]
     is_open = not options_of(document)
     for field in sorted(set(document) - visible - _HARMLESS):
-        for text in (folded(piece) for one in texts_in(document[field]) for piece in _pieces(one)):
+        texts = list(texts_in(document[field]))
+        sentences = [one for text in texts for one in _SENTENCE_ENDS.split(text) if len(one) >= 2 * LONG]
+        for text in map(folded, (*texts, *sentences)):
             answer = is_open and field in ("target", "answer", "reference")
             if len(text) >= LONG and (" " in text or answer):
                 leaked = text in prompt
@@ -115,14 +114,6 @@ def texts_in(value: Any) -> Iterator[str]:
     elif isinstance(value, Mapping | list | tuple):
         for item in value.values() if isinstance(value, Mapping) else value:
             yield from texts_in(item)
-
-
-def _pieces(text: str) -> Iterator[str]:
-    """A text and, if it has several sentences, each one long enough to be recognised."""
-    yield text
-    sentences = _SENTENCE_ENDS.split(text)
-    if len(sentences) > 1:
-        yield from (one for one in sentences if len(one) >= 2 * LONG)
 
 
 def check_giveaways(documents: Documents, fields: Set[str], report: TaskReport) -> None:
@@ -178,32 +169,24 @@ _NOT_SHOWN = frozenset({"cluster", "media"})
 _RESPONSE = "There is nothing of note."
 
 
-def check_judged(file: TaskFile, documents: Sequence[Mapping[str, Any]], benchmark: Benchmark, to: TaskReport) -> None:
+def check_judged(file: TaskFile, documents: Documents, benchmark: Benchmark, report: TaskReport) -> None:
     """Report the defects of a task's rubrics, and of the prompts that they produce for ``documents``."""
     for number, name in enumerate(file.metadata.rubrics):
         try:
-            rubric = load_rubric(name) if name in rubric_names() else None
+            rubric = load_rubric(name)
         except MedtasksError:  # the check of the names reports it
             continue
-        if rubric is not None:
-            _check_rubric(rubric, documents, benchmark, to.source.place("metadata", "rubrics", number), to)
-
-
-def _check_rubric(
-    rubric: Rubric, documents: Sequence[Mapping[str, Any]], benchmark: Benchmark, at: Place, report: TaskReport
-) -> None:
-    places = read_template(rubric.template, at).variables
-    asks = benchmark.to_judge.get(rubric.name)
-    for document in documents:
-        fields = {key: value for key, value in document.items() if key not in _NOT_SHOWN}
-        try:
-            asked = asks is None or asks(fields, _RESPONSE)
-            lacking = [field for field in rubric.sees if field not in fields]
-            for field in lacking:
-                message = f"there is no {shown(field)}{suggestion(field, fields)}, which rubric {rubric.name} shows"
-                report.count("MT217", document, message, field, places.get(field, at))
-            if asked and not lacking:
-                judge_prompt(rubric, fields, _RESPONSE)
-        except Exception as error:  # `to_judge` and template may be another package's
-            message = f"rubric {rubric.name}: {shortened(first_line(error), 300)}"
-            report.count("MT218", document, message, rubric.name, at)
+        at, asks = report.source.place("metadata", "rubrics", number), benchmark.to_judge.get(name)
+        places, _ = read_template(rubric.template, at)
+        for document in documents:
+            fields = {key: value for key, value in document.items() if key not in _NOT_SHOWN}
+            try:
+                asked = asks is None or asks(fields, _RESPONSE)
+                lacking = [field for field in rubric.sees if field not in fields]
+                for field in lacking:
+                    message = f"there is no {shown(field)}{suggestion(field, fields)}, which rubric {name} shows"
+                    report.count("MT217", document, message, field, places.get(field, at))
+                if asked and not lacking:
+                    judge_prompt(rubric, fields, _RESPONSE)
+            except Exception as error:  # `to_judge` and template may be another package's
+                report.count("MT218", document, f"rubric {name}: {shortened(first_line(error), 300)}", name, at)

@@ -2,24 +2,12 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from medtasks.catalog.task_source import TaskSource
 from medtasks.core.findings import Finding, Place, Severity, finding
 from medtasks.core.text import shortened
-
-
-@dataclass
-class _Count:
-    """The documents with one defect; message and place are the first one's."""
-
-    message: str
-    place: Place | None
-    fix: str | None
-    documents: dict[str, None] = dataclasses.field(default_factory=dict)
 
 
 class TaskReport:
@@ -35,7 +23,7 @@ class TaskReport:
         self.reported = set() if reported is None else reported
         self._findings: list[Finding] = []
         self._general: dict[tuple[str, str], Finding] = {}
-        self._counts: dict[tuple[str, str], _Count] = {}
+        self._counts: dict[tuple[str, str], tuple[str, Place | None, str | None, dict[str, None]]] = {}
 
     def add(self, *findings: Finding) -> None:
         """Add findings as they are."""
@@ -70,8 +58,8 @@ class TaskReport:
         fix: str | None = None,
     ) -> None:
         """Count one document that breaks the rule ``code``; the ``message`` and ``place`` of the first are kept."""
-        count = self._counts.setdefault((code, field), _Count(message, place, fix))
-        count.documents[str(document.get("sample_id", "(no id)"))] = None
+        *_, documents = self._counts.setdefault((code, field), (message, place, fix, {}))
+        documents[str(document.get("sample_id", "(no id)"))] = None
 
     def has(self, code: str, field: str = "") -> bool:
         """Whether the field breaks the rule."""
@@ -84,13 +72,12 @@ class TaskReport:
     def findings(self) -> list[Finding]:
         """All findings; a defect of documents that were all reported for another task is not among them."""
         counted = []
-        for (code, field), count in self._counts.items():
-            defects = {(code, field, name) for name in count.documents}
+        for (code, field), (message, place, fix, documents) in self._counts.items():
+            defects = {(code, field, name) for name in documents}
             if code.startswith("MT3") and defects <= self.reported:
                 continue
             self.reported |= defects
-            first = shortened(next(iter(count.documents)), 120)
-            message = f"{len(defects):,} of {self.documents:,} documents, first {first!r}: {count.message}"
-            place = count.place or self.place
-            counted.append(finding(code, self.source.name, message, place, field, fix=count.fix))
+            first = shortened(next(iter(documents)), 120)
+            sentence = f"{len(defects):,} of {self.documents:,} documents, first {first!r}: {message}"
+            counted.append(finding(code, self.source.name, sentence, place or self.place, field, fix=fix))
         return [*self._findings, *counted, *self._general.values()]

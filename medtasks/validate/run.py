@@ -5,16 +5,17 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 from medtasks.catalog.benchmark import Benchmark
 from medtasks.catalog.contents import owner_of, raised_at, task_packages, task_path
+from medtasks.catalog.packages import TaskPackage
 from medtasks.catalog.prompts import template_variables
 from medtasks.catalog.registry import all_benchmarks, place_of, plugin_of
 from medtasks.catalog.spec import load_spec
-from medtasks.catalog.task_model import GroupFile, TaskFile, check_task
+from medtasks.catalog.task_model import GroupFile, TaskFile
 from medtasks.catalog.task_source import kind_of
 from medtasks.core.errors import MedtasksError, NoRowsError, NotPreparedError, UsageError, first_line
 from medtasks.core.findings import Finding, Place, failed, finding
@@ -24,13 +25,14 @@ from medtasks.data.preparation import Progress
 from medtasks.data.prepared import is_mini
 from medtasks.data.store import open_prepared
 from medtasks.harness.installed import harness_names
+from medtasks.validate import tasks
 from medtasks.validate.behaviour import check_behaviour
 from medtasks.validate.documents import Documents, check_documents
-from medtasks.validate.names import check_description, check_functions, check_metadata, check_packages, task_rows
 from medtasks.validate.prepared import MediaCheck, check_data
 from medtasks.validate.rendered import check_giveaways, check_judged, check_prompts
 from medtasks.validate.report import TaskReport
-from medtasks.validate.tasks import Files, check_members, check_settings, check_settings_of, check_templates
+from medtasks.validate.tasks import Files, task_rows
+from medtasks.validate.templates import check_templates
 
 _COUNTED = re.compile(r"[\d,]+ of [\d,]+ documents, first .*?: ")
 _KEY_OF_A_TASK_FILE = re.compile(rb"^(?:task|group|include|dataset_path|metric_list)[ \t]*:", re.MULTILINE)
@@ -76,17 +78,22 @@ def validate(
     checks = _Checks(files, documents, decode, scores)
     found = Findings(len(paths), {name: checks.check_prepared(name) for name in benchmarks})
     found.tasks += _layout(given)
+    included, faulty = set[Path](), set[TaskPackage]()
     for number, path in enumerate(paths, start=1):
         if not _is_shared(path):
-            found.tasks += checks.check(path)
+            findings = checks.check(path)
+            found.tasks += findings
+            included |= {file.resolve() for file in files.read(path).source.files}
+            if failed([one for one in findings if one.code < "MT500"]):
+                faulty.add(owner_of(path))
         if progress is not None:
             progress(number, len(paths))
-    for path in (one for one in given if _is_shared(one) and one.resolve() not in checks.files):
-        found.tasks += files.read(path).defects
+    for path in (one for one in given if _is_shared(one) and one.resolve() not in included):
+        found.tasks += files.read(path).source.defects
         message = "no task file that was checked includes this shared part"
         found.tasks.append(finding("MT118", path.stem, message, Place(path, 1)))
     packages = dict.fromkeys(owner_of(path) for path in paths if path in files.known.values())
-    found.tasks += check_packages(packages, checks.faulty)
+    found.tasks += tasks.check_packages(packages, faulty)
     found.tasks = _once(found.tasks)
     return found
 
@@ -120,22 +127,26 @@ def _chosen(what: Sequence[str], files: Files) -> tuple[list[str], list[Path], l
     """The benchmarks whose data are checked, the files given by a path, and all files."""
     only_files = bool(what) and all(Path(name).is_file() for name in what)
     what = what if only_files else _without_packages(what)
-    of = {} if only_files else files.benchmarks()
-    named = [name for name in what if name in {*all_benchmarks(), *of.values()}]
+    of = {} if only_files else {name: files.benchmark_of(name) for name in files.known}
+    named = [name for name in what if name in {*all_benchmarks(), *filter(None, of.values())}]
     if not what:
         named = [name for name in all_benchmarks() if _is_prepared(name)]
         if not named:
             raise NotPreparedError("no benchmark is prepared; run: medtasks prepare --help")
-    names = [name for name in files.known if of.get(name) in named]
+    folders = {_folder(files.known[name]) for name in of if of[name] in named}
+    names = [name for name in of if of[name] in named or (not of[name] and _folder(files.known[name]) in folders)]
     names += [name for name in what if name in files.known]
     paths = [name for name in what if name not in named and name not in files.known]
     given = [file for path in paths for file in _files_at(Path(path), files.known)]
     everything = [files.known[name] for name in files.everything_in(names)]
     files.known |= {path.stem: path for path in given if not _is_shared(path)}
     benchmarks = [name for name in named if name in all_benchmarks()]
-    for name in benchmarks:  # data that cannot be opened are a finding
-        _is_prepared(name, required=True)
     return benchmarks, given, list(dict.fromkeys([*given, *everything]))
+
+
+def _folder(path: Path) -> Path:
+    """The directory of a benchmark's files."""
+    return path.parent.parent if kind_of(path) == "group" else path.parent
 
 
 def _without_packages(what: Sequence[str]) -> list[str]:
@@ -145,15 +156,12 @@ def _without_packages(what: Sequence[str]) -> list[str]:
     return [one for name, brought in zip(what, several, strict=True) for one in brought or [name]]
 
 
-def _is_prepared(benchmark: str, *, required: bool = False) -> bool:
-    try:
-        open_prepared(benchmark)
-    except NotPreparedError:
-        if required:
-            raise
-        return False
-    except (MedtasksError, OSError):  # the checks report what is wrong with them
-        pass
+def _is_prepared(benchmark: str) -> bool:
+    with suppress(MedtasksError, OSError):  # the checks report what is wrong with data that cannot be opened
+        try:
+            open_prepared(benchmark)
+        except NotPreparedError:
+            return False
     return True
 
 
@@ -199,24 +207,28 @@ def _layout(given: Sequence[Path]) -> Iterator[Finding]:
 
 
 class _Checks:
-    """Checks files one by one; ``files`` are all files read so far, ``faulty`` the packages with errors in files."""
+    """Checks files one by one."""
 
-    def __init__(self, known: Files, documents: bool, decode: bool, scores: bool) -> None:
-        self._known = known
+    def __init__(self, files: Files, documents: bool, decode: bool, scores: bool) -> None:
+        self._files = files
         self._documents, self._decode, self._scores = documents, decode, scores
         self._described: set[str] = set()
         self._unusable: set[str] = set()
         self._reported: dict[str, set[tuple[str, ...]]] = defaultdict(set)
         self._media: dict[str, MediaCheck] = {}
-        self.files: set[Path] = set()
-        self.faulty: set[Any] = set()
 
     def check_prepared(self, name: str) -> list[Finding]:
-        """Findings about the prepared data of a benchmark; with an error, no task's documents are checked."""
+        """Findings about the prepared data of a benchmark; with an error, no task's documents are checked.
+
+        Raises:
+            NotPreparedError: there are none.
+        """
         try:
             prepared = open_prepared(name)
             findings = check_data(prepared, self._decode)
             self._media[name] = MediaCheck(prepared, self._decode)
+        except NotPreparedError:
+            raise
         except (MedtasksError, OSError) as error:
             findings = [finding("MT401", name, str(error), _source_place(all_benchmarks()[name]))]
         if failed(findings):
@@ -225,59 +237,46 @@ class _Checks:
 
     def check(self, path: Path) -> list[Finding]:
         """Findings about a task or group file; the names in it are checked once the schema accepts it."""
-        source = self._known.read(path)
-        self.files |= {file.resolve() for file in source.files}
+        source, file, defects = self._files.read(path)
         report = TaskReport(source)
-        file, defects = check_task(source)
         report.add(*defects)
         if source.name in harness_names():
             message = f"lmms-eval has {source.name!r} already, which --tasks runs instead of this {source.kind}"
             report.key("MT138", message, source.kind)
-        if file is not None:
-            check_metadata(file, self._known.known, report)
-            benchmark = all_benchmarks().get(file.metadata.benchmark)
-            if benchmark is not None and benchmark.name not in self._described:
-                self._described.add(benchmark.name)
-                check_description(benchmark, report)
-            if isinstance(file, GroupFile):
-                check_members(file, self._known, report)
-            else:
-                return self._task(file, benchmark, report)
-        return self._done(report)
-
-    def _done(self, report: TaskReport) -> list[Finding]:
-        findings = report.findings()
-        if failed(findings):
-            self.faulty.add(owner_of(report.source.path))
-        return findings
-
-    def _task(self, file: TaskFile, benchmark: Benchmark | None, report: TaskReport) -> list[Finding]:
-        check_functions(file, report)
-        check_settings(file, report)
-        rows_named = not any(one.field == "process_docs" for one in report.findings())
+        if file is None:
+            return report.findings()
+        tasks.check_metadata(file, self._files.known, report)
+        benchmark = all_benchmarks().get(file.metadata.benchmark)
+        if benchmark is not None and benchmark.name not in self._described:
+            self._described.add(benchmark.name)
+            tasks.check_description(benchmark, report)
+        if isinstance(file, GroupFile):
+            tasks.check_members(file, self._files, report)
+            return report.findings()
+        tasks.check_functions(file, report)
         documents: Documents = []
-        if benchmark is not None and self._documents and rows_named:
+        if (
+            benchmark is not None
+            and self._documents
+            and not any(one.field == "process_docs" for one in report.findings())
+        ):
             documents = self._made(file, benchmark, report)
+        tasks.check_settings(file, documents, report)
         templates = check_templates(file, benchmark, documents, report)
         if benchmark is None or not documents:
-            return self._done(report)
+            return report.findings()
         report.documents, report.reported = len(documents), self._reported[benchmark.name]
-        check_rows(documents, benchmark, templates, report, self._media_of(benchmark))
+        if benchmark.name not in self._media:  # its media are decoded only if the benchmark's data are checked
+            self._media[benchmark.name] = MediaCheck(open_prepared(benchmark.name), decode=False)
+        check_rows(documents, benchmark, templates, report, self._media[benchmark.name])
         check_judged(file, documents, benchmark, report)
-        check_settings_of(documents, file, report)
-        findings = self._done(report)
-        path = task_path(file.task)
-        installed = path is not None and path.resolve() == report.source.path.resolve()
+        findings = report.findings()
+        installed = task_path(file.task)
+        is_installed = installed is not None and installed.resolve() == path.resolve()
         # a fault of the file or of its documents changes scores, too
-        if self._scores and installed and not failed([one for one in findings if one.code[2] in "13"]):
+        if self._scores and is_installed and not failed([one for one in findings if one.code[2] in "13"]):
             findings += check_behaviour(load_spec(file.task), benchmark, documents)
         return findings
-
-    def _media_of(self, benchmark: Benchmark) -> MediaCheck:
-        """The check of its media, which decodes them only if the benchmark's data are checked."""
-        if benchmark.name not in self._media:
-            self._media[benchmark.name] = MediaCheck(open_prepared(benchmark.name), decode=False)
-        return self._media[benchmark.name]
 
     def _made(self, file: TaskFile, benchmark: Benchmark, report: TaskReport) -> Documents:
         """The documents of a task; none, with the reason reported, if there are none."""
@@ -313,8 +312,7 @@ class _Checks:
             elif varied is not None and isinstance(error, UsageError):
                 report.key("MT143", str(error), "metadata", varied)
             else:
-                raised = raised_at(error.__cause__ or error) if error.__cause__ else None
-                place = Place(Path(raised[0]), raised[1]) if raised else None
+                place = raised_at(error.__cause__) if error.__cause__ else None
                 report.say("MT301", first_line(error), "process_docs", place)
         if not opened:
             self._unusable.add(benchmark.name)
@@ -323,9 +321,8 @@ class _Checks:
 
 def _source_place(benchmark: Benchmark, error: BaseException | None = None) -> Place | None:
     """Where ``error`` was raised in a package's code, or else where the function is that reads its data."""
-    cause = None if error is None else error.__cause__ or error
-    file, line = (raised_at(cause) if cause else None) or place_of(benchmark.read or benchmark.mini)
-    return Place(Path(file), line or 1) if file else None
+    raised = None if error is None else raised_at(error.__cause__ or error)
+    return raised or place_of(benchmark.read or benchmark.mini)
 
 
 def check_rows(

@@ -1,31 +1,36 @@
-"""Rules for a task or group as a whole: its name, members, templates, confidences and kinds of error."""
+"""Rules for task files: the names in them exist and fit, groups end in tasks, settings name what documents have."""
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping, Sequence
-from functools import cache
+import functools
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from importlib.metadata import packages_distributions
 from pathlib import Path
+from typing import Any
 
-from medtasks.benchmarks.errors import gold_text
-from medtasks.benchmarks.stages import WITHHELD
+from medtasks.benchmarks.documents import Rows
+from medtasks.benchmarks.errors import gold_text, name_problem
+from medtasks.benchmarks.layouts import layouts_left_out
+from medtasks.benchmarks.variants import varied_rows
 from medtasks.catalog.benchmark import Benchmark
-from medtasks.catalog.contents import task_files
-from medtasks.catalog.task_model import GroupFile, TaskFile
-from medtasks.catalog.task_source import kind_of, read_task
+from medtasks.catalog.contents import once, owner_of, resolve, task_files, task_packages
+from medtasks.catalog.packages import TaskPackage
+from medtasks.catalog.registry import all_benchmarks, code_left_out, everything_left_out, filter_name, get_filter
+from medtasks.catalog.rubric import load_rubric, rubric_names
+from medtasks.catalog.spec import read_installed
+from medtasks.catalog.task_model import AGGREGATIONS, GroupFile, Metadata, MetricEntry, TaskFile, read_task
+from medtasks.catalog.task_source import FunctionName, kind_of
 from medtasks.core.errors import MedtasksError
-from medtasks.core.findings import Finding, failed
-from medtasks.core.schema import shown, suggestion, unknown
+from medtasks.core.findings import Finding, Place, failed, finding
+from medtasks.core.schema import Keys, shown, suggestion, unknown
 from medtasks.core.text import first_names
+from medtasks.metrics.base import Metric
 from medtasks.metrics.closed_answer import normalise
+from medtasks.metrics.learned import LEARNED
 from medtasks.metrics.registry import get_metric
-from medtasks.validate.documents import Documents, options_of
-from medtasks.validate.names import GOLD_FIELDS
-from medtasks.validate.rendered import GIVEN_BY_STAGE_1
+from medtasks.validate.documents import GOLD_FIELDS, Documents, options_of
 from medtasks.validate.report import TaskReport
-from medtasks.validate.templates import Template, check_variables, read_template
-
-_SETTINGS = "lmms_eval_specific_kwargs"
 
 
 class Files:
@@ -33,33 +38,209 @@ class Files:
 
     def __init__(self) -> None:
         self.known = {name: path for name, _, path in task_files()}
-        self.read = cache(read_task)
+        installed = set(self.known.values())
+        self.read = functools.cache(lambda path: read_installed(path) if path in installed else read_task(path))
 
-    def everything_in(self, names: Sequence[str]) -> list[str]:
+    def everything_in(self, names: Iterable[str]) -> list[str]:
         """The tasks and groups ``names``, and those in the groups, at any depth; files may be faulty."""
         found = [name for name in names if name in self.known]
         for name in found:
-            if kind_of(self.known[name]) == "group":
-                members = self.read(self.known[name]).entries("task")
-                found += [
-                    member
-                    for member in members
-                    if isinstance(member, str) and member in self.known and member not in found
-                ]
+            path = self.known[name]
+            members = self.read(path).source.entries("task") if kind_of(path) == "group" else []
+            found += [one for one in members if isinstance(one, str) and one in self.known and one not in found]
         return list(dict.fromkeys(found))
 
-    def benchmarks(self) -> dict[str, str]:
-        """The benchmark of each task and group; a faulty file without one takes that of its directory."""
-        named = {name: self.read(path).block("metadata").get("benchmark") for name, path in self.known.items()}
-        folders = {_folder(self.known[name]): of for name, of in named.items() if isinstance(of, str)}
-        return {
-            name: of if isinstance(of, str) else folders.get(_folder(self.known[name]), "")
-            for name, of in named.items()
-        }
+    def benchmark_of(self, name: str) -> str:
+        """The benchmark that a task or group names; empty if it is faulty and names none."""
+        named = self.read(self.known[name]).source.block("metadata").get("benchmark")
+        return named if isinstance(named, str) else ""
 
 
-def _folder(path: Path) -> Path:
-    return path.parent.parent if kind_of(path) == "group" else path.parent
+def check_packages(packages: Collection[TaskPackage], faulty: Collection[TaskPackage]) -> list[Finding]:
+    """Findings about ``packages``, or parts of them, that are left out.
+
+    The board layouts of those with ``faulty`` files are not checked: they may show what is missing only for that.
+    """
+    owners = {package.owner for package in packages}
+    left_out = [part for part in everything_left_out() if part.owner in owners]
+    causes = {part.owner for part in left_out} | {package.owner for package in faulty}
+    left_out += [part for package in packages if package.owner not in causes for part in layouts_left_out(package)]
+    places = [Place(Path(part.file), part.line or 1) if part.file else None for part in left_out]
+    return [
+        finding("MT150", part.owner, f"{part.part or 'the package'} is left out: {part.why}", place)
+        for part, place in zip(left_out, places, strict=True)
+    ]
+
+
+OWN_AGGREGATIONS = "medtasks.benchmarks.aggregations."
+
+
+def check_metadata(file: TaskFile | GroupFile, known: Mapping[str, Path], report: TaskReport) -> None:
+    """Report the names in ``metadata`` that are unknown or cannot be used; ``known`` are all tasks and groups."""
+    metadata, task = file.metadata, report.source
+    for code, kind, name, names, keys in _names(metadata, known):
+        if name not in names and not (code == "MT130" and code_left_out(owner_of(task.path))):
+            report.key(code, unknown(kind, name, sorted(names)), "metadata", *keys)
+        elif code == "MT126":
+            try:
+                load_rubric(name)
+            except MedtasksError as error:
+                report.key(code, str(error), "metadata", *keys, fix="")
+    if metadata.compare_with == task.name:
+        message = f"`metadata.compare_with` is {shown(task.name)}, this {task.kind} itself"
+        report.key("MT131", message, "metadata", "compare_with", fix="name the plain one")
+    for number, error_kind in enumerate(metadata.errors):
+        if problem := name_problem(task.name, error_kind, owner_of(task.path)):
+            message = f"error {shown(error_kind.name)} cannot be counted: {problem}"
+            report.key("MT145", message, "metadata", "errors", number, "name")
+
+
+def _names(metadata: Metadata, known: Collection[str]) -> Iterator[tuple[str, str, str, Collection[str], Keys]]:
+    """Every name in ``metadata``: the code if it is unknown, what it names, itself, the known ones, and its keys."""
+    benchmark = all_benchmarks().get(metadata.benchmark)
+    yield "MT130", "benchmark", metadata.benchmark, all_benchmarks(), ("benchmark",)
+    if metadata.compare_with is not None:
+        yield "MT131", "task or group", metadata.compare_with, known, ("compare_with",)
+    lists: list[tuple[str, str, Collection[str]]] = [
+        ("MT126", "rubrics", rubric_names()),
+        ("MT129", "learned", LEARNED),
+    ]
+    if benchmark is not None:
+        rates = [] if benchmark.errors is None else [rate.name for rate in benchmark.errors.rates]
+        pooled = [name for name in (*benchmark.pooled, *rates) if _metric(name)]
+        lists += [("MT127", "breakdowns", benchmark.breakdowns), ("MT128", "pooled", pooled)]
+    for code, key, names in lists:
+        for number, name in enumerate(getattr(metadata, key)):
+            yield code, key.removesuffix("s"), name, names, (key, number)
+
+
+def _metric(name: str) -> Metric | None:
+    try:
+        return get_metric(name)
+    except MedtasksError:  # unknown, or a rubric that names it cannot be read
+        return None
+
+
+def check_description(benchmark: Benchmark, report: TaskReport) -> None:
+    """Report what a benchmark's description lacks: what is needed to cite, use and trust it."""
+    for code, fields in (
+        ("MT140", ("title", "version", "licence", "source", "paper", "prepare", "cluster")),
+        ("MT141", ("language", "intended_use")),
+    ):
+        for field in fields:
+            if not str(getattr(benchmark, field)).strip():
+                message = f"benchmark {benchmark.name} does not state `{field}`, expected text"
+                report.key(code, message, "metadata", "benchmark")
+    for field in sorted(benchmark.visible_fields & GOLD_FIELDS):
+        message = f"`visible_fields` of benchmark {benchmark.name} has {field!r}, expected no field that gives the "
+        report.key("MT215", f"{message}answer away", "metadata", "benchmark")
+
+
+def imported(name: str) -> Any:
+    """The object that the dotted ``name`` refers to, imported from an installed package.
+
+    A task file may come from anywhere: it must not run a file of the current directory, or a module of Python itself.
+
+    Raises:
+        LookupError: it cannot be imported, or is not in an installed package; the message has the reason.
+    """
+    package = name.partition(".")[0]
+    if package and package not in _installed():
+        raise LookupError(f"no installed package has a module {shown(package)}")
+    return resolve(name)
+
+
+@once
+def _installed() -> Collection[str]:
+    return {"lmms_eval", *(one.module.partition(".")[0] for one in task_packages()), *_distributed()}
+
+
+_distributed = functools.cache(packages_distributions)  # reads the files of every distribution
+
+
+def check_functions(file: TaskFile, report: TaskReport) -> None:
+    """Report every ``!function`` of a task file, its filters and its metrics that cannot be used.
+
+    None if no code of its package can be used, which :func:`check_packages` reports once.
+    """
+    if code_left_out(owner_of(report.source.path)):
+        return
+    for key, name in file:
+        if isinstance(name, FunctionName) and (key != "process_docs" or file.metadata.varied is None):
+            _resolved(report, name, (key,), "a callable", callable)
+    rows = task_rows(file)
+    if rows is not None and rows.benchmark != file.metadata.benchmark in all_benchmarks():
+        message = f"`process_docs` takes rows of {shown(rows.benchmark)}, expected {shown(file.metadata.benchmark)}"
+        report.key("MT137", f"{message}, the task's benchmark", "process_docs")
+    for number, pipeline in enumerate(file.filter_list):
+        for position, step in enumerate(pipeline.filter):
+            _check_filter(step.function, ("filter_list", number, "filter", position, "function"), report)
+    for number, entry in enumerate(file.metric_list):
+        _check_metric(entry, ("metric_list", number), report)
+    if not failed(report.findings()):  # else an error that this file shares with the task may be the cause
+        try:
+            varied_rows(file.task, file.metadata)
+        except MedtasksError as error:
+            report.key("MT143", str(error), "metadata", "compare_with")
+
+
+def task_rows(file: TaskFile) -> Rows | None:
+    """The rows that ``process_docs`` names; None if it cannot be imported, or is a plain function."""
+    try:
+        rows = imported(file.process_docs)
+        rows = varied_rows(file.task, file.metadata) or rows  # as this file says, not the installed one of this name
+    except (LookupError, MedtasksError):
+        return None
+    return rows if isinstance(rows, Rows) else None
+
+
+def _resolved(report: TaskReport, name: str, keys: Keys, expected: str, fits: Callable[[Any], bool]) -> Any:
+    """The object called ``name``; None if it is not what is ``expected``, which is reported."""
+    try:
+        found = imported(name)
+    except LookupError as error:
+        report.key("MT120", f"{shown(str(name))} cannot be imported ({error})", *keys)
+        return None
+    if fits(found):
+        return found
+    report.key("MT121", f"{shown(str(name))} is not {expected}", *keys)
+    return None
+
+
+def _check_filter(name: str, keys: Keys, report: TaskReport) -> None:
+    expected = "a filter class with the method apply(responses, documents)"
+    if isinstance(name, FunctionName) and not _resolved(
+        report, name, keys, expected, lambda kind: callable(getattr(kind, "apply", None))
+    ):
+        return
+    try:
+        get_filter(filter_name(name))
+    except MedtasksError as error:
+        report.key("MT123", str(error), *keys)
+
+
+def _check_metric(entry: MetricEntry, keys: Keys, report: TaskReport) -> None:
+    metric, name = _metric(entry.metric), entry.metric
+    if metric is None:
+        report.key("MT124", f"metric {shown(name)} is unknown", *keys, "metric")
+    if metric is not None and entry.higher_is_better != metric.higher_is_better:
+        message = f"`higher_is_better` of {name} is {entry.higher_is_better}, expected {metric.higher_is_better}"
+        report.key("MT135", message, *keys, "higher_is_better")
+    aggregation, keys = entry.aggregation, (*keys, "aggregation")
+    if not isinstance(aggregation, FunctionName):
+        if aggregation not in AGGREGATIONS:
+            message = f"{unknown('aggregation', aggregation, sorted(AGGREGATIONS))}, or `!function`"
+            report.key("MT125", message, *keys)
+        return
+    function = _resolved(report, aggregation, keys, "a callable", callable)
+    called = str(getattr(function, "__name__", ""))
+    if function is None or called == name:
+        return
+    if metric is not None and _metric(called) is not None:
+        message = f"metric {shown(name)} is aggregated as {called!r}, expected its own aggregation"
+        report.key("MT134", message, *keys)
+    elif _metric(called) is None and aggregation.startswith(OWN_AGGREGATIONS):
+        report.key("MT125", f"aggregation {shown(str(aggregation))} belongs to no known metric", *keys)
 
 
 def check_members(file: GroupFile, files: Files, report: TaskReport) -> None:
@@ -68,8 +249,8 @@ def check_members(file: GroupFile, files: Files, report: TaskReport) -> None:
         if member not in files.known:
             report.key("MT132", unknown("member", member, sorted(files.known)), "task", number)
             continue
-        theirs = files.read(files.known[member]).block("metadata").get("benchmark")
-        if isinstance(theirs, str) and theirs != file.metadata.benchmark:
+        theirs = files.benchmark_of(member)
+        if theirs and theirs != file.metadata.benchmark:
             message = f"member {shown(member)} belongs to {shown(theirs)}, expected {shown(file.metadata.benchmark)} "
             report.key("MT136", f"{message}like the group, since scores are pooled", "task", number)
         if file.group in files.everything_in([member]):
@@ -77,30 +258,25 @@ def check_members(file: GroupFile, files: Files, report: TaskReport) -> None:
             report.key("MT133", message, "task", number)
 
 
-def check_settings(file: TaskFile, report: TaskReport) -> None:
-    """Report a missing cluster key, and a metric of ``metadata.confidence`` that cannot say that an answer is right."""
-    if file.cluster_key is None:
-        report.key("MT142", "`cluster_key` is missing, so samples count as independent", "cluster_key")
-    declared = file.metadata.confidence
-    if declared is None:
-        return
-    names = [entry.metric for entry in file.metric_list]
-    problem = "" if declared.correct in names else f"not in metric_list ({first_names(names, 8)})"
-    with contextlib.suppress(MedtasksError):  # an unknown metric is a finding of its own
-        problem = problem or ("" if get_metric(declared.correct).width == 2 else "not 0 or 1 for an answer")
-    if problem and not failed(report.findings()):  # else the metric may be in the list, misspelt
-        message = f"`confidence.correct` is {shown(declared.correct)}, which is {problem}"
-        report.key("MT144", message, "metadata", "confidence")
-
-
-def check_settings_of(documents: Documents, file: TaskFile, report: TaskReport) -> None:
-    """Report settings that name what no document has: cluster key, lettered options, gold answers, wrong answers."""
+def check_settings(file: TaskFile, documents: Documents, report: TaskReport) -> None:
+    """Report settings that lack what they need in the file or in ``documents``, if there are any: the cluster key,
+    the metric and the options of ``metadata.confidence``, the answers that kinds of error name."""
     key, declared = file.cluster_key, file.metadata.confidence
-    if key is not None and not any(key in document for document in documents):
+    if key is None:
+        report.key("MT142", "`cluster_key` is missing, so samples count as independent", "cluster_key")
+    elif documents and not any(key in document for document in documents):
         report.key("MT142", f"no document has `{key}`, so samples count as independent", "cluster_key")
-    if declared is not None and declared.of == "option" and not any(one.get("choices") for one in documents):
-        message = "no document has `choices`, whose letters would have probabilities"
-        report.key("MT144", message, "metadata", "confidence", fix="write of: answer, or remove it")
+    if declared is not None:
+        names = [entry.metric for entry in file.metric_list]
+        problem = "" if declared.correct in names else f"not in metric_list ({first_names(names, 8)})"
+        with contextlib.suppress(MedtasksError):  # an unknown metric is a finding of its own
+            problem = problem or ("" if get_metric(declared.correct).width == 2 else "not 0 or 1 for an answer")
+        if problem and not failed(report.findings()):  # else the metric may be in the list, misspelt
+            message = f"`confidence.correct` is {shown(declared.correct)}, which is {problem}"
+            report.key("MT144", message, "metadata", "confidence")
+        if documents and declared.of == "option" and not any(one.get("choices") for one in documents):
+            message = "no document has `choices`, whose letters would have probabilities"
+            report.key("MT144", message, "metadata", "confidence", fix="write of: answer, or remove it")
     gold = {normalise(text): text for document in documents if (text := gold_text(document))}
     options = {normalise(text): text for document in documents for _, text in options_of(document)}
     for number, kind in enumerate(file.metadata.errors):
@@ -112,40 +288,3 @@ def check_settings_of(documents: Documents, file: TaskFile, report: TaskReport) 
                         named = f"`errors[{number}].{field}` has {shown(text)}"
                         message = f"{named}, which is the {what} of no document{near}"
                         report.key("MT146", message, "metadata", "errors", number, field)
-
-
-def check_templates(
-    file: TaskFile, benchmark: Benchmark | None, documents: Documents, report: TaskReport
-) -> dict[str, str]:
-    """Report the defects of all templates of a task; returns its own by key, if every document can be rendered."""
-    place, settings = report.source.place, file.lmms_eval_specific_kwargs
-    templates = {
-        key: read_template(name, place(_SETTINGS, key))
-        for key in ("template", "stage1_template", "system_template")
-        if (name := getattr(settings, key)) is not None
-    }
-    further = [
-        read_template(name, place("metadata", "prompts", number))
-        for number, name in enumerate(file.metadata.prompts[1:], start=1)
-    ]
-    findings = [finding for template in (*templates.values(), *further) for finding in template.findings]
-    if benchmark is not None:
-        asked = [templates, *({**templates, "template": one} for one in further)]
-        findings += [one for each in asked for one in _check_variables(each, benchmark, documents)]
-    report.add(*findings)
-    # a template with an unknown variable fails on every document for the same reason
-    return {} if failed(findings) else {key: template.name for key, template in templates.items()}
-
-
-def _check_variables(templates: Mapping[str, Template], benchmark: Benchmark, documents: Documents) -> list[Finding]:
-    fields = {str(field) for document in documents for field in document}
-    visible = benchmark.visible_fields
-    hidden = (GOLD_FIELDS | set(benchmark.record.model_fields)) - visible
-    staged = "stage1_template" in templates
-    found = [*check_variables(templates["template"], visible, fields, set(GIVEN_BY_STAGE_1 if staged else ()), hidden)]
-    if staged:  # it may do without all fields
-        stage1 = templates["stage1_template"]
-        found += check_variables(stage1, set(), fields, visible - WITHHELD, hidden | WITHHELD)
-    if "system_template" in templates:  # the same text for every document
-        found += check_variables(templates["system_template"], set(), fields, set(), hidden | visible)
-    return found

@@ -3,50 +3,72 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Set
-from dataclasses import dataclass, field
 from pathlib import Path
 
 from jinja2 import TemplateSyntaxError, meta, nodes
 
-from medtasks.catalog.prompts import prompt_environment, template_path, template_trees
+from medtasks.benchmarks.stages import WITHHELD
+from medtasks.catalog.benchmark import Benchmark
+from medtasks.catalog.prompts import prompt_environment, template_parts, template_path
+from medtasks.catalog.task_model import TaskFile
 from medtasks.core.errors import MedtasksError, UsageError
-from medtasks.core.findings import Finding, Place, finding
-from medtasks.core.schema import shown, suggestion
+from medtasks.core.findings import Finding, Place, failed, finding
+from medtasks.core.schema import Keys, shown, suggestion
 from medtasks.core.text import first_names
+from medtasks.validate.documents import GOLD_FIELDS, Documents
+from medtasks.validate.report import TaskReport
+
+GIVEN_BY_STAGE_1 = {"observations": "what stage 1 said"}
 
 
-@dataclass
-class Template:
-    """A template with everything it includes: ``variables``, each with one place, and ``findings`` about the text."""
+def check_templates(
+    file: TaskFile, benchmark: Benchmark | None, documents: Documents, report: TaskReport
+) -> dict[str, str]:
+    """Report the defects of all templates of a task; returns its own by key, if every document can be rendered."""
+    settings = file.lmms_eval_specific_kwargs
+    visible = benchmark.visible_fields if benchmark is not None else frozenset()
+    allowed: dict[str, Set[str]] = {
+        "template": visible | set(GIVEN_BY_STAGE_1) if settings.stage1_template else visible,
+        "stage1_template": visible - WITHHELD,
+        "system_template": set(),  # the same text for every document
+    }
+    own = {key: name for key in allowed if (name := getattr(settings, key)) is not None}
+    named: list[tuple[str, str, Keys]] = [(key, name, ("lmms_eval_specific_kwargs", key)) for key, name in own.items()]
+    for number, name in enumerate(file.metadata.prompts[1:], start=1):
+        named.append(("template", name, ("metadata", "prompts", number)))
+    findings: list[Finding] = []
+    for key, name, keys in named:
+        variables, problems = read_template(name, report.source.place(*keys))
+        findings += problems
+        if benchmark is not None:
+            known = {*(field for document in documents for field in document), *benchmark.record.model_fields}
+            findings += _check_variables(name, variables, allowed[key], known | GOLD_FIELDS | visible)
+    report.add(*findings)
+    # a template with an unknown variable fails on every document for the same reason
+    return {} if failed(findings) else own
 
-    name: str
-    variables: dict[str, Place] = field(default_factory=dict)
-    findings: list[Finding] = field(default_factory=list)
 
-
-def read_template(name: str, named_at: Place) -> Template:
-    """Read the template ``name`` with everything it includes. Never raises: problems are in ``findings``.
+def read_template(name: str, named_at: Place) -> tuple[dict[str, Place], list[Finding]]:
+    """The variables of a template with everything it includes, each with one place, and findings about its text.
 
     ``named_at`` is the line of the task file that names it.
     """
-    template = Template(name)
     try:
-        trees = template_trees(name)
-    except (MedtasksError, OSError, ValueError) as error:
-        code = "MT201" if isinstance(error, (UsageError, OSError, ValueError)) else "MT202"
+        parts = template_parts(name)
+    except MedtasksError as error:
+        code = "MT201" if isinstance(error, UsageError) else "MT202"
         cause = error.__cause__
         place = _place(str(cause.name), cause.lineno) if isinstance(cause, TemplateSyntaxError) else named_at
-        why = str(error).partition(";")[0]
-        message = why if why.startswith("template ") else f"template {shown(name)}: {why}"
-        template.findings.append(finding(code, name, message, place))
-        return template
-    for included, tree in trees.items():
-        template.findings += _unknown_names(name, included, tree)
-        undeclared = meta.find_undeclared_variables(tree) - set(prompt_environment().globals)
+        return {}, [finding(code, name, str(error).partition(";")[0], place)]
+    findings: list[Finding] = []
+    variables: dict[str, Place] = {}
+    for included, (_, tree) in parts.items():
+        findings += _unknown_names(name, included, tree)
+        undeclared = meta.find_undeclared_variables(tree)
         for node in tree.find_all(nodes.Name):
             if node.name in undeclared and node.ctx == "load":
-                template.variables.setdefault(node.name, _place(included, node.lineno))
-    return template
+                variables.setdefault(node.name, _place(included, node.lineno))
+    return variables, findings
 
 
 def _place(name: str, line: int) -> Place:
@@ -66,19 +88,14 @@ def _unknown_names(template: str, name: str, tree: nodes.Template) -> Iterator[F
                 yield finding("MT202", template, message, _place(name, node.lineno))
 
 
-def check_variables(
-    template: Template, visible: Set[str], fields: Set[str], given: Set[str], hidden: Set[str]
+def _check_variables(
+    template: str, variables: dict[str, Place], allowed: Set[str], known: Set[str]
 ) -> Iterator[Finding]:
-    """Findings about the variables of a template.
-
-    ``visible`` are the fields that a prompt may show, ``fields`` those that documents have (empty if there are
-    no documents), ``given`` other variables, ``hidden`` fields that it must not show.
-    """
-    allowed = visible | given
+    """Findings about variables that a prompt must not show, and about unknown ones."""
     names = f"expected one of {first_names(sorted(allowed), 8) or 'nothing at all'}"
-    for name, place in sorted(template.variables.items()):
-        used = f"template {template.name!r} uses {shown(name)}"
-        if name not in allowed and name in (fields | hidden):
-            yield finding("MT204", template.name, f"{used}, which prompts must not show, {names}", place, name)
+    for name, place in sorted(variables.items()):
+        used = f"template {template!r} uses {shown(name)}"
+        if name not in allowed and name in known:
+            yield finding("MT204", template, f"{used}, which prompts must not show, {names}", place, name)
         elif name not in allowed:
-            yield finding("MT203", template.name, f"{used}{suggestion(name, allowed)}, {names}", place, name)
+            yield finding("MT203", template, f"{used}{suggestion(name, allowed)}, {names}", place, name)

@@ -1,12 +1,19 @@
-"""Answers made of a task's documents: right ones, trivial ones, shuffled ones; and malformed responses."""
+"""Answers made of a task's documents (right, trivial, shuffled, malformed), and what a metric can give for them."""
 
 from __future__ import annotations
 
+import math
 import random
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from medtasks.adapters.policies import Question, abstain, constant, early, oracle
+from medtasks.metrics.aggregate import corpus_score
+from medtasks.metrics.base import Metric
+from medtasks.metrics.item_metrics import JudgedMean
 from medtasks.validate.documents import Documents
 
 MESSY: Mapping[str, str] = {
@@ -19,8 +26,6 @@ MESSY: Mapping[str, str] = {
     "control": "\x00\x1b[31mA\x07\r\n\u2028B\ufeff",
 }
 """Malformed responses as models sometimes give them, by kind."""
-
-_SEED = 0
 
 
 def policy_answers(documents: Documents) -> tuple[list[str], dict[str, list[str]]]:
@@ -59,10 +64,80 @@ def shuffled(answers: Sequence[str]) -> list[str] | None:
         members.setdefault(answer, []).append(position)
     if len(members) < 2:
         return None
-    draw = random.Random(_SEED)
+    draw = random.Random(0)
     ordered = [position for _, group in sorted(members.items()) for position in draw.sample(group, len(group))]
     shift = max(len(group) for group in members.values())
     found = list(answers)
     for place, position in enumerate(ordered):
         found[position] = answers[ordered[(place + shift) % len(ordered)]]
     return found
+
+
+TOLERANCE = 1e-9
+
+_SHARE = (0.0, 1.0)
+
+_REACHED = {
+    **dict.fromkeys(("accuracy", "exact_match", "rouge1", "rougeL", "content", "content_closed", "overall"), 1.0),
+    **dict.fromkeys(("responsiveness", "stability"), 1.0),
+    **dict.fromkeys(("chrf", "chrf++"), 100.0),
+    **dict.fromkeys(("false_alarm_rate", "miss_rate", "invalid_rate"), 0.0),
+}
+"""Scores of a model that always gives the reference answer."""
+
+_RANGES: Mapping[str, tuple[float, float]] = {
+    **dict.fromkeys((*_REACHED, "rouge2", "meteor", "bleu", "content_open", "content_closed_fallback"), _SHARE),
+    **dict.fromkeys(("accuracy_dimension_mean", "overall_table4"), _SHARE),
+    **dict.fromkeys(("chrf", "chrf++"), (0.0, 100.0)),
+    "cider": (0.0, 10.0),
+    "signed_delay": (-math.inf, math.inf),
+}
+
+TIMED = frozenset({"responsiveness", "stability", "overall", "false_alarm_rate", "miss_rate"})
+"""Metrics of answer times in streams: the times in the records limit what can be reached."""
+
+
+class Range(NamedTuple):
+    """Minimum and maximum score; ``stated`` is False if 0 to 1 is only assumed."""
+
+    low: float
+    high: float
+    stated: bool = True
+
+    def contains(self, value: float) -> bool:
+        """Whether ``value`` is within the range, up to rounding."""
+        slack = TOLERANCE * max(1.0, abs(value))
+        return self.low - slack <= value <= self.high + slack
+
+
+def range_of(metric: Metric) -> Range:
+    """The range of ``metric``: ours by name, another package's by its attribute ``bounds``."""
+    if metric.name in _RANGES:
+        return Range(*_RANGES[metric.name])
+    if isinstance(metric, JudgedMean):
+        return Range(0.0, metric.top)
+    bounds: Any = getattr(metric, "bounds", None)
+    if isinstance(bounds, (tuple, list)) and len(bounds) == 2:
+        return Range(float(bounds[0]), float(bounds[1]))
+    return Range(*_SHARE, stated=False)
+
+
+def best_score(metric: Metric, targets: Sequence[str]) -> float | None:
+    """The score of answers equal to their targets; None if pairs of texts do not determine it.
+
+    Some metrics do not reach their maximum even then, such as METEOR, or BLEU of a few words.
+    """
+    if metric.name in _REACHED:
+        return _REACHED[metric.name]
+    try:
+        rows = np.array([metric.statistics(target, target) for target in targets], dtype=np.float64)
+        found = corpus_score(metric, rows)
+    except Exception:  # scored elsewhere, or unavailable; process_results is checked separately
+        return None
+    return found if math.isfinite(found) else None
+
+
+def reaches(metric: Metric, value: float, other: float) -> bool:
+    """Whether ``value`` is at least as good as ``other``, up to rounding."""
+    slack = TOLERANCE * max(1.0, abs(other))
+    return value >= other - slack if metric.higher_is_better else value <= other + slack

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,8 @@ import pytest
 from other_lab import write_site
 
 from medtasks.benchmarks import mi_cxr
+from medtasks.catalog.contents import fresh
+from medtasks.catalog.spec import load_spec
 
 TITLE = 'title: "Counting dots"'
 DECLARED = f"""{TITLE}
@@ -32,26 +35,24 @@ from medtasks.runs.scored import Answered, scored_samples
 from medtasks.runs.scoring import score_samples
 from medtasks.catalog.spec import load_spec
 
-replies = REPLIES
 spec = load_spec("otherlab_dots")
-answered = [
-    Answered(document, (Reply("", failed="timeout") if text is None else Reply(text),))
-    for document, text in zip(task_documents("otherlab_dots"), replies, strict=True)
-]
-scores = score_samples(scored_samples(spec, answered), get_benchmark("otherlab_dots"), resamples=20)
-print(json.dumps({name: one.model_dump(mode="json") for name, one in scores.metrics.items() if name.endswith(ENDS)}))
+for replies in REPLIES:
+    answered = [
+        Answered(document, (Reply("", failed="timeout") if text is None else Reply(text),))
+        for document, text in zip(task_documents("otherlab_dots"), replies, strict=True)
+    ]
+    scores = score_samples(scored_samples(spec, answered), get_benchmark("otherlab_dots"), resamples=20).metrics.items()
+    print(json.dumps({name: one.model_dump(mode="json") for name, one in scores if name.endswith(ENDS)}))
 """.replace("ENDS", "('_missed', '_other', '_right')")
-
-
-def scores_of(python: Any, site: Path, *replies: str | None) -> dict[str, Any]:
-    done = python("-c", SCORES.replace("REPLIES", repr(replies)), PYTHONPATH=str(site))
-    assert done.returncode == 0, done.stderr
-    return dict(json.loads(done.stdout))
 
 
 def test_cases_and_errors_are_counted_by_the_texts_of_gold_and_answer(python: Any, tmp_path: Path) -> None:
     site = write_site(tmp_path / "site", TITLE, DECLARED)
-    found = scores_of(python, site, "No dots.", "There are 1 dots.", "There are 3 dots", "", "nothing", "no dots")
+    answers = ("No dots.", "There are 1 dots.", "There are 3 dots", "", "nothing", "no dots")
+    failed = (None, "no dots", *["There are 3 dots."] * 4)
+    done = python("-c", SCORES.replace("REPLIES", repr([answers, failed])), PYTHONPATH=str(site))
+    assert done.returncode == 0, done.stderr
+    found, of_failed = map(json.loads, done.stdout.splitlines())
     assert {name: (one["value"], one["samples"]) for name, one in found.items()} == {
         "otherlab_bench_missed": (1 / 2, 2),  # rows 1 and 2; only the first says that there are none
         "otherlab_bench_other": (2 / 4, 5),  # all but row 6: "1 dots" and "nothing"; an empty response leaves it open
@@ -62,9 +63,7 @@ def test_cases_and_errors_are_counted_by_the_texts_of_gold_and_answer(python: An
         "|texts:normalised-v1|unanswered:left-out"
     )
     assert found["otherlab_bench_missed"]["interval"] is not None
-
-    found = scores_of(python, site, None, "no dots", *["There are 3 dots."] * 4)
-    missed = found["otherlab_bench_missed"]  # row 1 has no response: neither an error nor none
+    missed = of_failed["otherlab_bench_missed"]  # row 1 has no response: neither an error nor none
     assert (missed["value"], missed["samples"], missed["answered"], missed["bounds"]) == (1.0, 2, 1, [0.5, 1.0])
 
 
@@ -179,7 +178,7 @@ def test_names_that_cannot_be_used_are_refused_by_validation_and_scoring(python:
     for one, (wrong, why) in zip(found, WRONG.values(), strict=True):
         assert wrong in Path(one["file"]).read_text(encoding="utf-8").splitlines()[one["line"] - 1]
         assert why in one["message"]
-    done = python("-c", SCORES.replace("REPLIES", repr(["no dots"] * 6)), PYTHONPATH=str(site))
+    done = python("-c", SCORES.replace("REPLIES", repr([["no dots"] * 6])), PYTHONPATH=str(site))
     wrong, why = WRONG["otherlab_bench_missed"]
     assert f"MedtasksError: task otherlab_dots: error {wrong} is declared in metadata.errors, but {why}" in done.stderr
 
@@ -208,9 +207,10 @@ def test_a_name_that_scoring_would_refuse_ends_a_run_before_the_model_is_asked(
     assert "Traceback" not in done.stderr
 
 
-def test_a_module_that_moves_and_declared_errors_leave_the_hash_of_a_task(python: Any, tmp_path: Path) -> None:
+def test_a_module_that_moves_and_declared_errors_leave_the_hash_of_a_task(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """So that earlier runs stay comparable."""
-    code = "from medtasks.catalog.spec import load_spec; print(load_spec('otherlab_dots').yaml_hash)"
     process = "otherlab_bench.process_results"
     sites = (
         write_site(tmp_path / "plain"),
@@ -218,6 +218,13 @@ def test_a_module_that_moves_and_declared_errors_leave_the_hash_of_a_task(python
         write_site(tmp_path / "declared", TITLE, DECLARED),
         write_site(tmp_path / "renamed", process, "otherlab_bench.process_answers"),
     )
-    plain, moved, declared, renamed = (python("-c", code, PYTHONPATH=str(site)).stdout for site in sites)
+    hashes = []
+    for site in sites:
+        with monkeypatch.context() as patch:
+            patch.syspath_prepend(str(site))
+            patch.delitem(sys.modules, "otherlab_bench", raising=False)
+            with fresh():
+                hashes.append(load_spec("otherlab_dots").yaml_hash)
+    monkeypatch.delitem(sys.modules, "otherlab_bench")
+    plain, moved, declared, renamed = hashes
     assert plain == moved == declared != renamed
-    assert plain

@@ -34,20 +34,12 @@ def without_it(python: Any, site: Path) -> str:
     return str(sentence)
 
 
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        ("raise SystemExit(3)", "SystemExit: 3"),
-        ("raise ValueError('odd')", "ValueError: odd"),
-        ("import otherlab_bench.nothing", "ModuleNotFoundError"),
-    ],
-)
-def test_whatever_ends_its_import_is_one_sentence(python: Any, tmp_path: Path, text: str, said: str) -> None:
-    site = write_site(tmp_path / "site", PLUGIN, f"{text}  {HERE}\n{PLUGIN}")
+def test_whatever_ends_its_import_is_one_sentence(python: Any, tmp_path: Path) -> None:
+    site = write_site(tmp_path / "site", PLUGIN, f"raise SystemExit(3)  {HERE}\n{PLUGIN}")
     sentence = without_it(python, site)
-    assert sentence.startswith("medtasks: otherlab-bench 2.1 is left out: otherlab_bench cannot be imported (")
     file, line = marked(site)
-    assert f"{file}, line {line}): {said}" in sentence
+    start = "medtasks: otherlab-bench 2.1 is left out: otherlab_bench cannot be imported ("
+    assert sentence.startswith(f"{start}{file}, line {line}): SystemExit: 3")
 
 
 def test_a_plugin_that_is_none_is_named(python: Any, tmp_path: Path) -> None:
@@ -55,9 +47,7 @@ def test_a_plugin_that_is_none_is_named(python: Any, tmp_path: Path) -> None:
     assert "otherlab_bench.PLUGIN is a int, expected medtasks.api.Plugin" in without_it(python, site)
 
 
-@pytest.mark.parametrize(
-    "text", ["task: [", "task: otherlab_dots\nmetric_list: [1]\n", "x: !!int \n", "include: otherlab_dots.yaml"]
-)
+@pytest.mark.parametrize("text", ["task: [", "include: otherlab_dots.yaml"])
 def test_a_task_file_that_cannot_be_read_is_left_out(python: Any, tmp_path: Path, text: str) -> None:
     site = write_site(tmp_path / "site")
     (site / "otherlab_bench/tasks/dots/otherlab_dots.yaml").write_text(f"{text}\n")
@@ -187,15 +177,12 @@ def marked(site: Path) -> tuple[str, int]:
     raise AssertionError("nothing is marked")
 
 
-QUESTION = "{{ question }} Answer"
 TARGET = "Reference answer: {{ target }}"
-LOOP = "{% for a in range(99999) %}{% for b in range(99999) %}{{ b }}{% endfor %}{% endfor %}"
 
 
 @pytest.mark.parametrize(
     ("old", "new", "code", "said"),
     [
-        (QUESTION, f"{LOOP} {QUESTION}", "MT208", "6 of 6 documents, first 'dots-1': "),
         (
             "sees: [target]",
             "sees: [target, caption]",
@@ -209,12 +196,6 @@ LOOP = "{% for a in range(99999) %}{% for b in range(99999) %}{{ b }}{% endfor %
             "MT150",
             "its metric rougeL has the name of a score of medtasks; call it otherlab_bench_rougeL, or another.",
         ),
-        (
-            'Column("otherlab_dots", Brevity.name, "Shortness")',
-            f'\n                Column("otherlab_dots", "brevity", "Shortness")  {HERE}\n            ',
-            "MT150",
-            "column 'Shortness' of otherlab_dots: metric 'brevity' is unknown, expected one of exact_match, otherlab_",
-        ),
     ],
 )
 def test_validate_finds_it_once(python: Any, tmp_path: Path, old: str, new: str, code: str, said: str) -> None:
@@ -222,8 +203,6 @@ def test_validate_finds_it_once(python: Any, tmp_path: Path, old: str, new: str,
     findings = validated(python, site, "--quick")
     (found,) = (one for one in findings if one["code"] == code)
     assert said in found["message"]
-    if HERE in new:
-        assert (found["file"], found["line"]) == marked(site)
 
 
 @pytest.mark.parametrize(

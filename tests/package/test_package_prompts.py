@@ -55,23 +55,9 @@ def test_it_is_validated_and_run(python: Any, tmp_path: Path) -> None:
     assert scores["metrics"]["prompt_agreement"]["reason"] == "it applies to no item here"
 
 
-@pytest.mark.parametrize(
-    ("template", "change", "code", "sentence"),
-    [
-        ("{{ question }} Answer in one sentence.", (), "MT220", "the prompt is that of another template"),
-        ("{{ secret }} {{ question }}", (), "MT204", "which prompts must not show"),
-        (
-            "Please count. {{ question }}",
-            (ENTRY, ENTRY.replace("exact_match", "bleu")),
-            "MT143",
-            "the first metric is bleu, expected a mean of values from 0 to 1",
-        ),
-    ],
-)
-def test_what_is_wrong_is_one_finding(
-    template: str, change: tuple[str, ...], code: str, sentence: str, python: Any, tmp_path: Path
-) -> None:
-    site = site_of(tmp_path, template, *change)
+def test_what_is_wrong_is_one_finding(python: Any, tmp_path: Path) -> None:
+    change = (ENTRY, ENTRY.replace("exact_match", "bleu"))
+    site = site_of(tmp_path, "Please count. {{ question }}", *change)
     done = python("-m", "medtasks", "validate", TASK, "--json", **site)
     found = {one["code"]: one["message"] for one in json.loads(done.stdout)["tasks"]}
-    assert sentence in found[code]
+    assert "the first metric is bleu, expected a mean of values from 0 to 1" in found["MT143"]

@@ -80,14 +80,13 @@ def test_chat_and_simple_back_ends_get_the_same(spec: TaskSpec) -> None:
         assert all(isinstance(part["url"], Image) for part in media)
 
 
-@pytest.mark.parametrize("spec", EVERY_TASK, ids=lambda spec: spec.name)
-def test_a_template_sees_only_what_its_benchmark_shows(spec: TaskSpec) -> None:
-    assert spec.template is not None
-    shown = get_benchmark(spec.metadata.benchmark).visible_fields
-    allowed = shown | {"observations"} if spec.stage1_template else shown
-    assert all(template_variables(template) <= allowed for template in spec.templates)
-    assert not spec.stage1_template or template_variables(spec.stage1_template) <= shown - {"choices", "options"}
-    assert not spec.system_template or not template_variables(spec.system_template)
+def test_a_template_sees_only_what_its_benchmark_shows() -> None:
+    for spec in EVERY_TASK:
+        shown = get_benchmark(spec.metadata.benchmark).visible_fields
+        allowed = shown | {"observations"} if spec.stage1_template else shown
+        assert all(template_variables(template) <= allowed for template in spec.templates), spec.name
+        assert not spec.stage1_template or template_variables(spec.stage1_template) <= shown - {"choices", "options"}
+        assert not spec.system_template or not template_variables(spec.system_template)
 
 
 VISIBLE = {
@@ -109,17 +108,8 @@ MUST_STAY_HIDDEN = {
     "med_cmr": {"target", "visual_description", "subtype", "task", "dimension", "modality", "ideal_response", "media"},
     "medstreambench": {
         *("target", "expected", "answerable", "reference", "evidence", "judge_rubric", "positive_response", "guesses"),
-        *(
-            "expected_time",
-            "tolerance",
-            "media_path",
-            "media",
-            "dataset",
-            "source_task",
-            "label_source",
-            "round",
-            "rounds",
-        ),
+        *("expected_time", "tolerance", "media_path", "media", "dataset", "source_task", "label_source"),
+        *("round", "rounds"),
     },
 }
 """Fields that state or give away the answer (a folder's name may be the label), as far as the cards name them."""
@@ -135,23 +125,20 @@ def test_a_prompt_may_see_these_fields_and_no_other(name: str) -> None:
     assert MUST_STAY_HIDDEN[name] <= known - VISIBLE[name]
 
 
-def planted(document: dict[str, Any], field: str) -> dict[str, Any]:
-    value = document[field]
-    other: Any = "LEAK"
+def planted(value: Any) -> Any:
     if isinstance(value, (bool, int, float)):
-        other = 987654
-    elif isinstance(value, list):
-        other = ["LEAK"]
-    return {**document, field: other}
+        return 987654
+    return ["LEAK"] if isinstance(value, list) else "LEAK"
 
 
 @pytest.mark.parametrize("spec", TASKS, ids=lambda spec: spec.name)
 def test_no_hidden_field_changes_a_prompt(spec: TaskSpec) -> None:
+    """All are changed at once: a prompt that none of them reaches is the same."""
     settings = {"template": spec.template}
+    known = VISIBLE[spec.metadata.benchmark] | {"benchmark", "prompt_template"}
     for document in task_documents(spec.name):
-        text = doc_to_text(document, settings)
-        for field in document.keys() - VISIBLE[spec.metadata.benchmark] - {"benchmark", "prompt_template"}:
-            assert doc_to_text(planted(document, field), settings) == text, field
+        other = {field: value if field in known else planted(value) for field, value in document.items()}
+        assert doc_to_text(other, settings) == doc_to_text(document, settings)
 
 
 @pytest.mark.parametrize("spec", TASKS, ids=lambda spec: spec.name)
@@ -169,11 +156,6 @@ def test_what_states_the_answer_is_in_no_prompt(spec: TaskSpec) -> None:
             assert named or len(value) < 12 or value not in text, field
 
 
-def test_a_template_that_asks_for_more_stops() -> None:
-    with pytest.raises(MedtasksError, match="'choices' is undefined"):
-        render("mi_cxr/mcq.j2", question="When?")
-
-
 @pytest.mark.parametrize("field", ["target", "sample_id", "abstention"])
 def test_a_template_cannot_reach_a_hidden_field(field: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "leak.j2").write_text("{{ question }} {{ " + field + " }}")
@@ -181,6 +163,8 @@ def test_a_template_cannot_reach_a_hidden_field(field: str, tmp_path: Path, monk
     for task in ("mi_cxr_icr", "kvasir_vqa_x1_level1"):
         with pytest.raises(MedtasksError, match=f"'{field}' is undefined"):
             doc_to_text(task_documents(task)[0], {"template": "leak.j2"})
+    with pytest.raises(MedtasksError, match="'choices' is undefined"):
+        render("mi_cxr/mcq.j2", question="When?")
 
 
 def test_the_prompt_hash_covers_included_templates() -> None:

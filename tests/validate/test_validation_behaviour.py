@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -64,24 +65,24 @@ def failing_without_a_letter(doc: Mapping[str, Any], results: Sequence[str]) -> 
     return accuracy(doc, float("ABCDE".index(results[0]) == "ABCDE".index(doc["target"])), 1.0)
 
 
-IN_PROCESS_RESULTS: list[tuple[Callable[..., Any], str]] = [
-    (always_right, "MT502"),
-    (always_right, "MT503"),
-    (another_field, "MT501"),
-    (twice_as_good, "MT504"),
-    (not_a_number, "MT504"),
-    (three_wide, "MT508"),
-    (without_statistics, "MT508"),
-    (without_the_metric, "MT507"),
-    (metrics_that_vary, "MT507"),
-    (failing, "MT507"),
-    (failing_without_a_letter, "MT509"),
-]
+IN_PROCESS_RESULTS: dict[Callable[..., Any], set[str]] = {
+    always_right: {"MT502", "MT503"},
+    another_field: {"MT501"},
+    twice_as_good: {"MT504"},
+    not_a_number: {"MT504"},
+    three_wide: {"MT508"},
+    without_statistics: {"MT508"},
+    without_the_metric: {"MT507"},
+    metrics_that_vary: {"MT507"},
+    failing_without_a_letter: {"MT509"},
+}
 
 
-@pytest.mark.parametrize(("function", "code"), IN_PROCESS_RESULTS, ids=lambda value: getattr(value, "__name__", value))
-def test_defects_of_process_results(function: Callable[..., Any], code: str) -> None:
-    assert (code, "error") in said(checked(MCQ, process_results=here(function)))
+@pytest.mark.parametrize("function", IN_PROCESS_RESULTS, ids=lambda function: function.__name__)
+def test_defects_of_process_results(function: Callable[..., Any]) -> None:
+    found = said(checked(MCQ, process_results=here(function)))
+    assert {(code, "error") for code in IN_PROCESS_RESULTS[function]} <= found
+    assert function is not failing_without_a_letter or found == {("MT509", "error")}  # once, not for each trial
 
 
 def test_the_message_names_sample_step_and_sentence() -> None:
@@ -121,12 +122,10 @@ IN_DOCUMENTS: list[tuple[str, str, Callable[[Documents], None], str]] = [
     ("task", "change", "code"), [one[1:] for one in IN_DOCUMENTS], ids=[o[0] for o in IN_DOCUMENTS]
 )
 def test_defects_of_documents(task: str, change: Callable[[Documents], None], code: str) -> None:
-    assert (code, "error") in said(checked(task, change))
-
-
-def test_an_unreachable_top_names_the_response_and_what_became_of_it() -> None:
-    (found,) = (one for one in checked(MCQ, _first("target", "G")) if one.code == "MT501")
-    assert "'G' was filtered to '[out_of_range]'" in found.message
+    findings = checked(task, change)
+    assert (code, "error") in said(findings)
+    if task == MCQ and code == "MT501":  # the message names the first such response and what became of it
+        assert re.search(r"; in sample '\S+' '.+' was filtered to '.+'; check filter", findings[0].message)
 
 
 def test_an_answer_that_comes_too_late_by_the_records_own_times_is_a_warning() -> None:
@@ -174,13 +173,7 @@ def test_errors_that_fail_or_are_not_declared() -> None:
         assert ("MT507", "error") in said(checked(MCQ, benchmark=lambda one, it=errors: replace(one, errors=it)))
 
 
-def test_what_fails_on_an_empty_response_is_said_once() -> None:
-    assert said(checked(MCQ, process_results=here(failing_without_a_letter))) == {("MT509", "error")}
-
-
 # --- where nothing is planted ---
-
-OURS = ["kvasir_vqa_x1", "mi_cxr", "med_cmr_mcq", "med_cmr_open", "medstreambench"]
 
 
 @pytest.mark.slow

@@ -103,18 +103,7 @@ class Overflowing(Exact):
         return np.array([*super().statistics(prediction, reference), np.inf])
 
 
-METRICS = (
-    Flat,
-    Overflowing,
-    Exact,
-    Doubled,
-    Percent,
-    Infinite,
-    Wide,
-    Polite,
-    Brittle,
-    Unscored,
-)
+METRICS = (Flat, Overflowing, Exact, Doubled, Percent, Infinite, Wide, Polite, Brittle, Unscored)
 
 
 class Plain:
@@ -187,24 +176,23 @@ def with_metrics(*names: str) -> list[Finding]:
     )
 
 
-IN_METRICS: list[tuple[type[Exact], str, str]] = [
-    (Doubled, "MT504", "error"),
-    (Percent, "MT504", "warning"),
-    (Infinite, "MT504", "error"),
-    (Wide, "MT508", "error"),
-    (Flat, "MT507", "error"),
-    (Overflowing, "MT504", "error"),
-    (Polite, "MT502", "error"),
-    (Polite, "MT503", "error"),
-    (Brittle, "MT509", "error"),
-    (Unscored, "MT507", "error"),
-]
+IN_METRICS: dict[type[Exact], set[tuple[str, str]]] = {
+    Doubled: {("MT504", "error")},
+    Percent: {("MT504", "warning")},
+    Infinite: {("MT504", "error")},
+    Wide: {("MT508", "error")},
+    Flat: {("MT507", "error")},
+    Overflowing: {("MT504", "error")},
+    Polite: {("MT502", "error"), ("MT503", "error")},
+    Brittle: {("MT509", "error")},
+    Unscored: {("MT507", "error")},
+}
 
 
 @pytest.mark.usefixtures("lab")
-@pytest.mark.parametrize(("kind", "code", "severity"), IN_METRICS, ids=lambda value: getattr(value, "__name__", value))
-def test_defects_of_metrics(kind: type[Exact], code: str, severity: str) -> None:
-    assert (code, severity) in said(with_metrics(kind.name))
+@pytest.mark.parametrize("kind", IN_METRICS, ids=lambda kind: kind.__name__)
+def test_defects_of_metrics(kind: type[Exact]) -> None:
+    assert said(with_metrics(kind.name)) >= IN_METRICS[kind]
 
 
 @pytest.mark.usefixtures("lab")
@@ -218,24 +206,20 @@ def test_a_metric_that_tells_nothing_beside_one_that_does_is_a_warning() -> None
     assert (found.code, found.severity, found.field) == ("MT502", "warning", "seeded_lab_polite")
 
 
-IN_FILTERS: list[tuple[type[Plain], str]] = [
-    (FirstWord, "MT509"),
-    (FirstWord, "MT501"),
-    (Lossy, "MT507"),
-    (Latin, "MT509"),
-    (Mute, "MT507"),
-    (Upper, "MT501"),
-]
+IN_FILTERS: dict[type[Plain], set[str]] = {
+    FirstWord: {"MT501", "MT509"},
+    Lossy: {"MT507"},
+    Latin: {"MT509"},
+    Mute: {"MT507"},
+    Upper: {"MT501"},
+}
 
 
 @pytest.mark.usefixtures("lab")
-@pytest.mark.parametrize(("kind", "code"), IN_FILTERS, ids=lambda value: getattr(value, "__name__", value))
-def test_defects_of_filters(kind: type[Plain], code: str) -> None:
-    assert (code, "error") in said(checked(TEXT, filters=(f"{__name__}.{kind.__name__}",)))
-
-
-@pytest.mark.usefixtures("lab")
-def test_a_filter_that_fails_is_named() -> None:
-    found = checked(TEXT, filters=(f"{__name__}.Mute",))
-    assert f"the filter {__name__}.Mute fails" in found[0].message
-    assert "OSError: no filter today" in found[0].message
+@pytest.mark.parametrize("kind", IN_FILTERS, ids=lambda kind: kind.__name__)
+def test_defects_of_filters(kind: type[Plain]) -> None:
+    findings = checked(TEXT, filters=(f"{__name__}.{kind.__name__}",))
+    assert {(code, "error") for code in IN_FILTERS[kind]} <= said(findings)
+    if kind is Mute:
+        assert f"the filter {__name__}.Mute fails" in findings[0].message
+        assert "OSError: no filter today" in findings[0].message

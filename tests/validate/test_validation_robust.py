@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from seeded_bench import Bench, codes
+from seeded_bench import codes, copy_tasks
 
 from medtasks.catalog.task_source import parse_yaml
 from medtasks.core.errors import UsageError
@@ -71,27 +71,25 @@ def test_random_templates(tmp_path_factory: pytest.TempPathFactory, content: byt
     (folder / "random.j2").write_bytes(content)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("MEDTASKS_TEMPLATES", str(folder))
-        template = read_template("random.j2", Place(TASK, 1))
-    assert codes(template.findings) <= {"MT201", "MT202"}
+        _, findings = read_template("random.j2", Place(TASK, 1))
+    assert codes(findings) <= {"MT201", "MT202"}
 
 
 @pytest.mark.parametrize("name", ["", "..", "/etc/passwd", "a\0b", "mi_cxr", "x" * 5000, "\ud800"])
 def test_odd_template_names(name: str) -> None:
-    assert codes(read_template(name, Place(TASK, 1)).findings) <= {"MT201", "MT202"}
-    assert read_template(name, Place(TASK, 1)).findings
+    _, findings = read_template(name, Place(TASK, 1))
+    assert codes(findings) in ({"MT201"}, {"MT202"})
+
+
+def test_control_characters_are_one_defect() -> None:
+    assert [(one.code, one.line) for one in parse_yaml("task: new\nmetadata: \x01", TASK)[2]] == [("MT101", 2)]
 
 
 def test_deeply_nested_yaml_and_templates(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert [one.code for one in parse_yaml("[" * 20_000, TASK)[2]] == ["MT101"]
     (tmp_path / "deep.j2").write_text("{{ " + "(" * 20_000 + ")" * 20_000 + " }}")
     monkeypatch.setenv("MEDTASKS_TEMPLATES", str(tmp_path))
-    assert codes(read_template("deep.j2", Place(tmp_path, 1)).findings) == {"MT202"}
-
-
-def test_aliases_of_aliases_do_not_fill_the_memory() -> None:
-    lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x, x]"]
-    lines += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]" for n in range(1, 12)]
-    assert [one.code for one in parse_yaml("\n".join(lines), TASK)[2]] == ["MT101"]
+    assert codes(read_template("deep.j2", Place(tmp_path, 1))[1]) == {"MT202"}
 
 
 def test_merge_keys_are_read_as_the_harness_reads_them() -> None:
@@ -117,9 +115,8 @@ def test_what_is_not_there_is_wrong_usage(tmp_path: Path) -> None:
 
 def test_an_imported_module_may_do_anything(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "leaves.py").write_text("raise SystemExit(3)\n")
-    bench = Bench(tmp_path)
-    bench.copy_tasks()
-    path = bench.tasks / "mi_cxr/mi_cxr_icr.yaml"
+    copy_tasks(tmp_path, "mi_cxr")
+    path = tmp_path / "mi_cxr/mi_cxr_icr.yaml"
     path.write_text(path.read_text().replace("medtasks.benchmarks.mi_cxr.icr\n", "leaves.rows\n"))
     monkeypatch.syspath_prepend(str(tmp_path))
     assert "MT120" in codes(validate([str(path)]).tasks)
