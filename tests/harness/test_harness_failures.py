@@ -344,6 +344,7 @@ def test_a_task_whose_scoring_breaks_is_named_and_the_others_are_written(
 
 def test_results_with_failed_requests_may_not_be_submitted(tmp_path: Path) -> None:
     from medtasks.leaderboard.intake.check import check_results
+
     from medtasks.verify.scored import scored_record
 
     run = evaluate(Backend(lambda doc: MARKER if doc["target"] == "A" else target(doc)), [TASK], tmp_path)
