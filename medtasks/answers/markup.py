@@ -12,6 +12,7 @@ _LONGEST = 64_000
 
 _TAG_SIGNS = str.maketrans("", "", "<>◁▷[]|#")
 _CIRCLED = {ord("Ⓐ") + number: f"({chr(ord('A') + number)}) " for number in range(26)}
+_BOLD = str.maketrans("‹›", "()")
 _BRACKETS = str.maketrans("【】「」『』〔〕〈〉《》", "()()()()()()")
 
 
@@ -71,10 +72,17 @@ def plain_text(text: str) -> str:
     >>> plain_text("The result is **B**"), plain_text(r"$\\boxed{\\text{C}}$")
     ('The result is (B)', 'final answer: {{C}}')
     """
-    return PATTERNS.rewrite("plain", unicodedata.normalize("NFKC", text).translate(_BRACKETS)).strip()
+    return _plain(text).translate(_BOLD)
 
 
 def plain_reply(reply: str) -> str:
-    """The model's own turn as plain text, in which JSON keys, answer tags and checked boxes are words and signs."""
+    """The model's own turn as plain text, in which JSON keys, answer tags and checked boxes are words and signs.
+
+    A letter in bold is in brackets of its own, ``‹B›``.
+    """
     signs = PATTERNS.rewrite("signs", own_turn(bounded(reply)).translate(_CIRCLED))
-    return plain_text(PATTERNS.rewrite("cyrillic", labelled(signs)))
+    return _plain(PATTERNS.rewrite("cyrillic", labelled(signs)))
+
+
+def _plain(text: str) -> str:
+    return PATTERNS.rewrite("plain", unicodedata.normalize("NFKC", text).translate(_BRACKETS)).strip()
