@@ -4,21 +4,24 @@ from __future__ import annotations
 
 import functools
 import inspect
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from typer.core import TyperGroup
+from typing_extensions import Unpack
 
 from medtasks.catalog.registry import all_benchmarks, get_benchmark
 from medtasks.cli.console import progress, write
 from medtasks.cli.help import plain_help
 from medtasks.core.text import counted
-from medtasks.data.prepare import Missing, Out, References, Workers, parameters_of
+from medtasks.data.preparation import PictureOptions, prepare_package
+from medtasks.data.prepare import Bars, Out, parameters_of
+from medtasks.data.prepared import Prepared
 
 if TYPE_CHECKING:
     from medtasks.catalog.benchmark import PrepareCommand
-    from medtasks.data.prepared import Prepared
 
 
 class _Benchmarks(TyperGroup):
@@ -42,50 +45,42 @@ def _commands() -> dict[str, PrepareCommand]:
 
 
 def _built(name: str, command: PrepareCommand) -> Any:
-    """The command line of a benchmark's own command; ``run``'s first parameter opens progress bars."""
-
-    @functools.wraps(command.run)
-    def run(**options: Any) -> None:
-        for prepared in command.run(progress, **options):
-            report(prepared)
-
-    _, *options = parameters_of(command.run)
-    run.__signature__ = inspect.Signature(options)  # type: ignore[attr-defined]
-    run.__annotations__ = {option.name: option.annotation for option in options}
+    """The command line of a benchmark's own command."""
     alone = typer.Typer(add_completion=False, rich_markup_mode=None)
-    alone.command(name)(run)
+    alone.command(name)(_typed(command.run))
     return plain_help(typer.main.get_command(alone), f"prepare {name}", command.examples)
 
 
-@app.command("package")
-def package(
-    benchmark: Annotated[str, typer.Argument(help="Benchmark of another package, as `medtasks list` names it.")],
-    source: Annotated[
-        Path, typer.Option("--source", help="Directory or file, as the package's documentation says; or hub.")
-    ],
-    media: Annotated[
-        Path | None, typer.Option("--media", help="Directory of the media (default: the source).", show_default=False)
-    ] = None,
-    out: Out = None,
-    allow_missing_media: Missing = False,
-    references_only: References = False,
-    workers: Workers = 0,
-) -> None:
-    """Prepare the data of a benchmark from another package."""
-    from medtasks.data.preparation import prepare_package
+def _typed(run: Callable[..., Iterable[Prepared]]) -> Callable[..., None]:
+    """What prints a report of all that ``run`` prepares; its first parameter opens progress bars."""
 
-    with progress("verifying media") as bar:
-        prepared = prepare_package(
-            get_benchmark(benchmark),
-            source,
-            out,
-            media=media,
-            allow_missing_media=allow_missing_media,
-            references_only=references_only,
-            workers=workers,
-            progress=bar,
-        )
-    report(prepared)
+    @functools.wraps(run)
+    def typed(**options: Any) -> None:
+        for prepared in run(progress, **options):
+            report(prepared)
+
+    _, *options = parameters_of(run)
+    typed.__signature__ = inspect.Signature(options)  # type: ignore[attr-defined]
+    typed.__annotations__ = {option.name: option.annotation for option in options}
+    return typed
+
+
+def _package(
+    bars: Bars,
+    benchmark: str,
+    source: Annotated[Path, typer.Option()],
+    media: Path | None = None,
+    out: Out = None,
+    **options: Unpack[PictureOptions],
+) -> Iterator[Prepared]:
+    """Prepare the data of a benchmark from another package."""
+    with bars("verifying media") as bar:
+        options["progress"] = bar
+        prepared = prepare_package(get_benchmark(benchmark), source, out, media=media, **options)
+    yield prepared
+
+
+app.command("package")(_typed(_package))
 
 
 def report(prepared: Prepared) -> None:
