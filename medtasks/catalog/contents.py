@@ -32,8 +32,7 @@ class Catalog:
     """
 
     def __init__(self, packages: tuple[TaskPackage, ...] | None = None) -> None:
-        found, self.left_out = find_packages() if packages is None else (packages, ())
-        self.packages = found
+        self.packages, self.left_out = find_packages() if packages is None else (packages, ())
         self.values: dict[tuple[Any, ...], Any] = {}
         for part in self.left_out:
             part.warn()

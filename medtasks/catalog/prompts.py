@@ -27,10 +27,6 @@ from medtasks.core.errors import MedtasksError, UsageError, first_line
 from medtasks.core.files import short_hash
 from medtasks.core.settings import current_settings, using
 
-OVERLAY = "MEDTASKS_TEMPLATES"
-"""Environment variable: a directory whose templates replace those with the same relative path."""
-
-
 MOST_TEXT = 4_000_000
 """Maximum length of a prompt, in characters."""
 
@@ -44,12 +40,12 @@ def template_folders() -> tuple[Path, ...]:
 
 
 def overlay() -> tuple[Path, ...]:
-    """The directory whose templates replace ours; empty if none is set."""
+    """The directory of ``MEDTASKS_TEMPLATES``, whose templates replace those with the same path; empty if unset."""
     folder = current_settings().templates
     if folder is None:
         return ()
     if not folder.is_dir():
-        raise UsageError(f"{OVERLAY} is {folder}, expected a directory of templates; fix or unset it.")
+        raise UsageError(f"MEDTASKS_TEMPLATES is {folder}, expected a directory of templates; fix or unset it.")
     return (folder,)
 
 
