@@ -22,7 +22,7 @@ from .board.build import RESAMPLES, build_board
 from .board.claimed import read_claims, with_claims
 from .board.models import Described, read_by_model
 from .board.usage import Price
-from .exports import write_exports
+from .exports.tables import write_exports
 from .intake.collect import collect, state_of_results
 from .site.data import SampleText, samples_of, write_data
 from .site.pages import pages_of

@@ -25,8 +25,7 @@ from medtasks.runs.samples import Sample
 from medtasks.runs.scoring import RESAMPLES
 from medtasks.stats.bootstrap import CONFIDENCE
 
-from ..board.columns import unit_of
-from ..board.numbers import safe_name
+from ..board.numbers import safe_name, unit_of
 from ..intake.collect import find_everything
 from ..verify.scored_run import scored_run
 from .publishable import Headline, dataset_of, publishable

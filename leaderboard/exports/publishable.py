@@ -16,7 +16,7 @@ from medtasks.data.store import open_prepared
 from medtasks.metrics.item_metrics import SIGNED
 from medtasks.runs.scores import MetricScore
 
-from ..board.columns import column_key
+from ..board.numbers import column_key
 from ..board.rows import is_incomplete
 from ..intake.collect import collect
 from ..rank.comparability import ComparabilityGroups

@@ -27,7 +27,7 @@ from medtasks.runs.table import without_value
 from medtasks.stats.student import detectable_difference
 
 from ..board.board import Pair, Unit
-from ..board.columns import unit_of
+from ..board.numbers import unit_of
 from ..intake.collect import collect
 from ..verify.scored_run import Entry, RunStore, ScoredRun
 from .rankings import pair_of, with_holm

@@ -23,8 +23,7 @@ from medtasks.stats.paired import clustered_score
 from medtasks.stats.student import detectable_difference
 
 from ..board.board import Unit
-from ..board.columns import unit_of
-from ..board.numbers import UNITS, number
+from ..board.numbers import UNITS, number, unit_of
 from ..board.reference import load_reference, place_of
 from ..verify.scored_run import ScoredRun
 from .compare import compare_runs

@@ -30,7 +30,7 @@ from medtasks.runs.signature import changed_options
 from medtasks.runs.table import in_parts
 from medtasks.runs.verdicts import with_judged_scores
 
-from ..board.columns import unit_of
+from ..board.numbers import unit_of
 from ..intake.remove_rows import lacks_texts
 from .local_documents import Release, known_documents, text_hash
 

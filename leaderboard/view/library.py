@@ -27,7 +27,7 @@ from medtasks.runs.table_file import code_hash
 
 from ..board.board import FORMATS, Board
 from ..board.numbers import safe_name, shown_name
-from ..exports import exports_of
+from ..exports.tables import exports_of
 from ..figures.plots import figures_of
 from ..intake.collect import find_runs
 from ..intake.sources import RunFolder

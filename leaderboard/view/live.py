@@ -21,9 +21,8 @@ from medtasks.runs.scores import Scores
 from medtasks.runs.scoring import pooled_scores
 from medtasks.runs.verdicts import with_judged_scores
 
-from ..board.columns import unit_of
 from ..board.models import model_name
-from ..board.numbers import UNIT_LABELS, interval, number
+from ..board.numbers import UNIT_LABELS, interval, number, unit_of
 from ..verify.local_documents import Release, local_documents
 from .library import layout_of
 from .sample_view import Score

@@ -10,8 +10,7 @@ from urllib.parse import urlencode
 from medtasks.core.errors import UsageError
 from medtasks.runs.samples import Sample
 
-from ..board.columns import unit_of
-from ..board.numbers import UNIT_LABELS, number
+from ..board.numbers import UNIT_LABELS, number, unit_of
 from .library import Library, Notes, Run, layout_of, notes_of
 from .parquet import SampleTable, as_sample, quoted, read_at
 

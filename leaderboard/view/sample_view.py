@@ -14,8 +14,7 @@ from medtasks.core.errors import MedtasksError, UsageError, first_line
 from medtasks.runs.samples import Sample
 
 from ..board.board import Timeline
-from ..board.columns import unit_of
-from ..board.numbers import UNIT_LABELS, number
+from ..board.numbers import UNIT_LABELS, number, unit_of
 from ..site.figures import time_axis
 from ..verify.board_run import timelines
 from ..verify.local_documents import document_of

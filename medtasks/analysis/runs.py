@@ -15,8 +15,7 @@ from medtasks.runs.find import PLAN, SUFFIX, is_unfinished, require_directory, r
 if TYPE_CHECKING:
     from PIL.Image import Image
 
-    from medtasks.analysis.columns import Label
-    from medtasks.analysis.table import Table
+    from medtasks.analysis.columns import Label, Table
     from medtasks.core.tables import TextTable
     from medtasks.leaderboard.intake.sources import HarnessRun
     from medtasks.leaderboard.verify.scored_run import Entry, ScoredRun

@@ -10,12 +10,10 @@ from typing import Any
 import numpy as np
 import pytest
 from made_runs import CLUSTERS, FAIR, GOOD, KEY, POOR, board, cxr, entry, page, ranked, right, run, signed
-from medtasks.leaderboard.board.benchmark_board import benchmark_board
 from medtasks.leaderboard.board.board import Refused, Round, Timeline
 from medtasks.leaderboard.board.build import build_board
 from medtasks.leaderboard.board.models import Described
 from medtasks.leaderboard.board.sentences import finding
-from medtasks.leaderboard.rank.comparability import ComparabilityGroups
 
 from medtasks.catalog.board_layout import BoardLayout, Column
 from medtasks.cli.leaderboard import report
@@ -104,8 +102,7 @@ def test_a_signed_headline_ranks_nobody() -> None:
     )
     runs = [run(name, [entry("medstreambench", {"signed_delay": right(share, 1), "content": right(share, 2)})])
             for name, share in (("late", 0.9), ("early", 0.2))]  # fmt: skip
-    standings = ComparabilityGroups(runs, demonstration=False)
-    made = benchmark_board(late, runs, standings, published=False, resamples=50)
+    (made,) = board(*runs, layouts=[late]).benchmarks
     assert [one.column.metric for one in made.rankings] == ["content"]
     assert [one.metric for one in made.tables[0].columns] == ["signed_delay", "content"]
 
@@ -205,7 +202,7 @@ def test_another_track_stands_on_its_benchmarks_page() -> None:
 
 
 def test_keys_differ_wherever_columns_do() -> None:
-    from medtasks.leaderboard.board.columns import column_key
+    from medtasks.leaderboard.board.numbers import column_key
 
     groups = ["a b", "a-b", "a_b", "a.b", "../b", "", "Ä", "ä", "x" * 80, "x" * 81]
     keys = [column_key(Column("t", "m", "l", "part", group)) for group in groups]

@@ -19,15 +19,16 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 from medtasks.leaderboard.board.board import Apart, Board, BoardColumn, BoardRow, BoardTable, Cell
 from medtasks.leaderboard.board.numbers import rounded, safe_name, shown
-from medtasks.leaderboard.exports import board_schema, write_exports
 from medtasks.leaderboard.exports.tables import (
     COLUMNS,
     as_csv,
     as_latex,
     as_markdown,
+    board_schema,
     latex_escaped,
     markdown_escaped,
     places,
+    write_exports,
 )
 
 

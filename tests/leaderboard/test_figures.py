@@ -17,7 +17,7 @@ import pytest
 from boards import board, hostile_board, large_board
 from matplotlib.figure import Figure
 from medtasks.leaderboard.board.board import BenchmarkBoard, Board, BoardPlot
-from medtasks.leaderboard.exports import write_exports
+from medtasks.leaderboard.exports.tables import write_exports
 from medtasks.leaderboard.figures.chosen import DARK, LOOKS, distinct, short
 from medtasks.leaderboard.figures.draw import draw_all, drawing, images
 from medtasks.leaderboard.figures.plots import Figure as Plotted
@@ -373,7 +373,7 @@ SCRIPT = """
 import hashlib, json, sys
 from pathlib import Path
 from medtasks.leaderboard.board.board import Board
-from medtasks.leaderboard.exports import write_exports
+from medtasks.leaderboard.exports.tables import write_exports
 from medtasks.leaderboard.figures.draw import draw_all
 board = Board.model_validate_json(Path(sys.argv[1]).read_text(encoding="utf-8"))
 draw_all(board, Path("out"))

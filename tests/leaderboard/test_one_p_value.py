@@ -7,7 +7,7 @@ from functools import cache
 import pytest
 from invented_runs import Invented, make_run
 from medtasks.leaderboard.board.board import BoardColumn, Pair
-from medtasks.leaderboard.board.columns import unit_of
+from medtasks.leaderboard.board.numbers import unit_of
 from medtasks.leaderboard.rank.compare import Line, compare_runs
 from medtasks.leaderboard.rank.rankings import rank_models
 from medtasks.leaderboard.verify.scored_run import ScoredRun, scored_record

@@ -11,11 +11,11 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 import pytest
-from boards import HOSTILE, board, hostile_board, large_board, sample_text
+from boards import HOSTILE, board, held_samples, hostile_board, large_board, sample, sample_text
 from medtasks.leaderboard.board.board import Board, Cell, Published
 from medtasks.leaderboard.board.numbers import interval, number
 from medtasks.leaderboard.publish import write_site
-from medtasks.leaderboard.site.data import SampleKey, data_script, sample_row, samples_of
+from medtasks.leaderboard.site.data import data_script, data_scripts, samples_of
 from medtasks.leaderboard.site.model_page import model_parts
 from medtasks.leaderboard.site.pages import page_environment, safe_link
 from medtasks.leaderboard.site.tables import ColumnView, charts, shared_judge
@@ -23,7 +23,7 @@ from medtasks.leaderboard.site.tables import ColumnView, charts, shared_judge
 from medtasks.benchmarks.layouts import all_layouts
 from medtasks.core.errors import UsageError
 from medtasks.runs.folder import folder_digest
-from medtasks.runs.samples import Sample, write_samples
+from medtasks.runs.samples import write_samples
 
 
 class Page(HTMLParser):
@@ -442,24 +442,24 @@ def test_a_published_figure_is_shown_in_our_unit_with_what_was_printed(tmp_path:
     assert "Odd." in page.text
 
 
-def sample(**changes: Any) -> Sample:
-    facts: dict[str, Any] = {
-        "sample_id": "s1", "task": "series_mcq_tel", "cluster": "c", "media": ("a.png",), "prompt_hash": "0",
-        "prompt": "Look. What?", "target": "B", "responses": ("I think B.",), "filtered": "B", "status": "ok",
-        "scores": {"accuracy": 1.0}, "statistics": {"accuracy": (1.0, 1.0)},
-        "document": {"question": "What?", "choices": {"A": "one", "B": "two"}},
-    }  # fmt: skip
-    return Sample(**{**facts, **changes})
+OPTIONS = {"question": "What?", "choices": {"A": "one", "B": "two"}}
 
 
-def test_a_sample_shows_what_its_licence_allows() -> None:
-    shown = sample_row(sample(responses=("I think B.", "A")), texts=True)
-    assert (shown.question, shown.target) == ("What?\nA. one\nB. two", "B")
-    assert shown.response == "[response 1] I think B.\n\n[response 2] A"
-    hidden = sample_row(sample(), texts=False)
-    assert (hidden.question, hidden.target, hidden.response, hidden.extracted) == (None, None, None, "B")
-    free = sample_row(sample(filtered="a long answer", document={"question": "What?"}), texts=False)
-    assert free.extracted is None
+def test_samples_show_what_their_licence_allows() -> None:
+    samples = [
+        sample("t", "s1", "B", {"accuracy": 1.0}, responses=("I think B.", "A"), document=OPTIONS),
+        sample("t", "s2", "a long answer", {"accuracy": None}, target="long", document={"question": "Why?"}),
+    ]
+    held = {(benchmark, "t", "m"): samples for benchmark in ("pond_vqa", "series_mcq")}
+    made = dict(data_scripts(board(), held_samples(held)))
+    texts, hidden = (made[f"samples/{benchmark}/t/by-m"]()["rows"] for benchmark in ("pond_vqa", "series_mcq"))
+    assert texts == [
+        ["s1", "[response 1] I think B.\n\n[response 2] A", "B", "ok", [1.0]],
+        ["s2", "a long answer", "a long answer", "ok", [None]],
+    ]
+    assert hidden == [["s1", None, "B", "ok", [1.0]], ["s2", None, None, "ok", [None]]]
+    assert made["samples/pond_vqa/t/questions"]() == [["s1", "What?\nA. one\nB. two", "B"], ["s2", "Why?", "long"]]
+    assert made["samples/series_mcq/t/questions"]() == []
 
 
 def test_samples_are_those_of_the_runs_that_are_ranked(tmp_path: Path) -> None:
@@ -482,9 +482,10 @@ def test_samples_are_those_of_the_runs_that_are_ranked(tmp_path: Path) -> None:
         }
         tasks = {"series_mcq_tel": task, "../../other": task}
         (folder / "manifest.json").write_text(json.dumps({**manifest, "tasks": tasks}))
-        write_samples(folder / "samples/series_mcq_tel.jsonl", [sample(filtered=answer)])
+        write_samples(
+            folder / "samples/series_mcq_tel.jsonl", [sample("series_mcq_tel", "s1", answer, {"accuracy": 1.0})]
+        )
         runs[key] = shown.runs[key].model_copy(update={"digest": folder_digest(folder)})
     found = samples_of(shown.model_copy(update={"runs": {**shown.runs, **runs}}), [tmp_path])
-    assert [*found] == [SampleKey("series_mcq", "series_mcq_tel", "aurora-8b")]
-    (row,) = found[SampleKey("series_mcq", "series_mcq_tel", "aurora-8b")]()
-    assert (row.extracted, row.response) == ("A", None)  # series_mcq shows no texts
+    assert [*found] == [("series_mcq", "series_mcq_tel", "aurora-8b")]
+    assert [one.filtered for one in found["series_mcq", "series_mcq_tel", "aurora-8b"]()] == ["A"]

@@ -10,7 +10,7 @@ from medtasks.leaderboard.board.board import Board
 from medtasks.leaderboard.board.build import build_board
 from medtasks.leaderboard.intake.collect import collect
 from medtasks.leaderboard.publish import write_site
-from medtasks.leaderboard.site.data import SampleKey, samples_of
+from medtasks.leaderboard.site.data import samples_of
 
 TASK = "kvasir_vqa_x1_level3"
 
@@ -26,7 +26,7 @@ def test_a_folder_that_cannot_be_read_stops_no_board(tmp_path: Path) -> None:
     board = built(root)
     samples = samples_of(board, [root])
     (slug,) = board.models
-    assert [*samples] == [SampleKey("kvasir_vqa_x1", TASK, slug)]
+    assert [*samples] == [("kvasir_vqa_x1", TASK, slug)]
     assert [one.folder for one in board.refused] == ["broken_medtasks"]
     write_site(board, tmp_path / "site", samples=samples)
     assert "broken_medtasks" in (tmp_path / "site" / "index.html").read_text(encoding="utf-8")
@@ -42,5 +42,5 @@ def test_samples_of_a_track_stand_on_the_page_that_names_it(tmp_path: Path) -> N
     assert [one.name for one in board.benchmarks] == ["kvasir_vqa_x1"]
     samples = samples_of(board, [root])
     (slug,) = board.models
-    assert {*samples} == {SampleKey("kvasir_vqa_x1", task, slug) for task in tasks}
+    assert {*samples} == {("kvasir_vqa_x1", task, slug) for task in tasks}
     assert all(rows() for rows in samples.values())

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from invented_runs import MODELS, edit_json, write_run_of, write_runs
 from medtasks.leaderboard.board.build import build_board
-from medtasks.leaderboard.exports import write_exports
+from medtasks.leaderboard.exports.tables import write_exports
 from medtasks.leaderboard.intake.collect import collect
 
 TASK = "kvasir_vqa_x1_level3"
