@@ -1,4 +1,4 @@
-"""``medtasks.open``: which runs it finds, and that its tables say what the result directories and scores say."""
+"""``medtasks.open`` and what Python computes of runs: its tables and objects say what directories and commands say."""
 
 from __future__ import annotations
 
@@ -8,16 +8,23 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas
 import polars
 import pyarrow as pa
 import pytest
-from invented_runs import edit_json, shared_runs
+from invented_runs import Invented, edit_json, shared_runs, write_run_of
+from pydantic_core import to_jsonable_python
+from typer.testing import CliRunner
 
 import medtasks
 from medtasks.analysis.columns import ITEMS, SAMPLES, SCORES
+from medtasks.benchmarks.documents import task_documents
+from medtasks.cli.app import app
 from medtasks.core.cache import cache_root
 from medtasks.core.errors import DataError, UsageError
 from medtasks.metrics.registry import get_metric
+
+TASK = "med_cmr_mcq"
 
 LOADED = """
 import sys, medtasks
@@ -40,13 +47,10 @@ def test_import_and_open_load_nothing_heavy(python: Any) -> None:
     assert (done.stdout.splitlines(), done.stderr) == (["", "", str(len(shared_runs()))], "")
 
 
-def test_every_name_of_the_package_is_there() -> None:
+def test_every_name_of_the_package_is_there_and_in_the_stub() -> None:
     assert all(getattr(medtasks, name) is not None for name in medtasks.__all__)
     with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
         medtasks.nothing  # noqa: B018
-
-
-def test_the_stub_has_every_name() -> None:
     stub = Path(medtasks.__file__).with_suffix(".pyi").read_text(encoding="utf-8")
     assert {name for name in medtasks.__all__ if f" as {name}\n" not in stub} == {"__version__"}
 
@@ -150,10 +154,13 @@ def test_the_score_follows_from_the_items(runs: medtasks.Runs) -> None:
 
 
 def test_every_column_is_described(runs: medtasks.Runs) -> None:
-    for table in (runs[0].samples(), runs[0].scores(), runs[0].items("mi_cxr")):
+    scores = runs[0].scores()
+    for table in (runs[0].samples(), scores, runs[0].items("mi_cxr")):
         assert all(table.columns.values())
-    for name in SCORES:
-        assert name in runs[0].scores().columns
+    assert scores.columns.keys() == SCORES.keys()
+    page = (Path(__file__).parents[2] / "docs" / "python.md").read_text(encoding="utf-8")
+    for name, text in {**SAMPLES, **SCORES, **ITEMS}.items():
+        assert f"| `{name}{'…' * name.endswith('_')}` | {text} |" in page
 
 
 def test_tables_are_read_by_other_libraries(runs: medtasks.Runs) -> None:
@@ -161,15 +168,6 @@ def test_tables_are_read_by_other_libraries(runs: medtasks.Runs) -> None:
     assert len(table) == len(table.to_pandas()) == len(table.to_polars()) == pa.table(table).num_rows
     assert polars.DataFrame(table).equals(table.to_polars())
     assert "<td>" in table._repr_html_()
-
-
-def test_the_page_describes_every_column() -> None:
-    page = (Path(__file__).parents[2] / "docs" / "python.md").read_text(encoding="utf-8")
-    for columns in (SAMPLES, SCORES, ITEMS):
-        lacking = [
-            name for name, text in columns.items() if f"| `{name}{'…' * name.endswith('_')}` | {text} |" not in page
-        ]
-        assert lacking == []
 
 
 def test_a_damaged_run_is_one_sentence_when_it_is_read(tmp_path: Path) -> None:
@@ -185,9 +183,137 @@ def test_a_damaged_run_is_one_sentence_when_it_is_read(tmp_path: Path) -> None:
 
 
 def test_hostile_names_are_quoted_in_a_notebook(tmp_path: Path) -> None:
-    folder = Path(shutil.copytree(next(iter(shared_runs().values())), tmp_path / "20261101_000000_medtasks"))
-    hostile = "<script>alert(1)</script>"
-    edit_json(folder / "manifest.json", lambda manifest: manifest["model"].update(pretrained=hostile, model=hostile))
+    write_run_of(tmp_path, Invented("<script>alert(1)</script>", "oracle"), ["mi_cxr_icr"])
     found = medtasks.open(tmp_path)
     for text in (found._repr_html_(), found[0]._repr_html_(), medtasks.board(found)._repr_html_()):
         assert "<script" not in text
+
+
+def command(*arguments: object) -> str:
+    """What the command line prints."""
+    done = CliRunner().invoke(app, [*map(str, arguments)])
+    assert (done.exit_code, done.stderr) == (0, ""), done.exception
+    return done.stdout
+
+
+@pytest.mark.slow
+def test_a_comparison(runs: medtasks.Runs) -> None:
+    found = medtasks.compare(runs[0], str(runs[1].path), task=TASK)
+    printed = json.loads(command("compare", runs[0].path, runs[1].path, "--task", TASK, "--json"))
+    assert printed["lines"] == to_jsonable_python(found.lines)
+    text = command("compare", runs[0].path, runs[1].path, "--task", TASK)
+    for row in found.table.rows:
+        assert " ".join(row[:6]) in " ".join(text.split())
+        assert all(f"<td>{cell}</td>" in found._repr_html_() for cell in row if cell)
+
+
+def test_a_plan(runs: medtasks.Runs) -> None:
+    found = medtasks.plan("mi_cxr", pilots=[runs[1]], difference=5)
+    printed = json.loads(command("plan", "mi_cxr", "--pilot", runs[1].path, "--difference", "5", "--json"))
+    assert printed["subsets"] == to_jsonable_python(found.subsets)
+    assert (printed["basis"], printed["needed"]["clusters"]) == (found.basis, found.needed)
+
+
+@pytest.mark.slow
+def test_a_board(runs: medtasks.Runs, tmp_path: Path) -> None:
+    folders = [run.path for run in runs]
+    command("leaderboard", "build", *folders, "--demonstration", "--out", tmp_path / "page")
+    built = json.loads((tmp_path / "page" / "exports" / "board.json").read_text(encoding="utf-8"))
+    made = medtasks.board(runs)
+    assert made.model_dump(mode="json") == built
+    assert all(f"<caption>{one['title']}</caption>" in made._repr_html_() for one in built["benchmarks"])
+
+
+def test_ranks_are_those_of_the_board(runs: medtasks.Runs) -> None:
+    made = medtasks.rank(runs, TASK)
+    (on_board,) = [
+        ranking
+        for benchmark in medtasks.board(runs).benchmarks
+        for ranking in benchmark.rankings
+        if (ranking.column.task, ranking.column.metric) == (TASK, "accuracy")
+    ]
+    assert made.ranking == on_board
+    assert [row[2] for row in made.table.rows] == [
+        run.model for one in on_board.ranked for run in runs if run.scored.model == one.model
+    ]
+
+
+def test_a_score_that_no_page_shows_is_ranked_too(runs: medtasks.Runs) -> None:
+    assert len(medtasks.rank(runs, "mi_cxr_icr").ranking.ranked) == len(runs)
+    with pytest.raises(UsageError, match="no run can be ranked"):
+        medtasks.rank(runs, "mi_cxr_cot")
+
+
+@pytest.mark.slow
+def test_a_figure(runs: medtasks.Runs, tmp_path: Path) -> None:
+    made = medtasks.board(runs)
+    picture = medtasks.plot(made, benchmark="med_cmr")
+    assert picture.svg.startswith("<?xml")
+    assert picture.alt
+    assert picture.save(tmp_path / "figure.png").read_bytes().startswith(b"\x89PNG")
+    with pytest.raises(UsageError, match="figure is written as svg, png, pdf, not as doc"):
+        picture.save(tmp_path / "figure.doc")
+    with pytest.raises(UsageError, match=f"not on this board, which has .*{picture.name}"):
+        medtasks.plot(made, "nothing", "med_cmr")
+
+
+def test_predictions_in_any_frame_score_as_their_file(tmp_path: Path) -> None:
+    documents = task_documents("mi_cxr_icr")[1:]
+    rows = [{"sample_id": one["sample_id"], "response": one["target"]} for one in documents]
+    saved = tmp_path / "20261125_000000_medtasks"
+    first = medtasks.score(rows, benchmark="mi_cxr_icr", model="mine", out=saved)
+    for frame in (iter(rows), pandas.DataFrame(rows), polars.DataFrame(rows), pa.Table.from_pylist(rows)):
+        run = medtasks.score(frame, benchmark="mi_cxr_icr", model="mine")
+        assert (run.model, len(run.samples())) == ("mine", 5)
+        assert "5 of 6 documents have a prediction" in run.notes
+        assert run.scores().arrow.drop_columns(["run"]) == first.scores().arrow.drop_columns(["run"])
+    file = tmp_path / "predictions.jsonl"
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    printed = json.loads(command("score", file, "--task", "mi_cxr_icr", "--model", "mine", "--json"))
+    assert json.loads((saved / "scores.json").read_text())["tasks"] == printed["tasks"]
+    (again,) = medtasks.open(tmp_path)
+    assert again.scores().arrow == first.scores().arrow
+
+
+@pytest.mark.parametrize(
+    ("given", "error", "said"),
+    [
+        (7, UsageError, "are of type int, expected a data frame"),
+        ({"sample_id": "a"}, UsageError, "are of type dict, expected a data frame"),
+        (["a"], UsageError, "predictions, row 1: is of type str, expected a mapping"),
+        ([{"sample_id": "icr-33"}], DataError, "predictions, row 1: field `response`"),
+        ([{"sample_id": "nobody", "response": "A"}], DataError, "none of its 1 predictions matches a document"),
+    ],
+)
+def test_predictions_that_cannot_be_scored_are_one_sentence(given: Any, error: type[Exception], said: str) -> None:
+    with pytest.raises(error, match=said):
+        medtasks.score(given, benchmark="mi_cxr_icr")
+
+
+def test_logs_of_the_harness_alone_are_opened(tmp_path: Path) -> None:
+    from lmms_eval.loggers import EvaluationTracker
+
+    tracker = EvaluationTracker(output_path=str(tmp_path))
+    tracker.general_config_tracker.model_name_sanitized = "model"
+    tracker.date_id = "20260101_000000"
+    samples = [
+        {"doc_id": number, "doc": one, "target": one["target"], "resps": [[one["target"]]], "filtered_resps": ["A"],
+         "arguments": ("?",), "doc_hash": "0"}
+        for number, one in enumerate(task_documents("mi_cxr_icr", media=False))
+    ]  # fmt: skip
+    tracker.save_results_samples("mi_cxr_icr", samples)
+    (run,) = medtasks.open(tmp_path)
+    assert run.samples().arrow["filtered"].to_pylist() == [one["target"] for one in samples]
+    (score,) = [
+        row for row in run.scores().arrow.to_pylist() if row["breakdown"] is None and row["metric"] == "accuracy"
+    ]
+    assert score["value"] == 1.0
+
+
+def test_a_board_refuses_what_it_cannot_rank(tmp_path: Path) -> None:
+    folder = write_run_of(tmp_path, Invented("lab/a", "oracle"), ["mi_cxr_icr"])
+    (folder / "samples" / "mi_cxr_icr.jsonl").write_text("{}\n")
+    write_run_of(tmp_path, Invented("lab/b", "oracle"), ["mi_cxr_icr"])
+    made = medtasks.board(medtasks.open(tmp_path))
+    assert [one.folder for one in made.refused] == [folder.name]
+    assert len(made.runs) == 1
