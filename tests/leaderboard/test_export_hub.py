@@ -6,7 +6,8 @@ import base64
 import json
 import shutil
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -56,16 +57,10 @@ def test_the_hub_s_own_reader_reads_the_headline_score(run: Path, tmp_path: Path
     assert f"95 % interval {low:.6g} to {high:.6g} (bootstrap, cluster: image)" in entry.notes
     assert "43 items" in entry.notes
     assert "signature accuracy|" in entry.notes
-
-
-def test_the_ids_are_those_that_the_dataset_registers(run: Path, tmp_path: Path) -> None:
-    done = export("benchmark", "med_cmr", "--out", tmp_path / "eval.yaml")
-    assert done.exit_code == 0, done.output
+    assert export("benchmark", "med_cmr", "--out", tmp_path / "eval.yaml").exit_code == 0
     registered = yaml.safe_load((tmp_path / "eval.yaml").read_text(encoding="utf-8"))
     assert registered["name"] == "Med-CMR"
-    export("hub", run, "--model", "lab/Good-7B", "--out", tmp_path)
-    entries = parse_eval_result_entries(yaml.safe_load((tmp_path / ".eval_results" / "med_cmr.yaml").read_text()))
-    assert {entry.task_id for entry in entries} < {task["id"] for task in registered["tasks"]}
+    assert {entry.task_id, other.task_id} < {task["id"] for task in registered["tasks"]}
 
 
 def test_a_source_that_is_not_on_the_hub_is_named(tmp_path: Path) -> None:
@@ -74,17 +69,41 @@ def test_a_source_that_is_not_on_the_hub_is_named(tmp_path: Path) -> None:
     assert "mi_cxr: its source is not a dataset on the hub" in str(done.exception)
 
 
+def write_failed_run(root: Path) -> None:
+    """A run without a response to one request."""
+
+    def failed(sample: dict[str, Any]) -> None:
+        sample.update(status="failed", responses=[""], failed=["no connection"], statistics={}, filtered="[failed]")
+        sample.update(scores=dict.fromkeys(sample["scores"]), limits={"accuracy": [[0.0, 1.0], [1.0, 1.0]]})
+
+    def counted(manifest: dict[str, Any]) -> None:
+        facts = manifest["tasks"][f"{GROUP}_cr"]
+        facts.update(answered=facts["answered"] - 1, failed={"no connection": 1})
+
+    folder = write_release_run(root)
+    edit_json(folder / "samples" / f"{GROUP}_cr.jsonl", failed, line=0)
+    edit_json(folder / "manifest.json", counted)
+
+
+def write_subset_run(root: Path) -> None:
+    with pytest.MonkeyPatch.context() as half:
+        half.setenv("MEDTASKS_SUBSET", "0.999@0")
+        write_release_run(root)
+
+
 @pytest.mark.parametrize(
-    ("options", "why"),
+    ("write", "why"),
     [
-        ({"blind": True}, "blind: prompts without media"),
-        ({"limit": 2}, "run with --limit: "),
+        (partial(write_release_run, blind=True), "blind: prompts without media"),
+        (partial(write_release_run, limit=2), "run with --limit: "),
+        (write_failed_run, "1 request without a response"),
+        (write_subset_run, "only a subset of the clusters was asked"),
     ],
 )
 def test_runs_that_may_not_be_published_are_refused(
-    options: dict[str, Any], why: str, release: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    write: Callable[[Path], object], why: str, release: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    write_release_run(tmp_path, **options)
+    write(tmp_path)
     monkeypatch.setenv("MEDTASKS_DATA", str(release))
     done = export("hub", tmp_path, "--model", "lab/Good-7B", "--out", tmp_path)
     assert isinstance(done.exception, UsageError)
@@ -96,31 +115,6 @@ def test_miniature_data_are_refused(tmp_path: Path) -> None:
     write_run_of(tmp_path, GOOD, [GROUP])
     done = export("hub", tmp_path, "--model", "lab/Good-7B", "--out", tmp_path)
     assert "miniature data: a demonstration, not a benchmark result" in str(done.exception)
-
-
-def test_a_failed_request_is_refused(run: Path, tmp_path: Path) -> None:
-    def failed(sample: dict[str, Any]) -> None:
-        sample.update(status="failed", responses=[""], failed=["no connection"], statistics={}, filtered="[failed]")
-        sample.update(scores=dict.fromkeys(sample["scores"]), limits={"accuracy": [[0.0, 1.0], [1.0, 1.0]]})
-
-    edit_json(run / "samples" / f"{GROUP}_cr.jsonl", failed, line=0)
-
-    def counted(manifest: dict[str, Any]) -> None:
-        facts = manifest["tasks"][f"{GROUP}_cr"]
-        facts.update(answered=facts["answered"] - 1, failed={"no connection": 1})
-
-    edit_json(run / "manifest.json", counted)
-    done = export("hub", run, "--model", "lab/Good-7B", "--out", tmp_path)
-    assert "1 request without a response" in str(done.exception)
-
-
-def test_a_subset_is_refused(release: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with monkeypatch.context() as half:
-        half.setenv("MEDTASKS_SUBSET", "0.999@0")
-        write_release_run(tmp_path)
-    monkeypatch.setenv("MEDTASKS_DATA", str(release))
-    done = export("hub", tmp_path, "--model", "lab/Good-7B", "--out", tmp_path)
-    assert "only a subset of the clusters was asked" in str(done.exception)
 
 
 def test_several_models_and_a_wrong_name_are_refused(run: Path) -> None:
@@ -146,26 +140,18 @@ def test_claimed_scores_are_references_on_a_board_and_never_ranked(run: Path, tm
     assert "claimed in the model&#39;s repository, not re-run and not verified" in page
 
 
-@pytest.mark.parametrize(
-    ("content", "said"),
-    [
-        ("- {dataset: {id: x/y}, value: 1}", "med_cmr.yaml: not scores in the hub's format (KeyError"),
-        (
-            "- {dataset: {id: aaassddaadf/Med-CMR, task_id: x}, value: high}",
-            "field `value` is 'high', expected a number",
-        ),
-        (
-            "- {dataset: {id: aaassddaadf/Med-CMR, task_id: x}, value: 1}",
-            "this board has no column for x of aaassddaadf",
-        ),
-    ],
-)
-def test_claims_that_cannot_be_shown_are_one_sentence(content: str, said: str, run: Path, tmp_path: Path) -> None:
+def test_claims_that_cannot_be_shown_are_one_sentence(run: Path, tmp_path: Path) -> None:
     folder = tmp_path / "copy" / ".eval_results"
     folder.mkdir(parents=True)
-    (folder / "med_cmr.yaml").write_text(content)
     build = ("leaderboard", "build", run, "--out", tmp_path / "page", "--claimed", f"lab/a={tmp_path / 'copy'}")
-    assert said in str(CliRunner().invoke(app, [*map(str, build)]).exception)
+    dataset = "{id: aaassddaadf/Med-CMR, task_id: x}"
+    for content, said in (
+        ("- {dataset: {id: x/y}, value: 1}", "med_cmr.yaml: not scores in the hub's format (KeyError"),
+        (f"- {{dataset: {dataset}, value: high}}", "field `value` is 'high', expected a number"),
+        (f"- {{dataset: {dataset}, value: 1}}", "this board has no column for x of aaassddaadf"),
+    ):
+        (folder / "med_cmr.yaml").write_text(content)
+        assert said in str(CliRunner().invoke(app, [*map(str, build)]).exception)
 
 
 class Hub(BaseHTTPRequestHandler):
@@ -199,22 +185,25 @@ class Hub(BaseHTTPRequestHandler):
 
 
 @pytest.fixture
-def hub() -> Iterator[ThreadingHTTPServer]:
+def hub(monkeypatch: pytest.MonkeyPatch) -> Iterator[ThreadingHTTPServer]:
+    """The hub of this process."""
     handler = type("Handler", (Hub,), {"posted": []})
     with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
+        threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
+        monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", f"http://127.0.0.1:{server.server_port}")
+        monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", False)
+        monkeypatch.setenv("HF_TOKEN", "hf_none")
         yield server
         server.shutdown()
 
 
-def test_a_pull_request_has_the_files(run: Path, hub: ThreadingHTTPServer, python: Any, tmp_path: Path) -> None:
-    address = f"http://127.0.0.1:{hub.server_port}"
-    done = python(
-        *("-m", "medtasks", "export", "hub", run, "--model", "lab/Good-7B", "--push"),
-        HF_ENDPOINT=address, HF_HUB_OFFLINE="0", HF_TOKEN="hf_none", NO_PROXY="127.0.0.1",
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    assert f"pull request: {address}/lab/Good-7B/discussions/3" in done.stdout
+def test_a_pull_request_has_the_files(
+    run: Path, hub: ThreadingHTTPServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    done = export("hub", run, "--model", "lab/Good-7B", "--push")
+    assert done.exit_code == 0, done.exception
+    assert f"pull request: http://127.0.0.1:{hub.server_port}/lab/Good-7B/discussions/3" in done.stdout
     path, body = hub.RequestHandlerClass.posted[-1]  # type: ignore[attr-defined]
     assert path.startswith("/api/models/lab/Good-7B/commit/main")
     assert "create_pr=1" in path
@@ -225,18 +214,13 @@ def test_a_pull_request_has_the_files(run: Path, hub: ThreadingHTTPServer, pytho
     assert not (tmp_path / ".eval_results").exists()
 
 
-def test_a_hub_that_refuses_is_one_sentence(run: Path, hub: ThreadingHTTPServer, python: Any) -> None:
-    done = python(
-        *("-m", "medtasks", "export", "hub", run, "--model", "lab/Good-7B", "--push"),
-        HF_ENDPOINT=f"http://127.0.0.1:{hub.server_port}/closed", HF_HUB_OFFLINE="0", HF_TOKEN="hf_none",
-        NO_PROXY="127.0.0.1",
-    )  # fmt: skip
-    assert (done.returncode, len(done.stderr.splitlines())) == (1, 1)
-    assert done.stderr.startswith("medtasks: lab/Good-7B: the hub did not take the pull request")
-
-
-def test_a_hub_that_cannot_be_reached_is_a_medtasks_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    """huggingface_hub tries again for half a minute, so what it raises then is raised here at once."""
+def test_a_hub_that_refuses_or_cannot_be_reached_is_one_sentence(
+    hub: ThreadingHTTPServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """huggingface_hub tries again for half a minute to reach it, so what it raises then is raised here at once."""
+    monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", f"http://127.0.0.1:{hub.server_port}/closed")
+    with pytest.raises(MedtasksError, match=r"lab/a: the hub did not take the pull request"):
+        push({"a.yaml": b"-"}, "lab/a")
     client = HfHubHTTPError.__bases__[0]  # that of httpx or httpx2
 
     def unreachable(*_: object, **__: object) -> None:

@@ -37,7 +37,7 @@ def percent(text: str) -> float:
     return float(text.removesuffix("%"))
 
 
-@pytest.mark.parametrize("made", [board(), hostile_board(), large_board()], ids=["board", "hostile", "large"])
+@pytest.mark.parametrize("made", [board(), hostile_board(), large_board(12)], ids=["board", "hostile", "large"])
 def test_every_plot_with_values_is_on_its_page_and_no_file_is_needed(made: object) -> None:
     pages = pages_of(made, {}, [])  # type: ignore[arg-type]
     for benchmark in made.benchmarks:  # type: ignore[attr-defined]
