@@ -13,8 +13,11 @@ from urllib.parse import unquote, urlsplit
 
 import pytest
 from boards import HOSTILE, board, held_samples, hostile_board, large_board, sample, sample_text
+from invented_runs import MODELS, write_run_of
 from medtasks.leaderboard.board.board import Board, Cell, Published
+from medtasks.leaderboard.board.build import build_board
 from medtasks.leaderboard.board.numbers import interval, number
+from medtasks.leaderboard.intake.collect import collect
 from medtasks.leaderboard.publish import write_site
 from medtasks.leaderboard.site.data import data_script, data_scripts, samples_of
 from medtasks.leaderboard.site.model_page import model_parts
@@ -23,7 +26,7 @@ from medtasks.leaderboard.site.tables import ColumnView, charts, shared_judge
 
 from medtasks.benchmarks.layouts import all_layouts
 from medtasks.core.errors import UsageError
-from medtasks.runs.folder import folder_digest
+from medtasks.runs.folder import folder_digest, read_manifest
 from medtasks.runs.samples import write_samples
 
 
@@ -477,3 +480,18 @@ def test_samples_are_those_of_the_runs_that_are_ranked(tmp_path: Path) -> None:
     found = samples_of(shown.model_copy(update={"runs": {**shown.runs, **runs}}), [tmp_path])
     assert [*found] == [("series_mcq", "series_mcq_tel", "aurora-8b")]
     assert [one.filtered for one in found["series_mcq", "series_mcq_tel", "aurora-8b"]()] == ["A"]
+
+
+def test_samples_of_a_track_are_on_the_page_that_names_it_and_a_broken_folder_stops_no_board(tmp_path: Path) -> None:
+    track = "kvasir_vqa_x1_transformed"
+    tasks = read_manifest(write_run_of(tmp_path, MODELS[3], [track])).tasks
+    assert {one.benchmark for one in tasks.values()} == {track}
+    (tmp_path / "broken_medtasks").mkdir()
+    made = build_board(*collect([tmp_path]), title="Board", demonstration=True, resamples=20)
+    assert [one.folder for one in made.refused] == ["broken_medtasks"]
+    assert "broken_medtasks" in rendered(made, "index.html")
+    assert [one.name for one in made.benchmarks] == ["kvasir_vqa_x1"]
+    found = samples_of(made, [tmp_path])
+    (slug,) = made.models
+    assert {*found} == {("kvasir_vqa_x1", task, slug) for task in tasks}
+    assert all(read() for read in found.values())
