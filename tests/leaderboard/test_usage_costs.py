@@ -26,9 +26,7 @@ USAGE = RunUsage(**COUNTED.model_dump(), tasks=dict.fromkeys(TASKS, Usage(sample
 def test_a_cost_is_tokens_by_price_or_hours_by_price() -> None:
     assert Price(prompt_price=0.4, completion_price=1.6).cost(COUNTED) == pytest.approx(3 * 0.4 + 0.05 * 1.6)
     assert Price(device_hour_price=2.5).cost(COUNTED) == pytest.approx(2 * 2 * 2.5)
-
-
-def test_without_the_count_there_is_no_cost() -> None:
+    # without the count there is no cost
     assert Price(prompt_price=0.4, completion_price=1.6).cost(Usage(samples=3, output_tokens=9)) is None
     assert Price(device_hour_price=2.5).cost(Usage(samples=3, prompt_tokens=9, output_tokens=9)) is None
 
@@ -84,19 +82,12 @@ def test_a_board_has_the_usage_of_ranked_runs_and_their_cost() -> None:
     assert free.plots[-1].title.endswith(" against time")
 
 
-def test_a_board_of_runs_that_count_nothing_has_no_usage() -> None:
-    found = page(made_run("good", [cxr(0.8, 1)]))
-    assert found.usage == ()
-    assert all(plot.kind != "cost" for plot in found.plots)
-
-
 def test_usage_changes_neither_models_nor_comparability() -> None:
     plain = page(made_run("good", [cxr(0.8, 1)]), made_run("fair", [cxr(0.6, 2)]))
+    assert plain.usage == ()
+    assert all(plot.kind != "cost" for plot in plain.plots)
     found = page(*runs(usage={"samples": 5, "seconds": 1.0}))
     assert (found.rankings, found.tables) == (plain.rankings, plain.tables)
-
-
-def test_a_board_with_usage_is_written_and_read_back() -> None:
     made = board(*runs(), prices={"*": Price(device_hour_price=3.0)})
     assert Board.model_validate_json(made.model_dump_json()) == made
 
