@@ -53,12 +53,11 @@ def board_of(
 ) -> tuple[Board, str]:
     """The board of ``results``, and a hash of all that it is made of: empty if that cannot be known.
 
+    All that is not listed is as in `medtasks.board`.
+
     Args:
         results: result directories, or trees that contain some.
-        title: heading of the board.
-        models, prices, rejudged: files of what :func:`build_board` takes.
-        demonstration: rank runs on miniature data too; None ranks them if there are any.
-        published: show the papers' figures.
+        rejudged: a file of verdicts that were asked for again.
         claimed: copies of models' repositories, whose claimed scores are shown as references.
         cache: directory that keeps scored runs and the board of the same results and options; None reads every
             directory again.
@@ -123,8 +122,6 @@ def publish(
     Args:
         results: result directories, or trees that contain some.
         site: a new or empty directory, or an earlier site.
-        title: heading of the board.
-        demonstration: rank runs on miniature data too.
         figures: formats of figures for download; none draws none.
         options: further arguments of :func:`board_of`.
 

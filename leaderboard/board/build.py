@@ -57,19 +57,11 @@ def build_board(
     resamples: int = RESAMPLES,
     layouts: Iterable[BoardLayout] | None = None,
 ) -> Board:
-    """The leaderboard of the runs; their order makes no difference.
+    """The leaderboard of the runs; their order makes no difference, and duplicates are ignored.
 
-    Args:
-        runs: of the result directories (`medtasks.leaderboard.intake.collect`); duplicates are ignored.
-        refused: directories that could not be read, and why.
-        title: the board's heading.
-        models: the organiser's facts about models (`medtasks.leaderboard.board.models.read_by_model`).
-        demonstration: rank runs on miniature data too.
-        published: show the papers' figures.
-        prices: of models, as ``models``; without them there are no costs.
-        rejudged: how far verdicts agree with those asked again, of any runs.
-        resamples: number of resamples for rank intervals.
-        layouts: what is shown of each benchmark; by default the installed ones.
+    ``refused`` are directories that could not be read, and why; ``models`` and ``prices`` are the organiser's
+    (`medtasks.leaderboard.board.models.read_by_model`); ``rejudged`` says how far verdicts agree with those asked
+    again, of any runs. All else is as in `medtasks.board`.
 
     Raises:
         UsageError: a run's items and statistics do not match.

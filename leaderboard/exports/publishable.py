@@ -38,6 +38,11 @@ class Headline:
         return column_key(self.column)
 
     @property
+    def tasks(self) -> Sequence[str]:
+        """The tasks of a group; a task itself."""
+        return self.run.record.manifest.groups.get(self.column.task, (self.column.task,))
+
+    @property
     def signature(self) -> str:
         """The reproducibility signature of the score."""
         return self.run.entries[self.column.task].signatures[self.column.metric]
@@ -75,10 +80,11 @@ def publishable(results: Sequence[Path], model: str) -> tuple[list[Headline], li
             score = None if entry is None else entry.scores.metrics.get(column.metric)
             if score is None or not score.samples:
                 continue
-            if why := _why_not(run, column, score, groups):
-                notes[f"not exported: {column_key(column)} of {run.public.folder} ({why})"] = None
+            one = Headline(run, benchmark, column, score)
+            if why := _why_not(one, groups):
+                notes[f"not exported: {one.task_id} of {run.public.folder} ({why})"] = None
             else:
-                found.append(Headline(run, benchmark, column, score))
+                found.append(one)
     if not found:
         raise no_score(notes)
     return found, list(notes)
@@ -90,14 +96,13 @@ def no_score(notes: Iterable[str]) -> UsageError:
     return UsageError(f"no score may be published: {reasons}.")
 
 
-def _why_not(run: ScoredRun, column: Column, score: MetricScore, groups: ComparabilityGroups) -> str:
+def _why_not(one: Headline, groups: ComparabilityGroups) -> str:
     """The first reason not to publish a score; empty if there is none."""
-    group = groups.of(column.task, column.metric)
-    manifest = run.record.manifest
-    tasks = [manifest.tasks[one] for one in manifest.groups.get(column.task, (column.task,))]
-    failed = sum(sum(one.failed.values()) for one in tasks)
+    group, score = groups.of(one.column.task, one.column.metric), one.score
+    tasks = [one.run.record.manifest.tasks[name] for name in one.tasks]
+    failed = sum(sum(facts.failed.values()) for facts in tasks)
     reasons = [reason for several in group.apart.values() for reason in several]
-    if any(one.subset for one in tasks):
+    if any(facts.subset for facts in tasks):
         reasons.append("only a subset of the clusters was asked")
     if failed:
         reasons.append(f"{counted(failed, 'request')} without a response")

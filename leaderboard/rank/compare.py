@@ -172,14 +172,7 @@ def compare_runs(
     metric: str | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Comparison:
-    """Compare two runs item by item in every score that both have, with `medtasks.stats.paired.paired_difference`.
-
-    Args:
-        first: a run.
-        second: another run, or the same.
-        task: compare only this task or group.
-        metric: compare only this metric.
-        progress: called with (done, total).
+    """The comparison of two runs item by item in every score that both have, or in one ``task`` or ``metric``.
 
     Raises:
         UsageError: the runs have no task in common, or one of them lacks ``task`` or ``metric``.
@@ -196,7 +189,7 @@ def compare_runs(
 
 
 def _places(first: ScoredRun, second: ScoredRun, task: str | None, metric: str | None) -> list[tuple[str, str]]:
-    """Tasks and metrics to compare, tasks with most items first."""
+    """Tasks with their metrics, those with most items first."""
     both = first.entries.keys() & second.entries.keys()
     shared = sorted(both, key=lambda name: (-len(first.entries[name].items), name))
     if not shared:
@@ -266,13 +259,7 @@ def compare_pairs(
     metric: str | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> list[LeaningTest]:
-    """The tests of every group and metric that all runs share.
-
-    Args:
-        pairs: base and tuned run of each pair.
-        group: only this group.
-        metric: only this metric.
-        progress: called with (done, total).
+    """The tests of every ``group`` and ``metric`` that all runs share, over ``pairs`` of a base and a tuned run.
 
     Raises:
         UsageError: the runs share no group of several tasks, or not ``group`` or ``metric``.

@@ -80,7 +80,7 @@ class Library:
     pages: dict[str, Callable[[], str]]
     scripts: dict[str, Callable[[], Any]]
     exports: dict[str, Callable[[], bytes]]
-    _tables: SampleTables = field(repr=False)
+    samples: SampleTables = field(repr=False)
 
     def figure(self, path: str) -> bytes | None:
         """The figure as a file, drawn now; None if there is no such figure."""
@@ -132,15 +132,7 @@ class Library:
     def tables(self, run: Run, task: str) -> list[SampleTable]:
         """The tables of a run's samples of a task, or of all tasks of a group."""
         leaves = [leaf for leaf in self.leaves(task) if run in self.tasks.get(leaf, ())]
-        return [self._tables.table(run.folder / "samples" / f"{leaf}.jsonl", leaf) for leaf in leaves]
-
-    def sql(self, query: str, **values: Any) -> list[tuple[Any, ...]]:
-        """The rows that answer a query of the tables."""
-        return self._tables.rows(query, **values)
-
-    def close(self) -> None:
-        """Remove temporary files."""
-        self._tables.close()
+        return [self.samples.table(run.folder / "samples" / f"{leaf}.jsonl", leaf) for leaf in leaves]
 
 
 def layout_of(task: str) -> BoardLayout:

@@ -81,7 +81,9 @@ def sample_parts(selection: Selection, task: str, sample_id: str) -> dict[str, A
         """The samples and their outcomes by run, the own run's first, in the order of rounds."""
         query = f"select {columns} from read_parquet($every, filename = true, union_by_name = true) where {where}"
         found: dict[str, list[tuple[Sample, int]]] = {one.key: [] for one in own_first}
-        for file, start, size, reached in library.sql(f"{query} order by round", every=list(owners), value=value):
+        for file, start, size, reached in library.samples.rows(
+            f"{query} order by round", every=list(owners), value=value
+        ):
             of, table = owners[file]
             found[of.key].append((as_sample(table.samples, read_at(table.samples, start, size)), reached))
         return found

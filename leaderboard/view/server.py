@@ -101,14 +101,12 @@ class View:
             return  # they are being read
         try:
             self._next = time.monotonic() + _PAUSE
-            before, old = state(self._paths), self._shown
-            if self._ended.is_set() or (old is not None and before == self._state):
+            before = state(self._paths)
+            if self._ended.is_set() or (self._shown is not None and before == self._state):
                 return
             library = read_library(self._paths, self._report)
             self._shown, self._state = (library, view_environment(library.board)), before
             self._read_once.set()
-            if old is not None:
-                old[0].close()
             for task, run in ((task, run) for task, runs in library.tasks.items() for run in runs):
                 with contextlib.suppress(MedtasksError):  # its page reports it
                     if not self._ended.is_set():
@@ -126,8 +124,6 @@ class View:
     def close(self) -> None:
         """End reading and indexing."""
         self._ended.set()
-        if self._shown is not None:
-            self._shown[0].close()
 
     @property
     def is_due(self) -> bool:

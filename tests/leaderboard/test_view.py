@@ -412,7 +412,7 @@ def test_without_a_cache_the_lists_are_the_same(results: Path, tmp_path: Path) -
     assert len(tables.rows("select id from read_parquet($file)", file=table.file)) == len(
         samples_of(results, "Guess-1B", CHOICE)
     )
-    tables.close()
+    del tables
     assert not Path(table.file).exists()
 
 
