@@ -22,7 +22,7 @@ from .board.build import RESAMPLES, build_board
 from .board.claimed import read_claims, with_claims
 from .board.models import Described, read_by_model
 from .board.usage import Price
-from .exports.tables import write_exports
+from .exports.tables import exports_of, write_exports
 from .intake.collect import collect, state_of_results
 from .site.data import SampleText, samples_of, write_data
 from .site.pages import pages_of
@@ -30,7 +30,6 @@ from .verify.rejudging import read_rejudged
 from .verify.scored_run import RunStore
 
 Figures = Callable[[Board, Path], Mapping[tuple[str, str], Mapping[str, str]]]
-Exports = Callable[[Board, Path], object]
 _MARK = "site.json"
 _GENERATOR = "medtasks leaderboard"
 Progress = Callable[[int, int], None]
@@ -141,7 +140,7 @@ def publish(
         from .figures.draw import draw_all  # matplotlib takes a second to import
 
         draw = functools.partial(draw_all, formats=figures)
-    write_site(board, site, samples=samples_of(board, results), figures=draw, exports=write_exports, made_of=made_of)
+    write_site(board, site, samples=samples_of(board, results), figures=draw, made_of=made_of)
     return board
 
 
@@ -151,10 +150,9 @@ def write_site(
     *,
     samples: SampleText | None = None,
     figures: Figures | None = None,
-    exports: Exports | None = None,
     made_of: str = "",
 ) -> None:
-    """Write the pages of ``board`` to ``directory``; open its ``index.html``.
+    """Write the pages and exports of ``board`` to ``directory``; open its ``index.html``.
 
     The same arguments give the same bytes. An earlier site is replaced in one step, and files in it that
     we did not write (a ``CNAME``, say) stay.
@@ -163,7 +161,6 @@ def write_site(
         directory: new, empty, or an earlier site.
         samples: texts for the comparison page; without them it compares scores only.
         figures: draws the plots as files below the directory it is given (`medtasks.leaderboard.figures.draw`).
-        exports: writes other files below the directory it is given; the overview links to all of them.
         made_of: a hash of everything that the site is made of, for :func:`is_current`.
 
     Raises:
@@ -176,10 +173,8 @@ def write_site(
     directory.parent.mkdir(parents=True, exist_ok=True)
     with temporary_beside(directory) as site:
         drawn = figures(board, site / "figures") if figures else {}
-        if exports:
-            exports(board, site / "exports")
-        written = [path for path in (site / "exports").rglob("*") if path.is_file()]
-        downloads = sorted(path.relative_to(site).as_posix() for path in written)
+        write_exports(board, site / "exports")
+        downloads = sorted(f"exports/{name}" for name in exports_of(board))
         files = {key: {kind: f"figures/{path}" for kind, path in one.items()} for key, one in drawn.items()}
         for name, page in pages_of(board, files, downloads, samples=bool(samples)).items():
             # a lone surrogate has no UTF-8; a browser shows its character reference as the replacement character

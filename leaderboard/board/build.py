@@ -155,12 +155,11 @@ class _Filling:
 
     def board(self, published: bool, resamples: int, prices: Prices) -> BenchmarkBoard:
         benchmark = get_benchmark(self._layout.benchmark)
-        reference, unpublished = Reference(notes=(), figures=(), gaps=()), ""
-        if published and benchmark.figures is not None:
-            try:
-                reference = load_reference(benchmark.name)
-            except DataError as error:  # one package's file must not cost the other benchmarks
-                unpublished = shown(str(error))
+        reference, unpublished = Reference(), ""
+        try:
+            reference = load_reference(benchmark.name) if published else reference
+        except DataError as error:  # one package's file must not cost the other benchmarks
+            unpublished = shown(str(error))
         headline = board_columns(self._layout.headline, self._runs)
         rankings = tuple(filter(None, (self._ranking(column, resamples) for column in headline)))
         tables = Tables(self._runs, self._groups, _order(rankings))

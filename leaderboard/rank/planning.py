@@ -232,8 +232,7 @@ def assumed_spread(
         raise UsageError(f"{metric} is not a share of right answers; give a pilot run of {task} (--pilot DIR).")
     basis = "the score given"
     if score is None:
-        benchmark = load_spec(task).benchmark
-        figures = () if benchmark.figures is None else load_reference(benchmark.name).figures
+        figures = load_reference(load_spec(task).benchmark.name).figures
         alike = [one.value for one in figures if place_of(one) == (task, metric, None, None)]
         published = [value for value in alike if value is not None]
         if not published:

@@ -7,7 +7,7 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +25,7 @@ from medtasks.runs.folder import read_manifest
 from medtasks.runs.manifest import RunManifest
 from medtasks.runs.table_file import code_hash
 
-from ..board.board import FORMATS, Board
+from ..board.board import FORMATS, BenchmarkBoard, Board
 from ..board.numbers import safe_name, shown_name
 from ..exports.tables import exports_of
 from ..figures.plots import figures_of
@@ -72,28 +72,16 @@ class Run:
 class Library:
     """The result directories ``paths`` at one moment; later changes need a new one (:func:`state`).
 
-    ``pages``, ``scripts`` and ``exports`` make the files of the site by name, when they are asked for.
+    ``pages``, ``scripts`` and ``files`` (exports and figures; None for a figure without values) make the files of the
+    site by name, when they are asked for.
     """
 
     board: Board
     runs: tuple[Run, ...]
     pages: dict[str, Callable[[], str]]
     scripts: dict[str, Callable[[], Any]]
-    exports: dict[str, Callable[[], bytes]]
+    files: dict[str, Callable[[], bytes | None]]
     samples: SampleTables = field(repr=False)
-
-    def figure(self, path: str) -> bytes | None:
-        """The figure as a file, drawn now; None if there is no such figure."""
-        found = {file: (*key, kind) for key, files in figure_files(self.board).items() for kind, file in files.items()}
-        if path not in found:
-            return None
-        from ..figures.draw import draw  # matplotlib takes a second to import
-
-        name, plot, kind = found[path]
-        benchmark = next(one for one in self.board.benchmarks if one.name == name)
-        one = figures_of(self.board, benchmark).get(plot)
-        with _DRAWING:
-            return None if one is None else draw(self.board, one, (kind,))[kind]
 
     @cached_property
     def tasks(self) -> dict[str, list[Run]]:
@@ -153,26 +141,30 @@ def read_library(paths: Sequence[Path], progress: Callable[[int, int], None] | N
     board, _ = board_of(paths, title=TITLE, demonstration=None, cache=cache_root(), progress=progress)
     rules = code_hash(Path(__file__).parent.parent)
     exports = {f"exports/{name}": make for name, make in exports_of(board).items()}
+    links: dict[tuple[str, str], dict[str, str]] = {}
+    figures: dict[str, Callable[[], bytes | None]] = {}
+    for benchmark in board.benchmarks:
+        for plot in benchmark.plots:
+            if plot.kind not in ("letters", "timeline"):
+                stem = f"figures/{safe_name(benchmark.name)}/{safe_name(plot.name)}"
+                links[benchmark.name, plot.name] = {kind: f"{stem}.{kind}" for kind in FORMATS}
+                figures |= {f"{stem}.{kind}": partial(_drawn, board, benchmark, plot.name, kind) for kind in FORMATS}
     return Library(
         board,
         tuple(_runs(board, paths)),
-        pages_of(board, figure_files(board), sorted(exports), served=True),
+        pages_of(board, links, sorted(exports), served=True),
         dict(data_scripts(board, samples_of(board, paths))),
-        exports,
+        {**exports, **figures},
         SampleTables(cache_root() / "view", rules),
     )
 
 
-def figure_files(board: Board) -> dict[tuple[str, str], dict[str, str]]:
-    """The paths of all figures that can be drawn as files, by format, by benchmark and plot."""
-    return {
-        (benchmark.name, plot.name): {
-            kind: f"figures/{safe_name(benchmark.name)}/{safe_name(plot.name)}.{kind}" for kind in FORMATS
-        }
-        for benchmark in board.benchmarks
-        for plot in benchmark.plots
-        if plot.kind not in ("letters", "timeline")
-    }
+def _drawn(board: Board, benchmark: BenchmarkBoard, plot: str, kind: str) -> bytes | None:
+    from ..figures.draw import draw  # matplotlib takes a second to import
+
+    figure = figures_of(board, benchmark).get(plot)
+    with _DRAWING:
+        return None if figure is None else draw(board, figure, (kind,))[kind]
 
 
 def state(paths: Sequence[Path]) -> str:

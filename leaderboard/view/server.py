@@ -159,7 +159,7 @@ class View:
             return data_script(name[5:].removesuffix(".js"), make()).encode(), "text/javascript"
         if name in library.pages:
             return _encoded(library.pages[name]())
-        content = library.exports[name]() if name in library.exports else library.figure(name)
+        content = library.files[name]() if name in library.files else None
         return None if content is None else (content, kind)
 
     def bookmark(self, given: Mapping[str, str], form: Mapping[str, str]) -> str:
