@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from release_runs import COMMIT, GOOD, GROUP, write_release, write_release_run
 from typer.testing import CliRunner
 
 from medtasks.cli.app import app
+from medtasks.core.errors import UsageError
 
 OPTIONS = ("--model", "lab/Good-7B", "--organization", "Our lab")
 
@@ -69,27 +71,20 @@ def test_the_numbers_are_those_of_the_run(run: Path, tmp_path: Path) -> None:
     assert all(one["is_correct"] == (one["score"] == 1) for one in values)
 
 
-@pytest.mark.parametrize(
-    ("options", "said"),
-    [
-        (("--model", "Good", "--organization", "Our lab"), "--model Good: expected owner/name"),
-        ((*OPTIONS, "--relationship", "friends"), "--relationship friends: choose from first_party"),
-    ],
-)
-def test_wrong_options_are_one_sentence(options: tuple[str, ...], said: str, tmp_path: Path) -> None:
-    pytest.importorskip("every_eval_ever")
-    assert said in str(export(tmp_path, *options, "--out", tmp_path).exception)
-
-
-def test_miniature_data_are_refused(tmp_path: Path) -> None:
+def test_wrong_options_and_miniature_data_are_one_sentence(tmp_path: Path) -> None:
     pytest.importorskip("every_eval_ever")
     write_run_of(tmp_path, GOOD, [GROUP])
-    assert "miniature data" in str(export(tmp_path, *OPTIONS, "--out", tmp_path / "data").exception)
+    for options, said in (
+        (("--model", "Good", "--organization", "Our lab"), "--model Good: expected owner/name"),
+        ((*OPTIONS, "--relationship", "friends"), "--relationship friends: choose from first_party"),
+        (OPTIONS, "miniature data"),
+    ):
+        assert said in str(export(tmp_path, *options, "--out", tmp_path / "data").exception)
     assert not (tmp_path / "data").exists()
 
 
-def test_without_the_package_it_is_named(run: Path, tmp_path: Path, python: Any) -> None:
-    hidden = "import sys; sys.modules['every_eval_ever'] = None; from medtasks.cli.app import main; main()"
-    done = python("-c", hidden, "export", "every-eval-ever", str(run), *OPTIONS, "--out", str(tmp_path / "data"))
-    assert done.returncode == 2
-    assert "install it: pip install --no-deps every-eval-ever" in done.stderr
+def test_without_the_package_it_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "every_eval_ever", None)
+    done = export(tmp_path, *OPTIONS, "--out", tmp_path / "data")
+    assert isinstance(done.exception, UsageError)
+    assert "install it: pip install --no-deps every-eval-ever" in str(done.exception)

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from invented_runs import Invented, answered, judged_by_stub, make_run
+from invented_runs import Invented, answered, judged_by_stub
 from made_runs import CLUSTERS, GOOD, ITEMS, KEY, POOR, board, cxr, entry, page, right, run
 from medtasks.leaderboard.board.board import BenchmarkBoard, BoardTable, Cell
 from medtasks.leaderboard.board.build import build_board
 from medtasks.leaderboard.exports.tables import as_csv
-from medtasks.leaderboard.figures.draw import draw_all
+from medtasks.leaderboard.figures.plots import figures_of
 from medtasks.leaderboard.intake.collect import collect
 from medtasks.leaderboard.site.pages import pages_of
 from medtasks.leaderboard.verify.scored_run import RunStore
@@ -51,6 +51,9 @@ def test_a_blind_run_that_was_asked_something_else_is_no_twin() -> None:
     def blind(**changes: str) -> BenchmarkBoard:
         return page(GOOD, POOR, run("good", [cxr(0.3, 7, blind="yes", **changes)], "b", blind=True))
 
+    without = page(GOOD, POOR)
+    assert without.text_only is None
+    assert all(table.name != "media-gain" for table in without.tables)
     assert cells(blind(protocol="p1"))
     for changes in ({"prompt": "other"}, {"data": "d1"}, {"filters": "f9"}, {"harness": "h"}):
         assert all(table.name != "media-gain" for table in blind(**changes).tables), changes
@@ -109,14 +112,12 @@ def test_an_unanswered_item_is_not_known_to_the_text_alone() -> None:
     assert only.items == 240 - int(UNSEEN[:, 0].sum())
 
 
-def test_without_blind_runs_nothing_is_added() -> None:
-    found = page(GOOD, POOR)
-    assert found.text_only is None
-    assert all(table.name != "media-gain" for table in found.tables)
-
-
-def test_the_gain_is_no_score_in_the_csv() -> None:
+def test_the_gain_is_on_the_page_drawn_and_no_score_in_the_csv() -> None:
     made = board(GOOD, POOR, BLIND)
+    assert "media-gain" in figures_of(made, made.benchmarks[0])
+    text = pages_of(made, {}, [])["benchmark-mi_cxr.html"]()
+    assert "What the media add" in text
+    assert "Questions that the text alone answers" in text
     rows = list(csv.DictReader(io.StringIO(as_csv(made, made.benchmarks[0]))))
     accuracy = {row["table"] for row in rows if row["metric"] == "accuracy"}
     assert "media-gain" not in accuracy
@@ -170,34 +171,3 @@ def test_the_gain_of_a_judged_class_is_that_of_its_own_part_of_each_answer(tmp_p
     whole = row.cells["kvasir_vqa_x1.judged_accuracy.gain"]
     assert whole.value is not None
     assert whole.value > 0
-
-
-@pytest.mark.slow
-def test_real_runs_of_four_benchmarks_with_and_without_media(tmp_path: Path) -> None:
-    groups = ("kvasir_vqa_x1", "mi_cxr", "med_cmr_mcq", "medstreambench")
-    seeing = Invented("invented/Careful-7B", "noisy_oracle", seed=1, accuracy=0.9)
-    unseeing = Invented("invented/Careful-7B", "uniform", seed=1)
-    write_run(tmp_path / "runs" / "seeing", make_run(seeing, groups))
-    write_run(tmp_path / "runs" / "blind", make_run(unseeing, groups, blind=True))
-    cache = tmp_path / "cache"
-    digests, refused = collect([tmp_path / "runs"], RunStore(cache))
-    again, _ = collect([tmp_path / "runs"], RunStore(cache))
-    assert not refused
-    made = build_board(digests, title="Gains", demonstration=True, published=False, resamples=50)
-    assert made == build_board(again, title="Gains", demonstration=True, published=False, resamples=50)
-    for benchmark in made.benchmarks:
-        table = table_of(benchmark)
-        (row,) = table.rows
-        first = row.cells[table.columns[0].key]
-        assert first.value is not None
-        assert first.value > 0.1
-        assert any(column.group is not None or column.task != table.columns[0].task for column in table.columns)
-        assert benchmark.text_only is not None
-    drawn = draw_all(made, tmp_path / "figures", ["svg"])
-    for benchmark in made.benchmarks:
-        assert (benchmark.name, "media-gain") in drawn
-    pages = {name: page() for name, page in pages_of(made, {}, []).items()}
-    for benchmark in made.benchmarks:
-        text = pages[f"benchmark-{benchmark.name}.html"]
-        assert "What the media add" in text
-        assert "Questions that the text alone answers" in text

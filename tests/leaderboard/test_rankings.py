@@ -69,14 +69,9 @@ def test_wins_and_losses_are_counted_of_verdicts() -> None:
     found = pair(ranking(MODELS), "a", "d")
     first, second = MODELS["a"][:, 0] == 1, MODELS["d"][:, 0] == 1
     assert (found.wins, found.losses) == (int((first & ~second).sum()), int((second & ~first).sum()))
-
-
-def test_questions_that_are_their_own_clusters_have_the_exact_binomial_test() -> None:
-    alone = [f"q{number}" for number in range(240)]
-    found = pair(ranking(MODELS, clusters=alone), "a", "d")
-    assert found.wins is not None
-    assert found.losses is not None
-    assert found.p_value == pytest.approx(binomtest(found.wins, found.wins + found.losses).pvalue)
+    # questions that are their own clusters have the exact binomial test
+    alone = pair(ranking(MODELS, clusters=[f"q{number}" for number in range(240)]), "a", "d")
+    assert alone.p_value == pytest.approx(binomtest(found.wins, found.wins + found.losses).pvalue)
 
 
 def test_ten_wins_to_none_by_hand() -> None:
@@ -85,11 +80,8 @@ def test_ten_wins_to_none_by_hand() -> None:
     assert (found.wins, found.losses) == (10, 0)
     assert found.p_value == pytest.approx(2 / 2**10)
     assert found.difference == pytest.approx(1 / 3)
-
-
-def test_answers_repeated_three_times_are_no_verdicts() -> None:
-    tables = {name: table * [[1, 3]] for name, table in MODELS.items()}
-    assert {(one.wins, one.losses) for one in ranking(tables).pairs} == {(None, None)}
+    thrice = {name: table * [[1, 3]] for name, table in MODELS.items()}  # answers repeated three times are no verdicts
+    assert {(one.wins, one.losses) for one in ranking(thrice).pairs} == {(None, None)}
 
 
 def test_few_patients_are_told_with_every_pair_and_the_ranking() -> None:
@@ -161,18 +153,13 @@ def test_an_item_without_a_value_is_left_out_of_its_models_pairs_alone() -> None
     assert found.items == 240
 
 
-def test_an_item_that_does_not_count_for_one_model_is_left_out_of_the_pair() -> None:
+def test_items_that_do_not_count_for_one_model_are_left_out_of_the_pair() -> None:
     late = {"early": np.array([[1.0, 1], [2, 1], [0, 0], [3, 1]]), "slow": np.array([[4.0, 1], [4, 1], [4, 1], [0, 0]])}
     found = ranking(late, "signed_delay", clusters=["p", "q", "r", "s"]).pairs[0]
-    assert found.items == 2
-    assert found.difference == pytest.approx(1.5 - 4)
-
-
-def test_models_without_a_common_item_are_not_compared() -> None:
-    apart = {"one": np.array([[1.0, 1], [0, 0]]), "two": np.array([[0.0, 0], [3, 1]])}
+    assert (found.items, found.difference) == (2, pytest.approx(1.5 - 4))
+    apart = {"one": np.array([[1.0, 1], [0, 0]]), "two": np.array([[0.0, 0], [3, 1]])}  # without a common item
     found = ranking(apart, "signed_delay", clusters=["p", "q"]).pairs[0]
-    assert (found.items, found.p_value, found.low) == (0, None, None)
-    assert found.difference == -2
+    assert (found.items, found.p_value, found.low, found.difference) == (0, None, None, -2)
     assert "no item has a value from both" in (found.reason or "")
 
 
@@ -180,6 +167,9 @@ def test_a_model_of_which_no_item_counts_is_not_ranked() -> None:
     found = ranking({**MODELS, "none": np.zeros((240, 2))}, unranked={"late": "awaits a judge"})
     assert found.unranked == {"late": "awaits a judge", "none": "no item counts"}
     assert {one.model for one in found.ranked} == {*MODELS}
+    alone = ranking({"a": MODELS["a"]})
+    assert [(one.rank, one.best, one.worst, one.letters) for one in alone.ranked] == [(1, 1, 1, ("a",))]
+    assert (alone.pairs, alone.detectable) == ((), None)
 
 
 def test_one_cluster_has_ranks_but_no_interval_and_no_test() -> None:
@@ -199,10 +189,7 @@ def test_what_can_be_seen_is_the_median_over_pairs() -> None:
         assert error is not None
         seen.append(detectable_difference(error, 60))
     assert ranking(MODELS).detectable == pytest.approx(statistics.median(seen))  # type: ignore[type-var]
-
-
-def test_models_that_never_differ_say_nothing_of_what_can_be_seen() -> None:
-    assert ranking({"x": MODELS["a"], "y": MODELS["a"]}).detectable is None
+    assert ranking({"x": MODELS["a"], "y": MODELS["a"]}).detectable is None  # models that never differ say nothing
 
 
 def test_corpus_metrics_are_ranked_by_the_corpus_score() -> None:
@@ -230,12 +217,6 @@ def test_neither_order_nor_company_moves_a_number() -> None:
     assert two.pairs[0].model_copy(update={"p_holm": None}) == pair(ranking(MODELS), "a", "d").model_copy(
         update={"p_holm": None}
     )
-
-
-def test_one_model_has_a_rank_and_nobody_to_be_compared_with() -> None:
-    found = ranking({"a": MODELS["a"]})
-    assert [(one.rank, one.best, one.worst, one.letters) for one in found.ranked] == [(1, 1, 1, ("a",))]
-    assert (found.pairs, found.detectable) == ((), None)
 
 
 def test_statistics_of_other_items_are_refused() -> None:
