@@ -70,15 +70,13 @@ def test_what_a_ranking_shows(one: Ranking, sentence: str) -> None:
     assert finding(one, MODELS, cells(a=0.7, b=0.6, c=0.5, d=0.4, e=0.3, f=0.3)) == sentence
 
 
-def test_models_that_are_not_above_chance_are_named_and_baselines_are_not() -> None:
+def test_models_not_above_chance_and_few_clusters_are_named() -> None:
     models = {**MODELS, "d": BoardModel(slug="d", name="Uniform", family="none", type="baseline")}
     one = ranking(dict.fromkeys("abcd", "a"), ("a", "b", 0.0, 0.0, 0.0), chance=0.2)
     said = finding(one, models, cells(a=0.3, b=0.2, c=0.1, d=0.1))
     assert said.endswith(" Bea and Cid are not above chance (20.0 %).")
     assert "not above chance" not in finding(one, models, cells(a=0.3, b=0.3, c=0.3, d=0.1))
-
-
-def test_few_clusters_are_named() -> None:
+    # few clusters are named
     one = ranking({"a": "a", "b": "a"}, ("a", "b", 0.9, 0.8, 1.0)).model_copy(update={"warning": "few", "clusters": 5})
     said = finding(one, MODELS, cells(a=0.9, b=0.0))
     assert (
