@@ -3,12 +3,12 @@ it replaces an earlier site, and nothing else."""
 
 from __future__ import annotations
 
-import functools
 import hashlib
 import json
 import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,10 +22,10 @@ from .board.build import RESAMPLES, build_board
 from .board.claimed import read_claims, with_claims
 from .board.models import Described, read_by_model
 from .board.usage import Price
-from .exports.tables import exports_of, write_exports
+from .exports.tables import exports_of
 from .intake.collect import collect, state_of_results
-from .site.data import SampleText, samples_of, write_data
-from .site.pages import pages_of
+from .site.data import SampleText, data_script, data_values, samples_of
+from .site.pages import Files, pages_of
 from .verify.rejudging import read_rejudged
 from .verify.scored_run import RunStore
 
@@ -139,7 +139,7 @@ def publish(
     if figures:
         from .figures.draw import draw_all  # matplotlib takes a second to import
 
-        draw = functools.partial(draw_all, formats=figures)
+        draw = partial(draw_all, formats=figures)
     write_site(board, site, samples=samples_of(board, results), figures=draw, made_of=made_of)
     return board
 
@@ -173,13 +173,10 @@ def write_site(
     directory.parent.mkdir(parents=True, exist_ok=True)
     with temporary_beside(directory) as site:
         drawn = figures(board, site / "figures") if figures else {}
-        write_exports(board, site / "exports")
-        downloads = sorted(f"exports/{name}" for name in exports_of(board))
-        files = {key: {kind: f"figures/{path}" for kind, path in one.items()} for key, one in drawn.items()}
-        for name, page in pages_of(board, files, downloads, samples=bool(samples)).items():
-            # a lone surrogate has no UTF-8; a browser shows its character reference as the replacement character
-            (site / name).write_bytes(page().encode("utf-8", "xmlcharrefreplace"))
-        write_data(board, site, samples)
+        links = {key: {kind: f"figures/{path}" for kind, path in one.items()} for key, one in drawn.items()}
+        for name, make in site_files(board, links, samples or {}).items():
+            (site / name).parent.mkdir(parents=True, exist_ok=True)
+            (site / name).write_bytes(make())
         shutil.copytree(Path(__file__).parent / "site" / "assets", site / "assets")
         names = sorted(path.name for path in site.iterdir())
         mark: dict[str, object] = {"generator": _GENERATOR, "medtasks": board.medtasks, "holds": names}
@@ -195,6 +192,25 @@ def write_site(
             else:
                 shutil.copy2(directory / name, site / name, follow_symlinks=False)
         replace_directory(directory, site)
+
+
+def site_files(
+    board: Board, figures: Files, samples: SampleText, *, served: bool = False
+) -> dict[str, Callable[[], bytes]]:
+    """Functions that make the pages, their data and the exports of a site, by path; arguments as `pages_of`."""
+    exports = {f"exports/{name}": make for name, make in exports_of(board).items()}
+    pages = pages_of(board, figures, sorted(exports), samples=bool(samples), served=served)
+    # a lone surrogate has no UTF-8; a browser shows its character reference as the replacement character
+    found = {name: partial(_encoded, make, "xmlcharrefreplace") for name, make in pages.items()}
+    found |= {
+        f"data/{key}.js": partial(_encoded, partial(data_script, key, make))
+        for key, make in data_values(board, samples)
+    }
+    return found | exports
+
+
+def _encoded(make: Callable[[], str], errors: str = "strict") -> bytes:
+    return make().encode("utf-8", errors)
 
 
 def is_current(directory: Path, made_of: str) -> bool:

@@ -41,14 +41,6 @@ def board_schema() -> dict[str, Any]:
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
 
 
-def write_exports(board: Board, directory: Path) -> None:
-    """Write the files of :func:`exports_of` below ``directory``."""
-    for name, content in exports_of(board).items():
-        path = directory / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(content())
-
-
 def exports_of(board: Board) -> dict[str, Callable[[], bytes]]:
     """Functions that make the exported files, by path: ``board.json`` and ``board.schema.json``, for each benchmark
     ``<name>/scores.csv``, and each of its tables as ``<name>/<table>.md`` and ``<name>/<table>.tex``.

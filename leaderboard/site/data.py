@@ -75,26 +75,18 @@ def runs_on_board(board: Board, keys: Iterable[str], runs: Iterable[Source]) -> 
     return found
 
 
-def write_data(board: Board, site: Path, samples: SampleText | None) -> None:
-    """Write ``data/*.js`` below ``site``; scripts load them when they are needed."""
-    for key, value in data_scripts(board, samples or {}):
-        path = site / "data" / f"{key}.js"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(data_script(key, value()), encoding="utf-8")
-
-
-def data_script(key: str, value: Any) -> str:
-    """A script that stores ``value`` under ``key``: pages opened as files may load scripts, but not fetch data.
+def data_script(key: str, make: Callable[[], Any]) -> str:
+    """A script that stores a value under ``key``: pages opened as files may load scripts, but not fetch data.
 
     The value is a JSON text in a string literal, both in ASCII: no text in it can end the literal, and no key (such as
     ``__proto__``) is special to JavaScript.
     """
-    text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    text = json.dumps(make(), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     name, literal = (_MARKUP.sub(lambda found: f"\\u{ord(found[0]):04x}", json.dumps(one)) for one in (key, text))
     return f"(window.medtasks??={{}})[{name}]=JSON.parse({literal});\n"
 
 
-def data_scripts(board: Board, samples: SampleText) -> Iterator[tuple[str, Callable[[], Any]]]:
+def data_values(board: Board, samples: SampleText) -> Iterator[tuple[str, Callable[[], Any]]]:
     """The keys of all scripts below ``data``, and functions that make their values: samples are read only then."""
     shows = {one.name: one.shows for one in board.benchmarks}
     tasks: dict[str, list[dict[str, Any]]] = {}

@@ -9,7 +9,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any
 
 from pydantic import ValidationError
 
@@ -27,13 +26,11 @@ from medtasks.runs.table_file import code_hash
 
 from ..board.board import FORMATS, BenchmarkBoard, Board
 from ..board.numbers import safe_name, shown_name
-from ..exports.tables import exports_of
 from ..figures.plots import figures_of
 from ..intake.collect import find_runs
 from ..intake.sources import RunFolder
-from ..publish import board_of
-from ..site.data import data_scripts, runs_on_board, samples_of
-from ..site.pages import pages_of
+from ..publish import board_of, site_files
+from ..site.data import runs_on_board, samples_of
 from .parquet import SampleTable, SampleTables, state_of
 
 TITLE = "medtasks results"
@@ -72,14 +69,11 @@ class Run:
 class Library:
     """The result directories ``paths`` at one moment; later changes need a new one (:func:`state`).
 
-    ``pages``, ``scripts`` and ``files`` (exports and figures; None for a figure without values) make the files of the
-    site by name, when they are asked for.
+    ``files`` make the files of the site by path when they are asked for; None for a figure without values.
     """
 
     board: Board
     runs: tuple[Run, ...]
-    pages: dict[str, Callable[[], str]]
-    scripts: dict[str, Callable[[], Any]]
     files: dict[str, Callable[[], bytes | None]]
     samples: SampleTables = field(repr=False)
 
@@ -140,7 +134,6 @@ def read_library(paths: Sequence[Path], progress: Callable[[int, int], None] | N
     """
     board, _ = board_of(paths, title=TITLE, demonstration=None, cache=cache_root(), progress=progress)
     rules = code_hash(Path(__file__).parent.parent)
-    exports = {f"exports/{name}": make for name, make in exports_of(board).items()}
     links: dict[tuple[str, str], dict[str, str]] = {}
     figures: dict[str, Callable[[], bytes | None]] = {}
     for benchmark in board.benchmarks:
@@ -152,9 +145,7 @@ def read_library(paths: Sequence[Path], progress: Callable[[int, int], None] | N
     return Library(
         board,
         tuple(_runs(board, paths)),
-        pages_of(board, links, sorted(exports), served=True),
-        dict(data_scripts(board, samples_of(board, paths))),
-        {**exports, **figures},
+        {**site_files(board, links, samples_of(board, paths), served=True), **figures},
         SampleTables(cache_root() / "view", rules),
     )
 

@@ -20,7 +20,6 @@ from medtasks.core.errors import MedtasksError, UsageError, first_line
 from medtasks.runs.find import require_directory, run_folders, unfinished_runs
 
 from ..board.build import build_board
-from ..site.data import data_script
 from .library import TITLE, Library, read_library, state
 from .live import Live
 from .media import picture
@@ -155,10 +154,6 @@ class View:
             return self._page(template, page="live.html", live=runs)
         if name == "media":
             return _picture(library, given)
-        if name.startswith("data/") and (make := library.scripts.get(name[5:].removesuffix(".js"))) is not None:
-            return data_script(name[5:].removesuffix(".js"), make()).encode(), "text/javascript"
-        if name in library.pages:
-            return _encoded(library.pages[name]())
         content = library.files[name]() if name in library.files else None
         return None if content is None else (content, kind)
 

@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import combinations
+from pathlib import Path
 from typing import Any
 
 from medtasks.leaderboard.board.board import (
@@ -37,6 +38,7 @@ from medtasks.leaderboard.board.board import (
     Round,
     Timeline,
 )
+from medtasks.leaderboard.exports.tables import exports_of
 from medtasks.leaderboard.site.data import SampleText
 
 from medtasks.runs.samples import Sample
@@ -377,6 +379,13 @@ def sample_text(hostile: bool = False) -> SampleText:
             for place, score in answers
         ]
     return held_samples(held)
+
+
+def write_exports(made: Board, directory: Path) -> None:
+    """Write the exports of a board below a directory."""
+    for name, content in exports_of(made).items():
+        (directory / name).parent.mkdir(parents=True, exist_ok=True)
+        (directory / name).write_bytes(content())
 
 
 KEYS = frozenset({"slug", "key", "name", "model", "table", "columns", "against", "column", "first", "second", "runs"})

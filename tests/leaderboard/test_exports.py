@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from boards import HOSTILE, board, hostile_board
+from boards import HOSTILE, board, hostile_board, write_exports
 from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
@@ -28,7 +28,6 @@ from medtasks.leaderboard.exports.tables import (
     latex_escaped,
     markdown_escaped,
     places,
-    write_exports,
 )
 
 

@@ -19,7 +19,7 @@ from medtasks.leaderboard.board.build import build_board
 from medtasks.leaderboard.board.numbers import interval, number
 from medtasks.leaderboard.intake.collect import collect
 from medtasks.leaderboard.publish import write_site
-from medtasks.leaderboard.site.data import data_script, data_scripts, samples_of
+from medtasks.leaderboard.site.data import data_script, data_values, samples_of
 from medtasks.leaderboard.site.model_page import model_parts
 from medtasks.leaderboard.site.pages import page_environment, pages_of, safe_link
 from medtasks.leaderboard.site.tables import ColumnView, charts, shared_judge
@@ -235,7 +235,7 @@ def test_an_incomplete_score_says_so_on_every_page() -> None:
     assert "<i>" not in row
     assert 'class="top"' not in row
     assert note in rendered(made, "benchmark-pond_vqa.html")
-    data = dict(data_scripts(made, {}))[f"model-{first.model}"]()["cells"]["pond_vqa.rougeL"]
+    data = dict(data_values(made, {}))[f"model-{first.model}"]()["cells"]["pond_vqa.rougeL"]
     assert "; 1,200 of 2,000 judged; " in data[1]
     assert data[4] is False
     top = next(one for one in page.split("<tr ") if f'data-m="{unranked.ranked[0].model}"' in one)
@@ -299,7 +299,7 @@ def test_hostile_text_is_text(site: Path, hostile: Path) -> None:
 
 def test_a_data_script_holds_its_value() -> None:
     value = {"__proto__": [HOSTILE, "\\'</script>\u2029\r\n\x00\ud800"], "x": 0.5}
-    script = data_script("place/o'x", value)
+    script = data_script("place/o'x", lambda: value)
     found = re.fullmatch(r"\(window\.medtasks\?\?=\{\}\)\[(\".*\")\]=JSON\.parse\((\".*\")\);\n", script)
     assert json.loads(found[1]) == "place/o'x"
     assert json.loads(json.loads(found[2])) == value
@@ -442,7 +442,7 @@ def test_samples_show_what_their_licence_allows() -> None:
         sample("t", "s2", "a long answer", {"accuracy": None}, target="long", document={"question": "Why?"}),
     ]
     held = {(benchmark, "t", "m"): samples for benchmark in ("pond_vqa", "series_mcq")}
-    made = dict(data_scripts(board(), held_samples(held)))
+    made = dict(data_values(board(), held_samples(held)))
     texts, hidden = (made[f"samples/{benchmark}/t/by-m"]()["rows"] for benchmark in ("pond_vqa", "series_mcq"))
     assert texts == [
         ["s1", "[response 1] I think B.\n\n[response 2] A", "B", "ok", [1.0]],

@@ -166,7 +166,7 @@ def test_the_view_makes_a_page_when_it_is_asked_for(
         library = read_library([runs])
         assert not [path for path in operations.written if path.endswith(".html")]
         assert operations.counts["figures"] == 0
-        assert "<h1>MI-CXR</h1>" in library.pages["benchmark-mi_cxr.html"]()
+        assert b"<h1>MI-CXR</h1>" in library.files["benchmark-mi_cxr.html"]()
         assert operations.counts["figures"] == 0
         drawn = figures_of(library.board, library.board.benchmarks[0])
         found = library.files[f"figures/mi_cxr/{next(iter(drawn))}.svg"]()

@@ -6,9 +6,9 @@ import json
 import shutil
 from pathlib import Path
 
+from boards import write_exports
 from invented_runs import MODELS, write_run_of, write_runs
 from medtasks.leaderboard.board.build import build_board
-from medtasks.leaderboard.exports.tables import write_exports
 from medtasks.leaderboard.intake.collect import collect
 
 TASK = "kvasir_vqa_x1_level3"
