@@ -200,16 +200,14 @@ def site_files(
     """Functions that make the pages, their data and the exports of a site, by path; arguments as `pages_of`."""
     exports = {f"exports/{name}": make for name, make in exports_of(board).items()}
     pages = pages_of(board, figures, sorted(exports), samples=bool(samples), served=served)
+    scripts = {f"data/{key}.js": partial(data_script, key, make) for key, make in data_values(board, samples)}
     # a lone surrogate has no UTF-8; a browser shows its character reference as the replacement character
-    found = {name: partial(_encoded, make, "xmlcharrefreplace") for name, make in pages.items()}
-    found |= {
-        f"data/{key}.js": partial(_encoded, partial(data_script, key, make))
-        for key, make in data_values(board, samples)
-    }
-    return found | exports
+    errors = {**dict.fromkeys(exports, "replace"), **dict.fromkeys(pages, "xmlcharrefreplace")}
+    found: dict[str, Callable[[], str]] = {**pages, **scripts, **exports}
+    return {name: partial(_encoded, make, errors.get(name, "strict")) for name, make in found.items()}
 
 
-def _encoded(make: Callable[[], str], errors: str = "strict") -> bytes:
+def _encoded(make: Callable[[], str], errors: str) -> bytes:
     return make().encode("utf-8", errors)
 
 

@@ -41,9 +41,9 @@ def board_schema() -> dict[str, Any]:
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
 
 
-def exports_of(board: Board) -> dict[str, Callable[[], bytes]]:
-    """Functions that make the exported files, by path: ``board.json`` and ``board.schema.json``, for each benchmark
-    ``<name>/scores.csv``, and each of its tables as ``<name>/<table>.md`` and ``<name>/<table>.tex``.
+def exports_of(board: Board) -> dict[str, Callable[[], str]]:
+    """Functions that make the texts of exported files, by path: ``board.json`` and ``board.schema.json``, for each
+    benchmark ``<name>/scores.csv``, and each of its tables as ``<name>/<table>.md`` and ``<name>/<table>.tex``.
 
     JSON and CSV have all digits and the board's own units; Markdown and LaTeX are rounded
     (`medtasks.leaderboard.board.numbers`). The same board gives the same bytes.
@@ -59,11 +59,7 @@ def exports_of(board: Board) -> dict[str, Callable[[], bytes]]:
             stem = f"{folder}/{safe_name(table.name)}"
             found[f"{stem}.md"] = partial(as_markdown, board, benchmark, table)
             found[f"{stem}.tex"] = partial(as_latex, board, benchmark, table)
-    return {name: partial(_encoded, make) for name, make in found.items()}
-
-
-def _encoded(make: Callable[[], str]) -> bytes:
-    return make().encode("utf-8", "replace")  # bytes, to keep each format's line endings
+    return found
 
 
 def markdown_escaped(text: str) -> str:

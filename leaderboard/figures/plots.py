@@ -240,10 +240,11 @@ def _dumbbells(chosen: Chosen, extent: str) -> tuple[Blocks, str]:
     pairs = list(zip(chosen.columns, chosen.against, strict=True))
     blocks, parts = [], []
     for column, other in pairs:
-        lines = []
+        # percent and points are drawn on one axis, fractions in percent
+        lines, unit = [], "points" if column.unit == "fraction" else column.unit
         for one in chosen.models:
             first, second = one.value(column), one.value(other)
-            text = "" if first is None or second is None else _difference(first - second, column)
+            text = "" if first is None or second is None else difference(first - second, unit).replace(MINUS, "-")
             lines.append(Line(one.label, one.look, text, (first, second)))
         same = column.label == other.label
         names = [f"{one.label} ({one.task})" if same else one.label for one in (column, other)]
@@ -252,11 +253,6 @@ def _dumbbells(chosen: Chosen, extent: str) -> tuple[Blocks, str]:
         parts.append(f"{names[0]} minus {names[1]}: {numbers}")
     which = f" for {extent}" if extent else ""
     return Blocks(_on_axes(blocks, pairs), True), f"Dumbbell chart{which}. {listed(parts)}."
-
-
-def _difference(value: float, column: BoardColumn) -> str:
-    """A difference with its sign; percent and points are drawn on one axis, fractions in percent."""
-    return difference(value, "points" if column.unit == "fraction" else column.unit).replace(MINUS, "-")
 
 
 # heat maps

@@ -276,7 +276,10 @@ def compare_pairs(
     for name, one, tasks in places:
         differences: list[TaskDifference] = []
         for base, tuned in pairs:
-            differences += [_task_difference(base, tuned, task, one) for task in tasks]
+            for task in tasks:
+                line = _line(tuned.entries[task], base.entries[task], one)
+                difference, reason = (None, line.reason) if line.pair is None else (line.pair.difference, None)
+                differences.append(TaskDifference(base.model, tuned.model, task, difference, reason, line.unlike))
             if progress is not None:
                 progress(len(tests) * len(pairs) + len(differences) // len(tasks), total)
         tests.append(_tested(name, one, differences))
@@ -300,12 +303,6 @@ def _groups_to_test(
             everywhere = all(one in run.entries[task].statistics for run in runs for task in tasks)
             if everywhere and metric in (None, one):
                 yield name, one, tasks
-
-
-def _task_difference(base: ScoredRun, tuned: ScoredRun, task: str, metric: str) -> TaskDifference:
-    line = _line(tuned.entries[task], base.entries[task], metric)
-    difference, reason = (None, line.reason) if line.pair is None else (line.pair.difference, None)
-    return TaskDifference(base.model, tuned.model, task, difference, reason, line.unlike)
 
 
 def _tested(group: str, metric: str, differences: Sequence[TaskDifference]) -> LeaningTest:

@@ -151,16 +151,22 @@ def prompt_ranks(
         name=PROMPT_RANKS,
         title="Rank under each prompt",
         note="With 95 % intervals of the ranks; 1 is the best.",
-        columns=tuple(_rank_column(ranking.column) for ranking in rankings.values()),
+        columns=tuple(
+            one.column.model_copy(
+                update={
+                    "key": f"{one.column.key}.rank",
+                    "metric": f"{one.column.metric}.rank",
+                    "unit": "rank",
+                    "chance": None,
+                    "higher_is_better": False,
+                }
+            )
+            for one in rankings.values()
+        ),
         rows=tuple(BoardRow(model=model, cells=cells, runs=()) for model, cells in rows.items()),
     )
     numbers = [int(_PROMPT.fullmatch(each[key].metric)[1]) for key in ranks]  # type: ignore[index]
     return table, _order(tasks[0], models, dict(zip(numbers, ranks.values(), strict=True)))
-
-
-def _rank_column(column: BoardColumn) -> BoardColumn:
-    named = {"key": f"{column.key}.rank", "metric": f"{column.metric}.rank"}
-    return column.model_copy(update={**named, "unit": "rank", "chance": None, "higher_is_better": False})
 
 
 def _order(task: str, models: Sequence[str], ranks: Mapping[int, Mapping[str, int]]) -> PromptOrder:

@@ -385,7 +385,7 @@ def write_exports(made: Board, directory: Path) -> None:
     """Write the exports of a board below a directory."""
     for name, content in exports_of(made).items():
         (directory / name).parent.mkdir(parents=True, exist_ok=True)
-        (directory / name).write_bytes(content())
+        (directory / name).write_bytes(content().encode("utf-8", "replace"))
 
 
 KEYS = frozenset({"slug", "key", "name", "model", "table", "columns", "against", "column", "first", "second", "runs"})
