@@ -12,7 +12,7 @@ import pandas
 import polars
 import pyarrow as pa
 import pytest
-from invented_runs import Invented, edit_json, shared_runs, write_run_of
+from invented_runs import MODELS, Invented, edit_json, write_run_of, write_runs
 from pydantic_core import to_jsonable_python
 from typer.testing import CliRunner
 
@@ -36,15 +36,21 @@ print(len(runs))
 
 
 @pytest.fixture(scope="module")
-def runs() -> medtasks.Runs:
-    return medtasks.open(*(folder.parent for folder in shared_runs().values()))
+def folders(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    """Judged runs of three models on parts of three benchmarks."""
+    groups = (TASK, "mi_cxr", "kvasir_vqa_x1_level3")
+    return [*write_runs(tmp_path_factory.mktemp("runs"), MODELS[:3], groups).values()]
+
+
+@pytest.fixture(scope="module")
+def runs(folders: list[Path]) -> medtasks.Runs:
+    return medtasks.open(*(folder.parent for folder in folders))
 
 
 @pytest.mark.slow
-def test_import_and_open_load_nothing_heavy(python: Any) -> None:
-    root = next(iter(shared_runs().values())).parents[1]
-    done = python("-c", LOADED, str(root))
-    assert (done.stdout.splitlines(), done.stderr) == (["", "", str(len(shared_runs()))], "")
+def test_import_and_open_load_nothing_heavy(python: Any, folders: list[Path]) -> None:
+    done = python("-c", LOADED, str(folders[0].parents[1]))
+    assert (done.stdout.splitlines(), done.stderr) == (["", "", str(len(folders))], "")
 
 
 def test_every_name_of_the_package_is_there_and_in_the_stub() -> None:
@@ -55,8 +61,8 @@ def test_every_name_of_the_package_is_there_and_in_the_stub() -> None:
     assert {name for name in medtasks.__all__ if f" as {name}\n" not in stub} == {"__version__"}
 
 
-def test_a_run_its_parent_and_both_are_the_same_run() -> None:
-    folder = next(iter(shared_runs().values()))
+def test_a_run_its_parent_and_both_are_the_same_run(folders: list[Path]) -> None:
+    folder = folders[0]
     found = [medtasks.open(*paths) for paths in ((folder,), (str(folder.parent),), (folder, folder.parent))]
     assert [[run.path for run in one] for one in found] == [[folder]] * 3
 
@@ -99,8 +105,10 @@ def test_samples_are_the_lines_of_the_files(runs: medtasks.Runs) -> None:
         assert {scores[name] for name in scores.keys() - line["scores"].keys()} <= {None}
 
 
-def test_samples_are_read_again_if_their_file_changes_or_the_cache_is_damaged(tmp_path: Path) -> None:
-    folder = Path(shutil.copytree(next(iter(shared_runs().values())), tmp_path / "20261101_000000_medtasks"))
+def test_samples_are_read_again_if_their_file_changes_or_the_cache_is_damaged(
+    folders: list[Path], tmp_path: Path
+) -> None:
+    folder = Path(shutil.copytree(folders[0], tmp_path / "20261101_000000_medtasks"))
     (run,) = medtasks.open(folder)
     first = run.samples("mi_cxr_icr").arrow
     kept = list((cache_root() / "samples").glob("*.arrow"))
@@ -134,13 +142,13 @@ def test_scores_are_those_of_the_run_with_intervals_and_groups(runs: medtasks.Ru
                 ends = None if row["low"] is None else [row["low"], row["high"]]
                 assert (row["value"], ends, row["items"]) == (score["value"], score["interval"], score["samples"])
                 checked += 1
-    assert checked > 1000
+    assert checked > 300
     assert not rows
 
 
 def test_the_score_follows_from_the_items(runs: medtasks.Runs) -> None:
     """Summed statistics give the score, and for a mean so do the items' own values."""
-    for task, metric in (("kvasir_vqa_x1", "chrf"), ("mi_cxr", "accuracy")):
+    for task, metric in (("kvasir_vqa_x1_level3", "chrf"), ("mi_cxr", "accuracy")):
         rows = runs[1].items(task, metric).arrow.to_pylist()
         total = np.sum([row["statistics"] for row in rows if row["state"] == "scored"], axis=0)
         (score,) = [
@@ -170,8 +178,8 @@ def test_tables_are_read_by_other_libraries(runs: medtasks.Runs) -> None:
     assert "<td>" in table._repr_html_()
 
 
-def test_a_damaged_run_is_one_sentence_when_it_is_read(tmp_path: Path) -> None:
-    folder = Path(shutil.copytree(next(iter(shared_runs().values())), tmp_path / "20261101_000000_medtasks"))
+def test_a_damaged_run_is_one_sentence_when_it_is_read(folders: list[Path], tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(folders[0], tmp_path / "20261101_000000_medtasks"))
     (folder / "samples" / "mi_cxr_icr.jsonl").write_text('{"scores": {}, "media": 1}\n')
     (run,) = medtasks.open(tmp_path)
     with pytest.raises(DataError, match=r"mi_cxr_icr\.jsonl: not samples"):
