@@ -19,7 +19,7 @@ from ..board.numbers import UNIT_LABELS, direction, exact, interval, number
 from ..board.usage import amount, measured
 from ..figures.plots import figures_of
 from ..rank.over_models import billions_of
-from .figures import heat_colour, look_number, plane_scale, radar_axes, radar_curve, share_bar, time_axis
+from .figures import heat_colour, look_number, plane_scale, radar_axes, radar_curve, time_axis
 from .model_page import model_parts
 from .tables import (
     ColumnView,
@@ -165,7 +165,6 @@ def page_environment(
             *([("live.html", "Live run")] if served else []),
             ("protocol.html", "Protocol"),
         ],
-        share_bar=share_bar,
         count=lambda number, noun: f"{number:,} {noun}{'' if number == 1 else 's'}",
     )
     named = (

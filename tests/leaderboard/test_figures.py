@@ -171,19 +171,14 @@ def test_a_dumbbell_sets_per_cent_against_points() -> None:
     """Both are drawn on one axis; columns of one label are told apart by their tasks."""
 
     def change(benchmark: dict[str, Any]) -> None:
-        for table in benchmark["tables"]:
-            for column in table["columns"]:
-                if column["task"] == "pond_vqa_transformed_level1":
-                    column |= {"unit": "points", "label": "Level 1"}
-            for row in table["rows"]:
-                for key, cell in row["cells"].items():
-                    if key == "pond_vqa_transformed_level1.rougeL":
-                        cell |= {"value": 12.5, "low": None, "high": None}
-                    if key == "pond_vqa_level1.rougeL":
-                        cell |= {"value": 0.25, "low": None, "high": None}
+        for column in (column for table in benchmark["tables"] for column in table["columns"]):
+            if column["task"] == "pond_vqa_transformed_level1":
+                column |= {"unit": "points", "label": "Level 1"}
+        for task, value in (("pond_vqa_level1", 0.25), ("pond_vqa_transformed_level1", 12.5)):
+            with_cell("aurora-72b", f"{task}.rougeL", value=value, low=None, high=None)(benchmark)
 
     figure = figure_of(one_plot(KINDS["paired"], change=change))
-    assert [line.text for line in figure.shape.blocks[0].lines] == ["+12.5"] * 5
+    assert figure.shape.blocks[0].lines[0].text == "+12.5"
     pair = "Level 1 (pond_vqa_level1) minus Level 1 (pond_vqa_transformed_level1)"
     assert f"{pair}: Aurora-VL 72B +12.5" in figure.alt
 
@@ -193,14 +188,13 @@ def coloured_cells(made: Drawn, key: tuple[str, str]) -> int:
     return sum(re.fullmatch(r"[01]\.\d\d", text) is not None for text in made.texts(key))
 
 
-def without(model: str, key: str) -> Callable[[dict[str, Any]], None]:
-    """Take a model's value of one column away."""
+def with_cell(model: str, key: str, **fields: Any) -> Callable[[dict[str, Any]], None]:
+    """Change the fields of a model's cells in one column."""
 
     def change(benchmark: dict[str, Any]) -> None:
-        for table in benchmark["tables"]:
-            for row in table["rows"]:
-                if row["model"] == model and key in row["cells"]:
-                    row["cells"][key] |= {"value": None, "low": None, "high": None, "reason": "no judge"}
+        for row in (row for table in benchmark["tables"] for row in table["rows"] if row["model"] == model):
+            if key in row["cells"]:
+                row["cells"][key] |= fields
 
     return change
 
@@ -214,7 +208,8 @@ CLASS = "pond_vqa_level1.rougeL.question_class.count"
 )
 def test_a_missing_value_is_a_gap_and_never_zero(kind: str, column: str, plain: Drawn, tmp_path: Path) -> None:
     key = KINDS[kind]
-    found = drawn(one_plot(key, change=without("aurora-8b", column)), tmp_path)
+    missing = with_cell("aurora-8b", column, value=None, low=None, high=None, reason="no judge")
+    found = drawn(one_plot(key, change=missing), tmp_path)
     assert "Without a value: Aurora-VL 8B in " in found.figures[key].alt
     assert "Without a value" not in plain.figures[key].alt
     before, after = plain.texts(key), found.texts(key)
@@ -257,23 +252,13 @@ def test_a_signed_score_has_ends_and_no_order() -> None:
             assert "Delay: best" not in alt
 
 
-def few_verdicts(slug: str, key: str) -> Callable[[dict[str, Any]], None]:
-    """The best value of the column for a model, but over too few verdicts."""
-
-    def change(benchmark: dict[str, Any]) -> None:
-        for row in (row for table in benchmark["tables"] for row in table["rows"] if row["model"] == slug):
-            if key in row["cells"]:
-                row["cells"][key] |= {"value": 0.999, "judged": 1200, "incomplete": True}
-
-    return change
-
-
 @pytest.mark.parametrize(("kind", "column"), [("bars", "series_mcq_icr.accuracy"), ("heatmap", CLASS)])
 def test_a_value_over_too_few_verdicts_is_marked_and_is_not_best(
     kind: str, column: str, plain: Drawn, tmp_path: Path
 ) -> None:
     key = KINDS[kind]
-    found = drawn(one_plot(key, change=few_verdicts("uniform", column)), tmp_path)
+    best = with_cell("uniform", column, value=0.999, judged=1200, incomplete=True)
+    found = drawn(one_plot(key, change=best), tmp_path)
     assert "Some values are incomplete (*)." in found.texts(key)
     if kind == "bars":
         assert "99.9*" in found.texts(key)
