@@ -6,7 +6,7 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -29,7 +29,6 @@ from .site.pages import Files, pages_of
 from .verify.rejudging import read_rejudged
 from .verify.scored_run import RunStore
 
-Figures = Callable[[Board, Path], Mapping[tuple[str, str], Mapping[str, str]]]
 _MARK = "site.json"
 _GENERATOR = "medtasks leaderboard"
 Progress = Callable[[int, int], None]
@@ -135,12 +134,7 @@ def publish(
     made_of = key and hashlib.sha256(f"{key} {' '.join(sorted(figures))}".encode()).hexdigest()
     if made_of and is_current(site, made_of):
         return board
-    draw = None
-    if figures:
-        from .figures.draw import draw_all  # matplotlib takes a second to import
-
-        draw = partial(draw_all, formats=figures)
-    write_site(board, site, samples=samples_of(board, results), figures=draw, made_of=made_of)
+    write_site(board, site, samples=samples_of(board, results), figures=figures, made_of=made_of)
     return board
 
 
@@ -149,7 +143,7 @@ def write_site(
     directory: Path,
     *,
     samples: SampleText | None = None,
-    figures: Figures | None = None,
+    figures: Sequence[str] = (),
     made_of: str = "",
 ) -> None:
     """Write the pages and exports of ``board`` to ``directory``; open its ``index.html``.
@@ -160,7 +154,7 @@ def write_site(
     Args:
         directory: new, empty, or an earlier site.
         samples: texts for the comparison page; without them it compares scores only.
-        figures: draws the plots as files below the directory it is given (`medtasks.leaderboard.figures.draw`).
+        figures: formats of figures for download; none draws none.
         made_of: a hash of everything that the site is made of, for :func:`is_current`.
 
     Raises:
@@ -172,8 +166,12 @@ def write_site(
     others = _other_files(directory)
     directory.parent.mkdir(parents=True, exist_ok=True)
     with temporary_beside(directory) as site:
-        drawn = figures(board, site / "figures") if figures else {}
-        links = {key: {kind: f"figures/{path}" for kind, path in one.items()} for key, one in drawn.items()}
+        links: Files = {}
+        if figures:
+            from .figures.draw import draw_all  # matplotlib takes a second to import
+
+            drawn = draw_all(board, site / "figures", figures)
+            links = {key: {kind: f"figures/{path}" for kind, path in one.items()} for key, one in drawn.items()}
         for name, make in site_files(board, links, samples or {}).items():
             (site / name).parent.mkdir(parents=True, exist_ok=True)
             (site / name).write_bytes(make())

@@ -340,18 +340,21 @@ def test_an_earlier_site_is_replaced_and_other_files_stay(tmp_path: Path) -> Non
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
 
 
-def test_a_failure_and_what_would_be_lost_leave_the_earlier_site(tmp_path: Path) -> None:
-    def figures(_: Board, directory: Path) -> dict[tuple[str, str], Any]:
+def test_a_failure_and_what_would_be_lost_leave_the_earlier_site(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def draw_all(_: Board, directory: Path, __: Any) -> dict[tuple[str, str], Any]:
         directory.mkdir()
         if broken:
             raise OSError("disk full")
         return {}
 
+    monkeypatch.setattr("medtasks.leaderboard.figures.draw.draw_all", draw_all)
     target = tmp_path / "out"
     write_site(SMALL, target)
     before, broken = contents(target), True
     with pytest.raises(OSError, match="disk full"):
-        write_site(SMALL, target, figures=figures)
+        write_site(SMALL, target, figures=["svg"])
     assert contents(target) == before
     broken = False
     for mine in (target / "figures", target / "figures" / "mine.svg"):  # a file, then a directory
@@ -359,7 +362,7 @@ def test_a_failure_and_what_would_be_lost_leave_the_earlier_site(tmp_path: Path)
         mine.parent.mkdir(exist_ok=True)
         mine.write_text("mine")
         with pytest.raises(UsageError, match=r"figures: the site now has a directory of that name; move yours"):
-            write_site(SMALL, target, figures=figures)
+            write_site(SMALL, target, figures=["svg"])
         assert mine.read_text() == "mine"
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
 
