@@ -132,7 +132,7 @@ def _benchmark(board: Board, benchmark: BenchmarkBoard, files: Mapping[str, Mapp
 
 def _model(board: Board, model: BoardModel) -> dict[str, object]:
     parts = model_parts(board, model.slug)
-    runs = [board.runs[key] for key in {key for part in parts for key in part.runs}]
+    runs = [board.runs[key] for key in {key for part in parts for key in part["runs"]}]
     runs.sort(key=lambda run: (run.created, run.key), reverse=True)
     used = [run for run in runs if run.usage != RunUsage()]
     usage = measured([(one.usage, one.cost) for one in used])

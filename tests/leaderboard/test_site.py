@@ -403,11 +403,11 @@ def test_a_hundred_models_load_little(tmp_path: Path) -> None:
 
 def test_a_model_has_its_matrix_of_groups_by_tasks() -> None:
     part = model_parts(board(), "aurora-8b")[0]
-    matrix = next(one for one in part.matrices if one.headings)
+    matrix = next(one for one in part["matrices"] if one.headings)
     assert [heading.sub for heading in matrix.headings] == ["level1", "level2", "level3"]
-    assert [row.label for row in matrix.rows] == ["color", "count", "instrument_location", "size"]
+    assert [label for label, _, _ in matrix.rows] == ["color", "count", "instrument_location", "size"]
     cell = board().benchmarks[0].tables[2].rows[1].cells["pond_vqa_level2.rougeL.question_class.count"]
-    assert matrix.rows[1].cells[1] == (matrix.headings[1], cell)
+    assert matrix.rows[1][2][1] == (matrix.headings[1], cell)
 
 
 def test_only_rows_that_are_not_comparable_are_called_so() -> None:
