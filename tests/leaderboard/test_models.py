@@ -19,6 +19,7 @@ from medtasks.leaderboard.board.models import (
     model_name,
     read_by_model,
 )
+from medtasks.leaderboard.board.usage import Price
 from medtasks.leaderboard.verify.board_run import board_run
 
 from medtasks.core.errors import DataError
@@ -166,11 +167,18 @@ def test_everything_can_be_said(tmp_path: Path) -> None:
         ("", "has no models"),
         ("a: [", "not a readable YAML file"),
         ("? [a]\n: {name: x}", "not a readable YAML file|model"),
+        ("m: {prompt_price: 1}", "expected prompt_price and completion_price, or device_hour_price"),
+        ("m: {prompt_price: 1, completion_price: 1, device_hour_price: 1}", "or device_hour_price"),
+        ("price of m: {}", "or device_hour_price"),
+        ("m: {device_hour_price: -1}", "device_hour_price"),
+        ("m: {device_hour_price: .inf}", "device_hour_price"),
+        ("m: {price: 1}", "field `price` is unknown"),
     ],
 )
 def test_a_wrong_file_is_one_sentence(tmp_path: Path, text: str | None, message: str) -> None:
+    kind = Price if text is not None and "price" in text else Described
     with pytest.raises(DataError, match=f"models.yaml: .*({message})") as caught:
-        read_by_model(tmp_path / "models.yaml" if text is None else said(tmp_path, text), Described)
+        read_by_model(tmp_path / "models.yaml" if text is None else said(tmp_path, text), kind)
     assert "\n" not in str(caught.value)
 
 

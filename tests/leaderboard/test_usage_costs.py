@@ -13,7 +13,6 @@ from medtasks.leaderboard.board.models import read_by_model
 from medtasks.leaderboard.board.usage import Price, amount
 
 from medtasks.catalog.spec import leaf_tasks
-from medtasks.core.errors import DataError
 from medtasks.runs.usage import RunUsage, Usage
 
 COUNTED = Usage(
@@ -36,27 +35,6 @@ def test_a_file_of_prices_is_yaml_or_json(tmp_path: Path) -> None:
     yaml.write_text("Qwen2.5-VL-7B*: {device_hour_price: 2.50}\n")
     json.write_text('{"Qwen2.5-VL-7B*": {"device_hour_price": 2.5}}')
     assert read_by_model(yaml, Price) == read_by_model(json, Price) == {"Qwen2.5-VL-7B*": Price(device_hour_price=2.5)}
-
-
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        ("m: {prompt_price: 1}", "expected prompt_price and completion_price, or device_hour_price"),
-        ("m: {prompt_price: 1, completion_price: 1, device_hour_price: 1}", "or device_hour_price"),
-        ("m: {}", "or device_hour_price"),
-        ("m: {device_hour_price: -1}", "device_hour_price"),
-        ("m: {device_hour_price: .inf}", "device_hour_price"),
-        ("m: {price: 1}", "price"),
-        ("m: 3", "expected fields from prompt_price, completion_price, device_hour_price"),
-        ("[]", "has no models"),
-    ],
-)
-def test_a_wrong_file_of_prices_is_one_sentence(text: str, said: str, tmp_path: Path) -> None:
-    path = tmp_path / "prices.yaml"
-    path.write_text(text)
-    with pytest.raises(DataError, match=said) as caught:
-        read_by_model(path, Price)
-    assert str(path) in str(caught.value)
 
 
 def runs(**usage: Any) -> list[Any]:
