@@ -9,14 +9,13 @@ import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import duckdb
 import numpy as np
 import pyarrow as pa  # type: ignore[import-untyped]
 
 import medtasks
-from medtasks.analysis.runs import Run
 from medtasks.catalog.spec import leaf_tasks
 from medtasks.core.cache import cache_root
 from medtasks.core.errors import DataError, UsageError, first_line, reading
@@ -82,6 +81,9 @@ class Table:
         notes = [f"{len(self):,} rows"] if len(self) > SHOWN else []
         return TextTable(self.arrow.column_names, rows, notes=notes)._repr_html_()
 
+
+Run: TypeAlias = Any
+"""A `medtasks.Run`, whose module imports this one."""
 
 _RUN = {
     "run": "path of the run, as it was opened",
@@ -175,7 +177,6 @@ def _files(run: Run, asked: str | None) -> Iterator[tuple[str, Path, bool]]:
     known = run.manifest.tasks
     tasks = list(known) if asked is None else [name for name in leaf_tasks(asked) if name in known]
     if run._record is None:
-        assert run.path is not None
         files = {file.stem: file for file in (run.path / "samples").glob("*.jsonl")}
         if lacking := [name for name in tasks if name not in files]:
             raise DataError(f"{run.path}: samples/{lacking[0]}.jsonl is missing; restore it.")
