@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Container, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import medtasks
 from medtasks.benchmarks.layouts import HEADLINE, all_layouts, columns_of
@@ -185,9 +185,20 @@ class _Filling:
         confidences, curves, reliability = confidence_section(headline, self._runs, self._groups, tables)
         kept += confidences
         plots += curves
-        ordering = [column for column in headline if not column.signed][:1]
-        usage = tuple(self._usage(ordering, every[0], prices))
-        plots += _cost_plot(ordering, usage, {plot.name for plot in plots})
+        ordering = next((column for column in headline if not column.signed), None)
+        usage = () if ordering is None else tuple(self._usage(ordering, every[0], prices))
+        measure = plotted([(one.usage, one.cost) for one in usage])
+        if ordering is not None and measure is not None:
+            taken = {plot.name for plot in plots}
+            cost = BoardPlot(
+                name=next(one for one in ("cost", "score-against-cost", "cost-of-answers") if one not in taken),
+                title=f"{ordering.label} against {measure.label.lower()}",
+                kind="cost",
+                table=HEADLINE,
+                columns=(ordering.key,),
+                note="Times depend on the machine." if measure is SECONDS else "",
+            )
+            plots.append(cost)
         own = ("name", "title", "paper", "source", "licence", "language", "intended_use")
         return BenchmarkBoard(
             **{name: getattr(benchmark, name) for name in own},
@@ -235,15 +246,14 @@ class _Filling:
             resamples=resamples,
         )
 
-    def _usage(self, headline: Iterable[BoardColumn], table: BoardTable, prices: Prices) -> Iterator[ModelUsage]:
-        """What the runs ranked by the first headline score used."""
-        for column in headline:
-            cells = {row.model: row.cells.get(column.key) for row in table.rows if not row.blind}
-            for model, run in self._groups.of(column.task, column.metric).ranked.items():
-                usage, cost = used_by(run, prices, column.task)
-                cell = cells.get(model)
-                if cell is not None and usage != Usage():
-                    yield ModelUsage(model=model, run=run.public.key, score=cell, usage=usage, cost=cost)
+    def _usage(self, column: BoardColumn, table: BoardTable, prices: Prices) -> Iterator[ModelUsage]:
+        """What the runs ranked by a headline score used."""
+        cells = {row.model: row.cells.get(column.key) for row in table.rows if not row.blind}
+        for model, run in self._groups.of(column.task, column.metric).ranked.items():
+            usage, cost = used_by(run, prices, column.task)
+            cell = cells.get(model)
+            if cell is not None and usage != Usage():
+                yield ModelUsage(model=model, run=run.public.key, score=cell, usage=usage, cost=cost)
 
     def _plots(self, shown: list[BoardTable], tables: Tables) -> list[BoardPlot]:
         """The plots with data; if no table in ``shown`` has a plot's columns, one is added."""
@@ -311,24 +321,6 @@ class _Filling:
     def _timelines_of(self, column: BoardColumn) -> Iterable[Timeline]:
         for run in self._groups.of(column.task, column.metric).ranked.values():
             yield from run.entries[column.task].timelines
-
-
-def _cost_plot(
-    headline: Iterable[BoardColumn], usage: Sequence[ModelUsage], taken: Container[str]
-) -> Iterator[BoardPlot]:
-    """The first headline score against what a sample took, if anything is known of that."""
-    measure = plotted([(one.usage, one.cost) for one in usage])
-    for column in headline:
-        if measure is None:
-            return
-        yield BoardPlot(
-            name=next(one for one in ("cost", "score-against-cost", "cost-of-answers") if one not in taken),
-            title=f"{column.label} against {measure.label.lower()}",
-            kind="cost",
-            table=HEADLINE,
-            columns=(column.key,),
-            note="Times depend on the machine." if measure is SECONDS else "",
-        )
 
 
 def _order(rankings: Sequence[Ranking]) -> dict[str, tuple[float, ...]]:
