@@ -3,12 +3,12 @@ it replaces an earlier site, and nothing else."""
 
 from __future__ import annotations
 
-import functools
 import hashlib
 import json
 import shutil
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,14 +23,12 @@ from .board.build import RESAMPLES, build_board
 from .board.claimed import read_claims, with_claims
 from .board.models import Described, read_by_model
 from .board.usage import Price
-from .exports import write_exports
+from .exports.tables import exports_of
 from .intake.collect import collect, state_of_results
-from .site.data import SampleText, samples_of, write_data
-from .site.pages import pages_of
+from .site.data import SampleText, data_script, data_values, samples_of
+from .site.pages import Files, pages_of
 from .verify.rejudging import read_rejudged
 
-Figures = Callable[[Board, Path], Mapping[tuple[str, str], Mapping[str, str]]]
-Exports = Callable[[Board, Path], object]
 _MARK = "site.json"
 _GENERATOR = "medtasks leaderboard"
 Progress = Callable[[int, int], None]
@@ -53,12 +51,11 @@ def board_of(
 ) -> tuple[Board, str]:
     """The board of ``results``, and a hash of all that it is made of: empty if that cannot be known.
 
+    All that is not listed is as in `medtasks.board`.
+
     Args:
         results: result directories, or trees that contain some.
-        title: heading of the board.
-        models, prices, rejudged: files of what :func:`build_board` takes.
-        demonstration: rank runs on miniature data too; None ranks them if there are any.
-        published: show the papers' figures.
+        rejudged: a file of verdicts that were asked for again.
         claimed: copies of models' repositories, whose claimed scores are shown as references.
         cache: directory that keeps scored runs and the board of the same results and options; None reads every
             directory again.
@@ -123,8 +120,6 @@ def publish(
     Args:
         results: result directories, or trees that contain some.
         site: a new or empty directory, or an earlier site.
-        title: heading of the board.
-        demonstration: rank runs on miniature data too.
         figures: formats of figures for download; none draws none.
         options: further arguments of :func:`board_of`.
 
@@ -139,12 +134,7 @@ def publish(
     made_of = key and hashlib.sha256(f"{key} {' '.join(sorted(figures))}".encode()).hexdigest()
     if made_of and is_current(site, made_of):
         return board
-    draw = None
-    if figures:
-        from .figures.draw import draw_all  # matplotlib takes a second to import
-
-        draw = functools.partial(draw_all, formats=figures)
-    write_site(board, site, samples=samples_of(board, results), figures=draw, exports=write_exports, made_of=made_of)
+    write_site(board, site, samples=samples_of(board, results), figures=figures, made_of=made_of)
     return board
 
 
@@ -153,11 +143,10 @@ def write_site(
     directory: Path,
     *,
     samples: SampleText | None = None,
-    figures: Figures | None = None,
-    exports: Exports | None = None,
+    figures: Sequence[str] = (),
     made_of: str = "",
 ) -> None:
-    """Write the pages of ``board`` to ``directory``; open its ``index.html``.
+    """Write the pages and exports of ``board`` to ``directory``; open its ``index.html``.
 
     The same arguments give the same bytes. An earlier site is replaced in one step, and files in it that
     we did not write (a ``CNAME``, say) stay.
@@ -165,8 +154,7 @@ def write_site(
     Args:
         directory: new, empty, or an earlier site.
         samples: texts for the comparison page; without them it compares scores only.
-        figures: draws the plots as files below the directory it is given (`medtasks.leaderboard.figures.draw`).
-        exports: writes other files below the directory it is given; the overview links to all of them.
+        figures: formats of figures for download; none draws none.
         made_of: a hash of everything that the site is made of, for :func:`is_current`.
 
     Raises:
@@ -178,16 +166,15 @@ def write_site(
     others = _other_files(directory)
     directory.parent.mkdir(parents=True, exist_ok=True)
     with temporary_beside(directory) as site:
-        drawn = figures(board, site / "figures") if figures else {}
-        if exports:
-            exports(board, site / "exports")
-        written = [path for path in (site / "exports").rglob("*") if path.is_file()]
-        downloads = sorted(path.relative_to(site).as_posix() for path in written)
-        files = {key: {kind: f"figures/{path}" for kind, path in one.items()} for key, one in drawn.items()}
-        for name, page in pages_of(board, files, downloads, samples=bool(samples)).items():
-            # a lone surrogate has no UTF-8; a browser shows its character reference as the replacement character
-            (site / name).write_bytes(page().encode("utf-8", "xmlcharrefreplace"))
-        write_data(board, site, samples)
+        links: Files = {}
+        if figures:
+            from .figures.draw import draw_all  # matplotlib takes a second to import
+
+            drawn = draw_all(board, site / "figures", figures)
+            links = {key: {kind: f"figures/{path}" for kind, path in one.items()} for key, one in drawn.items()}
+        for name, make in site_files(board, links, samples or {}).items():
+            (site / name).parent.mkdir(parents=True, exist_ok=True)
+            (site / name).write_bytes(make())
         shutil.copytree(Path(__file__).parent / "site" / "assets", site / "assets")
         names = sorted(path.name for path in site.iterdir())
         mark: dict[str, object] = {"generator": _GENERATOR, "medtasks": board.medtasks, "holds": names}
@@ -203,6 +190,23 @@ def write_site(
             else:
                 shutil.copy2(directory / name, site / name, follow_symlinks=False)
         replace_directory(directory, site)
+
+
+def site_files(
+    board: Board, figures: Files, samples: SampleText, *, served: bool = False
+) -> dict[str, Callable[[], bytes]]:
+    """Functions that make the pages, their data and the exports of a site, by path; arguments as `pages_of`."""
+    exports = {f"exports/{name}": make for name, make in exports_of(board).items()}
+    pages = pages_of(board, figures, sorted(exports), samples=bool(samples), served=served)
+    scripts = {f"data/{key}.js": partial(data_script, key, make) for key, make in data_values(board, samples)}
+    # a lone surrogate has no UTF-8; a browser shows its character reference as the replacement character
+    errors = {**dict.fromkeys(exports, "replace"), **dict.fromkeys(pages, "xmlcharrefreplace")}
+    found: dict[str, Callable[[], str]] = {**pages, **scripts, **exports}
+    return {name: partial(_encoded, make, errors.get(name, "strict")) for name, make in found.items()}
+
+
+def _encoded(make: Callable[[], str], errors: str) -> bytes:
+    return make().encode("utf-8", errors)
 
 
 def is_current(directory: Path, made_of: str) -> bool:

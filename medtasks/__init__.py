@@ -14,7 +14,7 @@ _MODULES = {
     **dict.fromkeys(("Board", "Ranks", "board", "compare", "plan", "plot", "rank"), "results"),
     **dict.fromkeys(("Run", "Runs", "open"), "runs"),
     **dict.fromkeys(("evaluate", "score"), "scoring"),
-    "Table": "table",
+    "Table": "columns",
 }
 
 __all__ = ["__version__", *_MODULES]

@@ -1,3 +1,4 @@
+from medtasks.analysis.columns import Table as Table
 from medtasks.analysis.results import Board as Board
 from medtasks.analysis.results import Ranks as Ranks
 from medtasks.analysis.results import board as board
@@ -10,6 +11,5 @@ from medtasks.analysis.runs import Runs as Runs
 from medtasks.analysis.runs import open as open
 from medtasks.analysis.scoring import evaluate as evaluate
 from medtasks.analysis.scoring import score as score
-from medtasks.analysis.table import Table as Table
 
 __version__: str

@@ -2,22 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 
 import medtasks
-from medtasks.benchmarks.layouts import all_layouts
-from medtasks.catalog.board_layout import BoardLayout
+from medtasks.benchmarks.layouts import HEADLINE, all_layouts, columns_of
+from medtasks.catalog.board_layout import BoardLayout, Column, LayoutTable, Plot
+from medtasks.catalog.registry import benchmark_owner, get_benchmark
+from medtasks.catalog.spec import load_spec
+from medtasks.core.errors import DataError
+from medtasks.core.redaction import shown
+from medtasks.runs.scores import coverage_text
+from medtasks.runs.usage import Usage
 from medtasks.stats.bootstrap import CONFIDENCE
 
-from ..rank.comparability import ComparabilityGroups, same_responses
-from ..rank.over_models import with_models
-from ..rank.rankings import SEED
+from ..rank.comparability import ComparabilityGroups, on_common_items, same_responses
+from ..rank.over_models import media_gain, prompt_ranks, with_models
+from ..rank.rankings import SEED, rank_models
 from ..verify.rejudging import Rejudged
 from ..verify.scored_run import ScoredRun
-from .benchmark_board import benchmark_board, is_shown
-from .board import BenchmarkBoard, Board, BoardModel, BoardRun, Refused
+from .board import (
+    BenchmarkBoard,
+    Board,
+    BoardColumn,
+    BoardModel,
+    BoardPlot,
+    BoardRun,
+    BoardTable,
+    LetterCounts,
+    ModelUsage,
+    Ranking,
+    Refused,
+    Timeline,
+)
+from .confidence import confidence_section
 from .models import Models, distinct_names, model_facts
-from .usage import Prices, cost_of
+from .reference import Reference, load_reference, place_of, published_rows
+from .rows import Tables, board_columns, held_chance, is_incomplete, without_empty
+from .usage import SECONDS, Prices, cost_of, plotted, used_by
 
 RESAMPLES = 1000
 
@@ -35,19 +57,11 @@ def build_board(
     resamples: int = RESAMPLES,
     layouts: Iterable[BoardLayout] | None = None,
 ) -> Board:
-    """The leaderboard of the runs; their order makes no difference.
+    """The leaderboard of the runs; their order makes no difference, and duplicates are ignored.
 
-    Args:
-        runs: of the result directories (`medtasks.leaderboard.intake.collect`); duplicates are ignored.
-        refused: directories that could not be read, and why.
-        title: the board's heading.
-        models: the organiser's facts about models (`medtasks.leaderboard.board.models.read_by_model`).
-        demonstration: rank runs on miniature data too.
-        published: show the papers' figures.
-        prices: of models, as ``models``; without them there are no costs.
-        rejudged: how far verdicts agree with those asked again, of any runs.
-        resamples: number of resamples for rank intervals.
-        layouts: what is shown of each benchmark; by default the installed ones.
+    ``refused`` are directories that could not be read, and why; ``models`` and ``prices`` are the organiser's
+    (`medtasks.leaderboard.board.models.read_by_model`); ``rejudged`` says how far verdicts agree with those asked
+    again, of any runs. All else is as in `medtasks.board`.
 
     Raises:
         UsageError: a run's items and statistics do not match.
@@ -57,11 +71,9 @@ def build_board(
     groups = ComparabilityGroups(runs, demonstration=demonstration)
     known = _models(runs, models)
     boards = tuple(
-        with_models(
-            benchmark_board(layout, runs, groups, published=published, resamples=resamples, prices=prices), known
-        )
+        with_models(_Filling(layout, runs, groups).board(published, resamples, prices or {}), known)
         for layout in (all_layouts().values() if layouts is None else layouts)
-        if is_shown(layout, runs)
+        if _is_shown(layout, runs)
     )
     return Board(
         title=title,
@@ -121,3 +133,198 @@ def _runs(
         told = {"notes": (*run.public.notes, *notes), "cost": cost, "rejudged": again}
         found.append(run.public.model_copy(update=told))
     return sorted(found, key=lambda facts: facts.key)
+
+
+def _is_shown(layout: BoardLayout, runs: Iterable[ScoredRun]) -> bool:
+    """Whether any run has a score of the layout's benchmark, or of another track in its columns."""
+    tasks = {column.task for column in columns_of(layout)}
+    entries = (entry for run in runs for entry in run.entries.values())
+    return any(entry.benchmark == layout.benchmark or entry.name in tasks for entry in entries)
+
+
+class _Filling:
+    """A benchmark's layout, filled with the scores of the runs.
+
+    Columns that neither a run nor a paper fills are left out, as are tables and plots with only such columns.
+    """
+
+    def __init__(self, layout: BoardLayout, runs: Sequence[ScoredRun], groups: ComparabilityGroups) -> None:
+        self._layout = layout
+        self._runs = runs
+        self._groups = groups
+
+    def board(self, published: bool, resamples: int, prices: Prices) -> BenchmarkBoard:
+        benchmark = get_benchmark(self._layout.benchmark)
+        reference, unpublished = Reference(), ""
+        try:
+            reference = load_reference(benchmark.name) if published else reference
+        except DataError as error:  # one package's file must not cost the other benchmarks
+            unpublished = shown(str(error))
+        headline = board_columns(self._layout.headline, self._runs)
+        rankings = tuple(filter(None, (self._ranking(column, resamples) for column in headline)))
+        tables = Tables(self._runs, self._groups, _order(rankings))
+        first = LayoutTable(name=HEADLINE, title="Headline scores", columns=self._layout.headline)
+        every = [
+            tables.table(one.name, one.title, board_columns(one.columns, self._runs), one.note)
+            for one in (first, *self._layout.tables)
+        ]
+        keys = {place_of(column): column.key for table in every for column in table.columns}
+        rows = published_rows(reference, keys)
+        printed = {cell.column for row in rows for cell in row.cells}
+        filled = [without_empty(table, printed) for table in every]
+        kept = [table for table in filled if table.columns or table.name == HEADLINE]
+        plots = self._plots(kept, tables)
+        others = (column for table in kept for column in table.columns)
+        gains, bars, text_only = media_gain(benchmark, headline, others, self._groups)
+        kept += gains
+        plots += bars
+        paraphrased = prompt_ranks(
+            [column for table in kept for column in table.columns], lambda column: self._ranking(column, resamples)
+        )
+        kept += [] if paraphrased is None else [paraphrased[0]]
+        confidences, curves, reliability = confidence_section(headline, self._runs, self._groups, tables)
+        kept += confidences
+        plots += curves
+        ordering = next((column for column in headline if not column.signed), None)
+        usage = () if ordering is None else tuple(self._usage(ordering, every[0], prices))
+        measure = plotted([(one.usage, one.cost) for one in usage])
+        if ordering is not None and measure is not None:
+            taken = {plot.name for plot in plots}
+            cost = BoardPlot(
+                name=next(one for one in ("cost", "score-against-cost", "cost-of-answers") if one not in taken),
+                title=f"{ordering.label} against {measure.label.lower()}",
+                kind="cost",
+                table=HEADLINE,
+                columns=(ordering.key,),
+                note="Times depend on the machine." if measure is SECONDS else "",
+            )
+            plots.append(cost)
+        own = ("name", "title", "paper", "source", "licence", "language", "intended_use")
+        return BenchmarkBoard(
+            **{name: getattr(benchmark, name) for name in own},
+            owner=benchmark_owner(benchmark.name).owner,
+            shows=self._layout.shows,
+            why=self._layout.why,
+            rankings=rankings,
+            tables=tuple(kept),
+            plots=tuple(plots),
+            letters=tuple(one for column in self._of_kind("letters") for one in self._letters_of(column)),
+            reliability=reliability,
+            timelines=tuple(one for column in self._of_kind("timeline") for one in self._timelines_of(column)),
+            usage=usage,
+            text_only=text_only,
+            prompt_order=None if paraphrased is None else paraphrased[1],
+            published=rows,
+            published_notes=reference.notes,
+            published_gaps=reference.gaps,
+            published_problem=unpublished,
+        )
+
+    def _ranking(self, column: BoardColumn, resamples: int) -> Ranking | None:
+        """The ranking by one headline column; None for a signed score, or if no run is comparable."""
+        group = self._groups.of(column.task, column.metric)
+        if column.signed or not (group.ranked or group.waiting):
+            return None
+        scores = {
+            model: run.entries[column.task].scores.metrics[column.metric]
+            for model, run in {**group.waiting, **group.ranked}.items()
+        }
+        unranked = {model: scores[model].reason or "no value" for model in group.waiting}
+        for model in group.ranked:
+            if is_incomplete(score := scores[model]):  # too few responses or verdicts for a rank
+                unranked[model] = f"incomplete: {coverage_text(score.samples, score.answered, score.judged)}"
+        entries = {model: run.entries[column.task] for model, run in group.ranked.items() if model not in unranked}
+        some = next(iter((*group.ranked.values(), *group.waiting.values()))).entries[column.task]
+        tables, clusters = on_common_items(entries or {"": some}, column.metric)
+        return rank_models(
+            column,
+            {model: table for model, table in tables.items() if model},
+            clusters,
+            cluster=load_spec(column.task).benchmark.cluster,
+            signature=group.signature,
+            unranked=unranked,
+            resamples=resamples,
+        )
+
+    def _usage(self, column: BoardColumn, table: BoardTable, prices: Prices) -> Iterator[ModelUsage]:
+        """What the runs ranked by a headline score used."""
+        cells = {row.model: row.cells.get(column.key) for row in table.rows if not row.blind}
+        for model, run in self._groups.of(column.task, column.metric).ranked.items():
+            usage, cost = used_by(run, prices, column.task)
+            cell = cells.get(model)
+            if cell is not None and usage != Usage():
+                yield ModelUsage(model=model, run=run.public.key, score=cell, usage=usage, cost=cost)
+
+    def _plots(self, shown: list[BoardTable], tables: Tables) -> list[BoardPlot]:
+        """The plots with data; if no table in ``shown`` has a plot's columns, one is added."""
+        found = []
+        for plot in self._layout.plots:
+            columns, against = self._drawn(plot, tables)
+            if not columns:
+                continue
+            keys = [column.key for column in (*columns, *against)]
+            table = next((one for one in shown if {*keys} <= {column.key for column in one.columns}), None)
+            if table is None:
+                name = plot.name
+                while name in {one.name for one in shown}:
+                    name = f"{name}-numbers"
+                table = tables.table(name, plot.title, (*columns, *against))
+                shown.append(table)
+            found.append(
+                BoardPlot(
+                    name=plot.name,
+                    title=plot.title,
+                    kind=plot.kind,
+                    table=table.name,
+                    columns=tuple(column.key for column in columns),
+                    against=tuple(column.key for column in against),
+                    ranks=plot.ranks,
+                    chance=held_chance(self._runs, Column(columns[0].task, "accuracy", "")) if plot.chance else None,
+                    note=plot.note,
+                )
+            )
+        return found
+
+    def _drawn(self, plot: Plot, tables: Tables) -> tuple[tuple[BoardColumn, ...], tuple[BoardColumn, ...]]:
+        """The plot's columns with a value in some row (ranks: in two); for a paired plot, with values on both sides."""
+        columns = board_columns(plot.columns, self._runs)
+        if plot.kind == "letters":
+            return tuple(one for one in columns if any(self._letters_of(one))), ()
+        if plot.kind == "timeline":
+            return tuple(one for one in columns if any(self._timelines_of(one))), ()
+        against = board_columns(plot.against, self._runs)
+        rows = tables.table(plot.name, plot.title, (*columns, *against)).rows
+        values = Counter(key for row in rows for key, cell in row.cells.items() if cell.value is not None)
+        valued = {key for key, count in values.items() if count > plot.ranks}  # a rank is one among several models
+        if not plot.against:
+            return tuple(one for one in columns if one.key in valued), ()
+        both = [(one, two) for one, two in zip(columns, against, strict=True) if {one.key, two.key} <= valued]
+        return tuple(one for one, _ in both), tuple(two for _, two in both)
+
+    def _of_kind(self, kind: str) -> list[BoardColumn]:
+        """The columns of all plots of a kind, one per task."""
+        columns = [column for plot in self._layout.plots if plot.kind == kind for column in plot.columns]
+        return list({column.task: column for column in board_columns(columns, self._runs)}.values())
+
+    def _letters_of(self, column: BoardColumn) -> Iterable[LetterCounts]:
+        for model, run in self._groups.of(column.task, column.metric).ranked.items():
+            letters = run.entries[column.task].scores.letters
+            if letters is not None:
+                yield LetterCounts(
+                    task=column.task,
+                    model=model,
+                    gold=letters.gold,
+                    chosen=letters.chosen,
+                    preference=getattr(letters, "preference", {}),
+                )
+
+    def _timelines_of(self, column: BoardColumn) -> Iterable[Timeline]:
+        for run in self._groups.of(column.task, column.metric).ranked.values():
+            yield from run.entries[column.task].timelines
+
+
+def _order(rankings: Sequence[Ranking]) -> dict[str, tuple[float, ...]]:
+    """Each model's sort key: its rank in the first ranking, then in the next."""
+    models = {one.model for ranking in rankings for one in ranking.ranked}
+    ranks = [{one.model: float(one.rank) for one in ranking.ranked} for ranking in rankings]
+    return {model: tuple(one.get(model, float("inf")) for one in ranks) for model in models}

@@ -102,13 +102,18 @@ def _rows(benchmark: BenchmarkBoard, claims: Sequence[Claim], shown: set[str]) -
             type="unknown",
             trained="unknown",
             judge=None,
-            cells=tuple(_cell(key, entry) for key, entry in entries.items()),
+            cells=tuple(
+                PublishedCell(
+                    column=key,
+                    printed=None,
+                    value=float(entry.value),
+                    rankable=False,
+                    why=WHY,
+                    notes=() if entry.notes is None else (entry.notes,),
+                )
+                for key, entry in entries.items()
+            ),
             notes=(),
         )
         for model, entries in by_model.items()
     ]
-
-
-def _cell(key: str, entry: EvalResultEntry) -> PublishedCell:
-    notes = () if entry.notes is None else (entry.notes,)
-    return PublishedCell(column=key, printed=None, value=float(entry.value), rankable=False, why=WHY, notes=notes)

@@ -14,8 +14,7 @@ from medtasks.runs.signature import format_signature, parse_signature
 from ..rank.comparability import ComparabilityGroups
 from ..verify.scored_run import ScoredRun
 from .board import BoardColumn, BoardPlot, BoardRow, BoardTable, Cell, ModelReliability
-from .columns import board_columns
-from .rows import Tables
+from .rows import Tables, board_columns
 
 NAME = "confidence"
 _KINDS: tuple[Any, ...] = ("bars", "reliability", "coverage")
@@ -57,7 +56,7 @@ def confidence_section(
         if not found:
             continue
         known += [ModelReliability(task=task, model=model, reliability=one) for model, (_, one) in found.items()]
-        columns = board_columns([Column(task, metric, label) for metric, label in _LABELS.items()], lambda *_: ())
+        columns = board_columns([Column(task, metric, label) for metric, label in _LABELS.items()])
         name = f"-{task}" if what else ""
         section = [
             tables.table(f"{NAME}{name}", f"Confidence{what}", columns, _NOTE),

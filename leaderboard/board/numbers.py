@@ -1,4 +1,4 @@
-"""Numbers and names as pages, exports and figures show them."""
+"""Units of scores, and numbers, names and keys as pages, exports and figures show them."""
 
 from __future__ import annotations
 
@@ -6,9 +6,13 @@ import hashlib
 import re
 from decimal import ROUND_HALF_UP, Decimal
 
+from medtasks.catalog.board_layout import Column
+
 from .board import Board, BoardColumn, Cell, Unit
 
 _UNSAFE = re.compile(r"[^A-Za-z0-9_.-]+")
+_SAFE_PART = re.compile(r"[A-Za-z0-9_-]{1,60}")
+_UNSAFE_IN_PART = re.compile(r"[^A-Za-z0-9_-]+")
 
 UNIT_LABELS: dict[Unit, str] = {"fraction": "%", "points": "points", "seconds": "s", "score": "score", "rank": "rank"}
 """Units, short enough for a heading."""
@@ -69,10 +73,26 @@ def safe_name(text: str) -> str:
     ('mi_cxr', 'etc-f7f9121f')
     """
     kept = _UNSAFE.sub("-", text).strip("-.")[:80]
-    if kept == text and text:
-        return text
-    digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:8]
-    return f"{kept}-{digest}".lstrip("-")
+    return text if kept == text and text else f"{kept}-{_short_hash(text)}".lstrip("-")
+
+
+def column_key(column: Column) -> str:
+    """The column's key: task, metric, breakdown and group joined by dots.
+
+    Characters other than letters, digits, ``_`` and ``-`` are replaced, with a hash to keep keys distinct.
+
+    >>> column_key(Column("mi_cxr", "accuracy", "Overall")), column_key(Column("t", "chrf++", "chrF++"))
+    ('mi_cxr.accuracy', 't.chrf-3fc81af5')
+    """
+    parts = [part for part in (column.task, column.metric, column.breakdown, column.group) if part is not None]
+    return ".".join(
+        part if _SAFE_PART.fullmatch(part) else f"{_UNSAFE_IN_PART.sub('-', part).strip('-')[:40]}-{_short_hash(part)}"
+        for part in parts
+    )
+
+
+def _short_hash(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:8]
 
 
 def number(value: float, unit: Unit) -> str:

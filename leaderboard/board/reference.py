@@ -20,7 +20,7 @@ from typing import Annotated, Literal
 from pydantic import BeforeValidator, Field, ValidationError, model_validator
 
 from medtasks.catalog.registry import get_benchmark
-from medtasks.core.errors import DataError, UsageError, first_line
+from medtasks.core.errors import DataError, first_line
 from medtasks.core.schema import Frozen, first_problem
 
 from .board import BoardColumn, Published, PublishedCell, Trained
@@ -86,9 +86,9 @@ class PublishedFigure(Frozen):
 class Reference(Frozen):
     """One benchmark's published figures, notes about all of them, and what is missing and why."""
 
-    notes: tuple[str, ...]
-    figures: tuple[PublishedFigure, ...]
-    gaps: tuple[str, ...]
+    notes: tuple[str, ...] = ()
+    figures: tuple[PublishedFigure, ...] = ()
+    gaps: tuple[str, ...] = ()
 
 
 def read_reference(path: Path) -> Reference:
@@ -123,16 +123,9 @@ def read_reference(path: Path) -> Reference:
 
 @functools.cache
 def load_reference(benchmark: str) -> Reference:
-    """The published figures of ``benchmark``.
-
-    Raises:
-        UsageError: there is no such benchmark, or nothing is published for it.
-        DataError: as :func:`read_reference`.
-    """
+    """The published figures of ``benchmark``, if there are any; errors are those of :func:`read_reference`."""
     path = get_benchmark(benchmark).figures
-    if path is None:
-        raise UsageError(f"benchmark {benchmark!r} has no published figures here.")
-    return read_reference(path)
+    return Reference() if path is None else read_reference(path)
 
 
 def place_of(column: BoardColumn | PublishedFigure) -> Place:

@@ -1,4 +1,4 @@
-"""Rows of a board's tables: each model's comparable scores, then those not comparable, with the reasons."""
+"""Columns and rows of a board's tables: each model's comparable scores, then those not comparable, with the reasons."""
 
 from __future__ import annotations
 
@@ -7,8 +7,10 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from medtasks.catalog.board_layout import Column
+from medtasks.catalog.board_layout import ALL_GROUPS, Column
 from medtasks.catalog.spec import load_spec
+from medtasks.metrics.item_metrics import SIGNED
+from medtasks.metrics.registry import get_metric, unit_of
 from medtasks.runs.scores import COVERAGE, MetricScore, Scores
 from medtasks.runs.signature import format_signature, parse_signature
 from medtasks.verify.verification import unverified_note
@@ -16,15 +18,36 @@ from medtasks.verify.verification import unverified_note
 from ..rank.comparability import ComparabilityGroups, coverage_notes, level
 from ..verify.scored_run import ScoredRun
 from .board import Apart, BoardColumn, BoardRow, BoardTable, Cell
+from .numbers import column_key
 
+_SHARED = ("task", "metric", "label", "breakdown", "group", "remark")
 _VARYING = re.compile(r"\b[0-9a-f]{8}…|[\d,]+ of [\d,]+(?= documents)|[\d,]+ samples? instead of [\d,]+")
 
 
-def held_groups(runs: Iterable[ScoredRun], task: str, breakdown: str) -> set[str]:
-    """The groups of a task's breakdown in any run."""
-    return {
-        group for run in runs if task in run.entries for group in run.entries[task].scores.breakdowns.get(breakdown, {})
-    }
+def board_columns(columns: Iterable[Column], runs: Sequence[ScoredRun] = ()) -> tuple[BoardColumn, ...]:
+    """The columns, each once, with ``ALL_GROUPS`` replaced by one column for each group in the runs, sorted.
+
+    Raises:
+        UsageError: a task or metric is unknown.
+    """
+    found: dict[str, BoardColumn] = {}
+    for column in columns:
+        each = [column]
+        if column.breakdown is not None and column.group == ALL_GROUPS:
+            held = [run.entries[column.task].scores.breakdowns for run in runs if column.task in run.entries]
+            keys = sorted({key for breakdowns in held for key in breakdowns.get(column.breakdown, {})})
+            each = [replace(column, label=key.replace("_", " "), group=key) for key in keys]
+        for one in each:
+            if (key := column_key(one)) not in found:
+                found[key] = BoardColumn(
+                    **{name: getattr(one, name) for name in _SHARED},
+                    key=key,
+                    unit=unit_of(one.metric),
+                    higher_is_better=get_metric(one.metric).higher_is_better,
+                    signed=one.metric in SIGNED,
+                    chance=held_chance(runs, one) if one.metric == "accuracy" else None,
+                )
+    return tuple(found.values())
 
 
 def held_chance(runs: Iterable[ScoredRun], column: Column) -> float | None:

@@ -20,12 +20,11 @@ from medtasks.catalog.benchmark import Benchmark
 from medtasks.catalog.prompts import template_source
 from medtasks.catalog.registry import get_benchmark
 from medtasks.core.errors import UsageError, first_line
-from medtasks.metrics.registry import get_metric
+from medtasks.metrics.registry import get_metric, unit_of
 from medtasks.runs.samples import Sample
 from medtasks.runs.scoring import RESAMPLES
 from medtasks.stats.bootstrap import CONFIDENCE
 
-from ..board.columns import unit_of
 from ..board.numbers import safe_name
 from ..intake.collect import find_everything
 from ..verify.scored_run import scored_run
@@ -222,7 +221,7 @@ def _judging(one: Headline) -> dict[str, Any] | None:
 
 
 def _generation(one: Headline) -> dict[str, Any]:
-    facts = [one.run.manifest.tasks[name] for name in _tasks_of(one)]
+    facts = [one.run.manifest.tasks[name] for name in one.tasks]
     settings = facts[0].generation
     most = settings.get("max_new_tokens")
     return {
@@ -239,15 +238,11 @@ def _generation(one: Headline) -> dict[str, Any]:
     }
 
 
-def _tasks_of(one: Headline) -> Sequence[str]:
-    return one.run.manifest.groups.get(one.column.task, (one.column.task,))
-
-
 def _sample_lines(members: Sequence[Headline], samples: Mapping[str, Sequence[Sample]]) -> Iterator[dict[str, Any]]:
     """A line for each sample, of the run's ``samples`` by task, and headline score that the sample has a value of."""
     for one in members:
         full = _BOUNDS.get(unit_of(one.column.metric), (0.0, float("inf")))[1]
-        for sample in (sample for task in _tasks_of(one) for sample in samples[task]):
+        for sample in (sample for task in one.tasks for sample in samples[task]):
             value = sample.scores.get(one.column.metric)
             if value is None:
                 continue

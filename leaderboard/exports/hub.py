@@ -15,10 +15,10 @@ from medtasks.catalog.registry import get_benchmark
 from medtasks.catalog.spec import load_spec
 from medtasks.core.errors import MedtasksError, UsageError, first_line
 from medtasks.core.files import replaced
+from medtasks.metrics.registry import unit_of
 from medtasks.runs.scores import coverage_text
 
-from ..board.columns import column_key, unit_of
-from ..board.numbers import UNITS, safe_name
+from ..board.numbers import UNITS, column_key, safe_name
 from .publishable import Headline, dataset_of, headline_columns, no_score, publishable
 
 _HTTP_ERROR: type[Exception] = HfHubHTTPError.__bases__[0]

@@ -16,7 +16,7 @@ from medtasks.data.store import open_prepared
 from medtasks.metrics.item_metrics import SIGNED
 from medtasks.runs.scores import MetricScore
 
-from ..board.columns import column_key
+from ..board.numbers import column_key
 from ..board.rows import is_incomplete
 from ..intake.collect import collect
 from ..rank.comparability import ComparabilityGroups
@@ -36,6 +36,11 @@ class Headline:
     def task_id(self) -> str:
         """The id of the score among those of its benchmark: task and metric."""
         return column_key(self.column)
+
+    @property
+    def tasks(self) -> Sequence[str]:
+        """The tasks of a group; a task itself."""
+        return self.run.manifest.groups.get(self.column.task, (self.column.task,))
 
     @property
     def signature(self) -> str:
@@ -75,10 +80,11 @@ def publishable(results: Sequence[Path], model: str) -> tuple[list[Headline], li
             score = None if entry is None else entry.scores.metrics.get(column.metric)
             if score is None or not score.samples:
                 continue
-            if why := _why_not(run, column, score, groups):
-                notes[f"not exported: {column_key(column)} of {run.public.folder} ({why})"] = None
+            one = Headline(run, benchmark, column, score)
+            if why := _why_not(one, groups):
+                notes[f"not exported: {one.task_id} of {run.public.folder} ({why})"] = None
             else:
-                found.append(Headline(run, benchmark, column, score))
+                found.append(one)
     if not found:
         raise no_score(notes)
     return found, list(notes)
@@ -90,14 +96,13 @@ def no_score(notes: Iterable[str]) -> UsageError:
     return UsageError(f"no score may be published: {reasons}.")
 
 
-def _why_not(run: ScoredRun, column: Column, score: MetricScore, groups: ComparabilityGroups) -> str:
+def _why_not(one: Headline, groups: ComparabilityGroups) -> str:
     """The first reason not to publish a score; empty if there is none."""
-    group = groups.of(column.task, column.metric)
-    manifest = run.manifest
-    tasks = [manifest.tasks[one] for one in manifest.groups.get(column.task, (column.task,))]
-    failed = sum(sum(one.failed.values()) for one in tasks)
+    group, score = groups.of(one.column.task, one.column.metric), one.score
+    tasks = [one.run.manifest.tasks[name] for name in one.tasks]
+    failed = sum(sum(facts.failed.values()) for facts in tasks)
     reasons = [reason for several in group.apart.values() for reason in several]
-    if any(one.subset for one in tasks):
+    if any(facts.subset for facts in tasks):
         reasons.append("only a subset of the clusters was asked")
     if failed:
         reasons.append(f"{counted(failed, 'request')} without a response")

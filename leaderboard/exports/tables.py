@@ -1,16 +1,20 @@
-"""Tables as Markdown, for a README or a model card, and as LaTeX (``booktabs``), for a paper; scores as tidy CSV: one
-line per score, with everything needed to tell whether two scores are comparable."""
+"""A board as files: JSON with a documented schema; tables as Markdown, for a README or a model card, and as LaTeX
+(``booktabs``), for a paper; scores as tidy CSV: a line for each, with all that tells whether two are comparable."""
 
 from __future__ import annotations
 
 import csv
 import io
+import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
+from medtasks.core.files import canonical_json
 from medtasks.core.text import one_line
 from medtasks.runs.scores import coverage_text
 
@@ -29,6 +33,33 @@ _LATEX = {
 }  # fmt: skip
 _LIGATURE = re.compile(r"([-',])(?=\1)")
 _EMPHASES = {1: r"\textbf{%s}", 2: r"\underline{%s}"}
+
+
+def board_schema() -> dict[str, Any]:
+    """The JSON schema (draft 2020-12) of ``board.json``."""
+    schema: dict[str, Any] = Board.model_json_schema(mode="serialization")
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
+
+
+def exports_of(board: Board) -> dict[str, Callable[[], str]]:
+    """Functions that make the texts of exported files, by path: ``board.json`` and ``board.schema.json``, for each
+    benchmark ``<name>/scores.csv``, and each of its tables as ``<name>/<table>.md`` and ``<name>/<table>.tex``.
+
+    JSON and CSV have all digits and the board's own units; Markdown and LaTeX are rounded
+    (`medtasks.leaderboard.board.numbers`). The same board gives the same bytes.
+    """
+    found: dict[str, Callable[[], str]] = {
+        "board.json": lambda: canonical_json(board.model_dump(mode="json")) + "\n",
+        "board.schema.json": lambda: json.dumps(board_schema(), indent=1, sort_keys=True, ensure_ascii=False) + "\n",
+    }
+    for benchmark in board.benchmarks:
+        folder = safe_name(benchmark.name)
+        found[f"{folder}/scores.csv"] = partial(as_csv, board, benchmark)
+        for table in benchmark.tables:
+            stem = f"{folder}/{safe_name(table.name)}"
+            found[f"{stem}.md"] = partial(as_markdown, board, benchmark, table)
+            found[f"{stem}.tex"] = partial(as_latex, board, benchmark, table)
+    return found
 
 
 def markdown_escaped(text: str) -> str:

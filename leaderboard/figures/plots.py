@@ -51,8 +51,8 @@ class Block(NamedTuple):
     names: Sequence[str]
     note: str
     chance: float | None
-    axis: Axis
     lines: Sequence[Line]
+    axis: Axis = Axis("", 0.0, 1.0)
 
 
 class Blocks(NamedTuple):
@@ -178,30 +178,31 @@ def _extent(drawn: int, of: int) -> str:
 # bars and dumbbells
 
 
-def _axes(
-    columns: Sequence[BoardColumn], values: Iterable[Sequence[float]], against: Sequence[BoardColumn] = ()
-) -> list[Axis]:
-    """The axes of the columns, of which each has ``values``: one for all that share a scale, as percent and points.
+def _on_axes(blocks: Sequence[Block], columns: Sequence[Sequence[BoardColumn]]) -> list[Block]:
+    """The blocks, each of one or two columns, with one axis for all that share a scale, as percent and points do.
 
     Axes include 0, and have room for a number at the end of the longest bar.
     """
-    kinds = [_scale_of(column) for column in columns]
-    found: dict[str, list[float]] = {kind: [0.0] for kind in kinds}
-    units: dict[str, list[BoardColumn]] = {kind: [] for kind in kinds}
-    for place, (kind, numbers) in enumerate(zip(kinds, values, strict=True)):
-        found[kind] += numbers
-        units[kind] += [one[place] for one in (columns, against) if one]
-    axes = {}
-    for kind, numbers in found.items():
+    places: dict[str, list[int]] = {}
+    for place, (first, *_) in enumerate(columns):
+        places.setdefault(_scale_of(first), []).append(place)
+    found = list(blocks)
+    for scale, members in places.items():
+        lines = [line for place in members for line in blocks[place].lines]
+        chances = [blocks[place].chance for place in members]
+        every = [*chances, *(value for line in lines for value in (*line.values, *(line.ends or ())))]
+        numbers = [0.0, *(value for value in every if value is not None)]
         low, high = min(numbers), max(numbers)
         if high == low:
             high = 1.0
         room = 0.16 * (high - low)
         low, high = low - (room if low < 0 else 0.0), high + room
-        if kind == "percent":  # no tick beyond 100 percent, but room for the numbers
+        if scale == "percent":  # no tick beyond 100 percent, but room for the numbers
             low, high = max(low, -118.0), min(high, 118.0)
-        axes[kind] = Axis(axis_title(units[kind]), low, high)
-    return [axes[kind] for kind in kinds]
+        axis = Axis(axis_title(column for place in members for column in columns[place]), low, high)
+        for place in members:
+            found[place] = blocks[place]._replace(axis=axis)
+    return found
 
 
 def _scale_of(column: BoardColumn) -> str:
@@ -216,63 +217,42 @@ def axis_title(columns: Iterable[BoardColumn]) -> str:
     return " or ".join(name for unit, name in names.items() if unit in units)
 
 
-def _numbers(lines: Iterable[Line]) -> list[float]:
-    return [value for line in lines for value in (*line.values, *(line.ends or ())) if value is not None]
-
-
 def _bars(plot: BoardPlot, chosen: Chosen, extent: str, confidence: float) -> tuple[Blocks, str]:
     """A block for each column, with intervals and the chance level; each model keeps its place and look."""
-    lines, notes, numbers, chances = [], [], [], {}
-    levels: list[float | None] = []
+    blocks, chances = [], {}
     for column in chosen.columns:
-        lines.append(
-            [Line(m.label, m.look, m.number(column), (m.value(column),), m.ends(column)) for m in chosen.models]
-        )
-        numbers.append(_numbers(lines[-1]))
-        if plot.chance is None:
-            levels.append(None)
-            notes.append(column.remark)
-            continue
-        chance = plot.chance if column.chance is None else column.chance
-        levels.append(scaled(chance, column))
-        numbers[-1].append(scaled(chance, column))
-        chances[chance] = shown(chance, column.unit)
-        notes.append(f"dashed: chance {chances[chance]}")
-    axes = _axes(chosen.columns, numbers)
-    blocks = [
-        Block([column.label], note, level, axis, of_column)
-        for column, note, level, axis, of_column in zip(chosen.columns, notes, levels, axes, lines, strict=True)
-    ]
+        lines = [Line(m.label, m.look, m.number(column), (m.value(column),), m.ends(column)) for m in chosen.models]
+        note, level = column.remark, None
+        if plot.chance is not None:
+            chance = plot.chance if column.chance is None else column.chance
+            chances[chance] = shown(chance, column.unit)
+            note, level = f"dashed: chance {chances[chance]}", scaled(chance, column)
+        blocks.append(Block([column.label], note, level, lines))
     which = f" for {extent}" if extent else ""
     said = f" Chance level {' or '.join(chances.values())}, drawn dashed." if chances else ""
     summary = listed([chosen.summary(column) for column in chosen.columns])
-    return Blocks(blocks, False), f"Bar chart{which}, with {100 * confidence:g} % intervals. {summary}.{said}"
+    words = f"Bar chart{which}, with {100 * confidence:g} % intervals. {summary}.{said}"
+    return Blocks(_on_axes(blocks, [[column] for column in chosen.columns]), False), words
 
 
 def _dumbbells(chosen: Chosen, extent: str) -> tuple[Blocks, str]:
     """A block for each pair of columns, a line for each model with the difference as a number."""
-    lines: list[list[Line]] = []
-    for column, other in zip(chosen.columns, chosen.against, strict=True):
-        lines.append([])
+    pairs = list(zip(chosen.columns, chosen.against, strict=True))
+    blocks, parts = [], []
+    for column, other in pairs:
+        # percent and points are drawn on one axis, fractions in percent
+        lines, unit = [], "points" if column.unit == "fraction" else column.unit
         for one in chosen.models:
             first, second = one.value(column), one.value(other)
-            text = "" if first is None or second is None else _difference(first - second, column)
-            lines[-1].append(Line(one.label, one.look, text, (first, second)))
-    axes = _axes(chosen.columns, map(_numbers, lines), chosen.against)
-    blocks, parts = [], []
-    for *pair, axis, of_pair in zip(chosen.columns, chosen.against, axes, lines, strict=True):
-        same = pair[0].label == pair[1].label
-        names = [f"{column.label} ({column.task})" if same else column.label for column in pair]
-        blocks.append(Block(names, "", None, axis, of_pair))
-        numbers = listed([f"{line.label} {line.text}" for line in of_pair if line.text]) or "no model has both"
+            text = "" if first is None or second is None else difference(first - second, unit).replace(MINUS, "-")
+            lines.append(Line(one.label, one.look, text, (first, second)))
+        same = column.label == other.label
+        names = [f"{one.label} ({one.task})" if same else one.label for one in (column, other)]
+        blocks.append(Block(names, "", None, lines))
+        numbers = listed([f"{line.label} {line.text}" for line in lines if line.text]) or "no model has both"
         parts.append(f"{names[0]} minus {names[1]}: {numbers}")
     which = f" for {extent}" if extent else ""
-    return Blocks(blocks, True), f"Dumbbell chart{which}. {listed(parts)}."
-
-
-def _difference(value: float, column: BoardColumn) -> str:
-    """A difference with its sign; percent and points are drawn on one axis, fractions in percent."""
-    return difference(value, "points" if column.unit == "fraction" else column.unit).replace(MINUS, "-")
+    return Blocks(_on_axes(blocks, pairs), True), f"Dumbbell chart{which}. {listed(parts)}."
 
 
 # heat maps

@@ -98,11 +98,8 @@ class ComparabilityGroups:
         and items they claim: nobody can tell here which are right, so none may displace another. Only the newest
         comparable run per model is used.
         """
-        if (task, metric) not in self._known:
-            self._known[task, metric] = self._standing(task, metric)
-        return self._known[task, metric]
-
-    def _standing(self, task: str, metric: str) -> ComparabilityGroup:
+        if (task, metric) in self._known:
+            return self._known[task, metric]
         runs = self._candidates(task, metric)
         main = _comparable(runs, task)
         ranked, replaced = _newest([one for one in main if one.score.value is not None])
@@ -118,7 +115,7 @@ class ComparabilityGroups:
             others, older = _newest([candidate for candidate in rest if candidate.group_key == one])
             replaced |= older
             apart |= {candidate.key: self._reasons(candidate, task, metric, main) for candidate in others.values()}
-        return ComparabilityGroup(
+        self._known[task, metric] = ComparabilityGroup(
             signature=main[0].signature if main else "",
             ranked={model: candidate.run for model, candidate in sorted(ranked.items())},
             waiting={model: candidate.run for model, candidate in sorted(waiting.items())},
@@ -126,6 +123,7 @@ class ComparabilityGroups:
             replaced=replaced,
             usual=not main or _is_usual(main[0], task),
         )
+        return self._known[task, metric]
 
     def blind_twins(self, task: str, metric: str) -> dict[str, ScoredRun]:
         """By ranked model, its newest run on the same items without media that was otherwise asked the same.

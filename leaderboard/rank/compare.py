@@ -19,7 +19,7 @@ from medtasks.core.errors import DataError, UsageError
 from medtasks.core.schema import suggestion
 from medtasks.core.tables import TextTable, grouped_notes, p_text, signed_interval
 from medtasks.core.text import counted, first_names
-from medtasks.metrics.registry import get_metric
+from medtasks.metrics.registry import get_metric, unit_of
 from medtasks.runs.comparisons import compare_statistics
 from medtasks.runs.find import NO_RUN, no_run
 from medtasks.runs.signature import differences
@@ -27,7 +27,6 @@ from medtasks.runs.table import without_value
 from medtasks.stats.student import detectable_difference
 
 from ..board.board import Pair, Unit
-from ..board.columns import unit_of
 from ..intake.collect import collect
 from ..verify.scored_run import Entry, RunStore, ScoredRun
 from .rankings import pair_of, with_holm
@@ -172,14 +171,7 @@ def compare_runs(
     metric: str | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Comparison:
-    """Compare two runs item by item in every score that both have, with `medtasks.stats.paired.paired_difference`.
-
-    Args:
-        first: a run.
-        second: another run, or the same.
-        task: compare only this task or group.
-        metric: compare only this metric.
-        progress: called with (done, total).
+    """The comparison of two runs item by item in every score that both have, or in one ``task`` or ``metric``.
 
     Raises:
         UsageError: the runs have no task in common, or one of them lacks ``task`` or ``metric``.
@@ -196,7 +188,7 @@ def compare_runs(
 
 
 def _places(first: ScoredRun, second: ScoredRun, task: str | None, metric: str | None) -> list[tuple[str, str]]:
-    """Tasks and metrics to compare, tasks with most items first."""
+    """Tasks with their metrics, those with most items first."""
     both = first.entries.keys() & second.entries.keys()
     shared = sorted(both, key=lambda name: (-len(first.entries[name].items), name))
     if not shared:
@@ -266,13 +258,7 @@ def compare_pairs(
     metric: str | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> list[LeaningTest]:
-    """The tests of every group and metric that all runs share.
-
-    Args:
-        pairs: base and tuned run of each pair.
-        group: only this group.
-        metric: only this metric.
-        progress: called with (done, total).
+    """The tests of every ``group`` and ``metric`` that all runs share, over ``pairs`` of a base and a tuned run.
 
     Raises:
         UsageError: the runs share no group of several tasks, or not ``group`` or ``metric``.
@@ -289,7 +275,10 @@ def compare_pairs(
     for name, one, tasks in places:
         differences: list[TaskDifference] = []
         for base, tuned in pairs:
-            differences += [_task_difference(base, tuned, task, one) for task in tasks]
+            for task in tasks:
+                line = _line(tuned.entries[task], base.entries[task], one)
+                difference, reason = (None, line.reason) if line.pair is None else (line.pair.difference, None)
+                differences.append(TaskDifference(base.model, tuned.model, task, difference, reason, line.unlike))
             if progress is not None:
                 progress(len(tests) * len(pairs) + len(differences) // len(tasks), total)
         tests.append(_tested(name, one, differences))
@@ -313,12 +302,6 @@ def _groups_to_test(
             everywhere = all(one in run.entries[task].statistics for run in runs for task in tasks)
             if everywhere and metric in (None, one):
                 yield name, one, tasks
-
-
-def _task_difference(base: ScoredRun, tuned: ScoredRun, task: str, metric: str) -> TaskDifference:
-    line = _line(tuned.entries[task], base.entries[task], metric)
-    difference, reason = (None, line.reason) if line.pair is None else (line.pair.difference, None)
-    return TaskDifference(base.model, tuned.model, task, difference, reason, line.unlike)
 
 
 def _tested(group: str, metric: str, differences: Sequence[TaskDifference]) -> LeaningTest:

@@ -1,5 +1,8 @@
-"""Statements over the models of a board: how scores go with size, their means by type of model, and the rank of each
-model under each prompt."""
+"""Statements over the models of a board: how scores go with size, their means by type of model, the rank of each model
+under each prompt, and what the media add: each model's score minus that of its blind run, on the same items.
+
+Chen et al. 2024 (MMStar) call that difference multi-modal gain. Here it is paired, with a cluster-jackknife interval.
+"""
 
 from __future__ import annotations
 
@@ -9,16 +12,23 @@ import statistics
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import combinations
+from typing import TypeAlias
 
+import numpy as np
+
+from medtasks.catalog.benchmark import Benchmark
 from medtasks.catalog.spec import leaf_tasks
 from medtasks.metrics.item_metrics import ErrorRate
 from medtasks.metrics.registry import get_metric
+from medtasks.runs.comparisons import compare_statistics
 from medtasks.runs.signature import format_signature, parse_signature
+from medtasks.runs.table import without_value
 
 from ..board.board import (
     BenchmarkBoard,
     BoardColumn,
     BoardModel,
+    BoardPlot,
     BoardRow,
     BoardTable,
     Cell,
@@ -26,17 +36,28 @@ from ..board.board import (
     PromptOrder,
     Ranking,
     SizeCorrelation,
+    TextOnly,
     TypeMeans,
 )
-from .media_gain import NAME as GAINS
+from ..board.rows import cell_of
+from ..verify.scored_run import ScoredRun
+from .comparability import ComparabilityGroups
 
 FEWEST = 4
 """Least number of models with a known size for a correlation."""
 TYPES = ("closed", "general", "medical")
 PROMPT_RANKS = "prompt-ranks"
+GAINS = "media-gain"
+GAINS_TITLE = "What the media add"
+_GAINS_NOTE = (
+    "Score of the run minus score of the same model's blind run (prompts without media), on the same items. 0: the "
+    "media change nothing. Lines are 95 % intervals of the paired difference."
+)
 _PROMPT = re.compile(r"prompt_([0-9]+)")
 _SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([MBT])\b", re.IGNORECASE)
 _BILLIONS = {"M": 0.001, "B": 1.0, "T": 1000.0}
+_Twins: TypeAlias = Mapping[str, tuple[ScoredRun, ScoredRun]]
+"""By model, its run and its blind run."""
 
 
 def billions_of(size: str | None) -> float | None:
@@ -130,16 +151,22 @@ def prompt_ranks(
         name=PROMPT_RANKS,
         title="Rank under each prompt",
         note="With 95 % intervals of the ranks; 1 is the best.",
-        columns=tuple(_rank_column(ranking.column) for ranking in rankings.values()),
+        columns=tuple(
+            one.column.model_copy(
+                update={
+                    "key": f"{one.column.key}.rank",
+                    "metric": f"{one.column.metric}.rank",
+                    "unit": "rank",
+                    "chance": None,
+                    "higher_is_better": False,
+                }
+            )
+            for one in rankings.values()
+        ),
         rows=tuple(BoardRow(model=model, cells=cells, runs=()) for model, cells in rows.items()),
     )
     numbers = [int(_PROMPT.fullmatch(each[key].metric)[1]) for key in ranks]  # type: ignore[index]
     return table, _order(tasks[0], models, dict(zip(numbers, ranks.values(), strict=True)))
-
-
-def _rank_column(column: BoardColumn) -> BoardColumn:
-    named = {"key": f"{column.key}.rank", "metric": f"{column.metric}.rank"}
-    return column.model_copy(update={**named, "unit": "rank", "chance": None, "higher_is_better": False})
 
 
 def _order(task: str, models: Sequence[str], ranks: Mapping[int, Mapping[str, int]]) -> PromptOrder:
@@ -162,3 +189,112 @@ def _order(task: str, models: Sequence[str], ranks: Mapping[int, Mapping[str, in
         tau=sum(known) / len(known) if known else None,
         lowest_tau=min(known, default=None),
     )
+
+
+def media_gain(
+    benchmark: Benchmark, headline: Sequence[BoardColumn], others: Iterable[BoardColumn], groups: ComparabilityGroups
+) -> tuple[list[BoardTable], list[BoardPlot], TextOnly | None]:
+    """The table of a benchmark's gains, with a row for each model that has a blind run, and its bars: of the headline
+    columns, and of the first one's metric in ``others``: in other tasks, and by the first breakdown among them.
+
+    Without such a model there are none. Last are the items of the first headline column that every blind run answers;
+    None without a score per answer.
+    """
+    known = {one.key: one for one in headline if not one.signed and _twins(one, groups)}
+    first = next(iter(known.values()), None)
+    if first is None:
+        return [], [], None
+    parts: dict[str, BoardColumn] = {}
+    for one in others:
+        if one.metric == first.metric and one.key not in known:
+            parts.setdefault(one.key, one)  # a later table may call it "all classes"
+    grouped = [one.breakdown for one in parts.values() if one.task == first.task and one.breakdown is not None]
+    parts = {
+        key: one
+        for key, one in parts.items()
+        if one.breakdown is None or (one.task == first.task and one.breakdown == grouped[0])
+    }
+    rows: dict[str, dict[str, Cell]] = {}
+    runs: dict[str, set[str]] = {}
+    columns: dict[str, BoardColumn] = {}
+    for column in (*known.values(), *parts.values()):
+        key = f"{column.key}.gain"
+        for model, (seeing, blind) in _twins(column, groups).items():
+            cell = _cell(benchmark, seeing, blind, column)
+            if cell is not None:
+                rows.setdefault(model, {})[key] = cell
+                runs.setdefault(model, set()).update((seeing.public.key, blind.public.key))
+                # a model that does not use the media gains 0
+                update = {"key": key, "metric": f"{column.metric}.gain", "chance": None}
+                columns[key] = column.model_copy(update=update)
+    if not rows:
+        return [], [], _text_only(first, _twins(first, groups))
+    table = BoardTable(
+        name=GAINS,
+        title=GAINS_TITLE,
+        note=_GAINS_NOTE,
+        columns=tuple(columns.values()),
+        rows=tuple(
+            BoardRow(model=model, cells=cells, runs=tuple(sorted(runs[model]))) for model, cells in sorted(rows.items())
+        ),
+    )
+    headings = tuple(key for key in columns if key.removesuffix(".gain") in known)
+    rest = tuple(key for key in columns if key not in headings)
+    plots = [
+        BoardPlot(name=name, title=title, kind="bars", table=GAINS, columns=keys)
+        for name, title, keys in ((GAINS, GAINS_TITLE, headings), (f"{GAINS}-parts", f"{GAINS_TITLE}, in parts", rest))
+        if keys
+    ]
+    return [table], plots, _text_only(first, _twins(first, groups))
+
+
+def _twins(column: BoardColumn, groups: ComparabilityGroups) -> _Twins:
+    blind = groups.blind_twins(column.task, column.metric)
+    ranked = groups.of(column.task, column.metric).ranked
+    return {model: (ranked[model], one) for model, one in blind.items()}
+
+
+def _text_only(column: BoardColumn, twins: _Twins) -> TextOnly | None:
+    entries = {model: blind.entries[column.task] for model, (_, blind) in sorted(twins.items())}
+    items = next(iter(entries.values())).items
+    entries = {model: entry for model, entry in entries.items() if entry.items == items}
+    tables = [entry.statistics[column.metric] for entry in entries.values()]
+    if tables[0].shape[1] != 2:  # not a mean over answers
+        return None
+    full = np.all([(table[:, 0] == table[:, 1]) & ~without_value(table) for table in tables], axis=0)
+    counted = np.any([~without_value(table) for table in tables], axis=0)
+    return TextOnly(
+        task=column.task,
+        metric=column.metric,
+        models=tuple(entries),
+        items=int(counted.sum()),
+        expected=None if column.chance is None else column.chance ** len(entries),
+        answered=tuple(items[row] for row in np.flatnonzero(full).tolist()),
+    )
+
+
+def _cell(benchmark: Benchmark, seeing: ScoredRun, blind: ScoredRun, column: BoardColumn) -> Cell | None:
+    first, second = cell_of(seeing, column), cell_of(blind, column)
+    if first is None or second is None:
+        return None
+    cell = Cell(
+        value=None,
+        items=first.items,
+        incomplete=first.incomplete or second.incomplete,
+        signature=format_signature({**parse_signature(first.signature), "minus": "blind"}),
+    )
+    for which, side in (("", first), ("blind run: ", second)):
+        if side.value is None:
+            return cell.model_copy(update={"reason": f"{which}{side.reason or 'no value'}"})
+    entries = [run.entries[column.task] for run in (seeing, blind)]
+    part = column.group if column.breakdown == benchmark.parts else None  # items are judged by parts
+    one, other = (entry.part(column.metric, part or "") for entry in entries)
+    rows = np.arange(len(entries[0].items))
+    if column.breakdown is not None:
+        rows = np.flatnonzero([column.group in keys for keys in entries[0].groups[column.breakdown]])
+    clusters = [entries[0].clusters[row] for row in rows.tolist()]
+    found = compare_statistics(column.metric, one[rows], other[rows], clusters)
+    if found is None:
+        return cell.model_copy(update={"reason": "no item has a value from both runs"})
+    update = {"value": found.difference, "low": found.low, "high": found.high, "items": found.items}
+    return cell.model_copy(update=update)

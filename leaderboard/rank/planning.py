@@ -17,13 +17,12 @@ from medtasks.catalog.spec import leaf_tasks, load_spec
 from medtasks.catalog.subset import Subset
 from medtasks.core.errors import NoRowsError, UsageError
 from medtasks.core.tables import TextTable
-from medtasks.metrics.registry import get_metric
+from medtasks.metrics.registry import get_metric, unit_of
 from medtasks.runs.table import without_value
 from medtasks.stats.paired import clustered_score
 from medtasks.stats.student import detectable_difference
 
 from ..board.board import Unit
-from ..board.columns import unit_of
 from ..board.numbers import UNITS, number
 from ..board.reference import load_reference, place_of
 from ..verify.scored_run import ScoredRun
@@ -60,6 +59,16 @@ class Spread(NamedTuple):
             found = self.detectable(middle)
             low, high = (low, middle) if found is not None and found <= difference else (middle + 1, high)
         return low if low < MOST_CLUSTERS else None
+
+
+@dataclass(frozen=True)
+class Size:
+    """A subset (seed 0) by its share of the clusters; ``detectable`` is the minimum difference, None without any."""
+
+    share: float
+    clusters: int
+    documents: int
+    detectable: float | None
 
 
 @dataclass(frozen=True)
@@ -147,12 +156,17 @@ def plan_task(
     spread = pilot_spread(task, metric, *pilots) if pilots else assumed_spread(task, metric, documents, score, icc)
     unit = unit_of(metric)
     scale = 100 if unit == "fraction" else 1
+    subsets = []
+    for share in shares:
+        chosen = documents if share == 1 else [one for part in parts for one in Subset(share, 0).of(part)]
+        clusters = len({one["cluster"] for one in chosen})
+        subsets.append(Size(share, clusters, len(chosen), spread.detectable(clusters)))
     return Plan(
         task=task,
         metric=metric,
         unit=unit,
         basis=spread.basis,
-        subsets=tuple(sizes(parts, spread, shares)),
+        subsets=tuple(subsets),
         left_out=tuple(left_out),
         clusters=len({one["cluster"] for one in documents}),
         difference=difference,
@@ -218,8 +232,7 @@ def assumed_spread(
         raise UsageError(f"{metric} is not a share of right answers; give a pilot run of {task} (--pilot DIR).")
     basis = "the score given"
     if score is None:
-        benchmark = load_spec(task).benchmark
-        figures = () if benchmark.figures is None else load_reference(benchmark.name).figures
+        figures = load_reference(load_spec(task).benchmark.name).figures
         alike = [one.value for one in figures if place_of(one) == (task, metric, None, None)]
         published = [value for value in alike if value is not None]
         if not published:
@@ -233,24 +246,3 @@ def assumed_spread(
     items = len({one.get("item_id", one["sample_id"]) for one in documents})
     error = math.sqrt(2 * score * (1 - score) / items * (1 + (items / clusters - 1) * icc))
     return Spread(error, clusters, f"{basis}, independent models, correlation {icc:g} within clusters")
-
-
-@dataclass(frozen=True)
-class Size:
-    """A subset with its clusters and documents, and the minimum detectable difference; None if there is none."""
-
-    share: float
-    clusters: int
-    documents: int
-    detectable: float | None
-
-
-def sizes(tasks: Sequence[Sequence[Document]], spread: Spread, shares: Sequence[float]) -> list[Size]:
-    """Subsets (seed 0) of the documents of some tasks by share; 1 is all documents."""
-    found = []
-    for share in shares:
-        parts = tasks if share >= 1 else [Subset(share, 0).of(documents) for documents in tasks]
-        chosen = [document for documents in parts for document in documents]
-        clusters = len({one["cluster"] for one in chosen})
-        found.append(Size(share, clusters, len(chosen), spread.detectable(clusters)))
-    return found

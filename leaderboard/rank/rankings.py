@@ -48,15 +48,9 @@ def rank_models(
 ) -> Ranking:
     """Ranks with intervals, all pairs, and the compact letter display.
 
-    Args:
-        column: the score to rank by, and its direction.
-        tables: the metric's statistics ``(items, width)`` by model; rows without a value
-            (`medtasks.runs.table.without_value`) do not count, and models with only such rows are not ranked.
-        clusters: the cluster of each item.
-        cluster: what a cluster is, in one word.
-        signature: the signature of the scores.
-        unranked: comparable models without a rank, and why.
-        resamples: number of resamples.
+    ``tables`` has by model the metric's statistics ``(items, width)``; rows without a value
+    (`medtasks.runs.table.without_value`) do not count, and models with only such rows are not ranked. ``clusters`` has
+    the cluster of each item, ``cluster`` says what that is, ``unranked`` why further models have no rank.
 
     Raises:
         UsageError: the tables do not have the shape of the items and the metric.

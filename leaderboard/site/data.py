@@ -7,10 +7,10 @@ import contextlib
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from functools import partial
+from operator import getitem
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from medtasks.catalog.spec import leaf_tasks, load_specs
 from medtasks.core.errors import DataError
@@ -25,33 +25,8 @@ from .tables import coverage_notes, first_click, not_comparable, subtitles
 _MARKUP = re.compile("[<>&]")
 
 
-class SampleKey(NamedTuple):
-    """Identifies the samples of one task answered by one model."""
-
-    benchmark: str
-    task: str
-    model: str
-
-
-@dataclass(frozen=True)
-class SampleRow:
-    """What may be shown of one sample; texts that may not be shown are None.
-
-    ``question`` includes the options, ``target`` is the reference answer or the correct letter, ``response`` joins
-    repeated responses, ``extracted`` is what was scored; a score is None for metrics without a value per sample.
-    """
-
-    sample_id: str
-    extracted: str | None
-    status: str
-    scores: Mapping[str, float | None]
-    question: str | None = None
-    target: str | None = None
-    response: str | None = None
-
-
-SampleText = Mapping[SampleKey, Callable[[], Sequence[SampleRow]]]
-"""Functions that read samples, so that only those of one task of one model are in memory."""
+SampleText = Mapping[tuple[str, str, str], Callable[[], Sequence[Sample]]]
+"""Functions that read samples, by benchmark, task and model: only those of one task of one model are in memory."""
 
 
 def samples_of(board: Board, paths: Sequence[Path]) -> SampleText:
@@ -74,7 +49,7 @@ def samples_of(board: Board, paths: Sequence[Path]) -> SampleText:
     }
     on_board = runs_on_board(board, {run for pairs in ranked.values() for _, run in pairs}, find_everything(paths).runs)
     found = {key: source.read() for key, source in on_board.items()}
-    samples: dict[SampleKey, Callable[[], Sequence[SampleRow]]] = {}
+    samples: dict[tuple[str, str, str], Callable[[], Sequence[Sample]]] = {}
     for benchmark in board.benchmarks:
         named = {column.task for table in benchmark.tables for column in table.columns} & load_specs().keys()
         other_tasks = {leaf for name in named for leaf in leaf_tasks(name)}
@@ -85,14 +60,8 @@ def samples_of(board: Board, paths: Sequence[Path]) -> SampleText:
             for task in by_task:  # asking whether it has a task would read that task's samples
                 owner = manifest.tasks[task].benchmark if task in manifest.tasks else ""
                 if owner == benchmark.name or (owner and owner not in ranked and task in other_tasks):
-                    read = partial(_sample_rows, by_task, task, benchmark.shows != "nothing")
-                    samples[SampleKey(benchmark.name, task, model)] = read
+                    samples[benchmark.name, task, model] = partial(getitem, by_task, task)
     return samples
-
-
-@without_garbage_collection()
-def _sample_rows(by_task: Mapping[str, Sequence[Sample]], task: str, texts: bool) -> list[SampleRow]:
-    return sorted((sample_row(one, texts) for one in by_task[task]), key=lambda row: row.sample_id)
 
 
 def runs_on_board(board: Board, keys: Iterable[str], runs: Iterable[Source]) -> dict[str, Source]:
@@ -106,59 +75,31 @@ def runs_on_board(board: Board, keys: Iterable[str], runs: Iterable[Source]) -> 
     return found
 
 
-def sample_row(sample: Sample, texts: bool) -> SampleRow:
-    """What may be shown of ``sample``; without ``texts`` only its id, extracted option, status and scores."""
-    choices = sample.document.get("choices")
-    options = dict(choices) if isinstance(choices, dict) else {}
-    shown = SampleRow(
-        sample_id=sample.sample_id,
-        extracted=sample.filtered if texts or sample.filtered in options else None,
-        status=sample.status,
-        scores=dict(sample.scores),
-    )
-    if not texts:
-        return shown
-    question = sample.document.get("question")
-    lines = [question if isinstance(question, str) else sample.prompt]
-    lines += [f"{letter}. {text}" for letter, text in sorted(options.items())]
-    responses = sample.responses
-    if len(responses) != 1:
-        responses = tuple(f"[response {number}] {text}" for number, text in enumerate(responses, 1))
-    return replace(shown, question="\n".join(lines), target=sample.target, response="\n\n".join(responses))
-
-
-def write_data(board: Board, site: Path, samples: SampleText | None) -> None:
-    """Write ``data/*.js`` below ``site``; scripts load them when they are needed."""
-    for key, value in data_scripts(board, samples or {}):
-        path = site / "data" / f"{key}.js"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(data_script(key, value()), encoding="utf-8")
-
-
-def data_script(key: str, value: Any) -> str:
-    """A script that stores ``value`` under ``key``: pages opened as files may load scripts, but not fetch data.
+def data_script(key: str, make: Callable[[], Any]) -> str:
+    """A script that stores a value under ``key``: pages opened as files may load scripts, but not fetch data.
 
     The value is a JSON text in a string literal, both in ASCII: no text in it can end the literal, and no key (such as
     ``__proto__``) is special to JavaScript.
     """
-    text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    text = json.dumps(make(), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     name, literal = (_MARKUP.sub(lambda found: f"\\u{ord(found[0]):04x}", json.dumps(one)) for one in (key, text))
     return f"(window.medtasks??={{}})[{name}]=JSON.parse({literal});\n"
 
 
-def data_scripts(board: Board, samples: SampleText) -> Iterator[tuple[str, Callable[[], Any]]]:
+def data_values(board: Board, samples: SampleText) -> Iterator[tuple[str, Callable[[], Any]]]:
     """The keys of all scripts below ``data``, and functions that make their values: samples are read only then."""
+    shows = {one.name: one.shows for one in board.benchmarks}
     tasks: dict[str, list[dict[str, Any]]] = {}
-    by_task: dict[tuple[str, str], list[SampleKey]] = {}
-    for key in sorted(samples):
-        by_task.setdefault((key.benchmark, key.task), []).append(key)
-    for (benchmark, task), keys in sorted(by_task.items()):
+    by_task: dict[tuple[str, str], dict[str, Callable[[], Sequence[Sample]]]] = {}
+    for (benchmark, task, model), read in sorted(samples.items()):
+        by_task.setdefault((benchmark, task), {})[model] = read
+    for (benchmark, task), by_model in by_task.items():
         place = f"samples/{safe_name(benchmark)}/{safe_name(task)}"
-        made = _TaskSamples(samples, keys)
-        for key in keys:
-            yield f"{place}/by-{key.model}", partial(made.answers, key)
+        made = _TaskSamples(by_model, texts=shows[benchmark] != "nothing")
+        for model in by_model:
+            yield f"{place}/by-{model}", partial(made.answers, model)
         yield f"{place}/questions", made.questions
-        tasks.setdefault(benchmark, []).append({"task": task, "place": place, "models": [key.model for key in keys]})
+        tasks.setdefault(benchmark, []).append({"task": task, "place": place, "models": [*by_model]})
     yield "index", partial(_index, board, tasks)
     apart = not_comparable(board)
     for slug in sorted(board.models):
@@ -241,33 +182,57 @@ def _p_value(value: float | None) -> str:
 
 
 class _TaskSamples:
-    """The samples of one task, read once for each model: its answers, and the questions of all."""
+    """The samples of one task, read once for each model: its answers, and the questions of all.
 
-    def __init__(self, samples: SampleText, keys: Sequence[SampleKey]) -> None:
-        self._samples = samples
-        self._keys = keys
-        self._questions: dict[SampleKey, dict[str, tuple[str | None, str | None]]] = {}
+    Without ``texts``, only ids, extracted options, statuses and scores may be shown.
+    """
 
-    def answers(self, key: SampleKey) -> dict[str, Any]:
-        rows = self._samples[key]()
-        found: dict[str, tuple[str | None, str | None]] = {
-            row.sample_id: (row.question, row.target) for row in rows if row.question is not None
-        }
+    def __init__(self, by_model: Mapping[str, Callable[[], Sequence[Sample]]], texts: bool) -> None:
+        self._by_model = by_model
+        self._texts = texts
+        self._questions: dict[str, dict[str, tuple[str, str]]] = {}
+
+    @without_garbage_collection()
+    def answers(self, model: str) -> dict[str, Any]:
+        """By sample the response, what was extracted, status and scores; None for texts that may not be shown."""
+        samples = sorted(self._by_model[model](), key=lambda one: one.sample_id)
+        found = {one.sample_id: (_question(one), one.target) for one in samples} if self._texts else {}
         # models that answered the same questions share them, since a board may have a hundred
-        self._questions[key] = next((one for one in self._questions.values() if one == found), found)
-        metrics = sorted({metric for row in rows for metric, value in row.scores.items() if value is not None})
-        answers = []
-        for row in rows:
-            values = [row.scores.get(metric) for metric in metrics]
+        self._questions[model] = next((one for one in self._questions.values() if one == found), found)
+        metrics = sorted({metric for one in samples for metric, value in one.scores.items() if value is not None})
+        rows = []
+        for one in samples:
+            values = [one.scores.get(metric) for metric in metrics]
             scores = [None if value is None else float(f"{value:.4g}") for value in values]
-            answers.append([row.sample_id, row.response, row.extracted, row.status, scores])
-        return {"metrics": metrics, "rows": answers}
+            response = _response(one) if self._texts else None
+            extracted = one.filtered if self._texts or one.filtered in _options(one) else None
+            rows.append([one.sample_id, response, extracted, one.status, scores])
+        return {"metrics": metrics, "rows": rows}
 
-    def questions(self) -> list[list[str | None]]:
+    def questions(self) -> list[list[str]]:
         """Ids, questions and references of all samples that any model answered."""
-        found: dict[str, tuple[str | None, str | None]] = {}
-        for key in self._keys:
-            if key not in self._questions:
-                self.answers(key)
-            found.update(self._questions[key])
+        found: dict[str, tuple[str, str]] = {}
+        for model in self._by_model:
+            if model not in self._questions:
+                self.answers(model)
+            found.update(self._questions[model])
         return [[name, *found[name]] for name in found]
+
+
+def _options(sample: Sample) -> dict[str, Any]:
+    choices = sample.document.get("choices")
+    return choices if isinstance(choices, dict) else {}
+
+
+def _question(sample: Sample) -> str:
+    """The question with its options."""
+    question = sample.document.get("question")
+    lines = [question if isinstance(question, str) else sample.prompt]
+    return "\n".join([*lines, *(f"{letter}. {text}" for letter, text in sorted(_options(sample).items()))])
+
+
+def _response(sample: Sample) -> str:
+    """The response; several, of repeats, are numbered."""
+    if len(sample.responses) == 1:
+        return sample.responses[0]
+    return "\n\n".join(f"[response {number}] {text}" for number, text in enumerate(sample.responses, 1))

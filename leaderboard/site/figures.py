@@ -118,10 +118,3 @@ def time_axis(lines: Sequence[Timeline], further: Iterable[float] = ()) -> TimeA
     if first.expected_time is not None:
         times += [first.expected_time - first.tolerance, first.expected_time + first.tolerance]
     return TimeAxis(min(times), max(times))
-
-
-def share_bar(count: int, total: int, right: int, right_total: int) -> tuple[str, str]:
-    """Path data, as of interval bars, of a count's share and of the share that is right."""
-    share = 100 * count / total if total else 0.0
-    expected = 100 * right / right_total if right_total else 0.0
-    return f"M0 4H{share:.3g}", f"M{expected:.3g} 0V8"

@@ -4,20 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
-from ..board.board import BenchmarkBoard, Board, BoardColumn, BoardRow, BoardTable, Cell, Ranking
+from ..board.board import Board, BoardColumn, BoardRow, BoardTable, Cell
 from ..board.numbers import UNIT_LABELS
 from .tables import ColumnView, column_view, distinguishing, leading_words, shared_judge, subtitles
 
-
-class ScoreRow(NamedTuple):
-    """One line: a column of the benchmark's table or, in a matrix, a group with one cell for each heading, None if that
-    has no items of the group."""
-
-    label: str
-    sub: str
-    cells: Sequence[tuple[ColumnView, Cell | None]]
+Line: TypeAlias = tuple[str, str, list[tuple[ColumnView, Cell | None]]]
+"""Label, what distinguishes it, and cells: a column of the benchmark's table or, in a matrix, a group with one cell for
+each heading, None if that has no items of the group."""
 
 
 class Matrix(NamedTuple):
@@ -25,20 +20,9 @@ class Matrix(NamedTuple):
 
     title: str
     headings: Sequence[ColumnView]
-    rows: Sequence[ScoreRow]
+    rows: Sequence[Line]
     blind: bool
     reasons: Sequence[str]
-
-
-class Part(NamedTuple):
-    """One benchmark's results of the model. A place is a column, its ranking, and the model's score; ``runs`` are keys
-    of `Board.runs`."""
-
-    benchmark: BenchmarkBoard
-    places: list[tuple[ColumnView, Ranking, Cell]]
-    matrices: list[Matrix]
-    apart: list[Matrix]
-    runs: set[str]
 
 
 class _Row(NamedTuple):
@@ -50,8 +34,12 @@ class _Row(NamedTuple):
     columns: Sequence[BoardColumn]
 
 
-def model_parts(board: Board, slug: str) -> list[Part]:
-    """The benchmarks that have results of the model ``slug``."""
+def model_parts(board: Board, slug: str) -> list[dict[str, Any]]:
+    """The benchmarks that have results of the model ``slug``.
+
+    Each has its ``benchmark``, ``places`` (a headline column, its ranking, and the model's score), ``matrices``, those
+    that are not comparable as ``apart``, and in ``runs`` keys of `Board.runs`.
+    """
     parts = []
     for benchmark in board.benchmarks:
         rows = [
@@ -74,7 +62,8 @@ def model_parts(board: Board, slug: str) -> list[Part]:
             for row in first_rows
             if row.model == slug and ranking.column.key in row.cells
         ]
-        parts.append(Part(benchmark, places, [*_matrices(comparable)], [*_matrices(others)], runs))
+        matrices, apart = [*_matrices(comparable)], [*_matrices(others)]
+        parts.append({"benchmark": benchmark, "places": places, "matrices": matrices, "apart": apart, "runs": runs})
     return parts
 
 
@@ -102,18 +91,14 @@ def _matrices(rows: Iterable[_Row]) -> Iterator[Matrix]:
             continue
         for one in members:
             subs = subtitles(one.columns)
-            lines = [
-                ScoreRow(
-                    column.label,
-                    f"{subs[column.key]} {UNIT_LABELS[column.unit]}",
-                    [(ColumnView(column), one.row.cells[column.key])],
-                )
-                for column in one.columns
-            ]
+            lines: list[Line] = []
+            for column in one.columns:
+                sub = f"{subs[column.key]} {UNIT_LABELS[column.unit]}"
+                lines.append((column.label, sub, [(ColumnView(column), one.row.cells[column.key])]))
             yield Matrix(one.table.title, (), lines, blind, one.reasons)
 
 
-def _grid(columns: Sequence[BoardColumn], cells: Mapping[str, Cell]) -> tuple[list[ColumnView], list[ScoreRow]]:
+def _grid(columns: Sequence[BoardColumn], cells: Mapping[str, Cell]) -> tuple[list[ColumnView], list[Line]]:
     """Headings, one for each task and metric, and a row for each group."""
     places = {(one.task, one.metric, one.group): one for one in columns}
     firsts = list({(one.task, one.metric): one for one in columns if one.group is not None}.values())
@@ -121,10 +106,10 @@ def _grid(columns: Sequence[BoardColumn], cells: Mapping[str, Cell]) -> tuple[li
     for first in firsts:
         same = [cells[one.key] for one in columns if (one.task, one.metric) == (first.task, first.metric)]
         headings.append(ColumnView(first, sub=distinguishing(first, firsts), judge=shared_judge(same)))
-    rows = []
+    rows: list[Line] = []
     groups = {one.group: one.label if one.group is None else one.group for one in columns}
     for group, label in sorted(groups.items(), key=lambda one: (one[0] is None, one[1])):
         in_row = [places.get((one.task, one.metric, group)) for one in firsts]
         found = [None if one is None else cells[one.key] for one in in_row]
-        rows.append(ScoreRow(label, "", list(zip(headings, found, strict=True))))
+        rows.append((label, "", list(zip(headings, found, strict=True))))
     return headings, rows

@@ -19,7 +19,7 @@ from ..board.numbers import UNIT_LABELS, direction, exact, interval, number
 from ..board.usage import amount, measured
 from ..figures.plots import figures_of
 from ..rank.over_models import billions_of
-from .figures import heat_colour, look_number, plane_scale, radar_axes, radar_curve, share_bar, time_axis
+from .figures import heat_colour, look_number, plane_scale, radar_axes, radar_curve, time_axis
 from .model_page import model_parts
 from .tables import (
     ColumnView,
@@ -132,7 +132,7 @@ def _benchmark(board: Board, benchmark: BenchmarkBoard, files: Mapping[str, Mapp
 
 def _model(board: Board, model: BoardModel) -> dict[str, object]:
     parts = model_parts(board, model.slug)
-    runs = [board.runs[key] for key in {key for part in parts for key in part.runs}]
+    runs = [board.runs[key] for key in {key for part in parts for key in part["runs"]}]
     runs.sort(key=lambda run: (run.created, run.key), reverse=True)
     used = [run for run in runs if run.usage != RunUsage()]
     usage = measured([(one.usage, one.cost) for one in used])
@@ -165,7 +165,6 @@ def page_environment(
             *([("live.html", "Live run")] if served else []),
             ("protocol.html", "Protocol"),
         ],
-        share_bar=share_bar,
         count=lambda number, noun: f"{number:,} {noun}{'' if number == 1 else 's'}",
     )
     named = (

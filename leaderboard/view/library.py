@@ -7,9 +7,8 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
-from typing import Any
 
 from pydantic import ValidationError
 
@@ -25,14 +24,12 @@ from medtasks.runs.folder import RunFolder, read_manifest
 from medtasks.runs.manifest import RunManifest
 from medtasks.runs.table_file import code_hash
 
-from ..board.board import FORMATS, Board
+from ..board.board import FORMATS, BenchmarkBoard, Board
 from ..board.numbers import safe_name, shown_name
-from ..exports import exports_of
 from ..figures.plots import figures_of
 from ..intake.collect import find_everything
-from ..publish import board_of
-from ..site.data import data_scripts, runs_on_board, samples_of
-from ..site.pages import pages_of
+from ..publish import board_of, site_files
+from ..site.data import runs_on_board, samples_of
 from .parquet import SampleTable, SampleTables, state_of
 
 TITLE = "medtasks results"
@@ -71,28 +68,13 @@ class Run:
 class Library:
     """The result directories ``paths`` at one moment; later changes need a new one (:func:`state`).
 
-    ``pages``, ``scripts`` and ``exports`` make the files of the site by name, when they are asked for.
+    ``files`` make the files of the site by path when they are asked for; None for a figure without values.
     """
 
     board: Board
     runs: tuple[Run, ...]
-    pages: dict[str, Callable[[], str]]
-    scripts: dict[str, Callable[[], Any]]
-    exports: dict[str, Callable[[], bytes]]
-    _tables: SampleTables = field(repr=False)
-
-    def figure(self, path: str) -> bytes | None:
-        """The figure as a file, drawn now; None if there is no such figure."""
-        found = {file: (*key, kind) for key, files in figure_files(self.board).items() for kind, file in files.items()}
-        if path not in found:
-            return None
-        from ..figures.draw import draw  # matplotlib takes a second to import
-
-        name, plot, kind = found[path]
-        benchmark = next(one for one in self.board.benchmarks if one.name == name)
-        one = figures_of(self.board, benchmark).get(plot)
-        with _DRAWING:
-            return None if one is None else draw(self.board, one, (kind,))[kind]
+    files: dict[str, Callable[[], bytes | None]]
+    samples: SampleTables = field(repr=False)
 
     @cached_property
     def tasks(self) -> dict[str, list[Run]]:
@@ -131,15 +113,7 @@ class Library:
     def tables(self, run: Run, task: str) -> list[SampleTable]:
         """The tables of a run's samples of a task, or of all tasks of a group."""
         leaves = [leaf for leaf in self.leaves(task) if run in self.tasks.get(leaf, ())]
-        return [self._tables.table(run.folder / "samples" / f"{leaf}.jsonl", leaf) for leaf in leaves]
-
-    def sql(self, query: str, **values: Any) -> list[tuple[Any, ...]]:
-        """The rows that answer a query of the tables."""
-        return self._tables.rows(query, **values)
-
-    def close(self) -> None:
-        """Remove temporary files."""
-        self._tables.close()
+        return [self.samples.table(run.folder / "samples" / f"{leaf}.jsonl", leaf) for leaf in leaves]
 
 
 def layout_of(task: str) -> BoardLayout:
@@ -159,27 +133,28 @@ def read_library(paths: Sequence[Path], progress: Callable[[int, int], None] | N
     """
     board, _ = board_of(paths, title=TITLE, demonstration=None, cache=cache_root(), progress=progress)
     rules = code_hash(Path(__file__).parent.parent)
-    exports = {f"exports/{name}": make for name, make in exports_of(board).items()}
+    links: dict[tuple[str, str], dict[str, str]] = {}
+    figures: dict[str, Callable[[], bytes | None]] = {}
+    for benchmark in board.benchmarks:
+        for plot in benchmark.plots:
+            if plot.kind not in ("letters", "timeline"):
+                stem = f"figures/{safe_name(benchmark.name)}/{safe_name(plot.name)}"
+                links[benchmark.name, plot.name] = {kind: f"{stem}.{kind}" for kind in FORMATS}
+                figures |= {f"{stem}.{kind}": partial(_drawn, board, benchmark, plot.name, kind) for kind in FORMATS}
     return Library(
         board,
         tuple(_runs(board, paths)),
-        pages_of(board, figure_files(board), sorted(exports), served=True),
-        dict(data_scripts(board, samples_of(board, paths))),
-        exports,
+        {**site_files(board, links, samples_of(board, paths), served=True), **figures},
         SampleTables(cache_root() / "view", rules),
     )
 
 
-def figure_files(board: Board) -> dict[tuple[str, str], dict[str, str]]:
-    """The paths of all figures that can be drawn as files, by format, by benchmark and plot."""
-    return {
-        (benchmark.name, plot.name): {
-            kind: f"figures/{safe_name(benchmark.name)}/{safe_name(plot.name)}.{kind}" for kind in FORMATS
-        }
-        for benchmark in board.benchmarks
-        for plot in benchmark.plots
-        if plot.kind not in ("letters", "timeline")
-    }
+def _drawn(board: Board, benchmark: BenchmarkBoard, plot: str, kind: str) -> bytes | None:
+    from ..figures.draw import draw  # matplotlib takes a second to import
+
+    figure = figures_of(board, benchmark).get(plot)
+    with _DRAWING:
+        return None if figure is None else draw(board, figure, (kind,))[kind]
 
 
 def state(paths: Sequence[Path]) -> str:

@@ -12,6 +12,7 @@ from medtasks.catalog.benchmark import FAILED
 from medtasks.catalog.spec import load_spec
 from medtasks.core.errors import MedtasksError, first_line
 from medtasks.core.settings import using
+from medtasks.metrics.registry import unit_of
 from medtasks.runs.find import PLAN, unfinished_runs
 from medtasks.runs.replies import Answer, Reply
 from medtasks.runs.reply_files import Plan, by_document, read_answers, read_plan
@@ -23,7 +24,6 @@ from medtasks.runs.table import RunTables
 from medtasks.runs.verdicts import with_judged_scores
 from medtasks.verify.documents import Release, local_documents
 
-from ..board.columns import unit_of
 from ..board.models import model_name
 from ..board.numbers import UNIT_LABELS, interval, number
 from .library import layout_of

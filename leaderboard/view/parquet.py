@@ -8,7 +8,9 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
+import shutil
 import tempfile
+import weakref
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -55,19 +57,13 @@ class SampleTables:
 
     def __init__(self, folder: Path, rules: str) -> None:
         self._folder, self._rules = folder, rules
-        self._spare: tempfile.TemporaryDirectory[str] | None = None
         try:
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)  # some texts must not be shared
             tempfile.TemporaryFile(dir=folder).close()
         except OSError:  # a cache that cannot be written costs time alone
-            self._spare = tempfile.TemporaryDirectory(prefix="medtasks-view-")
-            self._folder = Path(self._spare.name)
+            self._folder = Path(tempfile.mkdtemp(prefix="medtasks-view-"))
+            weakref.finalize(self, shutil.rmtree, self._folder, ignore_errors=True)
         self._database = duckdb.connect(config={"autoinstall_known_extensions": False})
-
-    def close(self) -> None:
-        """Remove the tables that could not be kept."""
-        if self._spare is not None:
-            self._spare.cleanup()
 
     def table(self, path: Path, task: str) -> SampleTable:
         """The table of ``path``, a run's samples of ``task``; made now if there is none of the file as it is.

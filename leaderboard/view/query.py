@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
 from medtasks.core.errors import UsageError
+from medtasks.metrics.registry import unit_of
 from medtasks.runs.samples import Sample
 
-from ..board.columns import unit_of
 from ..board.numbers import UNIT_LABELS, number
 from .library import Library, Notes, Run, layout_of, notes_of
 from .parquet import SampleTable, as_sample, quoted, read_at
@@ -142,12 +142,12 @@ class Selection:
         value = name if column == "status" else f"unnest({name})"
         keys = f"select {value} as key from read_parquet($own, union_by_name = true)"
         query = f"select key, count(*) from ({keys}) group by key order by key"
-        return [(key, f"{key} ({count:,})") for key, count in self.library.sql(query, own=list(self.tables))]
+        return [(key, f"{key} ({count:,})") for key, count in self.library.samples.rows(query, own=list(self.tables))]
 
     @property
     def total(self) -> int:
         """Number of samples without filters."""
-        return int(self.library.sql("select count(*) from read_parquet($own)", own=list(self.tables))[0][0])
+        return int(self.library.samples.rows("select count(*) from read_parquet($own)", own=list(self.tables))[0][0])
 
 
 def select(library: Library, query: Query) -> Selection:
@@ -189,7 +189,7 @@ def select(library: Library, query: Query) -> Selection:
     )
     every = [table.file for several in runs.values() for table in several]
     other = [table.file for table in runs.get(disagree, ())] or [""]
-    found = library.sql(statement, every=every, own=list(tables), other=other, **values)
+    found = library.samples.rows(statement, every=every, own=list(tables), other=other, **values)
     rows = [Row(*row) for row in found]
     return Selection(library, {**query, "run": run.key}, run, tables, metrics, metric, rows, notes)
 

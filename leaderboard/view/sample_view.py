@@ -12,10 +12,10 @@ from medtasks.benchmarks.streams import timelines
 from medtasks.benchmarks.variants import joined_items
 from medtasks.catalog.spec import TaskSpec, load_spec
 from medtasks.core.errors import MedtasksError, UsageError, first_line
+from medtasks.metrics.registry import unit_of
 from medtasks.runs.samples import Sample
 
 from ..board.board import Timeline
-from ..board.columns import unit_of
 from ..board.numbers import UNIT_LABELS, number
 from ..site.figures import time_axis
 from .library import Run
@@ -81,7 +81,9 @@ def sample_parts(selection: Selection, task: str, sample_id: str) -> dict[str, A
         """The samples and their outcomes by run, the own run's first, in the order of rounds."""
         query = f"select {columns} from read_parquet($every, filename = true, union_by_name = true) where {where}"
         found: dict[str, list[tuple[Sample, int]]] = {one.key: [] for one in own_first}
-        for file, start, size, reached in library.sql(f"{query} order by round", every=list(owners), value=value):
+        for file, start, size, reached in library.samples.rows(
+            f"{query} order by round", every=list(owners), value=value
+        ):
             of, table = owners[file]
             found[of.key].append((as_sample(table.samples, read_at(table.samples, start, size)), reached))
         return found

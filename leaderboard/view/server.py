@@ -20,7 +20,6 @@ from medtasks.core.errors import MedtasksError, UsageError, first_line
 from medtasks.runs.find import require_directory, run_folders, unfinished_runs
 
 from ..board.build import build_board
-from ..site.data import data_script
 from .library import TITLE, Library, read_library, state
 from .live import Live
 from .media import picture
@@ -101,14 +100,12 @@ class View:
             return  # they are being read
         try:
             self._next = time.monotonic() + _PAUSE
-            before, old = state(self._paths), self._shown
-            if self._ended.is_set() or (old is not None and before == self._state):
+            before = state(self._paths)
+            if self._ended.is_set() or (self._shown is not None and before == self._state):
                 return
             library = read_library(self._paths, self._report)
             self._shown, self._state = (library, view_environment(library.board)), before
             self._read_once.set()
-            if old is not None:
-                old[0].close()
             for task, run in ((task, run) for task, runs in library.tasks.items() for run in runs):
                 with contextlib.suppress(MedtasksError):  # its page reports it
                     if not self._ended.is_set():
@@ -126,8 +123,6 @@ class View:
     def close(self) -> None:
         """End reading and indexing."""
         self._ended.set()
-        if self._shown is not None:
-            self._shown[0].close()
 
     @property
     def is_due(self) -> bool:
@@ -159,11 +154,7 @@ class View:
             return self._page(template, page="live.html", live=runs)
         if name == "media":
             return _picture(library, given)
-        if name.startswith("data/") and (make := library.scripts.get(name[5:].removesuffix(".js"))) is not None:
-            return data_script(name[5:].removesuffix(".js"), make()).encode(), "text/javascript"
-        if name in library.pages:
-            return _encoded(library.pages[name]())
-        content = library.exports[name]() if name in library.exports else library.figure(name)
+        content = library.files[name]() if name in library.files else None
         return None if content is None else (content, kind)
 
     def bookmark(self, given: Mapping[str, str], form: Mapping[str, str]) -> str:

@@ -1,37 +1,88 @@
-"""The tables of runs and their columns: samples as they are stored, scores and items as they are computed here."""
+"""Tables of runs, with documented columns: samples as they are stored, scores and items as they are computed here."""
 
 from __future__ import annotations
 
 import contextlib
 import hashlib
 import json
+import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, TypeAlias
 
 import duckdb
 import numpy as np
 import pyarrow as pa  # type: ignore[import-untyped]
 
 import medtasks
-from medtasks.analysis.table import Table, joined
+from medtasks.catalog.spec import leaf_tasks
 from medtasks.core.cache import cache_root
 from medtasks.core.errors import DataError, UsageError, first_line, reading
 from medtasks.core.files import file_state, replaced
-from medtasks.leaderboard.board.columns import unit_of
+from medtasks.core.tables import TextTable
 from medtasks.leaderboard.board.rows import part_signature
 from medtasks.leaderboard.verify.scored_run import Entry
-from medtasks.metrics.registry import get_metric
+from medtasks.metrics.registry import get_metric, unit_of
+from medtasks.runs.samples import write_samples
 from medtasks.runs.scores import Scores
-from medtasks.runs.table import ABSENT, AWAITING, FAILED, PENDING, PRESENT
+from medtasks.runs.table import ABSENT, AWAITING, FAILED, PENDING, PRESENT, ItemTable
+
+SHOWN = 10
+"""Rows shown by a notebook."""
 
 
-class Label(NamedTuple):
-    """A run in a table: its path, and its model's name."""
+@dataclass(frozen=True)
+class Table:
+    """An Arrow table (``arrow``). Polars, DuckDB, pandas and pyarrow also read the object itself, without a copy."""
 
-    run: str
-    model: str
+    arrow: Any
 
+    @property
+    def columns(self) -> dict[str, str]:
+        """What each column holds, with its unit, by name."""
+        return {field.name: (field.metadata or {}).get(b"description", b"").decode() for field in self.arrow.schema}
+
+    def to_pandas(self) -> Any:
+        """The table as a `pandas.DataFrame`.
+
+        Raises:
+            UsageError: pandas is not installed.
+        """
+        try:
+            return self.arrow.to_pandas()
+        except ImportError as error:
+            raise UsageError("pandas is not installed; install it: pip install pandas") from error
+
+    def to_polars(self) -> Any:
+        """The table as a `polars.DataFrame`.
+
+        Raises:
+            UsageError: Polars is not installed.
+        """
+        try:
+            import polars
+        except ImportError as error:
+            raise UsageError('Polars is not installed; install it: pip install "medtasks[polars]"') from error
+        return polars.from_arrow(self.arrow)
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        return self.arrow.__arrow_c_stream__(requested_schema)
+
+    def __len__(self) -> int:
+        return int(self.arrow.num_rows)
+
+    def __repr__(self) -> str:
+        return f"Table of {len(self):,} rows: {', '.join(self.arrow.column_names)}"
+
+    def _repr_html_(self) -> str:
+        rows = [[_text(value) for value in row.values()] for row in self.arrow.slice(0, SHOWN).to_pylist()]
+        notes = [f"{len(self):,} rows"] if len(self) > SHOWN else []
+        return TextTable(self.arrow.column_names, rows, notes=notes)._repr_html_()
+
+
+Run: TypeAlias = Any
+"""A `medtasks.Run`, whose module imports this one."""
 
 _RUN = {
     "run": "path of the run, as it was opened",
@@ -106,21 +157,38 @@ from read_json($file, format = 'newline_delimited', columns = {columns})
 """
 
 
-def samples_table(files: Iterable[tuple[Label, str, Path, bool]], asked: str | None) -> Table:
-    """The samples in some files, each of a task of a run, parsed by DuckDB without an object for each.
+def samples_table(runs: Sequence[Run], asked: str | None) -> Table:
+    """The samples of all tasks of some runs, or of the one ``asked``, parsed by DuckDB without an object for each.
 
-    What is parsed of files marked True is kept in the user's cache and mapped into memory the next time.
+    What is parsed of a result directory is kept in the user's cache and mapped into memory the next time.
 
     Raises:
-        UsageError: there is no file of what was ``asked``.
+        UsageError: no run has the task.
         DataError: a file cannot be read.
     """
     with duckdb.connect(config={"autoinstall_known_extensions": False}) as database:
-        parts = [_samples_of(database, *one) for one in files]
+        parts = [_samples_of(database, run, *one) for run in runs for one in _files(run, asked)]
     return _checked(parts, SAMPLES, asked)
 
 
-def _samples_of(database: duckdb.DuckDBPyConnection, label: Label, task: str, file: Path, keep: bool) -> Any:
+def _files(run: Run, asked: str | None) -> Iterator[tuple[str, Path, bool]]:
+    """The sample files by task, and whether they stay: a run without a directory of its own writes them now."""
+    known = run.manifest.tasks
+    tasks = list(known) if asked is None else [name for name in leaf_tasks(asked) if name in known]
+    if run._record is None:
+        files = {file.stem: file for file in (run.path / "samples").glob("*.jsonl")}
+        if lacking := [name for name in tasks if name not in files]:
+            raise DataError(f"{run.path}: samples/{lacking[0]}.jsonl is missing; restore it.")
+        yield from ((name, files[name], True) for name in tasks)
+        return
+    with tempfile.TemporaryDirectory(prefix="medtasks-") as folder:
+        for number, name in enumerate(tasks):
+            file = Path(folder) / f"{number}.jsonl"
+            write_samples(file, run._record.samples[name])
+            yield name, file, False
+
+
+def _samples_of(database: duckdb.DuckDBPyConnection, run: Run, task: str, file: Path, keep: bool) -> Any:
     with _reported(file):
         state = f"{medtasks.__version__} {_SELECT} {file.resolve()} {file_state(file.stat())}"
         kept = cache_root() / "samples" / f"{hashlib.sha256(state.encode()).hexdigest()}.arrow"
@@ -132,8 +200,8 @@ def _samples_of(database: duckdb.DuckDBPyConnection, label: Label, task: str, fi
             with contextlib.suppress(OSError):  # a cache that cannot be written costs time alone
                 if keep:
                     _write(found, kept)
-    named = {**label._asdict(), "task": task}
-    columns = {name: pa.repeat(pa.scalar(text), found.num_rows) for name, text in named.items()}
+    named = {"run": run.name, "model": run.model, "task": task}
+    columns = {name: _repeated(text, found.num_rows) for name, text in named.items()}
     return pa.table({**columns, **dict(zip(found.column_names, found.columns, strict=True))})
 
 
@@ -167,9 +235,14 @@ def _reported(file: Path) -> Iterator[None]:
         raise DataError(f"{file}: not samples ({first_line(error)}); restore it.") from error
 
 
-def scores_table(entries: Iterable[tuple[Label, Entry]]) -> Table:
+def scores_table(runs: Sequence[Run]) -> Table:
     """All scores of the tasks and groups of some runs."""
-    rows = [{**label._asdict(), "task": entry.name, **row} for label, entry in entries for row in _score_rows(entry)]
+    rows = [
+        {"run": run.name, "model": run.model, "task": entry.name, **row}
+        for run in runs
+        for entry in run.scored.entries.values()
+        for row in _score_rows(entry)
+    ]
     counts = ("items", "answered", "judged")
     kinds = {
         **dict.fromkeys(("value", "low", "high", "chance", "least", "most"), pa.float64()),
@@ -202,19 +275,23 @@ def _score_rows(entry: Entry) -> Iterator[dict[str, Any]]:
             }
 
 
-def items_table(entries: Iterable[tuple[Label, Entry]], asked: str | None, metric: str | None) -> Table:
-    """The items of tasks and groups of some runs.
+def items_table(runs: Sequence[Run], asked: str | None, metric: str | None) -> Table:
+    """The items of all tasks of some runs, or of the task or group ``asked``, for all metrics or one.
 
     Raises:
-        UsageError: there is nothing of what was ``asked``, or none has the metric.
+        UsageError: no run has the task or the metric.
     """
-    parts = [part for label, entry in entries for part in _item_parts(label, entry, metric)]
+    parts: list[Any] = []
+    for run in runs:
+        entries = run.scored.entries
+        for name in run.manifest.tasks if asked is None else [asked]:
+            if name in entries:
+                parts += _item_parts(run, entries[name].table, metric)
     return _checked(parts, ITEMS, asked if metric is None else metric)
 
 
-def _item_parts(label: Label, entry: Entry, metric: str | None) -> Iterator[Any]:
+def _item_parts(run: Run, table: ItemTable, metric: str | None) -> Iterator[Any]:
     """A table for each metric."""
-    table = entry.table
     size = len(table.items)
     for name in [one for one in table.metrics if metric in (None, one)]:
         column = table.columns[name]
@@ -225,8 +302,8 @@ def _item_parts(label: Label, entry: Entry, metric: str | None) -> Iterator[Any]
         offsets = pa.array(np.arange(size + 1, dtype=np.int32) * column.statistics.shape[1])
         yield pa.table(
             {
-                "run": _repeated(label.run, size),
-                "model": _repeated(label.model, size),
+                "run": _repeated(run.name, size),
+                "model": _repeated(run.model, size),
                 "task": list(table.tasks),
                 "item": list(table.items),
                 "cluster": list(table.clusters),
@@ -251,3 +328,23 @@ def _checked(parts: Sequence[Any], columns: Mapping[str, str], asked: str | None
     if not parts:
         raise UsageError(f"{asked or 'the runs'}: no run opened here has it; `run.manifest.tasks` lists its tasks.")
     return joined(parts, columns)
+
+
+def joined(parts: Iterable[Any], descriptions: Mapping[str, str]) -> Table:
+    """The rows of several Arrow tables; a column that one of them lacks is null there.
+
+    ``descriptions`` are those of columns by name, or by the beginning of their names if it ends with ``_``.
+    """
+    found = pa.concat_tables(parts, promote_options="default")
+    prefixes = {name: text for name, text in descriptions.items() if name.endswith("_")}
+
+    def described(field: Any) -> Any:
+        prefix = next((text for start, text in prefixes.items() if field.name.startswith(start)), "")
+        return field.with_metadata({"description": descriptions.get(field.name, prefix)})
+
+    return Table(found.cast(pa.schema(map(described, found.schema))))
+
+
+def _text(value: object) -> str:
+    text = "" if value is None else f"{value:.4g}" if isinstance(value, float) else str(value)
+    return text if len(text) <= 80 else f"{text[:79]}…"

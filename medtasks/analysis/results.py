@@ -109,7 +109,7 @@ def rank(runs: AnyRuns, task: str, metric: str | None = None, *, demonstration: 
     headline = () if usual is None else usual.headline
     label = next((one.label for one in headline if (one.task, one.metric) == (task, metric)), metric)
     layout = BoardLayout(benchmark, headline=(Column(task, metric, label),))
-    made = _board(runs, TITLE, None, demonstration, False, None, [layout])
+    made = board(runs, demonstration=demonstration, published=False, layouts=[layout])
     rankings = [ranking for one in made.benchmarks for ranking in one.rankings]
     if not rankings:
         reasons = [one.reason for one in made.refused]
@@ -184,6 +184,7 @@ def board(
     demonstration: bool | None = None,
     published: bool = True,
     prices: str | Path | None = None,
+    layouts: Sequence[BoardLayout] | None = None,
 ) -> Board:
     """The leaderboard of runs, as ``medtasks leaderboard build`` writes it.
 
@@ -194,23 +195,12 @@ def board(
         demonstration: rank runs on miniature data; by default if there are any.
         published: show the papers' figures.
         prices: the file of prices.
+        layouts: what is shown of each benchmark; by default the installed ones.
 
     Raises:
         UsageError: there is no run.
         DataError: the file of models or prices cannot be read.
     """
-    return _board(runs, title, models, demonstration, published, prices, None)
-
-
-def _board(
-    runs: AnyRuns,
-    title: str,
-    models: str | Path | None,
-    demonstration: bool | None,
-    published: bool,
-    prices: str | Path | None,
-    layouts: Sequence[BoardLayout] | None,
-) -> Board:
     chosen = open(runs) if isinstance(runs, str | Path) else runs
     scored, refused = _scored(chosen)
     made = build_board(
@@ -279,7 +269,7 @@ class Picture:
     @property
     def svg(self) -> str:
         """The figure as SVG."""
-        return _drawn(self, "svg").decode()
+        return self._drawn("svg").decode()
 
     def save(self, path: str | Path) -> Path:
         """Write the figure as SVG, PNG or PDF, by the file's suffix.
@@ -292,18 +282,17 @@ class Picture:
         if kind not in FORMATS:
             found = kind or "a file without a suffix"
             raise UsageError(f"a figure is written as {', '.join(FORMATS)}, not as {found}.")
-        target.write_bytes(_drawn(self, kind))
+        target.write_bytes(self._drawn(kind))
         return target
 
     def _repr_svg_(self) -> str:
         return self.svg
 
+    def _drawn(self, kind: str) -> bytes:
+        from medtasks.leaderboard.figures.draw import draw  # matplotlib takes a second to import
 
-def _drawn(picture: Picture, kind: str) -> bytes:
-    from medtasks.leaderboard.figures.draw import draw  # matplotlib takes a second to import
-
-    content: bytes = draw(picture.board, picture.figure, (kind,))[kind]
-    return content
+        content: bytes = draw(self.board, self.figure, (kind,))[kind]
+        return content
 
 
 def plot(board: Board, name: str | None = None, benchmark: str | None = None) -> Picture:

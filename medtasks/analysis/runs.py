@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
@@ -15,11 +14,10 @@ from medtasks.runs.find import PLAN, SUFFIX, is_unfinished, require_directory, r
 if TYPE_CHECKING:
     from PIL.Image import Image
 
-    from medtasks.analysis.columns import Label
-    from medtasks.analysis.table import Table
+    from medtasks.analysis.columns import Table
     from medtasks.core.tables import TextTable
     from medtasks.leaderboard.intake.sources import HarnessRun
-    from medtasks.leaderboard.verify.scored_run import Entry, ScoredRun
+    from medtasks.leaderboard.verify.scored_run import ScoredRun
     from medtasks.runs.manifest import RunManifest
     from medtasks.runs.record import RunRecord
 
@@ -90,37 +88,6 @@ class Run:
     def notes(self) -> list[str]:
         """What a reader of the scores must know: blind, miniature data, unanswered documents, claimed scores."""
         return [*self._remarks, *self.scored.public.notes]
-
-    @property
-    def _label(self) -> Label:
-        from medtasks.analysis.columns import Label
-
-        return Label(self.name, self.model)
-
-    def _files(self, task: str | None) -> Iterator[tuple[Label, str, Path, bool]]:
-        """The sample files by task, and whether they stay: a run without a directory of its own writes them now."""
-        from medtasks.catalog.spec import leaf_tasks
-        from medtasks.core.errors import DataError
-        from medtasks.runs.samples import write_samples
-
-        known = self.manifest.tasks
-        tasks = list(known) if task is None else [name for name in leaf_tasks(task) if name in known]
-        if self._record is None:
-            assert self.path is not None
-            files = {file.stem: file for file in (self.path / "samples").glob("*.jsonl")}
-            if lacking := [name for name in tasks if name not in files]:
-                raise DataError(f"{self.path}: samples/{lacking[0]}.jsonl is missing; restore it.")
-            yield from ((self._label, name, files[name], True) for name in tasks)
-            return
-        with tempfile.TemporaryDirectory(prefix="medtasks-") as folder:
-            for number, name in enumerate(tasks):
-                file = Path(folder) / f"{number}.jsonl"
-                write_samples(file, self._record.samples[name])
-                yield self._label, name, file, False
-
-    def _entries(self, names: Sequence[str] | None = None) -> Iterator[tuple[Label, Entry]]:
-        entries = self.scored.entries
-        yield from ((self._label, entries[name]) for name in (entries if names is None else names) if name in entries)
 
     def samples(self, task: str | None = None) -> Table:
         """The samples of all tasks, or of one task or group, a row each.
@@ -194,20 +161,19 @@ class Runs(Sequence[Run]):
         """As `Run.samples`; runs without the task are left out."""
         from medtasks.analysis.columns import samples_table
 
-        return samples_table((found for run in self for found in run._files(task)), task)
+        return samples_table(self, task)
 
     def scores(self) -> Table:
         """As `Run.scores`."""
         from medtasks.analysis.columns import scores_table
 
-        return scores_table(found for run in self for found in run._entries())
+        return scores_table(self)
 
     def items(self, task: str | None = None, metric: str | None = None) -> Table:
         """As `Run.items`; runs without the task or metric are left out."""
         from medtasks.analysis.columns import items_table
 
-        named = ((run, list(run.manifest.tasks) if task is None else [task]) for run in self)
-        return items_table((found for run, names in named for found in run._entries(names)), task, metric)
+        return items_table(self, task, metric)
 
     def __repr__(self) -> str:
         return f"Runs({[run.name for run in self]})"

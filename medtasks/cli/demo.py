@@ -112,12 +112,12 @@ def _cells(board: Board, chart: Chart) -> dict[str, str]:
 def _added_by_pictures(charts: Sequence[Chart]) -> str:
     """What the pictures add to the tiny model, in each headline score."""
     from medtasks.leaderboard.board.numbers import interval, number
-    from medtasks.leaderboard.rank.media_gain import NAME
+    from medtasks.leaderboard.rank.over_models import GAINS
 
     parts = []
     for one in charts:
         column = one.ranking.column
-        rows = [row for table in one.benchmark.tables if table.name == NAME for row in table.rows]
+        rows = [row for table in one.benchmark.tables if table.name == GAINS for row in table.rows]
         for cell in filter(None, (row.cells.get(f"{column.key}.gain") for row in rows)):
             if cell.value is not None:
                 ends = interval(cell.low, cell.high, column.unit)

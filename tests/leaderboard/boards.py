@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import combinations
+from pathlib import Path
 from typing import Any
 
 from medtasks.leaderboard.board.board import (
@@ -37,8 +38,10 @@ from medtasks.leaderboard.board.board import (
     Round,
     Timeline,
 )
-from medtasks.leaderboard.site.data import SampleKey, SampleRow, SampleText
+from medtasks.leaderboard.exports.tables import exports_of
+from medtasks.leaderboard.site.data import SampleText
 
+from medtasks.runs.samples import Sample
 from medtasks.runs.usage import RunUsage, Usage
 
 HOSTILE = '<img src=x onerror="hacked=1">\'"><script>window.hacked=1</script></script><!--\u2028]]>&lt;{{7*7}}'
@@ -341,27 +344,48 @@ def large_board(models: int = 100) -> Board:
     return _board((_pond(), _series(), _stream(), Made("lake_vqa", "LakeVQA", "text", tables, ())), facts, skill)
 
 
-def held_samples(held: Mapping[SampleKey, Sequence[SampleRow]]) -> SampleText:
-    """Samples that are in memory already."""
+def held_samples(held: Mapping[tuple[str, str, str], Sequence[Sample]]) -> SampleText:
+    """Samples that are in memory already, by benchmark, task and model."""
     return {key: partial(list, rows) for key, rows in held.items()}
+
+
+def sample(task: str, sample_id: str, filtered: str, scores: Mapping[str, float | None], **more: Any) -> Sample:
+    """A sample of an invented task."""
+    facts = {"prompt": "Look.", "prompt_hash": "0", "target": "B", "responses": (filtered,), "document": {}, **more}
+    return Sample(
+        sample_id=sample_id, task=task, cluster="c", media=("a.png",), filtered=filtered, status="ok", scores=scores,
+        statistics={}, **facts,
+    )  # fmt: skip
 
 
 def sample_text(hostile: bool = False) -> SampleText:
     """Samples of two tasks for all models: one whose texts may be shown, one of which scores alone may be."""
     held, end = {}, f" {HOSTILE}" if hostile else ""
+    letters = {"choices": dict.fromkeys("ABCDE", "")}
     for number, facts in enumerate(MODELS):
         answers = [(place, (place * 7 + number * 5) % 9 / 8) for place in range(60)]
-        held[SampleKey("pond_vqa", f"pond_vqa_level1{end}", facts.slug)] = tuple(
-            SampleRow(f"img-{place:03}{end}", f"A pond, {facts.name} says.{end}", "ok",
-                      {"rougeL": score, "exact_match": float(score == 1)}, f"What is shown in image {place}?{end}",
-                      f"A pale pond.{end}", f"A pond, {facts.name} says.{end}")
+        task = f"pond_vqa_level1{end}"
+        held["pond_vqa", task, facts.slug] = [
+            sample(
+                task, f"img-{place:03}{end}", f"A pond, {facts.name} says.{end}",
+                {"rougeL": score, "exact_match": float(score == 1)}, target=f"A pale pond.{end}",
+                document={"question": f"What is shown in image {place}?{end}"},
+            )
             for place, score in answers
-        )  # fmt: skip
-        held[SampleKey("series_mcq", "series_mcq_tel", facts.slug)] = tuple(
-            SampleRow(f"tel-{place}", "ABCDE"[place % 5], "ok", {"accuracy": float(score > 0.5)})
+        ]  # fmt: skip
+        task = "series_mcq_tel"
+        held["series_mcq", task, facts.slug] = [
+            sample(task, f"tel-{place}", "ABCDE"[place % 5], {"accuracy": float(score > 0.5)}, document=letters)
             for place, score in answers
-        )
+        ]
     return held_samples(held)
+
+
+def write_exports(made: Board, directory: Path) -> None:
+    """Write the exports of a board below a directory."""
+    for name, content in exports_of(made).items():
+        (directory / name).parent.mkdir(parents=True, exist_ok=True)
+        (directory / name).write_bytes(content().encode("utf-8", "replace"))
 
 
 KEYS = frozenset({"slug", "key", "name", "model", "table", "columns", "against", "column", "first", "second", "runs"})

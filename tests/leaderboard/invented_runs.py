@@ -32,18 +32,6 @@ from medtasks.runs.samples import Sample
 from medtasks.runs.scored import Answered, scored_samples, with_learned_metrics
 from medtasks.runs.verdicts import with_judged_scores
 
-__all__ = [
-    "GROUPS",
-    "MODELS",
-    "Invented",
-    "answered",
-    "judged_by_stub",
-    "make_run",
-    "shared_runs",
-    "write_run_of",
-    "write_runs",
-]
-
 GROUPS = ("kvasir_vqa_x1", "mi_cxr", "med_cmr", "medstreambench")
 """The four benchmarks; other tracks (``kvasir_vqa_x1_transformed``, ``mi_cxr_cot``, ``mi_cxr_stagewise``) work, too."""
 

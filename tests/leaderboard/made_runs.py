@@ -20,25 +20,6 @@ from medtasks.runs.scores import Letters, MetricScore, Scores
 from medtasks.runs.signature import format_signature, versions_today
 from medtasks.runs.table import PRESENT, Column, ItemTable
 
-__all__ = [
-    "CLUSTERS",
-    "FAIR",
-    "GOOD",
-    "ITEMS",
-    "KEY",
-    "POOR",
-    "apart",
-    "board",
-    "cxr",
-    "entry",
-    "facts",
-    "page",
-    "ranked",
-    "right",
-    "run",
-    "signed",
-]
-
 CLUSTERS = tuple(f"p{number // 4:03d}" for number in range(240))
 ITEMS = tuple(f"q{number:03d}" for number in range(240))
 

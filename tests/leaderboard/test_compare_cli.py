@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import shutil
+from contextlib import redirect_stderr, redirect_stdout
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +19,6 @@ from scipy.stats import binomtest, wilcoxon
 from statsmodels.stats.multitest import multipletests
 
 from medtasks.cli.app import main
-from medtasks.core.errors import UsageError
 from medtasks.metrics.registry import get_metric
 from medtasks.runs.folder import write_run
 from medtasks.stats.paired import clustered_score, paired_difference
@@ -39,21 +40,16 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     }
 
 
-@pytest.fixture
-def command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Any:
-    """Run the command line in this process: exit code, output, errors."""
-
-    def call(*arguments: object) -> tuple[int, str, str]:
-        monkeypatch.setattr("sys.argv", ["medtasks", "compare", *map(str, arguments)])
+def command(*arguments: object) -> tuple[int, str, str]:
+    """Exit code, output and errors of ``medtasks compare`` in this process."""
+    with pytest.MonkeyPatch.context() as patch, redirect_stdout(StringIO()) as out, redirect_stderr(StringIO()) as err:
+        patch.setattr("sys.argv", ["medtasks", "compare", *map(str, arguments)])
         with pytest.raises(SystemExit) as ended:
             main()
-        said = capsys.readouterr()
-        return int(ended.value.code or 0), said.out, said.err
-
-    return call
+    return int(ended.value.code or 0), out.getvalue(), err.getvalue()
 
 
-def test_a_table_of_all_that_both_runs_have(command: Any, folders: dict[str, Path]) -> None:
+def test_a_table_of_all_that_both_runs_have(folders: dict[str, Path]) -> None:
     code, out, err = command(folders["careful"], folders["guess"])
     assert (code, err) == (0, "")
     head, rows = out.split("\n\n", 1)
@@ -67,14 +63,12 @@ def test_a_table_of_all_that_both_runs_have(command: Any, folders: dict[str, Pat
     assert not any("corrected over" in note for note in notes)  # there is one test
     assert any("minimum detectable difference" in note for note in notes)
     assert any("warning: with 6 clusters" in note for note in notes)
-
-
-def test_json_has_the_same_numbers(command: Any, folders: dict[str, Path]) -> None:
     code, out, _ = command(folders["careful"].parent, folders["guess"], "--metric", "accuracy", "--json")
     assert code == 0
     (line,) = json.loads(out)["lines"]
     assert (line["task"], line["unit"], line["unlike"]) == ("mi_cxr_icr", "fraction", [])
     assert line["pair"]["difference"] == pytest.approx(line["first"] - line["second"])
+    assert line["first"] == pytest.approx(float(found["A"]), abs=0.0005)
 
 
 def used(folder: Path, target: Path, **usage: Any) -> Path:
@@ -86,7 +80,7 @@ def used(folder: Path, target: Path, **usage: Any) -> Path:
     return copy
 
 
-def test_what_both_runs_used_is_printed_below(command: Any, folders: dict[str, Path], tmp_path: Path) -> None:
+def test_what_both_runs_used_is_printed_below(folders: dict[str, Path], tmp_path: Path) -> None:
     first = used(
         folders["guess"], tmp_path / "a", samples=6, seconds=3.0, process_seconds=3.0, devices=2, prompt_tokens=1200,
         output_tokens=60, reused_tokens=300, peak_device_memory=3 * 2**30,
@@ -115,7 +109,7 @@ def test_what_both_runs_used_is_printed_below(command: Any, folders: dict[str, P
     assert "\nusage " not in command(folders["guess"], folders["blind"])[1]
 
 
-def test_runs_that_were_asked_otherwise_are_shown_and_marked(command: Any, folders: dict[str, Path]) -> None:
+def test_runs_that_were_asked_otherwise_are_shown_and_marked(folders: dict[str, Path]) -> None:
     code, out, _ = command(folders["careful"], folders["blind"], "--task", "mi_cxr_icr")
     assert code == 0
     header, line = out.splitlines()[3:5]
@@ -123,7 +117,7 @@ def test_runs_that_were_asked_otherwise_are_shown_and_marked(command: Any, folde
     assert "not comparable: prompts with media instead of blind (mi_cxr_icr accuracy)" in out
 
 
-def test_names_of_models_steer_no_terminal(command: Any, folders: dict[str, Path], tmp_path: Path) -> None:
+def test_names_of_models_steer_no_terminal(folders: dict[str, Path], tmp_path: Path) -> None:
     evil = Path(shutil.copytree(folders["guess"], tmp_path / "20261101_000002_medtasks"))
     manifest = json.loads((evil / "manifest.json").read_text(encoding="utf-8"))
     manifest["model"]["pretrained"] = "evil\n::error::pwned\x1b[2J\tcol"
@@ -133,36 +127,27 @@ def test_names_of_models_steer_no_terminal(command: Any, folders: dict[str, Path
     assert "\x1b" not in out
 
 
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        (("careful", "other"), "B has mi_cxr_tel_single; compare runs of the same tasks"),
-        (("careful", "guess", "--task", "mi_cxr_gts"), "--task mi_cxr_gts: not in both runs"),
-        (("careful", "guess", "--task", "mi_cxr_irc"), "(did you mean 'mi_cxr_icr'?), which share mi_cxr_icr"),
-        (("careful", "guess", "--metric", "bleu"), "--metric bleu: not in both runs, which share accuracy"),
-        (("careful", "nowhere"), "no such directory"),
-        (("root", "guess"), "contains 4 runs"),
-    ],
-)
-def test_wrong_usage_is_one_sentence_and_exit_code_2(
-    command: Any, folders: dict[str, Path], arguments: tuple[str, ...], said: str
-) -> None:
-    places = {**folders, "nowhere": folders["guess"] / "nowhere", "root": folders["guess"].parents[2]}
-    code, _, err = command(*(places.get(one, one) for one in arguments))
-    assert code == 2
-    assert said in err
-    assert len(err.splitlines()) == 1
-
-
-def test_a_damaged_run_is_one_sentence_and_exit_code_1(command: Any, folders: dict[str, Path], tmp_path: Path) -> None:
+def test_wrong_usage_and_a_damaged_run_are_one_sentence(folders: dict[str, Path], tmp_path: Path) -> None:
     broken = tmp_path / "broken_medtasks"
     (broken / "samples").mkdir(parents=True)
     (broken / "manifest.json").write_text("{")
-    for more in ((), ("--task", "mi_cxr_icr")):
-        code, _, err = command(folders["guess"], broken, *more)
-        assert code == 1
-        assert "not the manifest of a run" in err
-        assert len(err.splitlines()) == 1
+    careful, guess = folders["careful"], folders["guess"]
+    for arguments, expected, said in (
+        ((careful, folders["other"]), 2, "B has mi_cxr_tel_single; compare runs of the same tasks"),
+        ((careful, guess, "--task", "mi_cxr_gts"), 2, "--task mi_cxr_gts: not in both runs"),
+        ((careful, guess, "--task", "mi_cxr_irc"), 2, "(did you mean 'mi_cxr_icr'?), which share mi_cxr_icr"),
+        ((careful, guess, "--metric", "bleu"), 2, "--metric bleu: not in both runs, which share accuracy"),
+        ((careful, guess / "nowhere"), 2, "no such directory"),
+        ((guess.parents[2], guess), 2, "contains 4 runs"),
+        ((guess, broken), 1, "not the manifest of a run"),
+        ((), 2, "expected two directories of runs, or --pairs BASE:TUNED"),
+        (("--pairs", "only-one"), 2, "--pairs only-one: expected BASE:TUNED"),
+        ((careful, "--pairs", f"{careful}:{careful}"), 2, "--pairs takes the place of two directories"),
+        (("--pairs", f"{careful}:{careful}", "--task", "mi_cxr"), 2, "--task mi_cxr: the runs share mi_cxr_gts"),
+    ):
+        code, _, err = command(*arguments)
+        assert (code, len(err.splitlines())) == (expected, 1)
+        assert said in err
 
 
 @pytest.mark.slow
@@ -235,13 +220,6 @@ def test_other_clusters_are_not_comparable() -> None:
     assert signed("accuracy", "mi_cxr") == other.signatures["accuracy"]
 
 
-def test_runs_without_a_common_task_are_refused() -> None:
-    one, two = (run(name, [entry(task, {"accuracy": right(0.5, 1)})])
-                for name, task in (("one", "mi_cxr"), ("two", "mi_cxr_icr")))  # fmt: skip
-    with pytest.raises(UsageError, match="no task in common"):
-        compare_runs(one, two)
-
-
 def test_confidences_are_compared_over_the_answers_with_one_in_both_runs(tmp_path: Path) -> None:
     sides = []
     for name, policy in (("whole", "calibrated"), ("half", "overconfident")):
@@ -280,16 +258,12 @@ def families(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     ]
 
 
-def lines_of(said: str) -> tuple[list[float], dict[str, Any]]:
-    (test,) = json.loads(said)["tests"]
-    return [one["difference"] for one in test["differences"]], test
-
-
-def test_several_pairs_are_tested_over_the_tasks_of_a_group(command: Any, families: list[str]) -> None:
+def test_several_pairs_are_tested_over_the_tasks_of_a_group(families: list[str]) -> None:
     """Med-CMR, section 4: p < 0.001 over seven dimensions takes more than one pair."""
-    options = ["--task", "med_cmr_mcq", "--metric", "accuracy", "--json"]
-    code, out, _ = command("--pairs", families[0], "--pairs", families[1], *options)
-    differences, test = lines_of(out)
+    options = ["--task", "med_cmr_mcq", "--metric", "accuracy"]
+    code, out, _ = command("--pairs", families[0], "--pairs", families[1], *options, "--json")
+    (test,) = json.loads(out)["tests"]
+    differences = [one["difference"] for one in test["differences"]]
     assert code == 0
     assert len(differences) == 2 * DIMENSIONS
     runs = [[read_one(Path(folder)) for folder in pair.split(":")] for pair in families]
@@ -305,29 +279,9 @@ def test_several_pairs_are_tested_over_the_tasks_of_a_group(command: Any, famili
     assert test["sign_p"] == pytest.approx(binomtest(better, better + worse).pvalue)
     assert test["wilcoxon_p"] == pytest.approx(wilcoxon([one for one in expected if one]).pvalue)
     assert test["wilcoxon_p"] < 0.016
-
-
-def test_one_pair_cannot_go_below_what_its_dimensions_allow(command: Any, families: list[str]) -> None:
-    options = ["--task", "med_cmr_mcq", "--metric", "accuracy"]
-    _, test = lines_of(command("--pairs", families[0], *options, "--json")[1])
+    # one pair cannot go below what its dimensions allow
+    (test,) = json.loads(command("--pairs", families[0], *options, "--json")[1])["tests"]
     assert min(test["sign_p"], test["wilcoxon_p"]) >= test["least_p"] == 2.0 ** (1 - test["better"] - test["worse"])
-    code, out, _ = command("--pairs", families[0], *options)
-    assert code == 0
+    out = command("--pairs", families[0], *options)[1]
     assert "lowest possible p" in out
     assert "med_cmr_mcq_su" in out
-
-
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        ([], "expected two directories of runs, or --pairs BASE:TUNED"),
-        (["--pairs", "only-one"], "--pairs only-one: expected BASE:TUNED"),
-        (["{0}", "--pairs", "{0}:{0}"], "--pairs takes the place of two directories"),
-        (["--pairs", "{0}:{0}", "--task", "mi_cxr"], "--task mi_cxr: the runs share mi_cxr_gts"),
-    ],
-)
-def test_wrong_pairs_are_one_sentence(command: Any, folders: dict[str, Path], arguments: list[str], said: str) -> None:
-    code, _, err = command(*(one.format(folders["careful"]) for one in arguments))
-    assert code == 2
-    assert said in err
-    assert len(err.splitlines()) == 1

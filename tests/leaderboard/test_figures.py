@@ -14,10 +14,9 @@ from typing import Any
 
 import matplotlib
 import pytest
-from boards import board, hostile_board, large_board
+from boards import board, hostile_board, large_board, write_exports
 from matplotlib.figure import Figure
 from medtasks.leaderboard.board.board import BenchmarkBoard, Board, BoardPlot
-from medtasks.leaderboard.exports import write_exports
 from medtasks.leaderboard.figures.chosen import DARK, LOOKS, distinct, short
 from medtasks.leaderboard.figures.draw import draw_all, drawing, images
 from medtasks.leaderboard.figures.plots import Figure as Plotted
@@ -77,11 +76,19 @@ def one_plot(key: tuple[str, str], made: Board | None = None, change: Callable[[
     return made.model_copy(update={"benchmarks": (BenchmarkBoard.model_validate(fields),)})
 
 
+def figure_of(made: Board) -> Plotted:
+    """The only figure of a board, not drawn."""
+    (figure,) = figures_of(made, made.benchmarks[0]).values()
+    return figure
+
+
 def test_every_plot_is_drawn_and_every_kind_is_there(plain: Drawn) -> None:
     tables = ("letters", "timeline")  # drawn in tables of the pages
     plots = {(one.name, it.name): it for one in board().benchmarks for it in one.plots if it.kind not in tables}
     assert set(plain.figures) == set(plots)
     assert {plots[key].kind for key in KINDS.values()} == set(KINDS) == {one.kind for one in plots.values()}
+    widths = {ElementTree.fromstring(plain.svg(key)).attrib["width"] for key in plain.figures}
+    assert {round(float(one.removesuffix("pt")) / 0.75) for one in widths} == {461}  # of a phone
 
 
 @pytest.mark.parametrize("key", KINDS.values(), ids=KINDS)
@@ -104,11 +111,6 @@ def test_a_figure_is_text_that_stands_alone_and_follows_a_dark_page(plain: Drawn
     assert all("fill" in one.attrib["style"] for one in root.iter(f"{SVG}text"))
 
 
-def test_sizes_serve_a_phone(plain: Drawn) -> None:
-    widths = {ElementTree.fromstring(plain.svg(key)).attrib["width"] for key in plain.figures}
-    assert {round(float(one.removesuffix("pt")) / 0.75) for one in widths} == {461}
-
-
 def test_numbers_of_bars_are_those_of_the_board(plain: Drawn) -> None:
     table = next(one for one in board().benchmarks[1].tables if one.name == "families")
     values = [row.cells[column.key].value for row in table.rows for column in table.columns[:3]]
@@ -122,24 +124,19 @@ def test_numbers_of_bars_are_those_of_the_board(plain: Drawn) -> None:
     assert "2 rows are not comparable and not drawn" in alt
 
 
-def test_a_score_against_cost_takes_what_most_models_have(tmp_path: Path) -> None:
-    def alt(change: Callable[[dict[str, Any]], None] | None = None) -> tuple[str, Drawn]:
-        made = drawn(one_plot(KINDS["cost"], change=change), tmp_path)
-        return made.figures[KINDS["cost"]].alt, made
-
-    by_time, made = alt()
-    used = {one.model: one for one in board().benchmarks[0].usage}
-    best = used["aurora-72b"]
-    assert "ROUGE-L against time (s per sample)" in by_time
-    assert f"Aurora-VL 72B {100 * best.score.value:.1f} (" in by_time
-    assert f") at {best.usage.seconds / best.usage.samples:.3g}" in by_time
-    assert {"time (s per sample)", "ROUGE-L (%)", "Birch Flash"} <= set(made.texts(KINDS["cost"]))
+def test_a_score_against_cost_takes_what_most_models_have(plain: Drawn) -> None:
+    key = KINDS["cost"]
+    best = next(one for one in board().benchmarks[0].usage if one.model == "aurora-72b")
+    assert "ROUGE-L against time (s per sample)" in plain.figures[key].alt
+    assert f"Aurora-VL 72B {100 * best.score.value:.1f} (" in plain.figures[key].alt
+    assert f") at {best.usage.seconds / best.usage.samples:.3g}" in plain.figures[key].alt
+    assert {"time (s per sample)", "ROUGE-L (%)", "Birch Flash"} <= set(plain.texts(key))
 
     def paid(benchmark: dict[str, Any]) -> None:
         for one in benchmark["usage"]:
             one["cost"] = 5.0
 
-    by_cost, _ = alt(paid)
+    by_cost = figure_of(one_plot(key, change=paid)).alt
     assert "against cost (per 1,000 samples)" in by_cost
     assert "at 2.5" in by_cost  # of 2,000 answers
 
@@ -147,18 +144,18 @@ def test_a_score_against_cost_takes_what_most_models_have(tmp_path: Path) -> Non
         for one in benchmark["usage"]:
             one["usage"] = {**one["usage"], "seconds": None}
 
-    by_tokens, _ = alt(untimed)
+    by_tokens = figure_of(one_plot(key, change=untimed)).alt
     assert "against tokens (per sample)" in by_tokens
     assert by_tokens.endswith("Without a value: Birch Flash.")
 
 
-def test_an_incomplete_score_against_cost_is_marked(tmp_path: Path) -> None:
+def test_an_incomplete_score_against_cost_is_marked() -> None:
     def change(benchmark: dict[str, Any]) -> None:
         benchmark["usage"][0]["score"]["incomplete"] = True
 
-    made = drawn(one_plot(KINDS["cost"], change=change), tmp_path)
-    assert {"Aurora-VL 72B*", "Aurora-VL 8B"} <= set(made.texts(KINDS["cost"]))
-    assert "incomplete (*)" in " ".join(made.texts(KINDS["cost"]))
+    figure = figure_of(one_plot(KINDS["cost"], change=change))
+    assert figure.incomplete
+    assert [label for label, _, _ in figure.shape.curves][:2] == ["Aurora-VL 72B*", "Birch Flash"]
 
 
 def test_a_dumbbell_shows_the_difference(plain: Drawn) -> None:
@@ -170,26 +167,20 @@ def test_a_dumbbell_shows_the_difference(plain: Drawn) -> None:
     assert f"Level 1 minus Transformed, level 1: Aurora-VL 72B {difference}" in plain.figures[KINDS["paired"]].alt
 
 
-def test_a_dumbbell_sets_per_cent_against_points(tmp_path: Path) -> None:
+def test_a_dumbbell_sets_per_cent_against_points() -> None:
     """Both are drawn on one axis; columns of one label are told apart by their tasks."""
 
     def change(benchmark: dict[str, Any]) -> None:
-        for table in benchmark["tables"]:
-            for column in table["columns"]:
-                if column["task"] == "pond_vqa_transformed_level1":
-                    column |= {"unit": "points", "label": "Level 1"}
-            for row in table["rows"]:
-                for key, cell in row["cells"].items():
-                    if key == "pond_vqa_transformed_level1.rougeL":
-                        cell |= {"value": 12.5, "low": None, "high": None}
-                    if key == "pond_vqa_level1.rougeL":
-                        cell |= {"value": 0.25, "low": None, "high": None}
+        for column in (column for table in benchmark["tables"] for column in table["columns"]):
+            if column["task"] == "pond_vqa_transformed_level1":
+                column |= {"unit": "points", "label": "Level 1"}
+        for task, value in (("pond_vqa_level1", 0.25), ("pond_vqa_transformed_level1", 12.5)):
+            with_cell("aurora-72b", f"{task}.rougeL", value=value, low=None, high=None)(benchmark)
 
-    key = KINDS["paired"]
-    found = drawn(one_plot(key, change=change), tmp_path)
-    assert found.texts(key).count("+12.5") == 5
+    figure = figure_of(one_plot(KINDS["paired"], change=change))
+    assert figure.shape.blocks[0].lines[0].text == "+12.5"
     pair = "Level 1 (pond_vqa_level1) minus Level 1 (pond_vqa_transformed_level1)"
-    assert f"{pair}: Aurora-VL 72B +12.5" in found.figures[key].alt
+    assert f"{pair}: Aurora-VL 72B +12.5" in figure.alt
 
 
 def coloured_cells(made: Drawn, key: tuple[str, str]) -> int:
@@ -197,14 +188,13 @@ def coloured_cells(made: Drawn, key: tuple[str, str]) -> int:
     return sum(re.fullmatch(r"[01]\.\d\d", text) is not None for text in made.texts(key))
 
 
-def without(model: str, key: str) -> Callable[[dict[str, Any]], None]:
-    """Take a model's value of one column away."""
+def with_cell(model: str, key: str, **fields: Any) -> Callable[[dict[str, Any]], None]:
+    """Change the fields of a model's cells in one column."""
 
     def change(benchmark: dict[str, Any]) -> None:
-        for table in benchmark["tables"]:
-            for row in table["rows"]:
-                if row["model"] == model and key in row["cells"]:
-                    row["cells"][key] |= {"value": None, "low": None, "high": None, "reason": "no judge"}
+        for row in (row for table in benchmark["tables"] for row in table["rows"] if row["model"] == model):
+            if key in row["cells"]:
+                row["cells"][key] |= fields
 
     return change
 
@@ -218,7 +208,8 @@ CLASS = "pond_vqa_level1.rougeL.question_class.count"
 )
 def test_a_missing_value_is_a_gap_and_never_zero(kind: str, column: str, plain: Drawn, tmp_path: Path) -> None:
     key = KINDS[kind]
-    found = drawn(one_plot(key, change=without("aurora-8b", column)), tmp_path)
+    missing = with_cell("aurora-8b", column, value=None, low=None, high=None, reason="no judge")
+    found = drawn(one_plot(key, change=missing), tmp_path)
     assert "Without a value: Aurora-VL 8B in " in found.figures[key].alt
     assert "Without a value" not in plain.figures[key].alt
     before, after = plain.texts(key), found.texts(key)
@@ -247,11 +238,11 @@ def test_columns_of_several_units_stand_on_axes_of_their_own(tmp_path: Path) -> 
 DELAY = "stream_qa_future.signed_delay"
 
 
-def test_a_signed_score_has_ends_and_no_order(tmp_path: Path) -> None:
+def test_a_signed_score_has_ends_and_no_order() -> None:
     columns = ("stream_qa_future.content", "stream_qa_future.responsiveness")
     for kind in ("bars", "radar", "heatmap"):
         plot = BoardPlot(name=kind, title="Mixed", kind=kind, table="parts", columns=(*columns, DELAY))
-        alt = drawn(with_plot(plot), tmp_path / kind).figures["stream_qa", kind].alt
+        alt = figure_of(with_plot(plot)).alt
         if kind == "heatmap":
             assert "by 2 columns" in alt
             assert alt.endswith(" Not drawn, since 0 is best: Delay.")
@@ -261,27 +252,18 @@ def test_a_signed_score_has_ends_and_no_order(tmp_path: Path) -> None:
             assert "Delay: best" not in alt
 
 
-def few_verdicts(slug: str, key: str) -> Callable[[dict[str, Any]], None]:
-    """The best value of the column for a model, but over too few verdicts."""
-
-    def change(benchmark: dict[str, Any]) -> None:
-        for row in (row for table in benchmark["tables"] for row in table["rows"] if row["model"] == slug):
-            if key in row["cells"]:
-                row["cells"][key] |= {"value": 0.999, "judged": 1200, "incomplete": True}
-
-    return change
-
-
 @pytest.mark.parametrize(("kind", "column"), [("bars", "series_mcq_icr.accuracy"), ("heatmap", CLASS)])
-def test_a_value_over_too_few_verdicts_is_marked_and_is_not_best(kind: str, column: str, tmp_path: Path) -> None:
+def test_a_value_over_too_few_verdicts_is_marked_and_is_not_best(
+    kind: str, column: str, plain: Drawn, tmp_path: Path
+) -> None:
     key = KINDS[kind]
-    found = drawn(one_plot(key, change=few_verdicts("uniform", column)), tmp_path)
+    best = with_cell("uniform", column, value=0.999, judged=1200, incomplete=True)
+    found = drawn(one_plot(key, change=best), tmp_path)
     assert "Some values are incomplete (*)." in found.texts(key)
     if kind == "bars":
         assert "99.9*" in found.texts(key)
         assert "best Uniform guessing" not in found.figures[key].alt
     else:
-        plain = drawn(one_plot(key), tmp_path / "plain")
         assert coloured_cells(found, key) == coloured_cells(plain, key) - 1
         assert "hatched has no rank" in found.figures[key].alt
 
@@ -292,15 +274,13 @@ def test_what_has_no_value_at_all_is_not_drawn(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_at_most_eight_models_but_all_on_a_heat_map(tmp_path: Path) -> None:
+def test_at_most_eight_models_but_all_on_a_heat_map() -> None:
     made = large_board(31)
-    for key, title in ((KINDS["radar"], "Classes of level 1 (8 of 31 models)"), (KINDS["heatmap"], "Rank by class")):
-        found = drawn(one_plot(key, made), tmp_path / key[1])
-        assert found.figures[key].title == title
-        best = [one.model for one in made.benchmarks[0].rankings[0].ranked]
-        expected = best[:8] if key == KINDS["radar"] else best
-        names = {made.models[slug].name for slug in expected}
-        assert {text for text in found.texts(key) if text.startswith("Invented model")} == names
+    best = [made.models[one.model].name for one in made.benchmarks[0].rankings[0].ranked]
+    radar, heat = (figure_of(one_plot(KINDS[kind], made)) for kind in ("radar", "heatmap"))
+    assert (radar.title, heat.title) == ("Classes of level 1 (8 of 31 models)", "Rank by class")
+    assert [label for label, _, _ in radar.shape.curves] == best[:8]
+    assert [label for label, _ in heat.shape.rows] == best
 
 
 NAMES = ["$x_1$ \\alpha", "_hidden", "a" * 200, "evil\u202egpj.exe\x07", "<b>&amp;</b>", "模型 é"]
@@ -330,7 +310,7 @@ def test_odd_names_are_shown_as_they_are(tmp_path: Path) -> None:
 
 
 def test_hostile_text_is_text(tmp_path: Path) -> None:
-    for kind in ("bars", "heatmap", "radar"):
+    for kind in ("bars", "heatmap"):
         found, key = drawn(one_plot(KINDS[kind], hostile_board()), tmp_path), KINDS[kind]
         root = ElementTree.fromstring(found.svg(key))
         assert {one.tag.removeprefix(SVG) for one in root.iter()} & {"script", "img", "foreignObject", "a"} == set()
@@ -349,35 +329,31 @@ def test_series_differ_without_colour() -> None:
         assert len({getattr(one, sign) for one in LOOKS}) == len(LOOKS)
 
 
-def test_a_demonstration_says_so(tmp_path: Path) -> None:
+def test_formats_a_demonstration_and_the_callers_settings(tmp_path: Path) -> None:
+    """A demonstration says so; the caller's settings change nothing, and stay."""
     key = KINDS["radar"]
-    found = drawn(one_plot(key).model_copy(update={"demonstration": True}), tmp_path)
-    assert "Miniature data: a demonstration, not a benchmark result." in found.texts(key)
-
-
-def test_formats(tmp_path: Path) -> None:
-    found = draw_all(one_plot(KINDS["radar"]), tmp_path)[KINDS["radar"]]
-    begins = {one: (tmp_path / path).read_bytes()[:5] for one, path in found.items()}
-    assert begins == {"svg": b"<?xml", "png": b"\x89PNG\r", "pdf": b"%PDF-"}
-
-
-def test_drawing_leaves_the_callers_settings_alone(tmp_path: Path) -> None:
+    made = one_plot(key).model_copy(update={"demonstration": True})
     with matplotlib.rc_context({"font.size": 31, "svg.fonttype": "path", "axes.facecolor": "red"}):
         before = dict(matplotlib.rcParams)
-        found = drawn(one_plot(KINDS["radar"]), tmp_path)
+        files = draw_all(made, tmp_path)
         assert dict(matplotlib.rcParams) == before
-    assert found.texts(KINDS["radar"])
+    begins = {one: (tmp_path / path).read_bytes()[:5] for one, path in files[key].items()}
+    assert begins == {"svg": b"<?xml", "png": b"\x89PNG\r", "pdf": b"%PDF-"}
+    texts = Drawn(tmp_path, files, {}).texts(key)
+    assert "Miniature data: a demonstration, not a benchmark result." in texts
 
 
 SCRIPT = """
 import hashlib, json, sys
 from pathlib import Path
 from medtasks.leaderboard.board.board import Board
-from medtasks.leaderboard.exports import write_exports
+from medtasks.leaderboard.exports.tables import exports_of
 from medtasks.leaderboard.figures.draw import draw_all
 board = Board.model_validate_json(Path(sys.argv[1]).read_text(encoding="utf-8"))
 draw_all(board, Path("out"))
-write_exports(board, Path("out"))
+for name, make in exports_of(board).items():
+    Path("out", name).parent.mkdir(exist_ok=True)
+    Path("out", name).write_bytes(make().encode("utf-8", "replace"))
 assert "matplotlib.pyplot" not in sys.modules and "torch" not in sys.modules
 paths = sorted(path for path in Path("out").rglob("*.*"))
 print(json.dumps({path.as_posix()[4:]: hashlib.sha256(path.read_bytes()).hexdigest() for path in paths}))

@@ -7,12 +7,11 @@ from functools import cache
 import pytest
 from invented_runs import Invented, make_run
 from medtasks.leaderboard.board.board import BoardColumn, Pair
-from medtasks.leaderboard.board.columns import unit_of
 from medtasks.leaderboard.rank.compare import Line, compare_runs
 from medtasks.leaderboard.rank.rankings import rank_models
 from medtasks.leaderboard.verify.scored_run import ScoredRun
 
-from medtasks.metrics.registry import get_metric
+from medtasks.metrics.registry import get_metric, unit_of
 from medtasks.runs.comparisons import Paired, same_tasks
 from medtasks.runs.record import RunRecord
 from medtasks.stats.paired import PairedDifference

@@ -1,45 +1,208 @@
-"""Statements over the models of a board: correlation with size, means by type; what they leave out."""
+"""Statements over models: what the media add, correlation with size, means by type; what they leave out."""
 
 from __future__ import annotations
 
+import csv
+import io
 import math
 import statistics
 from pathlib import Path
 
+import numpy as np
 import pytest
-from made_runs import cxr, entry, page, right, run
-from medtasks.leaderboard.board.board import Board
+from invented_runs import Invented, answered, judged_by_stub
+from made_runs import CLUSTERS, GOOD, ITEMS, KEY, POOR, board, cxr, entry, page, right, run
+from medtasks.leaderboard.board.board import BenchmarkBoard, BoardTable, Cell
 from medtasks.leaderboard.board.build import build_board
 from medtasks.leaderboard.board.models import Described
-from medtasks.leaderboard.publish import write_site
+from medtasks.leaderboard.exports.tables import as_csv
+from medtasks.leaderboard.figures.plots import figures_of
+from medtasks.leaderboard.intake.collect import collect
+from medtasks.leaderboard.site.pages import pages_of
+from medtasks.leaderboard.verify.scored_run import RunStore
+
+from medtasks.judge.stub import StubJudge
+from medtasks.runs.comparisons import compare_statistics
+from medtasks.runs.folder import write_run
+from medtasks.runs.samples import Sample
+
+GAIN = f"{KEY}.gain"
+SEEN, UNSEEN = right(0.8, 0), right(0.3, 7)
+BLIND = run("good", [cxr(0.3, 7, blind="yes", protocol="p1")], "run-good-blind", blind=True)
+
+
+def table_of(found: BenchmarkBoard) -> BoardTable:
+    return next(table for table in found.tables if table.name == "media-gain")
+
+
+def cells(found: BenchmarkBoard) -> dict[str, Cell]:
+    return {row.model: row.cells[GAIN] for row in table_of(found).rows}
+
+
+def test_the_gain_is_the_paired_difference_with_its_interval() -> None:
+    found = cells(page(GOOD, POOR, BLIND))
+    paired = compare_statistics("accuracy", SEEN, UNSEEN, CLUSTERS)
+    assert paired is not None
+    assert list(found) == ["good"]
+    assert found["good"].value == pytest.approx((SEEN - UNSEEN)[:, 0].mean())
+    assert (found["good"].low, found["good"].high) == (paired.low, paired.high)
+    assert found["good"].items == 240
+    assert found["good"].signature.endswith("|minus:blind")
+
+
+def test_a_blind_run_that_was_asked_something_else_is_no_twin() -> None:
+    def blind(**changes: str) -> BenchmarkBoard:
+        return page(GOOD, POOR, run("good", [cxr(0.3, 7, blind="yes", **changes)], "b", blind=True))
+
+    without = page(GOOD, POOR)
+    assert without.text_only is None
+    assert all(table.name != "media-gain" for table in without.tables)
+    assert cells(blind(protocol="p1"))
+    for changes in ({"prompt": "other"}, {"data": "d1"}, {"filters": "f9"}, {"harness": "h"}):
+        assert all(table.name != "media-gain" for table in blind(**changes).tables), changes
+    hotter = run(
+        "good", BLIND.entries.values(), "b", blind=True, generation={"mi_cxr_tel_single": "{'temperature': 1}"}
+    )
+    assert all(table.name != "media-gain" for table in page(GOOD, POOR, hotter).tables)
+    of_another = run("fair", BLIND.entries.values(), "b", blind=True)
+    assert all(table.name != "media-gain" for table in page(GOOD, POOR, of_another).tables)
+    partial = run("good", BLIND.entries.values(), "b", blind=True, complete=False)
+    assert all(table.name != "media-gain" for table in page(GOOD, POOR, partial).tables)
+
+
+def test_the_newest_of_several_blind_runs_counts() -> None:
+    old = run("good", [cxr(0.5, 3, blind="yes", protocol="p1")], "old", blind=True, created="2026-10-01T00:00:00+00:00")
+    assert cells(page(GOOD, old, BLIND)) == cells(page(GOOD, BLIND))
+
+
+def test_gains_in_groups_of_the_first_breakdown_of_the_layout() -> None:
+    seeing = run("good", [entry("med_cmr_mcq", {"accuracy": SEEN}, breakdowns=_MODALITIES)])
+    blind = run(
+        "good", [entry("med_cmr_mcq", {"accuracy": UNSEEN}, breakdowns=_MODALITIES, blind="yes", protocol="p1")],
+        "b", blind=True,
+    )  # fmt: skip
+    table = table_of(page(seeing, blind))
+    (row,) = table.rows
+    by_group = {one.group: row.cells[one.key].value for one in table.columns}
+    difference = (SEEN - UNSEEN)[:, 0]
+    assert by_group == {
+        None: pytest.approx(difference.mean()),
+        "CT": pytest.approx(difference[:100].mean()),
+        "MRI": pytest.approx(difference[100:].mean()),
+    }
+
+
+_MODALITIES = {"modality": {"CT": list(range(100)), "MRI": list(range(100, 240))}}
+
+
+def test_questions_that_every_blind_model_answers() -> None:
+    other = run("poor", [cxr(0.4, 8, blind="yes", protocol="p1")], "run-poor-blind", blind=True)
+    only = page(GOOD, POOR, BLIND, other).text_only
+    assert only is not None
+    both = [item for item, one, two in zip(ITEMS, UNSEEN[:, 0], right(0.4, 8)[:, 0], strict=True) if one and two]
+    assert (only.models, only.items, list(only.answered)) == (("good", "poor"), 240, both)
+    assert only.expected == pytest.approx(0.2**2)  # five options
+    assert 0 < len(both) < 240
+
+
+def test_an_unanswered_item_is_not_known_to_the_text_alone() -> None:
+    missing = UNSEEN.copy()
+    missing[UNSEEN[:, 0] == 1] = np.nan
+    blind = run("good", [entry("mi_cxr", {"accuracy": missing}, blind="yes", protocol="p1")], "b", blind=True)
+    only = page(GOOD, POOR, blind).text_only
+    assert only is not None
+    assert only.answered == ()
+    assert only.items == 240 - int(UNSEEN[:, 0].sum())
+
+
+def test_the_gain_is_on_the_page_drawn_and_no_score_in_the_csv() -> None:
+    made = board(GOOD, POOR, BLIND)
+    assert "media-gain" in figures_of(made, made.benchmarks[0])
+    text = pages_of(made, {}, [])["benchmark-mi_cxr.html"]()
+    assert "What the media add" in text
+    assert "Questions that the text alone answers" in text
+    rows = list(csv.DictReader(io.StringIO(as_csv(made, made.benchmarks[0]))))
+    accuracy = {row["table"] for row in rows if row["metric"] == "accuracy"}
+    assert "media-gain" not in accuracy
+    (gain,) = [row for row in rows if row["metric"] == "accuracy.gain"]
+    assert float(gain["value"]) == pytest.approx((SEEN - UNSEEN)[:, 0].mean())
+
+
+@pytest.mark.slow
+def test_the_gain_of_a_judged_class_is_that_of_its_own_part_of_each_answer(tmp_path: Path) -> None:
+    groups = ("kvasir_vqa_x1",)
+    by_run: dict[str, dict[str, Sample]] = {}
+    with StubJudge() as stub:
+        for name, policy, blind in (("seeing", "noisy_oracle", False), ("blind", "abstain", True)):
+            model = Invented("invented/Careful-7B", policy, seed=1, accuracy=0.7 if policy == "noisy_oracle" else None)
+            made = judged_by_stub(*answered(model, groups, blind=blind), stub.url, tmp_path / "verdicts.sqlite")
+            by_run[name] = {one.sample_id: one for samples in made.samples.values() for one in samples}
+            write_run(tmp_path / "runs" / name, made)
+    digests, _ = collect([tmp_path / "runs"], RunStore(tmp_path / "cache"))
+    again, _ = collect([tmp_path / "runs"], RunStore(tmp_path / "cache"))
+    made_of, again_of = (
+        build_board(one, title="Gains", demonstration=True, published=False, resamples=50) for one in (digests, again)
+    )
+    assert made_of == again_of
+    table = table_of(made_of.benchmarks[0])
+    (row,) = table.rows
+    classes = [column for column in table.columns if column.breakdown == "question_class"]
+    assert len(classes) > 10
+    partly, found = 0, list[Cell]()
+    for column in classes:
+        pairs = [  # an answer's score in this class with media, and without
+            (sample.cluster, *(run[name].judged["judged_accuracy"] for run in by_run.values()))
+            for name, sample in by_run["seeing"].items()
+            if column.group in sample.judged["judged_accuracy"].parts
+        ]
+        partly += sum(len(seeing.parts) > 1 and seeing.parts[column.group] != seeing.limits for _, seeing, _ in pairs)
+        gains = [
+            (cluster, seeing.parts[column.group][0][0] - blind.parts[column.group][0][0])
+            for cluster, seeing, blind in pairs
+        ]
+        cell, count = row.cells[column.key], len({cluster for cluster, _ in gains})
+        difference = np.mean([gain for _, gain in gains])
+        assert cell.value == pytest.approx(difference)
+        assert cell.items == len(gains)
+        if count < 6:
+            assert (cell.low, cell.high) == (None, None)
+            continue
+        assert -1 <= cell.low <= difference <= cell.high <= 1
+        found.append(cell)
+    assert partly > 20  # answers to questions of several classes
+    assert sum(cell.low is not None and cell.low < cell.high for cell in found) > 5
+    whole = row.cells["kvasir_vqa_x1.judged_accuracy.gain"]
+    assert whole.value is not None
+    assert whole.value > 0
+
 
 SIZES = {"one": "1B", "two": "4B", "three": "16B", "four": "64B-A3B"}
 TYPES = {"one": "general", "two": "medical", "three": "general", "four": "medical"}
 SHARES = {"one": 0.3, "two": 0.45, "three": 0.4, "four": 0.7}
-MODELS = {f"lab/{name}": Described(size=SIZES[name], type=TYPES[name]) for name in SIZES}
-RUNS = [run(name, [cxr(share, seed)]) for seed, (name, share) in enumerate(SHARES.items())]
+SIZED_MODELS = {f"lab/{name}": Described(size=SIZES[name], type=TYPES[name]) for name in SIZES}
+SIZED = [run(name, [cxr(share, seed)]) for seed, (name, share) in enumerate(SHARES.items())]
 UNKNOWN = run("unknown", [cxr(0.9, 9)])
 
 
 def values(of: list[str]) -> list[float]:
-    found = page(*RUNS, UNKNOWN, models=MODELS)
+    found = page(*SIZED, UNKNOWN, models=SIZED_MODELS)
     cells = {row.model: row.cells["mi_cxr.accuracy"].value for row in found.tables[0].rows}
     return [cells[name] or 0.0 for name in of]
 
 
 def test_the_correlation_is_pearsons_with_the_logarithm_of_the_size() -> None:
-    (found,) = page(*RUNS, UNKNOWN, models=MODELS).size_correlations
+    (found,) = page(*SIZED, UNKNOWN, models=SIZED_MODELS).size_correlations
     expected = statistics.correlation([math.log(size) for size in (1, 4, 16, 64)], values([*SIZES]))
     assert (found.models, found.published, found.column.key) == (4, "", "mi_cxr.accuracy")
     assert found.r == pytest.approx(expected)
 
 
 def test_three_models_of_known_size_are_too_few() -> None:
-    assert page(*RUNS[:3], UNKNOWN, models=MODELS).size_correlations == ()
+    assert page(*SIZED[:3], UNKNOWN, models=SIZED_MODELS).size_correlations == ()
 
 
 def test_means_by_type_leave_out_models_without_a_type() -> None:
-    (found,) = page(*RUNS, UNKNOWN, models=MODELS).type_means
+    (found,) = page(*SIZED, UNKNOWN, models=SIZED_MODELS).type_means
     assert found.models == {"general": 2, "medical": 2}
     assert found.means["general"] == pytest.approx(statistics.fmean(values(["one", "three"])))
     assert found.means["medical"] == pytest.approx(statistics.fmean(values(["two", "four"])))
@@ -47,17 +210,15 @@ def test_means_by_type_leave_out_models_without_a_type() -> None:
 
 def test_blind_runs_are_left_out() -> None:
     blind = run("four", [cxr(0.7, 3)], blind=True)
-    assert page(*RUNS[:3], blind, models=MODELS).size_correlations == ()
+    assert page(*SIZED[:3], blind, models=SIZED_MODELS).size_correlations == ()
 
 
-def test_the_rows_of_a_paper_have_a_correlation_of_their_own(tmp_path: Path) -> None:
+def test_the_rows_of_a_paper_have_a_correlation_of_their_own() -> None:
     """Med-CMR reports r of 0.77 to 0.85; its printed table, without the swapped columns, gives what the page shows."""
     digest = run("one", [entry("med_cmr_mcq", {"accuracy": right(0.3, 1)})])
-    board: Board = build_board([digest], title="Sizes", resamples=10, models=MODELS)
-    found = {one.column.key: one for one in board.benchmarks[0].size_correlations}
+    made = board(digest, published=True, models=SIZED_MODELS)
+    found = {one.column.key: one for one in made.benchmarks[0].size_correlations}
     assert all(one.published for one in found.values())
     assert 0.5 < found["med_cmr_mcq.accuracy"].r <= 1
     assert "med_cmr_mcq_su.accuracy" not in found
-    write_site(board, tmp_path)
-    text = (tmp_path / "benchmark-med_cmr.html").read_text(encoding="utf-8")
-    assert "Size and score" in text
+    assert "Size and score" in pages_of(made, {}, [])["benchmark-med_cmr.html"]()

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from made_runs import FAIR, GOOD, cxr, right, run
-from medtasks.leaderboard.rank.planning import Spread, assumed_spread, default_metric, pilot_spread, sizes
+from medtasks.leaderboard.rank.planning import Spread, assumed_spread, default_metric, pilot_spread, plan_task
 from scipy import stats
 from typer.testing import CliRunner
 
@@ -87,8 +87,7 @@ def test_the_planned_difference_is_detected_in_four_of_five_cases() -> None:
 
 
 def test_sizes_follow_the_subsets_of_each_task() -> None:
-    parts = [task_documents(f"kvasir_vqa_x1_level{level}") for level in (1, 2, 3)]
-    whole, half = sizes(parts, Spread(0.1, 24, ""), (1.0, 0.5))
+    whole, half = plan_task("kvasir_vqa_x1", score=0.5, shares=(1.0, 0.5)).subsets
     assert (whole.clusters, whole.documents) == (24, 79)
     assert half.clusters == 13  # not every picture has questions of every level
     assert half.detectable is not None

@@ -1,14 +1,18 @@
-"""Rankings: against hand-worked numbers, scipy and statsmodels, and our own single comparisons."""
+"""Rankings, against hand-worked numbers, scipy and statsmodels, and our own single comparisons; the sentence about one:
+who leads, by how much, who cannot be told apart, who is not above chance.
+"""
 
 from __future__ import annotations
 
 import statistics
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 import pytest
 from made_runs import CLUSTERS, right
-from medtasks.leaderboard.board.board import BoardColumn, Pair, Ranking
+from medtasks.leaderboard.board.board import BoardColumn, BoardModel, Cell, Pair, Ranked, Ranking
+from medtasks.leaderboard.board.sentences import finding
 from medtasks.leaderboard.rank.rankings import rank_models
 from scipy.stats import binomtest
 from statsmodels.stats.multitest import multipletests
@@ -69,14 +73,9 @@ def test_wins_and_losses_are_counted_of_verdicts() -> None:
     found = pair(ranking(MODELS), "a", "d")
     first, second = MODELS["a"][:, 0] == 1, MODELS["d"][:, 0] == 1
     assert (found.wins, found.losses) == (int((first & ~second).sum()), int((second & ~first).sum()))
-
-
-def test_questions_that_are_their_own_clusters_have_the_exact_binomial_test() -> None:
-    alone = [f"q{number}" for number in range(240)]
-    found = pair(ranking(MODELS, clusters=alone), "a", "d")
-    assert found.wins is not None
-    assert found.losses is not None
-    assert found.p_value == pytest.approx(binomtest(found.wins, found.wins + found.losses).pvalue)
+    # questions that are their own clusters have the exact binomial test
+    alone = pair(ranking(MODELS, clusters=[f"q{number}" for number in range(240)]), "a", "d")
+    assert alone.p_value == pytest.approx(binomtest(found.wins, found.wins + found.losses).pvalue)
 
 
 def test_ten_wins_to_none_by_hand() -> None:
@@ -85,11 +84,8 @@ def test_ten_wins_to_none_by_hand() -> None:
     assert (found.wins, found.losses) == (10, 0)
     assert found.p_value == pytest.approx(2 / 2**10)
     assert found.difference == pytest.approx(1 / 3)
-
-
-def test_answers_repeated_three_times_are_no_verdicts() -> None:
-    tables = {name: table * [[1, 3]] for name, table in MODELS.items()}
-    assert {(one.wins, one.losses) for one in ranking(tables).pairs} == {(None, None)}
+    thrice = {name: table * [[1, 3]] for name, table in MODELS.items()}  # answers repeated three times are no verdicts
+    assert {(one.wins, one.losses) for one in ranking(thrice).pairs} == {(None, None)}
 
 
 def test_few_patients_are_told_with_every_pair_and_the_ranking() -> None:
@@ -161,18 +157,13 @@ def test_an_item_without_a_value_is_left_out_of_its_models_pairs_alone() -> None
     assert found.items == 240
 
 
-def test_an_item_that_does_not_count_for_one_model_is_left_out_of_the_pair() -> None:
+def test_items_that_do_not_count_for_one_model_are_left_out_of_the_pair() -> None:
     late = {"early": np.array([[1.0, 1], [2, 1], [0, 0], [3, 1]]), "slow": np.array([[4.0, 1], [4, 1], [4, 1], [0, 0]])}
     found = ranking(late, "signed_delay", clusters=["p", "q", "r", "s"]).pairs[0]
-    assert found.items == 2
-    assert found.difference == pytest.approx(1.5 - 4)
-
-
-def test_models_without_a_common_item_are_not_compared() -> None:
-    apart = {"one": np.array([[1.0, 1], [0, 0]]), "two": np.array([[0.0, 0], [3, 1]])}
+    assert (found.items, found.difference) == (2, pytest.approx(1.5 - 4))
+    apart = {"one": np.array([[1.0, 1], [0, 0]]), "two": np.array([[0.0, 0], [3, 1]])}  # without a common item
     found = ranking(apart, "signed_delay", clusters=["p", "q"]).pairs[0]
-    assert (found.items, found.p_value, found.low) == (0, None, None)
-    assert found.difference == -2
+    assert (found.items, found.p_value, found.low, found.difference) == (0, None, None, -2)
     assert "no item has a value from both" in (found.reason or "")
 
 
@@ -180,6 +171,9 @@ def test_a_model_of_which_no_item_counts_is_not_ranked() -> None:
     found = ranking({**MODELS, "none": np.zeros((240, 2))}, unranked={"late": "awaits a judge"})
     assert found.unranked == {"late": "awaits a judge", "none": "no item counts"}
     assert {one.model for one in found.ranked} == {*MODELS}
+    alone = ranking({"a": MODELS["a"]})
+    assert [(one.rank, one.best, one.worst, one.letters) for one in alone.ranked] == [(1, 1, 1, ("a",))]
+    assert (alone.pairs, alone.detectable) == ((), None)
 
 
 def test_one_cluster_has_ranks_but_no_interval_and_no_test() -> None:
@@ -199,10 +193,7 @@ def test_what_can_be_seen_is_the_median_over_pairs() -> None:
         assert error is not None
         seen.append(detectable_difference(error, 60))
     assert ranking(MODELS).detectable == pytest.approx(statistics.median(seen))  # type: ignore[type-var]
-
-
-def test_models_that_never_differ_say_nothing_of_what_can_be_seen() -> None:
-    assert ranking({"x": MODELS["a"], "y": MODELS["a"]}).detectable is None
+    assert ranking({"x": MODELS["a"], "y": MODELS["a"]}).detectable is None  # models that never differ say nothing
 
 
 def test_corpus_metrics_are_ranked_by_the_corpus_score() -> None:
@@ -232,12 +223,82 @@ def test_neither_order_nor_company_moves_a_number() -> None:
     )
 
 
-def test_one_model_has_a_rank_and_nobody_to_be_compared_with() -> None:
-    found = ranking({"a": MODELS["a"]})
-    assert [(one.rank, one.best, one.worst, one.letters) for one in found.ranked] == [(1, 1, 1, ("a",))]
-    assert (found.pairs, found.detectable) == ((), None)
-
-
 def test_statistics_of_other_items_are_refused() -> None:
     with pytest.raises(UsageError, match=r"c: statistics of accuracy have shape \(3, 2\), expected \(240, 2\)"):
         ranking({"a": MODELS["a"], "c": np.ones((3, 2))})
+
+
+NAMES = {"a": "Ada", "b": "Bea", "c": "Cid", "d": "Dan", "e": "Eve", "f": "Fay"}
+NAMED = {slug: BoardModel(slug=slug, name=name, family="none") for slug, name in NAMES.items()}
+
+
+def lettered(letters: dict[str, str], *pairs: tuple[str, str, float, float, float], **more: Any) -> Ranking:
+    column = BoardColumn(
+        **{"key": "t.m", "task": "t", "metric": "m", "label": "M", "unit": "fraction", "higher_is_better": True, **more}
+    )
+    ranked = [
+        Ranked(model=model, rank=place, best=None, worst=None, letters=tuple(shared))
+        for place, (model, shared) in enumerate(letters.items(), 1)
+    ]
+    compared = [
+        Pair(
+            first=one, second=other, items=90, clusters=30, difference=value, low=low, high=high, p_value=0.5, p_holm=1
+        )
+        for one, other, value, low, high in pairs
+    ]
+    return Ranking(
+        column=column, items=90, clusters=30, cluster="patient", signature="s", ranked=tuple(ranked),
+        pairs=tuple(compared), detectable=None,
+    )  # fmt: skip
+
+
+def cells(**values: float) -> dict[str, Cell]:
+    return {
+        model: Cell(value=low + 0.1, low=low, high=low + 0.2, items=90, signature="s") for model, low in values.items()
+    }
+
+
+@pytest.mark.parametrize(
+    ("one", "sentence"),
+    [
+        (lettered({}), "No model is ranked."),
+        (lettered({"a": "a"}), "Ada is the only model with a comparable result."),
+        (lettered({"a": "a", "b": "b"}, ("a", "b", 0.031, 0.012, 0.05)),
+         "Ada leads Bea by 3.1 points (95 % interval 1.2 to 5.0)."),
+        (lettered({"a": "a", "b": "a"}, ("a", "b", 0.01, -0.01, 0.03)), "Ada and Bea cannot be told apart."),
+        (lettered({"a": "a", "b": "a", "c": "b"}, ("a", "b", 0.01, -0.01, 0.03), ("a", "c", 0.2, 0.1, 0.3)),
+         "Ada and Bea cannot be told apart; Ada leads Cid by 20.0 points (95 % interval 10.0 to 30.0)."),
+        (lettered({"a": "a", "b": "b", "c": "c"}, ("a", "b", 0.2, 0.1, 0.3), ("b", "c", 0.3, 0.2, 0.4)),
+         ("Ada leads Bea by 20.0 points (95 % interval 10.0 to 30.0), "
+         "and Bea leads Cid by 30.0 points (95 % interval 20.0 to 40.0).")),
+        (lettered({"a": "a", "b": "b", "c": "b"}, ("a", "b", 0.2, 0.1, 0.3), ("b", "c", 0.1, -0.1, 0.3)),
+         "Ada leads Bea by 20.0 points (95 % interval 10.0 to 30.0)."),
+        # Bea and Cid each share a letter with Ada, and none with each other
+        (lettered({"a": "ab", "b": "a", "c": "b"}, ("a", "b", 0.01, -0.01, 0.03)),
+         "Bea and Cid cannot be told apart from Ada."),
+        (lettered(dict.fromkeys("abcdef", "a"), ("a", "b", 0.0, 0.0, 0.0)),
+         "Bea, Cid, Dan and 2 more models cannot be told apart from Ada."),
+        (lettered({"a": "a", "b": "a"}), "Ada has the best value; differences were not tested."),
+        # lower is better, and the pair is stored the other way round
+        (lettered({"a": "a", "b": "b"}, ("b", "a", 2.5, 1.0, 4.0), unit="seconds", higher_is_better=False),
+         "Ada leads Bea by 2.5 s (95 % interval 1.0 to 4.0)."),
+        (lettered({"a": "a", "b": "b"}, ("a", "b", -2.5, -4.0, -1.0), unit="seconds", higher_is_better=False),
+         "Ada leads Bea by 2.5 s (95 % interval 1.0 to 4.0)."),
+    ],
+)  # fmt: skip
+def test_what_a_ranking_shows(one: Ranking, sentence: str) -> None:
+    assert finding(one, NAMED, cells(a=0.7, b=0.6, c=0.5, d=0.4, e=0.3, f=0.3)) == sentence
+
+
+def test_models_not_above_chance_and_few_clusters_are_named() -> None:
+    models = {**NAMED, "d": BoardModel(slug="d", name="Uniform", family="none", type="baseline")}
+    one = lettered(dict.fromkeys("abcd", "a"), ("a", "b", 0.0, 0.0, 0.0), chance=0.2)
+    said = finding(one, models, cells(a=0.3, b=0.2, c=0.1, d=0.1))
+    assert said.endswith(" Bea and Cid are not above chance (20.0 %).")
+    assert "not above chance" not in finding(one, models, cells(a=0.3, b=0.3, c=0.3, d=0.1))
+    # few clusters are named
+    one = lettered({"a": "a", "b": "a"}, ("a", "b", 0.9, 0.8, 1.0)).model_copy(update={"warning": "few", "clusters": 5})
+    said = finding(one, NAMED, cells(a=0.9, b=0.0))
+    assert (
+        said == "Ada and Bea cannot be told apart. With only 5 clusters, even large differences may not be significant."
+    )

@@ -5,37 +5,41 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
+from functools import cache
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
 import pytest
-from boards import HOSTILE, board, hostile_board, large_board, sample_text
+from boards import HOSTILE, board, held_samples, hostile_board, large_board, sample, sample_text
+from invented_runs import MODELS, write_run_of
 from medtasks.leaderboard.board.board import Board, Cell, Published
+from medtasks.leaderboard.board.build import build_board
 from medtasks.leaderboard.board.numbers import interval, number
+from medtasks.leaderboard.intake.collect import collect
 from medtasks.leaderboard.publish import write_site
-from medtasks.leaderboard.site.data import SampleKey, data_script, sample_row, samples_of
+from medtasks.leaderboard.site.data import data_script, data_values, samples_of
 from medtasks.leaderboard.site.model_page import model_parts
-from medtasks.leaderboard.site.pages import page_environment, safe_link
+from medtasks.leaderboard.site.pages import page_environment, pages_of, safe_link
 from medtasks.leaderboard.site.tables import ColumnView, charts, shared_judge
 
 from medtasks.benchmarks.layouts import all_layouts
 from medtasks.core.errors import UsageError
-from medtasks.runs.folder import RunFolder
-from medtasks.runs.samples import Sample, write_samples
+from medtasks.runs.folder import RunFolder, read_manifest
+from medtasks.runs.samples import write_samples
 
 
 class Page(HTMLParser):
     """Elements and attributes of a page, its text, and the cells of its tables by table and row heading."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, source: Path | str) -> None:
         super().__init__(convert_charrefs=True)
         self.elements: list[tuple[str, dict[str, str]]] = []
         self.words: list[str] = []
         self.rows: dict[str, dict[str, list[str]]] = {}
         self._table, self._row, self._cell = "", [], False
-        self.feed(path.read_text(encoding="utf-8"))
+        self.feed(source if isinstance(source, str) else source.read_text(encoding="utf-8"))
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         found = {name: value or "" for name, value in attrs}
@@ -83,6 +87,12 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return directory
 
 
+def rendered(made: Board, name: str) -> str:
+    """One page of a site that is not written."""
+    return pages_of(made, {}, [])[name]()
+
+
+@cache
 def pages(directory: Path) -> dict[str, Page]:
     return {path.name: Page(path) for path in sorted(directory.glob("*.html"))}
 
@@ -206,7 +216,7 @@ def test_nothing_is_best_by_a_signed_or_an_incomplete_score(site: Path) -> None:
     assert "lower is better" not in table
 
 
-def test_an_incomplete_score_says_so_on_every_page(tmp_path: Path) -> None:
+def test_an_incomplete_score_says_so_on_every_page() -> None:
     made = board()
     table = made.benchmarks[0].tables[0]
     first, *others = table.rows
@@ -217,25 +227,19 @@ def test_an_incomplete_score_says_so_on_every_page(tmp_path: Path) -> None:
     (ranking, *rest), tables = made.benchmarks[0].rankings, (table, *made.benchmarks[0].tables[1:])
     unranked = ranking.model_copy(update={"ranked": ranking.ranked[1:], "unranked": {first.model: "incomplete"}})
     benchmark = made.benchmarks[0].model_copy(update={"tables": tables, "rankings": (unranked, *rest)})
-    write_site(made.model_copy(update={"benchmarks": (benchmark,)}), tmp_path / "out")
-    page = (tmp_path / "out/index.html").read_text(encoding="utf-8")
+    made = made.model_copy(update={"benchmarks": (benchmark,)})
+    page = rendered(made, "index.html")
     row = next(one for one in page.split("<tr ") if f'data-m="{first.model}"' in one)
     note = '<small class="note">1,200 of 2,000 judged</small>'
     assert note in row
     assert "<i>" not in row
     assert 'class="top"' not in row
-    assert note in (tmp_path / "out/benchmark-pond_vqa.html").read_text(encoding="utf-8")
-    data = stored(tmp_path / f"out/data/model-{first.model}.js")["cells"]["pond_vqa.rougeL"]
+    assert note in rendered(made, "benchmark-pond_vqa.html")
+    data = dict(data_values(made, {}))[f"model-{first.model}"]()["cells"]["pond_vqa.rougeL"]
     assert "; 1,200 of 2,000 judged; " in data[1]
     assert data[4] is False
     top = next(one for one in page.split("<tr ") if f'data-m="{unranked.ranked[0].model}"' in one)
     assert 'class="top"' in top
-
-
-def stored(path: Path) -> Any:
-    """The value that a data script holds."""
-    literal = path.read_text(encoding="utf-8").partition("JSON.parse(")[2].removesuffix(");\n")
-    return json.loads(json.loads(literal))
 
 
 def test_published_rows_stand_apart_and_say_what_they_were_trained_on(site: Path) -> None:
@@ -272,10 +276,10 @@ def test_a_chart_shows_a_blind_run_below_its_model() -> None:
         assert row.cells[column.key] == blind.row.cells[column.key]
 
 
-def test_only_a_demonstration_says_that_it_is_one(site: Path, tmp_path: Path) -> None:
+def test_only_a_demonstration_says_that_it_is_one(site: Path) -> None:
     assert "Demonstration" not in Page(site / "index.html").text
-    write_site(board().model_copy(update={"demonstration": True}), tmp_path / "demo")
-    assert all("results on miniature data" in page.text for page in pages(tmp_path / "demo").values())
+    demonstration = pages_of(board().model_copy(update={"demonstration": True}), {}, [])
+    assert all("results on miniature data" in page() for page in demonstration.values())
 
 
 def test_hostile_text_is_text(site: Path, hostile: Path) -> None:
@@ -295,18 +299,16 @@ def test_hostile_text_is_text(site: Path, hostile: Path) -> None:
 
 def test_a_data_script_holds_its_value() -> None:
     value = {"__proto__": [HOSTILE, "\\'</script>\u2029\r\n\x00\ud800"], "x": 0.5}
-    script = data_script("place/o'x", value)
+    script = data_script("place/o'x", lambda: value)
     found = re.fullmatch(r"\(window\.medtasks\?\?=\{\}\)\[(\".*\")\]=JSON\.parse\((\".*\")\);\n", script)
     assert json.loads(found[1]) == "place/o'x"
     assert json.loads(json.loads(found[2])) == value
     assert script.isascii()
 
 
-@pytest.mark.parametrize(
-    "text", ["javascript:alert(1)", "https://", "//x.org", "http://a b", "data:x", "JaVaScRiPt:x", None]
-)
-def test_what_is_no_web_address_is_no_link(text: str | None) -> None:
-    assert safe_link(text) is None
+def test_what_is_no_web_address_is_no_link() -> None:
+    wrong = ("javascript:alert(1)", "https://", "//x.org", "http://a b", "data:x", "JaVaScRiPt:x", None)
+    assert [safe_link(text) for text in wrong] == [None] * len(wrong)
 
 
 def contents(directory: Path) -> dict[str, bytes]:
@@ -320,13 +322,17 @@ def test_the_same_board_gives_the_same_bytes(site: Path, tmp_path: Path) -> None
     assert contents(tmp_path / "again") == contents(site)
 
 
+SMALL = board().model_copy(update={"benchmarks": board().benchmarks[:1]})
+
+
 def test_an_earlier_site_is_replaced_and_other_files_stay(tmp_path: Path) -> None:
     target = tmp_path / "out"
-    write_site(board(), target, samples=sample_text())
+    write_site(SMALL, target, samples=held_samples({("pond_vqa", "pond_vqa_level1", "uniform"): []}))
+    assert (target / "data/samples").exists()
     (target / "CNAME").write_text("board.example.org")
     (target / ".git").mkdir()
     (target / ".git/HEAD").write_text("ref")
-    write_site(board().model_copy(update={"title": "Second"}), target)
+    write_site(SMALL.model_copy(update={"title": "Second"}), target)
     assert "Second" in Page(target / "index.html").text
     assert not (target / "data/samples").exists()
     assert (target / "CNAME").read_text() == "board.example.org"
@@ -334,46 +340,40 @@ def test_an_earlier_site_is_replaced_and_other_files_stay(tmp_path: Path) -> Non
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
 
 
-@pytest.mark.parametrize("kind", ["folder", "file"])
-def test_what_would_be_lost_under_a_name_of_the_site_stops_it(kind: str, tmp_path: Path) -> None:
-    def figures(_: Board, directory: Path) -> dict[tuple[str, str], Any]:
+def test_a_failure_and_what_would_be_lost_leave_the_earlier_site(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def draw_all(_: Board, directory: Path, __: Any) -> dict[tuple[str, str], Any]:
         directory.mkdir()
+        if broken:
+            raise OSError("disk full")
         return {}
 
+    monkeypatch.setattr("medtasks.leaderboard.figures.draw.draw_all", draw_all)
     target = tmp_path / "out"
-    write_site(board(), target)
-    mine = target / "figures" / "mine.svg" if kind == "folder" else target / "figures"
-    mine.parent.mkdir(exist_ok=True)
-    mine.write_text("mine")
-    with pytest.raises(UsageError, match=r"figures: the site now has a directory of that name; move yours"):
-        write_site(board(), target, figures=figures)
-    assert mine.read_text() == "mine"
+    write_site(SMALL, target)
+    before, broken = contents(target), True
+    with pytest.raises(OSError, match="disk full"):
+        write_site(SMALL, target, figures=["svg"])
+    assert contents(target) == before
+    broken = False
+    for mine in (target / "figures", target / "figures" / "mine.svg"):  # a file, then a directory
+        (target / "figures").unlink(missing_ok=True)
+        mine.parent.mkdir(exist_ok=True)
+        mine.write_text("mine")
+        with pytest.raises(UsageError, match=r"figures: the site now has a directory of that name; move yours"):
+            write_site(SMALL, target, figures=["svg"])
+        assert mine.read_text() == "mine"
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
 
 
-def test_plots_that_were_not_drawn_are_named(tmp_path: Path) -> None:
-    one = board()
-    renamed = one.benchmarks[0].model_copy(update={"name": "mi_cxr"})
-    write_site(one.model_copy(update={"benchmarks": (renamed,)}), tmp_path / "out")
-    page = Page(tmp_path / "out" / "benchmark-mi_cxr.html")
+def test_plots_that_were_not_drawn_are_named() -> None:
+    renamed = SMALL.benchmarks[0].model_copy(update={"name": "mi_cxr"})
+    page = Page(rendered(SMALL.model_copy(update={"benchmarks": (renamed,)}), "benchmark-mi_cxr.html"))
     others = [plot for plot in all_layouts()["mi_cxr"].plots if f"figure-{plot.name}" not in page.attributes("id")]
     beside = {"letters": renamed.letters, "timeline": renamed.timelines}  # drawn into their own tables
     others = [plot for plot in others if not beside.get(plot.kind)]
     assert f"Not drawn, for lack of values: {'; '.join(plot.title for plot in others)}." in page.text
-
-
-def test_a_failure_leaves_the_earlier_site(tmp_path: Path) -> None:
-    def broken(_: Board, directory: Path) -> dict[tuple[str, str], Any]:
-        directory.mkdir()
-        raise OSError("disk full")
-
-    target = tmp_path / "out"
-    write_site(board(), target)
-    before = contents(target)
-    with pytest.raises(OSError, match="disk full"):
-        write_site(board(), target, figures=broken)
-    assert contents(target) == before
-    assert [path.name for path in tmp_path.iterdir()] == ["out"]
 
 
 @pytest.mark.parametrize("held", ["notes.txt", "site.json"])
@@ -384,13 +384,10 @@ def test_a_folder_of_something_else_is_refused(held: str, tmp_path: Path) -> Non
     assert [path.name for path in tmp_path.iterdir()] == [held]
 
 
-def test_exports_are_linked(tmp_path: Path) -> None:
-    def exports(_: Board, directory: Path) -> None:
-        directory.mkdir()
-        (directory / "all scores.csv").write_text("model,score\n")
-
-    write_site(board(), tmp_path / "out", exports=exports)
-    assert "exports/all%20scores.csv" in set(Page(tmp_path / "out/index.html").attributes("href"))
+def test_exports_are_linked(site: Path) -> None:
+    exports = {path.relative_to(site).as_posix() for path in (site / "exports").rglob("*.*")}
+    assert "exports/pond_vqa/scores.csv" in exports
+    assert exports <= set(Page(site / "index.html").attributes("href"))
 
 
 @pytest.mark.slow
@@ -406,14 +403,14 @@ def test_a_hundred_models_load_little(tmp_path: Path) -> None:
 
 def test_a_model_has_its_matrix_of_groups_by_tasks() -> None:
     part = model_parts(board(), "aurora-8b")[0]
-    matrix = next(one for one in part.matrices if one.headings)
+    matrix = next(one for one in part["matrices"] if one.headings)
     assert [heading.sub for heading in matrix.headings] == ["level1", "level2", "level3"]
-    assert [row.label for row in matrix.rows] == ["color", "count", "instrument_location", "size"]
+    assert [label for label, _, _ in matrix.rows] == ["color", "count", "instrument_location", "size"]
     cell = board().benchmarks[0].tables[2].rows[1].cells["pond_vqa_level2.rougeL.question_class.count"]
-    assert matrix.rows[1].cells[1] == (matrix.headings[1], cell)
+    assert matrix.rows[1][2][1] == (matrix.headings[1], cell)
 
 
-def test_only_rows_that_are_not_comparable_are_called_so(tmp_path: Path) -> None:
+def test_only_rows_that_are_not_comparable_are_called_so() -> None:
     made = board()
     first, *others = made.benchmarks[0].tables
     slug = "birch-flash"  # has no row that is not comparable
@@ -421,13 +418,13 @@ def test_only_rows_that_are_not_comparable_are_called_so(tmp_path: Path) -> None
     ranking = made.benchmarks[0].rankings[0]
     left = ranking.model_copy(update={"ranked": tuple(one for one in ranking.ranked if one.model != slug)})
     pond = made.benchmarks[0].model_copy(update={"tables": (without, *others), "rankings": (left,)})
-    write_site(made.model_copy(update={"benchmarks": (pond,)}), tmp_path / "out")
-    assert Page(tmp_path / f"out/model-{slug}.html").rows[""]["PondVQA"][0] == "no headline score"
+    made = made.model_copy(update={"benchmarks": (pond,)})
+    assert Page(rendered(made, f"model-{slug}.html")).rows[""]["PondVQA"][0] == "no headline score"
     # only rows that are not comparable
-    assert Page(tmp_path / "out/model-dune-30b-a3b.html").rows[""]["PondVQA"][0] == "not comparable, see below"
+    assert Page(rendered(made, "model-dune-30b-a3b.html")).rows[""]["PondVQA"][0] == "not comparable, see below"
 
 
-def test_a_published_figure_is_shown_in_our_unit_with_what_was_printed(tmp_path: Path) -> None:
+def test_a_published_figure_is_shown_in_our_unit_with_what_was_printed() -> None:
     benchmark = board().benchmarks[0]
     row = benchmark.published[0]
     cells = (
@@ -435,31 +432,30 @@ def test_a_published_figure_is_shown_in_our_unit_with_what_was_printed(tmp_path:
     )
     changed = Published.model_validate({**row.model_dump(), "cells": cells})
     pond = benchmark.model_copy(update={"published": (changed,)})
-    write_site(board().model_copy(update={"benchmarks": (pond,)}), tmp_path / "out")
-    page = Page(tmp_path / f"out/benchmark-{pond.name}.html")
+    page = Page(rendered(board().model_copy(update={"benchmarks": (pond,)}), f"benchmark-{pond.name}.html"))
     _, figure = page.rows["published-1"].values()
     assert figure[0] == "41.2 1 not comparable printed 0.4123"
     assert "Odd." in page.text
 
 
-def sample(**changes: Any) -> Sample:
-    facts: dict[str, Any] = {
-        "sample_id": "s1", "task": "series_mcq_tel", "cluster": "c", "media": ("a.png",), "prompt_hash": "0",
-        "prompt": "Look. What?", "target": "B", "responses": ("I think B.",), "filtered": "B", "status": "ok",
-        "scores": {"accuracy": 1.0}, "statistics": {"accuracy": (1.0, 1.0)},
-        "document": {"question": "What?", "choices": {"A": "one", "B": "two"}},
-    }  # fmt: skip
-    return Sample(**{**facts, **changes})
+OPTIONS = {"question": "What?", "choices": {"A": "one", "B": "two"}}
 
 
-def test_a_sample_shows_what_its_licence_allows() -> None:
-    shown = sample_row(sample(responses=("I think B.", "A")), texts=True)
-    assert (shown.question, shown.target) == ("What?\nA. one\nB. two", "B")
-    assert shown.response == "[response 1] I think B.\n\n[response 2] A"
-    hidden = sample_row(sample(), texts=False)
-    assert (hidden.question, hidden.target, hidden.response, hidden.extracted) == (None, None, None, "B")
-    free = sample_row(sample(filtered="a long answer", document={"question": "What?"}), texts=False)
-    assert free.extracted is None
+def test_samples_show_what_their_licence_allows() -> None:
+    samples = [
+        sample("t", "s1", "B", {"accuracy": 1.0}, responses=("I think B.", "A"), document=OPTIONS),
+        sample("t", "s2", "a long answer", {"accuracy": None}, target="long", document={"question": "Why?"}),
+    ]
+    held = {(benchmark, "t", "m"): samples for benchmark in ("pond_vqa", "series_mcq")}
+    made = dict(data_values(board(), held_samples(held)))
+    texts, hidden = (made[f"samples/{benchmark}/t/by-m"]()["rows"] for benchmark in ("pond_vqa", "series_mcq"))
+    assert texts == [
+        ["s1", "[response 1] I think B.\n\n[response 2] A", "B", "ok", [1.0]],
+        ["s2", "a long answer", "a long answer", "ok", [None]],
+    ]
+    assert hidden == [["s1", None, "B", "ok", [1.0]], ["s2", None, None, "ok", [None]]]
+    assert made["samples/pond_vqa/t/questions"]() == [["s1", "What?\nA. one\nB. two", "B"], ["s2", "Why?", "long"]]
+    assert made["samples/series_mcq/t/questions"]() == []
 
 
 def test_samples_are_those_of_the_runs_that_are_ranked(tmp_path: Path) -> None:
@@ -482,9 +478,25 @@ def test_samples_are_those_of_the_runs_that_are_ranked(tmp_path: Path) -> None:
         }
         tasks = {"series_mcq_tel": task, "../../other": task}
         (folder / "manifest.json").write_text(json.dumps({**manifest, "tasks": tasks}))
-        write_samples(folder / "samples/series_mcq_tel.jsonl", [sample(filtered=answer)])
+        write_samples(
+            folder / "samples/series_mcq_tel.jsonl", [sample("series_mcq_tel", "s1", answer, {"accuracy": 1.0})]
+        )
         runs[key] = shown.runs[key].model_copy(update={"digest": RunFolder(folder).content})
     found = samples_of(shown.model_copy(update={"runs": {**shown.runs, **runs}}), [tmp_path])
-    assert [*found] == [SampleKey("series_mcq", "series_mcq_tel", "aurora-8b")]
-    (row,) = found[SampleKey("series_mcq", "series_mcq_tel", "aurora-8b")]()
-    assert (row.extracted, row.response) == ("A", None)  # series_mcq shows no texts
+    assert [*found] == [("series_mcq", "series_mcq_tel", "aurora-8b")]
+    assert [one.filtered for one in found["series_mcq", "series_mcq_tel", "aurora-8b"]()] == ["A"]
+
+
+def test_samples_of_a_track_are_on_the_page_that_names_it_and_a_broken_folder_stops_no_board(tmp_path: Path) -> None:
+    track = "kvasir_vqa_x1_transformed"
+    tasks = read_manifest(write_run_of(tmp_path, MODELS[3], [track])).tasks
+    assert {one.benchmark for one in tasks.values()} == {track}
+    (tmp_path / "broken_medtasks").mkdir()
+    made = build_board(*collect([tmp_path]), title="Board", demonstration=True, resamples=20)
+    assert [one.folder for one in made.refused] == ["broken_medtasks"]
+    assert "broken_medtasks" in rendered(made, "index.html")
+    assert [one.name for one in made.benchmarks] == ["kvasir_vqa_x1"]
+    found = samples_of(made, [tmp_path])
+    (slug,) = made.models
+    assert {*found} == {("kvasir_vqa_x1", task, slug) for task in tasks}
+    assert all(read() for read in found.values())

@@ -8,10 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from boards import board, held_samples, hostile_board, large_board, sample_text
+from boards import board, held_samples, hostile_board, large_board, sample, sample_text
 from browser import Reader, chromium
 from medtasks.leaderboard.publish import write_site
-from medtasks.leaderboard.site.data import SampleKey, SampleRow
 
 pytestmark = pytest.mark.slow
 
@@ -199,7 +198,7 @@ def test_two_models_are_compared_with_tests_and_samples(reader: Reader) -> None:
     page.locator(".sample").first.wait_for()
     samples = sample_text()
     first, second = (
-        {one.sample_id: one for one in samples[SampleKey("pond_vqa", "pond_vqa_level1", model)]()}
+        {one.sample_id: one for one in samples["pond_vqa", "pond_vqa_level1", model]()}
         for model in ("aurora-8b", "aurora-72b")
     )
     better = [name for name in first if second[name].scores["rougeL"] > first[name].scores["rougeL"]]
@@ -215,9 +214,9 @@ def test_two_models_are_compared_with_tests_and_samples(reader: Reader) -> None:
 def test_a_signed_score_makes_no_model_top_and_a_sample_is_better_nearer_to_zero(browser: Any, tmp_path: Path) -> None:
     answers = {"aurora-72b": (-1.0, 2.0, 3.0), "aurora-8b": (-6.0, -1.0, -3.0)}
     held = {
-        SampleKey("stream_qa", "stream_qa_future", model): tuple(
-            SampleRow(f"clip-{place}", None, "ok", {"signed_delay": late}) for place, late in enumerate(delays)
-        )
+        ("stream_qa", "stream_qa_future", model): [
+            sample("stream_qa_future", f"clip-{place}", "", {"signed_delay": late}) for place, late in enumerate(delays)
+        ]
         for model, delays in answers.items()
     }
     write_site(board(), tmp_path / "out", samples=held_samples(held))
@@ -247,7 +246,7 @@ def test_a_benchmark_that_shows_nothing_shows_letters_and_scores(reader: Reader)
 
 
 def test_samples_are_filtered_and_read_one_by_one(reader: Reader) -> None:
-    samples = {one.sample_id: one for one in sample_text()[SampleKey("pond_vqa", "pond_vqa_level1", "aurora-8b")]()}
+    samples = {one.sample_id: one for one in sample_text()["pond_vqa", "pond_vqa_level1", "aurora-8b"]()}
     page = reader.open("samples.html?task=pond_vqa_level1&model=aurora-8b")
     found = page.locator(".list tbody th")
     found.first.wait_for()

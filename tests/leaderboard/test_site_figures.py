@@ -15,7 +15,6 @@ from medtasks.leaderboard.site.figures import (
     plane_scale,
     radar_axes,
     radar_curve,
-    share_bar,
     time_axis,
 )
 from medtasks.leaderboard.site.pages import pages_of
@@ -37,7 +36,7 @@ def percent(text: str) -> float:
     return float(text.removesuffix("%"))
 
 
-@pytest.mark.parametrize("made", [board(), hostile_board(), large_board()], ids=["board", "hostile", "large"])
+@pytest.mark.parametrize("made", [board(), hostile_board(), large_board(12)], ids=["board", "hostile", "large"])
 def test_every_plot_with_values_is_on_its_page_and_no_file_is_needed(made: object) -> None:
     pages = pages_of(made, {}, [])  # type: ignore[arg-type]
     for benchmark in made.benchmarks:  # type: ignore[attr-defined]
@@ -121,5 +120,7 @@ def test_rounds_lie_in_the_order_of_their_times() -> None:
 
 
 def test_letters_have_their_share_and_the_one_that_is_right() -> None:
-    assert share_bar(3, 12, 6, 12) == ("M0 4H25", "M50 0V8")
-    assert share_bar(0, 0, 0, 0) == ("M0 4H0", "M0 0V8")
+    counts = MADE.benchmarks[1].letters[0].model_copy(update={"gold": {"A": 6, "B": 6}, "chosen": {"A": 3, "B": 9}})
+    benchmark = MADE.benchmarks[1].model_copy(update={"letters": (counts,)})
+    text = pages_of(MADE.model_copy(update={"benchmarks": (benchmark,)}), {}, [])["benchmark-series_mcq.html"]()
+    assert '<path class="ch" d="M50 0V8"/><path d="M0 4H25"/>' in text

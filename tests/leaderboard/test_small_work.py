@@ -16,7 +16,7 @@ from matplotlib.figure import Figure
 from medtasks.leaderboard import publish
 from medtasks.leaderboard.figures.plots import figures_of
 from medtasks.leaderboard.verify import scored_run
-from medtasks.leaderboard.view.library import figure_files, read_library
+from medtasks.leaderboard.view.library import read_library
 
 from medtasks.runs import samples as sample_lines
 
@@ -149,10 +149,10 @@ def test_the_view_makes_a_page_when_it_is_asked_for(
         library = read_library([runs])
         assert not [path for path in operations.written if path.endswith(".html")]
         assert operations.counts["figures"] == 0
-        assert "<h1>MI-CXR</h1>" in library.pages["benchmark-mi_cxr.html"]()
+        assert b"<h1>MI-CXR</h1>" in library.files["benchmark-mi_cxr.html"]()
         assert operations.counts["figures"] == 0
         drawn = figures_of(library.board, library.board.benchmarks[0])
-        found = library.figure(figure_files(library.board)["mi_cxr", next(iter(drawn))]["svg"])
+        found = library.files[f"figures/mi_cxr/{next(iter(drawn))}.svg"]()
     assert found is not None
     assert found.startswith(b"<?xml")
     assert operations.counts["figures"] == 1

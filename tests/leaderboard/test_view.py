@@ -30,7 +30,7 @@ from medtasks.leaderboard.view.parquet import SampleTables
 from medtasks.leaderboard.view.sample_view import segments
 from medtasks.leaderboard.view.server import View
 from PIL import Image
-from view_server import Answered, RunUnderWay, Server, serving, write_hostile_run
+from view_server import Answered, RunUnderWay, Server, serving
 
 from medtasks.benchmarks.documents import all_pictures, task_documents
 from medtasks.catalog.spec import leaf_tasks, load_spec
@@ -85,6 +85,7 @@ def listed(server: Server, **given: str) -> list[str]:
 
 def test_other_hosts_origins_and_methods_are_refused(server: Server) -> None:
     path, port = "index.html", server.host.rpartition(":")[2]
+    assert server.host == f"127.0.0.1:{port}"
     assert server.ask(path).status == 200
     for host in ("evil.example", f"evil.example:{port}", f"127.0.0.1.evil.example:{port}", "127.0.0.1:1", ""):
         assert server.ask(path, Host=host).status == 403, host
@@ -112,28 +113,16 @@ def test_nothing_is_reachable_without_the_token(server: Server) -> None:
         assert other.ask("live.html").status == 200
 
 
-@pytest.mark.parametrize(
-    "path",
-    [
-        "../../../../../../etc/passwd",
-        "..%2f..%2f..%2f..%2fetc/passwd",
-        "assets/../../site.json/../../../etc/passwd",
-        "assets/%2e%2e/%2e%2e/%2e%2e/%2e%2e/etc/passwd",
-        "assets/..%5c..%5cview.js",
-        "//etc/passwd",
-        "/etc/passwd",
-        "file:///etc/passwd",
-        "assets/",
-        "assets",
-        "data/../index.html",
-        "exports/%00",
-        "samples/kvasir_vqa_x1_level3.jsonl",
-    ],
-)
-def test_only_the_sites_files_are_served(server: Server, path: str) -> None:
-    answer = server.ask(path)
-    assert answer.status in (400, 404), answer.text
-    assert b"root:" not in answer.body
+def test_only_the_sites_files_are_served(server: Server) -> None:
+    for path in (
+        *("../../../../../../etc/passwd", "..%2f..%2f..%2f..%2fetc/passwd"),
+        *("assets/../../site.json/../../../etc/passwd", "assets/%2e%2e/%2e%2e/%2e%2e/%2e%2e/etc/passwd"),
+        *("assets/..%5c..%5cview.js", "//etc/passwd", "/etc/passwd", "file:///etc/passwd", "assets/", "assets"),
+        *("data/../index.html", "exports/%00", "samples/kvasir_vqa_x1_level3.jsonl"),
+    ):
+        answer = server.ask(path)
+        assert answer.status in (400, 404), path
+        assert b"root:" not in answer.body
 
 
 def test_every_answer_forbids_scripts_of_others_and_storing(server: Server) -> None:
@@ -148,10 +137,6 @@ def test_every_answer_forbids_scripts_of_others_and_storing(server: Server) -> N
         assert headers["Referrer-Policy"] == "same-origin"
         assert "aiohttp" not in headers["Server"]
         assert "Access-Control-Allow-Origin" not in headers
-
-
-def test_it_listens_on_this_computer_alone(server: Server) -> None:
-    assert server.host.startswith("127.0.0.1:")
 
 
 def test_the_command_prints_its_address_and_ends_at_an_interrupt(tmp_path: Path) -> None:
@@ -182,7 +167,7 @@ def test_the_command_prints_its_address_and_ends_at_an_interrupt(tmp_path: Path)
 
 
 def test_pages_say_how_far_reading_is_until_the_results_are_read(
-    results: Path, monkeypatch: pytest.MonkeyPatch
+    results: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     view = View([results])
     told = []
@@ -204,10 +189,8 @@ def test_pages_say_how_far_reading_is_until_the_results_are_read(
     shown = view.answer("index.html", {})
     assert shown is not None
     assert b'http-equiv="refresh"' not in shown[0]
-
-
-def test_an_empty_directory_is_named_and_the_page_waits_for_a_run(tmp_path: Path) -> None:
-    view = View([tmp_path])
+    (tmp_path / "empty").mkdir()
+    view = View([tmp_path / "empty"])
     assert not view.found
     view.read()
     assert view.first_page == "live.html"
@@ -412,7 +395,7 @@ def test_without_a_cache_the_lists_are_the_same(results: Path, tmp_path: Path) -
     assert len(tables.rows("select id from read_parquet($file)", file=table.file)) == len(
         samples_of(results, "Guess-1B", CHOICE)
     )
-    tables.close()
+    del tables
     assert not Path(table.file).exists()
 
 
@@ -444,18 +427,6 @@ def test_a_stripped_run_is_shown_beside_whole_ones(results: Path, tmp_path: Path
         for model in (ORACLE.folder, GUESS.folder):
             text = page(server, "sample.html", task=CHOICE, run=key_of(server, model), id=name)
             assert '<article class="other"' in text
-
-
-def test_next_wrong_skips_what_is_right(server: Server, results: Path) -> None:
-    own = samples_of(results, "Careful-7B", CHOICE)
-    run, ids = key_of(server, "Careful-7B"), sorted(own)
-    wrong = [name for name in ids if own[name].scores["accuracy"] == 0]
-    assert wrong
-    assert wrong[0] != ids[0]
-    text = unescape(page(server, "sample.html", task=CHOICE, run=run, id=ids[0]))
-    assert re.search(rf'href="(sample\.html\?[^"]*id={re.escape(wrong[0])})" data-key="w"', text)
-    assert re.search(rf'rel="next" href="(sample\.html\?[^"]*id={re.escape(ids[1])})"', text)
-    assert 'rel="prev"' not in text
 
 
 def test_a_stream_has_its_rounds_on_a_time_axis(server: Server, results: Path) -> None:
@@ -537,24 +508,6 @@ def test_without_the_runs_data_the_page_names_the_command(tmp_path: Path) -> Non
         assert "medtasks prepare mi_cxr" in text
         assert "<img" not in text
         assert server.ask(f"media?{urlencode({'task': CHOICE, 'id': name})}").status == 500
-
-
-# text of others
-
-
-def test_hostile_text_is_escaped_everywhere(tmp_path: Path) -> None:
-    write_hostile_run(tmp_path, GUESS, [OPEN, CHOICE])
-    with serving([tmp_path]) as server:
-        lists = page(server, "samples.html", task=OPEN)
-        (address,) = re.findall(r'<th scope="row"><a href="([^"]*)">[^<]*&lt;img', lists)
-        found = server.ask(unescape(address))
-        assert found.status == 200
-        odd = server.ask(f"samples.html?{urlencode({'task': OPEN, 'words': HOSTILE, 'status': HOSTILE})}")
-        absent = server.ask(f"sample.html?{urlencode({'task': HOSTILE, 'id': HOSTILE})}")
-        for text in (lists, found.text, odd.text, absent.text):
-            assert "<img src=x" not in text
-            assert "<script>" not in text
-            assert "hacked=1" in text
 
 
 # a run under way

@@ -84,6 +84,9 @@ def test_the_keyboard_walks_through_the_samples_of_a_filter(reader: Reader) -> N
         page.keyboard.press("u")
     assert ids(page) == wrong
 
+    page = reader.open("index.html")
+    page.get_by_role("link", name="Samples").click()
+    assert page.get_by_role("heading", name="Samples").is_visible()
     page = reader.open(address("sample.html", task=CHOICE, id=every[0]))
     page.get_by_role("link", name="Guess-1B").click()
     page.wait_for_url("**run=*")
@@ -163,12 +166,6 @@ def test_a_sample_is_bookmarked_by_keyboard_and_found_again(reader: Reader) -> N
     page.locator(".list tbody th a").first.click()
     page.get_by_role("button", name="Remove bookmark").click()
     page.get_by_role("button", name="Bookmark", exact=True).wait_for()
-
-
-def test_the_samples_are_linked_from_every_page(reader: Reader) -> None:
-    page = reader.open("index.html")
-    page.get_by_role("link", name="Samples").click()
-    assert page.get_by_role("heading", name="Samples").is_visible()
 
 
 def test_a_run_under_way_updates_by_itself(browser: Any, tmp_path: Path) -> None:

@@ -1,0 +1,323 @@
+"""``medtasks export``: huggingface_hub and the validator of Every Eval Ever read the files, which say the same numbers;
+the hub is a server of its routes.
+
+Runs are on data that say they are a release from the hub: the miniature data of Med-CMR under another fingerprint.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import shutil
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from functools import partial
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from huggingface_hub import HfApi, parse_eval_result_entries
+from huggingface_hub.errors import HfHubHTTPError
+from invented_runs import Invented, edit_json, write_run_of
+from medtasks.leaderboard.exports.hub import push
+from typer.testing import CliRunner
+
+from medtasks.cli.app import app
+from medtasks.core.errors import MedtasksError, UsageError
+from medtasks.data.store import open_prepared
+
+GOOD = Invented("lab/Good-7B", "noisy_oracle", seed=1, accuracy=0.8)
+GROUP = "med_cmr_mcq"
+COMMIT = "5503434ddd753f426f4b38109466949a1217c2bb"
+FINGERPRINT = "f" * 64
+
+
+def write_release(root: Path) -> Path:
+    """The directory of prepared data (``MEDTASKS_DATA``)."""
+    shutil.copytree(open_prepared("med_cmr").directory, root / "med_cmr")
+    source = {"kind": "hub", "name": "aaassddaadf/Med-CMR", "revision": COMMIT}
+    manifest = root / "med_cmr" / "manifest.json"
+    edit_json(manifest, lambda it: it.update(mini=False, source=source, fingerprint=FINGERPRINT))
+    return root
+
+
+def write_release_run(root: Path, model: Invented = GOOD, **options: Any) -> Path:
+    """A complete run that was asked those data."""
+    folder = write_run_of(root, model, [GROUP], mini=False, **options)
+    edit_json(folder / "manifest.json", lambda it: it["data"]["med_cmr"].update(fingerprint=FINGERPRINT))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def release(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_release(tmp_path_factory.mktemp("release"))
+
+
+@pytest.fixture
+def run(release: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A complete run on that release."""
+    folder = write_release_run(tmp_path / "results")
+    monkeypatch.setenv("MEDTASKS_DATA", str(release))
+    return folder
+
+
+def export(*arguments: object) -> Any:
+    return CliRunner().invoke(app, ["export", *map(str, arguments)])
+
+
+def test_the_hub_s_own_reader_reads_the_headline_score(run: Path, tmp_path: Path) -> None:
+    done = export("hub", run, "--model", "lab/Good-7B", "--out", tmp_path, "--source-url", "https://example.org/board")
+    assert done.exit_code == 0, done.output + str(done.exception)
+    (file,) = (tmp_path / ".eval_results").iterdir()
+    entry, other = parse_eval_result_entries(yaml.safe_load(file.read_text(encoding="utf-8")))
+    assert other.task_id == f"{GROUP}.accuracy_dimension_mean"
+    written = json.loads((run / "scores.json").read_text())["groups"][GROUP]["metrics"]["accuracy"]
+    assert (file.name, entry.dataset_id, entry.task_id) == ("med_cmr.yaml", "aaassddaadf/Med-CMR", f"{GROUP}.accuracy")
+    assert (entry.value, entry.dataset_revision) == (written["value"], COMMIT)
+    assert (entry.date, entry.source_url) == ("2026-11-01T00:00:00+00:00", "https://example.org/board")
+    assert entry.notes is not None
+    low, high = written["interval"]
+    assert f"95 % interval {low:.6g} to {high:.6g} (bootstrap, cluster: image)" in entry.notes
+    assert "43 items" in entry.notes
+    assert "signature accuracy|" in entry.notes
+    assert export("benchmark", "med_cmr", "--out", tmp_path / "eval.yaml").exit_code == 0
+    registered = yaml.safe_load((tmp_path / "eval.yaml").read_text(encoding="utf-8"))
+    assert registered["name"] == "Med-CMR"
+    assert {entry.task_id, other.task_id} < {task["id"] for task in registered["tasks"]}
+
+
+def test_a_source_that_is_not_on_the_hub_is_named(tmp_path: Path) -> None:
+    done = export("benchmark", "mi_cxr", "--out", tmp_path / "eval.yaml")
+    assert isinstance(done.exception, UsageError)
+    assert "mi_cxr: its source is not a dataset on the hub" in str(done.exception)
+
+
+def write_failed_run(root: Path) -> None:
+    """A run without a response to one request."""
+
+    def failed(sample: dict[str, Any]) -> None:
+        sample.update(status="failed", responses=[""], failed=["no connection"], statistics={}, filtered="[failed]")
+        sample.update(scores=dict.fromkeys(sample["scores"]), limits={"accuracy": [[0.0, 1.0], [1.0, 1.0]]})
+
+    def counted(manifest: dict[str, Any]) -> None:
+        facts = manifest["tasks"][f"{GROUP}_cr"]
+        facts.update(answered=facts["answered"] - 1, failed={"no connection": 1})
+
+    folder = write_release_run(root)
+    edit_json(folder / "samples" / f"{GROUP}_cr.jsonl", failed, line=0)
+    edit_json(folder / "manifest.json", counted)
+
+
+def write_subset_run(root: Path) -> None:
+    with pytest.MonkeyPatch.context() as half:
+        half.setenv("MEDTASKS_SUBSET", "0.999@0")
+        write_release_run(root)
+
+
+@pytest.mark.parametrize(
+    ("write", "why"),
+    [
+        (partial(write_release_run, blind=True), "blind: prompts without media"),
+        (partial(write_release_run, limit=2), "run with --limit: "),
+        (write_failed_run, "1 request without a response"),
+        (write_subset_run, "only a subset of the clusters was asked"),
+    ],
+)
+def test_runs_that_may_not_be_published_are_refused(
+    write: Callable[[Path], object], why: str, release: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(tmp_path)
+    monkeypatch.setenv("MEDTASKS_DATA", str(release))
+    done = export("hub", tmp_path, "--model", "lab/Good-7B", "--out", tmp_path)
+    assert isinstance(done.exception, UsageError)
+    assert why in str(done.exception)
+    assert not (tmp_path / ".eval_results").exists()
+
+
+def test_miniature_data_are_refused(tmp_path: Path) -> None:
+    write_run_of(tmp_path, GOOD, [GROUP])
+    done = export("hub", tmp_path, "--model", "lab/Good-7B", "--out", tmp_path)
+    assert "miniature data: a demonstration, not a benchmark result" in str(done.exception)
+
+
+def test_several_models_and_a_wrong_name_are_refused(run: Path) -> None:
+    edited = Path(shutil.copytree(run, run.parents[1] / "Other-7B" / run.name))
+    edit_json(edited / "manifest.json", lambda it: it["model"].update(pretrained="lab/Other-7B", revision="1"))
+    assert "the runs are of several models" in str(export("hub", run.parents[1], "--model", "lab/Good-7B").exception)
+    assert "--model Good: expected owner/name" in str(export("hub", run, "--model", "Good").exception)
+
+
+def test_claimed_scores_are_references_on_a_board_and_never_ranked(run: Path, tmp_path: Path) -> None:
+    export("hub", run, "--model", "lab/Claimed-7B", "--out", tmp_path / "copy")
+    build = ("leaderboard", "build", run, "--no-published", "--out", tmp_path / "page", "--claimed")
+    done = CliRunner().invoke(app, [*map(str, build), f"lab/Claimed-7B={tmp_path / 'copy'}"])
+    assert done.exit_code == 0, done.output + str(done.exception)
+    board = json.loads((tmp_path / "page" / "exports" / "board.json").read_text(encoding="utf-8"))
+    (med_cmr,) = board["benchmarks"]
+    (row,) = med_cmr["published"]
+    (cell, _) = row["cells"]
+    (own,) = [one["cells"][f"{GROUP}.accuracy"] for one in med_cmr["tables"][0]["rows"]]
+    assert (row["model"], cell["value"], cell["rankable"]) == ("lab/Claimed-7B", own["value"], False)
+    assert all(len(ranking["ranked"]) == 1 for ranking in med_cmr["rankings"])
+    page = (tmp_path / "page" / "benchmark-med_cmr.html").read_text(encoding="utf-8")
+    assert "claimed in the model&#39;s repository, not re-run and not verified" in page
+
+
+def test_claims_that_cannot_be_shown_are_one_sentence(run: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "copy" / ".eval_results"
+    folder.mkdir(parents=True)
+    build = ("leaderboard", "build", run, "--out", tmp_path / "page", "--claimed", f"lab/a={tmp_path / 'copy'}")
+    dataset = "{id: aaassddaadf/Med-CMR, task_id: x}"
+    for content, said in (
+        ("- {dataset: {id: x/y}, value: 1}", "med_cmr.yaml: not scores in the hub's format (KeyError"),
+        (f"- {{dataset: {dataset}, value: high}}", "field `value` is 'high', expected a number"),
+        (f"- {{dataset: {dataset}, value: 1}}", "this board has no column for x of aaassddaadf"),
+    ):
+        (folder / "med_cmr.yaml").write_text(content)
+        assert said in str(CliRunner().invoke(app, [*map(str, build)]).exception)
+
+
+class Hub(BaseHTTPRequestHandler):
+    """The routes with which huggingface_hub opens a pull request."""
+
+    posted: list[tuple[str, str]]
+
+    def do_POST(self) -> None:
+        body = self.rfile.read(int(self.headers["Content-Length"])).decode()
+        self.posted.append((self.path, body))
+        answer: dict[str, Any] = {}
+        if self.path.startswith("/closed"):
+            pass
+        elif "/preupload/" in self.path:
+            names = [file["path"] for file in json.loads(body)["files"]]
+            answer = {"files": [{"path": name, "uploadMode": "regular", "shouldIgnore": False} for name in names]}
+        elif "/commit/" in self.path:
+            address = f"http://{self.headers['Host']}/lab/Good-7B"
+            answer = {
+                "commitUrl": f"{address}/commit/{COMMIT}",
+                "commitOid": COMMIT,
+                "pullRequestUrl": f"{address}/discussions/3",
+            }
+        self.send_response(200 if answer else 404)
+        self.send_header("Content-Type", "application/json")
+        self.end_headers()
+        self.wfile.write(json.dumps(answer).encode())
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@pytest.fixture
+def hub(monkeypatch: pytest.MonkeyPatch) -> Iterator[ThreadingHTTPServer]:
+    """The hub of this process."""
+    handler = type("Handler", (Hub,), {"posted": []})
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
+        monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", f"http://127.0.0.1:{server.server_port}")
+        monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", False)
+        monkeypatch.setenv("HF_TOKEN", "hf_none")
+        yield server
+        server.shutdown()
+
+
+def test_a_pull_request_has_the_files(
+    run: Path, hub: ThreadingHTTPServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    done = export("hub", run, "--model", "lab/Good-7B", "--push")
+    assert done.exit_code == 0, done.exception
+    assert f"pull request: http://127.0.0.1:{hub.server_port}/lab/Good-7B/discussions/3" in done.stdout
+    path, body = hub.RequestHandlerClass.posted[-1]  # type: ignore[attr-defined]
+    assert path.startswith("/api/models/lab/Good-7B/commit/main")
+    assert "create_pr=1" in path
+    lines = [json.loads(line) for line in body.splitlines()]
+    (file,) = [line["value"] for line in lines if line["key"] == "file"]
+    entry, _ = parse_eval_result_entries(yaml.safe_load(base64.b64decode(file["content"])))
+    assert (file["path"], entry.task_id) == (".eval_results/med_cmr.yaml", f"{GROUP}.accuracy")
+    assert not (tmp_path / ".eval_results").exists()
+
+
+def test_a_hub_that_refuses_or_cannot_be_reached_is_one_sentence(
+    hub: ThreadingHTTPServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """huggingface_hub tries again for half a minute to reach it, so what it raises then is raised here at once."""
+    monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", f"http://127.0.0.1:{hub.server_port}/closed")
+    with pytest.raises(MedtasksError, match=r"lab/a: the hub did not take the pull request"):
+        push({"a.yaml": b"-"}, "lab/a")
+    client = HfHubHTTPError.__bases__[0]  # that of httpx or httpx2
+
+    def unreachable(*_: object, **__: object) -> None:
+        raise client("Connection refused")
+
+    monkeypatch.setattr(HfApi, "create_commit", unreachable)
+    with pytest.raises(MedtasksError, match=r"lab/a: the hub did not take the pull request \(.*Connection refused"):
+        push({}, "lab/a")
+
+
+EVER = "every-eval-ever"
+OPTIONS = ("--model", "lab/Good-7B", "--organization", "Our lab")
+
+
+def test_its_own_validator_accepts_the_files(run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    validate = pytest.importorskip("every_eval_ever.validate")
+    done = export(EVER, run, *OPTIONS, "--relationship", "first_party", "--out", tmp_path / "data")
+    assert done.exit_code == 0, done.output + str(done.exception)
+    monkeypatch.chdir(tmp_path)
+    files = sorted(Path("data").rglob("*.json*"))
+    assert [file.parent for file in files] == [Path("data/med_cmr/lab/Good-7B")] * 2
+    for file in files:
+        report = validate.validate_file(
+            file,
+            repo_path=str(file),
+            available_files={str(one) for one in files},
+            read_repo_file=lambda name: Path(name).read_text(encoding="utf-8"),
+            run_semantic_checks=True,
+        )
+        assert (report.errors, report.warnings) == ([], [])
+
+
+def test_the_numbers_are_those_of_the_run(run: Path, tmp_path: Path) -> None:
+    types = pytest.importorskip("every_eval_ever.eval_types")
+    export(EVER, run, *OPTIONS, "--out", tmp_path / "data")
+    folder = tmp_path / "data" / "med_cmr" / "lab" / "Good-7B"
+    record = types.EvaluationLog.model_validate_json(next(folder.glob("*.json")).read_text(encoding="utf-8"))
+    written = json.loads((run / "scores.json").read_text(encoding="utf-8"))["groups"][GROUP]["metrics"]
+    assert [one.evaluation_result_id for one in record.evaluation_results] == [
+        f"{GROUP}.accuracy", f"{GROUP}.accuracy_dimension_mean",
+    ]  # fmt: skip
+    first = record.evaluation_results[0]
+    interval = first.score_details.uncertainty.confidence_interval
+    assert first.score_details.score == written["accuracy"]["value"]
+    assert [interval.lower, interval.upper] == written["accuracy"]["interval"]
+    assert interval.method == "cluster bootstrap, cluster: image"
+    assert first.metric_config.additional_details["signature"].startswith("accuracy|")
+    assert first.source_data.additional_details["revision"] == COMMIT
+    assert record.model_info.id == "lab/Good-7B"
+    lines = [json.loads(line) for line in next(folder.glob("*_samples.jsonl")).read_text(encoding="utf-8").splitlines()]
+    values = [line["evaluation"] for line in lines if line["evaluation_result_id"] == f"{GROUP}.accuracy"]
+    assert len(values) == written["accuracy"]["samples"] == 43
+    assert sum(one["score"] for one in values) / 43 == pytest.approx(written["accuracy"]["value"])
+    assert all(one["is_correct"] == (one["score"] == 1) for one in values)
+
+
+def test_wrong_options_and_miniature_data_are_one_sentence(tmp_path: Path) -> None:
+    pytest.importorskip("every_eval_ever")
+    write_run_of(tmp_path, GOOD, [GROUP])
+    for options, said in (
+        (("--model", "Good", "--organization", "Our lab"), "--model Good: expected owner/name"),
+        ((*OPTIONS, "--relationship", "friends"), "--relationship friends: choose from first_party"),
+        (OPTIONS, "miniature data"),
+    ):
+        assert said in str(export(EVER, tmp_path, *options, "--out", tmp_path / "data").exception)
+    assert not (tmp_path / "data").exists()
+
+
+def test_without_the_package_it_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("every_eval_ever", "every_eval_ever.eval_types"):
+        monkeypatch.setitem(sys.modules, name, None)
+    done = export(EVER, tmp_path, *OPTIONS, "--out", tmp_path / "data")
+    assert isinstance(done.exception, UsageError)
+    assert "install it: pip install --no-deps every-eval-ever" in str(done.exception)
