@@ -178,10 +178,9 @@ class _Filling:
         gains, bars, text_only = media_gain(benchmark, headline, others, self._groups)
         kept += gains
         plots += bars
-        paraphrased = prompt_ranks(
-            [column for table in kept for column in table.columns], lambda column: self._ranking(column, resamples)
-        )
-        kept += [] if paraphrased is None else [paraphrased[0]]
+        columns = [column for table in kept for column in table.columns]
+        ranks, prompt_order = prompt_ranks(columns, lambda column: self._ranking(column, resamples))
+        kept += ranks
         confidences, curves, reliability = confidence_section(headline, self._runs, self._groups, tables)
         kept += confidences
         plots += curves
@@ -213,7 +212,7 @@ class _Filling:
             timelines=tuple(one for column in self._of_kind("timeline") for one in self._timelines_of(column)),
             usage=usage,
             text_only=text_only,
-            prompt_order=None if paraphrased is None else paraphrased[1],
+            prompt_order=prompt_order,
             published=rows,
             published_notes=reference.notes,
             published_gaps=reference.gaps,

@@ -123,8 +123,8 @@ def _correlation(
 
 def prompt_ranks(
     columns: Iterable[BoardColumn], ranking_of: Callable[[BoardColumn], Ranking | None]
-) -> tuple[BoardTable, PromptOrder] | None:
-    """The ranks under each prompt of the first task with several prompts, and what they say; None without two models.
+) -> tuple[list[BoardTable], PromptOrder | None]:
+    """The ranks under each prompt of the first task with several prompts, and what they say; none without two models.
 
     Args:
         columns: those of a benchmark's tables.
@@ -138,7 +138,7 @@ def prompt_ranks(
     ranks = {key: {one.model: one.rank for one in ranking.ranked} for key, ranking in found.items()}
     models = sorted(set.intersection(*(set(one) for one in ranks.values()))) if ranks else []
     if mean is None or len(models) < 2:
-        return None
+        return [], None
     over_all = ranking_of(mean)
     rankings = {**({} if over_all is None else {mean.key: over_all}), **found}
     rows: dict[str, dict[str, Cell]] = {}
@@ -166,7 +166,7 @@ def prompt_ranks(
         rows=tuple(BoardRow(model=model, cells=cells, runs=()) for model, cells in rows.items()),
     )
     numbers = [int(_PROMPT.fullmatch(each[key].metric)[1]) for key in ranks]  # type: ignore[index]
-    return table, _order(tasks[0], models, dict(zip(numbers, ranks.values(), strict=True)))
+    return [table], _order(tasks[0], models, dict(zip(numbers, ranks.values(), strict=True)))
 
 
 def _order(task: str, models: Sequence[str], ranks: Mapping[int, Mapping[str, int]]) -> PromptOrder:
