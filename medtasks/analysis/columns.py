@@ -9,7 +9,7 @@ import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, Protocol
 
 import duckdb
 import numpy as np
@@ -22,8 +22,10 @@ from medtasks.core.errors import DataError, UsageError, first_line, reading
 from medtasks.core.files import file_state, replaced
 from medtasks.core.tables import TextTable
 from medtasks.leaderboard.board.rows import part_signature
-from medtasks.leaderboard.verify.scored_run import Entry
+from medtasks.leaderboard.verify.scored_run import Entry, ScoredRun
 from medtasks.metrics.registry import get_metric, unit_of
+from medtasks.runs.manifest import RunManifest
+from medtasks.runs.record import RunRecord
 from medtasks.runs.samples import write_samples
 from medtasks.runs.scores import Scores
 from medtasks.runs.table import ABSENT, AWAITING, FAILED, PENDING, PRESENT, ItemTable
@@ -81,8 +83,22 @@ class Table:
         return TextTable(self.arrow.column_names, rows, notes=notes)._repr_html_()
 
 
-Run: TypeAlias = Any
-"""A `medtasks.Run`, whose module imports this one."""
+class Run(Protocol):
+    """What tables need of a `medtasks.Run`, whose module imports this one."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def model(self) -> str: ...
+    @property
+    def path(self) -> Path | None: ...
+    @property
+    def manifest(self) -> RunManifest: ...
+    @property
+    def scored(self) -> ScoredRun: ...
+    @property
+    def _record(self) -> RunRecord | None: ...
+
 
 _RUN = {
     "run": "path of the run, as it was opened",
@@ -176,6 +192,7 @@ def _files(run: Run, asked: str | None) -> Iterator[tuple[str, Path, bool]]:
     known = run.manifest.tasks
     tasks = list(known) if asked is None else [name for name in leaf_tasks(asked) if name in known]
     if run._record is None:
+        assert run.path is not None
         files = {file.stem: file for file in (run.path / "samples").glob("*.jsonl")}
         if lacking := [name for name in tasks if name not in files]:
             raise DataError(f"{run.path}: samples/{lacking[0]}.jsonl is missing; restore it.")

@@ -258,14 +258,12 @@ class Evaluation:
         limit = current_settings().max_failed if own is None else own
         too_many = failed > limit * asked
         exceeded = f" More than {100 * limit:g} % failed (MEDTASKS_MAX_FAILED), so the run counts as failed."
-        problem = (
-            ""
-            if not failed
-            else (
+        problem = ""
+        if failed:
+            problem = (
                 f"medtasks: {failed:,} of {asked:,} requests have no response and are not scored. Run the same command "
                 f"again to send only these ({kept}).{exceeded * too_many}"
             )
-        )
         if self._asked.get("cli_args") is None:
             _show(text, problem)
             return
