@@ -188,7 +188,7 @@ class _Options:
                 return whole
             if not _counts(match["rest"]) or self._form(match["rest"]) == self._forms[index] != "":
                 return self._same[index]
-            return None if explicit else whole
+            return None
         if whole is not None:
             return whole
         trailing = _TRAILING_LETTER.search(text[-24:])

@@ -73,7 +73,7 @@ NOT_FORCEPS = [
     "hand or forceps",
     "A or B", "A, B", "B/C", "forceps\nhand", "hand\nforceps", "B\nC", "B. forceps\nC. bovie", "It is not forceps",
     "not B",
-    "Answer: hand", "Answer: A. forceps", "Answer: not B", "Answer: B or C", "Answer: B\nAnswer: C",
+    "Answer: not clear\nforceps", "Answer: hand", "Answer: A. forceps", "Answer: not B", "Answer: B or C", "Answer: B\nAnswer: C",
     "Answer: hand\nFinal answer: C",
     "Answer: forceps\nThe final answer is hand.", "Final answer: B\nFinal answer: A", "forceps-like",
     "tissue forceps", "forcep",
