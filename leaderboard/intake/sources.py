@@ -59,9 +59,9 @@ class HarnessRun:
         """
         return contents_hash({path.name.removeprefix(self.stamp): path for path in self.files})
 
-    def contains(self) -> tuple[Collection[str], Collection[str]]:
+    def contains(self) -> tuple[Collection[str], Mapping[str, bool]]:
         """The names of the tasks; no data are named."""
-        return self.logs, ()
+        return self.logs, {}
 
     def read(self) -> tuple[RunManifest, Mapping[str, Sequence[Sample]]]:
         """Manifest and samples of the run as one of ours: responses joined with the prepared documents.

@@ -87,9 +87,9 @@ class PredictionFile:
             check_regular(self.path)
             return canonical_json([file_sha256(self.path), options, str(current_settings())])
 
-    def contains(self) -> tuple[Collection[str], Collection[str]]:
+    def contains(self) -> tuple[Collection[str], Mapping[str, bool]]:
         """The names of the tasks; no data are named."""
-        return leaf_tasks(self.task), ()
+        return leaf_tasks(self.task), {}
 
 
 def scored_predictions(file: PredictionFile, store: RunStore, out: Path | None = None) -> RunRecord:

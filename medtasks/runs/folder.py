@@ -161,10 +161,10 @@ class RunFolder:
         recover_directory(self.directory)
         return contents_hash({path.name: path for path in self.files})
 
-    def contains(self) -> tuple[Collection[str], Collection[str]]:
-        """The names of the tasks, and of the benchmarks whose data were used."""
+    def contains(self) -> tuple[Collection[str], Mapping[str, bool]]:
+        """The names of the tasks, and by benchmark whose data were used whether they are miniature data."""
         manifest = read_manifest(self.directory)
-        return manifest.tasks, manifest.data
+        return manifest.tasks, {name: facts.mini for name, facts in manifest.data.items()}
 
     def read(self) -> tuple[RunManifest, Mapping[str, list[Sample]]]:
         """The manifest, and the samples by task, read anew on each access.

@@ -37,8 +37,8 @@ from medtasks.verify.verification import SubmittedTask, installed_rubrics, requi
 _RUNS = TypeAdapter(RunRecord)
 
 
-Contains = Callable[[], tuple[Collection[str], Collection[str]]]
-"""Gives the names of the tasks of a run, and of the benchmarks whose data it names."""
+Contains = Callable[[], tuple[Collection[str], Mapping[str, bool]]]
+"""Gives the names of the tasks of a run, and by benchmark whose data it names whether they are miniature data."""
 
 
 class RunStore(TableStore):
@@ -64,11 +64,12 @@ class RunStore(TableStore):
         """
         if self.folder is None:
             return ""
-        tasks, benchmarks = contains()
+        tasks, miniature = contains()
         specs = [spec for name, spec in load_specs().items() if spec.kind == "task" and name in tasks]
         metrics = {name: get_metric(name) for spec in specs for name in (*spec.scores, *spec.metadata.learned)}
         state = {name: (one.signature, one.unavailable()) for name, one in sorted(metrics.items())}
-        data = {name: _prepared(name) for name in sorted({*benchmarks, *(one.metadata.benchmark for one in specs)})}
+        names = sorted({*miniature, *(one.metadata.benchmark for one in specs)})
+        data = {name: "mini" if miniature.get(name) else _prepared(name) for name in names}  # made from the code
         return self.key(content, canonical_json([state, data]))
 
     def knows(self, key: str) -> bool:

@@ -20,6 +20,7 @@ from medtasks.benchmarks.documents import task_documents
 from medtasks.catalog.contents import task_packages
 from medtasks.catalog.packages import TaskPackage
 from medtasks.core.errors import UsageError
+from medtasks.core.settings import using
 from medtasks.runs import folder as run_folders
 from medtasks.runs import table_file
 from medtasks.runs.signature import differences
@@ -324,3 +325,15 @@ def test_logs_beside_a_folder_of_ours_are_not_counted_twice(plain: Path, tree: P
     run_of(tree, "Guess-1B").rename(plain / "20261102_101500_medtasks")
     assert find_everything([plain]).folders == [run.directory for run in find_everything([plain]).runs]
     assert [path.name for path in find_everything([plain]).folders] == ["20261102_101500_medtasks"]
+
+
+def test_a_run_on_miniature_data_is_kept_under_one_key_whatever_data_are_prepared(tmp_path: Path) -> None:
+    def keys(miniature: bool) -> set[str]:
+        found = set()
+        for mini in (True, False):
+            with using(mini=mini, data=tmp_path):
+                store = RunStore(tmp_path / "scores")
+                found.add(store.key_of("content", lambda: ([TASK], {"kvasir_vqa_x1": miniature})))
+        return found
+
+    assert (len(keys(True)), len(keys(False))) == (1, 2)
