@@ -17,11 +17,11 @@ becomes plain text, the plain text a list of statements with a rank each, and th
 5. *The decision* (``selection``). The firmest kind of statements decides: *stated* and above; else claims below that,
    with all mentions in the sentence of the last one, unless the response was cut off; else a letter that is *implied*
    because all others are denied, doubted or compared in their clauses, or because it is in bold at the end
-   (``left_over``); else labels, which any other
-   undenied mention contradicts. The last statement counts alone if it outranks the others, narrows them down (``B or
-   C … the answer is B``), or takes them back (``Wait, …``); else all count, with doubts that follow (``though C is
-   possible``). A bare letter also yields to another option's text, however short, in the sentence before it (``It is on
-   the left. (B)``). Text below a heading with *answer* or *conclusion* decides before the rest.
+   (``left_over``); else labels, which any other undenied mention contradicts. The last statement counts alone if it
+   outranks the others, narrows them down (``B or C … the answer is B``), or takes them back (``Wait, …``); else all
+   count, with doubts that follow (``though C is possible``). A bare letter also yields to another option's text,
+   however short, in the sentence before it (``It is on the left. (B)``). Text below a heading with *answer* or
+   *conclusion* decides before the rest.
 6. One letter among the options is ``ok``. Several letters are ``multiple``, no letter is ``none``, one letter that is
    not an option is ``out_of_range``. There is no partial credit.
 

@@ -79,7 +79,7 @@ def reasoned_status(filtered: str) -> ReasonedStatus:
 class ReasonedAnswerFilter(ResponseFilter):
     """Raw responses become replies without thinking, or ``[empty]``."""
 
-    version = "10"
+    version = "9"
     status = staticmethod(reasoned_status)
     read = staticmethod(lambda text: reply_text(text) or _EMPTY)
 
