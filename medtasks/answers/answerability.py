@@ -59,7 +59,7 @@ def answerability_status(filtered: str) -> AnswerabilityStatus:
 class AnswerabilityFilter(ResponseFilter):
     """Raw responses become answers, ``unanswerable`` or ``[empty]``."""
 
-    version = "11"
+    version = "12"
     status = staticmethod(answerability_status)
     read = staticmethod(answer_or_unanswerable)
 

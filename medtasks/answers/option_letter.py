@@ -8,7 +8,8 @@ becomes plain text, the plain text a list of statements with a rank each, and th
 2. *Whole answers* (``option_text``). If the response or its last sentence, or what follows its label, its last box or
    answer tag, or a JSON value is one option's text or place (``the second option``), that option is selected by its
    ``text``, unless a letter contradicts it (``The answer is X``, ``X is the right one``; a sentence that is only a text
-   does not count). An option's text within other prose never selects.
+   does not count). So does *yes* or *no* at the beginning, if an option is just that. An option's text within other
+   prose never selects.
 3. *Mentions* (``mentions``). A mention is an option's text, or a letter that is not part of a word or name (``T1``,
    ``vitamin D``), an article or a pronoun. Letters joined by *or*, *and*, a comma or a slash are one mention. Denied
    ones (``not B``, ``no pleural effusion (B)``, a label below ``Why not the others?``) do not count.
@@ -16,12 +17,12 @@ becomes plain text, the plain text a list of statements with a rank each, and th
    signs or its place give it. A condition, a question or a negation before a claim takes it back.
 5. *The decision* (``selection``). The firmest kind of statements decides: *stated* and above; else claims below that,
    with all mentions in the sentence of the last one, unless the response was cut off; else a letter that is *implied*
-   because all others are denied, doubted or compared in their clauses, or because it is in bold at the end
-   (``left_over``); else labels, which any other undenied mention contradicts. The last statement counts alone if it
-   outranks the others, narrows them down (``B or C … the answer is B``), or takes them back (``Wait, …``); else all
-   count, with doubts that follow (``though C is possible``). A bare letter also yields to another option's text,
-   however short, in the sentence before it (``It is on the left. (B)``). Text below a heading with *answer* or
-   *conclusion* decides before the rest.
+   because all others are denied, doubted or compared in their clauses, because it is in bold at the end, or because it
+   is named alone, with its text (``left_over``); else labels, which any other undenied mention contradicts. The last
+   statement counts alone if it outranks the others, narrows them down (``B or C … the answer is B``), or takes them
+   back (``Wait, …``); else all count, with doubts that follow (``though C is possible``). A bare letter also yields to
+   another option's text, however short, in the sentence before it (``It is on the left. (B)``). Text below a heading
+   with *answer* or *conclusion* decides before the rest.
 6. One letter among the options is ``ok``. Several letters are ``multiple``, no letter is ``none``, one letter that is
    not an option is ``out_of_range``. There is no partial credit.
 
@@ -68,7 +69,7 @@ class OptionLetterFilter(ResponseFilter):
         letters: the options; by default those of the document's benchmark. Their texts are the document's ``choices``.
     """
 
-    version = "14"
+    version = "15"
     status = staticmethod(option_status)
 
     def __init__(self, letters: str | None = None) -> None:

@@ -61,6 +61,20 @@ def whole_option(plain: str, options: Mapping[str, str]) -> str | None:
     return None
 
 
+def yes_or_no(plain: str, options: Mapping[str, str]) -> str | None:
+    """The letter of *yes* or *no* at the beginning, if an option is just that, no other is named, and nothing is taken
+    back.
+
+    >>> yes_or_no("Yes, a tube is seen.", {"A": "Yes", "B": "No"})
+    'A'
+    """
+    said = _PATTERNS["yes_or_no"].match(plain)
+    letter = unique_forms(options).get(normal_form(said["said"])) if said else None
+    if said is None or letter is None or named_letters(plain, options) - {letter}:
+        return None
+    return None if vocabulary_of(plain)["retracts"].search(plain, said.end()) else letter
+
+
 def _answers(plain: str) -> Iterator[str]:
     """What may be the whole answer, the firmest first."""
     for name in ("final", "field", "only_field"):

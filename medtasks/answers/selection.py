@@ -9,7 +9,7 @@ from typing import Literal, get_args
 
 from medtasks.answers.markup import plain_reply
 from medtasks.answers.mentions import Marked, letters_alone, mark_mentions
-from medtasks.answers.option_text import mark_places, named_letters, texts_within, unique_forms, whole_option
+from medtasks.answers.option_text import mark_places, named_letters, texts_within, unique_forms, whole_option, yes_or_no
 from medtasks.answers.statements import Statement, left_over, statements, weakened
 from medtasks.answers.thinking import PATTERNS, strip_thinking
 from medtasks.answers.vocabulary import MARK, Rank, vocabulary_of
@@ -85,7 +85,7 @@ def _selected(plain: str, letters: str, options: Mapping[str, str]) -> tuple[fro
     found = _named(deciding)
     if by_text and len(found) <= 1:
         labelled = found if deciding and all(one.rank == Rank.FINAL for one in deciding) else frozenset[str]()
-        return whole or labelled, "text"  # an option's text within prose selects nothing
+        return whole or labelled or frozenset(yes_or_no(plain, options) or ""), "text"  # none within prose
     placed = whole == found and mark_places(plain, options) != plain
     return found | whole, "text" if placed else "letter"
 
@@ -106,7 +106,7 @@ def _deciding(marked: Marked, letters: str) -> Sequence[Statement]:
     claims = [one for one in found if one.rank >= Rank.TENTATIVE]
     firm = [one for one in claims if one.rank >= (Rank.ANSWER if one.mention.text else Rank.STATED)]
     retractions = [match.end() for match in marked.words["retracts"].finditer(text)]
-    if not all(one.mention.text for one in firm):
+    if any(not one.mention.text or one.rank == Rank.FINAL for one in firm):
         firm = _upheld(firm, retractions)
         last = firm[-1].position
         if _is_reopened(marked, last):

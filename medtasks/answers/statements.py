@@ -67,26 +67,28 @@ def _joins_weak(marked: Marked, found: Sequence[Statement], position: int) -> bo
 def left_over(marked: Marked, found: Sequence[Statement], letters: str) -> Statement | None:
     """The letter that is implied to be the answer: no other one is named without a denial, a doubt or a comparison.
 
-    If nothing calls it the answer, all others are named, or it ends the response and some are named. Others may be open
-    in earlier sentences if it is in bold in the last paragraph, or the last words imply it.
+    If nothing calls it the answer, all others are named, or none and its text is beside it, or it ends the response and
+    some are named. Others may be open in earlier sentences if it is in bold in the last paragraph, or the last words
+    imply it.
     """
     declared, words = frozenset(letters), marked.words
     listed = [one for one in found if one.rank in (Rank.REPEATED, Rank.LISTED)]
     weak = marked.denied | _letters_of(one for one in found if one.weak and one.mention.upper)
     able = [one for one in found if one.mention.upper and not one.weak and one not in listed]
-    if listed and listed[-1] is found[-1] and weak >= declared - listed[-1].letters:
+    if listed and listed[-1] is found[-1] and not found[-1].weak and weak >= declared - listed[-1].letters:
         able.append(listed[-1])
     if not able or marked.cut_off or words["undecided"].search(marked.text):
         return None
     implied = [one for one in able if one.rank == Rank.IMPLIED]
-    last = (implied or able)[-1]
+    last = (implied or [one for one in able if not one.mention.text] or able)[-1]
     if len(last.letters) != 1 or last.rank == Rank.TENTATIVE or last.mention.text or last.letters & marked.denied:
         return None
     others = _letters_of(one for one in able if not last.letters <= one.letters) & declared
     named = weak | others | last.letters | _letters_of(listed)
     if words["but"].match(marked.text, last.position + 1):
         return None
-    if not others and (implied or weak | last.letters >= declared):
+    alone = named <= last.letters and not last.letters & weak
+    if not others and (implied or weak | last.letters >= declared or (alone and last.mention.own)):
         return last
     bold = last.mention.bold
     if last is not able[-1] or not last.letters <= declared or "\n\n" in marked.text[last.position :].strip():
@@ -273,7 +275,7 @@ def _labels(marked: Marked, letters: str) -> dict[int, bool]:
     """Positions of letters that are only labels, at the start of a line (True) or elsewhere."""
     joint = (at for at, one in marked.mentions.items() if len(one.letters) > 1 and one.upper and not marked.cut_off)
     elsewhere = dict.fromkeys([*_at_ends(marked, letters), *joint], False)
-    return dict.fromkeys(_line_labels(marked, letters), True) | elsewhere
+    return elsewhere | dict.fromkeys(_line_labels(marked, letters), True)
 
 
 def _line_labels(marked: Marked, letters: str) -> Iterator[int]:
@@ -313,6 +315,17 @@ def _at_ends(marked: Marked, letters: str) -> Iterator[int]:
             yield at
 
 
+def _is_compared(marked: Marked, labels: dict[int, bool], run: Sequence[int]) -> bool:
+    """Whether only the first of a row is a label, and prose compares the others: ``A. …; B would be …, and C …``."""
+    if not labels.get(run[0]) or run[0] >= 4:
+        return False
+    others = [(at, marked.mentions[at]) for at in run[1:]]
+    bracketed = any(mention.closed and not mention.bold for _, mention in others)
+    return not bracketed and not any(
+        labels.get(at) or marked.text.startswith((".", ":", ")"), at + 1) for at, _ in others
+    )
+
+
 def _lists(marked: Marked, labels: dict[int, bool]) -> frozenset[int]:
     """Positions of mentions that name A, B, C, … one after the other: two labels, or three in any manner."""
     listed: set[int] = set()
@@ -321,6 +334,6 @@ def _lists(marked: Marked, labels: dict[int, bool]) -> frozenset[int]:
         for at in places:
             letters = marked.mentions[at].letters
             run = [*run, at] if letters == {chr(ord("A") + len(run))} else [at] if letters == {"A"} else []
-            if len(run) >= (2 if listed else least):  # the last repetition may be cut off
-                listed.update(run)
+            if len(run) >= (2 if listed else least) and not _is_compared(marked, labels, run):
+                listed.update(run)  # the last repetition may be cut off
     return frozenset(listed)

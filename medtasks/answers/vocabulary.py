@@ -146,7 +146,7 @@ def vocabulary_of(text: str) -> Vocabulary:
 
     Of the others in Latin letters, whose words are easily confused, it is the one with the most signs.
     """
-    folded = text.casefold()
+    folded = f" {text.casefold()}"
     counts = {name: sum(sign in folded for sign in table["signs"]) for name, table in _languages().items()}
     latin = {name: counts[name] for name, table in _languages().items() if table.get("script") == "Latin"}
     most = max(latin.values())
