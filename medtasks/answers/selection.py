@@ -132,7 +132,8 @@ def _deciding(marked: Marked, letters: str) -> Sequence[Statement]:
         stop = ends.search(text, last)
         whole = claims[-1].rank == Rank.TENTATIVE
         end = stop.start() if stop else len(text)
-        near = [one for one in found if start <= one.position < end and not _is_set_aside(marked, one, claims[-1])]
+        counts = [one for one in found if one.rank > Rank.MENTIONED or one.letters & set(letters)]
+        near = [one for one in counts if start <= one.position < end and not _is_set_aside(marked, one, claims[-1])]
         beside = found if whole else near
         labels = [one for one in found if one.rank == Rank.LABEL and one.position < 4 and one.mention.upper]
         return [*_outranking(claims), *beside, *labels]
