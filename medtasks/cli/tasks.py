@@ -58,7 +58,7 @@ def list_tasks(
     for spec in shown:
         size = "task" if spec.kind == "task" else f"group: {counted(len(leaf_tasks(spec.name)), 'task')}"
         rows.append((spec.name, spec.metadata.title, size, str(spec.metadata.version), owner_of(spec.path).owner))
-    table(("name", "title", "kind", "version", "package"), rows, wrap=not outermost)
+    table(("name", "title", "kind", "version", "package"), rows)
     if len(shown) < len(chosen):
         write(f"  {len(chosen) - len(shown)} tasks and groups are in these: medtasks list PATTERN, or --all")
 
