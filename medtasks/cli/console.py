@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from medtasks.leaderboard.verify.scored_run import ScoredRun
 
 
-LEAST = 16
+LEAST = 14
 """Width to which a column of words may shrink; columns of numbers, and the first one, keep theirs."""
 GAP = 2
 """Characters between two columns."""

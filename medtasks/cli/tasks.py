@@ -90,20 +90,27 @@ def show(task: str, doc: Annotated[int, typer.Option(min=0)] = 0, diff: bool = F
         write("".join(parts).rstrip("\n") or "the overlay changes nothing here")
         return
     if as_json:
-        document = None if spec.kind == "group" else _document(spec, doc)
-        entry = {
+        content = {
             **_entry(spec),
             "yaml": spec.path.read_text(encoding="utf-8"),
             "templates": {template: template_source(template) for template in spec.templates},
-            "document": document,
+            "document": None if spec.kind == "group" else _document(spec, doc),
         }
-        write_json(entry)
+        write_json(content)
         return
     write(f"{spec.name} ({spec.kind}, version {spec.metadata.version}): {spec.metadata.title}")
     if spec.kind == "group":
         write("members: " + ", ".join(spec.members))
     else:
-        _show_document(spec, doc)
+        document = _document(spec, doc)
+        place = f"document {doc} of {document['documents']}"
+        write(f"\n--- {place}: {document['sample_id']} (cluster {document['cluster']})")
+        for medium in document["media"]:
+            write(f"<{document['frames']} frames of {medium}>" if document["frames"] else f"<image: {medium}>")
+        write(document["prompt"])
+        if document["stage2"] is not None:
+            write(f"\n--- stage 2, without images\n{document['stage2']}")
+        write(f"\n--- gold answer (never in the prompt)\n{document['target']}")
     write(f"\n--- {spec.path}\n{spec.path.read_text(encoding='utf-8').rstrip()}")
     for template in spec.templates:
         write(f"\n--- {template_path(template)} (prompt hash {spec.prompt_hash})")
@@ -134,18 +141,6 @@ def _document(spec: TaskSpec, number: int) -> dict[str, Any]:
         "stage2": prompt_text(document, spec.template, observations="<output of stage 1>") if staged else None,
         "target": document["target"],
     }
-
-
-def _show_document(spec: TaskSpec, number: int) -> None:
-    document = _document(spec, number)
-    place = f"document {number} of {document['documents']}"
-    write(f"\n--- {place}: {document['sample_id']} (cluster {document['cluster']})")
-    for path in document["media"]:
-        write(f"<{document['frames']} frames of {path}>" if document["frames"] else f"<image: {path}>")
-    write(document["prompt"])
-    if document["stage2"] is not None:
-        write(f"\n--- stage 2, without images\n{document['stage2']}")
-    write(f"\n--- gold answer (never in the prompt)\n{document['target']}")
 
 
 def validate(
