@@ -155,7 +155,7 @@ def validate(
     if any(Path(name).exists() for name in what or ()):
         print("medtasks: importing what the files name, from installed packages only", file=sys.stderr, flush=True)
     with without_warnings(), progress("checking tasks") as bar:  # the findings cover what packages lack
-        found = run.validate(what or (), decode=not quick, scores=not quick, progress=bar)
+        found = run.validate(what or (), quick=quick, progress=bar)
     if as_json:
         write_json({"data": found.data, "tasks": found.tasks})
     else:

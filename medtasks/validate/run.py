@@ -55,18 +55,15 @@ class Findings:
 def validate(
     what: Sequence[str] = (),
     *,
-    documents: bool = True,
-    decode: bool = True,
-    scores: bool = True,
+    quick: bool = False,
     progress: Progress | None = None,
 ) -> Findings:
     """Findings about packages, benchmarks with their prepared data, tasks, groups, task files and their directories.
 
     Args:
         what: by default everything that is prepared.
-        documents: whether to check documents and prompts, if data are prepared.
-        decode: whether to decode the pictures and frames of benchmarks, and compare checksums.
-        scores: whether to check how the scores of installed tasks behave.
+        quick: leave out what takes long: pictures and frames are not decoded, checksums not compared, and the scores of
+            installed tasks not tried.
         progress: called with the numbers of files checked and of all.
 
     Raises:
@@ -75,7 +72,7 @@ def validate(
     """
     files = Files()
     benchmarks, given, paths = _chosen(what, files)
-    checks = _Checks(files, documents, decode, scores)
+    checks = _Checks(files, quick)
     found = Findings(len(paths), {name: checks.check_prepared(name) for name in benchmarks})
     found.tasks += _layout(given)
     included, faulty = set[Path](), set[TaskPackage]()
@@ -209,9 +206,8 @@ def _layout(given: Sequence[Path]) -> Iterator[Finding]:
 class _Checks:
     """Checks files one by one."""
 
-    def __init__(self, files: Files, documents: bool, decode: bool, scores: bool) -> None:
-        self._files = files
-        self._documents, self._decode, self._scores = documents, decode, scores
+    def __init__(self, files: Files, quick: bool) -> None:
+        self._files, self._quick = files, quick
         self._described: set[str] = set()
         self._unusable: set[str] = set()
         self._reported: dict[str, set[tuple[str, ...]]] = defaultdict(set)
@@ -225,8 +221,8 @@ class _Checks:
         """
         try:
             prepared = open_prepared(name)
-            findings = check_data(prepared, self._decode)
-            self._media[name] = MediaCheck(prepared, self._decode)
+            findings = check_data(prepared, not self._quick)
+            self._media[name] = MediaCheck(prepared, not self._quick)
         except NotPreparedError:
             raise
         except (MedtasksError, OSError) as error:
@@ -255,11 +251,7 @@ class _Checks:
             return report.findings()
         tasks.check_functions(file, report)
         documents: Documents = []
-        if (
-            benchmark is not None
-            and self._documents
-            and not any(one.field == "process_docs" for one in report.findings())
-        ):
+        if benchmark is not None and not any(one.field == "process_docs" for one in report.findings()):
             documents = self._made(file, benchmark, report)
         tasks.check_settings(file, documents, report)
         templates = check_templates(file, benchmark, documents, report)
@@ -274,7 +266,7 @@ class _Checks:
         installed = task_path(file.task)
         is_installed = installed is not None and installed.resolve() == path.resolve()
         # a fault of the file or of its documents changes scores, too
-        if self._scores and is_installed and not failed([one for one in findings if one.code[2] in "13"]):
+        if not self._quick and is_installed and not failed([one for one in findings if one.code[2] in "13"]):
             findings += check_behaviour(load_spec(file.task), benchmark, documents)
         return findings
 

@@ -35,7 +35,7 @@ def test_a_defect_of_a_file_is_found(defect: Defect, tmp_path: Path, monkeypatch
         copy_tasks(tmp_path, defect.file.partition("/")[0])
         what, documents = str(tmp_path / defect.checked), "documents" in defect.name
     defect.plant(tmp_path)
-    rows = as_rows(validate([what], documents=documents, scores=False).tasks)
+    rows = as_rows(validate([what], quick=True).tasks)
     text = "\n".join("  ".join(row) for row in rows).replace(f"{tmp_path}/", "").replace(str(tmp_path), "(overlay)")
     defect.check(GOLDEN, re.sub(rf"{task_directory()}/\w+/tasks/", "", text.replace(str(OUR_TEMPLATES), "templates")))
 
@@ -63,13 +63,13 @@ def test_there_is_a_defect_of_every_code() -> None:
 
 
 def test_nothing_is_found_in_our_own_tasks() -> None:
-    assert validate(["mi_cxr", "med_cmr", "kvasir_vqa_x1", "medstreambench"], scores=False, decode=False).tasks == []
+    assert validate(["mi_cxr", "med_cmr", "kvasir_vqa_x1", "medstreambench"], quick=True).tasks == []
 
 
 @pytest.mark.slow
 def test_nothing_is_found_in_copies(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     copy_tasks(tmp_path / "tasks", "mi_cxr")
-    assert validate([str(tmp_path / "tasks" / "mi_cxr")], scores=False).tasks == []
+    assert validate([str(tmp_path / "tasks" / "mi_cxr")], quick=True).tasks == []
     copy_records(tmp_path / "data", "mi_cxr", lambda rows: rows)
     monkeypatch.setenv("MEDTASKS_DATA", str(tmp_path / "data"))
-    assert validate(["mi_cxr"], scores=False, decode=False).tasks == []
+    assert validate(["mi_cxr"], quick=True).tasks == []

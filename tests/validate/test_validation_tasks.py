@@ -34,21 +34,21 @@ def replace_in(path: Path, old: str, new: str) -> None:
 
 def test_a_defect_of_a_shared_part_is_said_once(tasks: Path) -> None:
     replace_in(tasks / "_base.yaml", "metric: accuracy", "metric: acuracy")
-    found = [one for one in validate([str(tasks)], documents=False).tasks if one.code == "MT124"]
+    found = [one for one in validate([str(tasks)], quick=True).tasks if one.code == "MT124"]
     assert [(one.file, one.field) for one in found] == [(str(tasks / "_base.yaml"), "metric_list[0].metric")]
 
 
 def test_a_key_that_a_file_replaces_is_looked_for_in_that_file(tasks: Path) -> None:
     path = tasks / "mi_cxr_report.yaml"
     replace_in(path, "metric: cider", "metric: cidre")
-    (found,) = (one for one in validate([str(path)], documents=False).tasks if one.code == "MT124")
+    (found,) = (one for one in validate([str(path)], quick=True).tasks if one.code == "MT124")
     line = next(number for number, text in enumerate(path.read_text().splitlines(), 1) if "cidre" in text)
     assert (found.file, found.line) == (str(path), line)
 
 
 def test_a_group_stands_for_all_it_holds() -> None:
     seen: list[tuple[int, int]] = []
-    validate(["mi_cxr_tel"], documents=False, progress=lambda done, of: seen.append((done, of)))
+    validate(["mi_cxr_tel"], quick=True, progress=lambda done, of: seen.append((done, of)))
     assert seen == [(1, 4), (2, 4), (3, 4), (4, 4)]
 
 
@@ -57,7 +57,7 @@ def test_of_a_package_only_the_tasks_folders_are_read(tasks: Path) -> None:
     (folder / "compose.yaml").write_text("services: {}\n")
     (folder / ".github").mkdir()
     (folder / ".github/tasks.yaml").write_text("task: 7\n")
-    assert validate([str(folder)], documents=False).tasks == []
+    assert validate([str(folder)], quick=True).tasks == []
 
 
 def test_rows_of_another_make_are_a_note(tasks: Path) -> None:
@@ -130,7 +130,7 @@ def test_a_broken_rubric_is_a_finding(tmp_path: Path, monkeypatch: pytest.Monkey
     (tmp_path / "judge").mkdir()
     (tmp_path / "judge/med_cmr_open.j2").write_text("Well?")
     monkeypatch.setenv("MEDTASKS_TEMPLATES", str(tmp_path))
-    found = validate(["med_cmr_open_su"], documents=False).tasks
+    found = validate(["med_cmr_open_su"], quick=True).tasks
     assert codes(found) >= {"MT126"}
     assert "does not show the response" in str(found)
 
