@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -154,11 +153,12 @@ def _without_packages(what: Sequence[str]) -> list[str]:
 
 
 def _is_prepared(benchmark: str) -> bool:
-    with suppress(MedtasksError, OSError):  # the checks report what is wrong with data that cannot be opened
-        try:
-            open_prepared(benchmark)
-        except NotPreparedError:
-            return False
+    try:
+        open_prepared(benchmark)
+    except NotPreparedError:
+        return False
+    except (MedtasksError, OSError):  # the checks report what is wrong with data that cannot be opened
+        pass
     return True
 
 
@@ -258,9 +258,9 @@ class _Checks:
         if benchmark is None or not documents:
             return report.findings()
         report.documents, report.reported = len(documents), self._reported[benchmark.name]
-        if benchmark.name not in self._media:  # its media are decoded only if the benchmark's data are checked
-            self._media[benchmark.name] = MediaCheck(open_prepared(benchmark.name), decode=False)
-        check_rows(documents, benchmark, templates, report, self._media[benchmark.name])
+        # its media are decoded only if the benchmark's data are checked
+        media = self._media.setdefault(benchmark.name, MediaCheck(open_prepared(benchmark.name), decode=False))
+        check_rows(documents, benchmark, templates, report, media)
         check_judged(file, documents, benchmark, report)
         findings = report.findings()
         installed = task_path(file.task)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Set
+from collections.abc import Set
 from pathlib import Path
 
 from jinja2 import TemplateSyntaxError, meta, nodes
@@ -41,8 +41,17 @@ def check_templates(
         variables, problems = read_template(name, report.source.place(*keys))
         findings += problems
         if benchmark is not None:
-            known = {*(field for document in documents for field in document), *benchmark.record.model_fields}
-            findings += _check_variables(name, variables, allowed[key], known | GOLD_FIELDS | visible)
+            hidden = {*(field for document in documents for field in document), *benchmark.record.model_fields}
+            expected = f"expected one of {first_names(sorted(allowed[key]), 8) or 'nothing at all'}"
+            for variable, place in sorted(variables.items()):
+                used = f"template {name!r} uses {shown(variable)}"
+                if variable in allowed[key]:
+                    continue
+                if variable in hidden | GOLD_FIELDS | visible:
+                    code, message = "MT204", f"{used}, which prompts must not show, {expected}"
+                else:
+                    code, message = "MT203", f"{used}{suggestion(variable, allowed[key])}, {expected}"
+                findings.append(finding(code, name, message, place, variable))
     report.add(*findings)
     # a template with an unknown variable fails on every document for the same reason
     return {} if failed(findings) else own
@@ -63,7 +72,13 @@ def read_template(name: str, named_at: Place) -> tuple[dict[str, Place], list[Fi
     findings: list[Finding] = []
     variables: dict[str, Place] = {}
     for included, (_, tree) in parts.items():
-        findings += _unknown_names(name, included, tree)
+        # in conditions, Jinja finds unknown filters and tests only while rendering, hours into a run
+        for kind, known in ((nodes.Filter, prompt_environment().filters), (nodes.Test, prompt_environment().tests)):
+            for node in tree.find_all(kind):
+                if node.name not in known:
+                    word = f"{kind.__name__.lower()} named {node.name!r}"
+                    message = f"template {shown(included)} has no {word}{suggestion(node.name, known)}"
+                    findings.append(finding("MT202", name, message, _place(included, node.lineno)))
         undeclared = meta.find_undeclared_variables(tree)
         for node in tree.find_all(nodes.Name):
             if node.name in undeclared and node.ctx == "load":
@@ -76,26 +91,3 @@ def _place(name: str, line: int) -> Place:
         return Place(template_path(name), line)
     except MedtasksError:
         return Place(Path(name), line)
-
-
-def _unknown_names(template: str, name: str, tree: nodes.Template) -> Iterator[Finding]:
-    """Unknown filters and tests: in conditions, Jinja finds them only while rendering, hours into a run."""
-    for kind, known in ((nodes.Filter, prompt_environment().filters), (nodes.Test, prompt_environment().tests)):
-        for node in tree.find_all(kind):
-            if node.name not in known:
-                word = kind.__name__.lower()
-                message = f"template {shown(name)} has no {word} named {node.name!r}{suggestion(node.name, known)}"
-                yield finding("MT202", template, message, _place(name, node.lineno))
-
-
-def _check_variables(
-    template: str, variables: dict[str, Place], allowed: Set[str], known: Set[str]
-) -> Iterator[Finding]:
-    """Findings about variables that a prompt must not show, and about unknown ones."""
-    names = f"expected one of {first_names(sorted(allowed), 8) or 'nothing at all'}"
-    for name, place in sorted(variables.items()):
-        used = f"template {template!r} uses {shown(name)}"
-        if name not in allowed and name in known:
-            yield finding("MT204", template, f"{used}, which prompts must not show, {names}", place, name)
-        elif name not in allowed:
-            yield finding("MT203", template, f"{used}{suggestion(name, allowed)}, {names}", place, name)
