@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from medtasks.adapters.policies import Question, abstain, constant, early, oracle
-from medtasks.catalog.registry import place_of
+from medtasks.catalog.packages import OURS
 from medtasks.metrics.aggregate import corpus_score
 from medtasks.metrics.base import Metric
 from medtasks.metrics.item_metrics import JudgedMean
@@ -109,7 +109,7 @@ def range_of(metric: Metric) -> Range:
     bounds = bounds or getattr(metric, "bounds", None)
     if isinstance(bounds, (tuple, list)) and len(bounds) == 2:
         return Range(float(bounds[0]), float(bounds[1]))
-    return Range(0.0, 1.0, stated=place_of(metric) is None)
+    return Range(0.0, 1.0, stated=type(metric).__module__.partition(".")[0] == OURS)
 
 
 def best_score(metric: Metric, targets: Sequence[str]) -> float | None:

@@ -25,15 +25,14 @@ OF_PREPARED_DATA = {"MT401", "MT402", "MT403", "MT404", "MT405"}
 
 @pytest.mark.parametrize("defect", IN_FILES, ids=lambda defect: defect.name)
 def test_a_defect_of_a_file_is_found(defect: Defect, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of a template with the documents of a task, of a task file without, unless its name says so."""
     monkeypatch.chdir(tmp_path)
     if defect.file.endswith(".j2"):
         copy_template(tmp_path, defect.file)
         monkeypatch.setenv("MEDTASKS_TEMPLATES", str(tmp_path))
-        what, documents = defect.checked, True
+        what = defect.checked
     else:
         copy_tasks(tmp_path, defect.file.partition("/")[0])
-        what, documents = str(tmp_path / defect.checked), "documents" in defect.name
+        what = str(tmp_path / defect.checked)
     defect.plant(tmp_path)
     rows = as_rows(validate([what], quick=True).tasks)
     text = "\n".join("  ".join(row) for row in rows).replace(f"{tmp_path}/", "").replace(str(tmp_path), "(overlay)")
