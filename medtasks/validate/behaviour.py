@@ -210,7 +210,9 @@ class _Behaviour:
 
     def _check_cases(self, name: str, items: Sequence[Item]) -> None:
         errors = self._benchmark.errors
-        for item in items if errors is not None else ():
+        if errors is None:
+            return
+        for item in items:
             values = errors.values(self._benchmark, item)
             counts = {rate: (one.statistics or one.high or ())[1:] for rate, one in values.items()}
             before = self._cases.setdefault(item.item_id, counts)
@@ -251,8 +253,8 @@ class _Behaviour:
         known, slack = range_of(metric), TOLERANCE * max(1.0, abs(value))
         if not known.low - slack <= value <= known.high + slack:
             message = f"{what} is {value:g}, expected {known.low:g} to {known.high:g}"
-            assumed = {"fix": "add `bounds` to the metric, or fix it", "severity": "warning"}
-            self._about("MT504", metric.name, message, **({} if known.stated else assumed))
+            fix = None if known.stated else "add `bounds` to the metric, or fix it"
+            self._about("MT504", metric.name, message, fix=fix, severity=None if known.stated else "warning")
         return True
 
     def _check_top(self, oracle: _Trial, best: Mapping[str, float]) -> None:

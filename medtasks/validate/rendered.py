@@ -83,7 +83,13 @@ def _count_missing(
 def _count_leaks(
     document: Mapping[str, Any], prompt: str, visible: frozenset[str], place: Place, report: TaskReport
 ) -> None:
-    """Count the hidden fields of a document that its prompt shows."""
+    for field, text in leaks(document, visible, prompt):
+        message = f"the prompt contains {shown(text)} of the hidden field `{field}`"
+        report.count("MT209", document, message, field, place)
+
+
+def leaks(document: Mapping[str, Any], visible: frozenset[str], prompt: str) -> Iterator[tuple[str, str]]:
+    """Hidden fields of a document that its prompt shows, each with the text shown."""
     prompt = folded(prompt)
     shown_texts = [folded(text) for key in visible & set(document) for text in texts_in(document[key])]
     is_open = not options_of(document)
@@ -97,8 +103,7 @@ def _count_leaks(
             else:
                 leaked = answer and len(text) >= SHORT and any(map(str.isalpha, text)) and f" {text} " in f" {prompt} "
             if leaked and not any(text in one for one in shown_texts):
-                message = f"the prompt contains {shown(text)} of the hidden field `{field}`"
-                report.count("MT209", document, message, field, place)
+                yield field, text
                 break
 
 

@@ -80,9 +80,9 @@ def read_template(name: str, named_at: Place) -> tuple[dict[str, Place], list[Fi
                     message = f"template {shown(included)} has no {word}{suggestion(node.name, known)}"
                     findings.append(finding("MT202", name, message, _place(included, node.lineno)))
         undeclared = meta.find_undeclared_variables(tree)
-        for node in tree.find_all(nodes.Name):
-            if node.name in undeclared and node.ctx == "load":
-                variables.setdefault(node.name, _place(included, node.lineno))
+        for name_used in tree.find_all(nodes.Name):
+            if name_used.name in undeclared and name_used.ctx == "load":
+                variables.setdefault(name_used.name, _place(included, name_used.lineno))
     return variables, findings
 
 
