@@ -7,11 +7,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal, get_args
 
-from medtasks.answers.markup import plain_reply
+from medtasks.answers.markup import PATTERNS, plain_reply, strip_thinking
 from medtasks.answers.mentions import Marked, letters_alone, mark_mentions
 from medtasks.answers.option_text import mark_places, named_letters, texts_within, unique_forms, whole_option
 from medtasks.answers.statements import Statement, left_over, statements, weakened
-from medtasks.answers.thinking import PATTERNS, strip_thinking
 from medtasks.answers.vocabulary import MARK, Rank, vocabulary_of
 
 LETTERS = "ABCDE"

@@ -89,7 +89,7 @@ def test_a_narrow_terminal_splits_neither_names_nor_numbers(
 
 
 def test_every_command_has_examples_and_no_python_types_in_its_help(medtasks: Any) -> None:
-    from medtasks.cli.help import TEXTS
+    from medtasks.cli.console import TEXTS
 
     assert medtasks("--version").stdout.startswith("medtasks ")
     for name in TEXTS:
@@ -110,7 +110,7 @@ def test_the_command_line_has_the_texts_examples_and_reference_that_are_written(
     import typer
 
     from medtasks.cli.app import app
-    from medtasks.cli.help import TEXTS, plain_help
+    from medtasks.cli.console import TEXTS, plain_help
 
     whole: Any = plain_help(typer.main.get_command(app))
     found = dict(commands(whole))
