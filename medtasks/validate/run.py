@@ -173,14 +173,11 @@ def _files_at(path: Path, known: Mapping[str, Path]) -> list[Path]:
         near = suggestion(path, [*known, *all_benchmarks()])
         raise UsageError(f"{path}: no such file or directory{near}; name a task, a task file or their directory.")
     below = [one for one in sorted(path.rglob("*.y*ml")) if one.suffix in (".yaml", ".yml") and one.is_file()]
-    parts = [(one, one.relative_to(path).parts[:-1]) for one in below]
-    parts = [(one, folders) for one, folders in parts if not any(folder.startswith(".") for folder in folders)]
-    if path.resolve().name == "tasks":
-        files = [one for one, _ in parts]
-    elif any("tasks" in folders for _, folders in parts):
-        files = [one for one, folders in parts if "tasks" in folders]
-    else:
-        files = [one for one, folders in parts if "rubrics" not in folders and _is_task_file(one)]
+    folders = {one: one.relative_to(path).parts[:-1] for one in below}
+    visible = [one for one in below if not any(name.startswith(".") for name in folders[one])]
+    files = [one for one in visible if "tasks" in (path.resolve().name, *folders[one])]
+    if not files:
+        files = [one for one in visible if "rubrics" not in folders[one] and _is_task_file(one)]
     if not files:
         raise UsageError(f"{path}: contains no task file; name the directory of the benchmark's YAML files.")
     return files
