@@ -95,6 +95,20 @@ def _harness_output_in(log: Path) -> Iterator[None]:
         raise
 
 
+def _cells(board: Board, chart: Chart) -> dict[str, str]:
+    """The headline score of each model, best first, and below a model that of its blind run."""
+    from medtasks.leaderboard.board.numbers import interval, number, shown_name
+
+    column = chart.ranking.column
+    return {
+        shown_name(
+            board, row.model, row.blind
+        ): f"{number(cell.value, column.unit)} [{interval(cell.low, cell.high, column.unit)}]"
+        for row in chart.rows
+        if (cell := row.cells[column.key]).value is not None
+    }
+
+
 def _added_by_pictures(charts: Sequence[Chart]) -> str:
     """What the pictures add to the tiny model, in each headline score."""
     from medtasks.leaderboard.board.numbers import interval, number
@@ -118,20 +132,21 @@ def _write_filled(text: str, indent: str = "") -> None:
 
 
 def _report(board: Board, out: Path) -> None:
-    """Print the headline scores of each benchmark, best first, below each model those of its blind run."""
-    from medtasks.leaderboard.board.numbers import interval, number, shown_name
     from medtasks.leaderboard.site.tables import overview_charts
 
-    shown, rows = overview_charts(board), []
-    for one in shown:
-        column = one.ranking.column
-        for row in one.rows:
-            if (cell := row.cells[column.key]).value is not None:
-                value = f"{number(cell.value, column.unit)} [{interval(cell.low, cell.high, column.unit)}]"
-                name = shown_name(board, row.model, row.blind)
-                rows.append((one.benchmark.title, column.label, name, value))
-    title = "\nHeadline scores in %, 95 % cluster-bootstrap intervals"
-    table(("benchmark", "score", "model", "value"), rows, title)
+    shown = overview_charts(board)
+    cells = [_cells(board, one) for one in shown]
+    names = dict.fromkeys(name for column in cells for name in column)
+    for start in range(0, len(shown), 2):  # two beside each other fit 80 columns
+        pair, columns = shown[start : start + 2], cells[start : start + 2]
+        table(
+            ("", *(one.benchmark.title for one in pair)),
+            [
+                ["", *(one.ranking.column.label for one in pair)],
+                *([name, *(column.get(name, "no value") for column in columns)] for name in names),
+            ],
+            title="" if start else "\nHeadline scores in %, 95 % cluster-bootstrap intervals",
+        )
     write("")
     findings = [f"{one.benchmark.title}: {one.finding}" for one in shown]
     for text in (*findings, _added_by_pictures(shown)):

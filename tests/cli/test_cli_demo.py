@@ -1,4 +1,4 @@
-"""What the demo prints of a board: the headline scores with intervals, a line for each model."""
+"""What the demo prints of a board: the headline scores with intervals, two benchmarks beside each other."""
 
 from __future__ import annotations
 
@@ -22,5 +22,5 @@ def test_the_report_has_each_models_score_with_its_interval(
     board = publish([tmp_path / "run_medtasks"], tmp_path / "page", title="t", demonstration=True)
     capsys.readouterr()
     _report(board, tmp_path)
-    (line,) = (line for line in capsys.readouterr().out.splitlines() if "  lab/Sure-7B  " in line)
-    assert re.fullmatch(r"MI-CXR  .*  lab/Sure-7B  100\.0 \[100\.0\D+100\.0\]", line), line
+    (line,) = (line for line in capsys.readouterr().out.splitlines() if line.startswith("lab/Sure-7B"))
+    assert re.fullmatch(r"lab/Sure-7B  100\.0 \[100\.0\D+100\.0\]", line), line
