@@ -28,10 +28,9 @@ from medtasks.validate import tasks
 from medtasks.validate.behaviour import check_behaviour
 from medtasks.validate.documents import Documents, check_documents
 from medtasks.validate.prepared import MediaCheck, check_data
-from medtasks.validate.rendered import check_giveaways, check_judged, check_prompts
+from medtasks.validate.rendered import check_giveaways, check_judged, check_prompts, check_templates
 from medtasks.validate.report import TaskReport
 from medtasks.validate.tasks import Files, task_rows
-from medtasks.validate.templates import check_templates
 
 _COUNTED = re.compile(r"[\d,]+ of [\d,]+ documents, first .*?: ")
 _KEY_OF_A_TASK_FILE = re.compile(rb"^(?:task|group|include|dataset_path|metric_list)[ \t]*:", re.MULTILINE)

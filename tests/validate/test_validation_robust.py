@@ -12,8 +12,8 @@ from seeded_bench import codes, copy_tasks
 from medtasks.catalog.task_source import parse_yaml
 from medtasks.core.errors import UsageError
 from medtasks.core.findings import Place
+from medtasks.validate.rendered import read_template
 from medtasks.validate.run import validate
-from medtasks.validate.templates import read_template
 
 TASK = Path("task.yaml")
 RELAXED = settings(deadline=None, max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
