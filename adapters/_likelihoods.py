@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from transformers import LogitsProcessor
 
-from medtasks.answers.thinking import strip_thinking
+from medtasks.answers.markup import strip_thinking
 from medtasks.runs.replies import Letter, Probabilities
 
 LETTERS = string.ascii_uppercase

@@ -27,7 +27,7 @@ def commands() -> str:
     from typer.cli import get_docs_for_click
 
     from medtasks.cli.app import app
-    from medtasks.cli.help import plain_help
+    from medtasks.cli.console import plain_help
 
     command = plain_help(typer.main.get_command(app))
     text = get_docs_for_click(obj=command, ctx=typer.Context(command, info_name="medtasks"), name="medtasks")

@@ -8,11 +8,10 @@ filters, metrics and board layouts. Our own benchmarks are built the same way.
 from __future__ import annotations
 
 from medtasks.answers import FILTER_VERSIONS, OptionLetterFilter
-from medtasks.answers.answer_text import answer_text
 from medtasks.answers.base import Reading, ResponseFilter
+from medtasks.answers.markup import answer_text, strip_thinking
 from medtasks.answers.option_letter import option_status
 from medtasks.answers.presence import count_of, said_of
-from medtasks.answers.thinking import strip_thinking
 from medtasks.benchmarks.aggregations import pending_value, sample_value, scored_by
 from medtasks.benchmarks.documents import Rows, doc_to_messages, doc_to_text, doc_to_visual
 from medtasks.benchmarks.errors import Case, Errors

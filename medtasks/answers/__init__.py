@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from medtasks.answers.alert_state import AlertStateFilter
-from medtasks.answers.answer_text import AnswerTextFilter
 from medtasks.answers.answerability import AnswerabilityFilter
+from medtasks.answers.markup import AnswerTextFilter, strip_thinking
 from medtasks.answers.option_letter import LastStageOptionFilter, OptionLetterFilter
 from medtasks.answers.reasoned_answer import ReasonedAnswerFilter
 from medtasks.answers.stated_confidence import StatedConfidenceFilter
-from medtasks.answers.thinking import strip_thinking
 from medtasks.catalog.registry import FilterInfo, Plugin
 
 __all__ = [

@@ -21,9 +21,8 @@ from __future__ import annotations
 
 from typing import Literal
 
-from medtasks.answers.answer_text import answer_text
 from medtasks.answers.base import ResponseFilter
-from medtasks.answers.markup import bounded, plain_text, reply_text
+from medtasks.answers.markup import answer_text, bounded, plain_text, reply_text
 from medtasks.answers.vocabulary import Vocabulary
 
 UNANSWERABLE = "unanswerable"

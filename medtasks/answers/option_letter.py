@@ -3,7 +3,7 @@ r"""The option that a response selects, from free text: rule-based, deterministi
 arXiv 2605.15574 (section 4.1, appendix E.5) counts a response only if exactly one option is selectable. A response
 becomes plain text, the plain text a list of statements with a rank each, and the statements one decision:
 
-1. *Plain text* (``thinking``, ``markup``). Thinking, markup and what follows the model's turn are removed; a letter in
+1. *Plain text* (``markup``). Thinking, markup and what follows the model's turn are removed; a letter in
    bold is one in brackets, keys of JSON are labels. If nothing is left the status is ``empty``.
 2. *Whole answers* (``option_text``). If the response or its last sentence, or what follows its label, its last box or
    answer tag, or a JSON value is one option's text or place (``the second option``), that option is selected by its

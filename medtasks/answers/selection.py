@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal, get_args
 
-from medtasks.answers.markup import plain_reply
+from medtasks.answers.markup import PATTERNS, plain_reply, strip_thinking
 from medtasks.answers.mentions import Marked, letters_alone, mark_mentions
 from medtasks.answers.option_text import mark_places, named_letters, texts_within, unique_forms, whole_option, yes_or_no
-from medtasks.answers.statements import Statement, left_over, statements, weakened
-from medtasks.answers.thinking import PATTERNS, strip_thinking
+from medtasks.answers.statements import Statement, left_over, letters_of, statements, weakened
 from medtasks.answers.vocabulary import MARK, Rank, vocabulary_of
 
 LETTERS = "ABCDE"
@@ -82,7 +81,7 @@ def _selected(plain: str, letters: str, options: Mapping[str, str]) -> tuple[fro
     whole = frozenset((options and whole_option(plain, options)) or "")
     deciding = _deciding_statements(plain, letters, options)
     by_text = all(one.mention.text for one in deciding)
-    found = _named(deciding)
+    found = letters_of(deciding)
     if by_text and len(found) <= 1:
         labelled = found if deciding and all(one.rank == Rank.FINAL for one in deciding) else frozenset[str]()
         return whole or labelled or frozenset(yes_or_no(plain, options) or ""), "text"  # none within prose
@@ -160,11 +159,7 @@ def _undisputed(marked: Marked, found: Sequence[Statement], letters: str) -> Seq
         one for one in found if one.rank not in (Rank.REPEATED, Rank.LISTED) and (one.mention.text or not one.weak)
     ]
     others = [one for one in apart if one.mention.upper and one.letters & set(letters)]
-    return [*labels, *others] if len(_named(labels)) == 1 else labels
-
-
-def _named(found: Iterable[Statement]) -> frozenset[str]:
-    return frozenset[str]().union(*(one.letters for one in found))
+    return [*labels, *others] if len(letters_of(labels)) == 1 else labels
 
 
 def _is_reopened(marked: Marked, position: int) -> bool:

@@ -16,7 +16,7 @@ import unicodedata
 from typing import Final
 
 from medtasks.answers.base import ResponseFilter
-from medtasks.answers.thinking import strip_thinking
+from medtasks.answers.markup import strip_thinking
 from medtasks.answers.vocabulary import Vocabulary
 
 STATUSES: Final = ("missing", "several", "out_of_range")

@@ -48,20 +48,16 @@ def statements(marked: Marked, letters: str) -> list[Statement]:
 def weakened(marked: Marked, found: Iterable[Statement]) -> list[Statement]:
     """The same statements; those that words around them deny, doubt or compare are ``weak`` and no labels."""
     weighed: list[Statement] = []
+    text, joined = marked.text, marked.words["joined"]
     for one in found:
-        at = one.position
-        if one.bare and not one.heads and (_joins_weak(marked, weighed, at) or _is_weak(marked, at)):
-            loose = one.rank in (Rank.LISTED, Rank.LABEL, Rank.IMPLIED) and len(one.letters) == 1
-            one = replace(one, weak=True, rank=Rank.MENTIONED if loose else one.rank)
+        if one.bare and not one.heads:
+            at, last = one.position, weighed[-1] if weighed else one
+            joins = last.weak and joined.fullmatch(text, last.position + 1, at)  # only a conjunction is between them
+            if joins or _clause_weakens(marked.words, text[max(0, at - _REACH) : at], text[at + 1 : at + _REACH]):
+                loose = one.rank in (Rank.LISTED, Rank.LABEL, Rank.IMPLIED) and len(one.letters) == 1
+                one = replace(one, weak=True, rank=Rank.MENTIONED if loose else one.rank)
         weighed.append(one)
     return weighed
-
-
-def _joins_weak(marked: Marked, found: Sequence[Statement], position: int) -> bool:
-    """Whether only a conjunction is between the last statement, which is weak, and ``position``."""
-    return bool(
-        found and found[-1].weak and marked.words["joined"].fullmatch(marked.text, found[-1].position + 1, position)
-    )
 
 
 def left_over(marked: Marked, found: Sequence[Statement], letters: str) -> Statement | None:
@@ -73,7 +69,7 @@ def left_over(marked: Marked, found: Sequence[Statement], letters: str) -> State
     """
     declared, words = frozenset(letters), marked.words
     listed = [one for one in found if one.rank in (Rank.REPEATED, Rank.LISTED)]
-    weak = marked.denied | _letters_of(one for one in found if one.weak and one.mention.upper)
+    weak = marked.denied | letters_of(one for one in found if one.weak and one.mention.upper)
     able = [one for one in found if one.mention.upper and not one.weak and one not in listed]
     if listed and listed[-1] is found[-1] and not found[-1].weak and weak >= declared - listed[-1].letters:
         able.append(listed[-1])
@@ -83,8 +79,8 @@ def left_over(marked: Marked, found: Sequence[Statement], letters: str) -> State
     last = (implied or [one for one in able if not one.mention.text] or able)[-1]
     if len(last.letters) != 1 or last.rank == Rank.TENTATIVE or last.mention.text or last.letters & marked.denied:
         return None
-    others = _letters_of(one for one in able if not last.letters <= one.letters) & declared
-    named = weak | others | last.letters | _letters_of(listed)
+    others = letters_of(one for one in able if not last.letters <= one.letters) & declared
+    named = weak | others | last.letters | letters_of(listed)
     if words["but"].match(marked.text, last.position + 1):
         return None
     alone = named <= last.letters and not last.letters & weak
@@ -114,18 +110,14 @@ def _is_alone(marked: Marked, found: Sequence[Statement], last: Statement) -> bo
     return last.mention.bold or (last.rank == Rank.IMPLIED and max(ends, default=0) <= last.position)
 
 
-def _letters_of(found: Iterable[Statement]) -> frozenset[str]:
+def letters_of(found: Iterable[Statement]) -> frozenset[str]:
+    """The letters that any of the statements names."""
     return frozenset[str]().union(*(one.letters for one in found))
-
-
-def _is_weak(marked: Marked, position: int) -> bool:
-    """Whether the clause around a letter denies, doubts or compares something; after a label its whole line does."""
-    start = max(0, position - _REACH)
-    return _clause_weakens(marked.words, marked.text[start:position], marked.text[position + 1 : position + _REACH])
 
 
 @lru_cache(maxsize=4096)
 def _clause_weakens(words: Vocabulary, before: str, after: str) -> bool:
+    """Whether the clause around a letter denies, doubts or compares something; after a label its whole line does."""
     ends = "line_turns" if words["line_start"].search(before[-20:]) else "turns"
     start = max((turn.end() for turn in words["turns"].finditer(before)), default=0)
     turn = words[ends].search(after)

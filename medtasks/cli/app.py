@@ -14,7 +14,6 @@ import typer
 import medtasks
 from medtasks.catalog.contents import raised_at
 from medtasks.cli import compare, console, demo, doctor, judge, leaderboard, prepare, score, tasks
-from medtasks.cli.help import plain_help
 from medtasks.core.errors import MedtasksError, UsageError
 from medtasks.core.exits import INTERRUPTED, interrupts_arrive
 
@@ -71,7 +70,7 @@ def main() -> None:
     atexit.register(_spare_the_last_search)
     try:
         with interrupts_arrive():
-            plain_help(typer.main.get_command(app))()
+            console.plain_help(typer.main.get_command(app))()
     except MedtasksError as error:
         console.fail(error)
         sys.exit(2 if isinstance(error, UsageError) else 1)

@@ -1,4 +1,4 @@
-"""Options that commands share; output: tables and progress bars on a terminal, plain lines when piped."""
+"""What commands share: options, help, tables and progress bars on a terminal, plain lines when piped."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+import yaml
 from rich.box import SIMPLE_HEAD
 from rich.cells import cell_len
 from rich.console import Console
@@ -25,10 +26,8 @@ if TYPE_CHECKING:
     from medtasks.leaderboard.verify.scored_run import ScoredRun
 
 
-PROSE = (36, 28, 20)
-"""Minimum widths of a column of prose, in characters: the first with which a table fits is used."""
-SHORTEST = 14
-"""Width to which names may be shortened, except those in the first column."""
+LEAST = 14
+"""Width to which a column of words may shrink; columns of numbers, and the first one, keep theirs."""
 GAP = 2
 """Characters between two columns."""
 
@@ -43,6 +42,36 @@ Prices = Annotated[
         "--prices", help="YAML or JSON file with the price of each model: per million tokens, or per device hour."
     ),
 ]
+
+TEXTS: dict[str, dict[str, Any]] = yaml.load(
+    Path(__file__).with_name("help.yaml").read_bytes(), getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+)
+"""By command: ``examples`` to copy, and what its ``options`` (and arguments) mean."""
+
+
+def plain_help(command: Any, name: str = "", examples: Sequence[str] = ()) -> Any:
+    """The click ``command`` with short placeholders, full summaries and examples in its help, and those below it.
+
+    ``name`` is its name below ``medtasks``; ``examples`` are lines to copy if ``help.yaml`` has none.
+    """
+    texts = TEXTS.get(name, {})
+    for param in command.params:
+        option = max(param.opts, key=len).lstrip("-").replace("-", "_")
+        param.help = texts.get("options", {}).get(option, param.help)
+        if param.param_type_name == "argument":
+            param.display_type_rich = lambda ctx: None  # noqa: ARG005  (newer typer shows its Python type)
+        if not getattr(param, "is_flag", False):  # --task TASK, as in argparse, instead of a Python type
+            param.metavar = param.metavar or option.upper()
+        elif not param.default:  # without --no-…, which would be the default
+            param.secondary_opts = []
+    command.short_help = (command.help or "").partition("\n\n")[0].replace("\n", " ")
+    lines = texts.get("examples", examples)
+    if lines:
+        shown = ["Example:" if len(lines) == 1 else "Examples:", *(f"  {line}" for line in lines)]
+        command.epilog = "\n".join(["\b", *shown])  # click keeps the lines of such a paragraph as they are
+    for child in getattr(command, "commands", {}).values():
+        plain_help(child, f"{name} {child.name}".strip())
+    return command
 
 
 def write(*texts: str) -> None:
@@ -63,14 +92,11 @@ def fail(error: object) -> None:
     print(f"medtasks: {printable(str(error))}", file=sys.stderr, flush=True)
 
 
-def table(
-    columns: Sequence[str], rows: Sequence[Sequence[str]], title: str | None = None, *, wrap: bool = True
-) -> None:
+def table(columns: Sequence[str], rows: Sequence[Sequence[str]], title: str | None = None) -> None:
     """Print a table that fits the terminal, or whole aligned columns when piped.
 
-    Prose wraps (or is cut, without ``wrap``); numbers, and names in the first column, are shown whole. On a narrow
-    terminal other names are shortened in the middle; then the last columns are left out and named below. Cells may be
-    untrusted: line breaks and control characters in them are replaced.
+    Words wrap; numbers, and names in the first column, are shown whole. On a narrow terminal the last columns are left
+    out and named below. Cells may be untrusted: line breaks and control characters in them are replaced.
     """
     rows = [[printable(cell) for cell in row] for row in rows]
     if title:
@@ -81,60 +107,22 @@ def table(
             padded = (cell + " " * (width - cell_len(cell)) for cell, width in zip(row, longest, strict=True))
             print("  ".join(padded).rstrip())
         return
-    console = Console()
-    cells = [(column, *(row[number] for row in rows)) for number, column in enumerate(columns)]
-    shown = len(columns)
-    while (widths := _fitting(cells[:shown], console.width)) is None:
-        shown -= 1
+    console, room = Console(), 0
     drawn = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, GAP - 1, 0, 0))
-    for column, width in zip(columns[:shown], widths, strict=True):
-        drawn.add_column(column, overflow="fold", width=width)
+    for number, column in enumerate(columns):
+        cells = [row[number] for row in rows]
+        width = max(map(cell_len, (*column.split(), *cells)), default=1)
+        has_words = number > 0 and any(map(str.isalpha, "".join(cells)))
+        room += GAP + (min(width, LEAST) if has_words else width)
+        if room - GAP > console.width and number > 0:
+            break
+        drawn.add_column(column, overflow="fold", width=None if has_words else width)
+    shown = len(drawn.columns)
     for row in rows:
-        parts = zip(map(_is_prose, cells), row, widths, strict=False)
-        # as text: "[learned]" is not markup
-        drawn.add_row(
-            *(Text(cell if prose and wrap else _shortened(cell, width, prose)) for prose, cell, width in parts)
-        )
+        drawn.add_row(*map(Text, row[:shown]))  # as text: "[learned]" is not markup
     console.print(drawn)
     if shown < len(columns):
         print(f"  not shown for lack of width: {', '.join(columns[shown:])}")
-
-
-def _fitting(cells: Sequence[Sequence[str]], width: int) -> list[int] | None:
-    """The widths of columns on a terminal, the widest reduced first; None if they do not fit, unless there is one."""
-    natural = [max(*map(cell_len, column[1:]), *map(cell_len, column[0].split()), 1) for column in cells]
-    for prose in PROSE:
-        least = [min(one, _least(column[1:], prose)) for column, one in zip(cells, natural, strict=True)]
-        least[0] = natural[0]
-        widths = list(natural)
-        while sum(widths) + GAP * (len(widths) - 1) > width and widths != least:
-            widest = max((one, place) for place, one in enumerate(widths) if one > least[place])[1]
-            widths[widest] -= 1
-        if sum(widths) + GAP * (len(widths) - 1) <= width or len(widths) == 1:
-            return widths
-    return None
-
-
-def _least(cells: Sequence[str], prose: int) -> int:
-    """The width below which a column is useless: numbers are shown whole."""
-    if _is_prose(cells):
-        return prose
-    return SHORTEST if any(map(_letters, cells)) else sys.maxsize
-
-
-def _shortened(cell: str, width: int, prose: bool) -> str:
-    """The beginning of a text that is too long, or the beginning and the end of a name."""
-    end = 0 if prose else width // 2
-    return cell if cell_len(cell) <= width else f"{cell[: width - end - 1]}…{cell[len(cell) - end :]}"
-
-
-def _is_prose(cells: Sequence[str]) -> bool:
-    """Whether a column has sentences, lists or commands, which may wrap."""
-    return any(len(cell) > SHORTEST and " " in cell and _letters(cell) for cell in cells)
-
-
-def _letters(cell: str) -> bool:
-    return any(map(str.isalpha, cell))
 
 
 def read_runs(folders: Iterable[Path]) -> list[ScoredRun]:

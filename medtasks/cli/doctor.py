@@ -50,25 +50,27 @@ def doctor(model: list[str] | None = None, as_json: Json = False) -> None:
 
 def _installed() -> Iterator[Check]:
     """lmms-eval, with the hook by which it finds our tasks, and what runs and scores models."""
-    for name, use in (("lmms-eval", ""), ("torch", ""), ("transformers", ""), ("bert-score", "learned metrics")):
+    for name in ("lmms-eval", "torch", "transformers", "bert-score"):
         declared = (Requirement(line) for line in requires("medtasks") or ())
         wanted = next((one.specifier for one in declared if one.name == name), SpecifierSet())
         fix = f'pip install "{name}{wanted}"'
         try:
             found = version(name)
         except PackageNotFoundError:
-            text, state = (f"absent ({use})", "optional") if use else ("absent", "broken")
-            yield Check(name, state, text, 'pip install "medtasks[learned]"' if use else fix)
+            if name == "bert-score":
+                yield Check(name, "optional", "absent (learned metrics)", 'pip install "medtasks[learned]"')
+            else:
+                yield Check(name, "broken", "absent", fix)
             continue
         if not wanted.contains(found, prereleases=True):
             yield Check(name, "broken", f"{found}, expected {wanted}", fix)
             continue
         yield Check(name, "ok", found)
-        if name == "lmms-eval" and any(one.name == "medtasks" for one in entry_points(group="lmms_eval.models")):
-            yield Check("task hook", "ok", "lmms_eval lists our tasks")
-        elif name == "lmms-eval":
-            missing = "entry point lmms_eval.models is not registered"
-            yield Check("task hook", "broken", missing, "pip install medtasks")
+        if name == "lmms-eval":
+            hooked = any(one.name == "medtasks" for one in entry_points(group="lmms_eval.models"))
+            hook = ("ok", "lmms_eval lists our tasks")
+            missing = ("broken", "entry point lmms_eval.models is not registered", "pip install medtasks")
+            yield Check("task hook", *(hook if hooked else missing))
 
 
 def _task_packages() -> list[Check]:
@@ -126,34 +128,27 @@ def _broken_files(package: TaskPackage) -> Iterator[LeftOut]:
 
 def _backends(models: Sequence[str]) -> list[Check]:
     """The given back-ends, which are required; by default the common ones, which are optional."""
-
     from medtasks.harness.installed import COMMON, lacks
 
-    asked = list(models or COMMON)
     state = "broken" if models else "optional"
     with Console(file=sys.stderr).status("importing back-ends"):  # imports are silenced, this is not
-        found = lacks(asked)
-    return [
-        Check(f"back-end {name}", "ok", "can be imported")
-        if lack is None
-        else Check(f"back-end {name}", state, lack.found, lack.fix)
-        for name, lack in found.items()
-    ]
+        found = lacks(models or COMMON)
+    rows = {name: ("ok", "can be imported") if lack is None else (state, *lack) for name, lack in found.items()}
+    return [Check(f"back-end {name}", *row) for name, row in rows.items()]
 
 
-def _metrics() -> list[Check]:
+def _metrics() -> Iterator[Check]:
     from medtasks.metrics.meteor import NO_SPLITTER, sentence_splitter
     from medtasks.metrics.registry import get_metric
 
-    meteor = get_metric("meteor")
+    meteor, splitter = get_metric("meteor"), sentence_splitter()
     reason = meteor.unavailable()
     if reason is not None:
-        return [Check("METEOR", "missing", reason, "medtasks fetch wordnet")]
-    if sentence_splitter() == "none":
-        splitter = Check("METEOR's sentences", "optional", NO_SPLITTER, "medtasks fetch punkt")
-    else:
-        splitter = Check("METEOR's sentences", "ok", f"split by NLTK's {sentence_splitter()}")
-    return [Check("METEOR", "ok", meteor.signature), splitter]
+        yield Check("METEOR", "missing", reason, "medtasks fetch wordnet")
+        return
+    yield Check("METEOR", "ok", meteor.signature)
+    missing = ("optional", NO_SPLITTER, "medtasks fetch punkt")
+    yield Check("METEOR's sentences", *(missing if splitter == "none" else ("ok", f"split by NLTK's {splitter}")))
 
 
 def data_checks() -> list[Check]:
@@ -201,7 +196,8 @@ NLTK_NAMES = {Package.wordnet: "wordnet", Package.punkt: "punkt_tab"}
 
 
 def fetch(
-    packages: Annotated[list[Package] | None, typer.Argument(show_default=False)] = None, index: str | None = None
+    packages: Annotated[list[Package] | None, typer.Argument(show_default=False)] = None,
+    index: str | None = None,
 ) -> None:
     """Download what METEOR reads into NLTK's data directory: the first writable one, else ~/nltk_data."""
     from nltk.downloader import Downloader

@@ -56,17 +56,15 @@ def judge(
         )
     if human is not None and len(rubrics or ()) != 1:
         raise UsageError("--human needs exactly one rubric; name it with --rubric.")
-    config = _limited(
-        read_judges(
-            judges,
-            combine=combine,
-            threshold=threshold,
-            store=store,
-            rubrics=tuple(rubrics) if rubrics else None,
-        ),
-        max_requests=max_requests,
-        max_tokens=max_tokens,
-    )
+    named = tuple(rubrics) if rubrics else None
+    config = read_judges(judges, combine=combine, threshold=threshold, store=store, rubrics=named)
+    limits = {"max_requests": max_requests, "max_tokens": max_tokens}
+    given = {name: limit for name, limit in limits.items() if limit is not None}
+    limited = {
+        name: one.model_copy(update={"budget": one.budget.model_copy(update=given)})
+        for name, one in config.judges.items()
+    }
+    config = config.model_copy(update={"judges": limited})
     results = one_run(results)
     with held(results, "judged"):  # the scores are read first and replaced at the end
         known = None
@@ -100,16 +98,6 @@ def judge(
                         table(COLUMNS, shown, title=f"\n{name}: agreement")
     if judged.error is not None:
         raise judged.error
-
-
-def _limited(config: JudgeConfig, **limits: int | None) -> JudgeConfig:
-    """The same judges with these limits in their budgets; None leaves a limit unchanged."""
-    given = {name: limit for name, limit in limits.items() if limit is not None}
-    judges = {
-        name: one.model_copy(update={"budget": one.budget.model_copy(update=given)})
-        for name, one in config.judges.items()
-    }
-    return config.model_copy(update={"judges": judges})
 
 
 def _export(judged: Judged, config: JudgeConfig, path: Path) -> None:

@@ -224,11 +224,6 @@ def view(
     os._exit(0)  # a thread that still draws must neither delay the end nor be stopped within a library
 
 
-@exports.callback()
-def export() -> None:
-    """Results in the formats of other tools."""
-
-
 @exports.command("inspect")
 def inspect(results: Results, out: Required) -> None:
     """Write Inspect logs, one `.eval` file for each run and task, for `inspect view`."""

@@ -13,8 +13,7 @@ from typer.core import TyperGroup
 from typing_extensions import Unpack
 
 from medtasks.catalog.registry import all_benchmarks, get_benchmark
-from medtasks.cli.console import progress, write
-from medtasks.cli.help import plain_help
+from medtasks.cli.console import plain_help, progress, write
 from medtasks.core.text import counted
 from medtasks.data.preparation import PictureOptions, prepare_package
 from medtasks.data.prepare import Bars, Out, parameters_of

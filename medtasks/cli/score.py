@@ -210,13 +210,10 @@ def _elsewhere(
         return
     write(summary(scored, out, keep="--out"))
     write(*(f"  {printable(note)}" for note in scored.notes))
-    _show_verdicts(scored, verdicts_of)
-
-
-def _show_verdicts(scored: RunRecord, judge: str | None) -> None:
-    if judge is None and (judged := scored.predictions["with_verdict"]):
+    if verdicts_of is None and (judged := scored.predictions["with_verdict"]):
         write(f"  with a judge's verdict: {counted(judged, 'prediction')}; import with --verdicts-of JUDGE")
     for facts in scored.manifest.judge.values():
-        write(f"  {facts.judged:,} of {facts.asked:,} responses have a verdict of {judge}, imported from the file")
+        verdicts = f"{facts.judged:,} of {facts.asked:,} responses have a verdict of {verdicts_of}"
+        write(f"  {verdicts}, imported from the file")
         write(*(f"  unjudged: {count:,} ({reason})" for reason, count in facts.unjudged.items()))
         write(*(f"  warning: {warning}" for warning in facts.warnings))

@@ -58,7 +58,7 @@ def list_tasks(
     for spec in shown:
         size = "task" if spec.kind == "task" else f"group: {counted(len(leaf_tasks(spec.name)), 'task')}"
         rows.append((spec.name, spec.metadata.title, size, str(spec.metadata.version), owner_of(spec.path).owner))
-    table(("name", "title", "kind", "version", "package"), rows, wrap=not outermost)
+    table(("name", "title", "kind", "version", "package"), rows)
     if len(shown) < len(chosen):
         write(f"  {len(chosen) - len(shown)} tasks and groups are in these: medtasks list PATTERN, or --all")
 
@@ -90,20 +90,27 @@ def show(task: str, doc: Annotated[int, typer.Option(min=0)] = 0, diff: bool = F
         write("".join(parts).rstrip("\n") or "the overlay changes nothing here")
         return
     if as_json:
-        document = None if spec.kind == "group" else _document(spec, doc)
-        entry = {
+        content = {
             **_entry(spec),
             "yaml": spec.path.read_text(encoding="utf-8"),
             "templates": {template: template_source(template) for template in spec.templates},
-            "document": document,
+            "document": None if spec.kind == "group" else _document(spec, doc),
         }
-        write_json(entry)
+        write_json(content)
         return
     write(f"{spec.name} ({spec.kind}, version {spec.metadata.version}): {spec.metadata.title}")
     if spec.kind == "group":
         write("members: " + ", ".join(spec.members))
     else:
-        _show_document(spec, doc)
+        document = _document(spec, doc)
+        place = f"document {doc} of {document['documents']}"
+        write(f"\n--- {place}: {document['sample_id']} (cluster {document['cluster']})")
+        for medium in document["media"]:
+            write(f"<{document['frames']} frames of {medium}>" if document["frames"] else f"<image: {medium}>")
+        write(document["prompt"])
+        if document["stage2"] is not None:
+            write(f"\n--- stage 2, without images\n{document['stage2']}")
+        write(f"\n--- gold answer (never in the prompt)\n{document['target']}")
     write(f"\n--- {spec.path}\n{spec.path.read_text(encoding='utf-8').rstrip()}")
     for template in spec.templates:
         write(f"\n--- {template_path(template)} (prompt hash {spec.prompt_hash})")
@@ -136,18 +143,6 @@ def _document(spec: TaskSpec, number: int) -> dict[str, Any]:
     }
 
 
-def _show_document(spec: TaskSpec, number: int) -> None:
-    document = _document(spec, number)
-    place = f"document {number} of {document['documents']}"
-    write(f"\n--- {place}: {document['sample_id']} (cluster {document['cluster']})")
-    for path in document["media"]:
-        write(f"<{document['frames']} frames of {path}>" if document["frames"] else f"<image: {path}>")
-    write(document["prompt"])
-    if document["stage2"] is not None:
-        write(f"\n--- stage 2, without images\n{document['stage2']}")
-    write(f"\n--- gold answer (never in the prompt)\n{document['target']}")
-
-
 def validate(
     what: Annotated[list[str] | None, typer.Argument()] = None,
     quick: bool = False,
@@ -160,7 +155,7 @@ def validate(
     if any(Path(name).exists() for name in what or ()):
         print("medtasks: importing what the files name, from installed packages only", file=sys.stderr, flush=True)
     with without_warnings(), progress("checking tasks") as bar:  # the findings cover what packages lack
-        found = run.validate(what or (), decode=not quick, scores=not quick, progress=bar)
+        found = run.validate(what or (), quick=quick, progress=bar)
     if as_json:
         write_json({"data": found.data, "tasks": found.tasks})
     else:

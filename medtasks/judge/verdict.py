@@ -13,7 +13,7 @@ from typing import Any
 
 from pydantic import Field
 
-from medtasks.answers.thinking import strip_thinking
+from medtasks.answers.markup import strip_thinking
 from medtasks.catalog.rubric import aspects_of
 from medtasks.catalog.scales import Aspect, Rubric
 from medtasks.core.schema import Compact

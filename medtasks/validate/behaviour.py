@@ -34,7 +34,7 @@ from medtasks.runs.scoring import score_samples
 from medtasks.runs.verdicts import with_judged_scores
 from medtasks.validate.documents import Documents
 from medtasks.validate.report import TaskReport
-from medtasks.validate.trials import MESSY, TIMED, best_score, policy_answers, range_of, reaches
+from medtasks.validate.trials import MESSY, TIMED, TOLERANCE, best_score, policy_answers, range_of, reaches
 
 MOST = 200
 """The number of documents per task that are checked."""
@@ -71,17 +71,18 @@ def check_behaviour(spec: TaskSpec, benchmark: Benchmark, documents: Documents) 
 
 @dataclass(frozen=True)
 class _Trial:
-    """The samples of one response to every document, in document order, and the items they were joined into."""
+    """The samples of one response to every document, in document order, the items they were joined into, and the scores
+    of all; None if they cannot be computed, or the statistics are not sound."""
 
-    name: str
     samples: list[Sample]
     items: tuple[Item, ...]
     metrics: dict[str, Metric]
+    scores: dict[str, float] | None
 
-    def rows(self, name: str) -> list[Sequence[float]]:
-        """The statistics of a metric, of the items that it applies to."""
+    def has_enough(self, name: str) -> bool:
+        """Whether the metric applies to at least :data:`FEW` items."""
         rows = [item.values[name].statistics for item in self.items if name in item.values]
-        return [row for row in rows if row is not None and not (len(row) == 2 and row[1] == 0)]
+        return sum(row is not None and not (len(row) == 2 and row[1] == 0) for row in rows) >= FEW
 
 
 class _Behaviour:
@@ -92,7 +93,6 @@ class _Behaviour:
         self._source = read_installed(spec.path).source
         self.report = TaskReport(self._source, len(documents))
         self.report.place = self._source.place("process_results")
-        self._metrics: dict[str, Metric] = {}
         self._cases: dict[str, dict[str, tuple[float, ...]]] = {}
 
     def check(self) -> None:
@@ -105,19 +105,15 @@ class _Behaviour:
         oracle = self._trial("oracle", perfect)
         if oracle is None:
             return
-        self._metrics = oracle.metrics
-        best = self._scored(oracle)
-        unbearable = self._check_messy()
-        if best is None:
+        unbearable = self._check_messy(oracle.metrics)
+        if oracle.scores is None:
             return
-        self._check_top(oracle, best)
-        scores: dict[str, dict[str, float]] = {}
-        for name, responses in others.items():
-            trial = None if name in unbearable else self._trial(name, responses)
-            scored = None if trial is None else self._scored(trial)
-            if scored is not None:
-                scores[name] = scored
-        self._compare(oracle, best, scores)
+        self._check_top(oracle, oracle.scores)
+        trials = {name: self._trial(name, answers) for name, answers in others.items() if name not in unbearable}
+        scores = {
+            name: trial.scores for name, trial in trials.items() if trial is not None and trial.scores is not None
+        }
+        self._compare(oracle, oracle.scores, scores)
 
     # reports
 
@@ -126,15 +122,12 @@ class _Behaviour:
 
         Its place is where ``error`` was raised, the class of a faulty metric, or the task file.
         """
-        own = place_of(get_metric(metric)) if code in _OF_METRICS else None
-        raised = raised_at(error) if error is not None else None
-        listed = [
-            number
-            for number, entry in enumerate(self._source.entries("metric_list"))
-            if isinstance(entry, Mapping) and entry.get("metric") == metric
-        ]
-        in_file = ("metric_list", listed[0]) if listed else ("process_results",)
-        self.report.say(code, message, metric, raised or own or self._source.place(*in_file), **changed)
+        place = raised_at(error) if error is not None else None
+        if place is None and code in _OF_METRICS:
+            place = place_of(get_metric(metric))
+        if place is None and metric in self._spec.metrics:
+            place = self._source.place("metric_list", self._spec.metrics.index(metric))
+        self.report.say(code, message, metric, place, **changed)
 
     @contextmanager
     def _failures(self, what: str, metric: str = "", fix: str | None = None) -> Iterator[None]:
@@ -147,8 +140,11 @@ class _Behaviour:
     # trials
 
     def _trial(self, name: str, answers: Sequence[str]) -> _Trial | None:
-        """The samples of one answer to each document; None if they cannot be created."""
-        answered = [self._answered(*pair) for pair in zip(self._documents, answers, strict=True)]
+        """What one answer to each document scores; None if the samples cannot be created."""
+        answered = []
+        for document, answer in zip(self._documents, answers, strict=True):
+            response = join_stages([answer, answer]) if self._spec.stage1_template else answer
+            answered.append(Answered(dict(document), (Reply(response),) * self._spec.repeats))
         try:
             samples = scored_samples(self._spec, answered)
         except (Exception, SystemExit) as error:
@@ -166,13 +162,9 @@ class _Behaviour:
             for metric in lacking:
                 message = f"`process_results` gives no {shown(metric)}, expected its statistics as in `metric_list`"
                 self._about("MT507", metric, message, fix="add it, or remove it from the list")
-            return None if lacking else _Trial(name, judged, items, metrics)
+            if not lacking:
+                return _Trial(judged, items, metrics, self._scores(name, judged, items, metrics))
         return None
-
-    def _answered(self, document: Mapping[str, Any], answer: str) -> Answered:
-        """The document with what a back-end returns for ``answer``, repeated as the task asks."""
-        response = join_stages([answer, answer]) if self._spec.stage1_template else answer
-        return Answered(dict(document), (Reply(response),) * self._spec.repeats)
 
     def _alone(
         self, answered: Answered, code: str, what: str = "", field: str = "", fix: str | None = None
@@ -191,19 +183,26 @@ class _Behaviour:
             self.report.count(code, answered.document, message, field, raised_at(error), fix)
             return None
 
-    def _scored(self, trial: _Trial) -> dict[str, float] | None:
+    def _scores(
+        self, name: str, samples: list[Sample], items: Sequence[Item], metrics: Mapping[str, Metric]
+    ) -> dict[str, float] | None:
         """The scores of a trial by metric; None if they cannot be computed, or its statistics are not sound."""
-        if not self._are_sound(trial):
+        sound = True
+        for item in items:
+            where = f"{name}, sample {item.item_id}"
+            for metric in filter(metrics.__contains__, item.values):
+                sound = self._is_sound(where, metrics[metric], item.values[metric]) and sound
+        if not sound:
             return None
         metadata = self._spec.metadata
-        with self._failures(f"the samples of {trial.name} cannot be scored", fix=_CODE):
+        with self._failures(f"the samples of {name} cannot be scored", fix=_CODE):
             by, pooled = metadata.breakdowns, metadata.pooled
-            scored = score_samples(trial.samples, self._benchmark, by, pooled, resamples=_RESAMPLES).metrics
-            scores = {name: score.value for name, score in scored.items() if score.value is not None}
-            for name in filter(trial.metrics.__contains__, scores):
-                ends = [("interval", end) for end in scored[name].interval or ()]
-                for what, value in (("score", scores[name]), *ends):
-                    self._is_in_range(trial.metrics[name], value, f"{trial.name}: the {what} of all samples")
+            scored = score_samples(samples, self._benchmark, by, pooled, resamples=_RESAMPLES).metrics
+            scores = {metric: score.value for metric, score in scored.items() if score.value is not None}
+            for metric in filter(metrics.__contains__, scores):
+                ends = [("interval", end) for end in scored[metric].interval or ()]
+                for what, value in (("score", scores[metric]), *ends):
+                    self._is_in_range(metrics[metric], value, f"{name}: the {what} of all samples")
             return scores
         return None
 
@@ -211,8 +210,10 @@ class _Behaviour:
 
     def _check_cases(self, name: str, items: Sequence[Item]) -> None:
         errors = self._benchmark.errors
+        if errors is None:
+            return
         for item in items:
-            values = errors.values(self._benchmark, item) if errors is not None else {}
+            values = errors.values(self._benchmark, item)
             counts = {rate: (one.statistics or one.high or ())[1:] for rate, one in values.items()}
             before = self._cases.setdefault(item.item_id, counts)
             for rate in sorted(rate for rate in counts if counts[rate] != before[rate]):
@@ -220,80 +221,74 @@ class _Behaviour:
                 self._about("MT512", rate, f"{name}, item {item.item_id}: {cases} as for other responses")
                 return
 
-    def _are_sound(self, trial: _Trial) -> bool:
-        """Whether the statistics of every item can be scored; all that cannot are reported."""
-        sound = True
-        for item in trial.items:
-            for name in filter(trial.metrics.__contains__, item.values):
-                where = f"{trial.name}, sample {item.item_id}"
-                sound = self._is_value_sound(where, trial.metrics[name], item.values[name]) and sound
-        return sound
-
-    def _is_value_sound(self, where: str, metric: Metric, value: Value) -> bool:
+    def _is_sound(self, where: str, metric: Metric, value: Value) -> bool:
+        """Whether the statistics of an item can be scored; all that cannot are reported."""
         rows = [row for row in (value.statistics, value.low, value.high, *value.repeats) if row is not None]
         if not rows and metric.unavailable() is None:
             message = f"{where}: there are no statistics, expected {metric.width}"
             self._about("MT508", metric.name, message, fix="return them from `process_results`")
             return False
-        return all(self._is_row_sound(where, metric, row) for row in rows)
-
-    def _is_row_sound(self, where: str, metric: Metric, row: Sequence[float]) -> bool:
-        fault = _fault_of(metric, row)
-        if fault is not None:
-            self._about("MT504" if len(row) == metric.width else "MT508", metric.name, f"{where}: {fault}")
-            return False
-        if metric.width == 2 and row[1] == 0:  # the metric does not apply to this item
-            return True
-        with self._failures(f"{where}: `score` fails on {list(row)[:6]}", metric.name), np.errstate(all="ignore"):
-            score = float(metric.score(np.array(row, dtype=np.float64)))
+        for row in rows:
+            fault = _fault_of(metric, row)
+            if fault is not None:
+                self._about("MT504" if len(row) == metric.width else "MT508", metric.name, f"{where}: {fault}")
+                return False
+            if metric.width == 2 and row[1] == 0:  # the metric does not apply to this item
+                continue
+            score = None
+            with self._failures(f"{where}: `score` fails on {list(row)[:6]}", metric.name), np.errstate(all="ignore"):
+                score = float(metric.score(np.array(row, dtype=np.float64)))
             # metrics other than means may have no value for a single sample
-            return (metric.width != 2 and math.isnan(score)) or self._is_in_range(metric, score, f"{where}: the score")
-        return False
+            if score is None or not (
+                (metric.width != 2 and math.isnan(score)) or self._is_in_range(metric, score, f"{where}: the score")
+            ):
+                return False
+        return True
 
     def _is_in_range(self, metric: Metric, value: float, what: str) -> bool:
         """Whether the value is finite; a value that is only out of range is reported but accepted."""
         if not math.isfinite(value):
             self._about("MT504", metric.name, f"{what} is {value}, expected a finite number")
             return False
-        known = range_of(metric)
-        if not known.contains(value):
+        known, slack = range_of(metric), TOLERANCE * max(1.0, abs(value))
+        if not known.low - slack <= value <= known.high + slack:
             message = f"{what} is {value:g}, expected {known.low:g} to {known.high:g}"
-            assumed = ("add `bounds` to the metric, or fix it", "warning")
-            fix, severity = (None, None) if known.stated else assumed
-            self._about("MT504", metric.name, message, fix=fix, severity=severity)
+            fix = None if known.stated else "add `bounds` to the metric, or fix it"
+            self._about("MT504", metric.name, message, fix=fix, severity=None if known.stated else "warning")
         return True
 
     def _check_top(self, oracle: _Trial, best: Mapping[str, float]) -> None:
         targets = [str(document["target"]) for document in self._documents]
-        for name, value in best.items():
-            metric = oracle.metrics.get(name)
-            top = None if metric is None or name in SIGNED else best_score(metric, targets)
-            if metric is None or top is None or reaches(metric, value, top):
-                continue
-            message = f"the reference answers score {value:.6g}, expected {top:.6g}{_first_below(oracle, metric, top)}"
-            # times in the records may make an answer late or early, regardless of the scoring
-            self._about("MT501", name, message, severity="warning" if name in TIMED else None)
+        for name in filter(oracle.metrics.__contains__, best):
+            metric, value = oracle.metrics[name], best[name]
+            top = None if name in SIGNED else best_score(metric, targets)
+            if top is not None and not reaches(metric, value, top):
+                first = _first_below(oracle, metric, top)
+                message = f"the reference answers score {value:.6g}, expected {top:.6g}{first}"
+                # times in the records may make an answer late or early, regardless of the scoring
+                self._about("MT501", name, message, severity="warning" if name in TIMED else None)
 
     def _compare(self, oracle: _Trial, best: Mapping[str, float], others: Mapping[str, Mapping[str, float]]) -> None:
         """Report metrics that score trivial answers as high as right ones."""
+
+        def as_good(names: Sequence[str], other: Mapping[str, float]) -> bool:
+            compared = [name for name in names if name in other]
+            return bool(compared) and all(reaches(oracle.metrics[name], other[name], best[name]) for name in compared)
+
         known = [name for name in best if name in oracle.metrics and name not in SIGNED]
-        telling = [name for name in known if not self.report.has("MT501", name) and len(oracle.rows(name)) >= FEW]
+        telling = [name for name in known if not self.report.has("MT501", name) and oracle.has_enough(name)]
         for policy, (code, what) in _TRIVIAL.items():
-            if policy in others and self._as_good(telling, best, others[policy]):
+            if policy in others and as_good(telling, others[policy]):
                 scores = ", ".join(f"{name} {best[name]:.4g}" for name in telling)
                 self._about(code, "", f"answering {what} scores as high as the reference answers ({scores})")
         if self.report.has("MT502") or self.report.has("MT503"):
             return
         for name in sorted(set(telling) - TIMED):
-            if others and all(self._as_good([name], best, one) for one in others.values()):
+            if others and all(as_good([name], one) for one in others.values()):
                 message = f"{', '.join(others)} answers all score {best[name]:g} as the reference answers do"
                 self._about("MT502", name, message, fix="leave the metric out, or fix it", severity="warning")
 
-    def _as_good(self, names: Sequence[str], best: Mapping[str, float], other: Mapping[str, float]) -> bool:
-        compared = [name for name in names if name in other]
-        return bool(compared) and all(reaches(self._metrics[name], other[name], best[name]) for name in compared)
-
-    def _check_messy(self) -> set[str]:
+    def _check_messy(self, metrics: Mapping[str, Metric]) -> set[str]:
         """Report what malformed responses break; returns the kinds that do."""
         unbearable: set[str] = set()
         for document in self._documents[:_MESSY_DOCUMENTS]:
@@ -303,14 +298,14 @@ class _Behaviour:
                 if sample is None:
                     unbearable.add(kind)
                     continue
-                for name in filter(self._metrics.__contains__, sample.statistics):
-                    fault = _fault_of(self._metrics[name], sample.statistics[name])
+                for name in filter(metrics.__contains__, sample.statistics):
+                    fault = _fault_of(metrics[name], sample.statistics[name])
                     if fault is not None:
                         message = f"with the response {shown(response)} {fault} ({name})"
                         self.report.count("MT509", document, message, kind, fix="fix the metric")
                 for name, score in sample.scores.items():
-                    if score is not None and name in self._metrics:
-                        self._is_in_range(self._metrics[name], score, f"of a response that is {kind} the score")
+                    if score is not None and name in metrics:
+                        self._is_in_range(metrics[name], score, f"of a response that is {kind} the score")
         return unbearable
 
 

@@ -1,24 +1,31 @@
-"""Rules for rendered prompts, including judges': nothing hidden in them, nothing missing, no gold answer."""
+"""Rules for prompt templates, and for the prompts rendered from them, including judges'.
+
+A template parses and uses fields that documents have; nothing is hidden in a prompt, nothing missing, no gold answer.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Set
+from pathlib import Path
 from typing import Any
+
+from jinja2 import TemplateSyntaxError, meta, nodes
 
 from medtasks.benchmarks.documents import prompt_text
 from medtasks.benchmarks.stages import WITHHELD, first_prompt
 from medtasks.catalog.benchmark import Benchmark
-from medtasks.catalog.prompts import template_path
+from medtasks.catalog.prompts import prompt_environment, template_parts, template_path
 from medtasks.catalog.rubric import judge_prompt, load_rubric
 from medtasks.catalog.task_model import TaskFile
-from medtasks.core.errors import MedtasksError, first_line
-from medtasks.core.findings import Place
-from medtasks.core.schema import shown, suggestion
-from medtasks.core.text import shortened
-from medtasks.validate.documents import LONG, Documents, folded, options_of
+from medtasks.core.errors import MedtasksError, UsageError, first_line
+from medtasks.core.findings import Finding, Place, failed, finding
+from medtasks.core.schema import Keys, shown, suggestion
+from medtasks.core.text import first_names, shortened
+from medtasks.validate.documents import GOLD_FIELDS, LONG, Documents, folded, options_of
 from medtasks.validate.report import TaskReport
-from medtasks.validate.templates import GIVEN_BY_STAGE_1, read_template
+
+GIVEN_BY_STAGE_1 = {"observations": "what stage 1 said"}
 
 SHORT = 4
 """Minimum length of an open question's answer for finding it as a separate word."""
@@ -37,6 +44,78 @@ _NO_WORD = re.compile(r"\W+")
 _OPTIONS = frozenset({"choices", "options"})
 _HARMLESS = frozenset({"abstention", "benchmark", "cluster", "item_id", "media", "sample_id"})
 """Fields that a prompt may contain without giving the answer away."""
+
+
+def check_templates(
+    file: TaskFile, benchmark: Benchmark | None, documents: Documents, report: TaskReport
+) -> dict[str, str]:
+    """Report the defects of all templates of a task; returns its own by key, if every document can be rendered."""
+    settings = file.lmms_eval_specific_kwargs
+    visible = benchmark.visible_fields if benchmark is not None else frozenset()
+    allowed: dict[str, Set[str]] = {
+        "template": visible | set(GIVEN_BY_STAGE_1) if settings.stage1_template else visible,
+        "stage1_template": visible - WITHHELD,
+        "system_template": set(),  # the same text for every document
+    }
+    own = {key: name for key in allowed if (name := getattr(settings, key)) is not None}
+    named: list[tuple[str, str, Keys]] = [(key, name, ("lmms_eval_specific_kwargs", key)) for key, name in own.items()]
+    for number, name in enumerate(file.metadata.prompts[1:], start=1):
+        named.append(("template", name, ("metadata", "prompts", number)))
+    findings: list[Finding] = []
+    for key, name, keys in named:
+        variables, problems = read_template(name, report.source.place(*keys))
+        findings += problems
+        if benchmark is not None:
+            hidden = {*(field for document in documents for field in document), *benchmark.record.model_fields}
+            expected = f"expected one of {first_names(sorted(allowed[key]), 8) or 'nothing at all'}"
+            for variable, place in sorted(variables.items()):
+                used = f"template {name!r} uses {shown(variable)}"
+                if variable in allowed[key]:
+                    continue
+                if variable in hidden | GOLD_FIELDS | visible:
+                    code, message = "MT204", f"{used}, which prompts must not show, {expected}"
+                else:
+                    code, message = "MT203", f"{used}{suggestion(variable, allowed[key])}, {expected}"
+                findings.append(finding(code, name, message, place, variable))
+    report.add(*findings)
+    # a template with an unknown variable fails on every document for the same reason
+    return {} if failed(findings) else own
+
+
+def read_template(name: str, named_at: Place) -> tuple[dict[str, Place], list[Finding]]:
+    """The variables of a template with everything it includes, each with one place, and findings about its text.
+
+    ``named_at`` is the line of the task file that names it.
+    """
+    try:
+        parts = template_parts(name)
+    except MedtasksError as error:
+        code = "MT201" if isinstance(error, UsageError) else "MT202"
+        cause = error.__cause__
+        place = _place(str(cause.name), cause.lineno) if isinstance(cause, TemplateSyntaxError) else named_at
+        return {}, [finding(code, name, str(error).partition(";")[0], place)]
+    findings: list[Finding] = []
+    variables: dict[str, Place] = {}
+    for included, (_, tree) in parts.items():
+        # in conditions, Jinja finds unknown filters and tests only while rendering, hours into a run
+        for kind, known in ((nodes.Filter, prompt_environment().filters), (nodes.Test, prompt_environment().tests)):
+            for node in tree.find_all(kind):
+                if node.name not in known:
+                    word = f"{kind.__name__.lower()} named {node.name!r}"
+                    message = f"template {shown(included)} has no {word}{suggestion(node.name, known)}"
+                    findings.append(finding("MT202", name, message, _place(included, node.lineno)))
+        undeclared = meta.find_undeclared_variables(tree)
+        for name_used in tree.find_all(nodes.Name):
+            if name_used.name in undeclared and name_used.ctx == "load":
+                variables.setdefault(name_used.name, _place(included, name_used.lineno))
+    return variables, findings
+
+
+def _place(name: str, line: int) -> Place:
+    try:
+        return Place(template_path(name), line)
+    except MedtasksError:
+        return Place(Path(name), line)
 
 
 def check_prompts(
@@ -68,14 +147,6 @@ def check_prompts(
         _count_leaks(document, prompt, visible, place, report)
 
 
-def _count_leaks(
-    document: Mapping[str, Any], prompt: str, visible: frozenset[str], place: Place, report: TaskReport
-) -> None:
-    for field, text in leaks(document, visible, prompt):
-        message = f"the prompt contains {shown(text)} of the hidden field `{field}`"
-        report.count("MT209", document, message, field, place)
-
-
 def _count_missing(
     document: Mapping[str, Any], prompt: str, visible: frozenset[str], place: Place, report: TaskReport
 ) -> None:
@@ -86,6 +157,14 @@ def _count_missing(
         if folded(text) not in plain:
             report.count("MT214", document, f"option {name} ({shown(text)}) is not in the prompt", place=place)
             return
+
+
+def _count_leaks(
+    document: Mapping[str, Any], prompt: str, visible: frozenset[str], place: Place, report: TaskReport
+) -> None:
+    for field, text in leaks(document, visible, prompt):
+        message = f"the prompt contains {shown(text)} of the hidden field `{field}`"
+        report.count("MT209", document, message, field, place)
 
 
 def leaks(document: Mapping[str, Any], visible: frozenset[str], prompt: str) -> Iterator[tuple[str, str]]:

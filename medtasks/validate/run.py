@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -29,10 +28,9 @@ from medtasks.validate import tasks
 from medtasks.validate.behaviour import check_behaviour
 from medtasks.validate.documents import Documents, check_documents
 from medtasks.validate.prepared import MediaCheck, check_data
-from medtasks.validate.rendered import check_giveaways, check_judged, check_prompts
+from medtasks.validate.rendered import check_giveaways, check_judged, check_prompts, check_templates
 from medtasks.validate.report import TaskReport
 from medtasks.validate.tasks import Files, task_rows
-from medtasks.validate.templates import check_templates
 
 _COUNTED = re.compile(r"[\d,]+ of [\d,]+ documents, first .*?: ")
 _KEY_OF_A_TASK_FILE = re.compile(rb"^(?:task|group|include|dataset_path|metric_list)[ \t]*:", re.MULTILINE)
@@ -55,18 +53,15 @@ class Findings:
 def validate(
     what: Sequence[str] = (),
     *,
-    documents: bool = True,
-    decode: bool = True,
-    scores: bool = True,
+    quick: bool = False,
     progress: Progress | None = None,
 ) -> Findings:
     """Findings about packages, benchmarks with their prepared data, tasks, groups, task files and their directories.
 
     Args:
         what: by default everything that is prepared.
-        documents: whether to check documents and prompts, if data are prepared.
-        decode: whether to decode the pictures and frames of benchmarks, and compare checksums.
-        scores: whether to check how the scores of installed tasks behave.
+        quick: leave out what takes long: pictures and frames are not decoded, checksums not compared, and the scores of
+            installed tasks not tried.
         progress: called with the numbers of files checked and of all.
 
     Raises:
@@ -75,7 +70,7 @@ def validate(
     """
     files = Files()
     benchmarks, given, paths = _chosen(what, files)
-    checks = _Checks(files, documents, decode, scores)
+    checks = _Checks(files, quick)
     found = Findings(len(paths), {name: checks.check_prepared(name) for name in benchmarks})
     found.tasks += _layout(given)
     included, faulty = set[Path](), set[TaskPackage]()
@@ -157,11 +152,12 @@ def _without_packages(what: Sequence[str]) -> list[str]:
 
 
 def _is_prepared(benchmark: str) -> bool:
-    with suppress(MedtasksError, OSError):  # the checks report what is wrong with data that cannot be opened
-        try:
-            open_prepared(benchmark)
-        except NotPreparedError:
-            return False
+    try:
+        open_prepared(benchmark)
+    except NotPreparedError:
+        return False
+    except (MedtasksError, OSError):  # the checks report what is wrong with data that cannot be opened
+        pass
     return True
 
 
@@ -176,14 +172,11 @@ def _files_at(path: Path, known: Mapping[str, Path]) -> list[Path]:
         near = suggestion(path, [*known, *all_benchmarks()])
         raise UsageError(f"{path}: no such file or directory{near}; name a task, a task file or their directory.")
     below = [one for one in sorted(path.rglob("*.y*ml")) if one.suffix in (".yaml", ".yml") and one.is_file()]
-    parts = [(one, one.relative_to(path).parts[:-1]) for one in below]
-    parts = [(one, folders) for one, folders in parts if not any(folder.startswith(".") for folder in folders)]
-    if path.resolve().name == "tasks":
-        files = [one for one, _ in parts]
-    elif any("tasks" in folders for _, folders in parts):
-        files = [one for one, folders in parts if "tasks" in folders]
-    else:
-        files = [one for one, folders in parts if "rubrics" not in folders and _is_task_file(one)]
+    folders = {one: one.relative_to(path).parts[:-1] for one in below}
+    visible = [one for one in below if not any(name.startswith(".") for name in folders[one])]
+    files = [one for one in visible if "tasks" in (path.resolve().name, *folders[one])]
+    if not files:
+        files = [one for one in visible if "rubrics" not in folders[one] and _is_task_file(one)]
     if not files:
         raise UsageError(f"{path}: contains no task file; name the directory of the benchmark's YAML files.")
     return files
@@ -209,9 +202,8 @@ def _layout(given: Sequence[Path]) -> Iterator[Finding]:
 class _Checks:
     """Checks files one by one."""
 
-    def __init__(self, files: Files, documents: bool, decode: bool, scores: bool) -> None:
-        self._files = files
-        self._documents, self._decode, self._scores = documents, decode, scores
+    def __init__(self, files: Files, quick: bool) -> None:
+        self._files, self._quick = files, quick
         self._described: set[str] = set()
         self._unusable: set[str] = set()
         self._reported: dict[str, set[tuple[str, ...]]] = defaultdict(set)
@@ -225,8 +217,8 @@ class _Checks:
         """
         try:
             prepared = open_prepared(name)
-            findings = check_data(prepared, self._decode)
-            self._media[name] = MediaCheck(prepared, self._decode)
+            findings = check_data(prepared, not self._quick)
+            self._media[name] = MediaCheck(prepared, not self._quick)
         except NotPreparedError:
             raise
         except (MedtasksError, OSError) as error:
@@ -255,26 +247,22 @@ class _Checks:
             return report.findings()
         tasks.check_functions(file, report)
         documents: Documents = []
-        if (
-            benchmark is not None
-            and self._documents
-            and not any(one.field == "process_docs" for one in report.findings())
-        ):
+        if benchmark is not None and not any(one.field == "process_docs" for one in report.findings()):
             documents = self._made(file, benchmark, report)
         tasks.check_settings(file, documents, report)
         templates = check_templates(file, benchmark, documents, report)
         if benchmark is None or not documents:
             return report.findings()
         report.documents, report.reported = len(documents), self._reported[benchmark.name]
-        if benchmark.name not in self._media:  # its media are decoded only if the benchmark's data are checked
-            self._media[benchmark.name] = MediaCheck(open_prepared(benchmark.name), decode=False)
-        check_rows(documents, benchmark, templates, report, self._media[benchmark.name])
+        # its media are decoded only if the benchmark's data are checked
+        media = self._media.setdefault(benchmark.name, MediaCheck(open_prepared(benchmark.name), decode=False))
+        check_rows(documents, benchmark, templates, report, media)
         check_judged(file, documents, benchmark, report)
         findings = report.findings()
         installed = task_path(file.task)
         is_installed = installed is not None and installed.resolve() == path.resolve()
         # a fault of the file or of its documents changes scores, too
-        if self._scores and is_installed and not failed([one for one in findings if one.code[2] in "13"]):
+        if not self._quick and is_installed and not failed([one for one in findings if one.code[2] in "13"]):
             findings += check_behaviour(load_spec(file.task), benchmark, documents)
         return findings
 

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from medtasks.adapters.policies import Question, abstain, constant, early, oracle
+from medtasks.catalog.packages import OURS
 from medtasks.metrics.aggregate import corpus_score
 from medtasks.metrics.base import Metric
 from medtasks.metrics.item_metrics import JudgedMean
@@ -39,18 +40,18 @@ def policy_answers(documents: Documents) -> tuple[list[str], dict[str, list[str]
     perfect = [oracle(question) for question in questions]
     counts = Counter(perfect)
     commonest = min(counts, key=lambda answer: (-counts[answer], answer))
-    found = {
+    others = {
         "constant": [constant(question) for question in questions],
         "commonest": [commonest for _ in questions],
         "empty": ["" for _ in questions],
     }
     if all(question.abstention is not None for question in questions):
-        found["abstain"] = [abstain(question) for question in questions]
+        others["abstain"] = [abstain(question) for question in questions]
     if any(question.positive is not None for question in questions):
-        found["early"] = [early(question) for question in questions]
+        others["early"] = [early(question) for question in questions]
     if (mixed := shuffled(perfect)) is not None:
-        found["shuffled"] = mixed
-    return perfect, found
+        others["shuffled"] = mixed
+    return perfect, others
 
 
 def shuffled(answers: Sequence[str]) -> list[str] | None:
@@ -75,8 +76,6 @@ def shuffled(answers: Sequence[str]) -> list[str] | None:
 
 TOLERANCE = 1e-9
 
-_SHARE = (0.0, 1.0)
-
 _REACHED = {
     **dict.fromkeys(("accuracy", "exact_match", "rouge1", "rougeL", "content", "content_closed", "overall"), 1.0),
     **dict.fromkeys(("responsiveness", "stability"), 1.0),
@@ -85,13 +84,12 @@ _REACHED = {
 }
 """Scores of a model that always gives the reference answer."""
 
-_RANGES: Mapping[str, tuple[float, float]] = {
-    **dict.fromkeys((*_REACHED, "rouge2", "meteor", "bleu", "content_open", "content_closed_fallback"), _SHARE),
-    **dict.fromkeys(("accuracy_dimension_mean", "overall_table4"), _SHARE),
+_RANGES = {
     **dict.fromkeys(("chrf", "chrf++"), (0.0, 100.0)),
     "cider": (0.0, 10.0),
     "signed_delay": (-math.inf, math.inf),
 }
+"""Ranges of our metrics other than 0 to 1."""
 
 TIMED = frozenset({"responsiveness", "stability", "overall", "false_alarm_rate", "miss_rate"})
 """Metrics of answer times in streams: the times in the records limit what can be reached."""
@@ -104,22 +102,14 @@ class Range(NamedTuple):
     high: float
     stated: bool = True
 
-    def contains(self, value: float) -> bool:
-        """Whether ``value`` is within the range, up to rounding."""
-        slack = TOLERANCE * max(1.0, abs(value))
-        return self.low - slack <= value <= self.high + slack
-
 
 def range_of(metric: Metric) -> Range:
     """The range of ``metric``: ours by name, another package's by its attribute ``bounds``."""
-    if metric.name in _RANGES:
-        return Range(*_RANGES[metric.name])
-    if isinstance(metric, JudgedMean):
-        return Range(0.0, metric.top)
-    bounds: Any = getattr(metric, "bounds", None)
+    bounds: Any = (0.0, metric.top) if isinstance(metric, JudgedMean) else _RANGES.get(metric.name)
+    bounds = bounds or getattr(metric, "bounds", None)
     if isinstance(bounds, (tuple, list)) and len(bounds) == 2:
         return Range(float(bounds[0]), float(bounds[1]))
-    return Range(*_SHARE, stated=False)
+    return Range(0.0, 1.0, stated=type(metric).__module__.partition(".")[0] == OURS)
 
 
 def best_score(metric: Metric, targets: Sequence[str]) -> float | None:
@@ -131,10 +121,10 @@ def best_score(metric: Metric, targets: Sequence[str]) -> float | None:
         return _REACHED[metric.name]
     try:
         rows = np.array([metric.statistics(target, target) for target in targets], dtype=np.float64)
-        found = corpus_score(metric, rows)
+        score = corpus_score(metric, rows)
     except Exception:  # scored elsewhere, or unavailable; process_results is checked separately
         return None
-    return found if math.isfinite(found) else None
+    return score if math.isfinite(score) else None
 
 
 def reaches(metric: Metric, value: float, other: float) -> bool:

@@ -129,14 +129,3 @@ def test_decoration_never_hides_an_abstention(decoration: str, case: type[str]) 
 @given(st.text(alphabet="bcdfghijkmopqtvxyz ,.\n", min_size=1))
 def test_without_the_word_there_is_no_abstention(text: str) -> None:
     assert answer_or_unanswerable(text) != UNANSWERABLE
-
-
-@pytest.mark.parametrize(
-    "piece",
-    ["Answer: ", "answer ", "unanswerable ", "unanswerable\n", "**", "<", "<think>", "-", " ", "\n", "(", "the "],
-)
-@pytest.mark.parametrize("length", [20_000, pytest.param(100_000, marks=pytest.mark.slow)])
-def test_long_repetitions_are_read(piece: str, length: int) -> None:
-    long = piece * (length // len(piece))
-    for text in (long, f"unanswerable{long}x", f"{long}a polyp?"):
-        assert answerability_status(text) in ("ok", "unanswerable", "empty")

@@ -142,30 +142,3 @@ def test_reasoning_before_the_label_is_kept_and_does_not_decide(reasoning: str, 
     reply = f"{reasoning}\nFinal answer: {answer}"
     assert ReasonedAnswerFilter().apply([[reply]], None) == [reply.strip()]
     assert final_answer(reply) == answer.strip()
-
-
-LONG = (
-    "Final answer: ",
-    "final answer is ",
-    "Final answer",
-    "\\boxed{",
-    "{",
-    "**",
-    "`",
-    "<",
-    "<think>",
-    " ",
-    "\n",
-    '"',
-    "*_",
-    "-",
-    "#",
-)
-
-
-@pytest.mark.parametrize("piece", LONG)
-@pytest.mark.parametrize("length", [20_000, pytest.param(100_000, marks=pytest.mark.slow)])
-def test_long_repetitions_are_read(piece: str, length: int) -> None:
-    long = piece * (length // len(piece))
-    for text in (long, f"Final answer{long}", f"Final answer: {long}x", f"{long}final answer: x{long}"):
-        assert reasoned_status(text) in ("ok", "no_final_answer", "empty")

@@ -84,42 +84,39 @@ def test_any_text_has_a_status_and_filtering_twice_is_filtering_once(text: str) 
     assert extract_option(extraction.filtered) == parse_filtered(extraction.filtered) == extraction
 
 
-@pytest.mark.parametrize(
-    "unit",
-    [
-        "\n",
-        "- ",
-        "the ",
-        "answer ",
-        "B or ",
-        "(",
-        "*",
-        "_",
-        "<think>",
-        "< ",
-        "not ",
-        "final ",
-        "a ",
-        "B, ",
-        "(A) ",
-        "The answer is B. ",
-        "A. T1 → T2\n",
-        "\\boxed{",
-        "therefore B. ",
-        "B x or ",
-        "| A | ",
-        "Wait, B. ",
-        '"a": ',
-        "选B",
-        "<answer>",
-        "## Thinking\n",
-        "final<|message|>",
-        "assistantfinal",
-    ],
-)
-@pytest.mark.parametrize("times", [4_000, pytest.param(20_000, marks=pytest.mark.slow)])
-def test_a_model_stuck_in_a_loop_is_read_in_linear_time(unit: str, times: int) -> None:
-    extract_option("x" + unit * times + "y")  # the suite's time limit is the assertion
+LOOPS = {
+    "OptionLetterFilter": (
+        ("x{}y",),
+        ("\n", "- ", "the ", "answer ", "B or ", "(", "*", "_", "<think>", "< ", "not ", "final ", "a ", "B, ", "(A) ",
+         "The answer is B. ", "A. T1 → T2\n", "\\boxed{", "therefore B. ", "B x or ", "| A | ", "Wait, B. ", '"a": ',
+         "选B", "<answer>", "## Thinking\n", "final<|message|>", "assistantfinal"),
+    ),
+    "AlertStateFilter": (
+        ("{}", "alert: {}", "{}alert", "no_alert{}x"),
+        ("alert: ", "alert", "no ", "no_alert. ", "{", "{\n", "<", "<think>", "Answer: ", "Answer: alert. ", " ", "\n",
+         "-", "Final answer: no alert is ", "because ", "alert: because ", "Reason: ", "**", "`", '{"a": 1}', "(", "1.",
+         "alert . ", "uncertain|"),
+    ),
+    "AnswerabilityFilter": (
+        ("{}", "unanswerable{}x", "{}a polyp?"),
+        ("Answer: ", "answer ", "unanswerable ", "unanswerable\n", "**", "<", "<think>", "-", " ", "\n", "(", "the "),
+    ),
+    "ReasonedAnswerFilter": (
+        ("{}", "Final answer{}", "Final answer: {}x", "{}final answer: x{}"),
+        ("Final answer: ", "final answer is ", "Final answer", "\\boxed{", "{", "**", "`", "<", "<think>", " ", "\n",
+         '"', "*_", "-", "#"),
+    ),
+}  # fmt: skip
+"""Where a model may be stuck, and in what, by filter."""
+
+
+@pytest.mark.parametrize(("kind", "unit"), [(kind, unit) for kind, (_, units) in LOOPS.items() for unit in units])
+@pytest.mark.parametrize("length", [10_000, pytest.param(100_000, marks=pytest.mark.slow)])
+def test_a_model_stuck_in_a_loop_is_read_in_linear_time(kind: str, unit: str, length: int) -> None:
+    step = get_filter(kind).kind()
+    for place in LOOPS[kind][0]:
+        text = place.replace("{}", unit * (length // len(unit)))
+        step.status(step.apply([[text]], None)[0])  # the suite's time limit is the assertion
 
 
 @pytest.mark.slow

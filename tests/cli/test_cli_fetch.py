@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import functools
 import hashlib
 import io
-import threading
 import zipfile
 from collections.abc import Iterator
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import nltk
 import pytest
+from local_server import LocalServer
 from typer.testing import CliRunner
 
 from medtasks.cli.app import app
@@ -34,31 +32,24 @@ def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def index(tmp_path: Path) -> Iterator[str]:
+def index() -> Iterator[str]:
     """The address of an index with the two packages."""
-    served = tmp_path / "served"
-    served.mkdir()
-    handler = functools.partial(SimpleHTTPRequestHandler, directory=str(served))
-    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        address = f"http://127.0.0.1:{server.server_port}"
+    served: dict[str, bytes] = {}
+    with LocalServer(lambda path, _: (200, {}, served[path])) as server:
         entries = []
         for name, (folder, member) in FILES.items():
             stream = io.BytesIO()
             with zipfile.ZipFile(stream, "w") as archive:
                 archive.writestr(member, "invented")
-            (served / f"{name}.zip").write_bytes(stream.getvalue())
-            digest = hashlib.sha256(stream.getvalue()).hexdigest()
-            size, md5 = len(stream.getvalue()), hashlib.md5(stream.getvalue()).hexdigest()
+            content = served[f"/{name}.zip"] = stream.getvalue()
+            sha256, md5 = hashlib.sha256(content).hexdigest(), hashlib.md5(content).hexdigest()
             entries.append(
-                f'<package id="{name}" name="{name}" subdir="{folder}" url="{address}/{name}.zip" unzip="1" '
-                f'size="{size}" unzipped_size="8" sha256_checksum="{digest}" checksum="{md5}"/>'
+                f'<package id="{name}" name="{name}" subdir="{folder}" url="{server.url}/{name}.zip" unzip="1" '
+                f'size="{len(content)}" unzipped_size="8" sha256_checksum="{sha256}" checksum="{md5}"/>'
             )
-        (served / "index.xml").write_text(
-            f"<nltk_data><packages>{''.join(entries)}</packages><collections/></nltk_data>"
-        )
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield f"{address}/index.xml"
-        server.shutdown()
+        packages = f"<packages>{''.join(entries)}</packages>"
+        served["/index.xml"] = f"<nltk_data>{packages}<collections/></nltk_data>".encode()
+        yield f"{server.url}/index.xml"
 
 
 @pytest.mark.filterwarnings("ignore:Security Violation:RuntimeWarning")

@@ -63,7 +63,7 @@ def of_records(task: str, change: Change, target: Path) -> list[Finding]:
     copy_records(target, load_spec(task).metadata.benchmark, change)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("MEDTASKS_DATA", str(target))
-        return validate([task], scores=False).tasks
+        return validate([task], quick=True).tasks
 
 
 def of_documents(task: str, change: Change) -> list[Finding]:

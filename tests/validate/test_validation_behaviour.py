@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from seeded_behaviour import MCQ, STREAM, TEXT, Documents, accuracy, checked, every, here, right, said
+from seeded_behaviour import MCQ, STREAM, TEXT, Documents, accuracy, checked, every, right, said
 
 from medtasks.api import NO_OPTION, Case, Errors, Item, Rows
 from medtasks.benchmarks.documents import task_documents
@@ -22,71 +22,57 @@ from medtasks.validate.trials import shuffled
 # --- what a package's process_results may do wrong ---
 
 
-def always_right(doc: Mapping[str, Any], results: Sequence[str]) -> dict[str, Any]:
-    del results
-    return accuracy(doc, 1.0, 1.0)
-
-
-def another_field(doc: Mapping[str, Any], results: Sequence[str]) -> dict[str, Any]:
-    return accuracy(doc, float(results[0] == doc["question"]), 1.0)
-
-
-def twice_as_good(doc: Mapping[str, Any], results: Sequence[str]) -> dict[str, Any]:
-    return accuracy(doc, 2 * right(doc, results), 1.0)
-
-
-def not_a_number(doc: Mapping[str, Any], results: Sequence[str]) -> dict[str, Any]:
-    return accuracy(doc, right(doc, results) or float("nan"), 1.0)
-
-
-def three_wide(doc: Mapping[str, Any], results: Sequence[str]) -> dict[str, Any]:
-    return accuracy(doc, right(doc, results), 1.0, 0.0)
+def correct(doc: Mapping[str, Any], results: Sequence[str], *, twice: float = 1.0) -> dict[str, Any]:
+    return accuracy(doc, twice * right(doc, results), 1.0)
 
 
 def without_statistics(doc: Mapping[str, Any], results: Sequence[str]) -> dict[str, Any]:
     return {"accuracy": {"cluster": doc["cluster"], "score": right(doc, results)}}
 
 
-def without_the_metric(doc: Mapping[str, Any], results: Sequence[str]) -> dict[str, Any]:
-    return {"exact_match": accuracy(doc, right(doc, results), 1.0)["accuracy"]}
-
-
 def metrics_that_vary(doc: Mapping[str, Any], results: Sequence[str]) -> dict[str, Any]:
-    found = accuracy(doc, right(doc, results), 1.0)
+    found = correct(doc, results)
     return found if doc["target"] == "A" else {**found, "exact_match": found["accuracy"]}
 
 
-def failing(doc: Mapping[str, Any], results: Sequence[str]) -> dict[str, Any]:
-    del results
-    return accuracy(doc, float(doc["no such field"]), 1.0)
-
-
-def failing_without_a_letter(doc: Mapping[str, Any], results: Sequence[str]) -> dict[str, Any]:
+def letters(doc: Mapping[str, Any], results: Sequence[str]) -> dict[str, Any]:
     return accuracy(doc, float("ABCDE".index(results[0]) == "ABCDE".index(doc["target"])), 1.0)
 
 
-IN_PROCESS_RESULTS: dict[Callable[..., Any], set[str]] = {
-    always_right: {"MT502", "MT503"},
-    another_field: {"MT501"},
-    twice_as_good: {"MT504"},
-    not_a_number: {"MT504"},
-    three_wide: {"MT508"},
-    without_statistics: {"MT508"},
-    without_the_metric: {"MT507"},
-    metrics_that_vary: {"MT507"},
-    failing_without_a_letter: {"MT509"},
+IN_PROCESS_RESULTS: dict[str, tuple[Callable[..., Any], set[str]]] = {
+    "always_right": (lambda doc, _: accuracy(doc, 1.0, 1.0), {"MT502", "MT503"}),
+    "another_field": (lambda doc, results: accuracy(doc, float(results[0] == doc["question"]), 1.0), {"MT501"}),
+    "twice_as_good": (lambda doc, results: correct(doc, results, twice=2.0), {"MT504"}),
+    "not_a_number": (lambda doc, results: accuracy(doc, right(doc, results) or float("nan"), 1.0), {"MT504"}),
+    "three_wide": (lambda doc, results: accuracy(doc, right(doc, results), 1.0, 0.0), {"MT508"}),
+    "without_statistics": (without_statistics, {"MT508"}),
+    "without_the_metric": (
+        lambda doc, results: {"exact_match": correct(doc, results)["accuracy"]},
+        {"MT507"},
+    ),
+    "metrics_that_vary": (metrics_that_vary, {"MT507"}),
+    "failing": (lambda doc, _: accuracy(doc, float(doc["no such field"]), 1.0), {"MT507"}),
+    "failing_without_a_letter": (letters, {"MT509"}),
 }
 
 
-@pytest.mark.parametrize("function", IN_PROCESS_RESULTS, ids=lambda function: function.__name__)
-def test_defects_of_process_results(function: Callable[..., Any]) -> None:
-    found = said(checked(MCQ, process_results=here(function)))
-    assert {(code, "error") for code in IN_PROCESS_RESULTS[function]} <= found
-    assert function is not failing_without_a_letter or found == {("MT509", "error")}  # once, not for each trial
+def __getattr__(name: str) -> Any:
+    """The function of that name, as a task file's ``!function`` finds it."""
+    try:
+        return IN_PROCESS_RESULTS[name][0]
+    except KeyError:
+        raise AttributeError(name) from None
+
+
+@pytest.mark.parametrize("name", IN_PROCESS_RESULTS)
+def test_defects_of_process_results(name: str) -> None:
+    found = said(checked(MCQ, process_results=f"{__name__}.{name}"))
+    assert {(code, "error") for code in IN_PROCESS_RESULTS[name][1]} <= found
+    assert name != "failing_without_a_letter" or found == {("MT509", "error")}  # once, not for each trial
 
 
 def test_the_message_names_sample_step_and_sentence() -> None:
-    (found,) = (one for one in checked(MCQ, process_results=here(failing)) if one.code == "MT507")
+    (found,) = (one for one in checked(MCQ, process_results=f"{__name__}.failing") if one.code == "MT507")
     first = task_documents(MCQ)[0]["sample_id"]
     assert f"first {first!r}" in found.message
     assert "`process_results` fails on the response" in found.message

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from pathlib import Path
 
 import pytest
@@ -25,56 +24,26 @@ FINDINGS = st.builds(
 )
 
 
-UNKNOWN = "the key 'tsak' is unknown; correct or remove it."
-
-
-def _some(root: Path) -> list[Finding]:
-    return [
-        finding("MT313", "my_task", "options A and B are nearly equal", None, "choices"),
-        finding("MT107", "my_task", "the key 'tsak' is unknown", Place(root / "tasks" / "a b.yaml", 7), "tsak"),
-        finding("MT404", "my_task", "12 rows, published are 13", Place(Path("/elsewhere/x.yaml"), 1)),
-    ]
-
-
-def test_rows_name_the_worst_first_and_files_from_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rows_and_summary_name_the_worst_first_and_files_from_here(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = Place(tmp_path / "tasks" / "a b.yaml", 7)
+    warning = finding("MT313", "my_task", "options A and B are nearly equal", None, "choices")
+    error = finding("MT107", "my_task", "the key 'tsak' is unknown", place, "tsak")
+    note = finding("MT404", "my_task", "12 rows, published are 13", Place(Path("/elsewhere/x.yaml"), 1))
+    text = "the key 'tsak' is unknown; correct or remove it."
+    assert (error.check, error.file, error.line) == (RULES["MT107"].title, str(place.file), 7)
     monkeypatch.chdir(tmp_path)
-    rows = as_rows(_some(tmp_path))
+    rows = as_rows([warning, error, note])
     assert [row[0] for row in rows] == ["error", "warning", "note"]
-    assert rows[0] == (
-        "error",
-        "MT107",
-        "my_task",
-        "tasks/a b.yaml:7",
-        "the key 'tsak' is unknown; correct or remove it.",
-    )
+    assert rows[0] == ("error", "MT107", "my_task", "tasks/a b.yaml:7", text)
     assert all(len(row) == len(COLUMNS) for row in rows)
-
-
-def test_the_summary_counts_each_severity(tmp_path: Path) -> None:
-    assert summary(_some(tmp_path)) == "1 error, 1 warning, 1 note"
+    assert summary([warning, error, note]) == "1 error, 1 warning, 1 note"
     assert summary([]) == "0 errors, 0 warnings, 0 notes"
-
-
-def test_warnings_fail_only_where_strict(tmp_path: Path) -> None:
-    warning = _some(tmp_path)[:1]
-    assert not failed(warning)
-    assert failed(warning, strict=True)
-    assert failed(_some(tmp_path))
-    assert not failed(_some(tmp_path)[2:], strict=True)
-
-
-def test_a_finding_has_a_code_and_a_place(tmp_path: Path) -> None:
-    entry = asdict(_some(tmp_path)[1])
-    assert entry == {
-        "severity": "error",
-        "check": RULES["MT107"].title,
-        "where": "my_task",
-        "message": UNKNOWN,
-        "code": "MT107",
-        "file": str(tmp_path / "tasks" / "a b.yaml"),
-        "line": 7,
-        "field": "tsak",
-    }
+    assert failed([warning, error, note])
+    assert not failed([warning])
+    assert failed([warning], strict=True)
+    assert not failed([note], strict=True)
 
 
 @given(st.lists(FINDINGS, max_size=4))
