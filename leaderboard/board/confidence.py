@@ -13,8 +13,8 @@ from medtasks.runs.signature import format_signature, parse_signature
 
 from ..rank.comparability import ComparabilityGroups
 from ..verify.scored_run import ScoredRun
-from .board import BoardColumn, BoardPlot, BoardRow, BoardTable, Cell, ModelReliability
-from .rows import Tables, board_columns
+from .board import BoardColumn, BoardPlot, BoardTable, Cell, ModelReliability
+from .rows import Tables, board_columns, made_table
 
 NAME = "confidence"
 _KINDS: tuple[Any, ...] = ("bars", "reliability", "coverage")
@@ -117,21 +117,11 @@ def _curves(
             text = format_signature({**signature, "coverage": f"{place / 10:g}"})
             by_part[model][column.key] = Cell(value=accuracy, items=answers, signature=text)
     by_bin = {model: {key: cells.get(key, _EMPTY) for key in sorted(bins)} for model, cells in by_bin.items()}
-
-    def table(kind: str, title: str, note: str, columns: dict[str, BoardColumn], cells: Any) -> BoardTable:
-        return BoardTable(
-            name=f"{kind}{name}",
-            title=f"{title}{what}",
-            note=note,
-            columns=tuple(columns[key] for key in sorted(columns)),
-            rows=tuple(
-                BoardRow(model=model, cells=cells[model], runs=(run.public.key,)) for model, (run, _) in found.items()
-            ),
-        )
-
+    runs = {model: (run.public.key,) for model, (run, _) in found.items()}
+    columns, places = ([one[key] for key in sorted(one)] for one in (bins, parts))
     return (
-        table("reliability", "Accuracy by confidence", _BINS_NOTE, bins, by_bin),
-        table("coverage", "Accuracy by coverage", _CURVE_NOTE, parts, by_part),
+        made_table(f"reliability{name}", f"Accuracy by confidence{what}", _BINS_NOTE, columns, by_bin, runs),
+        made_table(f"coverage{name}", f"Accuracy by coverage{what}", _CURVE_NOTE, places, by_part, runs),
     )
 
 
