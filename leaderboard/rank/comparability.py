@@ -125,7 +125,7 @@ class ComparabilityGroups:
         return self._known[task, metric]
 
     def blind_twins(self, task: str, metric: str) -> dict[str, tuple[ScoredRun, ScoredRun]]:
-        """By ranked model, its run, and its newest one without media on the same items that was otherwise asked the same.
+        """By ranked model, its run and its newest one without media on the same items, otherwise asked the same.
 
         Such a run has another protocol hash, which covers both `blind` and the generation settings; those are compared
         themselves.
