@@ -197,7 +197,7 @@ PATHS = [
     r"C:\models\x",
     "file:///x/y",
     "/any/x",
-    "a /b/c",
+    "a /b",
 ]
 TEXTS = ["lab/Model-7B", "and/or", "score of 0/1", "https://example.org/a/b", "s/p", "/no_think", "a: b/c", "~ 5"]
 NO_KEYS = ["task-specific-prompts-of-this-benchmark", "hf_x", "risk-adjusted-mortality-rates", "api_key_env"]
@@ -366,64 +366,41 @@ def test_the_ready_workflow_asks_for_little_and_runs_our_commands() -> None:
 # --------------------------------------------------------------------------------------------------- beside the runs
 
 
-@pytest.fixture
-def tree(copy: Callable[[str], Path]) -> Path:
-    """A repository's folder with the one clean run in it."""
-    return copy("clean").parent
+LOG = "20261101_000000_samples_{}.jsonl"
+KEY = '{"model_args": "sk-abcdefghijklmnop1234"}'
+UNFINISHED = "0123456789ab_unfinished"
+BESIDE = {
+    "files of the harness beside a run": (
+        [LOG.format("med_cmr_mcq_su"), "20261101_000000_results.json", "models.yaml"], "{}", ["LB103 note"],
+    ),
+    "a log without a run": (["alone/" + LOG.format("med_cmr_mcq_su")], "{}", ["LB103 error"]),
+    "a log and replies of a withheld benchmark": (
+        [LOG.format("mi_cxr_icr"), f"{UNFINISHED}/run.json", f"{UNFINISHED}/mi_cxr_icr.rank0.jsonl"],
+        "{}", ["LB103 note", "LB103 note", "LB304 error", "LB304 error"],
+    ),
+    "a key in the results of the harness": (["20261101_000000_results.json"], KEY, ["LB103 note", "LB301 error"]),
+    "a key in any file": (["notes/about.md"], KEY, ["LB301 error"]),
+    "a key in a hidden file": ([".hidden/settings"], KEY, ["LB301 error"]),
+    "what git keeps for itself": ([".git/config"], KEY, []),
+}  # fmt: skip
 
 
-def log(folder: Path, task: str) -> Path:
-    path = folder / f"20261101_000000_samples_{task}.jsonl"
-    path.write_text('{"doc": {"question": "What?"}}\n', encoding="utf-8")
-    return path
+@pytest.mark.parametrize(("files", "content", "expected"), BESIDE.values(), ids=BESIDE)
+def test_files_beside_a_run(files: list[str], content: str, expected: list[str], copy: Callable[[str], Path]) -> None:
+    root = copy("clean").parent
+    for name in files:
+        (root / name).parent.mkdir(exist_ok=True)
+        (root / name).write_text(content, encoding="utf-8")
+    report = check(root)
+    assert sorted(f"{one.code} {one.severity}" for one in report.findings) == expected
+    assert report.failed(strict=True) is any("error" in one for one in expected)
+    assert check(root, public=False).failed() is bool({"LB301 error", "LB103 error"} & {*expected})
+    assert "models.yaml" not in files or "2 files of lmms-eval itself" in report.findings[0].message
 
 
-def test_the_harnesss_own_files_beside_a_run_are_one_note(tree: Path) -> None:
-    log(tree, "med_cmr_mcq_su")
-    (tree / "20261101_000000_results.json").write_text('{"config": {}}', encoding="utf-8")
-    (tree / "models.yaml").write_text("{}\n", encoding="utf-8")
-    report = check(tree)
-    assert [(one.code, one.severity) for one in report.findings] == [("LB103", "note")]
-    assert "2 files of lmms-eval itself" in report.findings[0].message
-    assert not report.failed(strict=True)
-
-
-def test_a_log_without_a_run_is_refused(tree: Path) -> None:
-    (tree / "alone").mkdir()
-    log(tree / "alone", "med_cmr_mcq_su")
-    report = check(tree)
-    assert [(one.code, one.severity) for one in report.findings] == [("LB103", "error")]
-
-
-def test_logs_and_replies_of_withheld_benchmarks_are_refused(tree: Path) -> None:
-    log(tree, "mi_cxr_icr")
-    unfinished = tree / "0123456789ab_unfinished"
-    unfinished.mkdir()
-    (unfinished / "run.json").write_text("{}", encoding="utf-8")
-    (unfinished / "mi_cxr_icr.rank0.jsonl").write_text("{}\n", encoding="utf-8")
-    report = check(tree)
-    assert [one.severity for one in report.findings if one.code == "LB304"] == ["error", "error"]
-    assert [one.severity for one in report.findings if one.code == "LB103"] == ["note", "note"]
-    assert not check(tree, public=False).failed()
-
-
-@pytest.mark.parametrize("name", ["20261101_000000_results.json", "notes/about.md", ".hidden/settings"])
-def test_a_key_in_any_file_beside_a_run_is_found(name: str, tree: Path) -> None:
-    path = tree / name
-    path.parent.mkdir(exist_ok=True)
-    path.write_text('{"model_args": "api_key=sk-abcdefghijklmnop1234"}', encoding="utf-8")
-    assert Path(only(check(tree), "LB301").file).name == path.name
-
-
-def test_what_git_keeps_for_itself_is_left_alone(tree: Path) -> None:
-    (tree / ".git").mkdir()
-    (tree / ".git" / "config").write_text("sk-abcdefghijklmnop1234", encoding="utf-8")
-    assert check(tree).findings == ()
-
-
-def test_a_link_to_a_run_is_refused(tree: Path, tmp_path: Path) -> None:
-    (folder,) = tree.iterdir()
-    (tree / "other_medtasks").symlink_to(folder.rename(tmp_path / "elsewhere_medtasks"))
-    report = check(tree)
-    assert {one.code for one in report.findings} == {"LB101", "LB104"}
+def test_a_link_to_a_run_is_refused(copy: Callable[[str], Path], tmp_path: Path) -> None:
+    folder = copy("clean")
+    (folder.parent / "other_medtasks").symlink_to(folder.rename(tmp_path / "elsewhere_medtasks"))
+    report = check(folder.parent)
+    assert codes(report) == ["LB101", "LB104"]
     assert Path(only(report, "LB104").file).name == "other_medtasks"
