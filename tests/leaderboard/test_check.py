@@ -190,15 +190,8 @@ def test_keys_are_found_in_any_file_and_never_repeated(secret: str, where: str, 
     assert secret not in found.message
 
 
-PATHS = [
-    "/home/anna/x",
-    "~/models/x",
-    "pretrained=/mnt/x/y,device=cuda",
-    r"C:\models\x",
-    "file:///x/y",
-    "/any/x",
-    "a /b",
-]
+PATHS = ["/home/anna/x", "~/models/x", "pretrained=/mnt/x/y,device=cuda", r"C:\models\x", "file:///x/y", "/any/x",
+         "a /b/c"]  # fmt: skip
 TEXTS = ["lab/Model-7B", "and/or", "score of 0/1", "https://example.org/a/b", "s/p", "/no_think", "a: b/c", "~ 5"]
 NO_KEYS = ["task-specific-prompts-of-this-benchmark", "hf_x", "risk-adjusted-mortality-rates", "api_key_env"]
 
