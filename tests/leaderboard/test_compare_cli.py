@@ -19,9 +19,7 @@ from scipy.stats import binomtest, wilcoxon
 from statsmodels.stats.multitest import multipletests
 
 from medtasks.cli.app import main
-from medtasks.metrics.registry import get_metric
 from medtasks.runs.folder import write_run
-from medtasks.stats.paired import clustered_score, paired_difference
 from medtasks.stats.student import detectable_difference
 
 CAREFUL = Invented("lab/Careful-7B", "noisy_oracle", seed=1, accuracy=0.8)
@@ -165,29 +163,16 @@ def pair_of(**tables: tuple[np.ndarray, np.ndarray]) -> Comparison:
     return compare_runs(*runs)
 
 
-def test_every_score_by_the_same_test() -> None:
-    one, two = right(0.7, 1), right(0.55, 2)
-    found = pair_of(accuracy=(one, two)).lines[0]
-    clusters = [f"p{number // 4:03d}" for number in range(240)]
-    score = get_metric("accuracy").score
-    expected = paired_difference(*(clustered_score(each, clusters, score) for each in (one, two)))
-    assert found.pair is not None
-    assert (found.first, found.second) == (one[:, 0].mean(), two[:, 0].mean())
-    assert (found.pair.p_value, found.pair.low) == (expected.p_value, expected.low)
-    assert found.detectable == detectable_difference(expected.standard_error or 0, 60)
-    half = [table * [0.5, 1] for table in (one, two)]
-    rouge = pair_of(rougeL=(half[0], half[1])).lines[0].pair
-    assert rouge is not None
-    assert rouge.p_value == expected.p_value
-
-
 def test_holms_correction_is_over_the_printed_table() -> None:
+    """All metrics have the same test (tests/leaderboard/test_one_p_value.py)."""
     shares = {"rouge1": 0.6, "rouge2": 0.62, "rougeL": 0.8, "meteor": 0.55}
     lines = pair_of(**{name: (right(share, 1), right(0.55, 2)) for name, share in shares.items()}).lines
     values = [line.pair.p_value for line in lines if line.pair is not None]
     assert len({*values}) == 4
     expected = multipletests(values, method="holm")[1]
     assert [line.pair.p_holm for line in lines if line.pair is not None] == pytest.approx(list(expected))
+    error = lines[0].pair.standard_error if lines[0].pair is not None else None
+    assert lines[0].detectable == detectable_difference(error or 0, 60)
 
 
 def test_unpaired_items_are_counted_and_do_not_move_the_difference() -> None:
