@@ -35,8 +35,10 @@ COMMIT = "5503434ddd753f426f4b38109466949a1217c2bb"
 FINGERPRINT = "f" * 64
 
 
-def write_release(root: Path) -> Path:
+@pytest.fixture(scope="module")
+def release(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The directory of prepared data (``MEDTASKS_DATA``)."""
+    root = tmp_path_factory.mktemp("release")
     shutil.copytree(open_prepared("med_cmr").directory, root / "med_cmr")
     source = {"kind": "hub", "name": "aaassddaadf/Med-CMR", "revision": COMMIT}
     manifest = root / "med_cmr" / "manifest.json"
@@ -49,11 +51,6 @@ def write_release_run(root: Path, model: Invented = GOOD, **options: Any) -> Pat
     folder = write_run_of(root, model, [GROUP], mini=False, **options)
     edit_json(folder / "manifest.json", lambda it: it["data"]["med_cmr"].update(fingerprint=FINGERPRINT))
     return folder
-
-
-@pytest.fixture(scope="module")
-def release(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_release(tmp_path_factory.mktemp("release"))
 
 
 @pytest.fixture
@@ -124,6 +121,7 @@ def write_subset_run(root: Path) -> None:
         (partial(write_release_run, limit=2), "run with --limit: "),
         (write_failed_run, "1 request without a response"),
         (write_subset_run, "only a subset of the clusters was asked"),
+        (partial(write_run_of, model=GOOD, groups=[GROUP]), "miniature data: a demonstration, not a benchmark result"),
     ],
 )
 def test_runs_that_may_not_be_published_are_refused(
@@ -135,12 +133,6 @@ def test_runs_that_may_not_be_published_are_refused(
     assert isinstance(done.exception, UsageError)
     assert why in str(done.exception)
     assert not (tmp_path / ".eval_results").exists()
-
-
-def test_miniature_data_are_refused(tmp_path: Path) -> None:
-    write_run_of(tmp_path, GOOD, [GROUP])
-    done = export("hub", tmp_path, "--model", "lab/Good-7B", "--out", tmp_path)
-    assert "miniature data: a demonstration, not a benchmark result" in str(done.exception)
 
 
 def test_several_models_and_a_wrong_name_are_refused(run: Path) -> None:
@@ -189,18 +181,13 @@ class Hub(BaseHTTPRequestHandler):
         body = self.rfile.read(int(self.headers["Content-Length"])).decode()
         self.posted.append((self.path, body))
         answer: dict[str, Any] = {}
-        if self.path.startswith("/closed"):
-            pass
-        elif "/preupload/" in self.path:
+        address = f"http://{self.headers['Host']}/lab/Good-7B"
+        if "/preupload/" in self.path:
             names = [file["path"] for file in json.loads(body)["files"]]
             answer = {"files": [{"path": name, "uploadMode": "regular", "shouldIgnore": False} for name in names]}
-        elif "/commit/" in self.path:
-            address = f"http://{self.headers['Host']}/lab/Good-7B"
-            answer = {
-                "commitUrl": f"{address}/commit/{COMMIT}",
-                "commitOid": COMMIT,
-                "pullRequestUrl": f"{address}/discussions/3",
-            }
+        elif "/commit/" in self.path and not self.path.startswith("/closed"):
+            commit = {"commitUrl": f"{address}/commit/{COMMIT}", "commitOid": COMMIT}
+            answer = {**commit, "pullRequestUrl": f"{address}/discussions/3"}
         self.send_response(200 if answer else 404)
         self.send_header("Content-Type", "application/json")
         self.end_headers()
@@ -261,8 +248,11 @@ EVER = "every-eval-ever"
 OPTIONS = ("--model", "lab/Good-7B", "--organization", "Our lab")
 
 
-def test_its_own_validator_accepts_the_files(run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_its_own_validator_accepts_the_files_with_the_numbers_of_the_run(
+    run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     validate = pytest.importorskip("every_eval_ever.validate")
+    types = pytest.importorskip("every_eval_ever.eval_types")
     done = export(EVER, run, *OPTIONS, "--relationship", "first_party", "--out", tmp_path / "data")
     assert done.exit_code == 0, done.output + str(done.exception)
     monkeypatch.chdir(tmp_path)
@@ -277,18 +267,12 @@ def test_its_own_validator_accepts_the_files(run: Path, tmp_path: Path, monkeypa
             run_semantic_checks=True,
         )
         assert (report.errors, report.warnings) == ([], [])
-
-
-def test_the_numbers_are_those_of_the_run(run: Path, tmp_path: Path) -> None:
-    types = pytest.importorskip("every_eval_ever.eval_types")
-    export(EVER, run, *OPTIONS, "--out", tmp_path / "data")
-    folder = tmp_path / "data" / "med_cmr" / "lab" / "Good-7B"
-    record = types.EvaluationLog.model_validate_json(next(folder.glob("*.json")).read_text(encoding="utf-8"))
+    whole, samples = sorted(files, key=lambda file: file.suffix)
+    record = types.EvaluationLog.model_validate_json(whole.read_text(encoding="utf-8"))
     written = json.loads((run / "scores.json").read_text(encoding="utf-8"))["groups"][GROUP]["metrics"]
-    assert [one.evaluation_result_id for one in record.evaluation_results] == [
-        f"{GROUP}.accuracy", f"{GROUP}.accuracy_dimension_mean",
-    ]  # fmt: skip
-    first = record.evaluation_results[0]
+    first, second = record.evaluation_results
+    assert first.evaluation_result_id == f"{GROUP}.accuracy"
+    assert second.evaluation_result_id == f"{GROUP}.accuracy_dimension_mean"
     interval = first.score_details.uncertainty.confidence_interval
     assert first.score_details.score == written["accuracy"]["value"]
     assert [interval.lower, interval.upper] == written["accuracy"]["interval"]
@@ -296,8 +280,8 @@ def test_the_numbers_are_those_of_the_run(run: Path, tmp_path: Path) -> None:
     assert first.metric_config.additional_details["signature"].startswith("accuracy|")
     assert first.source_data.additional_details["revision"] == COMMIT
     assert record.model_info.id == "lab/Good-7B"
-    lines = [json.loads(line) for line in next(folder.glob("*_samples.jsonl")).read_text(encoding="utf-8").splitlines()]
-    values = [line["evaluation"] for line in lines if line["evaluation_result_id"] == f"{GROUP}.accuracy"]
+    lines = [json.loads(line) for line in samples.read_text(encoding="utf-8").splitlines()]
+    values = [line["evaluation"] for line in lines if line["evaluation_result_id"] == first.evaluation_result_id]
     assert len(values) == written["accuracy"]["samples"] == 43
     assert sum(one["score"] for one in values) / 43 == pytest.approx(written["accuracy"]["value"])
     assert all(one["is_correct"] == (one["score"] == 1) for one in values)
