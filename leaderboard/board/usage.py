@@ -121,8 +121,8 @@ def measured(rows: Sequence[tuple[Usage, float | None]]) -> list[tuple[Measure, 
 def amount(value: float | None) -> str:
     """``value`` with three significant digits, or as a whole number from 1,000; empty without one.
 
-    >>> amount(12345.6), amount(0.00123456), amount(31.0), amount(None)
-    ('12,346', '0.00123', '31', '')
+    >>> amount(12345.6), amount(999.6), amount(0.00123456), amount(31.0), amount(None)
+    ('12,346', '1,000', '0.00123', '31', '')
     """
     if value is None:
         return ""

@@ -57,13 +57,9 @@ def test_a_failed_request_is_an_error_and_has_no_score(tmp_path: Path) -> None:
     log = pytest.importorskip("inspect_ai.log")
     folder = write_run_of(tmp_path, GUESS, [CHOICE])
 
-    def failed(sample: dict[str, object]) -> None:
-        sample.update(
-            status="failed", responses=[""], failed=["no connection"], scores={"accuracy": None}, statistics={}
-        )
-        sample.update(limits={"accuracy": [[0.0, 1.0], [1.0, 1.0]]}, filtered="[failed]")
-
-    edit_json(folder / "samples" / f"{CHOICE}.jsonl", failed, line=0)
+    lost = {"status": "failed", "responses": [""], "failed": ["no connection"], "filtered": "[failed]"}
+    unscored = {"scores": {"accuracy": None}, "statistics": {}, "limits": {"accuracy": [[0.0, 1.0], [1.0, 1.0]]}}
+    edit_json(folder / "samples" / f"{CHOICE}.jsonl", lambda sample: sample.update(lost | unscored), line=0)
     ((path,), _) = write_inspect_logs([tmp_path], tmp_path / "logs")
     first = log.read_eval_log(path).samples[0]
     assert first.error.message == "no connection"

@@ -10,7 +10,7 @@ from made_runs import KEY, board, cxr, page
 from made_runs import run as made_run
 from medtasks.leaderboard.board.board import Board
 from medtasks.leaderboard.board.models import read_by_model
-from medtasks.leaderboard.board.usage import Price, amount
+from medtasks.leaderboard.board.usage import Price
 
 from medtasks.catalog.spec import leaf_tasks
 from medtasks.runs.usage import RunUsage, Usage
@@ -38,10 +38,7 @@ def test_a_file_of_prices_is_yaml_or_json(tmp_path: Path) -> None:
 
 
 def runs(**usage: Any) -> list[Any]:
-    return [
-        made_run("good", [cxr(0.8, 1)], usage=USAGE.model_dump()),
-        made_run("fair", [cxr(0.6, 2)], **usage),
-    ]
+    return [made_run("good", [cxr(0.8, 1)], usage=USAGE.model_dump()), made_run("fair", [cxr(0.6, 2)], **usage)]
 
 
 def test_a_board_has_the_usage_of_ranked_runs_and_their_cost() -> None:
@@ -68,7 +65,3 @@ def test_usage_changes_neither_models_nor_comparability() -> None:
     assert (found.rankings, found.tables) == (plain.rankings, plain.tables)
     made = board(*runs(), prices={"*": Price(device_hour_price=3.0)})
     assert Board.model_validate_json(made.model_dump_json()) == made
-
-
-def test_amounts_have_three_digits_or_are_whole() -> None:
-    assert [amount(one) for one in (0.0, 999.4, 999.6, 1e6, None)] == ["0", "999", "1,000", "1,000,000", ""]
