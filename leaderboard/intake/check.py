@@ -52,14 +52,12 @@ def check_results(
     """Check the result directories in ``paths``; nothing is changed. ``docs/leaderboard.md`` lists what is checked.
 
     Args:
-        paths: result directories, or directories that contain some.
         coverage: the share of a release's records that must be prepared.
         demonstration: allow miniature data.
         public: whether the repository is public; if not, rows that must not be shared are a warning.
         rescore: compute learned metrics again (the slowest part).
         ask_again: asks a judge again about some of a run's verdicts (`medtasks.leaderboard.verify.rejudging.rejudge`).
         environment: variables whose secrets are searched for; by default this process's.
-        progress: called with the number of directories done, and of all.
 
     Raises:
         UsageError: a path is not a directory.
@@ -75,20 +73,20 @@ def check_results(
             progress(number, len(folders))
         run, found = _checked(folder, asked, rescore, secrets)
         findings += found
-        if run is not None:
-            runs[folder] = run
-        if run is not None and ask_again is not None:
-            try:
-                again = [*ask_again(scored_run(folder, whole=True))]
-            except MedtasksError as error:
-                findings.append(problem("LB214", folder.name, str(error).rstrip("."), file=folder / "manifest.json"))
-            else:
-                rejudged += again
-                findings += [
-                    problem("LB213", folder.name, f"{one.rubric}: {one}", file=folder / "manifest.json", field="judge")
-                    for one in again
-                    if one.equal < AGREEMENT * one.scores or not one.scores
-                ]
+        if run is None:
+            continue
+        runs[folder] = run
+        try:
+            again = [] if ask_again is None else [*ask_again(scored_run(folder, whole=True))]
+        except MedtasksError as error:
+            findings.append(problem("LB214", folder.name, str(error).rstrip("."), file=folder / "manifest.json"))
+            continue
+        rejudged += again
+        findings += [
+            problem("LB213", folder.name, f"{one.rubric}: {one}", file=folder / "manifest.json", field="judge")
+            for one in again
+            if one.equal < AGREEMENT * one.scores or not one.scores
+        ]
     findings += [*_other_data(runs), *_copies(runs)]
     if progress is not None:
         progress(len(folders), len(folders))
