@@ -225,11 +225,7 @@ def find(entries: Mapping[str, M], slug: str, name: str) -> M | None:
 
 
 def distinct_names(names: Mapping[str, str], facts: Mapping[str, Facts]) -> dict[str, str]:
-    """The names by slug; equal ones are followed by the facts in which their models differ.
-
-    Args:
-        names: by slug.
-        facts: `BoardRun.model_facts` of a run of each model, by slug.
+    """The names by slug; equal ones are followed by the facts (`BoardRun.model_facts`) in which their models differ.
 
     >>> distinct_names({"a-1": "m", "b-2": "m", "c-3": "n"}, {"a-1": {"model": "vllm"}, "b-2": {"model": "openai"}})
     {'a-1': 'm (vllm)', 'b-2': 'm (openai)', 'c-3': 'n'}

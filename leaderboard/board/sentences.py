@@ -15,13 +15,7 @@ _UNITS: dict[Unit, str] = {"fraction": " points", "points": " points", "seconds"
 
 
 def finding(ranking: Ranking, models: Mapping[str, BoardModel], cells: Mapping[str, Cell]) -> str:
-    """What the ranking shows, in a sentence or two.
-
-    Args:
-        ranking: of one headline score.
-        models: by slug.
-        cells: the score of each ranked model, by slug.
-    """
+    """What the ranking shows, in a sentence or two; ``models`` and the ``cells`` of the ranked score are by slug."""
     order = [one.model for one in ranking.ranked]
     if not order:
         return "No model is ranked."

@@ -33,15 +33,8 @@ def hub_files(
 ) -> tuple[dict[str, bytes], list[str]]:
     """The files for a model's repository by path, and why other scores are not in them.
 
-    Args:
-        results: result directories of one model, or trees that contain some. The newest run of a score counts.
-        model: the model's repository on the hub.
-        source_url: address of the evidence, such as a leaderboard or the samples.
-
-    Raises:
-        UsageError: ``model`` is not a repository's name, there is no run, there are several models, or no score may be
-            published.
-        DataError: a run cannot be read.
+    The newest run of a score counts. ``source_url`` is the address of the evidence, such as a leaderboard. Errors are
+    those of :func:`medtasks.leaderboard.exports.publishable.publishable`.
     """
     found, notes = publishable(results, model)
     chosen = {(one.benchmark, one.task_id): one for one in found}

@@ -122,9 +122,7 @@ def prompt_ranks(
 ) -> tuple[list[BoardTable], PromptOrder | None]:
     """The ranks under each prompt of the first task with several prompts, and what they say; none without two models.
 
-    Args:
-        columns: those of a benchmark's tables.
-        ranking_of: the ranking by a column; None if no run is comparable.
+    ``columns`` are those of a benchmark's tables.
     """
     whole = [one for one in columns if one.breakdown is None]
     prompted = [one for one in whole if _PROMPT.fullmatch(one.metric)]

@@ -43,6 +43,7 @@ from medtasks.leaderboard.site.data import SampleText
 
 from medtasks.runs.samples import Sample
 from medtasks.runs.usage import RunUsage, Usage
+from medtasks.stats.ranks import compact_letters
 
 HOSTILE = '<img src=x onerror="hacked=1">\'"><script>window.hacked=1</script></script><!--\u2028]]>&lt;{{7*7}}'
 """Leaves element, attribute, script and comment; a link that must not be followed is ``HOSTILE_LINK``."""
@@ -172,34 +173,24 @@ def _ranking(column: BoardColumn, rows: Sequence[BoardRow], items: int) -> Ranki
     valued = [(row.model, row.cells[column.key]) for row in rows if column.key in row.cells]
     sign = 1 if column.higher_is_better else -1
     found = sorted(((m, c) for m, c in valued if c.value is not None), key=lambda one: (-sign * one[1].value, one[0]))
-    pairs, groups = [], []
+    pairs = []
     for (first, one), (second, other) in combinations(found, 2):
         error = math.hypot(one.high - one.low, other.high - other.low) / 3.92
         difference = one.value - other.value
         p = math.erfc(abs(difference) / error / math.sqrt(2))
         gained = max(round(abs(difference) * items), 1)
-        clustered = column.metric == "accuracy"
+        counts = {"wins": gained + 40, "losses": 40} if column.metric == "accuracy" else {}
         pairs.append(
             Pair(first=first, second=second, items=items, difference=round(difference, 6), p_value=p,
                  low=round(difference - 1.96 * error, 6), high=round(difference + 1.96 * error, 6),
-                 p_holm=min(1.0, p * 10), wins=gained + 40 if clustered else None, losses=40 if clustered else None,
-                 clusters=items // 3)
+                 p_holm=min(1.0, p * 10), clusters=items // 3, **counts)
         )  # fmt: skip
-    same = {(one.first, one.second) for one in pairs if one.p_holm > 0.05}
-    for start, (model, _) in enumerate(found):
-        end = start
-        while end + 1 < len(found) and (model, found[end + 1][0]) in same:
-            end += 1
-        if not groups or end > groups[-1][1]:
-            groups.append((start, end))
+    letters = compact_letters([(one.first, one.second) for one in pairs if one.p_holm <= 0.05], [m for m, _ in found])
+    ends = [sorted((sign * one.low, sign * one.high)) for _, one in found]
     ranked = []
-    for place, (model, cell) in enumerate(found):
-        best = 1 + sum(sign * (other.low if sign > 0 else other.high) > sign * (cell.high if sign > 0 else cell.low)
-                       for _, other in found)  # fmt: skip
-        worst = len(found) - sum(sign * (other.high if sign > 0 else other.low)
-                                 < sign * (cell.low if sign > 0 else cell.high) for _, other in found)  # fmt: skip
-        letters = tuple(chr(97 + n % 26) for n, (start, end) in enumerate(groups) if start <= place <= end)
-        ranked.append(Ranked(model=model, rank=place + 1, best=best, worst=worst, letters=letters))
+    for place, ((model, _), (low, high)) in enumerate(zip(found, ends, strict=True)):
+        best, worst = 1 + sum(one > high for one, _ in ends), len(found) - sum(one < low for _, one in ends)
+        ranked.append(Ranked(model=model, rank=place + 1, best=best, worst=worst, letters=letters[model]))
     return Ranking(
         column=column, items=items, clusters=items // 3, cluster="patient", signature=_signature(column),
         ranked=tuple(ranked), pairs=tuple(pairs), detectable=0.021 * SPANS[column.unit],
