@@ -275,8 +275,8 @@ class _Filling:
             columns, against = self._drawn(plot, tables)
             if not columns:
                 continue
-            keys = [column.key for column in (*columns, *against)]
-            table = next((one for one in shown if {*keys} <= {column.key for column in one.columns}), None)
+            keys = {column.key for column in (*columns, *against)}
+            table = next((one for one in shown if keys <= {column.key for column in one.columns}), None)
             if table is None:
                 name = plot.name
                 while name in {one.name for one in shown}:
@@ -285,15 +285,11 @@ class _Filling:
                 shown.append(table)
             found.append(
                 BoardPlot(
-                    name=plot.name,
-                    title=plot.title,
-                    kind=plot.kind,
+                    **{name: getattr(plot, name) for name in ("name", "title", "kind", "ranks", "note")},
                     table=table.name,
                     columns=tuple(column.key for column in columns),
                     against=tuple(column.key for column in against),
-                    ranks=plot.ranks,
                     chance=held_chance(self._runs, Column(columns[0].task, "accuracy", "")) if plot.chance else None,
-                    note=plot.note,
                 )
             )
         return found

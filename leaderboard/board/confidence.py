@@ -16,7 +16,6 @@ from ..verify.scored_run import ScoredRun
 from .board import BoardColumn, BoardPlot, BoardTable, Cell, ModelReliability
 from .rows import Tables, board_columns, made_table
 
-NAME = "confidence"
 _KINDS: tuple[Any, ...] = ("bars", "reliability", "coverage")
 _LABELS = dict(
     zip(
@@ -58,21 +57,12 @@ def confidence_section(
         known += [ModelReliability(task=task, model=model, reliability=one) for model, (_, one) in found.items()]
         columns = board_columns([Column(task, metric, label) for metric, label in _LABELS.items()])
         name = f"-{task}" if what else ""
-        section = [
-            tables.table(f"{NAME}{name}", f"Confidence{what}", columns, _NOTE),
-            *_curves(task, name, what, found),
-        ]
+        section = [tables.table(f"confidence{name}", f"Confidence{what}", columns, _NOTE)]
+        section += _curves(task, name, what, found)
         made += section
-        plots += [
-            BoardPlot(
-                name=table.name,
-                title=table.title,
-                kind=kind,
-                table=table.name,
-                columns=tuple(column.key for column in table.columns),
-            )
-            for kind, table in zip(_KINDS, section, strict=True)
-        ]
+        for kind, table in zip(_KINDS, section, strict=True):
+            keys = tuple(column.key for column in table.columns)
+            plots.append(BoardPlot(name=table.name, title=table.title, kind=kind, table=table.name, columns=keys))
     return made, plots, tuple(known)
 
 
@@ -126,7 +116,5 @@ def _curves(
 
 
 def _column(task: str, what: str, label: str, signed: bool = False) -> BoardColumn:
-    key = f"{task}.accuracy.{what}"
-    return BoardColumn(
-        key=key, task=task, metric="accuracy", label=label, unit="fraction", higher_is_better=True, signed=signed
-    )
+    accuracy: dict[str, Any] = {"metric": "accuracy", "unit": "fraction", "higher_is_better": True}
+    return BoardColumn(key=f"{task}.accuracy.{what}", task=task, label=label, signed=signed, **accuracy)

@@ -45,9 +45,8 @@ class Price(Frozen):
             return usage.process_seconds * usage.devices / 3600 * self.device_hour_price
         if usage.prompt_tokens is None or usage.output_tokens is None:
             return None
-        assert self.prompt_price is not None
-        assert self.completion_price is not None
-        return (usage.prompt_tokens * self.prompt_price + usage.output_tokens * self.completion_price) / 1_000_000
+        prompt, completion = self.prompt_price or 0.0, self.completion_price or 0.0  # both are given
+        return (usage.prompt_tokens * prompt + usage.output_tokens * completion) / 1_000_000
 
 
 Prices = Mapping[str, Price]

@@ -10,7 +10,7 @@ import math
 import re
 import statistics
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import combinations
 from typing import Any
 
@@ -73,48 +73,38 @@ def with_models(board: BenchmarkBoard, models: Mapping[str, BoardModel]) -> Benc
     headline tasks, but not of gains; means by type also of kinds of error. Blind runs and those that are not comparable
     are left out.
     """
-    of_runs: list[SizeCorrelation] = []
-    of_papers: list[SizeCorrelation] = []
+    headline = {(leaf, one.metric) for one in board.tables[0].columns for leaf in (one.task, *leaf_tasks(one.task))}
+    tasks = {one.task for one in board.tables[0].columns}
+    scored = [table for table in board.tables if table.name != GAINS]
+    first = {column.key: table for table in reversed(scored) for column in table.columns}
+    correlations: list[SizeCorrelation] = []
     means: list[TypeMeans] = []
-    for column, table in _columns(board):
-        cells = [(models[row.model], row.cells.get(column.key)) for row in table.rows if not row.blind]
+    for column in {column.key: column for table in scored for column in table.columns}.values():
+        if column.breakdown is not None or column.signed:
+            continue
+        if column.task not in tasks and (column.task, column.metric) not in headline:
+            continue
+        cells = [(models[row.model], row.cells.get(column.key)) for row in first[column.key].rows if not row.blind]
         values = [(model, cell.value) for model, cell in cells if cell is not None and cell.value is not None]
+        sized: dict[str, list[tuple[str | None, float]]] = defaultdict(list)  # by published table; of runs without one
         if not isinstance(get_metric(column.metric), ErrorRate):
-            of_runs += _correlation("", column, [(model.size, value) for model, value in values])
-        by_table: dict[str, list[tuple[str | None, float]]] = defaultdict(list)
+            sized[""] = [(model.size, value) for model, value in values]
         for row in board.published:
             for cell in row.cells:
                 if cell.column == column.key and cell.rankable and cell.value is not None:
-                    by_table[row.table].append((row.size, cell.value))
-        for name, pairs in by_table.items():
-            of_papers += _correlation(name, column, pairs)
+                    sized[row.table].append((row.size, cell.value))
+        for name, pairs in sized.items():
+            known = [(math.log(size), value) for text, value in pairs if (size := billions_of(text))]
+            if len(known) >= FEWEST and all(len(set(side)) > 1 for side in zip(*known, strict=True)):
+                r = statistics.correlation(*zip(*known, strict=True))
+                correlations.append(SizeCorrelation(published=name, column=column, models=len(known), r=r))
         by_type = {kind: [value for model, value in values if model.type == kind] for kind in TYPES}
         stated = {kind: found for kind, found in by_type.items() if found}
         if len(stated) > 1:
             mean = {kind: statistics.fmean(found) for kind, found in stated.items()}
             means.append(TypeMeans(column=column, means=mean, models={kind: len(one) for kind, one in stated.items()}))
-    return board.model_copy(update={"size_correlations": (*of_runs, *of_papers), "type_means": tuple(means)})
-
-
-def _columns(board: BenchmarkBoard) -> Iterator[tuple[BoardColumn, BoardTable]]:
-    """The columns, each with the first table that has it."""
-    headline = {(leaf, one.metric) for one in board.tables[0].columns for leaf in (one.task, *leaf_tasks(one.task))}
-    tasks = {one.task for one in board.tables[0].columns}
-    scored = [table for table in board.tables if table.name != GAINS]
-    tables = {column.key: table for table in reversed(scored) for column in table.columns}
-    for column in {column.key: column for table in scored for column in table.columns}.values():
-        whole = column.breakdown is None and not column.signed
-        if whole and (column.task in tasks or (column.task, column.metric) in headline):
-            yield column, tables[column.key]
-
-
-def _correlation(
-    table: str, column: BoardColumn, pairs: Iterable[tuple[str | None, float]]
-) -> Iterator[SizeCorrelation]:
-    known = [(math.log(size), value) for text, value in pairs if (size := billions_of(text))]
-    if len(known) >= FEWEST and all(len(set(side)) > 1 for side in zip(*known, strict=True)):
-        r = statistics.correlation(*zip(*known, strict=True))
-        yield SizeCorrelation(published=table, column=column, models=len(known), r=r)
+    correlations.sort(key=lambda one: bool(one.published))  # those of runs first
+    return board.model_copy(update={"size_correlations": tuple(correlations), "type_means": tuple(means)})
 
 
 def prompt_ranks(

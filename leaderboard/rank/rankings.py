@@ -84,8 +84,8 @@ def rank_models(
         [(one.first, one.second) for one in pairs if one.p_holm is not None and one.p_holm <= LEVEL], order
     )
     # pairs that never differ have no standard error
-    seen = [detectable_difference(one.standard_error, one.clusters) for one in pairs if one.standard_error]
-    known = [one for one in seen if one is not None]
+    errors = [(one.standard_error, one.clusters) for one in pairs if one.standard_error]
+    known = [found for one in errors if (found := detectable_difference(*one)) is not None]
     return Ranking(
         column=column,
         items=len(inside),

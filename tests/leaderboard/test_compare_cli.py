@@ -1,10 +1,11 @@
-"""``medtasks compare``: what it prints of two runs, and that its numbers are those of an independent computation."""
+"""``medtasks compare``: what it prints of two runs; its numbers are those of another computation, and of the board."""
 
 from __future__ import annotations
 
 import json
 import shutil
 from contextlib import redirect_stderr, redirect_stdout
+from functools import cache
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -14,13 +15,19 @@ import pytest
 from aligned import cells
 from invented_runs import Invented, make_run, write_run_of
 from made_runs import ITEMS, entry, right, run, signed
-from medtasks.leaderboard.rank.compare import Comparison, compare_runs, read_one
+from medtasks.leaderboard.board.board import BoardColumn, Pair
+from medtasks.leaderboard.rank.compare import Comparison, Line, compare_runs, read_one
+from medtasks.leaderboard.rank.rankings import rank_models
+from medtasks.leaderboard.verify.scored_run import ScoredRun
 from scipy.stats import binomtest, wilcoxon
 from statsmodels.stats.multitest import multipletests
 
 from medtasks.cli.app import main
+from medtasks.metrics.registry import get_metric, unit_of
+from medtasks.runs.comparisons import Paired, same_tasks
 from medtasks.runs.folder import write_run
 from medtasks.stats.student import detectable_difference
+from medtasks.verify.scored import scored_record
 
 CAREFUL = Invented("lab/Careful-7B", "noisy_oracle", seed=1, accuracy=0.8)
 GUESS = Invented("lab/<b>Guess</b>-1B", "uniform", seed=3)
@@ -164,7 +171,7 @@ def pair_of(**tables: tuple[np.ndarray, np.ndarray]) -> Comparison:
 
 
 def test_holms_correction_is_over_the_printed_table() -> None:
-    """All metrics have the same test (tests/leaderboard/test_one_p_value.py)."""
+    """All metrics have the same test (`test_one_question_has_one_number`)."""
     shares = {"rouge1": 0.6, "rouge2": 0.62, "rougeL": 0.8, "meteor": 0.55}
     lines = pair_of(**{name: (right(share, 1), right(0.55, 2)) for name, share in shares.items()}).lines
     values = [line.pair.p_value for line in lines if line.pair is not None]
@@ -270,3 +277,41 @@ def test_several_pairs_are_tested_over_the_tasks_of_a_group(families: list[str])
     out = command("--pairs", families[0], *options)[1]
     assert "lowest possible p" in out
     assert "med_cmr_mcq_su" in out
+
+
+TASKS = ("mi_cxr_icr", "kvasir_vqa_x1_level1", "medstreambench_proactive", "med_cmr_mcq_cr")
+
+
+@cache
+def answers() -> tuple[dict[str, Paired], dict[tuple[str, str], Line], list[ScoredRun]]:
+    """How two runs differ: by ``score --against``, and by ``compare``; last the runs."""
+    records = [make_run(model, list(TASKS)) for model in (CAREFUL, GUESS)]
+    runs = [ScoredRun.of(scored_record(one.manifest, one.samples), f"run{n}") for n, one in enumerate(records)]
+    lines = {(line.task, line.metric): line for line in compare_runs(*runs).lines}
+    return same_tasks(*(record.tables for record in records)), lines, runs
+
+
+def on_the_board(task: str, metric: str) -> Pair:
+    entries = [run.entries[task] for run in answers()[2]]
+    assert entries[0].items == entries[1].items
+    column = BoardColumn(key="c", task=task, metric=metric, label=metric, unit=unit_of(metric),
+                         higher_is_better=get_metric(metric).higher_is_better)  # fmt: skip
+    tables = {name: entry.statistics[metric] for name, entry in zip(("first", "second"), entries, strict=True)}
+    (pair,) = rank_models(column, tables, entries[0].clusters, cluster="c", signature="s", resamples=20).pairs
+    return pair
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_one_question_has_one_number(task: str) -> None:
+    against, lines, _ = answers()
+    found = against[f"{task} (both)"].metrics
+    for metric, score in found.items():
+        line, pair = lines[task, metric], on_the_board(task, metric)
+        assert line.pair is not None
+        for one in (line.pair, pair):
+            assert (one.items, one.clusters, one.p_value) == (score.items, score.clusters, score.p_value)
+        assert (line.first, line.second) == (score.first, score.second)
+        assert (line.pair.difference, line.pair.low, line.pair.high) == (score.difference, score.low, score.high)
+        assert (1 if pair.first == "first" else -1) * pair.difference == score.difference
+        assert pair.warning == score.warning
+    assert any(score.p_value not in (None, 1.0) for score in found.values())
