@@ -61,9 +61,6 @@ def build_board(
     ``refused`` are directories that could not be read, and why; ``models`` and ``prices`` are the organiser's
     (`medtasks.leaderboard.board.models.read_by_model`); ``rejudged`` says how far verdicts agree with those asked
     again, of any runs. All else is as in `medtasks.board`.
-
-    Raises:
-        UsageError: a run's items and statistics do not match.
     """
     by_key = {run.public.key: run for run in sorted(runs, key=lambda run: (run.public.key, run.public.folder))}
     runs = sorted(by_key.values(), key=lambda run: (run.public.created, run.public.key))
@@ -248,10 +245,10 @@ class _Filling:
                 unranked[model] = f"incomplete: {coverage_text(score.samples, score.answered, score.judged)}"
         entries = {model: run.entries[column.task] for model, run in group.ranked.items() if model not in unranked}
         some = next(iter((*group.ranked.values(), *group.waiting.values()))).entries[column.task]
-        tables, clusters = on_common_items(entries or {"": some}, column.metric)
+        tables, clusters = on_common_items(entries, column.metric) if entries else ({}, some.clusters)
         return rank_models(
             column,
-            {model: table for model, table in tables.items() if model},
+            tables,
             clusters,
             cluster=load_spec(column.task).benchmark.cluster,
             signature=group.signature,

@@ -21,10 +21,10 @@ def finding(ranking: Ranking, models: Mapping[str, BoardModel], cells: Mapping[s
         return "No model is ranked."
     if len(order) == 1:
         return f"{models[order[0]].name} is the only model with a comparable result."
+    best = models[order[0]].name
     letters = {one.model: {*one.letters} for one in ranking.ranked}
     equals = [model for model in order if letters[model] & letters[order[0]]]
     behind = [model for model in order if model not in equals]
-    best = models[order[0]].name
     # models that share a letter with the best may still differ from each other
     others = equals if len(equals) == 2 else equals[1:]
     tied = f"{_named(others, models)} cannot be told apart" if others else ""
@@ -37,8 +37,6 @@ def finding(ranking: Ranking, models: Mapping[str, BoardModel], cells: Mapping[s
             first, second = (models[one].name for one in behind[:2])
             lead += f", and {first} leads {second}{_by(behind[0], behind[1], ranking)}"
     sentences = [f"{'; '.join(filter(None, (tied, lead)))}."]
-    if not ranking.pairs:
-        sentences = [f"{best} has the best value; differences were not tested."]
     if ranking.warning and not behind:
         sentences.append(f"With only {ranking.clusters} clusters, even large differences may not be significant.")
     column = ranking.column
@@ -52,10 +50,8 @@ def finding(ranking: Ranking, models: Mapping[str, BoardModel], cells: Mapping[s
 
 
 def _by(first: str, second: str, ranking: Ranking) -> str:
-    """`` by 3.1 points (95 % interval 1.2 to 5.0)``; nothing for a pair that was not compared."""
-    pair = next((one for one in ranking.pairs if {one.first, one.second} == {first, second}), None)
-    if pair is None:
-        return ""
+    """`` by 3.1 points (95 % interval 1.2 to 5.0)``."""
+    pair = next(one for one in ranking.pairs if {one.first, one.second} == {first, second})
     unit = ranking.column.unit
     sign = 1 if ranking.column.higher_is_better == (pair.first == first) else -1
     text = f" by {number(sign * pair.difference, unit)}{_UNITS[unit]}"

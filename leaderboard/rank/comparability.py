@@ -244,7 +244,7 @@ def on_common_items(entries: Mapping[str, Entry], metric: str) -> tuple[dict[str
     """
     several = list(entries.values())
     if len({(one.items, one.clusters) for one in several}) < 2:
-        return {model: one.statistics[metric] for model, one in entries.items()}, several[0].clusters if several else ()
+        return {model: one.statistics[metric] for model, one in entries.items()}, several[0].clusters
     names = {model: list(zip(one.items, clusters_by_item(one), strict=True)) for model, one in entries.items()}
     row_of = {name: row for row, name in enumerate(sorted({name for found in names.values() for name in found}))}
     tables = {}

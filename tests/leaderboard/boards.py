@@ -225,7 +225,7 @@ def _published(made: Made) -> tuple[Published, ...]:
     )  # fmt: skip
 
 
-def _benchmark(made: Made, models: Sequence[BoardModel], skill: Mapping[str, float], pairs: bool) -> BenchmarkBoard:
+def _benchmark(made: Made, models: Sequence[BoardModel], skill: Mapping[str, float]) -> BenchmarkBoard:
     source = random.Random(made.name)
     tables = []
     for name, (title, columns) in made.tables.items():
@@ -258,7 +258,7 @@ def _benchmark(made: Made, models: Sequence[BoardModel], skill: Mapping[str, flo
         name=made.name, title=made.title, paper="arXiv 0000.00001", source=f"https://example.org/{made.name}",
         licence="CC BY-NC 4.0", language="en", intended_use="research", owner="medtasks", shows=made.shows,
         why="The data may be used under a signed agreement alone." if made.shows == "nothing" else "",
-        rankings=tuple(one if pairs else one.model_copy(update={"pairs": ()}) for one in rankings),
+        rankings=tuple(rankings),
         tables=tuple(tables), plots=made.plots, letters=tuple(letters), published=_published(made),
         timelines=tuple(_timeline(one.slug, source) for one in models[:3]) if made.name == "stream_qa" else (),
         usage=tuple(_usage(row, made) for row in tables[0].rows) if made.name == "pond_vqa" else (),
@@ -303,14 +303,14 @@ def _run(key: str, slug: str, note: str = "") -> BoardRun:
     )  # fmt: skip
 
 
-def _board(made: Sequence[Made], models: Sequence[BoardModel], skill: Mapping[str, float], pairs: bool = True) -> Board:
+def _board(made: Sequence[Made], models: Sequence[BoardModel], skill: Mapping[str, float]) -> Board:
     runs = [_run(f"run-{one.slug}", one.slug) for one in models]
     runs.append(_run(f"run-{models[0].slug}-blind", models[0].slug, "blind: prompts without media"))
     runs.append(_run(f"run-{models[-2].slug}-limit", models[-2].slug, "run with --limit"))
     return Board(
         title="Invented leaderboard", medtasks="0.2.0", latest="2026-11-21T10:27:12+00:00", confidence=0.95,
         resamples=1000, seed=0, demonstration=False, models={one.slug: one for one in models},
-        runs={one.key: one for one in runs}, benchmarks=tuple(_benchmark(one, models, skill, pairs) for one in made),
+        runs={one.key: one for one in runs}, benchmarks=tuple(_benchmark(one, models, skill) for one in made),
         refused=(Refused(folder="20261120_0900_medtasks", reason="manifest.json names no tasks."),),
     )  # fmt: skip
 
