@@ -235,21 +235,20 @@ class _Filling:
         group = self._groups.of(column.task, column.metric)
         if column.signed or not (group.ranked or group.waiting):
             return None
-        scores = {
-            model: run.entries[column.task].scores.metrics[column.metric]
-            for model, run in {**group.waiting, **group.ranked}.items()
-        }
-        unranked = {model: scores[model].reason or "no value" for model in group.waiting}
-        for model in group.ranked:
-            if is_incomplete(score := scores[model]):  # too few responses or verdicts for a rank
+        entries: dict[str, Entry] = {}
+        unranked: dict[str, str] = {}
+        for model, run in {**group.waiting, **group.ranked}.items():
+            entry = run.entries[column.task]
+            score = entry.scores.metrics[column.metric]
+            if model in group.waiting:
+                unranked[model] = score.reason or "no value"
+            elif is_incomplete(score):  # too few responses or verdicts for a rank
                 unranked[model] = f"incomplete: {coverage_text(score.samples, score.answered, score.judged)}"
-        entries = {model: run.entries[column.task] for model, run in group.ranked.items() if model not in unranked}
-        some = next(iter((*group.ranked.values(), *group.waiting.values()))).entries[column.task]
-        tables, clusters = on_common_items(entries, column.metric) if entries else ({}, some.clusters)
+            else:
+                entries[model] = entry
         return rank_models(
             column,
-            tables,
-            clusters,
+            *(on_common_items(entries, column.metric) if entries else ({}, ())),
             cluster=load_spec(column.task).benchmark.cluster,
             signature=group.signature,
             unranked=unranked,
