@@ -198,7 +198,8 @@ def site_files(
     def encoded(name: str, make: Callable[[], str]) -> bytes:
         return make().encode("utf-8", errors.get(name, "strict"))
 
-    return {name: partial(encoded, name, make) for name, make in {**pages, **scripts, **exports}.items()}
+    found: dict[str, Callable[[], str]] = {**pages, **scripts, **exports}
+    return {name: partial(encoded, name, make) for name, make in found.items()}
 
 
 def _content(site: Path, names: Sequence[str]) -> str:
