@@ -10,10 +10,8 @@ import base64
 import json
 import shutil
 import sys
-import threading
 from collections.abc import Callable, Iterator
 from functools import partial
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +20,7 @@ import yaml
 from huggingface_hub import HfApi, parse_eval_result_entries
 from huggingface_hub.errors import HfHubHTTPError
 from invented_runs import Invented, edit_json, write_run_of
+from local_server import Answer, LocalServer
 from medtasks.leaderboard.exports.hub import push
 from typer.testing import CliRunner
 
@@ -95,16 +94,20 @@ def test_a_source_that_is_not_on_the_hub_is_named(tmp_path: Path) -> None:
 def write_failed_run(root: Path) -> None:
     """A run without a response to one request."""
 
-    def failed(sample: dict[str, Any]) -> None:
-        sample.update(status="failed", responses=[""], failed=["no connection"], statistics={}, filtered="[failed]")
-        sample.update(scores=dict.fromkeys(sample["scores"]), limits={"accuracy": [[0.0, 1.0], [1.0, 1.0]]})
-
     def counted(manifest: dict[str, Any]) -> None:
         facts = manifest["tasks"][f"{GROUP}_cr"]
         facts.update(answered=facts["answered"] - 1, failed={"no connection": 1})
 
     folder = write_release_run(root)
-    edit_json(folder / "samples" / f"{GROUP}_cr.jsonl", failed, line=0)
+    lost = {
+        "status": "failed",
+        "responses": [""],
+        "failed": ["no connection"],
+        "statistics": {},
+        "filtered": "[failed]",
+    }
+    unscored = {"scores": {"accuracy": None}, "limits": {"accuracy": [[0.0, 1.0], [1.0, 1.0]]}}
+    edit_json(folder / "samples" / f"{GROUP}_cr.jsonl", lambda sample: sample.update(lost | unscored), line=0)
     edit_json(folder / "manifest.json", counted)
 
 
@@ -172,52 +175,38 @@ def test_claims_that_cannot_be_shown_are_one_sentence(run: Path, tmp_path: Path)
         assert said in str(CliRunner().invoke(app, [*map(str, build)]).exception)
 
 
-class Hub(BaseHTTPRequestHandler):
-    """The routes with which huggingface_hub opens a pull request."""
-
-    posted: list[tuple[str, str]]
-
-    def do_POST(self) -> None:
-        body = self.rfile.read(int(self.headers["Content-Length"])).decode()
-        self.posted.append((self.path, body))
-        answer: dict[str, Any] = {}
-        address = f"http://{self.headers['Host']}/lab/Good-7B"
-        if "/preupload/" in self.path:
-            names = [file["path"] for file in json.loads(body)["files"]]
-            answer = {"files": [{"path": name, "uploadMode": "regular", "shouldIgnore": False} for name in names]}
-        elif "/commit/" in self.path and not self.path.startswith("/closed"):
-            commit = {"commitUrl": f"{address}/commit/{COMMIT}", "commitOid": COMMIT}
-            answer = {**commit, "pullRequestUrl": f"{address}/discussions/3"}
-        self.send_response(200 if answer else 404)
-        self.send_header("Content-Type", "application/json")
-        self.end_headers()
-        self.wfile.write(json.dumps(answer).encode())
-
-    def log_message(self, *_: object) -> None:
-        pass
-
-
 @pytest.fixture
-def hub(monkeypatch: pytest.MonkeyPatch) -> Iterator[ThreadingHTTPServer]:
-    """The hub of this process."""
-    handler = type("Handler", (Hub,), {"posted": []})
-    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
-        monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", f"http://127.0.0.1:{server.server_port}")
+def hub(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[str, list[tuple[str, bytes]]]]:
+    """The address of a server of the routes with which huggingface_hub opens a pull request, and what is sent to it."""
+    posted: list[tuple[str, bytes]] = []
+
+    def answer(path: str, body: bytes) -> Answer:
+        posted.append((path, body))
+        page = f"{server.url}/lab/Good-7B"
+        answered: dict[str, Any] = {"commitUrl": f"{page}/commit/{COMMIT}", "commitOid": COMMIT}
+        answered["pullRequestUrl"] = f"{page}/discussions/3"
+        if "/preupload/" in path:
+            names = [file["path"] for file in json.loads(body)["files"]]
+            answered = {"files": [{"path": name, "uploadMode": "regular", "shouldIgnore": False} for name in names]}
+        status = 404 if path.startswith("/closed") else 200
+        return status, {"Content-Type": "application/json"}, json.dumps(answered).encode()
+
+    with LocalServer(answer) as server:
+        monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", server.url)
         monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", False)
         monkeypatch.setenv("HF_TOKEN", "hf_none")
-        yield server
-        server.shutdown()
+        yield server.url, posted
 
 
 def test_a_pull_request_has_the_files(
-    run: Path, hub: ThreadingHTTPServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    run: Path, hub: tuple[str, list[tuple[str, bytes]]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     done = export("hub", run, "--model", "lab/Good-7B", "--push")
     assert done.exit_code == 0, done.exception
-    assert f"pull request: http://127.0.0.1:{hub.server_port}/lab/Good-7B/discussions/3" in done.stdout
-    path, body = hub.RequestHandlerClass.posted[-1]  # type: ignore[attr-defined]
+    address, posted = hub
+    assert f"pull request: {address}/lab/Good-7B/discussions/3" in done.stdout
+    path, body = posted[-1]
     assert path.startswith("/api/models/lab/Good-7B/commit/main")
     assert "create_pr=1" in path
     lines = [json.loads(line) for line in body.splitlines()]
@@ -228,10 +217,10 @@ def test_a_pull_request_has_the_files(
 
 
 def test_a_hub_that_refuses_or_cannot_be_reached_is_one_sentence(
-    hub: ThreadingHTTPServer, monkeypatch: pytest.MonkeyPatch
+    hub: tuple[str, object], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """huggingface_hub tries again for half a minute to reach it, so what it raises then is raised here at once."""
-    monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", f"http://127.0.0.1:{hub.server_port}/closed")
+    monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", f"{hub[0]}/closed")
     with pytest.raises(MedtasksError, match=r"lab/a: the hub did not take the pull request"):
         push({"a.yaml": b"-"}, "lab/a")
     client = HfHubHTTPError.__bases__[0]  # that of httpx or httpx2
