@@ -1,6 +1,6 @@
-"""``medtasks export``: huggingface_hub reads the files, which say the same numbers; the hub is a server of its routes.
+"""``medtasks export``: huggingface_hub and Inspect read the files, with the same numbers; a server has the routes.
 
-Runs are on data that say they are a release from the hub: the miniature data of Med-CMR under another fingerprint.
+Runs for the hub are on data that say they are a release: the miniature data of Med-CMR under another fingerprint.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ import base64
 import json
 import shutil
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -17,19 +18,25 @@ import pytest
 import yaml
 from huggingface_hub import HfApi, parse_eval_result_entries
 from huggingface_hub.errors import HfHubHTTPError
-from invented_runs import Invented, edit_json, write_run_of
+from invented_runs import MODELS, Invented, edit_json, write_run_of, write_runs
 from local_server import Answer, LocalServer
 from medtasks.leaderboard.exports.hub import push
+from medtasks.leaderboard.exports.inspect_logs import write_inspect_logs
 from typer.testing import CliRunner
 
+from medtasks.benchmarks import layouts
 from medtasks.cli.app import app
 from medtasks.core.errors import MedtasksError, UsageError
 from medtasks.data.store import open_prepared
+from medtasks.importers.inspect_log import read_inspect
+from medtasks.runs.folder import read_run
 
 GOOD = Invented("lab/Good-7B", "noisy_oracle", seed=1, accuracy=0.8)
 GROUP = "med_cmr_mcq"
 COMMIT = "5503434ddd753f426f4b38109466949a1217c2bb"
 FINGERPRINT = "f" * 64
+FAILED = {"status": "failed", "responses": [""], "failed": ["no connection"], "statistics": {}, "filtered": "[failed]",
+          "scores": {"accuracy": None}, "limits": {"accuracy": [[0.0, 1.0], [1.0, 1.0]]}}  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -229,3 +236,74 @@ def test_a_hub_that_refuses_or_cannot_be_reached_is_one_sentence(
     monkeypatch.setattr(HfApi, "create_commit", unreachable)
     with pytest.raises(MedtasksError, match=r"lab/a: the hub did not take the pull request \(.*Connection refused"):
         push({}, "lab/a")
+
+
+OPEN, CHOICE, STREAM = "med_cmr_open_cr", "mi_cxr_tel_single", "medstreambench_proactive"
+GUESS = MODELS[3]
+
+
+@pytest.mark.slow
+def test_inspect_reads_the_logs_and_finds_our_scores(tmp_path: Path) -> None:
+    log = pytest.importorskip("inspect_ai.log")
+    write_runs(tmp_path / "results", [GUESS], [OPEN, CHOICE, STREAM])
+    written, notes = write_inspect_logs([tmp_path / "results"], tmp_path / "logs")
+    assert len(written) == 3
+    assert any("PhysioNet" in note for note in notes)
+    (folder,) = tmp_path.glob("results/*/*_medtasks")
+    _, samples = read_run(folder)
+    expected = json.loads((folder / "scores.json").read_text(encoding="utf-8"))["tasks"]
+    for path in written:
+        found = log.read_eval_log(path)
+        task = found.eval.task
+        ours = {sample.sample_id: sample for sample in samples[task]}
+        assert found.status == "success"
+        assert found.eval.model == GUESS.name
+        assert {sample.id for sample in found.samples} == ours.keys()
+        for sample in found.samples:
+            mine = ours[sample.id]
+            assert sample.output.completion == mine.responses[0]
+            assert sample.input[0].text == mine.prompt
+            assert sample.target == mine.target
+            values = {name: score.value for name, score in sample.scores.items()}
+            assert values == {name: value for name, value in mine.scores.items() if value is not None}
+            assert not any(part.type == "image" for part in sample.input[0].content)
+        totals = {score.name: score.metrics for score in found.results.scores}
+        for name, score in expected[task]["metrics"].items():
+            assert score["value"] == (totals[name]["score"].value if "score" in totals[name] else None)
+            if score["interval"] is not None:
+                assert [totals[name][end].value for end in ("ci95_low", "ci95_high")] == score["interval"]
+        predictions = {one.sample_id: one.response for one in read_inspect(path)}  # and so does our own reader
+        assert predictions == {name: sample.responses[0] for name, sample in ours.items()}
+
+
+def test_a_failed_request_is_an_error_and_has_no_score(tmp_path: Path) -> None:
+    log = pytest.importorskip("inspect_ai.log")
+    folder = write_run_of(tmp_path, GUESS, [CHOICE])
+
+    edit_json(folder / "samples" / f"{CHOICE}.jsonl", lambda sample: sample.update(FAILED), line=0)
+    ((path,), _) = write_inspect_logs([tmp_path], tmp_path / "logs")
+    first = log.read_eval_log(path).samples[0]
+    assert first.error.message == "no connection"
+    assert not first.scores
+
+
+def test_pictures_are_included_only_where_the_licence_allows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    log = pytest.importorskip("inspect_ai.log")
+    known = layouts.all_layouts()
+    allowed = {**known, "mi_cxr": replace(known["mi_cxr"], shows="media")}
+    monkeypatch.setattr("medtasks.leaderboard.exports.inspect_logs.all_layouts", lambda: allowed)
+    write_run_of(tmp_path, GUESS, [CHOICE])
+    ((path,), notes) = write_inspect_logs([tmp_path], tmp_path / "logs")
+    assert notes == []
+    for sample in log.read_eval_log(path, resolve_attachments=True).samples:
+        pictures = [part.image for part in sample.input[0].content if part.type == "image"]
+        assert len(pictures) == len(sample.metadata["media"]) == 5
+        assert all(one.startswith("data:image/png;base64,") for one in pictures)
+
+
+def test_what_cannot_be_written_is_one_sentence(tmp_path: Path) -> None:
+    pytest.importorskip("inspect_ai")
+    with pytest.raises(UsageError, match="no result directory"):
+        write_inspect_logs([tmp_path], tmp_path / "logs")
+    with pytest.raises(UsageError, match="exists already"):
+        write_inspect_logs([tmp_path], tmp_path)
