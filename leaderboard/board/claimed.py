@@ -33,29 +33,30 @@ def read_claims(given: Sequence[str]) -> list[Claim]:
         UsageError: one is not given so, or has no file of scores.
         DataError: a file is not in the hub's format.
     """
-    claims = []
+    if not given:
+        return []
+    from huggingface_hub import parse_eval_result_entries  # slow to import, and few boards have claims
+
+    claims: list[Claim] = []
     for one in given:
         model, _, directory = one.partition("=")
         files = sorted((Path(directory) / FOLDER).glob("*.yaml")) if directory else []
         if not files or model.count("/") != 1:
             expected = f"expected OWNER/NAME=DIRECTORY, a directory with {FOLDER}/*.yaml"
             raise UsageError(f"--claimed {one}: {expected}; fix it.")
-        claims += [(model, entry) for file in files for entry in _entries(file)]
+        for file in files:
+            with reading(file, "check the path"):
+                content = read_regular(file)
+            try:
+                entries = parse_eval_result_entries(yaml.safe_load(content))
+            except (yaml.YAMLError, ValueError, LookupError, TypeError, AttributeError) as error:
+                raise DataError(f"{file}: not scores in the hub's format ({first_line(error)}); restore it.") from error
+            for entry in entries:
+                if isinstance(entry.value, bool) or not isinstance(entry.value, int | float):
+                    found = f"field `value` is {str(entry.value)[:40]!r}"
+                    raise DataError(f"{file}: {found}, expected a number; restore it.")
+                claims.append((model, entry))
     return claims
-
-
-def _entries(file: Path) -> list[EvalResultEntry]:
-    from huggingface_hub import parse_eval_result_entries  # slow to import, and few boards have claims
-
-    with reading(file, "check the path"):
-        content = read_regular(file)
-    try:
-        entries: list[EvalResultEntry] = parse_eval_result_entries(yaml.safe_load(content))
-    except (yaml.YAMLError, ValueError, LookupError, TypeError, AttributeError) as error:
-        raise DataError(f"{file}: not scores in the hub's format ({first_line(error)}); restore it.") from error
-    if wrong := [one for one in entries if isinstance(one.value, bool) or not isinstance(one.value, int | float)]:
-        raise DataError(f"{file}: field `value` is {str(wrong[0].value)[:40]!r}, expected a number; restore it.")
-    return entries
 
 
 def with_claims(board: Board, claims: Sequence[Claim]) -> Board:
