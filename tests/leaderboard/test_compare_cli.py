@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections import defaultdict
 from contextlib import redirect_stderr, redirect_stdout
 from functools import cache
 from io import StringIO
@@ -13,7 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 from aligned import cells
-from invented_runs import Invented, make_run, write_run_of
+from invented_runs import Invented, edit_json, make_run, write_run_of
 from made_runs import ITEMS, entry, right, run, signed
 from medtasks.leaderboard.board.board import BoardColumn, Pair
 from medtasks.leaderboard.rank.compare import Comparison, Line, compare_runs, read_one
@@ -79,9 +80,7 @@ def test_a_table_of_all_that_both_runs_have(folders: dict[str, Path]) -> None:
 def used(folder: Path, target: Path, **usage: Any) -> Path:
     """A copy of the run, whose manifest has this usage of its tasks."""
     copy = Path(shutil.copytree(folder, target / folder.name))
-    manifest = json.loads((copy / "manifest.json").read_text(encoding="utf-8"))
-    manifest["usage"] = {**usage, "tasks": dict.fromkeys(manifest["tasks"], usage)}
-    (copy / "manifest.json").write_text(json.dumps(manifest), encoding="utf-8")
+    edit_json(copy / "manifest.json", lambda it: it.update(usage={**usage, "tasks": dict.fromkeys(it["tasks"], usage)}))
     return copy
 
 
@@ -124,9 +123,7 @@ def test_runs_that_were_asked_otherwise_are_shown_and_marked(folders: dict[str, 
 
 def test_names_of_models_steer_no_terminal(folders: dict[str, Path], tmp_path: Path) -> None:
     evil = Path(shutil.copytree(folders["guess"], tmp_path / "20261101_000002_medtasks"))
-    manifest = json.loads((evil / "manifest.json").read_text(encoding="utf-8"))
-    manifest["model"]["pretrained"] = "evil\n::error::pwned\x1b[2J\tcol"
-    (evil / "manifest.json").write_text(json.dumps(manifest), encoding="utf-8")
+    edit_json(evil / "manifest.json", lambda it: it["model"].update(pretrained="evil\n::error::pwned\x1b[2J\tcol"))
     _, out, _ = command(folders["guess"], evil)
     assert out.splitlines()[1].startswith("B: evil ::error::pwned\N{REPLACEMENT CHARACTER}[2J col (")
     assert "\x1b" not in out
@@ -153,13 +150,6 @@ def test_wrong_usage_and_a_damaged_run_are_one_sentence(folders: dict[str, Path]
         code, _, err = command(*arguments)
         assert (code, len(err.splitlines())) == (expected, 1)
         assert said in err
-
-
-@pytest.mark.slow
-def test_it_is_a_command_of_its_own_process(python: Any, folders: dict[str, Path]) -> None:
-    done = python("-m", "medtasks", "compare", str(folders["guess"]), str(folders["guess"]), "--task", "mi_cxr_icr")
-    assert (done.returncode, done.stderr) == (0, "")
-    assert " +0.000 " in done.stdout
 
 
 def pair_of(**tables: tuple[np.ndarray, np.ndarray]) -> Comparison:
@@ -213,26 +203,23 @@ def test_other_clusters_are_not_comparable() -> None:
 
 
 def test_confidences_are_compared_over_the_answers_with_one_in_both_runs(tmp_path: Path) -> None:
-    sides = []
+    task, sides, runs = "mi_cxr_tel_multiple", [], []
     for name, policy in (("whole", "calibrated"), ("half", "overconfident")):
-        run = make_run(Invented(f"lab/{name}-7B", policy, seed=1), ["mi_cxr_tel_multiple"])
-        samples = run.samples["mi_cxr_tel_multiple"]
+        made = make_run(Invented(f"lab/{name}-7B", policy, seed=1), [task])
+        samples = made.samples[task]
         if name == "half":
             samples[::2] = [one.model_copy(update={"probabilities": (None,)}) for one in samples[::2]]
-        sides.append((samples, read_one(write_run(tmp_path / f"{name}_medtasks", run))))
-    by_metric = {line.metric: line for line in compare_runs(sides[0][1], sides[1][1]).lines}
-    shared = sides[0][0][1::2]
-    gaps: dict[int, float] = {}
+        sides.append(samples)
+        runs.append(read_one(write_run(tmp_path / f"{name}_medtasks", made)))
+    shared, gaps = sides[0][1::2], defaultdict[int, float](float)
     for sample in shared:
         (given,) = sample.probabilities
-        assert given is not None
         sure = given.letters[-1].options[sample.filtered]
-        place = int(np.ceil(round(100 * sure) * 15 / 100))
-        gaps[place] = gaps.get(place, 0.0) + sure - (sample.filtered == sample.target)
-    line = by_metric["ece"]
+        gaps[int(np.ceil(round(100 * sure) * 15 / 100))] += sure - (sample.filtered == sample.target)
+    line = next(line for line in compare_runs(*runs).lines if line.metric == "ece")
     assert line.first == pytest.approx(sum(map(abs, gaps.values())) / len(shared))
     assert line.pair is not None
-    assert (line.pair.items, line.unpaired) == (len(shared), len(sides[0][0]) - len(shared))
+    assert (line.pair.items, line.unpaired) == (len(shared), len(sides[0]) - len(shared))
 
 
 DIMENSIONS = 7
