@@ -17,7 +17,6 @@ import pytest
 from invented_runs import MODELS, START, Invented, make_run, write_runs
 from medtasks.leaderboard.board.board import BenchmarkBoard, Board, BoardRow, BoardTable, OrderChange
 from medtasks.leaderboard.figures.plots import Plane, figures_of
-from medtasks.leaderboard.intake.remove_rows import remove_rows
 from medtasks.leaderboard.publish import publish
 
 from medtasks.benchmarks.documents import prompt_text, task_documents
@@ -267,19 +266,6 @@ def test_every_declared_rate_is_named_by_a_group_and_shown_by_a_plain_layout() -
     assert [column.metric for column in drawn.columns] == [rate.name for rate in errors.rates]
     assert "mi-cxr-errors" in {table.name for table in layout.tables}
     check_layout(layout)
-
-
-@pytest.mark.slow
-def test_a_stripped_run_keeps_its_kinds_of_error_without_the_options(
-    published: Callable[[str], Published], tmp_path: Path
-) -> None:
-    made = published("errors")
-    metrics = made.scores("Guess-1B", "mi_cxr")["metrics"]
-    assert metrics["interval_off_by_one_rate"]["value"] > 0
-    stripped = remove_rows(made.runs["Guess-1B"], tmp_path / "stripped_medtasks")
-    scores = json.loads((stripped / "scores.json").read_text(encoding="utf-8"))
-    assert scores["groups"]["mi_cxr"]["metrics"] == metrics
-    assert "choices" not in (stripped / "samples" / "mi_cxr_tel_single.jsonl").read_text(encoding="utf-8")
 
 
 # paraphrased prompts

@@ -35,7 +35,7 @@ NOISY = MODELS[1]
 def written(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """Runs that claim to be on a release: one that is fine, one of withheld rows, one that was not judged."""
     root = tmp_path_factory.mktemp("runs")
-    groups = {"clean": ["med_cmr_mcq"], "withheld": ["mi_cxr_icr", "mi_cxr_report"], "unjudged": ["med_cmr_open"]}
+    groups = {"clean": ["med_cmr_mcq"], "withheld": ["mi_cxr", "mi_cxr_report"], "unjudged": ["med_cmr_open"]}
     return {name: write_run_of(root / name, NOISY, tasks, mini=False) for name, tasks in groups.items()}
 
 
@@ -268,7 +268,7 @@ def test_stripped_runs_keep_their_scores_and_nothing_else(written: dict[str, Pat
     assert read_run(folder)[0] == before
     report = check(folder)
     assert codes(report) == ["LB305"]
-    assert "neither prompts nor responses (in 2 tasks)" in only(report, "LB305").message
+    assert "neither prompts nor responses (in 7 tasks)" in only(report, "LB305").message
     assert not report.failed(strict=True)
     one, other = scored_run(written["withheld"]), scored_run(folder)
     assert {name: entry.signatures for name, entry in one.entries.items()} == {
