@@ -18,7 +18,7 @@ from ..verify.scored_run import ScoredRun, scored_run
 from .check_files import Patterns, check_beside, check_files, secret_patterns
 from .check_rules import MOST, Asked, Submission, problem
 from .check_run import check_learned, check_run
-from .collect import find_everything
+from .collect import Found, find_everything
 
 COVERAGE = 0.95
 """Share of a release's records that must be prepared, by default."""
@@ -64,8 +64,9 @@ def check_results(
     """
     asked = Asked(coverage=coverage, demonstration=demonstration, public=public)
     secrets = secret_patterns(os.environ if environment is None else environment)
-    folders = find_everything(paths).folders
-    findings = list(_around(paths, folders, secrets, asked))
+    everything = find_everything(paths)
+    folders = everything.folders
+    findings = list(_around(paths, everything, secrets, asked))
     runs: dict[Path, ScoredRun] = {}
     rejudged: list[Rejudged] = []
     for number, folder in enumerate(folders):
@@ -108,14 +109,14 @@ def _checked(folder: Path, asked: Asked, rescore: bool, secrets: Patterns) -> tu
     return run.scored, [*found, *check_files(folder, manifest.tasks, secrets)]
 
 
-def _around(paths: Sequence[Path], folders: Sequence[Path], secrets: Patterns, asked: Asked) -> Iterator[Finding]:
+def _around(paths: Sequence[Path], everything: Found, secrets: Patterns, asked: Asked) -> Iterator[Finding]:
     """Findings about paths without a run, unreadable directories, and files beside the runs."""
     for path in dict.fromkeys(paths):
-        inside = [folder for folder in folders if folder.resolve().is_relative_to(path.resolve())]
+        inside = [folder for folder in everything.folders if folder.resolve().is_relative_to(path.resolve())]
         if not inside:
             yield problem("LB101", path.name, "it contains no result directory", file=path)
         yield from check_beside(path, inside, secrets, asked)
-    for one in find_everything(paths).unread:
+    for one in everything.unread:
         yield problem("LB104" if one.link else "LB102", one.path.name, one.found, fix=one.fix, file=one.path)
 
 
