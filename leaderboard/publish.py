@@ -54,12 +54,9 @@ def board_of(
     All that is not listed is as in `medtasks.board`.
 
     Args:
-        results: result directories, or trees that contain some.
         rejudged: a file of verdicts that were asked for again.
         claimed: copies of models' repositories, whose claimed scores are shown as references.
-        cache: directory that keeps scored runs and the board of the same results and options; None reads every
-            directory again.
-        progress: called with the number of directories read, and of all.
+        cache: directory that keeps scored runs and the board of the same results and options.
 
     Raises:
         UsageError: a path is not a directory.
@@ -68,8 +65,12 @@ def board_of(
     claims = read_claims(claimed)
     store = RunStore(None if cache is None else cache / "scores")
     state = None if cache is None else state_of_results(results, store)
-    hashes = [_hash(path) for path in (models, prices, rejudged)]
-    options = [title, demonstration, published, RESAMPLES, *hashes, [[model, asdict(entry)] for model, entry in claims]]
+    options: list[Any] = [title, demonstration, published, RESAMPLES]
+    for kind, path in {"models": models, "prices": prices, "rejudged": rejudged}.items():
+        if path is not None:
+            with reading(path, "name another file"):
+                options.append([kind, file_sha256(path)])
+    options.append([[model, asdict(entry)] for model, entry in claims])
     key = "" if state is None else store.key(canonical_json(options), state, code_hash(Path(__file__).parent))
     boards = TableStore(None if cache is None else cache / "boards")
     kept = boards.read(key) if key else None
@@ -97,13 +98,6 @@ def board_of(
     return board, key
 
 
-def _hash(path: Path | None) -> str:
-    if path is None:
-        return ""
-    with reading(path, "name another file"):
-        return file_sha256(path)
-
-
 def publish(
     results: Sequence[Path],
     site: Path,
@@ -115,25 +109,24 @@ def publish(
 ) -> Board:
     """Read ``results``, and write pages, figures and exports to ``site``; an earlier site there is replaced.
 
-    If all is as at the last build, and nobody changed the site since, nothing is written.
-
-    Args:
-        results: result directories, or trees that contain some.
-        site: a new or empty directory, or an earlier site.
-        figures: formats of figures for download; none draws none.
-        options: further arguments of :func:`board_of`.
+    If all is as at the last build, and nobody changed the site since, nothing is written. Arguments are those of
+    :func:`board_of` and :func:`write_site`, as are errors.
 
     Raises:
-        UsageError: a path is not a directory, there are no results, or ``site`` has other files.
-        DataError: the file of models or prices cannot be read.
+        UsageError: there are no results.
     """
     board, key = board_of(results, title=title, demonstration=demonstration, **options)
     if not board.runs:
         reasons = "; ".join(f"{one.folder}: {one.reason.rstrip('.')}" for one in board.refused if one.reason != NO_RUN)
         raise UsageError(f"nothing to show: {reasons}.") if reasons else no_run(results[0])
     made_of = key and hashlib.sha256(f"{key} {' '.join(sorted(figures))}".encode()).hexdigest()
-    if made_of and is_current(site, made_of):
-        return board
+    recover_directory(site)
+    try:
+        mark = json.loads((site / _MARK).read_text(encoding="utf-8"))
+        if made_of and mark["made_of"] == made_of and mark["content"] == _content(site, mark["holds"]):
+            return board
+    except (OSError, ValueError, KeyError, TypeError):  # another site, or none
+        pass
     write_site(board, site, samples=samples_of(board, results), figures=figures, made_of=made_of)
     return board
 
@@ -155,7 +148,7 @@ def write_site(
         directory: new, empty, or an earlier site.
         samples: texts for the comparison page; without them it compares scores only.
         figures: formats of figures for download; none draws none.
-        made_of: a hash of everything that the site is made of, for :func:`is_current`.
+        made_of: a hash of everything that the site is made of, by which :func:`publish` knows it.
 
     Raises:
         UsageError: ``directory`` has files but no site of ours, or another file with the name of one of the site's.
@@ -201,22 +194,12 @@ def site_files(
     scripts = {f"data/{key}.js": partial(data_script, key, make) for key, make in data_values(board, samples)}
     # a lone surrogate has no UTF-8; a browser shows its character reference as the replacement character
     errors = {**dict.fromkeys(exports, "replace"), **dict.fromkeys(pages, "xmlcharrefreplace")}
+
+    def encoded(name: str, make: Callable[[], str]) -> bytes:
+        return make().encode("utf-8", errors.get(name, "strict"))
+
     found: dict[str, Callable[[], str]] = {**pages, **scripts, **exports}
-    return {name: partial(_encoded, make, errors.get(name, "strict")) for name, make in found.items()}
-
-
-def _encoded(make: Callable[[], str], errors: str) -> bytes:
-    return make().encode("utf-8", errors)
-
-
-def is_current(directory: Path, made_of: str) -> bool:
-    """Whether ``directory`` has the site that was made of this (:func:`write_site`), and all its files as written."""
-    recover_directory(directory)
-    try:
-        mark = json.loads((directory / _MARK).read_text(encoding="utf-8"))
-        return bool(mark["made_of"] == made_of and mark["content"] == _content(directory, mark["holds"]))
-    except (OSError, ValueError, KeyError, TypeError):
-        return False
+    return {name: partial(encoded, name, make) for name, make in found.items()}
 
 
 def _content(site: Path, names: Sequence[str]) -> str:
@@ -235,18 +218,16 @@ def _other_files(directory: Path) -> list[str]:
     Raises:
         UsageError: it is a file, or has files but no site.
     """
-    if not directory.exists():
-        return []
-    if not directory.is_dir():
+    if directory.exists() and not directory.is_dir():
         raise UsageError(f"{directory}: is a file; name a directory for the pages.")
-    names = sorted(path.name for path in directory.iterdir())
+    names = sorted(path.name for path in directory.iterdir()) if directory.exists() else []
     if not names:
         return []
     try:
         mark = json.loads((directory / _MARK).read_text(encoding="utf-8"))
-        ours = set(mark["holds"]) if mark["generator"] == _GENERATOR else None
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
-        ours = None
-    if ours is None:
+        ours = {*mark["holds"], _MARK} if mark["generator"] == _GENERATOR else set()
+    except (OSError, ValueError, KeyError, TypeError):
+        ours = set()
+    if not ours:
         raise UsageError(f"{directory}: has files, but no site of `medtasks leaderboard`; name a new directory.")
-    return [name for name in names if name not in ours | {_MARK}]
+    return [name for name in names if name not in ours]

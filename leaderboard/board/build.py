@@ -20,7 +20,7 @@ from ..rank.comparability import ComparabilityGroups, on_common_items, same_resp
 from ..rank.over_models import media_gain, prompt_ranks, with_models
 from ..rank.rankings import SEED, rank_models
 from ..verify.rejudging import Rejudged
-from ..verify.scored_run import ScoredRun
+from ..verify.scored_run import Entry, ScoredRun
 from .board import (
     BenchmarkBoard,
     Board,
@@ -33,7 +33,6 @@ from .board import (
     ModelUsage,
     Ranking,
     Refused,
-    Timeline,
 )
 from .confidence import confidence_section
 from .models import Models, distinct_names, model_facts
@@ -62,9 +61,6 @@ def build_board(
     ``refused`` are directories that could not be read, and why; ``models`` and ``prices`` are the organiser's
     (`medtasks.leaderboard.board.models.read_by_model`); ``rejudged`` says how far verdicts agree with those asked
     again, of any runs. All else is as in `medtasks.board`.
-
-    Raises:
-        UsageError: a run's items and statistics do not match.
     """
     by_key = {run.public.key: run for run in sorted(runs, key=lambda run: (run.public.key, run.public.folder))}
     runs = sorted(by_key.values(), key=lambda run: (run.public.created, run.public.key))
@@ -152,6 +148,18 @@ class _Filling:
         self._layout = layout
         self._runs = runs
         self._groups = groups
+        self.letters = tuple(
+            LetterCounts(
+                task=entry.name,
+                model=model,
+                gold=entry.scores.letters.gold,
+                chosen=entry.scores.letters.chosen,
+                preference=getattr(entry.scores.letters, "preference", {}),
+            )
+            for model, entry in self._entries("letters")
+            if entry.scores.letters is not None
+        )
+        self.timelines = tuple(one for _, entry in self._entries("timeline") for one in entry.timelines)
 
     def board(self, published: bool, resamples: int, prices: Prices) -> BenchmarkBoard:
         benchmark = get_benchmark(self._layout.benchmark)
@@ -162,7 +170,10 @@ class _Filling:
             unpublished = shown(str(error))
         headline = board_columns(self._layout.headline, self._runs)
         rankings = tuple(filter(None, (self._ranking(column, resamples) for column in headline)))
-        tables = Tables(self._runs, self._groups, _order(rankings))
+        places = [{one.model: float(one.rank) for one in ranking.ranked} for ranking in rankings]
+        models = {model for by_model in places for model in by_model}
+        order = {model: tuple(by_model.get(model, float("inf")) for by_model in places) for model in models}
+        tables = Tables(self._runs, self._groups, order)
         first = LayoutTable(name=HEADLINE, title="Headline scores", columns=self._layout.headline)
         every = [
             tables.table(one.name, one.title, board_columns(one.columns, self._runs), one.note)
@@ -207,9 +218,9 @@ class _Filling:
             rankings=rankings,
             tables=tuple(kept),
             plots=tuple(plots),
-            letters=tuple(one for column in self._of_kind("letters") for one in self._letters_of(column)),
+            letters=self.letters,
             reliability=reliability,
-            timelines=tuple(one for column in self._of_kind("timeline") for one in self._timelines_of(column)),
+            timelines=self.timelines,
             usage=usage,
             text_only=text_only,
             prompt_order=prompt_order,
@@ -224,21 +235,20 @@ class _Filling:
         group = self._groups.of(column.task, column.metric)
         if column.signed or not (group.ranked or group.waiting):
             return None
-        scores = {
-            model: run.entries[column.task].scores.metrics[column.metric]
-            for model, run in {**group.waiting, **group.ranked}.items()
-        }
-        unranked = {model: scores[model].reason or "no value" for model in group.waiting}
-        for model in group.ranked:
-            if is_incomplete(score := scores[model]):  # too few responses or verdicts for a rank
+        entries: dict[str, Entry] = {}
+        unranked: dict[str, str] = {}
+        for model, run in {**group.waiting, **group.ranked}.items():
+            entry = run.entries[column.task]
+            score = entry.scores.metrics[column.metric]
+            if model in group.waiting:
+                unranked[model] = score.reason or "no value"
+            elif is_incomplete(score):  # too few responses or verdicts for a rank
                 unranked[model] = f"incomplete: {coverage_text(score.samples, score.answered, score.judged)}"
-        entries = {model: run.entries[column.task] for model, run in group.ranked.items() if model not in unranked}
-        some = next(iter((*group.ranked.values(), *group.waiting.values()))).entries[column.task]
-        tables, clusters = on_common_items(entries or {"": some}, column.metric)
+            else:
+                entries[model] = entry
         return rank_models(
             column,
-            {model: table for model, table in tables.items() if model},
-            clusters,
+            *(on_common_items(entries, column.metric) if entries else ({}, ())),
             cluster=load_spec(column.task).benchmark.cluster,
             signature=group.signature,
             unranked=unranked,
@@ -261,8 +271,8 @@ class _Filling:
             columns, against = self._drawn(plot, tables)
             if not columns:
                 continue
-            keys = [column.key for column in (*columns, *against)]
-            table = next((one for one in shown if {*keys} <= {column.key for column in one.columns}), None)
+            keys = {column.key for column in (*columns, *against)}
+            table = next((one for one in shown if keys <= {column.key for column in one.columns}), None)
             if table is None:
                 name = plot.name
                 while name in {one.name for one in shown}:
@@ -271,27 +281,21 @@ class _Filling:
                 shown.append(table)
             found.append(
                 BoardPlot(
-                    name=plot.name,
-                    title=plot.title,
-                    kind=plot.kind,
+                    **{name: getattr(plot, name) for name in ("name", "title", "kind", "ranks", "note")},
                     table=table.name,
                     columns=tuple(column.key for column in columns),
                     against=tuple(column.key for column in against),
-                    ranks=plot.ranks,
                     chance=held_chance(self._runs, Column(columns[0].task, "accuracy", "")) if plot.chance else None,
-                    note=plot.note,
                 )
             )
         return found
 
     def _drawn(self, plot: Plot, tables: Tables) -> tuple[tuple[BoardColumn, ...], tuple[BoardColumn, ...]]:
         """The plot's columns with a value in some row (ranks: in two); for a paired plot, with values on both sides."""
-        columns = board_columns(plot.columns, self._runs)
-        if plot.kind == "letters":
-            return tuple(one for one in columns if any(self._letters_of(one))), ()
-        if plot.kind == "timeline":
-            return tuple(one for one in columns if any(self._timelines_of(one))), ()
-        against = board_columns(plot.against, self._runs)
+        columns, against = (board_columns(one, self._runs) for one in (plot.columns, plot.against))
+        if plot.kind in ("letters", "timeline"):
+            tasks = {one.task for one in (self.letters if plot.kind == "letters" else self.timelines)}
+            return tuple(one for one in columns if one.task in tasks), ()
         rows = tables.table(plot.name, plot.title, (*columns, *against)).rows
         values = Counter(key for row in rows for key, cell in row.cells.items() if cell.value is not None)
         valued = {key for key, count in values.items() if count > plot.ranks}  # a rank is one among several models
@@ -300,30 +304,9 @@ class _Filling:
         both = [(one, two) for one, two in zip(columns, against, strict=True) if {one.key, two.key} <= valued]
         return tuple(one for one, _ in both), tuple(two for _, two in both)
 
-    def _of_kind(self, kind: str) -> list[BoardColumn]:
-        """The columns of all plots of a kind, one per task."""
+    def _entries(self, kind: str) -> Iterator[tuple[str, Entry]]:
+        """The ranked models' entries in the tasks of all plots of a kind."""
         columns = [column for plot in self._layout.plots if plot.kind == kind for column in plot.columns]
-        return list({column.task: column for column in board_columns(columns, self._runs)}.values())
-
-    def _letters_of(self, column: BoardColumn) -> Iterable[LetterCounts]:
-        for model, run in self._groups.of(column.task, column.metric).ranked.items():
-            letters = run.entries[column.task].scores.letters
-            if letters is not None:
-                yield LetterCounts(
-                    task=column.task,
-                    model=model,
-                    gold=letters.gold,
-                    chosen=letters.chosen,
-                    preference=getattr(letters, "preference", {}),
-                )
-
-    def _timelines_of(self, column: BoardColumn) -> Iterable[Timeline]:
-        for run in self._groups.of(column.task, column.metric).ranked.values():
-            yield from run.entries[column.task].timelines
-
-
-def _order(rankings: Sequence[Ranking]) -> dict[str, tuple[float, ...]]:
-    """Each model's sort key: its rank in the first ranking, then in the next."""
-    models = {one.model for ranking in rankings for one in ranking.ranked}
-    ranks = [{one.model: float(one.rank) for one in ranking.ranked} for ranking in rankings]
-    return {model: tuple(one.get(model, float("inf")) for one in ranks) for model in models}
+        for column in {column.task: column for column in board_columns(columns, self._runs)}.values():
+            for model, run in self._groups.of(column.task, column.metric).ranked.items():
+                yield model, run.entries[column.task]

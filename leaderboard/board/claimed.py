@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import yaml
 
+from medtasks.catalog.registry import get_benchmark
 from medtasks.core.errors import DataError, MedtasksError, UsageError, first_line, reading
 from medtasks.core.files import read_regular
 from medtasks.core.text import first_names
+from medtasks.data.store import open_prepared
 from medtasks.judge.families import family_of
 
-from ..exports.publishable import dataset_of
 from .board import BenchmarkBoard, Board, Published, PublishedCell
 
 if TYPE_CHECKING:
@@ -34,29 +35,30 @@ def read_claims(given: Sequence[str]) -> list[Claim]:
         UsageError: one is not given so, or has no file of scores.
         DataError: a file is not in the hub's format.
     """
-    claims = []
+    if not given:
+        return []
+    from huggingface_hub import parse_eval_result_entries  # slow to import, and few boards have claims
+
+    claims: list[Claim] = []
     for one in given:
         model, _, directory = one.partition("=")
         files = sorted((Path(directory) / FOLDER).glob("*.yaml")) if directory else []
         if not files or model.count("/") != 1:
             expected = f"expected OWNER/NAME=DIRECTORY, a directory with {FOLDER}/*.yaml"
             raise UsageError(f"--claimed {one}: {expected}; fix it.")
-        claims += [(model, entry) for file in files for entry in _entries(file)]
+        for file in files:
+            with reading(file, "check the path"):
+                content = read_regular(file)
+            try:
+                entries = parse_eval_result_entries(yaml.safe_load(content))
+            except (yaml.YAMLError, ValueError, LookupError, TypeError, AttributeError) as error:
+                raise DataError(f"{file}: not scores in the hub's format ({first_line(error)}); restore it.") from error
+            for entry in entries:
+                if isinstance(entry.value, bool) or not isinstance(entry.value, int | float):
+                    found = f"field `value` is {str(entry.value)[:40]!r}"
+                    raise DataError(f"{file}: {found}, expected a number; restore it.")
+                claims.append((model, entry))
     return claims
-
-
-def _entries(file: Path) -> list[EvalResultEntry]:
-    from huggingface_hub import parse_eval_result_entries  # slow to import, and few boards have claims
-
-    with reading(file, "check the path"):
-        content = read_regular(file)
-    try:
-        entries: list[EvalResultEntry] = parse_eval_result_entries(yaml.safe_load(content))
-    except (yaml.YAMLError, ValueError, LookupError, TypeError, AttributeError) as error:
-        raise DataError(f"{file}: not scores in the hub's format ({first_line(error)}); restore it.") from error
-    if wrong := [one for one in entries if isinstance(one.value, bool) or not isinstance(one.value, int | float)]:
-        raise DataError(f"{file}: field `value` is {str(wrong[0].value)[:40]!r}, expected a number; restore it.")
-    return entries
 
 
 def with_claims(board: Board, claims: Sequence[Claim]) -> Board:
@@ -117,3 +119,21 @@ def _rows(benchmark: BenchmarkBoard, claims: Sequence[Claim], shown: set[str]) -
         )
         for model, entries in by_model.items()
     ]
+
+
+def dataset_of(benchmark: str, fingerprint: str = "") -> tuple[str, str | None]:
+    """The dataset on the hub that a benchmark is from, and its revision if the data prepared here are those.
+
+    Raises:
+        UsageError: the benchmark's source is not a dataset on the hub.
+    """
+    known = get_benchmark(benchmark)
+    name = known.hub[0] if known.hub else known.source.split(",")[0]
+    if name.count("/") != 1 or " " in name:
+        raise UsageError(f"{benchmark}: its source is not a dataset on the hub ({name}), so no page could show scores.")
+    try:
+        manifest = open_prepared(benchmark).manifest
+    except MedtasksError:  # the revision is then unknown
+        return name, None
+    same = manifest.fingerprint == fingerprint and manifest.source.kind == "hub"
+    return name, manifest.source.revision if same else None

@@ -14,7 +14,7 @@ from medtasks.runs.verdicts import IMPORTED
 
 _SEEDS = ("random_seed", "numpy_seed", "torch_seed", "fewshot_seed")
 _USUAL_SEEDS = [0, 1234, 1234, 1234]
-_OPTIONS = ("num_fewshot", "system_instruction", "limit", "offset", "repeats")
+_OPTIONS = ("num_fewshot", "system_instruction", "limit", "offset", "repeats", "batch_size")
 _USUAL: dict[str, tuple[Any, ...]] = {"offset": (0,), "repeats": (1,)}
 
 
@@ -42,24 +42,25 @@ def named_tasks(manifest: RunManifest) -> list[str]:
 
 def _run(manifest: RunManifest) -> str:
     settings = manifest.settings
-    model = _word(settings.get("model") or manifest.model.get("model", HIDDEN))
-    words = [*_environment(manifest), "lmms-eval", "--model", model, *_arguments(settings, "model_args")]
-    words += ["--tasks", _word(",".join(named_tasks(manifest))), *_arguments(settings, "gen_kwargs")]
+    arguments = {
+        option: shlex.quote(shown_argument(_pairs(settings[option]))) if settings.get(option) else ""
+        for option in ("model_args", "gen_kwargs")
+    }
+    given = {
+        "model": _word(settings.get("model") or manifest.model.get("model", HIDDEN)),
+        "model_args": arguments["model_args"],
+        "tasks": _word(",".join(named_tasks(manifest))),
+        "gen_kwargs": arguments["gen_kwargs"],
+    }
     for option in _OPTIONS:
         value = settings.get(option)
         if value is not None and value not in _USUAL.get(option, ("",)):
-            words += [f"--{option}", _word(value)]
-    if settings.get("batch_size") is not None:
-        words += ["--batch_size", _word(settings["batch_size"])]
+            given[option] = _word(value)
     seeds = [settings.get(key) for key in _SEEDS]
     if None not in seeds and seeds != _USUAL_SEEDS:
-        words += ["--seed", ",".join(map(str, seeds))]
-    return " ".join([*words, "--output_path", "results"])
-
-
-def _arguments(settings: Mapping[str, Any], option: str) -> list[str]:
-    given = settings.get(option)
-    return [f"--{option}", shlex.quote(shown_argument(_pairs(given)))] if given else []
+        given["seed"] = ",".join(map(str, seeds))
+    options = [f"--{option} {value}" for option, value in given.items() if value]
+    return " ".join([*_environment(manifest), "lmms-eval", *options, "--output_path results"])
 
 
 def _environment(manifest: RunManifest) -> list[str]:
@@ -76,19 +77,14 @@ def _scored_elsewhere(manifest: RunManifest) -> list[str]:
     names = named_tasks(manifest) if facts["layout"] != "lmms-eval" else list(manifest.tasks)
     file, model = facts.get("predictions", HIDDEN), facts.get("model", HIDDEN)
     files = file if isinstance(file, Mapping) else {}
-    imported = [judge for one in manifest.judge.values() if _imported(one) for judge in one.judges]
-    return [
-        " ".join(
-            [
-                *_environment(manifest),
-                f"medtasks score {_word(files.get(name, file))} --from {_word(facts['layout'])}",
-                f"--task {_word(name)} --model {_word(model)}",
-                *(f"--verdicts-of {_word(judge)}" for judge in dict.fromkeys(imported)),
-                "--out NEW_DIR",
-            ]
-        )
-        for name in names
-    ]
+    imported = dict.fromkeys(judge for one in manifest.judge.values() if _imported(one) for judge in one.judges)
+    verdicts = [f"--verdicts-of {_word(judge)}" for judge in imported]
+    lines = []
+    for name in names:
+        source = f"medtasks score {_word(files.get(name, file))} --from {_word(facts['layout'])}"
+        options = f"--task {_word(name)} --model {_word(model)}"
+        lines.append(" ".join([*_environment(manifest), source, options, *verdicts, "--out NEW_DIR"]))
+    return lines
 
 
 def _imported(facts: RubricFacts) -> bool:
@@ -97,20 +93,16 @@ def _imported(facts: RubricFacts) -> bool:
 
 
 def _judged(rubric: str, facts: RubricFacts, folder: str) -> str:
-    words = ["medtasks", "judge", _word(folder), "--rubric", _word(rubric)]
+    words = [f"medtasks judge {_word(folder)} --rubric {_word(rubric)}"]
     for identity in facts.judges.values():
         known = {key: value for key, value in identity.items() if value is not None and value != {}}
         plain = all(isinstance(value, (str, int, float)) and "," not in str(value) for value in known.values())
-        words += [
-            "--judge",
-            _word(_pairs({"model": known.get("model", HIDDEN), "base_url": HIDDEN, **known}))
-            if plain
-            else "judge.yaml",
-        ]
+        judge = {"model": known.get("model", HIDDEN), "base_url": HIDDEN, **known}
+        words.append(f"--judge {_word(_pairs(judge)) if plain else 'judge.yaml'}")
     if len(facts.judges) > 1:
-        words += ["--combine", facts.combine]
+        words.append(f"--combine {facts.combine}")
     if facts.threshold != COVERAGE:
-        words += ["--threshold", f"{facts.threshold:g}"]
+        words.append(f"--threshold {facts.threshold:g}")
     return " ".join(words)
 
 

@@ -13,10 +13,9 @@ from medtasks.runs.signature import format_signature, parse_signature
 
 from ..rank.comparability import ComparabilityGroups
 from ..verify.scored_run import ScoredRun
-from .board import BoardColumn, BoardPlot, BoardRow, BoardTable, Cell, ModelReliability
-from .rows import Tables, board_columns
+from .board import BoardColumn, BoardPlot, BoardTable, Cell, ModelReliability
+from .rows import Tables, board_columns, made_table
 
-NAME = "confidence"
 _KINDS: tuple[Any, ...] = ("bars", "reliability", "coverage")
 _LABELS = dict(
     zip(
@@ -58,21 +57,12 @@ def confidence_section(
         known += [ModelReliability(task=task, model=model, reliability=one) for model, (_, one) in found.items()]
         columns = board_columns([Column(task, metric, label) for metric, label in _LABELS.items()])
         name = f"-{task}" if what else ""
-        section = [
-            tables.table(f"{NAME}{name}", f"Confidence{what}", columns, _NOTE),
-            *_curves(task, name, what, found),
-        ]
+        section = [tables.table(f"confidence{name}", f"Confidence{what}", columns, _NOTE)]
+        section += _curves(task, name, what, found)
         made += section
-        plots += [
-            BoardPlot(
-                name=table.name,
-                title=table.title,
-                kind=kind,
-                table=table.name,
-                columns=tuple(column.key for column in table.columns),
-            )
-            for kind, table in zip(_KINDS, section, strict=True)
-        ]
+        for kind, table in zip(_KINDS, section, strict=True):
+            keys = tuple(column.key for column in table.columns)
+            plots.append(BoardPlot(name=table.name, title=table.title, kind=kind, table=table.name, columns=keys))
     return made, plots, tuple(known)
 
 
@@ -117,26 +107,14 @@ def _curves(
             text = format_signature({**signature, "coverage": f"{place / 10:g}"})
             by_part[model][column.key] = Cell(value=accuracy, items=answers, signature=text)
     by_bin = {model: {key: cells.get(key, _EMPTY) for key in sorted(bins)} for model, cells in by_bin.items()}
-
-    def table(kind: str, title: str, note: str, columns: dict[str, BoardColumn], cells: Any) -> BoardTable:
-        return BoardTable(
-            name=f"{kind}{name}",
-            title=f"{title}{what}",
-            note=note,
-            columns=tuple(columns[key] for key in sorted(columns)),
-            rows=tuple(
-                BoardRow(model=model, cells=cells[model], runs=(run.public.key,)) for model, (run, _) in found.items()
-            ),
-        )
-
+    runs = {model: (run.public.key,) for model, (run, _) in found.items()}
+    columns, places = ([one[key] for key in sorted(one)] for one in (bins, parts))
     return (
-        table("reliability", "Accuracy by confidence", _BINS_NOTE, bins, by_bin),
-        table("coverage", "Accuracy by coverage", _CURVE_NOTE, parts, by_part),
+        made_table(f"reliability{name}", f"Accuracy by confidence{what}", _BINS_NOTE, columns, by_bin, runs),
+        made_table(f"coverage{name}", f"Accuracy by coverage{what}", _CURVE_NOTE, places, by_part, runs),
     )
 
 
 def _column(task: str, what: str, label: str, signed: bool = False) -> BoardColumn:
-    key = f"{task}.accuracy.{what}"
-    return BoardColumn(
-        key=key, task=task, metric="accuracy", label=label, unit="fraction", higher_is_better=True, signed=signed
-    )
+    accuracy: dict[str, Any] = {"metric": "accuracy", "unit": "fraction", "higher_is_better": True}
+    return BoardColumn(key=f"{task}.accuracy.{what}", task=task, label=label, signed=signed, **accuracy)

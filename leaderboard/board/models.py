@@ -225,11 +225,7 @@ def find(entries: Mapping[str, M], slug: str, name: str) -> M | None:
 
 
 def distinct_names(names: Mapping[str, str], facts: Mapping[str, Facts]) -> dict[str, str]:
-    """The names by slug; equal ones are followed by the facts in which their models differ.
-
-    Args:
-        names: by slug.
-        facts: `BoardRun.model_facts` of a run of each model, by slug.
+    """The names by slug; equal ones are followed by the facts (`BoardRun.model_facts`) in which their models differ.
 
     >>> distinct_names({"a-1": "m", "b-2": "m", "c-3": "n"}, {"a-1": {"model": "vllm"}, "b-2": {"model": "openai"}})
     {'a-1': 'm (vllm)', 'b-2': 'm (openai)', 'c-3': 'n'}
@@ -251,17 +247,20 @@ def _words(facts: Mapping[str, Facts]) -> dict[str, str]:
     known = (stated - NO_IDENTITY - {"name", "seed", *CHECKPOINT_NAMES}) | (stated & {"model"})
     ordered = [*_FIRST, *sorted(known - {*_FIRST, *_LAST}), *_LAST]
     differing = [key for key in ordered if key in known and len({one.get(key) for one in facts.values()}) > 1]
+
+    def described_by(keys: Sequence[str]) -> dict[str, str]:
+        return {
+            slug: ", ".join(filter(None, (_word(key, one[key]) for key in keys if key in one)))
+            for slug, one in facts.items()
+        }
+
     for number in range(1, _MOST + 1):
         for keys in combinations(differing, number):
-            words = {slug: _described_by(one, keys) for slug, one in facts.items()}
+            words = described_by(keys)
             if len(set(words.values())) == len(words):
                 return words
-    keys = tuple(differing[:_MOST])
-    return {slug: ", ".join(filter(None, (_described_by(one, keys), slug[-_DIGITS:]))) for slug, one in facts.items()}
-
-
-def _described_by(facts: Facts, keys: Sequence[str]) -> str:
-    return ", ".join(filter(None, (_word(key, facts[key]) for key in keys if key in facts)))
+    words = described_by(differing[:_MOST])
+    return {slug: ", ".join(filter(None, (text, slug[-_DIGITS:]))) for slug, text in words.items()}
 
 
 def _word(key: str, value: str) -> str:

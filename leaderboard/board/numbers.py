@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
 from decimal import ROUND_HALF_UP, Decimal
 
 from medtasks.catalog.board_layout import Column
+from medtasks.core.files import short_hash
 
 from .board import Board, BoardColumn, Cell, Unit
 
@@ -73,7 +73,7 @@ def safe_name(text: str) -> str:
     ('mi_cxr', 'etc-f7f9121f')
     """
     kept = _UNSAFE.sub("-", text).strip("-.")[:80]
-    return text if kept == text and text else f"{kept}-{_short_hash(text)}".lstrip("-")
+    return text if kept == text and text else f"{kept}-{short_hash(text)[:8]}".lstrip("-")
 
 
 def column_key(column: Column) -> str:
@@ -86,13 +86,11 @@ def column_key(column: Column) -> str:
     """
     parts = [part for part in (column.task, column.metric, column.breakdown, column.group) if part is not None]
     return ".".join(
-        part if _SAFE_PART.fullmatch(part) else f"{_UNSAFE_IN_PART.sub('-', part).strip('-')[:40]}-{_short_hash(part)}"
+        part
+        if _SAFE_PART.fullmatch(part)
+        else f"{_UNSAFE_IN_PART.sub('-', part).strip('-')[:40]}-{short_hash(part)[:8]}"
         for part in parts
     )
-
-
-def _short_hash(text: str) -> str:
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:8]
 
 
 def number(value: float, unit: Unit) -> str:

@@ -103,6 +103,22 @@ def part_signature(signature: str, breakdown: str | None, group: str | None) -> 
     return format_signature({**parse_signature(signature), "part": f"{breakdown}={group}"})
 
 
+def made_table(
+    name: str,
+    title: str,
+    note: str,
+    columns: Iterable[BoardColumn],
+    cells: Mapping[str, Mapping[str, Cell]],
+    runs: Mapping[str, Iterable[str]],
+    apart: Iterable[Apart] = (),
+) -> BoardTable:
+    """A table with the ``cells`` by model and column key; ``runs`` are by model those that the cells are of."""
+    rows = (
+        BoardRow(model=model, cells=dict(row), runs=tuple(sorted(runs.get(model, ())))) for model, row in cells.items()
+    )
+    return BoardTable(name=name, title=title, note=note, columns=tuple(columns), rows=tuple(rows), apart=tuple(apart))
+
+
 class Tables:
     """Tables of one benchmark from several runs; ``order`` gives the order of models."""
 
@@ -115,42 +131,32 @@ class Tables:
 
     def table(self, name: str, title: str, columns: Sequence[BoardColumn], note: str = "") -> BoardTable:
         """The table of the columns; a model's row may combine several runs, a row that is not comparable has one."""
-        rows: dict[str, list[tuple[str, Cell, str]]] = {}
+        rows: dict[str, dict[str, Cell]] = {}
+        runs: dict[str, set[str]] = {}
         apart: dict[str, dict[str, Cell]] = {}
         reasons: dict[str, dict[str, None]] = {}
         for column in columns:
             group = self._groups.of(column.task, column.metric)
             for model, run in {**group.waiting, **group.ranked}.items():
                 if (cell := cell_of(run, column)) is not None:
-                    rows.setdefault(model, []).append((column.key, cell, run.public.key))
+                    rows.setdefault(model, {})[column.key] = cell
+                    runs.setdefault(model, set()).add(run.public.key)
             for key, why in group.apart.items():
                 if (cell := cell_of(self._runs[key], column)) is not None:
                     apart.setdefault(key, {})[column.key] = cell
                     reasons.setdefault(key, {}).update(dict.fromkeys(why))
         last = (float("inf"),)
-        models = sorted(rows, key=lambda model: (self._order.get(model, last), model))
-        others = [(self._runs[key].model, self._runs[key].public.created, key) for key in apart]
-        return BoardTable(
-            name=name,
-            title=title,
-            note=" ".join(filter(None, (note, *self._notes(columns)))),
-            columns=tuple(columns),
-            rows=tuple(
-                BoardRow(
-                    model=model,
-                    cells={key: cell for key, cell, _ in rows[model]},
-                    runs=tuple(sorted({run for _, _, run in rows[model]})),
-                )
-                for model in models
-            ),
-            apart=tuple(
-                Apart(
-                    row=BoardRow(model=model, cells=apart[key], runs=(key,), blind=self._runs[key].blind),
-                    reasons=_shortened(reasons[key]),
-                )
-                for model, _, key in sorted(others)
-            ),
+        rows = {model: rows[model] for model in sorted(rows, key=lambda model: (self._order.get(model, last), model))}
+        others = sorted((self._runs[key].model, self._runs[key].public.created, key) for key in apart)
+        not_comparable = (
+            Apart(
+                row=BoardRow(model=model, cells=apart[key], runs=(key,), blind=self._runs[key].blind),
+                reasons=_shortened(reasons[key]),
+            )
+            for model, _, key in others
         )
+        note = " ".join(filter(None, (note, *self._notes(columns))))
+        return made_table(name, title, note, columns, rows, runs, not_comparable)
 
     def _notes(self, columns: Sequence[BoardColumn]) -> Iterator[str]:
         """Tasks without a usual run, how much of a release the comparable runs answered, if not all, and tasks whose
@@ -160,14 +166,11 @@ class Tables:
             yield f"No run of {', '.join(unusual)} follows today's task files; these runs agree with each other."
         ranked = [(task, run) for (task, _), group in groups.items() for run in group.ranked.values()]
         yield from sorted({f"{note}." for task, run in ranked for note in coverage_notes(run, task)})
-        levels: dict[int, set[str]] = {0: set(), 1: set(), 2: set()}
-        for task, run in ranked:
-            levels[level(run, task)].add(task)
-        if levels[1]:
-            yield unverified_note(sorted(levels[1]))
-        if levels[2]:
-            tasks = ", ".join(sorted(levels[2]))
-            yield f"Scores of {tasks} are claimed: they cannot be computed from responses here."
+        levels = {(level(run, task), task) for task, run in ranked}
+        if unverified := sorted(task for found, task in levels if found == 1):
+            yield unverified_note(unverified)
+        if claimed := sorted(task for found, task in levels if found == 2):
+            yield f"Scores of {', '.join(claimed)} are claimed: they cannot be computed from responses here."
 
 
 def without_empty(table: BoardTable, printed: Collection[str] = ()) -> BoardTable:

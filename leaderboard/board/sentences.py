@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from .board import BoardColumn, BoardModel, Cell, Ranking, Unit
+from .board import BoardModel, Cell, Ranking, Unit
 from .numbers import number
 
 MOST_NAMED = 3
@@ -15,56 +15,43 @@ _UNITS: dict[Unit, str] = {"fraction": " points", "points": " points", "seconds"
 
 
 def finding(ranking: Ranking, models: Mapping[str, BoardModel], cells: Mapping[str, Cell]) -> str:
-    """What the ranking shows, in a sentence or two.
-
-    Args:
-        ranking: of one headline score.
-        models: by slug.
-        cells: the score of each ranked model, by slug.
-    """
+    """What the ranking shows, in a sentence or two; ``models`` and the ``cells`` of the ranked score are by slug."""
     order = [one.model for one in ranking.ranked]
     if not order:
         return "No model is ranked."
     if len(order) == 1:
         return f"{models[order[0]].name} is the only model with a comparable result."
+    best = models[order[0]].name
     letters = {one.model: {*one.letters} for one in ranking.ranked}
     equals = [model for model in order if letters[model] & letters[order[0]]]
     behind = [model for model in order if model not in equals]
-    sentences = [_top(equals, behind, ranking, models)]
+    # models that share a letter with the best may still differ from each other
+    others = equals if len(equals) == 2 else equals[1:]
+    tied = f"{_named(others, models)} cannot be told apart" if others else ""
+    if len(equals) > 2:
+        tied += f" from {best}"
+    lead = ""
+    if behind:
+        lead = f"{best} leads {models[behind[0]].name}{_by(order[0], behind[0], ranking)}"
+        if len(behind) > 1 and not letters[behind[0]] & letters[behind[1]]:
+            first, second = (models[one].name for one in behind[:2])
+            lead += f", and {first} leads {second}{_by(behind[0], behind[1], ranking)}"
+    sentences = [f"{'; '.join(filter(None, (tied, lead)))}."]
     if ranking.warning and not behind:
         sentences.append(f"With only {ranking.clusters} clusters, even large differences may not be significant.")
-    sentences.append(_chance(ranking.column, order, models, cells))
-    return " ".join(filter(None, sentences))
-
-
-def _top(equals: Sequence[str], behind: Sequence[str], ranking: Ranking, models: Mapping[str, BoardModel]) -> str:
-    best = models[equals[0]].name if equals else models[ranking.ranked[0].model].name
-    if not ranking.pairs or not equals:
-        return f"{best} has the best value; differences were not tested."
-    # models that share a letter with the best may still differ from each other
-    tied = f"{_named(equals, models)} cannot be told apart"
-    if len(equals) > 2:
-        tied = f"{_named(equals[1:], models)} cannot be told apart from {best}"
-    if not behind:
-        return f"{tied}."
-    lead = f"{best} leads {models[behind[0]].name}{_by(equals[0], behind[0], ranking)}{_next(behind, ranking, models)}."
-    return lead if len(equals) == 1 else f"{tied}; {lead}"
-
-
-def _next(behind: Sequence[str], ranking: Ranking, models: Mapping[str, BoardModel]) -> str:
-    """By how much the best of those behind leads the model after it; nothing if they cannot be told apart."""
-    letters = {one.model: {*one.letters} for one in ranking.ranked}
-    if len(behind) < 2 or letters[behind[0]] & letters[behind[1]]:
-        return ""
-    first, second = (models[one].name for one in behind[:2])
-    return f", and {first} leads {second}{_by(behind[0], behind[1], ranking)}"
+    column = ranking.column
+    if column.chance is not None:
+        low = {model: cells[model].low for model in order if models[model].type != "baseline"}
+        if guessing := [model for model, end in low.items() if end is not None and end <= column.chance]:
+            level = f"{number(column.chance, column.unit)}{' %' if column.unit == 'fraction' else ''}"
+            verb = "is" if len(guessing) == 1 else "are"
+            sentences.append(f"{_named(guessing, models)} {verb} not above chance ({level}).")
+    return " ".join(sentences)
 
 
 def _by(first: str, second: str, ranking: Ranking) -> str:
-    """`` by 3.1 points (95 % interval 1.2 to 5.0)``; nothing for a pair that was not compared."""
-    pair = next((one for one in ranking.pairs if {one.first, one.second} == {first, second}), None)
-    if pair is None:
-        return ""
+    """`` by 3.1 points (95 % interval 1.2 to 5.0)``."""
+    pair = next(one for one in ranking.pairs if {one.first, one.second} == {first, second})
     unit = ranking.column.unit
     sign = 1 if ranking.column.higher_is_better == (pair.first == first) else -1
     text = f" by {number(sign * pair.difference, unit)}{_UNITS[unit]}"
@@ -72,20 +59,6 @@ def _by(first: str, second: str, ranking: Ranking) -> str:
         return text
     low, high = sorted((sign * pair.low, sign * pair.high))
     return f"{text} (95 % interval {number(low, unit)} to {number(high, unit)})"
-
-
-def _chance(
-    column: BoardColumn, order: Sequence[str], models: Mapping[str, BoardModel], cells: Mapping[str, Cell]
-) -> str:
-    """Which models, apart from baselines, have an interval that does not lie above the chance level."""
-    if column.chance is None:
-        return ""
-    low = {model: cells[model].low for model in order if models[model].type != "baseline"}
-    guessing = [model for model, end in low.items() if end is not None and end <= column.chance]
-    if not guessing:
-        return ""
-    level = f"{number(column.chance, column.unit)}{' %' if column.unit == 'fraction' else ''}"
-    return f"{_named(guessing, models)} {'is' if len(guessing) == 1 else 'are'} not above chance ({level})."
 
 
 def _named(chosen: Sequence[str], models: Mapping[str, BoardModel]) -> str:

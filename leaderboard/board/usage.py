@@ -45,9 +45,8 @@ class Price(Frozen):
             return usage.process_seconds * usage.devices / 3600 * self.device_hour_price
         if usage.prompt_tokens is None or usage.output_tokens is None:
             return None
-        assert self.prompt_price is not None
-        assert self.completion_price is not None
-        return (usage.prompt_tokens * self.prompt_price + usage.output_tokens * self.completion_price) / 1_000_000
+        prompt, completion = self.prompt_price or 0.0, self.completion_price or 0.0  # both are given
+        return (usage.prompt_tokens * prompt + usage.output_tokens * completion) / 1_000_000
 
 
 Prices = Mapping[str, Price]
@@ -121,8 +120,8 @@ def measured(rows: Sequence[tuple[Usage, float | None]]) -> list[tuple[Measure, 
 def amount(value: float | None) -> str:
     """``value`` with three significant digits, or as a whole number from 1,000; empty without one.
 
-    >>> amount(12345.6), amount(0.00123456), amount(31.0), amount(None)
-    ('12,346', '0.00123', '31', '')
+    >>> amount(12345.6), amount(999.6), amount(0.00123456), amount(31.0), amount(None)
+    ('12,346', '1,000', '0.00123', '31', '')
     """
     if value is None:
         return ""

@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from medtasks.benchmarks.layouts import all_layouts
 from medtasks.catalog.spec import load_spec
 from medtasks.core.errors import MedtasksError, UsageError, first_line
@@ -191,7 +193,11 @@ def _scores(sample: Sample, place: int) -> dict[str, Any]:
     if sample.repeats:
         repeat = sample.repeats[place]
         answer = repeat.filtered
-        values = {name: _value(name, row) for name, row in repeat.statistics.items()}
+        values = {
+            name: float(get_metric(name).score(np.array(row, dtype=np.float64)))
+            for name, row in repeat.statistics.items()
+            if len(row) != 2 or row[1]  # otherwise the metric does not apply
+        }
     reasons = "\n".join(  # what the judges wrote about the response, a line for each aspect
         f"{judge}, {aspect}: {score} {entry.reasons.get(aspect, '')}".rstrip()
         for responses in sample.verdicts.values()
@@ -204,11 +210,3 @@ def _scores(sample: Sample, place: int) -> dict[str, Any]:
         for name, value in values.items()
         if value is not None
     }
-
-
-def _value(metric: str, statistics: Sequence[float]) -> float | None:
-    import numpy as np
-
-    if len(statistics) == 2 and not statistics[1]:  # it does not apply
-        return None
-    return float(get_metric(metric).score(np.array(statistics, dtype=np.float64)))

@@ -18,7 +18,7 @@ from ..verify.scored_run import ScoredRun, scored_run
 from .check_files import Patterns, check_beside, check_files, secret_patterns
 from .check_rules import MOST, Asked, Submission, problem
 from .check_run import check_learned, check_run
-from .collect import find_everything
+from .collect import Found, find_everything
 
 COVERAGE = 0.95
 """Share of a release's records that must be prepared, by default."""
@@ -52,22 +52,21 @@ def check_results(
     """Check the result directories in ``paths``; nothing is changed. ``docs/leaderboard.md`` lists what is checked.
 
     Args:
-        paths: result directories, or directories that contain some.
         coverage: the share of a release's records that must be prepared.
         demonstration: allow miniature data.
         public: whether the repository is public; if not, rows that must not be shared are a warning.
         rescore: compute learned metrics again (the slowest part).
         ask_again: asks a judge again about some of a run's verdicts (`medtasks.leaderboard.verify.rejudging.rejudge`).
         environment: variables whose secrets are searched for; by default this process's.
-        progress: called with the number of directories done, and of all.
 
     Raises:
         UsageError: a path is not a directory.
     """
     asked = Asked(coverage=coverage, demonstration=demonstration, public=public)
     secrets = secret_patterns(os.environ if environment is None else environment)
-    folders = find_everything(paths).folders
-    findings = list(_around(paths, folders, secrets, asked))
+    everything = find_everything(paths)
+    folders = everything.folders
+    findings = list(_around(paths, everything, secrets, asked))
     runs: dict[Path, ScoredRun] = {}
     rejudged: list[Rejudged] = []
     for number, folder in enumerate(folders):
@@ -75,20 +74,20 @@ def check_results(
             progress(number, len(folders))
         run, found = _checked(folder, asked, rescore, secrets)
         findings += found
-        if run is not None:
-            runs[folder] = run
-        if run is not None and ask_again is not None:
-            try:
-                again = [*ask_again(scored_run(folder, whole=True))]
-            except MedtasksError as error:
-                findings.append(problem("LB214", folder.name, str(error).rstrip("."), file=folder / "manifest.json"))
-            else:
-                rejudged += again
-                findings += [
-                    problem("LB213", folder.name, f"{one.rubric}: {one}", file=folder / "manifest.json", field="judge")
-                    for one in again
-                    if one.equal < AGREEMENT * one.scores or not one.scores
-                ]
+        if run is None:
+            continue
+        runs[folder] = run
+        try:
+            again = [] if ask_again is None else [*ask_again(scored_run(folder, whole=True))]
+        except MedtasksError as error:
+            findings.append(problem("LB214", folder.name, str(error).rstrip("."), file=folder / "manifest.json"))
+            continue
+        rejudged += again
+        findings += [
+            problem("LB213", folder.name, f"{one.rubric}: {one}", file=folder / "manifest.json", field="judge")
+            for one in again
+            if one.equal < AGREEMENT * one.scores or not one.scores
+        ]
     findings += [*_other_data(runs), *_copies(runs)]
     if progress is not None:
         progress(len(folders), len(folders))
@@ -110,14 +109,14 @@ def _checked(folder: Path, asked: Asked, rescore: bool, secrets: Patterns) -> tu
     return run.scored, [*found, *check_files(folder, manifest.tasks, secrets)]
 
 
-def _around(paths: Sequence[Path], folders: Sequence[Path], secrets: Patterns, asked: Asked) -> Iterator[Finding]:
+def _around(paths: Sequence[Path], everything: Found, secrets: Patterns, asked: Asked) -> Iterator[Finding]:
     """Findings about paths without a run, unreadable directories, and files beside the runs."""
     for path in dict.fromkeys(paths):
-        inside = [folder for folder in folders if folder.resolve().is_relative_to(path.resolve())]
+        inside = [folder for folder in everything.folders if folder.resolve().is_relative_to(path.resolve())]
         if not inside:
             yield problem("LB101", path.name, "it contains no result directory", file=path)
         yield from check_beside(path, inside, secrets, asked)
-    for one in find_everything(paths).unread:
+    for one in everything.unread:
         yield problem("LB104" if one.link else "LB102", one.path.name, one.found, fix=one.fix, file=one.path)
 
 

@@ -141,9 +141,11 @@ def check_beside(path: Path, folders: Collection[Path], secrets: Patterns, asked
             yield problem("LB103", path.name, text, expected="a result directory beside it", fix=fix, file=file)
         elif log is not None or unfinished:
             passed.setdefault(file.parent, []).append(file)
-        benchmark = _withheld(log or (_REPLIES.fullmatch(file.name) if unfinished else None))
-        if benchmark and not asked.demonstration:
-            held.setdefault((file.parent, benchmark), []).append(file)
+        # both have prompts, logs also references
+        named = log or (_REPLIES.fullmatch(file.name) if unfinished else None)
+        spec = load_specs().get(named["task"] or "") if named is not None else None
+        if spec is not None and is_withheld(spec.metadata.benchmark) and not asked.demonstration:
+            held.setdefault((file.parent, spec.metadata.benchmark), []).append(file)
         if not file.is_symlink():
             yield from _texts_in(file, path.name, secrets)
     for folder, files in passed.items():
@@ -155,9 +157,3 @@ def check_beside(path: Path, folders: Collection[Path], secrets: Patterns, asked
         expected, fix = "nothing that must not be shared", "remove this, or keep the repository private"
         severity: Severity | None = None if asked.public else "warning"
         yield problem("LB304", path.name, text, expected=expected, fix=fix, file=files[0], severity=severity)
-
-
-def _withheld(named: re.Match[str] | None) -> str:
-    """The benchmark of a log or of replies if it must not be shared; both have prompts, logs also references."""
-    spec = load_specs().get(named["task"] or "") if named is not None else None
-    return spec.metadata.benchmark if spec is not None and is_withheld(spec.metadata.benchmark) else ""

@@ -113,11 +113,9 @@ def _whole_run(run: Submission, known: Sequence[str]) -> Iterator[Finding]:
     if blind:
         found = _in_tasks("prompts were sent without media", blind)
         yield run.problem("LB206", blind[0], found, f"tasks.{blind[0]}.blind")
-    stripped = {
-        name: is_withheld(run.manifest.tasks[name].benchmark) for name in known if lacks_texts(run.samples[name])
-    }
+    stripped = [name for name in known if lacks_texts(run.samples[name])]
     for withheld in (False, True):
-        if tasks := [name for name, one in stripped.items() if one is withheld]:
+        if tasks := [name for name in stripped if is_withheld(run.manifest.tasks[name].benchmark) is withheld]:
             found, file = _in_tasks("neither prompts nor responses", tasks), f"samples/{tasks[0]}.jsonl"
             fix = "nothing to fix, but its statistics cannot be checked" if withheld else ""
             yield run.problem("LB305", tasks[0], found, fix=fix, file=file, severity="note" if withheld else None)
@@ -207,18 +205,16 @@ def check_learned(run: Submission) -> Iterator[Finding]:
         for text in problems:
             yield problem("LB107", task, text.rstrip("."))
         for name in spec.metadata.learned:
+            field = f"scores.{name}"
             claimed = [(line, sample, sample.scores.get(name)) for line, sample in enumerate(samples, start=1)]
             given = [(line, sample, score) for line, sample, score in claimed if score is not None]
-            if LEARNED[name].unavailable() is not None:
-                if given:
-                    found = f"{counted(len(given), 'sample')} with a score that cannot be computed here"
-                    yield run.problem("LB107", task, found, expected="what it needs", file=file, field=f"scores.{name}")
+            if given and LEARNED[name].unavailable() is not None:
+                found = f"{counted(len(given), 'sample')} with a score that cannot be computed here"
+                yield run.problem("LB107", task, found, field, file, expected="what it needs")
                 continue
             for line, sample, score in given:
                 computed = again[line - 1].scores.get(name)
                 if computed is not None and abs(score - computed) > _TOLERANCE:
                     where, expected = f"{task}: {sample.sample_id}", f"{computed:g} as computed here"
-                    yield run.problem(
-                        "LB106", where, f"{score:g}", f"scores.{name}", file, expected=expected, line=line
-                    )
+                    yield run.problem("LB106", where, f"{score:g}", field, file, expected=expected, line=line)
                     break

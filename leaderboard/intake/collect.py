@@ -63,13 +63,13 @@ def collect(
     store = store or RunStore(None)
     scored: dict[str, ScoredRun] = {}
     refused = [
-        Refused(folder=shown(path.resolve().name), reason=NO_RUN)
+        (path.resolve().name, NO_RUN)
         for path in dict.fromkeys(paths)
         if not any(run.directory.resolve().is_relative_to(path.resolve()) for run in runs)
     ]
     read = {folder.resolve() for folder in found.folders}
     refused += [
-        Refused(folder=shown(one.path.name), reason=f"{one.found}; {one.fix}")
+        (one.path.name, f"{one.found}; {one.fix}")
         for one in found.unread
         if not one.link or one.path.resolve() not in read  # otherwise its target is shown
     ]
@@ -80,14 +80,15 @@ def collect(
         try:
             one = scored_run(run, store)
         except Exception as error:  # untrusted input: one bad run must not hide the others
-            refused.append(Refused(folder=shown(run.name), reason=_reason(error, run)))
+            refused.append((run.name, _reason(error, run)))
         else:
             known = scored.setdefault(one.public.digest, one)
             if one.public.folder < known.public.folder:  # the same copy for any order of paths
                 scored[one.public.digest] = one
         if not ahead:
             report(number, len(runs))
-    return [scored[key] for key in sorted(scored)], sorted(refused, key=lambda one: (one.folder, one.reason))
+    reasons = sorted((shown(folder), reason) for folder, reason in refused)
+    return [scored[key] for key in sorted(scored)], [Refused(folder=name, reason=why) for name, why in reasons]
 
 
 def _score_ahead(runs: Sequence[Source], store: RunStore, progress: Progress) -> bool:

@@ -154,26 +154,23 @@ def _fields(task: str, samples: Sequence[Sample]) -> frozenset[str]:
 def _task_without_rows(task: str, samples: Sequence[Sample], names: Mapping[str, str], *, words: bool) -> list[Sample]:
     fields, options = _fields(task, samples), load_spec(task).benchmark.options
     confidences = kept_confidences(samples)
-    return [
-        _sample_without_rows(sample, fields, names, one, {*options, *(_words(sample) if words else ())})
-        for sample, one in zip(samples, confidences, strict=True)
-    ]
-
-
-def _words(sample: Sample) -> list[str]:
-    """The possible answers that the document names, if they are words and not sentences."""
-    return [one for one in sample.document.get("guesses", ()) if len(one) <= _LONGEST and " " not in one]
+    without = []
+    for sample, confidence in zip(samples, confidences, strict=True):
+        # of the gold answer and the extracted ones, options are kept, and possible answers that are no sentences
+        guesses = sample.document.get("guesses", ()) if words else ()
+        shown = {*options, *(one for one in guesses if len(one) <= _LONGEST and " " not in one)}
+        without.append(_sample_without_rows(sample, fields, names[sample.cluster], confidence, shown))
+    return without
 
 
 def _sample_without_rows(
-    sample: Sample, fields: frozenset[str], names: Mapping[str, str], confidence: float | str | None, shown: set[str]
+    sample: Sample, fields: frozenset[str], cluster: str, confidence: float | str | None, shown: set[str]
 ) -> Sample:
-    """The sample without its rows; of the gold answer and the extracted ones, those in ``shown`` are kept."""
     benchmark = load_spec(sample.task).benchmark
     own = sample.document.get("choices") or benchmark.options  # their number is the chance level
     return sample.model_copy(
         update={
-            "cluster": names[sample.cluster],
+            "cluster": cluster,
             "media": (),
             "prompt": "",
             "target": sample.target if sample.target in shown else "",

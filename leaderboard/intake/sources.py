@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -72,7 +73,18 @@ class HarnessRun:
             NotPreparedError: the data are not prepared here.
             DataError: a log is not one of lmms-eval, or has other data.
         """
-        config = _config(self.results)
+        config: Any = {}
+        if self.results.is_file():
+            try:
+                config = json.loads(self.results.read_text(encoding="utf-8"))["config"]
+            except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
+                raise DataError(
+                    f"{self.results}: not the results of lmms-eval (no field `config`); restore it."
+                ) from error
+        if not isinstance(config, dict):
+            raise DataError(
+                f"{self.results}: field `config` is {type(config).__name__}, expected the run's settings; restore it."
+            )
         settings = {key: config.get(key) for key in _SETTINGS}
         given = config.get("resolved_cli_args")
         settings |= {key: given.get(key) for key in _ASKED} if isinstance(given, dict) else {}
@@ -104,38 +116,17 @@ Source: TypeAlias = "RunFolder | HarnessRun"
 
 def harness_runs(directory: Path, names: Iterable[str]) -> list[HarnessRun]:
     """The runs with logs among the file ``names`` of ``directory``, except those with a directory of ours."""
-    found = [match for match in map(_LOG.fullmatch, sorted(names)) if match is not None]
-    stamps = _stamps_of_ours(directory) if found else set()
-    ours = {name for name, spec in load_specs().items() if spec.kind == "task"} if found else set()
     logs: dict[str, dict[str, Path]] = {}
-    for match in found:
-        if match["task"] in ours:
+    for match in filter(None, map(_LOG.fullmatch, sorted(names))):
+        spec = load_specs().get(match["task"])
+        if spec is not None and spec.kind == "task":
             logs.setdefault(match["stamp"], {})[match["task"]] = directory / match[0]
+    stamps = set()
+    for path in directory.glob("*_medtasks/manifest.json") if logs else ():
+        with contextlib.suppress(OSError, ValueError, AttributeError):  # reported when the directory itself is read
+            stamps.add(json.loads(path.read_bytes()).get("harness_stamp", ""))
     return [
         HarnessRun(directory, stamp, members)
         for stamp, members in logs.items()
         if stamp not in stamps and not (directory / f"{stamp}_medtasks").is_dir()
     ]
-
-
-def _stamps_of_ours(directory: Path) -> set[str]:
-    """The stamps of the harness's runs with a directory of ours in ``directory``."""
-    stamps = set()
-    for path in directory.glob("*_medtasks/manifest.json"):
-        try:
-            stamps.add(json.loads(path.read_bytes()).get("harness_stamp", ""))
-        except (OSError, ValueError, AttributeError):  # reported when the directory itself is read
-            continue
-    return stamps
-
-
-def _config(path: Path) -> dict[str, Any]:
-    if not path.is_file():
-        return {}
-    try:
-        config = json.loads(path.read_text(encoding="utf-8"))["config"]
-    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
-        raise DataError(f"{path}: not the results of lmms-eval (no field `config`); restore it.") from error
-    if not isinstance(config, dict):
-        raise DataError(f"{path}: field `config` is {type(config).__name__}, expected the run's settings; restore it.")
-    return config

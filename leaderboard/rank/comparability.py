@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import permutations
@@ -13,7 +12,7 @@ import numpy as np
 
 from medtasks.catalog.registry import get_benchmark
 from medtasks.catalog.spec import leaf_tasks, load_spec
-from medtasks.core.files import canonical_json
+from medtasks.core.files import canonical_json, short_hash
 from medtasks.metrics.base import Array
 from medtasks.metrics.registry import get_metric
 from medtasks.runs.manifest import frame_settings, protocol_hash
@@ -125,23 +124,24 @@ class ComparabilityGroups:
         )
         return self._known[task, metric]
 
-    def blind_twins(self, task: str, metric: str) -> dict[str, ScoredRun]:
-        """By ranked model, its newest run on the same items without media that was otherwise asked the same.
+    def blind_twins(self, task: str, metric: str) -> dict[str, tuple[ScoredRun, ScoredRun]]:
+        """By ranked model, its run and its newest one without media on the same items, otherwise asked the same.
 
         Such a run has another protocol hash, which covers both `blind` and the generation settings; those are compared
         themselves.
         """
         ranked = self.of(task, metric).ranked
-        items = {model: self._items_of(one, task) for model, one in ranked.items()}
         found = {}
-        for candidate in self._candidates(task, metric):  # oldest first
-            model = candidate.run.model
-            if not (model in ranked and candidate.run.blind and self._counts(candidate.run, task)):
-                continue
-            if self._items_of(candidate.run, task) == items[model] and _asked_blindly(
-                candidate.run, ranked[model], task, metric
+        for blind in (candidate.run for candidate in self._candidates(task, metric)):  # oldest first
+            seeing = ranked.get(blind.model)
+            if (
+                seeing is not None
+                and blind.blind
+                and self._counts(blind, task)
+                and self._items_of(blind, task) == self._items_of(seeing, task)
+                and _asked_blindly(blind, seeing, task, metric)
             ):
-                found[model] = candidate.run
+                found[blind.model] = seeing, blind
         return found
 
     def _counts(self, run: ScoredRun, task: str) -> bool:
@@ -171,7 +171,7 @@ class ComparabilityGroups:
         if key not in self._items:
             entry = run.entries[task]
             text = canonical_json([entry.items, clusters_by_item(entry)])
-            self._items[key] = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+            self._items[key] = short_hash(text)
         return self._items[key]
 
     def _reasons(self, candidate: _Candidate, task: str, metric: str, main: Sequence[_Candidate]) -> tuple[str, ...]:
@@ -244,7 +244,7 @@ def on_common_items(entries: Mapping[str, Entry], metric: str) -> tuple[dict[str
     """
     several = list(entries.values())
     if len({(one.items, one.clusters) for one in several}) < 2:
-        return {model: one.statistics[metric] for model, one in entries.items()}, several[0].clusters if several else ()
+        return {model: one.statistics[metric] for model, one in entries.items()}, several[0].clusters
     names = {model: list(zip(one.items, clusters_by_item(one), strict=True)) for model, one in entries.items()}
     row_of = {name: row for row, name in enumerate(sorted({name for found in names.values() for name in found}))}
     tables = {}

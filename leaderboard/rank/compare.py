@@ -8,7 +8,7 @@ of each other.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -200,10 +200,9 @@ def _places(first: ScoredRun, second: ScoredRun, task: str | None, metric: str |
         raise UsageError(
             f"--task {task}: not in both runs{suggestion(task, shared)}, which share {first_names(shared)}; choose one."
         )
-    names = shared if task is None else [task]
     found = [
         (name, one)
-        for name in names
+        for name in (shared if task is None else [task])
         for one in first.entries[name].statistics
         if one in second.entries[name].statistics
     ]
@@ -211,21 +210,24 @@ def _places(first: ScoredRun, second: ScoredRun, task: str | None, metric: str |
     if metric is not None and metric not in metrics:
         some = first_names(metrics, 12) or "none"
         raise UsageError(f"--metric {metric}: not in both runs{suggestion(metric, metrics)}, which share {some}.")
-    return [place for place in found if metric is None or place[1] == metric]
+    return [place for place in found if metric in (None, place[1])]
 
 
 def _line(first: Entry, second: Entry, metric: str) -> Line:
     shared = sorted({*first.items} & {*second.items})
-    places = [{name: row for row, name in enumerate(entry.items)} for entry in (first, second)]
-    rows = [[place[name] for name in shared] for place in places]
+    rows = []
+    for entry in (first, second):
+        row_of = {name: row for row, name in enumerate(entry.items)}
+        rows.append([row_of[name] for name in shared])
     clusters = [first.clusters[row] for row in rows[0]]
     unlike = differences(first.signatures[metric], second.signatures[metric])
     if clusters != [second.clusters[row] for row in rows[1]]:
         unlike.append("items are in different clusters")
-    one, two = (entry.statistics[metric][chosen] for entry, chosen in zip((first, second), rows, strict=True))
-    counted = [int(np.count_nonzero(~without_value(entry.statistics[metric]))) for entry in (first, second)]
+    tables = [entry.statistics[metric] for entry in (first, second)]
+    one, two = (table[chosen] for table, chosen in zip(tables, rows, strict=True))
+    counted = sum(int(np.count_nonzero(~without_value(table))) for table in tables)
     in_both = int(np.count_nonzero(~(without_value(one) | without_value(two))))
-    line = Line(first.name, metric, unit_of(metric), sum(counted) - 2 * in_both, tuple(unlike))
+    line = Line(first.name, metric, unit_of(metric), counted - 2 * in_both, tuple(unlike))
     found = compare_statistics(metric, one, two, clusters)
     if found is None:
         return replace(line, reason=_why_not(first, second, metric, shared))
@@ -263,14 +265,21 @@ def compare_pairs(
     Raises:
         UsageError: the runs share no group of several tasks, or not ``group`` or ``metric``.
     """
-    places = list(_groups_to_test(pairs, group, metric))
+    runs = [run for pair in pairs for run in pair]
+    shared = set.intersection(*({*run.entries} for run in runs))
+    places: list[tuple[str, str, list[str]]] = []
+    for name in sorted(shared) if group is None else [group]:
+        tasks = [task for task in leaf_tasks(name) if task in shared]
+        if name in shared and load_spec(name).kind == "group" and len(tasks) > 1:
+            held = [set.intersection(*({*run.entries[task].statistics} for task in tasks)) for run in runs]
+            known = runs[0].entries[tasks[0]].statistics
+            places += [(name, one, tasks) for one in known if metric in (None, one) and all(one in of for of in held)]
     if not places:
         asked = " ".join(filter(None, (group and f"--task {group}", metric and f"--metric {metric}")))
         raise UsageError(
-            f"{asked or 'the runs'}: the runs share {first_names(sorted(_shared(pairs)), 12) or 'no task'}, expected a "
-            "group of several tasks with a metric in common; give runs of one."
+            f"{asked or 'the runs'}: the runs share {first_names(sorted(shared), 12) or 'no task'}, expected a group "
+            "of several tasks with a metric in common; give runs of one."
         )
-    total = len(places) * len(pairs)
     tests: list[LeaningTest] = []
     for name, one, tasks in places:
         differences: list[TaskDifference] = []
@@ -280,28 +289,9 @@ def compare_pairs(
                 difference, reason = (None, line.reason) if line.pair is None else (line.pair.difference, None)
                 differences.append(TaskDifference(base.model, tuned.model, task, difference, reason, line.unlike))
             if progress is not None:
-                progress(len(tests) * len(pairs) + len(differences) // len(tasks), total)
+                progress(len(tests) * len(pairs) + len(differences) // len(tasks), len(places) * len(pairs))
         tests.append(_tested(name, one, differences))
     return tests
-
-
-def _shared(pairs: Sequence[tuple[ScoredRun, ScoredRun]]) -> set[str]:
-    return set.intersection(*({*run.entries} for pair in pairs for run in pair))
-
-
-def _groups_to_test(
-    pairs: Sequence[tuple[ScoredRun, ScoredRun]], group: str | None, metric: str | None
-) -> Iterator[tuple[str, str, list[str]]]:
-    """Groups and metrics to test, with the group's tasks."""
-    runs, shared = [run for pair in pairs for run in pair], _shared(pairs)
-    for name in sorted(shared) if group is None else [group]:
-        tasks = [task for task in leaf_tasks(name) if task in shared]
-        if name not in shared or load_spec(name).kind != "group" or len(tasks) < 2:
-            continue
-        for one in runs[0].entries[tasks[0]].statistics:
-            everywhere = all(one in run.entries[task].statistics for run in runs for task in tasks)
-            if everywhere and metric in (None, one):
-                yield name, one, tasks
 
 
 def _tested(group: str, metric: str, differences: Sequence[TaskDifference]) -> LeaningTest:

@@ -10,9 +10,9 @@ import math
 import re
 import statistics
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import combinations
-from typing import TypeAlias
+from typing import Any
 
 import numpy as np
 
@@ -29,7 +29,6 @@ from ..board.board import (
     BoardColumn,
     BoardModel,
     BoardPlot,
-    BoardRow,
     BoardTable,
     Cell,
     OrderChange,
@@ -39,14 +38,13 @@ from ..board.board import (
     TextOnly,
     TypeMeans,
 )
-from ..board.rows import cell_of
+from ..board.rows import cell_of, made_table
 from ..verify.scored_run import ScoredRun
 from .comparability import ComparabilityGroups
 
 FEWEST = 4
 """Least number of models with a known size for a correlation."""
 TYPES = ("closed", "general", "medical")
-PROMPT_RANKS = "prompt-ranks"
 GAINS = "media-gain"
 GAINS_TITLE = "What the media add"
 _GAINS_NOTE = (
@@ -56,8 +54,6 @@ _GAINS_NOTE = (
 _PROMPT = re.compile(r"prompt_([0-9]+)")
 _SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([MBT])\b", re.IGNORECASE)
 _BILLIONS = {"M": 0.001, "B": 1.0, "T": 1000.0}
-_Twins: TypeAlias = Mapping[str, tuple[ScoredRun, ScoredRun]]
-"""By model, its run and its blind run."""
 
 
 def billions_of(size: str | None) -> float | None:
@@ -77,48 +73,38 @@ def with_models(board: BenchmarkBoard, models: Mapping[str, BoardModel]) -> Benc
     headline tasks, but not of gains; means by type also of kinds of error. Blind runs and those that are not comparable
     are left out.
     """
-    of_runs: list[SizeCorrelation] = []
-    of_papers: list[SizeCorrelation] = []
+    headline = {(leaf, one.metric) for one in board.tables[0].columns for leaf in (one.task, *leaf_tasks(one.task))}
+    tasks = {one.task for one in board.tables[0].columns}
+    scored = [table for table in board.tables if table.name != GAINS]
+    first = {column.key: table for table in reversed(scored) for column in table.columns}
+    correlations: list[SizeCorrelation] = []
     means: list[TypeMeans] = []
-    for column, table in _columns(board):
-        cells = [(models[row.model], row.cells.get(column.key)) for row in table.rows if not row.blind]
+    for column in {column.key: column for table in scored for column in table.columns}.values():
+        if column.breakdown is not None or column.signed:
+            continue
+        if column.task not in tasks and (column.task, column.metric) not in headline:
+            continue
+        cells = [(models[row.model], row.cells.get(column.key)) for row in first[column.key].rows if not row.blind]
         values = [(model, cell.value) for model, cell in cells if cell is not None and cell.value is not None]
+        sized: dict[str, list[tuple[str | None, float]]] = defaultdict(list)  # by published table; of runs without one
         if not isinstance(get_metric(column.metric), ErrorRate):
-            of_runs += _correlation("", column, [(model.size, value) for model, value in values])
-        by_table: dict[str, list[tuple[str | None, float]]] = defaultdict(list)
+            sized[""] = [(model.size, value) for model, value in values]
         for row in board.published:
             for cell in row.cells:
                 if cell.column == column.key and cell.rankable and cell.value is not None:
-                    by_table[row.table].append((row.size, cell.value))
-        for name, pairs in by_table.items():
-            of_papers += _correlation(name, column, pairs)
+                    sized[row.table].append((row.size, cell.value))
+        for name, pairs in sized.items():
+            known = [(math.log(size), value) for text, value in pairs if (size := billions_of(text))]
+            if len(known) >= FEWEST and all(len(set(side)) > 1 for side in zip(*known, strict=True)):
+                r = statistics.correlation(*zip(*known, strict=True))
+                correlations.append(SizeCorrelation(published=name, column=column, models=len(known), r=r))
         by_type = {kind: [value for model, value in values if model.type == kind] for kind in TYPES}
         stated = {kind: found for kind, found in by_type.items() if found}
         if len(stated) > 1:
             mean = {kind: statistics.fmean(found) for kind, found in stated.items()}
             means.append(TypeMeans(column=column, means=mean, models={kind: len(one) for kind, one in stated.items()}))
-    return board.model_copy(update={"size_correlations": (*of_runs, *of_papers), "type_means": tuple(means)})
-
-
-def _columns(board: BenchmarkBoard) -> Iterator[tuple[BoardColumn, BoardTable]]:
-    """The columns, each with the first table that has it."""
-    headline = {(leaf, one.metric) for one in board.tables[0].columns for leaf in (one.task, *leaf_tasks(one.task))}
-    tasks = {one.task for one in board.tables[0].columns}
-    scored = [table for table in board.tables if table.name != GAINS]
-    tables = {column.key: table for table in reversed(scored) for column in table.columns}
-    for column in {column.key: column for table in scored for column in table.columns}.values():
-        whole = column.breakdown is None and not column.signed
-        if whole and (column.task in tasks or (column.task, column.metric) in headline):
-            yield column, tables[column.key]
-
-
-def _correlation(
-    table: str, column: BoardColumn, pairs: Iterable[tuple[str | None, float]]
-) -> Iterator[SizeCorrelation]:
-    known = [(math.log(size), value) for text, value in pairs if (size := billions_of(text))]
-    if len(known) >= FEWEST and all(len(set(side)) > 1 for side in zip(*known, strict=True)):
-        r = statistics.correlation(*zip(*known, strict=True))
-        yield SizeCorrelation(published=table, column=column, models=len(known), r=r)
+    correlations.sort(key=lambda one: bool(one.published))  # those of runs first
+    return board.model_copy(update={"size_correlations": tuple(correlations), "type_means": tuple(means)})
 
 
 def prompt_ranks(
@@ -126,18 +112,19 @@ def prompt_ranks(
 ) -> tuple[list[BoardTable], PromptOrder | None]:
     """The ranks under each prompt of the first task with several prompts, and what they say; none without two models.
 
-    Args:
-        columns: those of a benchmark's tables.
-        ranking_of: the ranking by a column; None if no run is comparable.
+    ``columns`` are those of a benchmark's tables.
     """
     whole = [one for one in columns if one.breakdown is None]
-    tasks = [one.task for one in whole if _PROMPT.fullmatch(one.metric)]
-    each = {one.key: one for one in whole if one.task == tasks[0] and _PROMPT.fullmatch(one.metric)} if tasks else {}
-    mean = next((one for one in whole if tasks and one.task == tasks[0]), None)
+    prompted = [one for one in whole if _PROMPT.fullmatch(one.metric)]
+    if not prompted:
+        return [], None
+    task = prompted[0].task
+    each = {one.key: one for one in prompted if one.task == task}
+    mean = next(one for one in whole if one.task == task)
     found = {key: ranking for key, one in each.items() if (ranking := ranking_of(one)) is not None}
     ranks = {key: {one.model: one.rank for one in ranking.ranked} for key, ranking in found.items()}
-    models = sorted(set.intersection(*(set(one) for one in ranks.values()))) if ranks else []
-    if mean is None or len(models) < 2:
+    models = sorted(set.intersection(*map(set, ranks.values()))) if ranks else []
+    if len(models) < 2:
         return [], None
     over_all = ranking_of(mean)
     rankings = {**({} if over_all is None else {mean.key: over_all}), **found}
@@ -147,26 +134,15 @@ def prompt_ranks(
         for one in ranking.ranked:
             cell = Cell(value=one.rank, low=one.best, high=one.worst, items=ranking.items, signature=signature)
             rows.setdefault(one.model, {})[f"{key}.rank"] = cell
-    table = BoardTable(
-        name=PROMPT_RANKS,
-        title="Rank under each prompt",
-        note="With 95 % intervals of the ranks; 1 is the best.",
-        columns=tuple(
-            one.column.model_copy(
-                update={
-                    "key": f"{one.column.key}.rank",
-                    "metric": f"{one.column.metric}.rank",
-                    "unit": "rank",
-                    "chance": None,
-                    "higher_is_better": False,
-                }
-            )
-            for one in rankings.values()
-        ),
-        rows=tuple(BoardRow(model=model, cells=cells, runs=()) for model, cells in rows.items()),
-    )
-    numbers = [int(_PROMPT.fullmatch(each[key].metric)[1]) for key in ranks]  # type: ignore[index]
-    return [table], _order(tasks[0], models, dict(zip(numbers, ranks.values(), strict=True)))
+    rank: dict[str, Any] = {"unit": "rank", "chance": None, "higher_is_better": False}
+    shown = [
+        one.column.model_copy(update={"key": f"{key}.rank", "metric": f"{one.column.metric}.rank", **rank})
+        for key, one in rankings.items()
+    ]
+    note = "With 95 % intervals of the ranks; 1 is the best."
+    table = made_table("prompt-ranks", "Rank under each prompt", note, shown, rows, {})
+    numbers = [int(each[key].metric.removeprefix("prompt_")) for key in ranks]
+    return [table], _order(task, models, dict(zip(numbers, ranks.values(), strict=True)))
 
 
 def _order(task: str, models: Sequence[str], ranks: Mapping[int, Mapping[str, int]]) -> PromptOrder:
@@ -200,44 +176,29 @@ def media_gain(
     Without such a model there are none. Last are the items of the first headline column that every blind run answers;
     None without a score per answer.
     """
-    known = {one.key: one for one in headline if not one.signed and _twins(one, groups)}
-    first = next(iter(known.values()), None)
-    if first is None:
+    known = {one.key: one for one in headline if not one.signed and groups.blind_twins(one.task, one.metric)}
+    if not known:
         return [], [], None
+    first = next(iter(known.values()))
+    alike = [one for one in others if one.metric == first.metric and one.key not in known]
+    grouped = next((one.breakdown for one in alike if one.task == first.task and one.breakdown is not None), None)
     parts: dict[str, BoardColumn] = {}
-    for one in others:
-        if one.metric == first.metric and one.key not in known:
+    for one in alike:
+        if one.breakdown is None or (one.task == first.task and one.breakdown == grouped):
             parts.setdefault(one.key, one)  # a later table may call it "all classes"
-    grouped = [one.breakdown for one in parts.values() if one.task == first.task and one.breakdown is not None]
-    parts = {
-        key: one
-        for key, one in parts.items()
-        if one.breakdown is None or (one.task == first.task and one.breakdown == grouped[0])
-    }
     rows: dict[str, dict[str, Cell]] = {}
     runs: dict[str, set[str]] = {}
     columns: dict[str, BoardColumn] = {}
     for column in (*known.values(), *parts.values()):
         key = f"{column.key}.gain"
-        for model, (seeing, blind) in _twins(column, groups).items():
-            cell = _cell(benchmark, seeing, blind, column)
-            if cell is not None:
+        for model, (seeing, blind) in groups.blind_twins(column.task, column.metric).items():
+            if (cell := _cell(benchmark, seeing, blind, column)) is not None:
                 rows.setdefault(model, {})[key] = cell
                 runs.setdefault(model, set()).update((seeing.public.key, blind.public.key))
                 # a model that does not use the media gains 0
                 update = {"key": key, "metric": f"{column.metric}.gain", "chance": None}
                 columns[key] = column.model_copy(update=update)
-    if not rows:
-        return [], [], _text_only(first, _twins(first, groups))
-    table = BoardTable(
-        name=GAINS,
-        title=GAINS_TITLE,
-        note=_GAINS_NOTE,
-        columns=tuple(columns.values()),
-        rows=tuple(
-            BoardRow(model=model, cells=cells, runs=tuple(sorted(runs[model]))) for model, cells in sorted(rows.items())
-        ),
-    )
+    table = made_table(GAINS, GAINS_TITLE, _GAINS_NOTE, columns.values(), dict(sorted(rows.items())), runs)
     headings = tuple(key for key in columns if key.removesuffix(".gain") in known)
     rest = tuple(key for key in columns if key not in headings)
     plots = [
@@ -245,16 +206,11 @@ def media_gain(
         for name, title, keys in ((GAINS, GAINS_TITLE, headings), (f"{GAINS}-parts", f"{GAINS_TITLE}, in parts", rest))
         if keys
     ]
-    return [table], plots, _text_only(first, _twins(first, groups))
+    return [table], plots, _text_only(first, groups)
 
 
-def _twins(column: BoardColumn, groups: ComparabilityGroups) -> _Twins:
-    blind = groups.blind_twins(column.task, column.metric)
-    ranked = groups.of(column.task, column.metric).ranked
-    return {model: (ranked[model], one) for model, one in blind.items()}
-
-
-def _text_only(column: BoardColumn, twins: _Twins) -> TextOnly | None:
+def _text_only(column: BoardColumn, groups: ComparabilityGroups) -> TextOnly | None:
+    twins = groups.blind_twins(column.task, column.metric)
     entries = {model: blind.entries[column.task] for model, (_, blind) in sorted(twins.items())}
     items = next(iter(entries.values())).items
     entries = {model: entry for model, entry in entries.items() if entry.items == items}

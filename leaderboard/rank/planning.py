@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import median
@@ -53,12 +54,13 @@ class Spread(NamedTuple):
 
     def needed(self, difference: float) -> int | None:
         """The smallest number of clusters with which ``difference`` is detected; None above a million."""
-        low, high = 2, MOST_CLUSTERS
-        while low < high:
-            middle = (low + high) // 2
-            found = self.detectable(middle)
-            low, high = (low, middle) if found is not None and found <= difference else (middle + 1, high)
-        return low if low < MOST_CLUSTERS else None
+
+        def detects(clusters: int) -> bool:
+            least = self.detectable(clusters)
+            return least is not None and least <= difference
+
+        fewest = 2 + bisect_left(range(2, MOST_CLUSTERS), True, key=detects)
+        return fewest if fewest < MOST_CLUSTERS else None
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,6 @@ from itertools import combinations
 import numpy as np
 import numpy.typing as npt
 
-from medtasks.core.errors import UsageError
 from medtasks.metrics.aggregate import totals
 from medtasks.metrics.base import Array
 from medtasks.metrics.registry import get_metric
@@ -51,15 +50,8 @@ def rank_models(
     ``tables`` has by model the metric's statistics ``(items, width)``; rows without a value
     (`medtasks.runs.table.without_value`) do not count, and models with only such rows are not ranked. ``clusters`` has
     the cluster of each item, ``cluster`` says what that is, ``unranked`` why further models have no rank.
-
-    Raises:
-        UsageError: the tables do not have the shape of the items and the metric.
     """
     metric = get_metric(column.metric)
-    for model, table in tables.items():
-        if table.shape != (len(clusters), metric.width):
-            shape = f"statistics of {column.metric} have shape {table.shape}"
-            raise UsageError(f"{model}: {shape}, expected {(len(clusters), metric.width)}")
     counted = {model: ~without_value(tables[model]) for model in sorted(tables)}
     # zeros in the rows that do not count, so that sums ignore them
     zeroed = {
@@ -84,8 +76,8 @@ def rank_models(
         [(one.first, one.second) for one in pairs if one.p_holm is not None and one.p_holm <= LEVEL], order
     )
     # pairs that never differ have no standard error
-    seen = [detectable_difference(one.standard_error, one.clusters) for one in pairs if one.standard_error]
-    known = [one for one in seen if one is not None]
+    errors = [(one.standard_error, one.clusters) for one in pairs if one.standard_error]
+    known = [found for one in errors if (found := detectable_difference(*one)) is not None]
     return Ranking(
         column=column,
         items=len(inside),

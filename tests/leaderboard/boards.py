@@ -43,6 +43,7 @@ from medtasks.leaderboard.site.data import SampleText
 
 from medtasks.runs.samples import Sample
 from medtasks.runs.usage import RunUsage, Usage
+from medtasks.stats.ranks import compact_letters
 
 HOSTILE = '<img src=x onerror="hacked=1">\'"><script>window.hacked=1</script></script><!--\u2028]]>&lt;{{7*7}}'
 """Leaves element, attribute, script and comment; a link that must not be followed is ``HOSTILE_LINK``."""
@@ -172,34 +173,24 @@ def _ranking(column: BoardColumn, rows: Sequence[BoardRow], items: int) -> Ranki
     valued = [(row.model, row.cells[column.key]) for row in rows if column.key in row.cells]
     sign = 1 if column.higher_is_better else -1
     found = sorted(((m, c) for m, c in valued if c.value is not None), key=lambda one: (-sign * one[1].value, one[0]))
-    pairs, groups = [], []
+    pairs = []
     for (first, one), (second, other) in combinations(found, 2):
         error = math.hypot(one.high - one.low, other.high - other.low) / 3.92
         difference = one.value - other.value
         p = math.erfc(abs(difference) / error / math.sqrt(2))
         gained = max(round(abs(difference) * items), 1)
-        clustered = column.metric == "accuracy"
+        counts = {"wins": gained + 40, "losses": 40} if column.metric == "accuracy" else {}
         pairs.append(
             Pair(first=first, second=second, items=items, difference=round(difference, 6), p_value=p,
                  low=round(difference - 1.96 * error, 6), high=round(difference + 1.96 * error, 6),
-                 p_holm=min(1.0, p * 10), wins=gained + 40 if clustered else None, losses=40 if clustered else None,
-                 clusters=items // 3)
+                 p_holm=min(1.0, p * 10), clusters=items // 3, **counts)
         )  # fmt: skip
-    same = {(one.first, one.second) for one in pairs if one.p_holm > 0.05}
-    for start, (model, _) in enumerate(found):
-        end = start
-        while end + 1 < len(found) and (model, found[end + 1][0]) in same:
-            end += 1
-        if not groups or end > groups[-1][1]:
-            groups.append((start, end))
+    letters = compact_letters([(one.first, one.second) for one in pairs if one.p_holm <= 0.05], [m for m, _ in found])
+    ends = [sorted((sign * one.low, sign * one.high)) for _, one in found]
     ranked = []
-    for place, (model, cell) in enumerate(found):
-        best = 1 + sum(sign * (other.low if sign > 0 else other.high) > sign * (cell.high if sign > 0 else cell.low)
-                       for _, other in found)  # fmt: skip
-        worst = len(found) - sum(sign * (other.high if sign > 0 else other.low)
-                                 < sign * (cell.low if sign > 0 else cell.high) for _, other in found)  # fmt: skip
-        letters = tuple(chr(97 + n % 26) for n, (start, end) in enumerate(groups) if start <= place <= end)
-        ranked.append(Ranked(model=model, rank=place + 1, best=best, worst=worst, letters=letters))
+    for place, ((model, _), (low, high)) in enumerate(zip(found, ends, strict=True)):
+        best, worst = 1 + sum(one > high for one, _ in ends), len(found) - sum(one < low for _, one in ends)
+        ranked.append(Ranked(model=model, rank=place + 1, best=best, worst=worst, letters=letters[model]))
     return Ranking(
         column=column, items=items, clusters=items // 3, cluster="patient", signature=_signature(column),
         ranked=tuple(ranked), pairs=tuple(pairs), detectable=0.021 * SPANS[column.unit],
@@ -234,7 +225,7 @@ def _published(made: Made) -> tuple[Published, ...]:
     )  # fmt: skip
 
 
-def _benchmark(made: Made, models: Sequence[BoardModel], skill: Mapping[str, float], pairs: bool) -> BenchmarkBoard:
+def _benchmark(made: Made, models: Sequence[BoardModel], skill: Mapping[str, float]) -> BenchmarkBoard:
     source = random.Random(made.name)
     tables = []
     for name, (title, columns) in made.tables.items():
@@ -267,7 +258,7 @@ def _benchmark(made: Made, models: Sequence[BoardModel], skill: Mapping[str, flo
         name=made.name, title=made.title, paper="arXiv 0000.00001", source=f"https://example.org/{made.name}",
         licence="CC BY-NC 4.0", language="en", intended_use="research", owner="medtasks", shows=made.shows,
         why="The data may be used under a signed agreement alone." if made.shows == "nothing" else "",
-        rankings=tuple(one if pairs else one.model_copy(update={"pairs": ()}) for one in rankings),
+        rankings=tuple(rankings),
         tables=tuple(tables), plots=made.plots, letters=tuple(letters), published=_published(made),
         timelines=tuple(_timeline(one.slug, source) for one in models[:3]) if made.name == "stream_qa" else (),
         usage=tuple(_usage(row, made) for row in tables[0].rows) if made.name == "pond_vqa" else (),
@@ -312,14 +303,14 @@ def _run(key: str, slug: str, note: str = "") -> BoardRun:
     )  # fmt: skip
 
 
-def _board(made: Sequence[Made], models: Sequence[BoardModel], skill: Mapping[str, float], pairs: bool = True) -> Board:
+def _board(made: Sequence[Made], models: Sequence[BoardModel], skill: Mapping[str, float]) -> Board:
     runs = [_run(f"run-{one.slug}", one.slug) for one in models]
     runs.append(_run(f"run-{models[0].slug}-blind", models[0].slug, "blind: prompts without media"))
     runs.append(_run(f"run-{models[-2].slug}-limit", models[-2].slug, "run with --limit"))
     return Board(
         title="Invented leaderboard", medtasks="0.2.0", latest="2026-11-21T10:27:12+00:00", confidence=0.95,
         resamples=1000, seed=0, demonstration=False, models={one.slug: one for one in models},
-        runs={one.key: one for one in runs}, benchmarks=tuple(_benchmark(one, models, skill, pairs) for one in made),
+        runs={one.key: one for one in runs}, benchmarks=tuple(_benchmark(one, models, skill) for one in made),
         refused=(Refused(folder="20261120_0900_medtasks", reason="manifest.json names no tasks."),),
     )  # fmt: skip
 

@@ -107,22 +107,16 @@ def answered(
         name: data_facts(name).model_copy(update={"mini": mini})
         for name in sorted({one.benchmark for one in facts.values()})
     }
+    arguments = {"pretrained": model.name, "device": "cuda"}
+    facts_of_model = {"revision": f"{model.seed:040d}", "dtype": "bfloat16", "batch_size": 1}
     manifest = RunManifest(
         created=created or START.isoformat(timespec="seconds"),
         processes=1,
         versions=versions(),
-        model={
-            "model": "medtasks_vlm",
-            "pretrained": model.name,
-            "revision": f"{model.seed:040d}",
-            "dtype": "bfloat16",
-            "device": "cuda",
-            "batch_size": 1,
-            **({"blind": True} if blind else {}),
-        },
+        model={"model": "medtasks_vlm", **arguments, **facts_of_model, **({"blind": True} if blind else {})},
         settings={
             "model": "medtasks_vlm",
-            "model_args": f"pretrained={model.name},device=cuda",
+            "model_args": ",".join(f"{key}={value}" for key, value in arguments.items()),
             "batch_size": 1,
             "limit": limit,
             "gen_kwargs": None,

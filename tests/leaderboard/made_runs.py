@@ -41,11 +41,10 @@ def signed(metric: str, task: str, **changes: str | None) -> str:
 def score_of(metric: str, table: np.ndarray, clusters: Sequence[str]) -> MetricScore:
     """The score of a table; its rows of NaN await a judge."""
     known = ~np.isnan(table).any(axis=1)
-    judged = {} if known.all() else {"judged": int(known.sum()), "bounds": (0.0, 1.0)}
+    judged: dict[str, Any] = {} if known.all() else {"judged": int(known.sum()), "bounds": (0.0, 1.0)}
     if not known.any():
-        return MetricScore(
-            value=None, interval=None, samples=len(table), signature=metric, reason="all items await a judge", **judged
-        )
+        why = "all items await a judge"
+        return MetricScore(value=None, interval=None, samples=len(table), signature=metric, reason=why, **judged)
     rows = table[known]
     inside = [name for name, there in zip(clusters, known, strict=True) if there]
     interval = cluster_bootstrap(rows, inside, get_metric(metric).score)
@@ -107,21 +106,16 @@ def entry(
 
 def facts(model: str, key: str | None = None, **changes: Any) -> BoardRun:
     """Facts of a run of ``model``; of ``created`` the order of its key's runs follows."""
+    empty = ("versions", "settings", "generation", "protocols", "prompts", "judges", "counts")
     plain: dict[str, Any] = {
+        **{name: {} for name in empty},
         "key": key or f"run-{model}",
         "folder": "20261101_000000_medtasks",
         "digest": "0" * 64,
         "created": "2026-11-01T00:00:00+00:00",
         "model": model,
-        "versions": {},
         "model_facts": {"name": f"lab/{model}"},
-        "settings": {},
-        "generation": {},
-        "protocols": {},
-        "prompts": {},
         "data": {"mi_cxr": "d0"},
-        "judges": {},
-        "counts": {},
         "commands": (),
         "mini": False,
     }
@@ -140,12 +134,8 @@ def run(
     """A run, by today's task files where ``protocols`` does not say another."""
     tasks = [leaf for one in entries for leaf in leaf_tasks(one.name)]
     protocols = {task: sorted(protocols_today(task))[0] for task in tasks}
-    found = ScoredRun(
-        RunManifest(created="", processes=1, versions={}, model={}, settings={}, tasks={}, groups={}, data={}),
-        {},
-        {},
-        {},
-    )
+    empty: dict[str, Any] = {name: {} for name in ("versions", "model", "settings", "tasks", "groups", "data")}
+    found = ScoredRun(RunManifest(created="", processes=1, **empty), {}, {}, {})
     found.__dict__.update(  # what follows from the manifest of a real run
         public=facts(model, key, **{"protocols": protocols, **more}),
         model=model,

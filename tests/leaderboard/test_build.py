@@ -1,4 +1,4 @@
-"""The board's tables, plots and published rows: every number in its place, whatever order runs come in."""
+"""The board's tables, plots, published rows and costs: every number in its place, whatever order runs come in."""
 
 from __future__ import annotations
 
@@ -10,27 +10,27 @@ from typing import Any
 import numpy as np
 import pytest
 from made_runs import FAIR, GOOD, KEY, POOR, board, cxr, entry, page, ranked, right, run, signed
-from medtasks.leaderboard.board.board import Refused, Round, Timeline
+from medtasks.leaderboard.board.board import Board, Refused, Round, Timeline
 from medtasks.leaderboard.board.build import build_board
-from medtasks.leaderboard.board.models import Described
+from medtasks.leaderboard.board.models import Described, read_by_model
 from medtasks.leaderboard.board.sentences import finding
+from medtasks.leaderboard.board.usage import Price
 
 from medtasks.catalog.board_layout import BoardLayout, Column
+from medtasks.catalog.spec import leaf_tasks
 from medtasks.cli.leaderboard import report
 from medtasks.runs.scores import Letters
 from medtasks.runs.signature import parse_signature
+from medtasks.runs.usage import RunUsage, Usage
 
 
 def test_comparable_runs_are_ranked_and_rows_stand_in_that_order() -> None:
     found = page(POOR, GOOD, FAIR)
-    assert (found.name, found.tables[0].name) == ("mi_cxr", "headline")
-    assert ranked(found) == ["good", "fair", "poor"]
-    assert [row.model for row in found.tables[0].rows] == ranked(found)
-    cell = found.tables[0].rows[0].cells[KEY]
-    assert cell.value == GOOD.entries["mi_cxr"].scores.metrics["accuracy"].value
-    assert cell.low is not None
+    assert (found.name, found.tables[0].name, found.rankings[0].cluster) == ("mi_cxr", "headline", "patient")
+    assert ranked(found) == [row.model for row in found.tables[0].rows] == ["good", "fair", "poor"]
+    cell, score = found.tables[0].rows[0].cells[KEY], GOOD.entries["mi_cxr"].scores.metrics["accuracy"]
+    assert (cell.value, (cell.low, cell.high)) == (score.value, score.interval)
     assert (cell.items, cell.signature) == (240, signed("accuracy", "mi_cxr"))
-    assert found.rankings[0].cluster == "patient"
 
 
 def test_the_chance_level_is_that_of_the_items_scored() -> None:
@@ -157,12 +157,8 @@ def test_columns_that_nobody_has_are_left_out_and_published_ones_stay() -> None:
     assert [column.key for column in shown.tables[0].columns] == [KEY, "mi_cxr_icr.accuracy"]
     assert page(GOOD).published == ()
     row = next(one for one in shown.published if one.table == "README, results")
-    keys = {column.key for table in shown.tables for column in table.columns}
-    assert {cell.column for cell in row.cells} <= keys
-    first = row.cells[0]
-    assert first.value is not None
-    assert first.printed is not None
-    assert first.value == pytest.approx(float(first.printed))
+    assert {cell.column for cell in row.cells} <= {column.key for table in shown.tables for column in table.columns}
+    assert row.cells[0].value == pytest.approx(float(row.cells[0].printed or "nan"))
     assert shown.published_gaps[0].startswith("Table 1, InternVL3.5-14B and QwenVL3-8B: ")
     assert not {one.model for one in shown.published} & {one.model for one in shown.rankings[0].ranked}
 
@@ -216,3 +212,55 @@ def test_the_command_line_says_who_leads(tmp_path: Path, capsys: pytest.CaptureF
     first, last = capsys.readouterr().out.splitlines()
     assert first.startswith("  lab/good is the only model with a comparable result (MI-CXR: ")
     assert last == f"1 run of 1 model: {tmp_path / 'index.html'}"
+
+
+COUNTED = Usage(
+    samples=1000, seconds=1800.0, process_seconds=7200.0, devices=2, prompt_tokens=3_000_000, output_tokens=50_000
+)
+TASKS = leaf_tasks("mi_cxr")
+USAGE = RunUsage(**COUNTED.model_dump(), tasks=dict.fromkeys(TASKS, Usage(samples=1, seconds=2.0)))
+
+
+def test_a_cost_is_tokens_by_price_or_hours_by_price() -> None:
+    assert Price(prompt_price=0.4, completion_price=1.6).cost(COUNTED) == pytest.approx(3 * 0.4 + 0.05 * 1.6)
+    assert Price(device_hour_price=2.5).cost(COUNTED) == pytest.approx(2 * 2 * 2.5)
+    # without the count there is no cost
+    assert Price(prompt_price=0.4, completion_price=1.6).cost(Usage(samples=3, output_tokens=9)) is None
+    assert Price(device_hour_price=2.5).cost(Usage(samples=3, prompt_tokens=9, output_tokens=9)) is None
+
+
+def test_a_file_of_prices_is_yaml_or_json(tmp_path: Path) -> None:
+    yaml, json = tmp_path / "prices.yaml", tmp_path / "prices.json"
+    yaml.write_text("Qwen2.5-VL-7B*: {device_hour_price: 2.50}\n")
+    json.write_text('{"Qwen2.5-VL-7B*": {"device_hour_price": 2.5}}')
+    assert read_by_model(yaml, Price) == read_by_model(json, Price) == {"Qwen2.5-VL-7B*": Price(device_hour_price=2.5)}
+
+
+def runs(**usage: Any) -> list[Any]:
+    return [run("good", [cxr(0.8, 1)], usage=USAGE.model_dump()), run("fair", [cxr(0.6, 2)], **usage)]
+
+
+def test_a_board_has_the_usage_of_ranked_runs_and_their_cost() -> None:
+    prices = {"lab/good": Price(device_hour_price=3.0)}
+    found = page(*runs(), prices=prices)
+    (good,) = found.usage
+    assert (good.model, good.run, good.cost) == ("good", "run-good", 12.0)
+    assert good.usage == COUNTED
+    assert good.score == found.tables[0].rows[0].cells[KEY]
+    plot = found.plots[-1]
+    assert (plot.kind, plot.columns, plot.table) == ("cost", (KEY,), "headline")
+    assert board(*runs(), prices=prices).runs["run-good"].cost == 12.0
+    assert plot.title.endswith(" against cost")
+    free = page(*runs())
+    assert free.usage[0].cost is None
+    assert free.plots[-1].title.endswith(" against time")
+
+
+def test_usage_changes_neither_models_nor_comparability() -> None:
+    plain = page(run("good", [cxr(0.8, 1)]), run("fair", [cxr(0.6, 2)]))
+    assert plain.usage == ()
+    assert all(plot.kind != "cost" for plot in plain.plots)
+    found = page(*runs(usage={"samples": 5, "seconds": 1.0}))
+    assert (found.rankings, found.tables) == (plain.rankings, plain.tables)
+    made = board(*runs(), prices={"*": Price(device_hour_price=3.0)})
+    assert Board.model_validate_json(made.model_dump_json()) == made

@@ -23,7 +23,6 @@ from medtasks.leaderboard.intake.remove_rows import remove_rows
 from medtasks.leaderboard.rank.comparability import MINIATURE
 from medtasks.leaderboard.verify.scored_run import scored_run
 
-from medtasks.cli.app import main
 from medtasks.core.errors import MedtasksError
 from medtasks.core.findings import as_rows
 from medtasks.runs.folder import read_run, write_run
@@ -36,7 +35,7 @@ NOISY = MODELS[1]
 def written(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """Runs that claim to be on a release: one that is fine, one of withheld rows, one that was not judged."""
     root = tmp_path_factory.mktemp("runs")
-    groups = {"clean": ["med_cmr_mcq"], "withheld": ["mi_cxr_icr", "mi_cxr_report"], "unjudged": ["med_cmr_open"]}
+    groups = {"clean": ["med_cmr_mcq"], "withheld": ["mi_cxr", "mi_cxr_report"], "unjudged": ["med_cmr_open"]}
     return {name: write_run_of(root / name, NOISY, tasks, mini=False) for name, tasks in groups.items()}
 
 
@@ -69,39 +68,23 @@ def test_a_whole_comparable_run_has_no_finding(written: dict[str, Path]) -> None
 
 
 @pytest.mark.parametrize(
-    ("options", "code"),
-    [({"limit": 2}, "LB201"), ({"mini": True}, "LB202"), ({"generation": {"temperature": 0.7}}, "LB203"),
-     ({"blind": True}, "LB206")],
+    ("options", "code", "found"),
+    [({"limit": 2}, "LB201", "--limit 2"), ({"subset": "0.5@0"}, "LB201", "the subset 0.5@0 (in 7 tasks)"),
+     ({"mini": True}, "LB202", ""), ({"generation": {"temperature": 0.7}}, "LB203", ""),
+     ({"blind": True}, "LB206", "prompts were sent without media (in 7 tasks)")],
 )  # fmt: skip
-def test_runs_that_are_not_comparable(options: dict[str, Any], code: str, tmp_path: Path) -> None:
-    report = check(write_run_of(tmp_path, NOISY, ["med_cmr_mcq_sod"], **{"mini": False, **options}))
-    assert codes(report) == [code]
-    assert report.failed() is (RULES[code].severity == "error")
-
-
-@pytest.mark.parametrize(
-    ("limit", "share", "found"), [(2, "", "--limit 2"), (None, "0.5@0", "the subset 0.5@0 (in 7 tasks)")]
-)
-def test_a_run_of_some_documents_is_one_finding_not_one_for_each_task(
-    limit: int | None, share: str, found: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_runs_that_are_not_comparable(
+    options: dict[str, Any], code: str, found: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("MEDTASKS_SUBSET", share)
-    report = check(write_run_of(tmp_path, NOISY, ["med_cmr_mcq"], mini=False, limit=limit))
-    (message,) = (one.message for one in report.findings if one.code == "LB201")
-    assert found in message
-
-
-def test_a_blind_run_and_a_stripped_one_are_one_finding_each(written: dict[str, Path], tmp_path: Path) -> None:
-    blind = check(write_run_of(tmp_path, NOISY, ["med_cmr_mcq"], mini=False, blind=True))
-    stripped = check(remove_rows(written["withheld"], tmp_path / "20261101_000000_medtasks"))
-    (first,) = (one.message for one in blind.findings if one.code == "LB206")
-    (other,) = (one.message for one in stripped.findings if one.code == "LB305")
-    assert "prompts were sent without media (in 7 tasks)" in first
-    assert "neither prompts nor responses (in 2 tasks)" in other
-
-
-def test_miniature_data_are_allowed_for_demonstrations(tmp_path: Path) -> None:
-    assert check(write_run_of(tmp_path, NOISY, ["med_cmr_mcq"]), demonstration=True).findings == ()
+    """What all tasks have in common is one finding."""
+    monkeypatch.setenv("MEDTASKS_SUBSET", options.pop("subset", ""))
+    folder = write_run_of(tmp_path, NOISY, ["med_cmr_mcq"], **{"mini": False, **options})
+    report = check(folder)
+    assert {*codes(report)} - {"LB401"} == {code}  # a subset's documents are not those of miniature data
+    said = [one.message for one in report.findings if one.code == code]
+    assert not found or [found in message for message in said] == [True]
+    assert report.failed() is (RULES[code].severity == "error")
+    assert code != "LB202" or check(folder, demonstration=True).findings == ()
 
 
 def test_a_protocol_hash_that_its_own_settings_deny(copy: Callable[[str], Path]) -> None:
@@ -146,11 +129,10 @@ def test_fewer_items_than_were_published(copy: Callable[[str], Path]) -> None:
     """The data are said to be whole, but the tasks are not: the run's own counts agree with each other."""
     folder = copy("clean")
     edit_json(folder / "manifest.json", lambda it: it["data"]["med_cmr"].update(RELEASE))
-    found = [one for one in check(folder, coverage=0.95, rescore=False).findings if one.code == "LB204"]
-    assert {one.where for one in found} >= {"med_cmr_mcq", "med_cmr_mcq_su"}
-    assert (
-        "5 items, 1.3% of the published number" in next(one for one in found if one.where == "med_cmr_mcq_su").message
-    )
+    report = check(folder, coverage=0.95, rescore=False)
+    found = {one.where: one.message for one in report.findings if one.code == "LB204"}
+    assert "med_cmr_mcq" in found
+    assert "5 items, 1.3% of the published number" in found["med_cmr_mcq_su"]
 
 
 def test_miniature_data_prepared_like_a_release_are_known(written: dict[str, Path]) -> None:
@@ -208,15 +190,8 @@ def test_keys_are_found_in_any_file_and_never_repeated(secret: str, where: str, 
     assert secret not in found.message
 
 
-PATHS = [
-    "/home/anna/x",
-    "~/models/x",
-    "pretrained=/mnt/x/y,device=cuda",
-    r"C:\models\x",
-    "file:///x/y",
-    "/any/x",
-    "a /b/c",
-]
+PATHS = ["/home/anna/x", "~/models/x", "pretrained=/mnt/x/y,device=cuda", r"C:\models\x", "file:///x/y", "/any/x",
+         "a /b/c"]  # fmt: skip
 TEXTS = ["lab/Model-7B", "and/or", "score of 0/1", "https://example.org/a/b", "s/p", "/no_think", "a: b/c", "~ 5"]
 NO_KEYS = ["task-specific-prompts-of-this-benchmark", "hf_x", "risk-adjusted-mortality-rates", "api_key_env"]
 
@@ -231,10 +206,8 @@ def test_paths_of_a_machine_and_what_only_looks_like_one(copy: Callable[[str], P
     edit_json(lines, lambda it: it.update(media=["/home/anna/images/x.png"]), 0)
     found = check(folder).findings
     assert {one.code for one in found} == {"LB302"}
-    assert sorted((one.field, one.line) for one in found if one.line is None) == [
-        (f"settings.path{n}", None) for n in range(len(PATHS))
-    ]
-    assert [(one.field, one.line) for one in found if one.line is not None] == [("media", 1)]
+    expected = {*((f"settings.path{n}", None) for n in range(len(PATHS))), ("media", 1)}
+    assert {(one.field, one.line) for one in found} == expected
 
 
 def test_files_that_are_no_runs(copy: Callable[[str], Path], tmp_path: Path) -> None:
@@ -295,6 +268,7 @@ def test_stripped_runs_keep_their_scores_and_nothing_else(written: dict[str, Pat
     assert read_run(folder)[0] == before
     report = check(folder)
     assert codes(report) == ["LB305"]
+    assert "neither prompts nor responses (in 7 tasks)" in only(report, "LB305").message
     assert not report.failed(strict=True)
     one, other = scored_run(written["withheld"]), scored_run(folder)
     assert {name: entry.signatures for name, entry in one.entries.items()} == {
@@ -340,33 +314,23 @@ def test_a_task_whose_scores_need_texts_is_left_out_and_named(tmp_path: Path) ->
 
 
 def test_a_place_that_cannot_be_written_is_one_sentence(
-    written: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    written: dict[str, Path], tmp_path: Path, medtasks: Callable[..., Any]
 ) -> None:
     (tmp_path / "file").write_text("")
-    out = tmp_path / "file" / "new_medtasks"
-    monkeypatch.setattr("sys.argv", ["medtasks", "leaderboard", "strip", str(written["clean"]), "--out", str(out)])
-    with pytest.raises(SystemExit) as ended:
-        main()
-    said = capsys.readouterr().err
-    assert ended.value.code == 1
-    assert len(said.splitlines()) == 1
-    assert f"{tmp_path / 'file'}" in said
-    assert "cannot be read or written (File exists)" in said
+    done = medtasks("leaderboard", "strip", str(written["clean"]), "--out", str(tmp_path / "file" / "new_medtasks"))
+    assert (done.returncode, len(done.stderr.splitlines())) == (1, 1)
+    assert f"{tmp_path / 'file'}" in done.stderr
+    assert "cannot be read or written (File exists)" in done.stderr
 
 
 def test_only_withheld_rows_are_stripped(copy: Callable[[str], Path], written: dict[str, Path], tmp_path: Path) -> None:
-    folder = copy("clean")
-
-    def bare(sample: Any) -> None:
-        sample.update(prompt="", responses=[])
-
-    for line in range(len((folder / "samples" / "med_cmr_mcq_su.jsonl").read_text(encoding="utf-8").splitlines())):
-        edit_json(folder / "samples" / "med_cmr_mcq_su.jsonl", bare, line)
-    assert only(check(folder), "LB305").severity == "error"
+    path = copy("clean") / "samples" / "med_cmr_mcq_su.jsonl"
+    for line in range(path.read_bytes().count(b"\n")):
+        edit_json(path, lambda sample: sample.update(prompt="", responses=[]), line)
+    assert only(check(path.parents[1]), "LB305").severity == "error"
     same = remove_rows(written["clean"], tmp_path / "same_medtasks")
-    assert (same / "samples" / "med_cmr_mcq_su.jsonl").read_bytes() == (
-        written["clean"] / "samples" / "med_cmr_mcq_su.jsonl"
-    ).read_bytes()
+    one, other = (folder / "samples" / path.name for folder in (same, written["clean"]))
+    assert one.read_bytes() == other.read_bytes()
     with pytest.raises(MedtasksError, match="never overwritten"):
         remove_rows(written["clean"], same)
 
@@ -390,3 +354,46 @@ def test_the_ready_workflow_asks_for_little_and_runs_our_commands() -> None:
     ]
     # whoever opens a pull request writes what is in it: nothing of it may become part of a command
     assert not [step for step in steps if "github.event" in step.get("run", "") or "github.head" in step.get("run", "")]
+
+
+# --------------------------------------------------------------------------------------------------- beside the runs
+
+
+LOG = "20261101_000000_samples_{}.jsonl"
+KEY = '{"model_args": "sk-abcdefghijklmnop1234"}'
+UNFINISHED = "0123456789ab_unfinished"
+BESIDE = {
+    "files of the harness beside a run": (
+        [LOG.format("med_cmr_mcq_su"), "20261101_000000_results.json", "models.yaml"], "{}", ["LB103 note"],
+    ),
+    "a log without a run": (["alone/" + LOG.format("med_cmr_mcq_su")], "{}", ["LB103 error"]),
+    "a log and replies of a withheld benchmark": (
+        [LOG.format("mi_cxr_icr"), f"{UNFINISHED}/run.json", f"{UNFINISHED}/mi_cxr_icr.rank0.jsonl"],
+        "{}", ["LB103 note", "LB103 note", "LB304 error", "LB304 error"],
+    ),
+    "a key in the results of the harness": (["20261101_000000_results.json"], KEY, ["LB103 note", "LB301 error"]),
+    "a key in any file": (["notes/about.md"], KEY, ["LB301 error"]),
+    "a key in a hidden file": ([".hidden/settings"], KEY, ["LB301 error"]),
+    "what git keeps for itself": ([".git/config"], KEY, []),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("files", "content", "expected"), BESIDE.values(), ids=BESIDE)
+def test_files_beside_a_run(files: list[str], content: str, expected: list[str], copy: Callable[[str], Path]) -> None:
+    root = copy("clean").parent
+    for name in files:
+        (root / name).parent.mkdir(exist_ok=True)
+        (root / name).write_text(content, encoding="utf-8")
+    report = check(root)
+    assert sorted(f"{one.code} {one.severity}" for one in report.findings) == expected
+    assert report.failed(strict=True) is any("error" in one for one in expected)
+    assert check(root, public=False).failed() is bool({"LB301 error", "LB103 error"} & {*expected})
+    assert "models.yaml" not in files or "2 files of lmms-eval itself" in report.findings[0].message
+
+
+def test_a_link_to_a_run_is_refused(copy: Callable[[str], Path], tmp_path: Path) -> None:
+    folder = copy("clean")
+    (folder.parent / "other_medtasks").symlink_to(folder.rename(tmp_path / "elsewhere_medtasks"))
+    report = check(folder.parent)
+    assert codes(report) == ["LB101", "LB104"]
+    assert Path(only(report, "LB104").file).name == "other_medtasks"

@@ -50,6 +50,12 @@ def run_of(tree: Path, name: str) -> Path:
 # --------------------------------------------------------------------------------------------------------- finding
 
 
+def told(paths: list[Path]) -> tuple[int, list[str]]:
+    """How many runs are collected, and what is refused."""
+    runs, refused = collect(paths)
+    return len(runs), [f"{one.folder}: {one.reason}" for one in refused]
+
+
 def test_runs_are_found_in_trees_and_by_name_each_once(tree: Path) -> None:
     both = [run_of(tree, "Guess-1B"), run_of(tree, "Oracle-72B")]
     assert find_everything([both[1], tree, both[0], tree / "Oracle-72B"]).folders == both
@@ -66,35 +72,25 @@ def test_half_written_folders_are_left_alone_and_one_left_aside_is_found(tree: P
     shutil.copytree(run, run.with_name(f".{run.name}.abc"))
     aside = run.rename(run.with_name(f".{run.name}.aside"))
     assert run in find_everything([tree]).folders
-    digests, refused = collect([tree])
-    assert (len(digests), refused) == (2, [])
+    assert told([tree]) == (2, [])
     assert not aside.exists()
 
 
-def test_a_path_that_is_no_folder_is_wrong_usage(tmp_path: Path) -> None:
+def test_a_path_without_a_run_is_told_and_one_that_is_none_is_wrong_usage(tree: Path, tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    assert told([tree, tmp_path / "empty"]) == (2, ["empty: contains no result directory (…_medtasks)"])
     with pytest.raises(UsageError, match="no such directory; give a result directory"):
         collect([tmp_path / "nothing"])
-
-
-def test_a_folder_without_results_is_told(tree: Path, tmp_path: Path) -> None:
-    (tmp_path / "empty").mkdir()
-    digests, refused = collect([tree, tmp_path / "empty"])
-    assert len(digests) == 2
-    assert [(one.folder, one.reason) for one in refused] == [("empty", "contains no result directory (…_medtasks)")]
 
 
 def test_a_link_to_a_run_is_named_unless_the_run_itself_is_read(tree: Path, tmp_path: Path) -> None:
     run = run_of(tree, "Guess-1B")
     (tree / "latest_medtasks").symlink_to(run)
-    assert collect([tree])[1] == []
+    assert told([tree]) == (2, [])
     (tree / "other_medtasks").symlink_to(run.rename(tmp_path / "elsewhere_medtasks"))
     (tree / "gone_medtasks").symlink_to(tmp_path / "gone")
-    digests, refused = collect([tree])
-    assert len(digests) == 1
-    assert [(one.folder, one.reason) for one in refused] == [
-        (name, "it is a link; copy what it points to")
-        for name in ("gone_medtasks", "latest_medtasks", "other_medtasks")
-    ]
+    links = [f"{name}_medtasks: it is a link; copy what it points to" for name in ("gone", "latest", "other")]
+    assert told([tree]) == (1, links)
 
 
 def test_a_folder_that_cannot_be_listed_is_named(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -106,11 +102,7 @@ def test_a_folder_that_cannot_be_listed_is_named(tree: Path, monkeypatch: pytest
         return scandir(path)
 
     monkeypatch.setattr(os, "scandir", guarded)
-    digests, refused = collect([tree])
-    assert len(digests) == 1
-    assert [(one.folder, one.reason) for one in refused] == [
-        (closed.name, "it cannot be listed (Permission denied); give access to it")
-    ]
+    assert told([tree]) == (1, [f"{closed.name}: it cannot be listed (Permission denied); give access to it"])
 
 
 # -------------------------------------------------------------------------------------------------------- refusing
@@ -131,8 +123,8 @@ def test_one_bad_folder_stops_nothing(tree: Path, file: str, content: str | None
     path.unlink()
     if content is not None:
         path.write_bytes(content.encode("utf-8", "surrogatepass"))
-    digests, refused = collect([tree])
-    assert [one.public.model_facts["name"] for one in digests] == [ORACLE.name]
+    runs, refused = collect([tree])
+    assert [one.public.model_facts["name"] for one in runs] == [ORACLE.name]
     (one,) = refused
     assert one.folder == run_of(tree, "Guess-1B").name
     assert any(part in one.reason for part in reason.split("|"))
@@ -141,11 +133,9 @@ def test_one_bad_folder_stops_nothing(tree: Path, file: str, content: str | None
 
 
 def test_the_same_run_counts_once(tree: Path) -> None:
-    run = run_of(tree, "Guess-1B")
-    shutil.copytree(run, tree / "again" / "a_medtasks")
-    digests, refused = collect([tree, tree / "again"])
-    assert (len(digests), refused) == (2, [])
-    assert {one.public.folder for one in digests} == {"20261101_000000_medtasks"}
+    shutil.copytree(run_of(tree, "Guess-1B"), tree / "again" / "a_medtasks")
+    assert told([tree, tree / "again"]) == (2, [])
+    assert {one.public.folder for one in collect([tree])[0]} == {"20261101_000000_medtasks"}
 
 
 # --------------------------------------------------------------------------------------------------------- caching
@@ -194,30 +184,22 @@ def test_another_package_of_tasks_makes_digests_anew(
 
 
 def test_a_changed_sample_makes_another_digest(tree: Path, tmp_path: Path) -> None:
-    before, _ = collect([tree], RunStore(tmp_path / "cache"))
-
-    def right(sample: dict[str, Any]) -> None:
-        sample["responses"] = [sample["target"]]
-
-    edit_json(run_of(tree, "Guess-1B") / "samples" / f"{TASK}.jsonl", right, line=0)
-    after, _ = collect([tree], RunStore(tmp_path / "cache"))
-    uncached, _ = collect([tree])
+    store = RunStore(tmp_path / "cache")
+    before, _ = collect([tree], store)
+    path = run_of(tree, "Guess-1B") / "samples" / f"{TASK}.jsonl"
+    edit_json(path, lambda sample: sample.update(responses=[sample["target"]]), line=0)
+    after, _ = collect([tree], store)
     assert [one.public.digest for one in after] != [one.public.digest for one in before]
-    assert after == uncached
+    assert after == collect([tree])[0]
 
 
 def test_options_named_by_text_are_counted_beside_the_run(tmp_path: Path) -> None:
-    folder = write_run_of(tmp_path, GUESS, ["med_cmr_mcq_su"])
-
-    def by_text(sample: dict[str, Any]) -> None:
-        sample["responses"] = [sample["document"]["choices"][sample["target"]]]
-
-    path = folder / "samples" / "med_cmr_mcq_su.jsonl"
+    path = write_run_of(tmp_path, GUESS, ["med_cmr_mcq_su"]) / "samples" / "med_cmr_mcq_su.jsonl"
     count = path.read_bytes().count(b"\n")
     for line in range(count):
-        edit_json(path, by_text, line=line)
-    ((digest,), _) = collect([tmp_path])
-    assert f"med_cmr_mcq_su: {count} of {count} options were named by text, not by letter" in digest.public.notes
+        edit_json(path, lambda it: it.update(responses=[it["document"]["choices"][it["target"]]]), line=line)
+    ((run,), _) = collect([tmp_path])
+    assert f"med_cmr_mcq_su: {count} of {count} options were named by text, not by letter" in run.public.notes
 
 
 def test_a_damaged_cache_is_made_again(tree: Path, tmp_path: Path, reads: list[str]) -> None:
@@ -250,10 +232,10 @@ def test_large_runs_are_read_by_other_processes_unless_a_server_reads_them(
 ) -> None:
     shutil.copytree(run_of(tree, "Guess-1B"), tree / "broken_medtasks")
     (tree / "broken_medtasks" / "manifest.json").write_text("{", encoding="utf-8")
-    told: list[tuple[int, int]] = []
-    alone = collect([tree], RunStore(tmp_path / "first"), lambda done, total: told.append((done, total)))
+    steps: list[tuple[int, int]] = []
+    alone = collect([tree], RunStore(tmp_path / "first"), lambda done, total: steps.append((done, total)))
     assert reads.count("scored_record") == 2
-    assert told == [(0, 3), (1, 3), (2, 3), (3, 3)]
+    assert steps == [(0, 3), (1, 3), (2, 3), (3, 3)]
     assert len(alone[1]) == 1
     reads.clear()
     monkeypatch.setattr(module, "LARGE", 1)
@@ -289,36 +271,28 @@ def plain(tmp_path: Path) -> Path:
 
 def test_a_plain_folder_becomes_a_run_that_is_comparable_with_no_other(plain: Path, tree: Path) -> None:
     (run,) = find_everything([plain.parent]).runs
-    assert list(run.logs) == [TASK]
-    assert find_everything([plain.parent]).folders == []
-    digests, refused = collect([plain.parent, tree])
+    assert (list(run.logs), find_everything([plain.parent]).folders) == ([TASK], [])
+    runs, refused = collect([plain.parent, tree])
     assert refused == []
-    made = next(one for one in digests if one.public.folder == "some__model/20261102_101500")
-    ours = next(one for one in digests if one.public.model_facts["name"] == ORACLE.name)
-    assert made.public.model_facts["name"] == "model"
-    assert made.public.created == "2026-11-02T10:15:00+00:00"
-    assert "/srv" not in made.public.model_dump_json()
-    assert "abc" not in made.public.model_dump_json()
-    assert made.entries[TASK].scores.metrics["exact_match"] == ours.entries[TASK].scores.metrics["exact_match"]
-    found = differences(made.entries[TASK].signatures["exact_match"], ours.entries[TASK].signatures["exact_match"])
+    made = next(one for one in runs if one.public.folder == "some__model/20261102_101500")
+    ours = next(one for one in runs if one.public.model_facts["name"] == ORACLE.name)
+    assert (made.public.model_facts["name"], made.public.created) == ("model", "2026-11-02T10:15:00+00:00")
+    assert not [one for one in ("/srv", "abc") if one in made.public.model_dump_json()]
+    one, other = made.entries[TASK], ours.entries[TASK]
+    assert one.scores.metrics["exact_match"] == other.scores.metrics["exact_match"]
+    found = differences(one.signatures["exact_match"], other.signatures["exact_match"])
     assert found[0].startswith("prompt unknown instead of ")
     assert made.public.notes[0].startswith("predictions from elsewhere (lmms-eval): prompt, ")
-    (command,) = made.public.commands
-    assert command == (
-        f"MEDTASKS_DATA=mini medtasks score 20261102_101500_samples_{TASK}.jsonl --from lmms-eval --task {TASK} "
-        "--model vllm --out NEW_DIR"
-    )
+    score = f"medtasks score 20261102_101500_samples_{TASK}.jsonl --from lmms-eval --task {TASK} --model vllm"
+    assert made.public.commands == (f"MEDTASKS_DATA=mini {score} --out NEW_DIR",)
 
 
 def test_a_plain_folder_is_kept_too_and_refused_in_one_sentence(plain: Path, tmp_path: Path) -> None:
-    fresh, _ = collect([plain], RunStore(tmp_path / "cache"))
-    again, _ = collect([plain], RunStore(tmp_path / "cache"))
-    assert fresh == again
+    store = RunStore(tmp_path / "cache")
+    assert collect([plain], store) == collect([plain], store)
     (plain / f"20261102_101500_samples_{TASK}.jsonl").write_text("{}\n", encoding="utf-8")
-    digests, (refused,) = collect([plain], RunStore(tmp_path / "cache"))
-    assert digests == []
-    assert "line 1: field " in refused.reason
-    assert str(plain) not in refused.reason
+    count, (refused,) = told([plain])
+    assert (count, "line 1: field " in refused, str(plain) in refused) == (0, True, False)
 
 
 def test_logs_beside_a_folder_of_ours_are_not_counted_twice(plain: Path, tree: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -46,8 +47,7 @@ def test_what_is_not_comparable_stands_apart_with_the_reason(odd: ScoredRun, rea
 @pytest.mark.parametrize("lacking", [{"blind": True}, {"complete": False, "counts": {}}, {"mini": True}])
 def test_what_must_not_be_ranked_is_not_even_where_nothing_else_is_there(lacking: dict[str, Any]) -> None:
     found = page(run("odd", [cxr(0.9, 9)], **lacking))
-    assert found.rankings == ()
-    assert found.tables[0].rows == ()
+    assert (found.rankings, found.tables[0].rows) == ((), ())
     assert len(apart(found)["run-odd"].reasons) == 1
 
 
@@ -62,18 +62,18 @@ def test_reasons_that_differ_in_hashes_alone_are_told_once() -> None:
     assert reason.endswith("fedcba98… instead of 01234567… (and 2 more of other tasks)")
 
 
-def test_another_judge_stands_apart_in_the_judged_columns_alone() -> None:
-    def kvasir(seed: int, judge: str) -> Any:
-        made = entry("kvasir_vqa_x1", {"judged_accuracy": right(0.6, seed), "rougeL": right(0.5, seed)})
-        signatures = {**made.signatures, "judged_accuracy": signed("judged_accuracy", "kvasir_vqa_x1", judge=judge)}
-        return type(made)(**{**vars(made), "signatures": signatures})
+def kvasir(seed: int, judge: str, verdicts: np.ndarray | None = None) -> Any:
+    """A judged entry; by default there are all verdicts."""
+    tables = {"judged_accuracy": right(0.6, seed) if verdicts is None else verdicts, "rougeL": right(0.5, seed)}
+    made = entry("kvasir_vqa_x1", tables)
+    signature = signed("judged_accuracy", "kvasir_vqa_x1", judge=judge)
+    return replace(made, signatures={**made.signatures, "judged_accuracy": signature})
 
-    found = page(*(run(name, [kvasir(seed, judge)]) for seed, (name, judge) in enumerate(
-        [("a", "j0"), ("b", "j0"), ("c", "j1")]
-    )))  # fmt: skip
-    assert {*ranked(found)} == {"a", "b"}
+
+def test_another_judge_stands_apart_in_the_judged_columns_alone() -> None:
+    found = page(*(run(name, [kvasir(seed, f"j{name == 'c':d}")]) for seed, name in enumerate("abc")))
     rankings = {one.column.metric: {one.model for one in one.ranked} for one in found.rankings}
-    assert rankings["rougeL"] == {"a", "b", "c"}
+    assert rankings == {"judged_accuracy": {"a", "b"}, "rougeL": {"a", "b", "c"}}
     assert apart(found)["run-c"].reasons == ("judge j1 instead of j0",)
     assert list(apart(found)["run-c"].row.cells) == ["kvasir_vqa_x1.judged_accuracy"]
 
@@ -81,10 +81,7 @@ def test_another_judge_stands_apart_in_the_judged_columns_alone() -> None:
 def test_miniature_data_are_ranked_in_a_demonstration_alone() -> None:
     mini = [run(name, [cxr(0.5, seed)], mini=True) for seed, name in enumerate("ab")]
     assert {*ranked(page(*mini, demonstration=True))} == {"a", "b"}
-    found = page(*mini)
-    assert found.rankings == ()
-    assert found.tables[0].rows == ()
-    assert {one.reasons for one in found.tables[0].apart} == {(MINIATURE,)}
+    assert {one.reasons for one in page(*mini).tables[0].apart} == {(MINIATURE,)}
 
 
 def test_most_models_make_the_ranking_unless_only_others_follow_the_task_files() -> None:
@@ -121,21 +118,15 @@ def test_the_same_run_twice_counts_once() -> None:
 
 
 def test_a_run_without_its_judge_keeps_its_row_and_has_no_rank() -> None:
-    def kvasir(seed: int, *, judged: bool) -> Any:
-        verdicts = right(0.6, seed) if judged else np.full((240, 2), np.nan)
-        made = entry("kvasir_vqa_x1", {"judged_accuracy": verdicts, "rougeL": right(0.5, seed)})
-        if not judged:
-            return made
-        judge = {"judged_accuracy": signed("judged_accuracy", "kvasir_vqa_x1", judge="j0")}
-        return type(made)(**{**vars(made), "signatures": {**made.signatures, **judge}})
-
-    found = page(run("judged", [kvasir(1, judged=True)]), run("waiting", [kvasir(2, judged=False)]))
+    waiting = run("waiting", [kvasir(2, "j0", np.full((240, 2), np.nan))])
+    found = page(run("judged", [kvasir(1, "j0")]), waiting)
     assert ranked(found) == ["judged"]
     assert found.rankings[0].unranked == {"waiting": "all items await a judge"}
     assert found.tables[0].apart == ()
-    row = next(row for row in found.tables[0].rows if row.model == "waiting")
-    assert row.cells["kvasir_vqa_x1.judged_accuracy"].value is None
-    assert row.cells["kvasir_vqa_x1.rougeL"].value is not None
+    cells = next(row.cells for row in found.tables[0].rows if row.model == "waiting")
+    assert {key: cell.value is None for key, cell in cells.items()} == {
+        "kvasir_vqa_x1.judged_accuracy": True, "kvasir_vqa_x1.rougeL": False
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize(("lacking", "placed"), [(2, True), (3, False)])

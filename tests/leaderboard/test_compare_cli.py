@@ -1,10 +1,12 @@
-"""``medtasks compare``: what it prints of two runs, and that its numbers are those of an independent computation."""
+"""``medtasks compare``: what it prints of two runs; its numbers are those of another computation, and of the board."""
 
 from __future__ import annotations
 
 import json
 import shutil
+from collections import defaultdict
 from contextlib import redirect_stderr, redirect_stdout
+from functools import cache
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -12,17 +14,21 @@ from typing import Any
 import numpy as np
 import pytest
 from aligned import cells
-from invented_runs import Invented, make_run, write_run_of
+from invented_runs import Invented, edit_json, make_run, write_run_of
 from made_runs import ITEMS, entry, right, run, signed
-from medtasks.leaderboard.rank.compare import Comparison, compare_runs, read_one
+from medtasks.leaderboard.board.board import BoardColumn, Pair
+from medtasks.leaderboard.rank.compare import Comparison, Line, compare_runs, read_one
+from medtasks.leaderboard.rank.rankings import rank_models
+from medtasks.leaderboard.verify.scored_run import ScoredRun
 from scipy.stats import binomtest, wilcoxon
 from statsmodels.stats.multitest import multipletests
 
 from medtasks.cli.app import main
-from medtasks.metrics.registry import get_metric
+from medtasks.metrics.registry import get_metric, unit_of
+from medtasks.runs.comparisons import Paired, same_tasks
 from medtasks.runs.folder import write_run
-from medtasks.stats.paired import clustered_score, paired_difference
 from medtasks.stats.student import detectable_difference
+from medtasks.verify.scored import scored_record
 
 CAREFUL = Invented("lab/Careful-7B", "noisy_oracle", seed=1, accuracy=0.8)
 GUESS = Invented("lab/<b>Guess</b>-1B", "uniform", seed=3)
@@ -74,9 +80,7 @@ def test_a_table_of_all_that_both_runs_have(folders: dict[str, Path]) -> None:
 def used(folder: Path, target: Path, **usage: Any) -> Path:
     """A copy of the run, whose manifest has this usage of its tasks."""
     copy = Path(shutil.copytree(folder, target / folder.name))
-    manifest = json.loads((copy / "manifest.json").read_text(encoding="utf-8"))
-    manifest["usage"] = {**usage, "tasks": dict.fromkeys(manifest["tasks"], usage)}
-    (copy / "manifest.json").write_text(json.dumps(manifest), encoding="utf-8")
+    edit_json(copy / "manifest.json", lambda it: it.update(usage={**usage, "tasks": dict.fromkeys(it["tasks"], usage)}))
     return copy
 
 
@@ -119,9 +123,7 @@ def test_runs_that_were_asked_otherwise_are_shown_and_marked(folders: dict[str, 
 
 def test_names_of_models_steer_no_terminal(folders: dict[str, Path], tmp_path: Path) -> None:
     evil = Path(shutil.copytree(folders["guess"], tmp_path / "20261101_000002_medtasks"))
-    manifest = json.loads((evil / "manifest.json").read_text(encoding="utf-8"))
-    manifest["model"]["pretrained"] = "evil\n::error::pwned\x1b[2J\tcol"
-    (evil / "manifest.json").write_text(json.dumps(manifest), encoding="utf-8")
+    edit_json(evil / "manifest.json", lambda it: it["model"].update(pretrained="evil\n::error::pwned\x1b[2J\tcol"))
     _, out, _ = command(folders["guess"], evil)
     assert out.splitlines()[1].startswith("B: evil ::error::pwned\N{REPLACEMENT CHARACTER}[2J col (")
     assert "\x1b" not in out
@@ -150,13 +152,6 @@ def test_wrong_usage_and_a_damaged_run_are_one_sentence(folders: dict[str, Path]
         assert said in err
 
 
-@pytest.mark.slow
-def test_it_is_a_command_of_its_own_process(python: Any, folders: dict[str, Path]) -> None:
-    done = python("-m", "medtasks", "compare", str(folders["guess"]), str(folders["guess"]), "--task", "mi_cxr_icr")
-    assert (done.returncode, done.stderr) == (0, "")
-    assert " +0.000 " in done.stdout
-
-
 def pair_of(**tables: tuple[np.ndarray, np.ndarray]) -> Comparison:
     """Two runs of a task with those metrics' tables."""
     task = "mi_cxr" if [*tables] == ["accuracy"] else "kvasir_vqa_x1"
@@ -165,29 +160,16 @@ def pair_of(**tables: tuple[np.ndarray, np.ndarray]) -> Comparison:
     return compare_runs(*runs)
 
 
-def test_every_score_by_the_same_test() -> None:
-    one, two = right(0.7, 1), right(0.55, 2)
-    found = pair_of(accuracy=(one, two)).lines[0]
-    clusters = [f"p{number // 4:03d}" for number in range(240)]
-    score = get_metric("accuracy").score
-    expected = paired_difference(*(clustered_score(each, clusters, score) for each in (one, two)))
-    assert found.pair is not None
-    assert (found.first, found.second) == (one[:, 0].mean(), two[:, 0].mean())
-    assert (found.pair.p_value, found.pair.low) == (expected.p_value, expected.low)
-    assert found.detectable == detectable_difference(expected.standard_error or 0, 60)
-    half = [table * [0.5, 1] for table in (one, two)]
-    rouge = pair_of(rougeL=(half[0], half[1])).lines[0].pair
-    assert rouge is not None
-    assert rouge.p_value == expected.p_value
-
-
 def test_holms_correction_is_over_the_printed_table() -> None:
+    """All metrics have the same test (`test_one_question_has_one_number`)."""
     shares = {"rouge1": 0.6, "rouge2": 0.62, "rougeL": 0.8, "meteor": 0.55}
     lines = pair_of(**{name: (right(share, 1), right(0.55, 2)) for name, share in shares.items()}).lines
     values = [line.pair.p_value for line in lines if line.pair is not None]
     assert len({*values}) == 4
     expected = multipletests(values, method="holm")[1]
     assert [line.pair.p_holm for line in lines if line.pair is not None] == pytest.approx(list(expected))
+    error = lines[0].pair.standard_error if lines[0].pair is not None else None
+    assert lines[0].detectable == detectable_difference(error or 0, 60)
 
 
 def test_unpaired_items_are_counted_and_do_not_move_the_difference() -> None:
@@ -221,26 +203,23 @@ def test_other_clusters_are_not_comparable() -> None:
 
 
 def test_confidences_are_compared_over_the_answers_with_one_in_both_runs(tmp_path: Path) -> None:
-    sides = []
+    task, sides, runs = "mi_cxr_tel_multiple", [], []
     for name, policy in (("whole", "calibrated"), ("half", "overconfident")):
-        run = make_run(Invented(f"lab/{name}-7B", policy, seed=1), ["mi_cxr_tel_multiple"])
-        samples = run.samples["mi_cxr_tel_multiple"]
+        made = make_run(Invented(f"lab/{name}-7B", policy, seed=1), [task])
+        samples = made.samples[task]
         if name == "half":
             samples[::2] = [one.model_copy(update={"probabilities": (None,)}) for one in samples[::2]]
-        sides.append((samples, read_one(write_run(tmp_path / f"{name}_medtasks", run))))
-    by_metric = {line.metric: line for line in compare_runs(sides[0][1], sides[1][1]).lines}
-    shared = sides[0][0][1::2]
-    gaps: dict[int, float] = {}
+        sides.append(samples)
+        runs.append(read_one(write_run(tmp_path / f"{name}_medtasks", made)))
+    shared, gaps = sides[0][1::2], defaultdict[int, float](float)
     for sample in shared:
         (given,) = sample.probabilities
-        assert given is not None
         sure = given.letters[-1].options[sample.filtered]
-        place = int(np.ceil(round(100 * sure) * 15 / 100))
-        gaps[place] = gaps.get(place, 0.0) + sure - (sample.filtered == sample.target)
-    line = by_metric["ece"]
+        gaps[int(np.ceil(round(100 * sure) * 15 / 100))] += sure - (sample.filtered == sample.target)
+    line = next(line for line in compare_runs(*runs).lines if line.metric == "ece")
     assert line.first == pytest.approx(sum(map(abs, gaps.values())) / len(shared))
     assert line.pair is not None
-    assert (line.pair.items, line.unpaired) == (len(shared), len(sides[0][0]) - len(shared))
+    assert (line.pair.items, line.unpaired) == (len(shared), len(sides[0]) - len(shared))
 
 
 DIMENSIONS = 7
@@ -285,3 +264,41 @@ def test_several_pairs_are_tested_over_the_tasks_of_a_group(families: list[str])
     out = command("--pairs", families[0], *options)[1]
     assert "lowest possible p" in out
     assert "med_cmr_mcq_su" in out
+
+
+TASKS = ("mi_cxr_icr", "kvasir_vqa_x1_level1", "medstreambench_proactive", "med_cmr_mcq_cr")
+
+
+@cache
+def answers() -> tuple[dict[str, Paired], dict[tuple[str, str], Line], list[ScoredRun]]:
+    """How two runs differ: by ``score --against``, and by ``compare``; last the runs."""
+    records = [make_run(model, list(TASKS)) for model in (CAREFUL, GUESS)]
+    runs = [ScoredRun.of(scored_record(one.manifest, one.samples), f"run{n}") for n, one in enumerate(records)]
+    lines = {(line.task, line.metric): line for line in compare_runs(*runs).lines}
+    return same_tasks(*(record.tables for record in records)), lines, runs
+
+
+def on_the_board(task: str, metric: str) -> Pair:
+    entries = [run.entries[task] for run in answers()[2]]
+    assert entries[0].items == entries[1].items
+    column = BoardColumn(key="c", task=task, metric=metric, label=metric, unit=unit_of(metric),
+                         higher_is_better=get_metric(metric).higher_is_better)  # fmt: skip
+    tables = {name: entry.statistics[metric] for name, entry in zip(("first", "second"), entries, strict=True)}
+    (pair,) = rank_models(column, tables, entries[0].clusters, cluster="c", signature="s", resamples=20).pairs
+    return pair
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_one_question_has_one_number(task: str) -> None:
+    against, lines, _ = answers()
+    found = against[f"{task} (both)"].metrics
+    for metric, score in found.items():
+        line, pair = lines[task, metric], on_the_board(task, metric)
+        assert line.pair is not None
+        for one in (line.pair, pair):
+            assert (one.items, one.clusters, one.p_value) == (score.items, score.clusters, score.p_value)
+        assert (line.first, line.second) == (score.first, score.second)
+        assert (line.pair.difference, line.pair.low, line.pair.high) == (score.difference, score.low, score.high)
+        assert (1 if pair.first == "first" else -1) * pair.difference == score.difference
+        assert pair.warning == score.warning
+    assert any(score.p_value not in (None, 1.0) for score in found.values())

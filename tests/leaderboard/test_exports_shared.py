@@ -1,7 +1,6 @@
-"""``medtasks export``: huggingface_hub and the validator of Every Eval Ever read the files, which say the same numbers;
-the hub is a server of its routes.
+"""``medtasks export``: huggingface_hub and Inspect read the files, with the same numbers; a server has the routes.
 
-Runs are on data that say they are a release from the hub: the miniature data of Med-CMR under another fingerprint.
+Runs for the hub are on data that say they are a release: the miniature data of Med-CMR under another fingerprint.
 """
 
 from __future__ import annotations
@@ -9,11 +8,9 @@ from __future__ import annotations
 import base64
 import json
 import shutil
-import sys
-import threading
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import partial
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -21,22 +18,31 @@ import pytest
 import yaml
 from huggingface_hub import HfApi, parse_eval_result_entries
 from huggingface_hub.errors import HfHubHTTPError
-from invented_runs import Invented, edit_json, write_run_of
+from invented_runs import MODELS, Invented, edit_json, write_run_of, write_runs
+from local_server import Answer, LocalServer
 from medtasks.leaderboard.exports.hub import push
+from medtasks.leaderboard.exports.inspect_logs import write_inspect_logs
 from typer.testing import CliRunner
 
+from medtasks.benchmarks import layouts
 from medtasks.cli.app import app
 from medtasks.core.errors import MedtasksError, UsageError
 from medtasks.data.store import open_prepared
+from medtasks.importers.inspect_log import read_inspect
+from medtasks.runs.folder import read_run
 
 GOOD = Invented("lab/Good-7B", "noisy_oracle", seed=1, accuracy=0.8)
 GROUP = "med_cmr_mcq"
 COMMIT = "5503434ddd753f426f4b38109466949a1217c2bb"
 FINGERPRINT = "f" * 64
+FAILED = {"status": "failed", "responses": [""], "failed": ["no connection"], "statistics": {}, "filtered": "[failed]",
+          "scores": {"accuracy": None}, "limits": {"accuracy": [[0.0, 1.0], [1.0, 1.0]]}}  # fmt: skip
 
 
-def write_release(root: Path) -> Path:
+@pytest.fixture(scope="module")
+def release(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The directory of prepared data (``MEDTASKS_DATA``)."""
+    root = tmp_path_factory.mktemp("release")
     shutil.copytree(open_prepared("med_cmr").directory, root / "med_cmr")
     source = {"kind": "hub", "name": "aaassddaadf/Med-CMR", "revision": COMMIT}
     manifest = root / "med_cmr" / "manifest.json"
@@ -49,11 +55,6 @@ def write_release_run(root: Path, model: Invented = GOOD, **options: Any) -> Pat
     folder = write_run_of(root, model, [GROUP], mini=False, **options)
     edit_json(folder / "manifest.json", lambda it: it["data"]["med_cmr"].update(fingerprint=FINGERPRINT))
     return folder
-
-
-@pytest.fixture(scope="module")
-def release(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_release(tmp_path_factory.mktemp("release"))
 
 
 @pytest.fixture
@@ -98,16 +99,20 @@ def test_a_source_that_is_not_on_the_hub_is_named(tmp_path: Path) -> None:
 def write_failed_run(root: Path) -> None:
     """A run without a response to one request."""
 
-    def failed(sample: dict[str, Any]) -> None:
-        sample.update(status="failed", responses=[""], failed=["no connection"], statistics={}, filtered="[failed]")
-        sample.update(scores=dict.fromkeys(sample["scores"]), limits={"accuracy": [[0.0, 1.0], [1.0, 1.0]]})
-
     def counted(manifest: dict[str, Any]) -> None:
         facts = manifest["tasks"][f"{GROUP}_cr"]
         facts.update(answered=facts["answered"] - 1, failed={"no connection": 1})
 
     folder = write_release_run(root)
-    edit_json(folder / "samples" / f"{GROUP}_cr.jsonl", failed, line=0)
+    lost = {
+        "status": "failed",
+        "responses": [""],
+        "failed": ["no connection"],
+        "statistics": {},
+        "filtered": "[failed]",
+    }
+    unscored = {"scores": {"accuracy": None}, "limits": {"accuracy": [[0.0, 1.0], [1.0, 1.0]]}}
+    edit_json(folder / "samples" / f"{GROUP}_cr.jsonl", lambda sample: sample.update(lost | unscored), line=0)
     edit_json(folder / "manifest.json", counted)
 
 
@@ -124,6 +129,7 @@ def write_subset_run(root: Path) -> None:
         (partial(write_release_run, limit=2), "run with --limit: "),
         (write_failed_run, "1 request without a response"),
         (write_subset_run, "only a subset of the clusters was asked"),
+        (partial(write_run_of, model=GOOD, groups=[GROUP]), "miniature data: a demonstration, not a benchmark result"),
     ],
 )
 def test_runs_that_may_not_be_published_are_refused(
@@ -135,12 +141,6 @@ def test_runs_that_may_not_be_published_are_refused(
     assert isinstance(done.exception, UsageError)
     assert why in str(done.exception)
     assert not (tmp_path / ".eval_results").exists()
-
-
-def test_miniature_data_are_refused(tmp_path: Path) -> None:
-    write_run_of(tmp_path, GOOD, [GROUP])
-    done = export("hub", tmp_path, "--model", "lab/Good-7B", "--out", tmp_path)
-    assert "miniature data: a demonstration, not a benchmark result" in str(done.exception)
 
 
 def test_several_models_and_a_wrong_name_are_refused(run: Path) -> None:
@@ -180,57 +180,38 @@ def test_claims_that_cannot_be_shown_are_one_sentence(run: Path, tmp_path: Path)
         assert said in str(CliRunner().invoke(app, [*map(str, build)]).exception)
 
 
-class Hub(BaseHTTPRequestHandler):
-    """The routes with which huggingface_hub opens a pull request."""
-
-    posted: list[tuple[str, str]]
-
-    def do_POST(self) -> None:
-        body = self.rfile.read(int(self.headers["Content-Length"])).decode()
-        self.posted.append((self.path, body))
-        answer: dict[str, Any] = {}
-        if self.path.startswith("/closed"):
-            pass
-        elif "/preupload/" in self.path:
-            names = [file["path"] for file in json.loads(body)["files"]]
-            answer = {"files": [{"path": name, "uploadMode": "regular", "shouldIgnore": False} for name in names]}
-        elif "/commit/" in self.path:
-            address = f"http://{self.headers['Host']}/lab/Good-7B"
-            answer = {
-                "commitUrl": f"{address}/commit/{COMMIT}",
-                "commitOid": COMMIT,
-                "pullRequestUrl": f"{address}/discussions/3",
-            }
-        self.send_response(200 if answer else 404)
-        self.send_header("Content-Type", "application/json")
-        self.end_headers()
-        self.wfile.write(json.dumps(answer).encode())
-
-    def log_message(self, *_: object) -> None:
-        pass
-
-
 @pytest.fixture
-def hub(monkeypatch: pytest.MonkeyPatch) -> Iterator[ThreadingHTTPServer]:
-    """The hub of this process."""
-    handler = type("Handler", (Hub,), {"posted": []})
-    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
-        monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", f"http://127.0.0.1:{server.server_port}")
+def hub(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[str, list[tuple[str, bytes]]]]:
+    """The address of a server of the routes with which huggingface_hub opens a pull request, and what is sent to it."""
+    posted: list[tuple[str, bytes]] = []
+
+    def answer(path: str, body: bytes) -> Answer:
+        posted.append((path, body))
+        page = f"{server.url}/lab/Good-7B"
+        answered: dict[str, Any] = {"commitUrl": f"{page}/commit/{COMMIT}", "commitOid": COMMIT}
+        answered["pullRequestUrl"] = f"{page}/discussions/3"
+        if "/preupload/" in path:
+            names = [file["path"] for file in json.loads(body)["files"]]
+            answered = {"files": [{"path": name, "uploadMode": "regular", "shouldIgnore": False} for name in names]}
+        status = 404 if path.startswith("/closed") else 200
+        return status, {"Content-Type": "application/json"}, json.dumps(answered).encode()
+
+    with LocalServer(answer) as server:
+        monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", server.url)
         monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", False)
         monkeypatch.setenv("HF_TOKEN", "hf_none")
-        yield server
-        server.shutdown()
+        yield server.url, posted
 
 
 def test_a_pull_request_has_the_files(
-    run: Path, hub: ThreadingHTTPServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    run: Path, hub: tuple[str, list[tuple[str, bytes]]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     done = export("hub", run, "--model", "lab/Good-7B", "--push")
     assert done.exit_code == 0, done.exception
-    assert f"pull request: http://127.0.0.1:{hub.server_port}/lab/Good-7B/discussions/3" in done.stdout
-    path, body = hub.RequestHandlerClass.posted[-1]  # type: ignore[attr-defined]
+    address, posted = hub
+    assert f"pull request: {address}/lab/Good-7B/discussions/3" in done.stdout
+    path, body = posted[-1]
     assert path.startswith("/api/models/lab/Good-7B/commit/main")
     assert "create_pr=1" in path
     lines = [json.loads(line) for line in body.splitlines()]
@@ -241,10 +222,10 @@ def test_a_pull_request_has_the_files(
 
 
 def test_a_hub_that_refuses_or_cannot_be_reached_is_one_sentence(
-    hub: ThreadingHTTPServer, monkeypatch: pytest.MonkeyPatch
+    hub: tuple[str, object], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """huggingface_hub tries again for half a minute to reach it, so what it raises then is raised here at once."""
-    monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", f"http://127.0.0.1:{hub.server_port}/closed")
+    monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", f"{hub[0]}/closed")
     with pytest.raises(MedtasksError, match=r"lab/a: the hub did not take the pull request"):
         push({"a.yaml": b"-"}, "lab/a")
     client = HfHubHTTPError.__bases__[0]  # that of httpx or httpx2
@@ -257,67 +238,72 @@ def test_a_hub_that_refuses_or_cannot_be_reached_is_one_sentence(
         push({}, "lab/a")
 
 
-EVER = "every-eval-ever"
-OPTIONS = ("--model", "lab/Good-7B", "--organization", "Our lab")
+OPEN, CHOICE, STREAM = "med_cmr_open_cr", "mi_cxr_tel_single", "medstreambench_proactive"
+GUESS = MODELS[3]
 
 
-def test_its_own_validator_accepts_the_files(run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    validate = pytest.importorskip("every_eval_ever.validate")
-    done = export(EVER, run, *OPTIONS, "--relationship", "first_party", "--out", tmp_path / "data")
-    assert done.exit_code == 0, done.output + str(done.exception)
-    monkeypatch.chdir(tmp_path)
-    files = sorted(Path("data").rglob("*.json*"))
-    assert [file.parent for file in files] == [Path("data/med_cmr/lab/Good-7B")] * 2
-    for file in files:
-        report = validate.validate_file(
-            file,
-            repo_path=str(file),
-            available_files={str(one) for one in files},
-            read_repo_file=lambda name: Path(name).read_text(encoding="utf-8"),
-            run_semantic_checks=True,
-        )
-        assert (report.errors, report.warnings) == ([], [])
+@pytest.mark.slow
+def test_inspect_reads_the_logs_and_finds_our_scores(tmp_path: Path) -> None:
+    log = pytest.importorskip("inspect_ai.log")
+    write_runs(tmp_path / "results", [GUESS], [OPEN, CHOICE, STREAM])
+    written, notes = write_inspect_logs([tmp_path / "results"], tmp_path / "logs")
+    assert len(written) == 3
+    assert any("PhysioNet" in note for note in notes)
+    (folder,) = tmp_path.glob("results/*/*_medtasks")
+    _, samples = read_run(folder)
+    expected = json.loads((folder / "scores.json").read_text(encoding="utf-8"))["tasks"]
+    for path in written:
+        found = log.read_eval_log(path)
+        task = found.eval.task
+        ours = {sample.sample_id: sample for sample in samples[task]}
+        assert found.status == "success"
+        assert found.eval.model == GUESS.name
+        assert {sample.id for sample in found.samples} == ours.keys()
+        for sample in found.samples:
+            mine = ours[sample.id]
+            assert sample.output.completion == mine.responses[0]
+            assert sample.input[0].text == mine.prompt
+            assert sample.target == mine.target
+            values = {name: score.value for name, score in sample.scores.items()}
+            assert values == {name: value for name, value in mine.scores.items() if value is not None}
+            assert not any(part.type == "image" for part in sample.input[0].content)
+        totals = {score.name: score.metrics for score in found.results.scores}
+        for name, score in expected[task]["metrics"].items():
+            assert score["value"] == (totals[name]["score"].value if "score" in totals[name] else None)
+            if score["interval"] is not None:
+                assert [totals[name][end].value for end in ("ci95_low", "ci95_high")] == score["interval"]
+        predictions = {one.sample_id: one.response for one in read_inspect(path)}  # and so does our own reader
+        assert predictions == {name: sample.responses[0] for name, sample in ours.items()}
 
 
-def test_the_numbers_are_those_of_the_run(run: Path, tmp_path: Path) -> None:
-    types = pytest.importorskip("every_eval_ever.eval_types")
-    export(EVER, run, *OPTIONS, "--out", tmp_path / "data")
-    folder = tmp_path / "data" / "med_cmr" / "lab" / "Good-7B"
-    record = types.EvaluationLog.model_validate_json(next(folder.glob("*.json")).read_text(encoding="utf-8"))
-    written = json.loads((run / "scores.json").read_text(encoding="utf-8"))["groups"][GROUP]["metrics"]
-    assert [one.evaluation_result_id for one in record.evaluation_results] == [
-        f"{GROUP}.accuracy", f"{GROUP}.accuracy_dimension_mean",
-    ]  # fmt: skip
-    first = record.evaluation_results[0]
-    interval = first.score_details.uncertainty.confidence_interval
-    assert first.score_details.score == written["accuracy"]["value"]
-    assert [interval.lower, interval.upper] == written["accuracy"]["interval"]
-    assert interval.method == "cluster bootstrap, cluster: image"
-    assert first.metric_config.additional_details["signature"].startswith("accuracy|")
-    assert first.source_data.additional_details["revision"] == COMMIT
-    assert record.model_info.id == "lab/Good-7B"
-    lines = [json.loads(line) for line in next(folder.glob("*_samples.jsonl")).read_text(encoding="utf-8").splitlines()]
-    values = [line["evaluation"] for line in lines if line["evaluation_result_id"] == f"{GROUP}.accuracy"]
-    assert len(values) == written["accuracy"]["samples"] == 43
-    assert sum(one["score"] for one in values) / 43 == pytest.approx(written["accuracy"]["value"])
-    assert all(one["is_correct"] == (one["score"] == 1) for one in values)
+def test_a_failed_request_is_an_error_and_has_no_score(tmp_path: Path) -> None:
+    log = pytest.importorskip("inspect_ai.log")
+    folder = write_run_of(tmp_path, GUESS, [CHOICE])
+
+    edit_json(folder / "samples" / f"{CHOICE}.jsonl", lambda sample: sample.update(FAILED), line=0)
+    ((path,), _) = write_inspect_logs([tmp_path], tmp_path / "logs")
+    first = log.read_eval_log(path).samples[0]
+    assert first.error.message == "no connection"
+    assert not first.scores
 
 
-def test_wrong_options_and_miniature_data_are_one_sentence(tmp_path: Path) -> None:
-    pytest.importorskip("every_eval_ever")
-    write_run_of(tmp_path, GOOD, [GROUP])
-    for options, said in (
-        (("--model", "Good", "--organization", "Our lab"), "--model Good: expected owner/name"),
-        ((*OPTIONS, "--relationship", "friends"), "--relationship friends: choose from first_party"),
-        (OPTIONS, "miniature data"),
-    ):
-        assert said in str(export(EVER, tmp_path, *options, "--out", tmp_path / "data").exception)
-    assert not (tmp_path / "data").exists()
+def test_pictures_are_included_only_where_the_licence_allows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    log = pytest.importorskip("inspect_ai.log")
+    known = layouts.all_layouts()
+    allowed = {**known, "mi_cxr": replace(known["mi_cxr"], shows="media")}
+    monkeypatch.setattr("medtasks.leaderboard.exports.inspect_logs.all_layouts", lambda: allowed)
+    write_run_of(tmp_path, GUESS, [CHOICE])
+    ((path,), notes) = write_inspect_logs([tmp_path], tmp_path / "logs")
+    assert notes == []
+    for sample in log.read_eval_log(path, resolve_attachments=True).samples:
+        pictures = [part.image for part in sample.input[0].content if part.type == "image"]
+        assert len(pictures) == len(sample.metadata["media"]) == 5
+        assert all(one.startswith("data:image/png;base64,") for one in pictures)
 
 
-def test_without_the_package_it_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("every_eval_ever", "every_eval_ever.eval_types"):
-        monkeypatch.setitem(sys.modules, name, None)
-    done = export(EVER, tmp_path, *OPTIONS, "--out", tmp_path / "data")
-    assert isinstance(done.exception, UsageError)
-    assert "install it: pip install --no-deps every-eval-ever" in str(done.exception)
+def test_what_cannot_be_written_is_one_sentence(tmp_path: Path) -> None:
+    pytest.importorskip("inspect_ai")
+    with pytest.raises(UsageError, match="no result directory"):
+        write_inspect_logs([tmp_path], tmp_path / "logs")
+    with pytest.raises(UsageError, match="exists already"):
+        write_inspect_logs([tmp_path], tmp_path)

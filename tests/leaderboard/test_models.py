@@ -29,16 +29,8 @@ VLM = {"model": "medtasks_vlm", "pretrained": "Qwen/Qwen2.5-VL-7B-Instruct", "re
 
 
 def run(model: dict[str, Any], **given_settings: Any) -> RunManifest:
-    return RunManifest(
-        created="2026-11-01T00:00:00+00:00",
-        processes=1,
-        versions={},
-        model=model,
-        settings=given_settings,
-        tasks={},
-        groups={},
-        data={},
-    )
+    empty: dict[str, Any] = {key: {} for key in ("versions", "tasks", "groups", "data")}
+    return RunManifest(created="2026-11-01T00:00:00+00:00", processes=1, model=model, settings=given_settings, **empty)
 
 
 def plain(model_args: Any) -> RunManifest:
@@ -54,6 +46,11 @@ OTHER = (
     {"pretrained": "Other/Qwen2.5-VL-7B-Instruct"}, {"revision": "def"}, {"dtype": "float16"},
     {"peft": {"path": "adapter"}}, {"system_prompt": "Be brief."}, {"max_pixels": 1000}, {"fingerprint": "1"},
 )  # fmt: skip
+TUNED = {**VLM, "pretrained": "/data/a/mine", "fingerprint": "1", "peft": {"path": "/x/lora", "fingerprint": "2"}}
+GUESS = {"model": "medtasks_baseline", "policy": "uniform", "seed": 0, "accuracy": None, "answer": None}
+THEIRS = {"model": "theirs", "predictions": "a.jsonl", "layout": "jsonl", "sha256": "1"}
+SERVED = {"model": "openai", "checkpoint": "served-name"}
+QWEN = "model=Qwen/Qwen3-VL-8B"
 
 
 def test_only_what_changes_answers_makes_another_model() -> None:
@@ -61,33 +58,28 @@ def test_only_what_changes_answers_makes_another_model() -> None:
     assert len({model_key(run({**VLM, **change})) for change in ({}, *OTHER)}) == 1 + len(OTHER)
 
 
-def test_weights_are_known_by_their_content_wherever_they_lie() -> None:
-    here = {**VLM, "pretrained": "/data/a/mine", "fingerprint": "1", "peft": {"path": "/x/lora", "fingerprint": "2"}}
-    there = {**here, "pretrained": "/scratch/mine", "peft": {"path": "/y/lora", "fingerprint": "2"}}
-    assert model_key(run(here)) == model_key(run(there))
-    assert model_name(run(here)) == "mine + lora"
-
-
-def test_a_back_end_without_a_description_is_known_by_its_arguments() -> None:
-    one = plain("model=Qwen/Qwen3-VL-8B,tensor_parallel_size=4,api_key=abc")
-    assert model_name(one) == "Qwen/Qwen3-VL-8B"
-    assert model_key(one) == model_key(plain("model=Qwen/Qwen3-VL-8B,tensor_parallel_size=1,api_key=xyz"))
-    assert model_key(one) == model_key(plain({"model": "Qwen/Qwen3-VL-8B"}))
-    assert model_key(one) != model_key(plain("model=Qwen/Qwen3-VL-8B,quantization=awq"))
+@pytest.mark.parametrize(
+    ("one", "same", "other", "name"),
+    [
+        (run(TUNED), [run({**TUNED, "pretrained": "/scratch/mine", "peft": {"path": "/y/lora", "fingerprint": "2"}})],
+         run({**TUNED, "fingerprint": "3"}), "mine + lora"),
+        (plain(f"{QWEN},tensor_parallel_size=4,api_key=abc"),
+         [plain(f"{QWEN},tensor_parallel_size=1,api_key=xyz"), plain({"model": "Qwen/Qwen3-VL-8B"})],
+         plain(f"{QWEN},quantization=awq"), "Qwen/Qwen3-VL-8B"),
+        (run(GUESS), [], run({**GUESS, "seed": 1}), "uniform (seed 0)"),
+        (run(THEIRS), [run({**THEIRS, "predictions": "b.jsonl", "sha256": "2"})], run({**THEIRS, "model": "x"}),
+         "theirs"),
+        (run({**THEIRS, "model": "unknown"}), [], run({**THEIRS, "model": "unknown", "sha256": "2"}), "unknown"),
+        (run(SERVED), [run(SERVED, model_args="model=served-name,base_url=http://there:1/v1")],
+         run({**SERVED, "checkpoint": "another"}), "served-name"),
+    ],
+    ids=["weights by content", "back-end by arguments", "baseline", "predictions", "predictions of nobody", "server"],
+)  # fmt: skip
+def test_models_are_known_by(one: RunManifest, same: list[RunManifest], other: RunManifest, name: str) -> None:
+    assert model_name(one) == name
+    assert {model_key(manifest) for manifest in same} <= {model_key(one)}
+    assert model_key(other) != model_key(one)
     assert "abc" not in model_key(one)
-
-
-def test_baselines_are_known_by_policy_and_seed() -> None:
-    guess = {"model": "medtasks_baseline", "policy": "uniform", "seed": 0, "accuracy": None, "answer": None}
-    assert model_name(run(guess)) == "uniform (seed 0)"
-    assert model_key(run(guess)) != model_key(run({**guess, "seed": 1}))
-
-
-def test_predictions_made_elsewhere_are_of_the_model_that_was_named() -> None:
-    told = {"model": "theirs", "predictions": "a.jsonl", "layout": "jsonl", "sha256": "1"}
-    assert model_key(run(told)) == model_key(run({**told, "predictions": "b.jsonl", "sha256": "2"}))
-    nobody = {**told, "model": "unknown"}
-    assert model_key(run(nobody)) != model_key(run({**nobody, "sha256": "2"}))
 
 
 NASTY = st.text() | st.sampled_from(
@@ -127,25 +119,12 @@ def test_a_slug_goes_before_a_name_and_a_name_before_a_glob(tmp_path: Path) -> N
 
 
 def test_everything_can_be_said(tmp_path: Path) -> None:
-    text = """
-    Qwen2.5*:
-      name: <b>Qwen</b>
-      family: qwen
-      size: 7B
-      type: general
-      link: https://example.org/model
-      trained: {mi_cxr: no, med_cmr: yes}
-      notes: [quantised]
-    """
+    facts = "family: qwen, size: 7B, type: general, link: 'https://example.org/model', notes: [quantised]"
+    text = f"Qwen2.5*: {{name: <b>Qwen</b>, {facts}, trained: {{mi_cxr: no, med_cmr: yes}}}}"
     found = model_facts(board_run(run(VLM), "f", "0" * 64, ()), read_by_model(said(tmp_path, text), Described))
-    assert found.name == "<b>Qwen</b>"
-    assert found.trained == {"mi_cxr": "no", "med_cmr": "yes"}
-    assert (found.size, found.type, found.link, found.notes) == (
-        "7B",
-        "general",
-        "https://example.org/model",
-        ("quantised",),
-    )
+    assert (found.name, found.trained) == ("<b>Qwen</b>", {"mi_cxr": "no", "med_cmr": "yes"})
+    expected = ("7B", "general", "https://example.org/model", ("quantised",))
+    assert (found.size, found.type, found.link, found.notes) == expected
 
 
 @pytest.mark.parametrize(
@@ -153,10 +132,7 @@ def test_everything_can_be_said(tmp_path: Path) -> None:
     [
         ("a: {colour: red}", "model 'a', field `colour` is unknown, expected one of name, family"),
         ("a: {type: huge}", "model 'a', field `type` is 'huge', expected 'closed', 'general' or 'medical'"),
-        (
-            "a: {trained: {mi_cxr: maybe}}",
-            "field `trained.mi_cxr` is 'maybe', expected 'yes', 'no' or 'unknown'",
-        ),
+        ("a: {trained: {mi_cxr: maybe}}", "field `trained.mi_cxr` is 'maybe', expected 'yes', 'no' or 'unknown'"),
         ("a: {link: 'javascript:alert(1)'}", "field `link` is .*expected a web address"),
         ("a: {link: 'https://me:key@example.org'}", "without credentials"),
         ("a: {name: ''}", "field `name` is ''"),
@@ -193,12 +169,10 @@ FOUR = [
 
 def names(*models: dict[str, Any]) -> list[str]:
     """What the board calls models that ran in this order, one run of each."""
-    made = [board_run(run(model), "f", "0" * 64, ()) for model in models]
-    assert len({facts.model for facts in made}) == len(models)
-    said = distinct_names(
-        {facts.model: facts.model_facts["name"] for facts in made}, {facts.model: facts.model_facts for facts in made}
-    )
-    return [said[facts.model] for facts in made]
+    facts = {one.model: one.model_facts for one in (board_run(run(model), "f", "0" * 64, ()) for model in models)}
+    assert len(facts) == len(models)
+    said = distinct_names({slug: one["name"] for slug, one in facts.items()}, facts)
+    return [said[slug] for slug in facts]
 
 
 def test_one_checkpoint_on_four_back_ends_has_four_names() -> None:
@@ -238,19 +212,7 @@ def test_no_two_models_on_a_board_have_one_name(models: list[dict[str, Any]]) ->
     assert len(set(names(*once))) == len(once)
 
 
-def test_the_address_of_a_server_is_not_the_model() -> None:
-    served = {"model": "openai", "checkpoint": "served-name"}
-    assert model_name(run(served)) == "served-name"
-    assert model_key(run(served)) != model_key(run({**served, "checkpoint": "another"}))
-    assert model_key(run(served)) == model_key(run(served, model_args="model=served-name,base_url=http://there:1/v1"))
-
-
 def test_a_board_shows_the_names_told_apart() -> None:
     shown = {model: {"name": "tinyckpt", "model": model} for model in ("vllm", "huggingface")}
-    found = board(*(cxr_run(name, model_facts=facts) for name, facts in shown.items()))
+    found = board(*(made_run(name, [cxr(0.5, 1)], model_facts=facts) for name, facts in shown.items()))
     assert sorted(facts.name for facts in found.models.values()) == ["tinyckpt (huggingface)", "tinyckpt (vllm)"]
-
-
-def cxr_run(model: str, **facts: Any) -> Any:
-    """A run of MI-CXR by ``model``."""
-    return made_run(model, [cxr(0.5, 1)], **facts)

@@ -7,6 +7,7 @@ import io
 import math
 import statistics
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -51,23 +52,18 @@ def test_the_gain_is_the_paired_difference_with_its_interval() -> None:
 
 
 def test_a_blind_run_that_was_asked_something_else_is_no_twin() -> None:
-    def blind(**changes: str) -> BenchmarkBoard:
-        return page(GOOD, POOR, run("good", [cxr(0.3, 7, blind="yes", **changes)], "b", blind=True))
+    def blind(model: str = "good", entries: Any = None, **changes: Any) -> BenchmarkBoard:
+        return page(GOOD, POOR, run(model, entries or [*BLIND.entries.values()], "b", blind=True, **changes))
 
-    without = page(GOOD, POOR)
-    assert without.text_only is None
-    assert all(table.name != "media-gain" for table in without.tables)
-    assert cells(blind(protocol="p1"))
-    for changes in ({"prompt": "other"}, {"data": "d1"}, {"filters": "f9"}, {"harness": "h"}):
-        assert all(table.name != "media-gain" for table in blind(**changes).tables), changes
-    hotter = run(
-        "good", BLIND.entries.values(), "b", blind=True, generation={"mi_cxr_tel_single": "{'temperature': 1}"}
-    )
-    assert all(table.name != "media-gain" for table in page(GOOD, POOR, hotter).tables)
-    of_another = run("fair", BLIND.entries.values(), "b", blind=True)
-    assert all(table.name != "media-gain" for table in page(GOOD, POOR, of_another).tables)
-    partial = run("good", BLIND.entries.values(), "b", blind=True, complete=False)
-    assert all(table.name != "media-gain" for table in page(GOOD, POOR, partial).tables)
+    assert page(GOOD, POOR).text_only is None
+    assert cells(blind())
+    asked = ({"prompt": "other"}, {"data": "d1"}, {"filters": "f9"}, {"harness": "h"})
+    others = {str(changes): blind(entries=[cxr(0.3, 7, blind="yes", protocol="p1", **changes)]) for changes in asked}
+    others["hotter"] = blind(generation={"mi_cxr_tel_single": "{'temperature': 1}"})
+    others["of another model"] = blind("fair")
+    others["not complete"] = blind(complete=False)
+    for what, found in (("none", page(GOOD, POOR)), *others.items()):
+        assert all(table.name != "media-gain" for table in found.tables), what
 
 
 def test_the_newest_of_several_blind_runs_counts() -> None:
@@ -76,23 +72,16 @@ def test_the_newest_of_several_blind_runs_counts() -> None:
 
 
 def test_gains_in_groups_of_the_first_breakdown_of_the_layout() -> None:
-    seeing = run("good", [entry("med_cmr_mcq", {"accuracy": SEEN}, breakdowns=_MODALITIES)])
-    blind = run(
-        "good", [entry("med_cmr_mcq", {"accuracy": UNSEEN}, breakdowns=_MODALITIES, blind="yes", protocol="p1")],
-        "b", blind=True,
-    )  # fmt: skip
-    table = table_of(page(seeing, blind))
-    (row,) = table.rows
-    by_group = {one.group: row.cells[one.key].value for one in table.columns}
+    groups = {"modality": {"CT": range(100), "MRI": range(100, 240)}}
+    seeing = run("good", [entry("med_cmr_mcq", {"accuracy": SEEN}, breakdowns=groups)])
+    unseen = entry("med_cmr_mcq", {"accuracy": UNSEEN}, breakdowns=groups, blind="yes", protocol="p1")
+    table = table_of(page(seeing, run("good", [unseen], "b", blind=True)))
     difference = (SEEN - UNSEEN)[:, 0]
-    assert by_group == {
+    assert {one.group: table.rows[0].cells[one.key].value for one in table.columns} == {
         None: pytest.approx(difference.mean()),
         "CT": pytest.approx(difference[:100].mean()),
         "MRI": pytest.approx(difference[100:].mean()),
     }
-
-
-_MODALITIES = {"modality": {"CT": list(range(100)), "MRI": list(range(100, 240))}}
 
 
 def test_questions_that_every_blind_model_answers() -> None:
@@ -111,8 +100,7 @@ def test_an_unanswered_item_is_not_known_to_the_text_alone() -> None:
     blind = run("good", [entry("mi_cxr", {"accuracy": missing}, blind="yes", protocol="p1")], "b", blind=True)
     only = page(GOOD, POOR, blind).text_only
     assert only is not None
-    assert only.answered == ()
-    assert only.items == 240 - int(UNSEEN[:, 0].sum())
+    assert (only.answered, only.items) == ((), 240 - int(UNSEEN[:, 0].sum()))
 
 
 def test_the_gain_is_on_the_page_drawn_and_no_score_in_the_csv() -> None:
@@ -138,17 +126,14 @@ def test_the_gain_of_a_judged_class_is_that_of_its_own_part_of_each_answer(tmp_p
             made = judged_by_stub(*answered(model, groups, blind=blind), stub.url, tmp_path / "verdicts.sqlite")
             by_run[name] = {one.sample_id: one for samples in made.samples.values() for one in samples}
             write_run(tmp_path / "runs" / name, made)
-    digests, _ = collect([tmp_path / "runs"], RunStore(tmp_path / "cache"))
-    again, _ = collect([tmp_path / "runs"], RunStore(tmp_path / "cache"))
-    made_of, again_of = (
-        build_board(one, title="Gains", demonstration=True, published=False, resamples=50) for one in (digests, again)
-    )
-    assert made_of == again_of
-    table = table_of(made_of.benchmarks[0])
+    stored = (collect([tmp_path / "runs"], RunStore(tmp_path / "cache"))[0] for _ in range(2))
+    boards = [build_board(one, title="", demonstration=True, published=False, resamples=50) for one in stored]
+    assert boards[0] == boards[1]
+    table = table_of(boards[0].benchmarks[0])
     (row,) = table.rows
     classes = [column for column in table.columns if column.breakdown == "question_class"]
     assert len(classes) > 10
-    partly, found = 0, list[Cell]()
+    partly = narrow = 0
     for column in classes:
         pairs = [  # an answer's score in this class with media, and without
             (sample.cluster, *(run[name].judged["judged_accuracy"] for run in by_run.values()))
@@ -156,24 +141,17 @@ def test_the_gain_of_a_judged_class_is_that_of_its_own_part_of_each_answer(tmp_p
             if column.group in sample.judged["judged_accuracy"].parts
         ]
         partly += sum(len(seeing.parts) > 1 and seeing.parts[column.group] != seeing.limits for _, seeing, _ in pairs)
-        gains = [
-            (cluster, seeing.parts[column.group][0][0] - blind.parts[column.group][0][0])
-            for cluster, seeing, blind in pairs
-        ]
-        cell, count = row.cells[column.key], len({cluster for cluster, _ in gains})
-        difference = np.mean([gain for _, gain in gains])
-        assert cell.value == pytest.approx(difference)
-        assert cell.items == len(gains)
-        if count < 6:
+        gains = [seeing.parts[column.group][0][0] - blind.parts[column.group][0][0] for _, seeing, blind in pairs]
+        cell, difference = row.cells[column.key], np.mean(gains)
+        assert (cell.value, cell.items) == (pytest.approx(difference), len(gains))
+        if len({cluster for cluster, *_ in pairs}) < 6:
             assert (cell.low, cell.high) == (None, None)
-            continue
-        assert -1 <= cell.low <= difference <= cell.high <= 1
-        found.append(cell)
+        else:
+            assert -1 <= cell.low <= difference <= cell.high <= 1
+            narrow += cell.low < cell.high
     assert partly > 20  # answers to questions of several classes
-    assert sum(cell.low is not None and cell.low < cell.high for cell in found) > 5
-    whole = row.cells["kvasir_vqa_x1.judged_accuracy.gain"]
-    assert whole.value is not None
-    assert whole.value > 0
+    assert narrow > 5
+    assert (row.cells["kvasir_vqa_x1.judged_accuracy.gain"].value or 0) > 0
 
 
 SIZES = {"one": "1B", "two": "4B", "three": "16B", "four": "64B-A3B"}
@@ -184,33 +162,21 @@ SIZED = [run(name, [cxr(share, seed)]) for seed, (name, share) in enumerate(SHAR
 UNKNOWN = run("unknown", [cxr(0.9, 9)])
 
 
-def values(of: list[str]) -> list[float]:
+def test_the_correlation_with_size_and_the_means_by_type_are_of_the_models_of_which_these_are_known() -> None:
     found = page(*SIZED, UNKNOWN, models=SIZED_MODELS)
-    cells = {row.model: row.cells["mi_cxr.accuracy"].value for row in found.tables[0].rows}
-    return [cells[name] or 0.0 for name in of]
+    values = {row.model: row.cells["mi_cxr.accuracy"].value or 0.0 for row in found.tables[0].rows}
+    (size,), (means,) = found.size_correlations, found.type_means
+    expected = statistics.correlation([math.log(size) for size in (1, 4, 16, 64)], [values[name] for name in SIZES])
+    assert (size.models, size.published, size.column.key) == (4, "", "mi_cxr.accuracy")
+    assert size.r == pytest.approx(expected)
+    assert means.models == {"general": 2, "medical": 2}
+    for kind, names in {"general": ("one", "three"), "medical": ("two", "four")}.items():
+        assert means.means[kind] == pytest.approx(statistics.fmean(values[name] for name in names))
 
 
-def test_the_correlation_is_pearsons_with_the_logarithm_of_the_size() -> None:
-    (found,) = page(*SIZED, UNKNOWN, models=SIZED_MODELS).size_correlations
-    expected = statistics.correlation([math.log(size) for size in (1, 4, 16, 64)], values([*SIZES]))
-    assert (found.models, found.published, found.column.key) == (4, "", "mi_cxr.accuracy")
-    assert found.r == pytest.approx(expected)
-
-
-def test_three_models_of_known_size_are_too_few() -> None:
-    assert page(*SIZED[:3], UNKNOWN, models=SIZED_MODELS).size_correlations == ()
-
-
-def test_means_by_type_leave_out_models_without_a_type() -> None:
-    (found,) = page(*SIZED, UNKNOWN, models=SIZED_MODELS).type_means
-    assert found.models == {"general": 2, "medical": 2}
-    assert found.means["general"] == pytest.approx(statistics.fmean(values(["one", "three"])))
-    assert found.means["medical"] == pytest.approx(statistics.fmean(values(["two", "four"])))
-
-
-def test_blind_runs_are_left_out() -> None:
-    blind = run("four", [cxr(0.7, 3)], blind=True)
-    assert page(*SIZED[:3], blind, models=SIZED_MODELS).size_correlations == ()
+def test_three_models_of_known_size_are_too_few_and_blind_runs_do_not_count() -> None:
+    for other in (UNKNOWN, run("four", [cxr(0.7, 3)], blind=True)):
+        assert page(*SIZED[:3], other, models=SIZED_MODELS).size_correlations == ()
 
 
 def test_the_rows_of_a_paper_have_a_correlation_of_their_own() -> None:

@@ -38,11 +38,17 @@ def test_one_pilot_gives_an_upper_bound() -> None:
     assert "upper bound" in spread.basis
 
 
-def test_pilots_without_any_difference_are_refused() -> None:
-    with pytest.raises(UsageError, match="no spread"):
-        pilot_spread("mi_cxr", "accuracy", GOOD, run("twin", [cxr(0.8, 0)]))
-    with pytest.raises(UsageError, match="has no mi_cxr_tel"):
-        pilot_spread("mi_cxr_tel", "accuracy", GOOD)
+def test_pilots_and_scores_without_spread_are_refused_not_planned_with() -> None:
+    """A model that is always right says nothing about how models differ: 0 would detect anything."""
+    for task, pilots, said in (
+        ("mi_cxr", (GOOD, run("twin", [cxr(0.8, 0)])), "no spread"),
+        ("mi_cxr_tel", (GOOD,), "has no mi_cxr_tel"),
+        ("mi_cxr", (run("always", [cxr(2.0, 0)]),), "the pilot run shows no spread"),
+    ):
+        with pytest.raises(UsageError, match=said):
+            pilot_spread(task, "accuracy", *pilots)
+    with pytest.raises(UsageError, match="--score 1"):
+        assumed_spread("mi_cxr_icr", "accuracy", task_documents("mi_cxr_icr"), 1.0)
 
 
 def test_assumptions_without_a_pilot() -> None:
@@ -61,29 +67,8 @@ def test_the_clusters_needed_are_the_fewest(difference: float) -> None:
     spread = Spread(0.04, 60, "")
     needed = spread.needed(difference)
     assert needed is not None
-    enough, fewer = spread.detectable(needed), spread.detectable(needed - 1)
-    assert enough is not None
-    assert enough <= difference
-    assert fewer is None or fewer > difference
-    assert Spread(0.04, 60, "").needed(0.00001) is None
-
-
-def test_the_planned_difference_is_detected_in_four_of_five_cases() -> None:
-    """Models that differ by what 100 clusters detect, simulated; the test is the board's."""
-    from medtasks.runs.comparisons import compare_statistics
-
-    draw = np.random.default_rng(5)
-    spread = Spread(1.0 / math.sqrt(400), 400, "")  # differences with deviation 1 per cluster
-    difference = spread.detectable(100)
-    assert difference is not None
-    found = 0
-    for _ in range(300):
-        values = draw.normal(difference, 1.0, 100)
-        tables = [np.column_stack([side, np.ones(100)]) for side in (values, np.zeros(100))]
-        compared = compare_statistics("content", *tables, [f"c{number:03d}" for number in range(100)])
-        assert compared is not None
-        found += compared.p_value is not None and compared.p_value <= 0.05
-    assert 0.73 < found / 300 < 0.87
+    assert (spread.detectable(needed) or 1) <= difference < (spread.detectable(needed - 1) or 1)
+    assert spread.needed(0.00001) is None
 
 
 def test_sizes_follow_the_subsets_of_each_task() -> None:
@@ -103,19 +88,7 @@ def test_the_default_metric_is_the_first_headline_score() -> None:
 def test_the_command_says_what_to_run(tmp_path: Path) -> None:
     result = CliRunner().invoke(app, ["plan", "mi_cxr", "--score", "0.5", "--difference", "5"])
     assert result.exit_code == 0
-    assert "MEDTASKS_SUBSET=0.5@0" in result.stdout
-    assert "A difference of 5 needs about" in result.stdout
-    assert "the data have 28" in result.stdout
-    wrong = CliRunner().invoke(app, ["plan", "mi_cxr", "--share", "1.5"])
-    assert isinstance(wrong.exception, UsageError)
-    nowhere = CliRunner().invoke(app, ["plan", "mi_cxr", "--pilot", str(tmp_path)])
-    assert nowhere.exit_code == 1
-
-
-def test_runs_and_scores_without_spread_are_refused_not_planned_with() -> None:
-    """A model that is always right says nothing about how models differ: 0 would detect anything."""
-    always = run("always", [cxr(2.0, 0)])
-    with pytest.raises(UsageError, match="the pilot run shows no spread"):
-        pilot_spread("mi_cxr", "accuracy", always)
-    with pytest.raises(UsageError, match="--score 1"):
-        assumed_spread("mi_cxr_icr", "accuracy", task_documents("mi_cxr_icr"), 1.0)
+    for said in ("MEDTASKS_SUBSET=0.5@0", "A difference of 5 needs about", "the data have 28"):
+        assert said in result.stdout
+    assert isinstance(CliRunner().invoke(app, ["plan", "mi_cxr", "--share", "1.5"]).exception, UsageError)
+    assert CliRunner().invoke(app, ["plan", "mi_cxr", "--pilot", str(tmp_path)]).exit_code == 1
