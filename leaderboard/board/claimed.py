@@ -8,11 +8,9 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import yaml
 
-from medtasks.catalog.registry import get_benchmark
 from medtasks.core.errors import DataError, MedtasksError, UsageError, first_line, reading
 from medtasks.core.files import read_regular
 from medtasks.core.text import first_names
-from medtasks.data.store import open_prepared
 from medtasks.judge.families import family_of
 
 from .board import BenchmarkBoard, Board, Published, PublishedCell
@@ -82,6 +80,8 @@ def with_claims(board: Board, claims: Sequence[Claim]) -> Board:
 
 
 def _rows(benchmark: BenchmarkBoard, claims: Sequence[Claim], shown: set[str]) -> list[Published]:
+    from ..exports.hub import dataset_of  # the hub's library is slow to import
+
     try:
         dataset, _ = dataset_of(benchmark.name)
     except MedtasksError:
@@ -119,21 +119,3 @@ def _rows(benchmark: BenchmarkBoard, claims: Sequence[Claim], shown: set[str]) -
         )
         for model, entries in by_model.items()
     ]
-
-
-def dataset_of(benchmark: str, fingerprint: str = "") -> tuple[str, str | None]:
-    """The dataset on the hub that a benchmark is from, and its revision if the data prepared here are those.
-
-    Raises:
-        UsageError: the benchmark's source is not a dataset on the hub.
-    """
-    known = get_benchmark(benchmark)
-    name = known.hub[0] if known.hub else known.source.split(",")[0]
-    if name.count("/") != 1 or " " in name:
-        raise UsageError(f"{benchmark}: its source is not a dataset on the hub ({name}), so no page could show scores.")
-    try:
-        manifest = open_prepared(benchmark).manifest
-    except MedtasksError:  # the revision is then unknown
-        return name, None
-    same = manifest.fingerprint == fingerprint and manifest.source.kind == "hub"
-    return name, manifest.source.revision if same else None

@@ -19,11 +19,12 @@ from medtasks.core.cache import cache_root
 from medtasks.core.errors import MedtasksError, UsageError, first_line
 from medtasks.core.files import replaced
 from medtasks.core.text import counted, first_names
+from medtasks.data.store import open_prepared
 from medtasks.metrics.item_metrics import SIGNED
 from medtasks.metrics.registry import unit_of
 from medtasks.runs.scores import MetricScore, coverage_text
 
-from ..board.claimed import FOLDER, dataset_of
+from ..board.claimed import FOLDER
 from ..board.numbers import UNITS, column_key, safe_name
 from ..board.rows import is_incomplete
 from ..intake.collect import collect
@@ -128,6 +129,24 @@ def _entry(
         source_name=None if source_url is None else f"medtasks {medtasks.__version__}",
         notes="; ".join(notes),
     )
+
+
+def dataset_of(benchmark: str, fingerprint: str = "") -> tuple[str, str | None]:
+    """The dataset on the hub that a benchmark is from, and its revision if the data prepared here are those.
+
+    Raises:
+        UsageError: the benchmark's source is not a dataset on the hub.
+    """
+    known = get_benchmark(benchmark)
+    name = known.hub[0] if known.hub else known.source.split(",")[0]
+    if name.count("/") != 1 or " " in name:
+        raise UsageError(f"{benchmark}: its source is not a dataset on the hub ({name}), so no page could show scores.")
+    try:
+        manifest = open_prepared(benchmark).manifest
+    except MedtasksError:  # the revision is then unknown
+        return name, None
+    same = manifest.fingerprint == fingerprint and manifest.source.kind == "hub"
+    return name, manifest.source.revision if same else None
 
 
 def write_hub_files(files: dict[str, bytes], out: Path) -> list[Path]:
