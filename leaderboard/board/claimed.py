@@ -13,6 +13,7 @@ from medtasks.core.files import read_regular
 from medtasks.core.text import first_names
 from medtasks.judge.families import family_of
 
+from ..exports.publishable import dataset_of
 from .board import BenchmarkBoard, Board, Published, PublishedCell
 
 if TYPE_CHECKING:
@@ -80,8 +81,6 @@ def with_claims(board: Board, claims: Sequence[Claim]) -> Board:
 
 
 def _rows(benchmark: BenchmarkBoard, claims: Sequence[Claim], shown: set[str]) -> list[Published]:
-    from ..exports.hub import dataset_of  # the hub's library is slow to import
-
     try:
         dataset, _ = dataset_of(benchmark.name)
     except MedtasksError:

@@ -11,142 +11,74 @@ from huggingface_hub import CommitOperationAdd, EvalResultEntry, HfApi, eval_res
 from huggingface_hub.errors import HfHubHTTPError
 
 import medtasks
-from medtasks.benchmarks.layouts import all_layouts
-from medtasks.catalog.board_layout import Column
 from medtasks.catalog.registry import get_benchmark
 from medtasks.catalog.spec import load_spec
-from medtasks.core.cache import cache_root
 from medtasks.core.errors import MedtasksError, UsageError, first_line
 from medtasks.core.files import replaced
-from medtasks.core.text import counted, first_names
-from medtasks.data.store import open_prepared
-from medtasks.metrics.item_metrics import SIGNED
 from medtasks.metrics.registry import unit_of
-from medtasks.runs.scores import MetricScore, coverage_text
+from medtasks.runs.scores import coverage_text
 
-from ..board.claimed import FOLDER
 from ..board.numbers import UNITS, column_key, safe_name
-from ..board.rows import is_incomplete
-from ..intake.collect import collect
-from ..rank.comparability import ComparabilityGroups
-from ..verify.scored_run import RunStore, ScoredRun
+from .publishable import Headline, dataset_of, headline_columns, no_score, publishable
 
 _HTTP_ERROR: type[Exception] = HfHubHTTPError.__bases__[0]
 """Any error of the hub's HTTP client, which is httpx or, since huggingface_hub 2.4, httpx2."""
 
+FOLDER = ".eval_results"
 FRAMEWORK = "lmms-eval"
 
 
 def hub_files(
     results: Sequence[Path], model: str, *, source_url: str | None = None
 ) -> tuple[dict[str, bytes], list[str]]:
-    """The files for a model's repository (owner/name) by path, and why other scores are not in them.
+    """The files for a model's repository by path, and why other scores are not in them.
 
-    The newest run of a score counts. ``source_url`` is the address of the evidence, such as a leaderboard.
-
-    Raises:
-        UsageError: the name is wrong, there are several models, or no score may be published.
-        MedtasksError: there is no run, or one cannot be read.
+    The newest run of a score counts. ``source_url`` is the address of the evidence, such as a leaderboard. Errors are
+    those of :func:`medtasks.leaderboard.exports.publishable.publishable`.
     """
-    if not all(model.split("/")) or model.count("/") != 1:
-        raise UsageError(f"--model {model}: expected owner/name, the model's repository on the hub; fix it.")
-    runs, refused = collect(results, RunStore(cache_root() / "scores"))
-    if refused:
-        raise MedtasksError(f"{refused[0].folder}: {refused[0].reason.rstrip('.')}.")
-    if len(models := {run.model: str(run.public.model_facts.get("name", run.model)) for run in runs}) > 1:
-        raise UsageError(f"the runs are of several models ({first_names(models.values())}); give those of one.")
-    columns = [(benchmark, column) for benchmark in all_layouts() for column in headline_columns(benchmark)]
-    entries: dict[str, dict[str, EvalResultEntry]] = {}
-    notes: dict[str, None] = {}
-    for run in sorted(runs, key=lambda run: str(run.public.created)):
-        groups = ComparabilityGroups([run], demonstration=False)
-        for benchmark, column in columns:
-            entry = run.entries.get(column.task)
-            score = None if entry is None else entry.scores.metrics.get(column.metric)
-            if score is None or not score.samples:
-                continue
-            if why := _why_not(run, column, score, groups):
-                notes[f"not exported: {column_key(column)} of {run.public.folder} ({why})"] = None
-                continue
-            try:
-                made = _entry(run, benchmark, column, score, source_url)
-            except UsageError as error:
-                notes[f"not exported: {error}"] = None
-            else:
-                entries.setdefault(f"{FOLDER}/{safe_name(benchmark)}.yaml", {})[column_key(column)] = made
-    if not entries:
-        reasons = first_names(notes, 3, "; ") or "the runs have no headline score"
-        raise UsageError(f"no score may be published: {reasons}.")
-    files = {name: _yaml(eval_result_entries_to_yaml([*made.values()])) for name, made in entries.items()}
-    return files, list(notes)
+    found, notes = publishable(results, model)
+    chosen = {(one.benchmark, one.task_id): one for one in found}
+    entries: dict[str, list[EvalResultEntry]] = {}
+    for (benchmark, _), one in chosen.items():
+        try:
+            entries.setdefault(f"{FOLDER}/{safe_name(benchmark)}.yaml", []).append(_entry(one, source_url))
+        except UsageError as error:
+            notes.append(f"not exported: {error}")
+    files = {name: _yaml(eval_result_entries_to_yaml(listed)) for name, listed in entries.items() if listed}
+    notes = list(dict.fromkeys(notes))
+    if not files:
+        raise no_score(notes)
+    return files, notes
 
 
-def headline_columns(benchmark: str) -> list[Column]:
-    """The headline scores of a benchmark over all items; signed ones have no best value and are left out."""
-    layout = all_layouts().get(benchmark)
-    columns = () if layout is None else layout.headline
-    return [one for one in columns if one.breakdown is None and one.metric not in SIGNED]
-
-
-def _why_not(run: ScoredRun, column: Column, score: MetricScore, groups: ComparabilityGroups) -> str:
-    """The first reason not to publish a score; empty if there is none."""
-    group = groups.of(column.task, column.metric)
-    tasks = [run.manifest.tasks[name] for name in run.manifest.groups.get(column.task, (column.task,))]
-    reasons = [reason for several in group.apart.values() for reason in several]
-    if any(facts.subset for facts in tasks):
-        reasons.append("only a subset of the clusters was asked")
-    if failed := sum(sum(facts.failed.values()) for facts in tasks):
-        reasons.append(f"{counted(failed, 'request')} without a response")
-    if score.value is None:
-        reasons.append(score.reason or "it has no value")
-    elif is_incomplete(score):
-        reasons.append("too many items lack a response or a verdict")
-    return next(iter(reasons), "" if group.ranked else "it is not comparable")
-
-
-def _entry(
-    run: ScoredRun, benchmark: str, column: Column, score: MetricScore, source_url: str | None
-) -> EvalResultEntry:
-    """The score as the hub has it; its notes have metric with unit, interval, items, coverage, judge and signature."""
-    dataset, revision = dataset_of(benchmark, run.manifest.data[benchmark].fingerprint)
-    unit = unit_of(column.metric)
-    notes = [f"{column.label}: {column.metric}, {'fraction' if unit == 'fraction' else UNITS[unit]}"]
-    if score.interval is not None:
-        low, high = score.interval
-        cluster = load_spec(column.task).benchmark.cluster
-        notes.append(f"95 % interval {low:.6g} to {high:.6g} (bootstrap, cluster: {cluster})")
-    notes.append(coverage_text(score.samples, score.answered, score.judged) or f"{score.samples:,} items")
-    if score.judged is not None and (judge := run.public.judged_by.get(column.task)):
-        notes.append(f"judged by {judge}")
-    notes.append(f"signature {run.entries[column.task].signatures[column.metric]}")
+def _entry(one: Headline, source_url: str | None) -> EvalResultEntry:
+    facts = one.run.public
+    dataset, revision = dataset_of(one.benchmark, one.run.manifest.data[one.benchmark].fingerprint)
     return EvalResultEntry(
         dataset_id=dataset,
-        task_id=column_key(column),
-        value=score.value,
+        task_id=one.task_id,
+        value=one.score.value,
         dataset_revision=revision,
-        date=run.public.created,
+        date=facts.created,
         source_url=source_url,
         source_name=None if source_url is None else f"medtasks {medtasks.__version__}",
-        notes="; ".join(notes),
+        notes=_notes(one),
     )
 
 
-def dataset_of(benchmark: str, fingerprint: str = "") -> tuple[str, str | None]:
-    """The dataset on the hub that a benchmark is from, and its revision if the data prepared here are those.
-
-    Raises:
-        UsageError: the benchmark's source is not a dataset on the hub.
-    """
-    known = get_benchmark(benchmark)
-    name = known.hub[0] if known.hub else known.source.split(",")[0]
-    if name.count("/") != 1 or " " in name:
-        raise UsageError(f"{benchmark}: its source is not a dataset on the hub ({name}), so no page could show scores.")
-    try:
-        manifest = open_prepared(benchmark).manifest
-    except MedtasksError:  # the revision is then unknown
-        return name, None
-    same = manifest.fingerprint == fingerprint and manifest.source.kind == "hub"
-    return name, manifest.source.revision if same else None
+def _notes(one: Headline) -> str:
+    """What the number is: metric with unit, interval, items, coverage, judge and signature."""
+    score, unit = one.score, unit_of(one.column.metric)
+    cluster = load_spec(one.column.task).benchmark.cluster
+    text = "fraction" if unit == "fraction" else UNITS[unit]
+    parts = [f"{one.column.label}: {one.column.metric}, {text}"]
+    if score.interval is not None:
+        low, high = score.interval
+        parts.append(f"95 % interval {low:.6g} to {high:.6g} (bootstrap, cluster: {cluster})")
+    parts.append(coverage_text(score.samples, score.answered, score.judged) or f"{score.samples:,} items")
+    judge = one.run.public.judged_by.get(one.column.task) if score.judged is not None else None
+    parts += [f"judged by {judge}"] if judge else []
+    return "; ".join([*parts, f"signature {one.signature}"])
 
 
 def write_hub_files(files: dict[str, bytes], out: Path) -> list[Path]:
