@@ -1,0 +1,275 @@
+"""Scores and samples in the schema of Every Eval Ever (https://evalevalai.com), made of its own package's models.
+
+The package is not among our optional dependencies: its bounds on `rich` contradict ours. Without its dependencies it
+works, and its models need only pydantic.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from medtasks.benchmarks.layouts import all_layouts
+from medtasks.catalog.benchmark import Benchmark
+from medtasks.catalog.prompts import template_source
+from medtasks.catalog.registry import get_benchmark
+from medtasks.core.errors import UsageError, first_line
+from medtasks.metrics.registry import get_metric, unit_of
+from medtasks.runs.samples import Sample
+from medtasks.runs.scoring import RESAMPLES
+from medtasks.stats.bootstrap import CONFIDENCE
+
+from ..board.numbers import safe_name
+from ..intake.collect import find_everything
+from ..verify.scored_run import scored_run
+from .publishable import Headline, dataset_of, publishable
+
+INSTALL = "pip install --no-deps every-eval-ever (below Python 3.12 with --ignore-requires-python)"
+_BOUNDS = {"fraction": (0.0, 1.0), "points": (0.0, 100.0)}
+RELATIONSHIPS = ("first_party", "third_party", "collaborative", "other")
+
+
+def write_records(
+    results: Sequence[Path], out: Path, *, model: str, organization: str, relationship: str = "third_party"
+) -> tuple[list[Path], list[str]]:
+    """Write one record for each run and benchmark to ``out/BENCHMARK/OWNER/NAME/``; return the files, and notes.
+
+    Samples are written beside a record where the benchmark's board layout lets texts be published.
+
+    Args:
+        results: result directories of one model, or trees that contain some.
+        out: the directory ``data`` of the collection.
+        model: the model's name on the hub, owner/name.
+        organization: who reports the results.
+        relationship: of those who evaluated to the model, one of `RELATIONSHIPS`.
+
+    Raises:
+        UsageError: the package is not installed, a name is wrong, or no score may be published.
+        DataError: a run cannot be read.
+    """
+    try:
+        log = import_module("every_eval_ever.eval_types").EvaluationLog
+        line = import_module("every_eval_ever.instance_level_types").InstanceLevelEvaluationLog
+        version = import_module("every_eval_ever.schema").get_schema_version()
+    except ImportError as error:
+        raise UsageError(f"every_eval_ever cannot be imported ({first_line(error)}); install it: {INSTALL}") from error
+    if relationship not in RELATIONSHIPS:
+        raise UsageError(f"--relationship {relationship}: choose from {', '.join(RELATIONSHIPS)}.")
+    found, notes = publishable(results, model)
+    records: dict[tuple[str, str], list[Headline]] = {}
+    for one in found:
+        records.setdefault((one.run.public.key, one.benchmark), []).append(one)
+    written: list[Path] = []
+    for (key, benchmark), members in records.items():
+        folder = out / safe_name(benchmark) / model
+        folder.mkdir(parents=True, exist_ok=True)
+        stem = str(uuid.UUID(bytes=hashlib.sha256(f"{key} {benchmark} {model}".encode()).digest()[:16], version=4))
+        shared = {"schema_version": version, "evaluation_id": f"{benchmark}/{model}/{key}"}
+        source = {"source_organization_name": organization, "evaluator_relationship": relationship}
+        record = {**shared, **_record(members, model, source)}
+        layout = all_layouts()[benchmark]
+        lines: list[dict[str, Any]] = []
+        if layout.shows == "nothing":
+            notes.append(f"{benchmark}: without samples. {layout.why}")
+        else:
+            content = members[0].run.public.digest
+            run = next(one for one in find_everything(results).runs if one.content == content)
+            samples = scored_run(run, whole=True).samples
+            lines = [_valid(line, {**shared, "model_id": model, **one}) for one in _sample_lines(members, samples)]
+        if lines:
+            written.append(folder / f"{stem}_samples.jsonl")
+            text = "".join(f"{json.dumps(one, ensure_ascii=False)}\n" for one in lines)
+            written[-1].write_text(text, encoding="utf-8")
+            record["detailed_evaluation_results"] = {
+                "format": "jsonl",
+                "file_path": f"data/{safe_name(benchmark)}/{model}/{stem}_samples.jsonl",
+                "hash_algorithm": "sha256",
+                "checksum": hashlib.sha256(written[-1].read_bytes()).hexdigest(),
+                "total_rows": len(lines),
+            }
+        written.append(folder / f"{stem}.json")
+        content = json.dumps(_valid(log, record), indent=1, ensure_ascii=False)
+        written[-1].write_text(f"{content}\n", encoding="utf-8")
+    return written, list(dict.fromkeys(notes))
+
+
+def _valid(kind: Any, content: Mapping[str, Any]) -> dict[str, Any]:
+    """The content as the package's own model writes it."""
+    found: dict[str, Any] = kind.model_validate(content).model_dump(mode="json", exclude_none=True)
+    return found
+
+
+def _record(members: Sequence[Headline], model: str, source: Mapping[str, str]) -> dict[str, Any]:
+    """The record of a run's headline scores on one benchmark."""
+    run = members[0].run
+    manifest = run.manifest
+    return {
+        "evaluation_timestamp": manifest.created,
+        "retrieved_timestamp": str(int(time.time())),
+        "source_metadata": {
+            "source_name": "medtasks",
+            "source_type": "evaluation_run",
+            **source,
+            "additional_details": {"run": run.public.key, "notes": "; ".join(run.public.notes)},
+        },
+        "eval_library": {
+            "name": "medtasks",
+            "version": manifest.versions.get("medtasks", "unknown"),
+            "additional_details": {name: text for name, text in manifest.versions.items() if text != "absent"},
+        },
+        "model_info": {
+            "name": str(run.public.model_facts.get("name", model)),
+            "id": model,
+            "developer": model.partition("/")[0],
+            "additional_details": dict(run.public.model_facts),
+        },
+        "evaluation_results": [_result(one) for one in members],
+    }
+
+
+def _result(one: Headline) -> dict[str, Any]:
+    score, unit, benchmark = one.score, unit_of(one.column.metric), get_benchmark(one.benchmark)
+    least, most = _BOUNDS.get(unit, ("-Infinity", "Infinity"))
+    counts = {
+        "items": score.samples,
+        "answered": score.answered,
+        "judged": score.judged,
+        "clusters": one.run.entries[one.column.task].scores.clusters,
+        "chance": score.chance,
+    }
+    interval = score.interval and {
+        "lower": score.interval[0],
+        "upper": score.interval[1],
+        "confidence_level": CONFIDENCE,
+        "method": f"cluster bootstrap, cluster: {benchmark.cluster}",
+    }
+    return {
+        "evaluation_result_id": one.task_id,
+        "evaluation_name": one.column.task,
+        "source_data": _source(one, benchmark),
+        "evaluation_timestamp": one.run.manifest.created,
+        "metric_config": {
+            "evaluation_description": one.column.label,
+            "metric_id": one.column.metric,
+            "metric_name": one.column.label,
+            "metric_unit": "proportion" if unit == "fraction" else unit,
+            "lower_is_better": not get_metric(one.column.metric).higher_is_better,
+            "score_type": "continuous",
+            "min_score": least,
+            "max_score": most,
+            "llm_scoring": _judging(one),
+            "additional_details": {"signature": one.signature},
+        },
+        "score_details": {
+            "score": score.value,
+            "details": {name: str(value) for name, value in counts.items() if value is not None},
+            "uncertainty": {
+                "confidence_interval": interval,
+                "num_samples": score.samples,
+                "num_bootstrap_samples": RESAMPLES,
+            },
+        },
+        "generation_config": _generation(one),
+    }
+
+
+def _source(one: Headline, benchmark: Benchmark) -> dict[str, Any]:
+    facts = one.run.manifest.data[benchmark.name]
+    details = {"fingerprint": facts.fingerprint, "records": str(facts.records)}
+    try:
+        dataset, revision = dataset_of(benchmark.name, facts.fingerprint)
+    except UsageError:
+        details["source"] = benchmark.source
+        return {"dataset_name": benchmark.title, "source_type": "other", "additional_details": details}
+    return {
+        "dataset_name": benchmark.title,
+        "source_type": "hf_dataset",
+        "hf_repo": dataset,
+        "samples_number": one.score.samples,
+        "additional_details": details if revision is None else {**details, "revision": revision},
+    }
+
+
+def _judging(one: Headline) -> dict[str, Any] | None:
+    judged = one.run.manifest.judge.values()
+    rubric = next((facts for facts in judged if one.column.metric in facts.rubric.metrics), None)
+    if rubric is None or one.score.judged is None:
+        return None
+    return {
+        "judges": [
+            {
+                "model_info": {"name": name, "id": str(facts.get("model", name)), "additional_details": {}},
+                "temperature": facts["temperature"] if isinstance(facts.get("temperature"), int | float) else None,
+                "additional_details": {key: json.dumps(value) for key, value in facts.items()},
+            }
+            for name, facts in rubric.judges.items()
+        ],
+        "input_prompt": template_source(rubric.rubric.template),
+        "aggregation_method": "majority_vote" if rubric.combine == "majority" else "average",
+        "additional_details": {
+            "rubric": rubric.rubric.name,
+            "rubric_hash": rubric.rubric_hash,
+            "judge_hash": rubric.judge_hash,
+        },
+    }
+
+
+def _generation(one: Headline) -> dict[str, Any]:
+    facts = [one.run.manifest.tasks[name] for name in one.tasks]
+    settings = facts[0].generation
+    most = settings.get("max_new_tokens")
+    return {
+        "generation_args": {
+            "temperature": settings.get("temperature"),
+            "top_p": settings.get("top_p"),
+            "max_tokens": most if isinstance(most, int) and most > 0 else None,
+        },
+        "additional_details": {
+            "prompts": ", ".join(sorted({one.prompt_hash for one in facts})),
+            "protocols": ", ".join(sorted({one.protocol_hash for one in facts})),
+            "settings": json.dumps(settings, sort_keys=True),
+        },
+    }
+
+
+def _sample_lines(members: Sequence[Headline], samples: Mapping[str, Sequence[Sample]]) -> Iterator[dict[str, Any]]:
+    """A line for each sample, of the run's ``samples`` by task, and headline score that the sample has a value of."""
+    for one in members:
+        full = _BOUNDS.get(unit_of(one.column.metric), (0.0, float("inf")))[1]
+        for sample in (sample for task in one.tasks for sample in samples[task]):
+            value = sample.scores.get(one.column.metric)
+            if value is None:
+                continue
+            choices = sample.document.get("choices")
+            asked = str(sample.document.get("question") or sample.prompt)
+            yield {
+                "evaluation_name": one.column.task,
+                "evaluation_result_id": one.task_id,
+                "sample_id": f"{sample.task}/{sample.sample_id}",
+                "sample_hash": hashlib.sha256(f"{asked}{sample.target}".encode()).hexdigest(),
+                "interaction_type": "single_turn",
+                "input": {
+                    "raw": asked,
+                    "formatted": sample.prompt,
+                    "reference": [sample.target],
+                    "choices": list(map(str, filter(None, choices.values()))) if isinstance(choices, dict) else None,
+                },
+                "output": {"raw": list(sample.responses)},
+                "answer_attribution": [
+                    {
+                        "turn_idx": 0,
+                        "source": "output.raw",
+                        "extracted_value": sample.filtered,
+                        "extraction_method": "custom",
+                        "is_terminal": True,
+                    }
+                ],
+                "evaluation": {"score": value, "is_correct": value >= full * (1 - 1e-9)},
+                "metadata": {"task": sample.task, "cluster": sample.cluster, "status": sample.status},
+            }
