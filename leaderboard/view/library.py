@@ -22,7 +22,6 @@ from medtasks.core.schema import Frozen, first_problem
 from medtasks.runs.find import run_folders
 from medtasks.runs.folder import RunFolder, read_manifest
 from medtasks.runs.manifest import RunManifest
-from medtasks.runs.table_file import code_hash
 
 from ..board.board import FORMATS, BenchmarkBoard, Board
 from ..board.numbers import safe_name, shown_name
@@ -132,7 +131,6 @@ def read_library(paths: Sequence[Path], progress: Callable[[int, int], None] | N
     Runs on miniature data are ranked if there are any: nothing is published from here.
     """
     board, _ = board_of(paths, title=TITLE, demonstration=None, cache=cache_root(), progress=progress)
-    rules = code_hash(Path(__file__).parent.parent)
     links: dict[tuple[str, str], dict[str, str]] = {}
     figures: dict[str, Callable[[], bytes | None]] = {}
     for benchmark in board.benchmarks:
@@ -145,7 +143,7 @@ def read_library(paths: Sequence[Path], progress: Callable[[int, int], None] | N
         board,
         tuple(_runs(board, paths)),
         {**site_files(board, links, samples_of(board, paths), served=True), **figures},
-        SampleTables(cache_root() / "view", rules),
+        SampleTables(),
     )
 
 

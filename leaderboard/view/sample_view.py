@@ -20,7 +20,7 @@ from ..board.numbers import UNIT_LABELS, number
 from ..site.figures import time_axis
 from .library import Run
 from .media import shown_media
-from .parquet import as_sample, read_at
+from .parquet import sample_at
 from .query import Selection, outcome
 
 _MOST = 40
@@ -85,10 +85,12 @@ def sample_parts(selection: Selection, task: str, sample_id: str) -> dict[str, A
             f"{query} order by round", every=list(owners), value=value
         ):
             of, table = owners[file]
-            found[of.key].append((as_sample(table.samples, read_at(table.samples, start, size)), reached))
+            found[of.key].append((sample_at(table.samples, start, size), reached))
         return found
 
-    answers = {key: _answered(runs[key], *found[0]) for key, found in read("id = $value", sample_id).items() if found}
+    answers = {
+        key: _answered(runs[key], *found[0]) for key, found in read("sample_id = $value", sample_id).items() if found
+    }
     if run.key not in answers:
         raise UsageError(f"{task}: this run has no sample {sample_id}; choose one of its list.")
     own, *others = answers.values()

@@ -26,7 +26,6 @@ from medtasks.leaderboard.intake.remove_rows import remove_rows
 from medtasks.leaderboard.publish import publish
 from medtasks.leaderboard.view import server as server_module
 from medtasks.leaderboard.view.library import Library, read_library
-from medtasks.leaderboard.view.parquet import SampleTables
 from medtasks.leaderboard.view.sample_view import segments
 from medtasks.leaderboard.view.server import View
 from PIL import Image
@@ -384,19 +383,6 @@ def test_a_bookmark_with_its_note_is_kept_beside_the_run(tmp_path: Path) -> None
         answer = server.ask(f"samples.html?{urlencode({'task': CHOICE})}")
         assert answer.status == 500
         assert "bookmarks.jsonl, line 1: field `task` is missing" in answer.text
-
-
-def test_without_a_cache_the_lists_are_the_same(results: Path, tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("no directory")
-    tables = SampleTables(tmp_path / "file" / "view", "")
-    (path,) = results.glob(f"Guess-1B/*_medtasks/samples/{CHOICE}.jsonl")
-    table = tables.table(path, CHOICE)
-    assert tables.table(path, CHOICE) == table
-    assert len(tables.rows("select id from read_parquet($file)", file=table.file)) == len(
-        samples_of(results, "Guess-1B", CHOICE)
-    )
-    del tables
-    assert not Path(table.file).exists()
 
 
 # one sample
