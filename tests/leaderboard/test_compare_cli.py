@@ -21,8 +21,7 @@ from statsmodels.stats.multitest import multipletests
 from medtasks.cli.app import main
 from medtasks.metrics.registry import get_metric
 from medtasks.runs.folder import write_run
-from medtasks.stats.paired import clustered_score, paired_difference
-from medtasks.stats.student import detectable_difference
+from medtasks.stats.paired import clustered_score, detectable_difference, paired_difference
 
 CAREFUL = Invented("lab/Careful-7B", "noisy_oracle", seed=1, accuracy=0.8)
 GUESS = Invented("lab/<b>Guess</b>-1B", "uniform", seed=3)
