@@ -27,6 +27,8 @@ them by those of `DARK`."""
 
 DARK = {INK: "#e9edf1", MUTED: "#a7b0ba", GRID: "#3b434c", PAPER: "#14181d"}
 
+NOT_RUN = Cell(value=None, items=0, signature="")
+"""In place of a cell that a model does not have."""
 _EDGE: Drawn = {"markeredgecolor": INK, "markeredgewidth": 0.5}
 
 
@@ -96,24 +98,21 @@ class Shown:
 
     def value(self, column: BoardColumn) -> float | None:
         """Its value as drawn (`scaled`)."""
-        cell = self.cells.get(column.key)
-        return None if cell is None or cell.value is None else scaled(cell.value, column)
+        cell = self.cells.get(column.key, NOT_RUN)
+        return None if cell.value is None else scaled(cell.value, column)
 
     def ends(self, column: BoardColumn) -> tuple[float, float] | None:
-        cell = self.cells.get(column.key)
-        if cell is None or cell.low is None or cell.high is None:
-            return None
-        return scaled(cell.low, column), scaled(cell.high, column)
+        cell = self.cells.get(column.key, NOT_RUN)
+        return None if cell.low is None or cell.high is None else (scaled(cell.low, column), scaled(cell.high, column))
 
     def number(self, column: BoardColumn) -> str:
         """Its value as text, with a star if incomplete; empty without one."""
-        cell = self.cells.get(column.key)
-        return "" if cell is None or cell.value is None else shown(cell.value, column.unit) + "*" * cell.incomplete
+        cell = self.cells.get(column.key, NOT_RUN)
+        return "" if cell.value is None else shown(cell.value, column.unit) + "*" * cell.incomplete
 
     def complete(self, column: BoardColumn) -> float | None:
         """Its value if that is complete and so competes with the others'."""
-        cell = self.cells.get(column.key)
-        return None if cell is None or cell.incomplete else self.value(column)
+        return None if self.cells.get(column.key, NOT_RUN).incomplete else self.value(column)
 
     def described(self, column: BoardColumn) -> str:
         """Its number in words: ``Model 61.3 (58.1, 64.4)``."""

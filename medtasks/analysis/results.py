@@ -17,14 +17,14 @@ from medtasks.core.cache import cache_root
 from medtasks.core.errors import MedtasksError, UsageError, first_line
 from medtasks.core.tables import TextTable
 from medtasks.core.text import first_names
-from medtasks.leaderboard.board.board import FORMATS, BenchmarkBoard, BoardColumn, Cell, Ranking, Refused
+from medtasks.leaderboard.board.board import FORMATS, Ranking, Refused
 from medtasks.leaderboard.board.board import Board as BoardData
 from medtasks.leaderboard.board.build import build_board
 from medtasks.leaderboard.board.models import Described, read_by_model
-from medtasks.leaderboard.board.numbers import column_note, interval, number, shown_name
+from medtasks.leaderboard.board.numbers import column_note, interval, number
 from medtasks.leaderboard.board.sentences import finding
 from medtasks.leaderboard.board.usage import Price
-from medtasks.leaderboard.exports.tables import as_latex
+from medtasks.leaderboard.exports.tables import as_latex, as_markdown
 from medtasks.leaderboard.figures.plots import Figure, figures_of
 from medtasks.leaderboard.intake.collect import collect
 from medtasks.leaderboard.rank.compare import Comparison, compare_runs
@@ -133,47 +133,19 @@ def rank(runs: AnyRuns, task: str, metric: str | None = None, *, demonstration: 
 class Board(BoardData):  # type: ignore[misc]
     """A leaderboard as data, the content of ``board.json``; a notebook shows its headline tables."""
 
-    @property
-    def tables(self) -> list[TextTable]:
-        """The headline table of each benchmark, as on its page."""
-        return [_headline_table(self, one) for one in self.benchmarks]
-
     def latex(self, benchmark: str, table: str = "headline") -> str:
         """A table of a benchmark in LaTeX (``booktabs``), as the board's own exports.
 
         Raises:
             UsageError: the board has no such table; the message lists those that it has.
         """
-        for one in self.benchmarks:
-            for content in one.tables:
-                if (one.name, content.name) == (benchmark, table):
-                    return str(as_latex(self, one, content))
-        known = (f"{content.name} of {one.name}" for one in self.benchmarks for content in one.tables)
+        known = {f"{content.name} of {one.name}": (one, content) for one in self.benchmarks for content in one.tables}
+        if found := known.get(f"{table} of {benchmark}"):
+            return str(as_latex(self, *found))
         raise UsageError(f"table {table} of {benchmark}: not on this board, which has {first_names(known, 12)}.")
 
-    def _repr_html_(self) -> str:
-        return "".join(table._repr_html_() for table in self.tables)
-
-
-def _headline_table(board: Board, benchmark: BenchmarkBoard) -> TextTable:
-    table = benchmark.tables[0]
-    rows = [
-        [shown_name(board, row.model, row.blind), *(_cell_text(row.cells.get(one.key), one) for one in table.columns)]
-        for row in table.rows
-    ]
-    notes = [
-        f"not comparable: {shown_name(board, one.row.model, one.row.blind)} ({'; '.join(one.reasons)})"
-        for one in table.apart
-    ]
-    columns = ("model", *(f"{one.label} ({column_note(one)})" for one in table.columns))
-    return TextTable(columns, rows, benchmark.title, notes)
-
-
-def _cell_text(cell: Cell | None, column: BoardColumn) -> str:
-    if cell is None or cell.value is None:
-        return ""
-    ends = interval(cell.low, cell.high, column.unit)
-    return f"{number(cell.value, column.unit)}{'*' * cell.incomplete}{f' ({ends})' if ends else ''}"
+    def _repr_markdown_(self) -> str:
+        return "\n".join(as_markdown(self, one, one.tables[0]) for one in self.benchmarks)
 
 
 def board(
