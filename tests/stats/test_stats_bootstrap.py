@@ -1,4 +1,4 @@
-"""Cluster bootstrap against a loop that resamples rows, and scipy's; its intervals hold the truth in simulated studies."""
+"""Cluster bootstrap against resampled rows and scipy; in simulated studies its intervals hold the truth."""
 
 from __future__ import annotations
 
