@@ -153,8 +153,13 @@ def table_of(lines: Iterable[tuple[int, int, Sample]], task: str) -> pa.Table:
 
 
 def _row(sample: Sample, benchmark: Benchmark) -> dict[str, Any]:
-    document, view = sample.document, sample.view()
-    verdicts = sample.model_dump(mode="json", include={"verdicts"})["verdicts"] if sample.verdicts else {}
+    document, verdicts = sample.document, "{}"
+    if sample.verdicts:
+        verdicts = canonical_json(sample.model_dump(mode="json", include={"verdicts"})["verdicts"])
+    # without values, which breakdowns do not read
+    view = SampleView(
+        sample.sample_id, sample.cluster, {**document, "target": sample.target}, sample.filtered, sample.status
+    )
     question, choices = document.get("question"), document.get("choices")
     options = choices.values() if isinstance(choices, dict) else ()
     words = (sample.sample_id, sample.target, *sample.responses, *map(str, (question or sample.prompt, *options)))
@@ -164,7 +169,7 @@ def _row(sample: Sample, benchmark: Benchmark) -> dict[str, Any]:
         "question": question if isinstance(question, str) else None,
         "response": next(iter(sample.responses), None),
         "document": canonical_json(document),
-        "verdicts": canonical_json(verdicts),
+        "verdicts": verdicts,
         "choice": sample.filtered if sample.filtered in benchmark.options else "",
         "item": str(document.get("item_id") or ""),
         "words": "\n".join(words).casefold(),

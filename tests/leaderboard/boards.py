@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import random
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -43,6 +44,7 @@ from medtasks.leaderboard.site.data import SampleText
 
 from medtasks.runs.samples import Sample
 from medtasks.runs.usage import RunUsage, Usage
+from medtasks.stats.ranks import compact_letters
 
 HOSTILE = '<img src=x onerror="hacked=1">\'"><script>window.hacked=1</script></script><!--\u2028]]>&lt;{{7*7}}'
 """Leaves element, attribute, script and comment; a link that must not be followed is ``HOSTILE_LINK``."""
@@ -172,7 +174,7 @@ def _ranking(column: BoardColumn, rows: Sequence[BoardRow], items: int) -> Ranki
     valued = [(row.model, row.cells[column.key]) for row in rows if column.key in row.cells]
     sign = 1 if column.higher_is_better else -1
     found = sorted(((m, c) for m, c in valued if c.value is not None), key=lambda one: (-sign * one[1].value, one[0]))
-    pairs, groups = [], []
+    pairs = []
     for (first, one), (second, other) in combinations(found, 2):
         error = math.hypot(one.high - one.low, other.high - other.low) / 3.92
         difference = one.value - other.value
@@ -185,21 +187,16 @@ def _ranking(column: BoardColumn, rows: Sequence[BoardRow], items: int) -> Ranki
                  p_holm=min(1.0, p * 10), wins=gained + 40 if clustered else None, losses=40 if clustered else None,
                  clusters=items // 3)
         )  # fmt: skip
-    same = {(one.first, one.second) for one in pairs if one.p_holm > 0.05}
-    for start, (model, _) in enumerate(found):
-        end = start
-        while end + 1 < len(found) and (model, found[end + 1][0]) in same:
-            end += 1
-        if not groups or end > groups[-1][1]:
-            groups.append((start, end))
-    ranked = []
-    for place, (model, cell) in enumerate(found):
-        best = 1 + sum(sign * (other.low if sign > 0 else other.high) > sign * (cell.high if sign > 0 else cell.low)
-                       for _, other in found)  # fmt: skip
-        worst = len(found) - sum(sign * (other.high if sign > 0 else other.low)
-                                 < sign * (cell.low if sign > 0 else cell.high) for _, other in found)  # fmt: skip
-        letters = tuple(chr(97 + n % 26) for n, (start, end) in enumerate(groups) if start <= place <= end)
-        ranked.append(Ranked(model=model, rank=place + 1, best=best, worst=worst, letters=letters))
+    order = [model for model, _ in found]
+    different = [(one.first, one.second) for one in pairs if one.p_holm <= 0.05]
+    letters, better, worse = compact_letters(different, order), Counter(), Counter()
+    for first, second in different:
+        worse[first] += 1
+        better[second] += 1
+    ranked = [
+        Ranked(model=model, rank=place, best=1 + better[model], worst=len(order) - worse[model], letters=letters[model])
+        for place, model in enumerate(order, start=1)
+    ]
     return Ranking(
         column=column, items=items, clusters=items // 3, cluster="patient", signature=_signature(column),
         ranked=tuple(ranked), pairs=tuple(pairs), detectable=0.021 * SPANS[column.unit],

@@ -158,17 +158,14 @@ def test_an_incomplete_score_against_cost_is_marked() -> None:
     assert [label for label, _, _ in figure.shape.curves][:2] == ["Aurora-VL 72B*", "Birch Flash"]
 
 
-def test_a_dumbbell_shows_the_difference(plain: Drawn) -> None:
+def test_a_dumbbell_shows_the_difference_of_two_fractions_or_of_one_and_points(plain: Drawn) -> None:
+    """Both are drawn on one axis; columns of one label are told apart by their tasks."""
     table = next(one for one in board().benchmarks[0].tables if one.name == "levels")
     first, other = table.columns[0], table.columns[3]
     row = next(one for one in table.rows if one.model == "aurora-72b")
     difference = f"{100 * ((row.cells[first.key].value or 0) - (row.cells[other.key].value or 0)):+.1f}"
     assert difference in plain.texts(KINDS["paired"])
     assert f"Level 1 minus Transformed, level 1: Aurora-VL 72B {difference}" in plain.figures[KINDS["paired"]].alt
-
-
-def test_a_dumbbell_sets_per_cent_against_points() -> None:
-    """Both are drawn on one axis; columns of one label are told apart by their tasks."""
 
     def change(benchmark: dict[str, Any]) -> None:
         for column in (column for table in benchmark["tables"] for column in table["columns"]):
