@@ -6,6 +6,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple, TypeAlias
 
 from medtasks.core.text import first_names, one_line
@@ -82,9 +83,8 @@ def wrapped(text: str, width: int) -> str:
     return "\n".join(textwrap.wrap(one_line(text), width, max_lines=3, placeholder=" …"))
 
 
-def listed(parts: Sequence[str], most: int = 8) -> str:
-    """The first ``most`` parts as a list in a sentence, and the number of the others."""
-    return first_names(parts, most, "; ")
+listed = partial(first_names, most=8, separator="; ")
+"""The first parts as a list in a sentence, and the number of the others."""
 
 
 @dataclass(frozen=True)

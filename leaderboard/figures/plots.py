@@ -288,13 +288,13 @@ def _heat(plot: BoardPlot, chosen: Chosen) -> tuple[Heat, str]:
     if len(columns) > len(models):
         down, across, rows = across, down, list(map(tuple, cells))
     size = f"{len(models)} models by {len(columns)} columns, lighter is better, hatched has no {lacks}"
-    words = f"Heat map of values, {size}. {listed([chosen.summary(column) for column in columns], 6)}."
+    words = f"Heat map of values, {size}. {listed([chosen.summary(column) for column in columns], most=6)}."
     if plot.ranks:
         of_model = [[1 - good for _, good in row if good is not None] for row in zip(*cells, strict=True)]
         means = sorted(
             (math.fsum(one) / len(one), model.label) for model, one in zip(models, of_model, strict=True) if one
         )
-        lowest = listed([f"{label} {mean:.2f}" for mean, label in means], 3)
+        lowest = listed([f"{label} {mean:.2f}" for mean, label in means], most=3)
         words = f"Heat map of ranks, 0 for the best and 1 for the last, {size}. Lowest mean over the columns: {lowest}."
     return Heat(across, list(zip(down, rows, strict=True)), worst, best, lacks), words
 

@@ -242,8 +242,7 @@ def application(view: View, token: str, port: int) -> web.Application:
         charset = "utf-8" if kind.startswith("text/") else None
         return web.Response(status=status, body=body, content_type=kind, charset=charset)
 
-    async def finish(request: web.Request, response: web.StreamResponse) -> None:
-        del request
+    async def finish(_: web.Request, response: web.StreamResponse) -> None:
         response.headers.update(_HEADERS)
 
     made = web.Application(client_max_size=_LARGEST_FORM)

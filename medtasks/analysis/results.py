@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -25,7 +25,7 @@ from medtasks.leaderboard.board.numbers import column_note, interval, number
 from medtasks.leaderboard.board.sentences import finding
 from medtasks.leaderboard.board.usage import Price
 from medtasks.leaderboard.exports.tables import as_latex, as_markdown
-from medtasks.leaderboard.figures.plots import Figure, figures_of
+from medtasks.leaderboard.figures.plots import figures_of
 from medtasks.leaderboard.intake.collect import collect
 from medtasks.leaderboard.rank.compare import Comparison, compare_runs
 from medtasks.leaderboard.rank.planning import ICC, SHARES, Plan, default_metric, plan_task
@@ -222,26 +222,12 @@ def progress_bar(label: str) -> Iterator[Callable[[int, int], None]]:
 
 @dataclass(frozen=True)
 class Picture:
-    """A figure of a board, drawn when it is shown or saved."""
+    """A figure of a board: its ``name`` there, and ``alt``, what it shows in words; ``draw`` makes a file's content in
+    a format."""
 
-    board: Board
-    benchmark: str
-    figure: Figure
-
-    @property
-    def name(self) -> str:
-        """The figure's name on the board."""
-        return str(self.figure.plot.name)
-
-    @property
-    def alt(self) -> str:
-        """What the figure shows, in words."""
-        return str(self.figure.alt)
-
-    @property
-    def svg(self) -> str:
-        """The figure as SVG."""
-        return self._drawn("svg").decode()
+    name: str
+    alt: str
+    draw: Callable[[str], bytes] = field(repr=False)
 
     def save(self, path: str | Path) -> Path:
         """Write the figure as SVG, PNG or PDF, by the file's suffix.
@@ -254,17 +240,11 @@ class Picture:
         if kind not in FORMATS:
             found = kind or "a file without a suffix"
             raise UsageError(f"a figure is written as {', '.join(FORMATS)}, not as {found}.")
-        target.write_bytes(self._drawn(kind))
+        target.write_bytes(self.draw(kind))
         return target
 
     def _repr_svg_(self) -> str:
-        return self.svg
-
-    def _drawn(self, kind: str) -> bytes:
-        from medtasks.leaderboard.figures.draw import draw  # matplotlib takes a second to import
-
-        content: bytes = draw(self.board, self.figure, (kind,))[kind]
-        return content
+        return self.draw("svg").decode()
 
 
 def plot(board: Board, name: str | None = None, benchmark: str | None = None) -> Picture:
@@ -284,5 +264,11 @@ def plot(board: Board, name: str | None = None, benchmark: str | None = None) ->
         near = [one for one in known if benchmark == one[0]] or known
         listed = first_names((f"{plot} of {of}" for of, plot, _ in near), 12) or "none"
         raise UsageError(f"plot {name or ''} of {benchmark or 'any benchmark'}: not on this board, which has {listed}.")
-    of, _, figure = fitting[0]
-    return Picture(board, of, figure)
+    figure = fitting[0][2]
+
+    def drawn(kind: str) -> bytes:
+        from medtasks.leaderboard.figures.draw import draw  # matplotlib takes a second to import
+
+        return draw(board, figure, (kind,))[kind]
+
+    return Picture(figure.plot.name, figure.alt, drawn)

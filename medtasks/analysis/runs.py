@@ -211,13 +211,9 @@ def _runs_below(path: Path) -> Iterator[Run]:
         unfinished.extend(here / name for name in names if (here / name / PLAN).is_file())
 
     yield from (Run(str(folder), folder) for folder in run_folders(path, other))
-    yield from (Run(str(folder), folder, partial(_unfinished, folder)) for folder in unfinished)
+    yield from (Run(str(folder), folder, partial(score_unfinished, folder, created=now())) for folder in unfinished)
     for run in logged:
         yield Run(str(run.directory / run.stamp), None, partial(_logged, run))
-
-
-def _unfinished(folder: Path) -> RunRecord:
-    return score_unfinished(folder, created=now())
 
 
 def _logged(run: HarnessRun) -> RunRecord:

@@ -243,7 +243,7 @@ def test_a_score_that_no_page_shows_is_ranked_too(runs: medtasks.Runs) -> None:
 def test_a_figure(runs: medtasks.Runs, tmp_path: Path) -> None:
     made = medtasks.board(runs)
     picture = medtasks.plot(made, benchmark="med_cmr")
-    assert picture.svg.startswith("<?xml")
+    assert picture._repr_svg_().startswith("<?xml")
     assert picture.alt
     assert picture.save(tmp_path / "figure.png").read_bytes().startswith(b"\x89PNG")
     with pytest.raises(UsageError, match="figure is written as svg, png, pdf, not as doc"):
