@@ -158,7 +158,7 @@ def select(library: Library, query: Query) -> Selection:
     task, disagree = query["task"], query.get("disagree", "")
     run = library.run(query.get("run", ""), task, query.get("model", ""))
     tables = {table.file: table for table in library.tables(run, task)}
-    runs = {one.key: library.tables(one, task) for one in library.runs_of(task)}
+    runs = {one.key: library.tables(one, task) for one in library.asked[task]}
     if disagree and disagree not in (*DISAGREEMENTS, *runs):
         raise UsageError(f"{disagree}: no such run has samples of {task}; choose another.")
     metrics = list(dict.fromkeys(name for table in tables.values() for name in table.metrics))

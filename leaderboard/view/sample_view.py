@@ -71,7 +71,7 @@ def sample_parts(selection: Selection, task: str, sample_id: str) -> dict[str, A
         UsageError: the run has no such sample.
     """
     library, run = selection.library, selection.run
-    runs = {one.key: one for one in library.tasks[task]}
+    runs = {one.key: one for one in library.asked[task]}
     own_first = sorted(runs.values(), key=lambda one: one.key != run.key)
     owners = {table.file: (one, table) for one in own_first for table in library.tables(one, task)}
     metric = selection.metric if any(selection.metric in table.metrics for _, table in owners.values()) else ""

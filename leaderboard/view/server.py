@@ -106,10 +106,11 @@ class View:
             library = read_library(self._paths, self._report)
             self._shown, self._state = (library, view_environment(library.board)), before
             self._read_once.set()
-            for task, run in ((task, run) for task, runs in library.tasks.items() for run in runs):
-                with contextlib.suppress(MedtasksError):  # its page reports it
-                    if not self._ended.is_set():
-                        library.tables(run, task)
+            for task in library.tasks:
+                for run in library.asked[task]:
+                    with contextlib.suppress(MedtasksError):  # its page reports it
+                        if not self._ended.is_set():
+                            library.tables(run, task)
         except Exception as error:  # shown on the page, since there is nobody else to tell
             self._failed = first_line(error)
         finally:
