@@ -227,25 +227,35 @@ def wait_for(reached: Callable[[], bool]) -> None:
 
 
 def test_filters_choose_the_samples_that_the_results_say(server: Server, results: Path) -> None:
-    own = samples_of(results, "Guess-1B", CHOICE)
-    run = key_of(server, "Guess-1B")
-    wrong = [name for name, sample in own.items() if sample.scores["accuracy"] == 0]
-    right = [name for name, sample in own.items() if sample.scores["accuracy"] == 1]
-    assert wrong
-    assert listed(server, task=CHOICE, run=run) == sorted(own)
-    assert listed(server, task=CHOICE, run=run, outcome="wrong") == sorted(wrong)
-    assert listed(server, task=CHOICE, run=run, outcome="right") == sorted(right)
-    kind = next(iter(own.values())).document["qtype"]
-    assert listed(server, task=CHOICE, run=run, **{"by.qtype": kind}) == sorted(
-        name for name, sample in own.items() if sample.document["qtype"] == kind
-    )
-    assert listed(server, task=CHOICE, run=run, status="none") == []
-    assert listed(server, task=CHOICE, run=run, sort="high")[: len(right)] == sorted(right)
-    words = next(iter(own.values())).document["question"][5:40].upper()
-    assert listed(server, task=CHOICE, run=run, words=words) == sorted(
-        name for name, sample in own.items() if words.casefold() in sample.document["question"].casefold()
-    )
-    assert listed(server, task=CHOICE, run=run, words="document") == []  # a key of the file, but of no text
+    own, *others = (samples_of(results, name, CHOICE) for name in ("Guess-1B", "Oracle-72B", "Careful-7B"))
+    run, first = key_of(server, "Guess-1B"), next(iter(own.values())).document
+    words = first["question"][5:40].upper()
+
+    def right(name: str) -> bool:
+        return own[name].scores["accuracy"] == 1
+
+    def also(name: str) -> set[bool]:
+        return {samples[name].scores["accuracy"] == 1 for samples in others}
+
+    cases: list[tuple[dict[str, str], Callable[[str], bool]]] = [
+        ({}, lambda _: True),
+        ({"outcome": "wrong"}, lambda name: not right(name)),
+        ({"outcome": "right"}, right),
+        ({"by.qtype": first["qtype"]}, lambda name: own[name].document["qtype"] == first["qtype"]),
+        ({"status": "none"}, lambda _: False),
+        ({"words": words}, lambda name: words.casefold() in own[name].document["question"].casefold()),
+        ({"words": "document"}, lambda _: False),  # a key of the file, but of no text
+        ({"disagree": "any"}, lambda name: len({right(name), *also(name)}) == 2),
+        ({"disagree": "alone-wrong"}, lambda name: not right(name) and also(name) == {True}),
+        ({"disagree": "alone-right"}, lambda name: right(name) and also(name) == {False}),
+        ({"disagree": key_of(server, "Careful-7B")}, lambda name: own[name].filtered != others[1][name].filtered),
+    ]
+    for given, holds in cases:
+        expected = [name for name in sorted(own) if holds(name)]
+        assert listed(server, task=CHOICE, run=run, **given) == expected, given
+        assert expected or given in ({"status": "none"}, {"words": "document"}, {"disagree": "alone-right"}), given
+    high = [name for name in sorted(own) if right(name)]
+    assert listed(server, task=CHOICE, run=run, sort="high")[: len(high)] == high
 
 
 def test_the_list_shows_the_first_picture_of_each_sample(server: Server) -> None:
@@ -256,26 +266,6 @@ def test_the_list_shows_the_first_picture_of_each_sample(server: Server) -> None
         answer = server.ask(pictures[-1])
         assert (answer.status, answer.headers["Content-Type"]) == (200, "image/jpeg")
         assert max(Image.open(io.BytesIO(answer.body)).size) <= 320
-
-
-def test_disagreement_is_that_of_the_scores(server: Server, results: Path) -> None:
-    by_model = {name: samples_of(results, name, CHOICE) for name in ("Oracle-72B", "Careful-7B", "Guess-1B")}
-    right = {
-        name: {key: sample.scores["accuracy"] == 1 for key, sample in found.items()} for name, found in by_model.items()
-    }
-    run, ids = key_of(server, "Guess-1B"), sorted(by_model["Guess-1B"])
-    others = ("Oracle-72B", "Careful-7B")
-    expected = {
-        "any": [one for one in ids if len({right[name][one] for name in right}) == 2],
-        "alone-wrong": [one for one in ids if not right["Guess-1B"][one] and all(right[name][one] for name in others)],
-        "alone-right": [one for one in ids if right["Guess-1B"][one] and not any(right[name][one] for name in others)],
-        key_of(server, "Careful-7B"): [
-            one for one in ids if by_model["Guess-1B"][one].filtered != by_model["Careful-7B"][one].filtered
-        ],
-    }
-    assert expected["any"]
-    for disagree, wanted in expected.items():
-        assert listed(server, task=CHOICE, run=run, disagree=disagree) == wanted, disagree
 
 
 def test_verdicts_are_a_filter(server: Server, results: Path) -> None:
