@@ -91,8 +91,8 @@ def test_samples_are_the_lines_of_the_files(runs: medtasks.Runs) -> None:
         assert {scores[name] for name in scores.keys() - line["scores"].keys()} <= {None}
 
 
-def test_samples_are_read_again_if_their_file_changes_or_the_cache_is_damaged(
-    folders: list[Path], tmp_path: Path
+def test_samples_are_read_again_if_their_file_changes_or_the_cache_is_damaged_or_cannot_be_written(
+    folders: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = Path(shutil.copytree(folders[0], tmp_path / "20261101_000000_medtasks"))
     (run,) = medtasks.open(folder)
@@ -103,6 +103,9 @@ def test_samples_are_read_again_if_their_file_changes_or_the_cache_is_damaged(
         file.write_bytes(b"damaged")
     assert run.samples("mi_cxr_icr").arrow == first
     assert run.samples("mi_cxr_icr").arrow == first  # out of the cache
+    with monkeypatch.context() as patch:
+        patch.setenv("MEDTASKS_CACHE", str(kept[0]))  # not a directory
+        assert run.samples("mi_cxr_icr").arrow == first
     edit_json(folder / "samples" / "mi_cxr_icr.jsonl", lambda sample: sample.update(filtered="E"), line=0)
     assert run.samples("mi_cxr_icr").arrow["filtered"].to_pylist()[0] == "E"
 
