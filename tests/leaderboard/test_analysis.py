@@ -106,8 +106,9 @@ def test_samples_are_read_again_if_their_file_changes_or_the_cache_is_damaged_or
     with monkeypatch.context() as patch:
         patch.setenv("MEDTASKS_CACHE", str(kept[0]))  # not a directory
         assert run.samples("mi_cxr_icr").arrow == first
-    edit_json(folder / "samples" / "mi_cxr_icr.jsonl", lambda sample: sample.update(filtered="E"), line=0)
-    assert run.samples("mi_cxr_icr").arrow["filtered"].to_pylist()[0] == "E"
+    edit_json(folder / "samples" / "mi_cxr_icr.jsonl", lambda one: one.update(filtered="E", failed=["down"]), line=0)
+    changed = run.samples("mi_cxr_icr").arrow.to_pylist()
+    assert [(row["filtered"], row["failed"]) for row in changed[:2]] == [("E", "down"), (changed[1]["filtered"], None)]
 
 
 def test_samples_of_a_group_are_those_of_its_tasks_in_all_runs(runs: medtasks.Runs) -> None:

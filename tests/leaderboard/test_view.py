@@ -317,6 +317,7 @@ def test_a_group_lists_the_samples_of_its_tasks(server: Server, results: Path) -
     text = page(server, "samples.html", task="mi_cxr", run=run)
     assert f"of {len(every)} samples" in text
     assert f"mi_cxr, all {len(tasks)} tasks" in text
+    assert "all 1 tasks" not in text
     (last,) = (unescape(one) for one in re.findall(r'<th scope="row"><a href="([^"]*)">', text)[-1:])
     shown = server.ask(last).text
     assert parse_qs(urlsplit(last).query)["of"][0] in tasks
