@@ -6,7 +6,6 @@ import json
 import re
 from collections.abc import Iterator
 from functools import cache
-from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
@@ -14,6 +13,7 @@ from urllib.parse import unquote, urlsplit
 import pytest
 from boards import HOSTILE, board, held_samples, hostile_board, large_board, sample, sample_text
 from invented_runs import MODELS, edit_json, write_run_of
+from lxml import html
 from medtasks.leaderboard.board.board import Board, Cell, Published
 from medtasks.leaderboard.board.build import build_board
 from medtasks.leaderboard.board.numbers import interval, number
@@ -29,44 +29,20 @@ from medtasks.core.errors import UsageError
 from medtasks.runs.folder import RunFolder, read_manifest
 
 
-class Page(HTMLParser):
-    """Elements and attributes of a page, its text, and the cells of its tables by table and row heading."""
+class Page:
+    """Elements and attributes of a page, its words, and the cells of its tables by table and row heading."""
 
     def __init__(self, source: Path | str) -> None:
-        super().__init__(convert_charrefs=True)
-        self.elements: list[tuple[str, dict[str, str]]] = []
-        self.words: list[str] = []
+        root = html.document_fromstring(source if isinstance(source, str) else source.read_text(encoding="utf-8"))
+        self.elements = [(one.tag, dict(one.attrib)) for one in root.iter() if isinstance(one.tag, str)]
+        self.words: str = root.text_content()
+        self.text = " ".join(self.words.split())
         self.rows: dict[str, dict[str, list[str]]] = {}
-        self._table, self._row, self._cell = "", [], False
-        self.feed(source if isinstance(source, str) else source.read_text(encoding="utf-8"))
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        found = {name: value or "" for name, value in attrs}
-        self.elements.append((tag, found))
-        if tag == "table":
-            self._table = found.get("id", "")
-        if tag == "tr":
-            self._row = []
-        if tag in ("td", "th"):
-            self._row.append("")
-            self._cell = True
-
-    def handle_endtag(self, tag: str) -> None:
-        if tag in ("td", "th"):
-            self._cell = False
-        if tag == "tr":
-            key = " ".join(self._row[0].split())
-            cells = [" ".join(cell.split()) for cell in self._row[1:]]
-            self.rows.setdefault(self._table, {}).setdefault(key, cells)
-
-    def handle_data(self, data: str) -> None:
-        self.words.append(data)
-        if self._cell:
-            self._row[-1] += f" {data}"
-
-    @property
-    def text(self) -> str:
-        return " ".join("".join(self.words).split())
+        for table in root.iter("table"):
+            of_table = self.rows.setdefault(table.get("id", ""), {})
+            for row in table.iter("tr"):
+                key, *cells = (" ".join(" ".join(cell.itertext()).split()) for cell in row)
+                of_table.setdefault(key, cells)
 
     def attributes(self, name: str) -> Iterator[str]:
         return (found[name] for _, found in self.elements if name in found)
@@ -280,7 +256,7 @@ def test_hostile_text_is_text(site: Path, hostile: Path) -> None:
         for tag in ("script", "img", "svg", "form"):
             assert tags.count(tag) == [found for found, _ in friendly[name].elements].count(tag), (name, tag)
         assert not any(target.startswith("javascript") for target in page.attributes("href"))
-        assert " ".join(HOSTILE.split()) in page.text.replace("\u2028", " ") or HOSTILE in "".join(page.words), name
+        assert " ".join(HOSTILE.split()) in page.text.replace("\u2028", " ") or HOSTILE in page.words, name
     for path in (hostile / "data").rglob("*.js"):
         text = path.read_text(encoding="utf-8")
         assert not re.search("[<>&\u2028\u2029]", text), path
