@@ -10,7 +10,7 @@ import math
 import random
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import combinations
@@ -324,6 +324,13 @@ def _board(made: Sequence[Made], models: Sequence[BoardModel], skill: Mapping[st
 def board() -> Board:
     """Three benchmarks and six models; see the head of this module."""
     return _board((_pond(), _series(), _stream()), MODELS, SKILL)
+
+
+def changed(made: Board, change: Callable[[dict[str, Any]], object], benchmark: str = "pond_vqa") -> Board:
+    """The board with one benchmark alone, whose fields ``change`` edits."""
+    fields = next(one for one in made.benchmarks if one.name == benchmark).model_dump()
+    change(fields)
+    return made.model_copy(update={"benchmarks": (BenchmarkBoard.model_validate(fields),)})
 
 
 def large_board(models: int = 100) -> Board:

@@ -11,10 +11,10 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 import pytest
-from boards import HOSTILE, board, held_samples, hostile_board, large_board, sample, sample_text
+from boards import HOSTILE, board, changed, held_samples, hostile_board, large_board, sample, sample_text
 from invented_runs import MODELS, edit_json, write_run_of
 from lxml import html
-from medtasks.leaderboard.board.board import Board, Cell, Published
+from medtasks.leaderboard.board.board import Board, Cell
 from medtasks.leaderboard.board.build import build_board
 from medtasks.leaderboard.board.numbers import interval, number
 from medtasks.leaderboard.intake.collect import collect
@@ -184,29 +184,25 @@ def test_nothing_is_best_by_a_signed_or_an_incomplete_score(site: Path) -> None:
 
 
 def test_an_incomplete_score_says_so_on_every_page() -> None:
-    made = board()
-    table = made.benchmarks[0].tables[0]
-    first, *others = table.rows
-    best = max(row.cells["pond_vqa.rougeL"].value or 0.0 for row in others)  # a tie with the best is no place either
-    few = {"judged": 1200, "bounds": (0.5, 0.9), "incomplete": True, "value": best}
-    cells = {**first.cells, "pond_vqa.rougeL": first.cells["pond_vqa.rougeL"].model_copy(update=few)}
-    table = table.model_copy(update={"rows": (first.model_copy(update={"cells": cells}), *others)})
-    (ranking, *rest), tables = made.benchmarks[0].rankings, (table, *made.benchmarks[0].tables[1:])
-    unranked = ranking.model_copy(update={"ranked": ranking.ranked[1:], "unranked": {first.model: "incomplete"}})
-    benchmark = made.benchmarks[0].model_copy(update={"tables": tables, "rankings": (unranked, *rest)})
-    made = made.model_copy(update={"benchmarks": (benchmark,)})
+    def few_verdicts(pond: dict[str, Any]) -> None:
+        first, *others = pond["tables"][0]["rows"]
+        best = max(row["cells"]["pond_vqa.rougeL"]["value"] for row in others)  # a tie with the best is no place either
+        first["cells"]["pond_vqa.rougeL"] |= {"judged": 1200, "bounds": (0.5, 0.9), "incomplete": True, "value": best}
+        ranking = pond["rankings"][0]
+        ranking |= {"ranked": ranking["ranked"][1:], "unranked": {first["model"]: "incomplete"}}
+
+    made = changed(board(), few_verdicts)
+    model, top = made.benchmarks[0].tables[0].rows[0].model, made.benchmarks[0].rankings[0].ranked[0].model
     page = rendered(made, "index.html")
-    row = next(one for one in page.split("<tr ") if f'data-m="{first.model}"' in one)
+    rows = {name: next(one for one in page.split("<tr ") if f'data-m="{name}"' in one) for name in (model, top)}
     note = '<small class="note">1,200 of 2,000 judged</small>'
-    assert note in row
-    assert "<i>" not in row
-    assert 'class="top"' not in row
+    assert note in rows[model]
+    assert "<i>" not in rows[model]
+    assert ['class="top"' in row for row in rows.values()] == [False, True]
     assert note in rendered(made, "benchmark-pond_vqa.html")
-    data = dict(data_values(made, {}))[f"model-{first.model}"]()["cells"]["pond_vqa.rougeL"]
+    data = dict(data_values(made, {}))[f"model-{model}"]()["cells"]["pond_vqa.rougeL"]
     assert "; 1,200 of 2,000 judged; " in data[1]
     assert data[4] is False
-    top = next(one for one in page.split("<tr ") if f'data-m="{unranked.ranked[0].model}"' in one)
-    assert 'class="top"' in top
 
 
 def test_published_rows_stand_apart_and_say_what_they_were_trained_on(site: Path) -> None:
@@ -335,8 +331,9 @@ def test_a_failure_and_what_would_be_lost_leave_the_earlier_site(
 
 
 def test_plots_that_were_not_drawn_are_named() -> None:
-    renamed = SMALL.benchmarks[0].model_copy(update={"name": "mi_cxr"})
-    page = Page(rendered(SMALL.model_copy(update={"benchmarks": (renamed,)}), "benchmark-mi_cxr.html"))
+    made = changed(board(), lambda pond: pond.update(name="mi_cxr"))
+    (renamed,) = made.benchmarks
+    page = Page(rendered(made, "benchmark-mi_cxr.html"))
     others = [plot for plot in all_layouts()["mi_cxr"].plots if f"figure-{plot.name}" not in page.attributes("id")]
     beside = {"letters": renamed.letters, "timeline": renamed.timelines}  # drawn into their own tables
     others = [plot for plot in others if not beside.get(plot.kind)]
@@ -378,28 +375,25 @@ def test_a_model_has_its_matrix_of_groups_by_tasks() -> None:
 
 
 def test_only_rows_that_are_not_comparable_are_called_so() -> None:
-    made = board()
-    first, *others = made.benchmarks[0].tables
     slug = "birch-flash"  # has no row that is not comparable
-    without = first.model_copy(update={"rows": tuple(row for row in first.rows if row.model != slug)})
-    ranking = made.benchmarks[0].rankings[0]
-    left = ranking.model_copy(update={"ranked": tuple(one for one in ranking.ranked if one.model != slug)})
-    pond = made.benchmarks[0].model_copy(update={"tables": (without, *others), "rankings": (left,)})
-    made = made.model_copy(update={"benchmarks": (pond,)})
+
+    def without(pond: dict[str, Any]) -> None:
+        for content, name in ((pond["tables"][0], "rows"), (pond["rankings"][0], "ranked")):
+            content[name] = [one for one in content[name] if one["model"] != slug]
+
+    made = changed(board(), without)
     assert Page(rendered(made, f"model-{slug}.html")).rows[""]["PondVQA"][0] == "no headline score"
     # only rows that are not comparable
     assert Page(rendered(made, "model-dune-30b-a3b.html")).rows[""]["PondVQA"][0] == "not comparable, see below"
 
 
 def test_a_published_figure_is_shown_in_our_unit_with_what_was_printed() -> None:
-    benchmark = board().benchmarks[0]
-    row = benchmark.published[0]
-    cells = (
-        row.cells[0].model_copy(update={"printed": "0.4123", "value": 0.4123, "rankable": False, "notes": ("Odd.",)}),
-    )
-    changed = Published.model_validate({**row.model_dump(), "cells": cells})
-    pond = benchmark.model_copy(update={"published": (changed,)})
-    page = Page(rendered(board().model_copy(update={"benchmarks": (pond,)}), f"benchmark-{pond.name}.html"))
+    def printed(pond: dict[str, Any]) -> None:
+        row = pond["published"][0]
+        cell = {"printed": "0.4123", "value": 0.4123, "rankable": False, "notes": ("Odd.",)}
+        pond["published"] = [{**row, "cells": [{**row["cells"][0], **cell}]}]
+
+    page = Page(rendered(changed(board(), printed), "benchmark-pond_vqa.html"))
     _, figure = page.rows["published-1"].values()
     assert figure[0] == "41.2 1 not comparable printed 0.4123"
     assert "Odd." in page.text
