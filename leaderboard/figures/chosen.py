@@ -174,15 +174,16 @@ def scaled(value: float, column: BoardColumn) -> float:
     return 100.0 * value if column.unit == "fraction" else value
 
 
-def _places(benchmark: BenchmarkBoard) -> dict[str, int]:
-    """Places of the models in the first headline ranking."""
-    return {one.model: place for ranking in benchmark.rankings[:1] for place, one in enumerate(ranking.ranked)}
+def model_order(benchmark: BenchmarkBoard) -> dict[str, int]:
+    """The order of models in tables and figures of a benchmark: by the first score that ranks any, then by slug."""
+    ranked = next(([one.model for one in ranking.ranked] for ranking in benchmark.rankings if ranking.ranked), [])
+    others = {row.model for table in benchmark.tables for row in (*table.rows, *(one.row for one in table.apart))}
+    return {model: place for place, model in enumerate([*ranked, *sorted(others - set(ranked))])}
 
 
 def labelled_best(board: Board, benchmark: BenchmarkBoard, models: Collection[str]) -> dict[str, str]:
-    """Labels by model, in the order of the first headline ranking, then by slug."""
-    places = _places(benchmark)
-    order = sorted(models, key=lambda model: (places.get(model, len(places)), model))
+    """Labels by model, in their order."""
+    order = [model for model in model_order(benchmark) if model in models]
     return dict(zip(order, distinct([shown_name(board, model) for model in order], _LABEL), strict=True))
 
 
@@ -198,8 +199,8 @@ def choose(board: Board, benchmark: BenchmarkBoard, plot: BoardPlot) -> Chosen:
     for row in (row for table in tables for row in table.rows):
         cells = rows.setdefault((row.model, row.blind), {})
         cells |= {**row.cells, **cells}
-    places = _places(benchmark)
-    order = sorted(rows, key=lambda one: (places.get(one[0], len(places)), one[1]))
+    places = model_order(benchmark)
+    order = sorted(rows, key=lambda one: (places[one[0]], one[1]))
     keys = {*plot.columns, *plot.against}
     valued = [one for one in order if any(cell.value is not None and key in keys for key, cell in rows[one].items())]
     drawn = valued if heat else valued[:MOST_MODELS]

@@ -269,6 +269,7 @@ def plot(board: Board, name: str | None = None, benchmark: str | None = None) ->
     def drawn(kind: str) -> bytes:
         from medtasks.leaderboard.figures.draw import draw  # matplotlib takes a second to import
 
-        return draw(board, figure, (kind,))[kind]
+        content: bytes = draw(board, figure, (kind,))[kind]
+        return content
 
     return Picture(figure.plot.name, figure.alt, drawn)
