@@ -164,8 +164,8 @@ def _runs(board: Board, paths: Sequence[Path]) -> list[Run]:
         name = shown_name(board, facts.model, any(one.blind for one in manifest.tasks.values()))
         label = f"{name}, {facts.created[:19].replace('T', ' ')}" if facts.model in several else name
         runs.append(Run(key, facts.model, label, folder, manifest))
-    newest = sorted(runs, key=lambda run: run.manifest.created, reverse=True)
-    return sorted(newest, key=lambda run: run.model)
+    runs.sort(key=lambda run: run.manifest.created, reverse=True)
+    return sorted(runs, key=lambda run: run.model)
 
 
 def notes_of(run: Run) -> Notes:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, overload
+from typing import TYPE_CHECKING, Any, overload
 
 from medtasks.analysis.columns import Table, items_table, samples_table, scores_table
 from medtasks.core.cache import cache_root
@@ -35,10 +35,6 @@ _LOG = "_samples_"
 class _Tables:
     """The tables of one run, or of several: then with the rows of all, without runs that lack the task or metric."""
 
-    @property
-    def _each(self) -> Sequence[Run]:
-        raise NotImplementedError
-
     def samples(self, task: str | None = None) -> Table:
         """The samples of all tasks, or of one task or group, a row each.
 
@@ -46,11 +42,11 @@ class _Tables:
             UsageError: no run has the task.
             DataError: a file cannot be read.
         """
-        return samples_table(self._each, task)
+        return samples_table(_each(self), task)
 
     def scores(self) -> Table:
         """All scores, a row for each metric of each task, group and group of a breakdown."""
-        return scores_table(self._each)
+        return scores_table(_each(self))
 
     def items(self, task: str | None = None, metric: str | None = None) -> Table:
         """What scores are made of, a row for each item and metric; by default of all tasks and metrics.
@@ -60,7 +56,7 @@ class _Tables:
         Raises:
             UsageError: no run has the task or the metric.
         """
-        return items_table(self._each, task, metric)
+        return items_table(_each(self), task, metric)
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,10 +71,6 @@ class Run(_Tables):
     _load: Callable[[], RunRecord] | None = field(default=None, repr=False)
     """Makes the run if it is not a finished result directory."""
     _remarks: Sequence[str] = field(default=(), repr=False)
-
-    @property
-    def _each(self) -> Sequence[Run]:
-        return (self,)
 
     @property
     def unfinished(self) -> bool:
@@ -146,15 +138,16 @@ class Run(_Tables):
         return self.table._repr_html_()
 
 
+def _each(of: Any) -> Sequence[Run]:
+    """The runs; of one run, itself."""
+    return [of] if isinstance(of, Run) else list(of)
+
+
 class Runs(_Tables, Sequence[Run]):
     """Several runs; their tables have the rows of all, told apart by the columns ``run`` and ``model``."""
 
     def __init__(self, runs: Sequence[Run]) -> None:
         self._runs = tuple(runs)
-
-    @property
-    def _each(self) -> Sequence[Run]:
-        return self._runs
 
     @overload
     def __getitem__(self, place: int) -> Run: ...
