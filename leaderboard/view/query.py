@@ -15,14 +15,13 @@ from ..board.numbers import UNIT_LABELS, number
 from .library import Library, Notes, Run, layout_of, notes_of
 from .parquet import SampleTable, line_at, quoted, sample_at
 
-ABSENT, UNSCORED, WRONG, PARTLY, RIGHT = range(-1, 4)
-"""Outcomes of a sample by one metric: of another run that lacks it, without a value, below half of the full score, at
-least half of it, the full score."""
+UNSCORED, WRONG, PARTLY, RIGHT = range(4)
+"""Outcomes of a sample by one metric: no value, below half of the full score, at least half of it, the full score."""
 _FULL = {"fraction": 1.0, "points": 100.0}
 """The best value of a metric by its unit; other units have none."""
 PAGE = 50
 OUTCOMES = {"right": RIGHT, "partly": PARTLY, "wrong": WRONG, "none": UNSCORED}
-NAMES = {RIGHT: "right", PARTLY: "partly right", WRONG: "wrong", UNSCORED: "no score", ABSENT: "not asked"}
+NAMES = {RIGHT: "right", PARTLY: "partly right", WRONG: "wrong", UNSCORED: "no score"}
 DISAGREEMENTS = {
     "any": "models disagree",
     "alone-wrong": "only this run is wrong",
