@@ -32,17 +32,18 @@ _FILTERS = ("task", "run", "metric", "status", "outcome", "disagree", "verdict",
 _BREAKDOWN = "by."
 
 _SELECT = """
-with every as (select filename, task, sample_id, choice, {outcome} as outcome
-               from read_parquet($every, filename = true, union_by_name = true)),
+with every as (select task, sample_id, {outcome} as outcome from read_parquet($every, union_by_name = true)),
      counted as (select task, sample_id, count_if(outcome = 3) as "right", count_if(outcome > 0) as scored
                  from every group by task, sample_id),
-     other as (select task, sample_id, choice, outcome from every where list_contains($other, filename)),
      own as (select *, {outcome} as outcome, {score} as score
              from read_parquet($own, filename = true, union_by_name = true))
 select own.filename, task, sample_id, own.start, own.size, own.outcome, own.score, "right", scored
-from own join counted using (task, sample_id) left join other using (task, sample_id)
+from own join counted using (task, sample_id) {other}
 where {where} order by {order}, sample_id, task
 """
+_OTHER = """join (select task, sample_id, choice, {outcome} as outcome
+      from read_parquet(list_concat($own, $other), filename = true, union_by_name = true)
+      where list_contains($other, filename)) as other using (task, sample_id)"""
 _WHERE = {
     "status": "own.status = $status",
     "outcome": "own.outcome = $outcome",
@@ -181,12 +182,13 @@ def select(library: Library, query: Query) -> Selection:
         values[f"group{place}"] = query[name]
     statement = _SELECT.format(
         outcome=outcome(metric),
+        other=_OTHER.format(outcome=outcome(metric)) if disagree in runs else "",
         score=quoted(f"score_{metric}") if metric else "null::double",
         where=" and ".join(where) or "true",
         order=_ORDER.get(query.get("sort", ""), "sample_id"),
     )
     every = [table.file for several in runs.values() for table in several]
-    other = [table.file for table in runs.get(disagree, ())] or [""]
+    other = [table.file for table in runs.get(disagree, ())]
     found = library.samples.rows(statement, every=every, own=list(tables), other=other, **values)
     rows = [Row(*row) for row in found]
     return Selection(library, {**query, "run": run.key}, run, tables, metrics, metric, rows, notes)
