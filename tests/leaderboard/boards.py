@@ -242,14 +242,9 @@ def _benchmark(made: Made, models: Sequence[BoardModel], skill: Mapping[str, flo
             cells = {one.key: _cell(one, skill.get(facts.slug, 0.22), made.items, source, _signature(one))
                      for one in columns}  # fmt: skip
             if facts.slug == "birch-flash" and made.name == "stream_qa":
-                key = columns[-1].key
-                cells[key] = Cell(
-                    value=None,
-                    items=made.items,
-                    signature=_signature(columns[-1]),
-                    judged=0,
-                    reason="no judge has seen these responses; run `medtasks judge RESULTS`",
-                )
+                reason = "no judge has seen these responses; run `medtasks judge RESULTS`"
+                unjudged = {"value": None, "items": made.items, "signature": _signature(columns[-1]), "judged": 0}
+                cells[columns[-1].key] = Cell(**unjudged, reason=reason)
             rows.append(BoardRow(model=facts.slug, cells=cells, runs=(f"run-{facts.slug}",)))
         apart = (_apart(models[0], columns, made, source, True, "blind: prompts without media"),
                  _apart(models[-2], columns, made, source, False, "run with --limit: 100 of 2,000 documents",
