@@ -4,25 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa  # type: ignore[import-untyped]
-import pyarrow.parquet as pq  # type: ignore[import-untyped]
 
-from medtasks.catalog.spec import leaf_tasks
 from medtasks.core.errors import UsageError
 from medtasks.core.tables import TextTable
 from medtasks.leaderboard.board.rows import part_signature
 from medtasks.leaderboard.verify.scored_run import Entry
 from medtasks.leaderboard.view.parquet import SAMPLES as STORED
-from medtasks.leaderboard.view.parquet import SampleTables, table_of
 from medtasks.metrics.registry import get_metric, unit_of
 from medtasks.runs.scores import Scores
 from medtasks.runs.table import ABSENT, AWAITING, FAILED, PENDING, PRESENT, ItemTable
-
-if TYPE_CHECKING:
-    from medtasks.analysis.runs import Run
 
 SHOWN = 10
 """Rows shown by a notebook."""
@@ -101,7 +95,7 @@ ITEMS: Mapping[str, str] = {
 
 
 _STATES = {ABSENT: "absent", PRESENT: "scored", FAILED: "failed", PENDING: "pending", AWAITING: "awaiting"}
-_TYPES = {
+TYPES = {
     **dict.fromkeys(("value", "low", "high", "chance", "least", "most"), pa.float64()),
     **dict.fromkeys(("items", "answered", "judged"), pa.int64()),
     "incomplete": pa.bool_(),
@@ -109,42 +103,8 @@ _TYPES = {
 """Of the columns of scores that are no texts."""
 
 
-def samples_table(runs: Sequence[Run], asked: str | None) -> Table:
-    """The samples of all tasks of some runs, or of the task or group ``asked``, out of the user's cache if they are
-    there.
-
-    Raises:
-        UsageError: no run has the task.
-        DataError: a file cannot be read.
-    """
-    stored, parts = SampleTables(), []
-    for run in runs:
-        for task in run.manifest.tasks if asked is None else leaf_tasks(asked):
-            if task not in run.manifest.tasks:
-                continue
-            if run._record is not None:
-                found = table_of(((0, 0, sample) for sample in run._record.samples[task]), task)
-            else:
-                assert run.path is not None
-                found = pq.read_table(stored.table(run.path / "samples" / f"{task}.jsonl", task).file)
-            columns = {name: found[name] for name in found.column_names if name in STORED or name.startswith("score_")}
-            parts.append(pa.table({**_repeated(len(found), run=run.name, model=run.model, task=task), **columns}))
-    return _joined(parts, SAMPLES, asked)
-
-
-def scores_table(runs: Sequence[Run]) -> Table:
-    """All scores of the tasks and groups of some runs."""
-    rows = [
-        {"run": run.name, "model": run.model, "task": entry.name, **row}
-        for run in runs
-        for entry in run.scored.entries.values()
-        for row in _score_rows(entry)
-    ]
-    schema = pa.schema([(name, _TYPES.get(name, pa.string())) for name in SCORES])
-    return _joined([pa.Table.from_pylist(rows, schema=schema)], SCORES)
-
-
-def _score_rows(entry: Entry) -> Iterator[dict[str, Any]]:
+def score_rows(entry: Entry) -> Iterator[dict[str, Any]]:
+    """The scores of a task or group, and of the groups of its breakdowns."""
     parts: list[tuple[str | None, str | None, Scores]] = [(None, None, entry.scores)]
     parts += [(name, key, one) for name, groups in entry.scores.breakdowns.items() for key, one in groups.items()]
     for breakdown, group, scores in parts:
@@ -166,23 +126,8 @@ def _score_rows(entry: Entry) -> Iterator[dict[str, Any]]:
             }
 
 
-def items_table(runs: Sequence[Run], asked: str | None, metric: str | None) -> Table:
-    """The items of all tasks of some runs, or of the task or group ``asked``, for all metrics or one.
-
-    Raises:
-        UsageError: no run has the task or the metric.
-    """
-    parts: list[Any] = []
-    for run in runs:
-        entries = run.scored.entries
-        for name in run.manifest.tasks if asked is None else [asked]:
-            if name in entries:
-                parts += _item_parts(run, entries[name].table, metric)
-    return _joined(parts, ITEMS, asked if metric is None else metric)
-
-
-def _item_parts(run: Run, table: ItemTable, metric: str | None) -> Iterator[Any]:
-    """A table for each metric."""
+def item_parts(table: ItemTable, metric: str | None, **of_run: str) -> Iterator[Any]:
+    """The items of a task or group as a table for each metric, or for one; ``of_run`` are further columns."""
     size = len(table.items)
     for name in [one for one in table.metrics if metric in (None, one)]:
         column = table.columns[name]
@@ -192,28 +137,28 @@ def _item_parts(run: Run, table: ItemTable, metric: str | None) -> Iterator[Any]
         offsets = pa.array(np.arange(size + 1, dtype=np.int32) * column.statistics.shape[1])
         yield pa.table(
             {
-                **_repeated(size, run=run.name, model=run.model),
+                **repeated(size, **of_run),
                 "task": list(table.tasks),
                 "item": list(table.items),
                 "cluster": list(table.clusters),
                 "samples": pa.array(table.samples, pa.list_(pa.string())),
-                **_repeated(size, metric=name),
+                **repeated(size, metric=name),
                 "state": [_STATES[code] for code in column.state.tolist()],
                 "value": pa.array(values, mask=~np.isfinite(values)),
-                **_repeated(size, unit=unit_of(name)),
+                **repeated(size, unit=unit_of(name)),
                 "statistics": pa.ListArray.from_arrays(offsets, flat),
                 **{f"group_{key}": pa.array(keys, pa.list_(pa.string())) for key, keys in table.groups.items()},
             }
         )
 
 
-def _repeated(size: int, **texts: str) -> dict[str, Any]:
+def repeated(size: int, **texts: str) -> dict[str, Any]:
     """Columns with the same text in each row."""
     return {name: pa.repeat(pa.scalar(text), size) for name, text in texts.items()}
 
 
-def _joined(parts: Sequence[Any], descriptions: Mapping[str, str], asked: str | None = None) -> Table:
-    """The rows of several Arrow tables; a column that one of them lacks is null there.
+def joined(parts: Sequence[Any], descriptions: Mapping[str, str], asked: str | None = None) -> Table:
+    """The rows of several Arrow tables, of what was ``asked`` for; a column that one of them lacks is null there.
 
     ``descriptions`` are those of columns by name, or by the beginning of their names if it ends with ``_``.
     """

@@ -8,7 +8,11 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
-from medtasks.analysis.columns import Table, items_table, samples_table, scores_table
+import pyarrow as pa  # type: ignore[import-untyped]
+import pyarrow.parquet as pq  # type: ignore[import-untyped]
+
+from medtasks.analysis.columns import ITEMS, SAMPLES, SCORES, TYPES, Table, item_parts, joined, repeated, score_rows
+from medtasks.catalog.spec import leaf_tasks
 from medtasks.core.cache import cache_root
 from medtasks.core.errors import UsageError
 from medtasks.core.tables import TextTable
@@ -17,6 +21,7 @@ from medtasks.leaderboard.intake.sources import HarnessRun, harness_runs
 from medtasks.leaderboard.rank.compare import read_one
 from medtasks.leaderboard.verify.scored_run import ScoredRun, scored_run
 from medtasks.leaderboard.view.media import pictures
+from medtasks.leaderboard.view.parquet import SampleTables, table_of
 from medtasks.runs.find import PLAN, SUFFIX, is_unfinished, require_directory, run_folders
 from medtasks.runs.folder import read_manifest
 from medtasks.runs.manifest import RunManifest, now
@@ -42,11 +47,30 @@ class _Tables:
             UsageError: no run has the task.
             DataError: a file cannot be read.
         """
-        return samples_table(_each(self), task)
+        stored, parts = SampleTables(), []
+        for run in _each(self):
+            known = run.manifest.tasks
+            for name in [one for one in (known if task is None else leaf_tasks(task)) if one in known]:
+                if run._record is not None:
+                    found = table_of(((0, 0, sample) for sample in run._record.samples[name]), name)
+                else:
+                    assert run.path is not None
+                    found = pq.read_table(stored.table(run.path / "samples" / f"{name}.jsonl", name).file)
+                public = [one for one in found.column_names if one in SAMPLES or one.startswith("score_")]
+                columns = {one: found[one] for one in public if one != "task"}
+                parts.append(pa.table({**repeated(len(found), run=run.name, model=run.model, task=name), **columns}))
+        return joined(parts, SAMPLES, task)
 
     def scores(self) -> Table:
         """All scores, a row for each metric of each task, group and group of a breakdown."""
-        return scores_table(_each(self))
+        rows = [
+            {"run": run.name, "model": run.model, "task": entry.name, **row}
+            for run in _each(self)
+            for entry in run.scored.entries.values()
+            for row in score_rows(entry)
+        ]
+        schema = pa.schema([(name, TYPES.get(name, pa.string())) for name in SCORES])
+        return joined([pa.Table.from_pylist(rows, schema=schema)], SCORES)
 
     def items(self, task: str | None = None, metric: str | None = None) -> Table:
         """What scores are made of, a row for each item and metric; by default of all tasks and metrics.
@@ -56,7 +80,13 @@ class _Tables:
         Raises:
             UsageError: no run has the task or the metric.
         """
-        return items_table(_each(self), task, metric)
+        parts: list[Any] = []
+        for run in _each(self):
+            entries = run.scored.entries
+            for name in run.manifest.tasks if task is None else [task]:
+                if name in entries:
+                    parts += item_parts(entries[name].table, metric, run=run.name, model=run.model)
+        return joined(parts, ITEMS, task if metric is None else metric)
 
 
 @dataclass(frozen=True, eq=False)
