@@ -6,6 +6,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple, TypeAlias
 
 from medtasks.core.text import first_names, one_line
@@ -27,6 +28,8 @@ them by those of `DARK`."""
 
 DARK = {INK: "#e9edf1", MUTED: "#a7b0ba", GRID: "#3b434c", PAPER: "#14181d"}
 
+NOT_RUN = Cell(value=None, items=0, signature="")
+"""In place of a cell that a model does not have."""
 _EDGE: Drawn = {"markeredgecolor": INK, "markeredgewidth": 0.5}
 
 
@@ -80,9 +83,8 @@ def wrapped(text: str, width: int) -> str:
     return "\n".join(textwrap.wrap(one_line(text), width, max_lines=3, placeholder=" …"))
 
 
-def listed(parts: Sequence[str], most: int = 8) -> str:
-    """The first ``most`` parts as a list in a sentence, and the number of the others."""
-    return first_names(parts, most, "; ")
+listed = partial(first_names, most=8, separator="; ")
+"""The first parts as a list in a sentence, and the number of the others."""
 
 
 @dataclass(frozen=True)
@@ -96,24 +98,21 @@ class Shown:
 
     def value(self, column: BoardColumn) -> float | None:
         """Its value as drawn (`scaled`)."""
-        cell = self.cells.get(column.key)
-        return None if cell is None or cell.value is None else scaled(cell.value, column)
+        cell = self.cells.get(column.key, NOT_RUN)
+        return None if cell.value is None else scaled(cell.value, column)
 
     def ends(self, column: BoardColumn) -> tuple[float, float] | None:
-        cell = self.cells.get(column.key)
-        if cell is None or cell.low is None or cell.high is None:
-            return None
-        return scaled(cell.low, column), scaled(cell.high, column)
+        cell = self.cells.get(column.key, NOT_RUN)
+        return None if cell.low is None or cell.high is None else (scaled(cell.low, column), scaled(cell.high, column))
 
     def number(self, column: BoardColumn) -> str:
         """Its value as text, with a star if incomplete; empty without one."""
-        cell = self.cells.get(column.key)
-        return "" if cell is None or cell.value is None else shown(cell.value, column.unit) + "*" * cell.incomplete
+        cell = self.cells.get(column.key, NOT_RUN)
+        return "" if cell.value is None else shown(cell.value, column.unit) + "*" * cell.incomplete
 
     def complete(self, column: BoardColumn) -> float | None:
         """Its value if that is complete and so competes with the others'."""
-        cell = self.cells.get(column.key)
-        return None if cell is None or cell.incomplete else self.value(column)
+        return None if self.cells.get(column.key, NOT_RUN).incomplete else self.value(column)
 
     def described(self, column: BoardColumn) -> str:
         """Its number in words: ``Model 61.3 (58.1, 64.4)``."""
@@ -175,15 +174,16 @@ def scaled(value: float, column: BoardColumn) -> float:
     return 100.0 * value if column.unit == "fraction" else value
 
 
-def _places(benchmark: BenchmarkBoard) -> dict[str, int]:
-    """Places of the models in the first headline ranking."""
-    return {one.model: place for ranking in benchmark.rankings[:1] for place, one in enumerate(ranking.ranked)}
+def model_order(benchmark: BenchmarkBoard) -> dict[str, int]:
+    """The order of models in tables and figures of a benchmark: by the first score that ranks any, then by slug."""
+    ranked = next(([one.model for one in ranking.ranked] for ranking in benchmark.rankings if ranking.ranked), [])
+    others = {row.model for table in benchmark.tables for row in (*table.rows, *(one.row for one in table.apart))}
+    return {model: place for place, model in enumerate([*ranked, *sorted(others - set(ranked))])}
 
 
 def labelled_best(board: Board, benchmark: BenchmarkBoard, models: Collection[str]) -> dict[str, str]:
-    """Labels by model, in the order of the first headline ranking, then by slug."""
-    places = _places(benchmark)
-    order = sorted(models, key=lambda model: (places.get(model, len(places)), model))
+    """Labels by model, in their order."""
+    order = [model for model in model_order(benchmark) if model in models]
     return dict(zip(order, distinct([shown_name(board, model) for model in order], _LABEL), strict=True))
 
 
@@ -199,8 +199,8 @@ def choose(board: Board, benchmark: BenchmarkBoard, plot: BoardPlot) -> Chosen:
     for row in (row for table in tables for row in table.rows):
         cells = rows.setdefault((row.model, row.blind), {})
         cells |= {**row.cells, **cells}
-    places = _places(benchmark)
-    order = sorted(rows, key=lambda one: (places.get(one[0], len(places)), one[1]))
+    places = model_order(benchmark)
+    order = sorted(rows, key=lambda one: (places[one[0]], one[1]))
     keys = {*plot.columns, *plot.against}
     valued = [one for one in order if any(cell.value is not None and key in keys for key, cell in rows[one].items())]
     drawn = valued if heat else valued[:MOST_MODELS]

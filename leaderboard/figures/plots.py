@@ -183,15 +183,12 @@ def _on_axes(blocks: Sequence[Block], columns: Sequence[Sequence[BoardColumn]]) 
 
     Axes include 0, and have room for a number at the end of the longest bar.
     """
-    places: dict[str, list[int]] = {}
-    for place, (first, *_) in enumerate(columns):
-        places.setdefault(_scale_of(first), []).append(place)
-    found = list(blocks)
-    for scale, members in places.items():
-        lines = [line for place in members for line in blocks[place].lines]
-        chances = [blocks[place].chance for place in members]
-        every = [*chances, *(value for line in lines for value in (*line.values, *(line.ends or ())))]
-        numbers = [0.0, *(value for value in every if value is not None)]
+    scales = [_scale_of(first) for first, *_ in columns]
+    axes = {}
+    for scale in scales:
+        members = [block for block, own in zip(blocks, scales, strict=True) if own == scale]
+        values = [value for block in members for line in block.lines for value in (*line.values, *(line.ends or ()))]
+        numbers = [0.0, *(one for one in (*values, *(block.chance for block in members)) if one is not None)]
         low, high = min(numbers), max(numbers)
         if high == low:
             high = 1.0
@@ -199,10 +196,9 @@ def _on_axes(blocks: Sequence[Block], columns: Sequence[Sequence[BoardColumn]]) 
         low, high = low - (room if low < 0 else 0.0), high + room
         if scale == "percent":  # no tick beyond 100 percent, but room for the numbers
             low, high = max(low, -118.0), min(high, 118.0)
-        axis = Axis(axis_title(column for place in members for column in columns[place]), low, high)
-        for place in members:
-            found[place] = blocks[place]._replace(axis=axis)
-    return found
+        title = axis_title(column for of, own in zip(columns, scales, strict=True) if own == scale for column in of)
+        axes[scale] = Axis(title, low, high)
+    return [block._replace(axis=axes[scale]) for block, scale in zip(blocks, scales, strict=True)]
 
 
 def _scale_of(column: BoardColumn) -> str:
@@ -288,13 +284,13 @@ def _heat(plot: BoardPlot, chosen: Chosen) -> tuple[Heat, str]:
     if len(columns) > len(models):
         down, across, rows = across, down, list(map(tuple, cells))
     size = f"{len(models)} models by {len(columns)} columns, lighter is better, hatched has no {lacks}"
-    words = f"Heat map of values, {size}. {listed([chosen.summary(column) for column in columns], 6)}."
+    words = f"Heat map of values, {size}. {listed([chosen.summary(column) for column in columns], most=6)}."
     if plot.ranks:
         of_model = [[1 - good for _, good in row if good is not None] for row in zip(*cells, strict=True)]
         means = sorted(
             (math.fsum(one) / len(one), model.label) for model, one in zip(models, of_model, strict=True) if one
         )
-        lowest = listed([f"{label} {mean:.2f}" for mean, label in means], 3)
+        lowest = listed([f"{label} {mean:.2f}" for mean, label in means], most=3)
         words = f"Heat map of ranks, 0 for the best and 1 for the last, {size}. Lowest mean over the columns: {lowest}."
     return Heat(across, list(zip(down, rows, strict=True)), worst, best, lacks), words
 

@@ -24,7 +24,7 @@ from medtasks.runs.comparisons import compare_statistics
 from medtasks.runs.find import NO_RUN, no_run
 from medtasks.runs.signature import differences
 from medtasks.runs.table import without_value
-from medtasks.stats.student import detectable_difference
+from medtasks.stats.paired import detectable_difference
 
 from ..board.board import Pair, Unit
 from ..intake.collect import collect

@@ -20,8 +20,7 @@ from medtasks.core.errors import NoRowsError, UsageError
 from medtasks.core.tables import TextTable
 from medtasks.metrics.registry import get_metric, unit_of
 from medtasks.runs.table import without_value
-from medtasks.stats.paired import clustered_score
-from medtasks.stats.student import detectable_difference
+from medtasks.stats.paired import clustered_score, detectable_difference
 
 from ..board.board import Unit
 from ..board.numbers import UNITS, number

@@ -19,12 +19,12 @@ from medtasks.stats.paired import (
     ClusteredScore,
     PairedDifference,
     clustered_score,
+    detectable_difference,
     few_clusters,
     holm,
     paired_difference,
 )
 from medtasks.stats.ranks import compact_letters, rank_intervals
-from medtasks.stats.student import detectable_difference
 
 from ..board.board import BoardColumn, Pair, Ranked, Ranking
 

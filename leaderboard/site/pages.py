@@ -17,6 +17,7 @@ from medtasks.runs.usage import RunUsage
 from ..board.board import BenchmarkBoard, Board, BoardModel, BoardRun, LetterCounts, Published, Timeline
 from ..board.numbers import UNIT_LABELS, direction, exact, interval, number
 from ..board.usage import amount, measured
+from ..figures.chosen import model_order
 from ..figures.plots import figures_of
 from ..rank.over_models import billions_of
 from .figures import heat_colour, look_number, plane_scale, radar_axes, radar_curve, time_axis
@@ -30,7 +31,6 @@ from .tables import (
     first_click,
     group_letters,
     is_printed_so,
-    model_order,
     not_comparable,
     overview_charts,
     published_tables,

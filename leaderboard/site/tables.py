@@ -25,6 +25,7 @@ from ..board.board import (
 from ..board.numbers import interval, shown_name
 from ..board.rows import without_empty
 from ..board.sentences import finding
+from ..figures.chosen import model_order
 
 MOST_ROWS = 12
 """Models in a chart; the table below has all."""
@@ -146,13 +147,6 @@ def leading_words(texts: Collection[str], separator: str) -> str:
     """
     by_place = zip(*(text.split(separator) for text in texts), strict=False)
     return separator.join(words[0] for words in takewhile(lambda words: len({*words}) == 1, by_place))
-
-
-def model_order(benchmark: BenchmarkBoard) -> dict[str, int]:
-    """The order of models in all tables of a benchmark: by the first score that ranks any, then the others by slug."""
-    ranked = next(([one.model for one in ranking.ranked] for ranking in benchmark.rankings if ranking.ranked), [])
-    others = {row.model for table in benchmark.tables for row in (*table.rows, *(one.row for one in table.apart))}
-    return {model: place for place, model in enumerate([*ranked, *sorted(others - set(ranked))])}
 
 
 def benchmark_tables(board: Board, benchmark: BenchmarkBoard) -> list[dict[str, Any]]:

@@ -22,7 +22,6 @@ from medtasks.core.schema import Frozen, first_problem
 from medtasks.runs.find import run_folders
 from medtasks.runs.folder import RunFolder, read_manifest
 from medtasks.runs.manifest import RunManifest
-from medtasks.runs.table_file import code_hash
 
 from ..board.board import FORMATS, BenchmarkBoard, Board
 from ..board.numbers import safe_name, shown_name
@@ -77,27 +76,20 @@ class Library:
     samples: SampleTables = field(repr=False)
 
     @cached_property
-    def tasks(self) -> dict[str, list[Run]]:
-        """The runs with samples of each task, by task in the order of the installed tasks."""
-        names = [name for name, spec in load_specs().items() if spec.kind == "task"]
-        found = {name: [run for run in self.runs if name in run.manifest.tasks] for name in names}
-        return {task: runs for task, runs in found.items() if runs}
+    def asked(self) -> dict[str, dict[Run, list[str]]]:
+        """By task, and by group of which several tasks have samples here: the runs, each with its tasks in it."""
+        found = {}
+        for name, spec in load_specs().items():
+            members = {run: [task for task in leaf_tasks(name) if task in run.manifest.tasks] for run in self.runs}
+            tasks = {task for several in members.values() for task in several}
+            if len(tasks) > (spec.kind == "group"):
+                found[name] = {run: several for run, several in members.items() if several}
+        return found
 
-    @cached_property
-    def groups(self) -> dict[str, list[str]]:
-        """The tasks with samples here of each group that has several."""
-        names = [name for name, spec in load_specs().items() if spec.kind == "group"]
-        found = {name: [task for task in leaf_tasks(name) if task in self.tasks] for name in names}
-        return {group: tasks for group, tasks in found.items() if len(tasks) > 1}
-
-    def leaves(self, task: str) -> Sequence[str]:
-        """The tasks of a group; a task itself."""
-        return self.groups.get(task, (task,))
-
-    def runs_of(self, task: str) -> list[Run]:
-        """The runs with samples of a task, or of any task of a group."""
-        having = {run.key for leaf in self.leaves(task) for run in self.tasks.get(leaf, ())}
-        return [run for run in self.runs if run.key in having]
+    @property
+    def tasks(self) -> list[str]:
+        """The tasks with samples, in the order of the installed tasks."""
+        return [name for name in self.asked if load_spec(name).kind == "task"]
 
     def run(self, key: str, task: str, model: str = "") -> Run:
         """The run ``key``, or by default the newest of ``model``, or the first with samples of ``task``.
@@ -105,14 +97,14 @@ class Library:
         Raises:
             UsageError: there is none.
         """
-        for run in self.runs_of(task):
+        for run in self.asked.get(task, ()):
             if key in ("", run.key) and (key or model in ("", run.model)):
                 return run
         raise UsageError(f"{task or 'the address'}: no such task or run has samples here; choose another.")
 
     def tables(self, run: Run, task: str) -> list[SampleTable]:
         """The tables of a run's samples of a task, or of all tasks of a group."""
-        leaves = [leaf for leaf in self.leaves(task) if run in self.tasks.get(leaf, ())]
+        leaves = self.asked[task].get(run, ())
         return [self.samples.table(run.folder / "samples" / f"{leaf}.jsonl", leaf) for leaf in leaves]
 
 
@@ -132,7 +124,6 @@ def read_library(paths: Sequence[Path], progress: Callable[[int, int], None] | N
     Runs on miniature data are ranked if there are any: nothing is published from here.
     """
     board, _ = board_of(paths, title=TITLE, demonstration=None, cache=cache_root(), progress=progress)
-    rules = code_hash(Path(__file__).parent.parent)
     links: dict[tuple[str, str], dict[str, str]] = {}
     figures: dict[str, Callable[[], bytes | None]] = {}
     for benchmark in board.benchmarks:
@@ -145,7 +136,7 @@ def read_library(paths: Sequence[Path], progress: Callable[[int, int], None] | N
         board,
         tuple(_runs(board, paths)),
         {**site_files(board, links, samples_of(board, paths), served=True), **figures},
-        SampleTables(cache_root() / "view", rules),
+        SampleTables(),
     )
 
 
@@ -173,8 +164,8 @@ def _runs(board: Board, paths: Sequence[Path]) -> list[Run]:
         name = shown_name(board, facts.model, any(one.blind for one in manifest.tasks.values()))
         label = f"{name}, {facts.created[:19].replace('T', ' ')}" if facts.model in several else name
         runs.append(Run(key, facts.model, label, folder, manifest))
-    newest = sorted(runs, key=lambda run: run.manifest.created, reverse=True)
-    return sorted(newest, key=lambda run: run.model)
+    runs.sort(key=lambda run: run.manifest.created, reverse=True)
+    return sorted(runs, key=lambda run: run.model)
 
 
 def notes_of(run: Run) -> Notes:

@@ -60,7 +60,6 @@ class _Followed:
         self._state: object = None
         self._run: dict[str, Any] = {"folder": folder.name, "model": "", "created": "", "tasks": (), "problem": ""}
         self._samples: dict[tuple[str, int], tuple[tuple[Reply, ...], Sample]] = {}
-        self._abstentions: dict[tuple[str, str], str] = {}
         self._next = 0.0
 
     def now(self) -> dict[str, Any]:
@@ -138,6 +137,9 @@ class _Followed:
         facts = plan.manifest.tasks[task].with_outcomes([sample.outcome for sample in samples])
         failed = Counter(reply.failed for reply in replies if reply.failed is not None)
         responses = [sample for sample in samples if sample.status != FAILED]
+        texts = {str(sample.document.get("abstention", "")): sample.document for sample in responses}
+        filtered = load_spec(task).filter.kind().apply([[text] for text in texts], list(texts.values()))
+        abstentions = dict(zip(texts, map(str, filtered), strict=True))  # as the filter writes them
         return {
             "name": task,
             "planned": len(plan.documents[task]) * load_spec(task).repeats,
@@ -146,19 +148,11 @@ class _Followed:
             "failures": failed.total(),
             "statuses": facts.status,
             "scored": len(responses),
-            "abstained": sum(sample.filtered == self._abstention(sample) for sample in responses),
+            "abstained": sum(
+                sample.filtered == abstentions[str(sample.document.get("abstention", ""))] for sample in responses
+            ),
             "scores": [] if scores is None else _scores(task, scores),
         }
-
-    def _abstention(self, sample: Sample) -> str:
-        """The document's abstention as the filter writes it."""
-        text = str(sample.document.get("abstention", ""))
-        key = (sample.task, text)
-        if key not in self._abstentions:
-            kind = load_spec(sample.task).filter.kind
-            (found,) = kind().apply([[text]], [sample.document])
-            self._abstentions[key] = str(found)
-        return self._abstentions[key]
 
 
 def _scores(name: str, scores: Scores) -> list[Score]:

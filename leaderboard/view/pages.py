@@ -73,11 +73,12 @@ def list_page(library: Library, environment: Environment, given: Mapping[str, st
     entries = selection.samples(selection.rows[(shown - 1) * PAGE : shown * PAGE])
     shows_media = bool(entries) and shown_media(entries[0][1], run.manifest).count > 0
     tasks: dict[str, list[tuple[str, str]]] = {title_of(task): [] for task in library.tasks}
-    for group, members in library.groups.items():
+    for group in [name for name in library.asked if name not in library.tasks]:
+        members = {task for several in library.asked[group].values() for task in several}
         tasks[title_of(group)].append((group, f"{group}, all {len(members)} tasks"))
     for task in library.tasks:
         tasks[title_of(task)].append((task, task))
-    runs = library.runs_of(query["task"])
+    runs = list(library.asked[query["task"]])
     return environment.get_template("sample_list.html.j2").render(
         page="samples.html",
         query=query,
@@ -125,7 +126,7 @@ def sample_page(library: Library, environment: Environment, given: Mapping[str, 
     selection = _selected(library, given)
     query, name = selection.query, given.get("id", "")
     task = given.get("of", query["task"])
-    if task not in library.leaves(query["task"]):
+    if not any(task in tasks for tasks in library.asked[query["task"]].values()):
         raise UsageError(f"{task}: not a task of {query['task']}; choose another.")
     parts = sample_parts(selection, task, name)
     here = any((row.task, row.id) == (task, name) for row in selection.rows)

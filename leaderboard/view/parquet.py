@@ -1,6 +1,7 @@
 """Samples as Parquet tables in the cache, one for each task of a run, and SQL over them by DuckDB.
 
-A table has what lists filter, sort and search; whole samples are read from the run's own file, line by line.
+A table has what `medtasks.Run.samples` gives, and what lists filter, sort and search; whole samples are read from the
+run's own file, line by line.
 """
 
 from __future__ import annotations
@@ -8,10 +9,8 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
-import shutil
 import tempfile
-import weakref
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -22,29 +21,49 @@ from pydantic import ValidationError
 
 from medtasks.catalog.benchmark import Benchmark, SampleView
 from medtasks.catalog.spec import load_spec
-from medtasks.core.errors import DataError, first_line, reading
-from medtasks.core.files import canonical_json, read_lines, replaced
+from medtasks.core.cache import cache_root
+from medtasks.core.errors import DataError, reading
+from medtasks.core.files import canonical_json, file_state, replaced
 from medtasks.core.schema import first_problem
-from medtasks.runs.samples import Sample
+from medtasks.core.text import well_formed
+from medtasks.runs.samples import Sample, sample_lines
+from medtasks.runs.table_file import code_hash
 
-UNDECIDED = "undecided"
-NOT_ASKED = "no judge asked"
-DIFFER = "judges differ"
+SAMPLES: Mapping[str, str] = {
+    "sample_id": "id of the sample, unique within a task",
+    "cluster": "patient, image or video: samples of one cluster are not independent",
+    "media": "names of its pictures or videos",
+    "question": "the question, if the document has one",
+    "prompt": "text of the prompt",
+    "target": "reference answer",
+    "response": "the (first) response; empty if the request failed",
+    "responses": "all responses, one for each repeat",
+    "filtered": "what was extracted from the response",
+    "reading": "how an option was named: letter, text or named; empty for other answers",
+    "status": "ok, or why there is no answer",
+    "failed": "why the request has no response; null if it has one",
+    "document": "the document as JSON text",
+    "verdicts": "the judges' verdicts by rubric, as JSON text",
+    "score_": "the sample's value of a metric, in the metric's unit; null if it has none or is not judged yet",
+}
+"""Columns of `medtasks.Run.samples`. They are what the run stored: scores are those of the rules at that time."""
 
+_COPIED = ("sample_id", "cluster", "prompt", "target", "filtered", "reading", "status")
 _LIST = pa.list_(pa.string())
-_COLUMNS = {
-    **dict.fromkeys(("id", "task", "status", "choice", "item", "words"), pa.string()),
+_TYPES = {
+    **{name: pa.string() for name in SAMPLES if name != "score_"},
+    **dict.fromkeys(("task", "choice", "item", "words"), pa.string()),
+    **dict.fromkeys(("media", "responses", "decided"), _LIST),
     **dict.fromkeys(("start", "size", "round"), pa.int64()),
-    "verdicts": _LIST,
 }
 """``start`` and ``size`` are the place of the sample's line, ``choice`` is the extracted option (empty for open
-answers), ``item`` the streaming item of which the sample is a ``round``, ``verdicts`` what judges decided (``rubric,
-aspect: score``), ``words`` everything that is searched, casefolded. Further columns are ``score METRIC``, the sample's
-own values, and ``group BREAKDOWN``, the sample's keys."""
+answers), ``item`` the streaming item of which the sample is a ``round``, ``decided`` what judges decided (``rubric,
+aspect: score``), ``words`` everything that is searched, casefolded. Further columns are ``score_METRIC``, the sample's
+own values, and ``group_BREAKDOWN``, the sample's keys."""
 
 
 class SampleTable(NamedTuple):
-    """The table ``file`` of the samples in ``samples``, with its metrics and breakdowns in the task's order."""
+    """The table ``file`` of the samples in ``samples``, with the metrics and breakdowns that have different values."""
 
     samples: Path
     file: str
@@ -53,16 +72,16 @@ class SampleTable(NamedTuple):
 
 
 class SampleTables:
-    """Makes and queries the tables in ``folder``; ``rules`` is a hash of all that they depend on beside samples."""
+    """Makes the tables, in the user's cache, and queries them."""
 
-    def __init__(self, folder: Path, rules: str) -> None:
-        self._folder, self._rules = folder, rules
+    def __init__(self) -> None:
+        self._folder, self._rules = cache_root() / "view", code_hash(Path(__file__).parents[1])
         try:
-            folder.mkdir(mode=0o700, parents=True, exist_ok=True)  # some texts must not be shared
-            tempfile.TemporaryFile(dir=folder).close()
+            self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)  # some texts must not be shared
+            tempfile.TemporaryFile(dir=self._folder).close()
         except OSError:  # a cache that cannot be written costs time alone
-            self._folder = Path(tempfile.mkdtemp(prefix="medtasks-view-"))
-            weakref.finalize(self, shutil.rmtree, self._folder, ignore_errors=True)
+            self._own = tempfile.TemporaryDirectory(prefix="medtasks-view-")  # removed with this object
+            self._folder = Path(self._own.name)
         self._database = duckdb.connect(config={"autoinstall_known_extensions": False})
 
     def table(self, path: Path, task: str) -> SampleTable:
@@ -76,8 +95,9 @@ class SampleTables:
         kept = self._folder / f"{key}.parquet"
         with contextlib.suppress(OSError, pa.ArrowException):  # absent or damaged
             return _described(path, kept)
+        made = table_of(sample_lines(path), task)
         with reading(kept, "free space there, or set MEDTASKS_CACHE"), replaced(kept) as partial:
-            pq.write_table(_table(path, task), partial, compression="zstd")
+            pq.write_table(made, partial, compression="zstd")
         return _described(path, kept)
 
     def rows(self, query: str, **values: Any) -> list[tuple[Any, ...]]:
@@ -86,14 +106,19 @@ class SampleTables:
         return self._database.cursor().execute(query, used).fetchall()  # a cursor for each thread
 
 
+def _described(samples: Path, kept: Path) -> SampleTable:
+    schema = pq.read_schema(kept)
+    groups = tuple(name.removeprefix("group_") for name in schema.names if name.startswith("group_"))
+    return SampleTable(samples, str(kept), tuple(json.loads(schema.metadata[b"metrics"])), groups)
+
+
 def state_of(paths: Iterable[Path]) -> str:
     """Paths, sizes, modification times and inodes of the files, as text.
 
     Raises:
         OSError: a file is gone.
     """
-    found = [(str(path.resolve()), path.stat()) for path in paths]
-    return canonical_json([[name, one.st_size, one.st_mtime_ns, one.st_ino] for name, one in found])
+    return canonical_json([[str(path.resolve()), *file_state(path.stat())] for path in paths])
 
 
 def quoted(column: str) -> str:
@@ -101,92 +126,92 @@ def quoted(column: str) -> str:
     return '"' + column.replace('"', '""') + '"'
 
 
-def read_at(path: Path, start: int, size: int) -> bytes:
+def line_at(path: Path, start: int, size: int) -> bytes:
     """The line of ``path`` that begins at ``start``."""
     with reading(path, "load the page again"), path.open("rb") as stream:
         stream.seek(start)
         return stream.read(size)
 
 
-def as_sample(path: Path, line: bytes) -> Sample:
-    """The sample in a line of ``path``.
+def sample_at(path: Path, start: int, size: int) -> Sample:
+    """The sample in the line of ``path`` that begins at ``start``.
 
     Raises:
         DataError: the line is not a sample, because the file has changed since the table was made.
     """
     try:
-        return Sample.model_validate_json(line)
+        return Sample.model_validate_json(line_at(path, start, size))
     except ValidationError as error:
         raise DataError(f"{path}: {first_problem(error)}; load the page again.") from error
 
 
-def _described(samples: Path, kept: Path) -> SampleTable:
-    names = pq.read_schema(kept).names
-    metrics, breakdowns = (
-        tuple(name.removeprefix(prefix) for name in names if name.startswith(prefix)) for prefix in ("score ", "group ")
-    )
-    return SampleTable(samples, str(kept), metrics, breakdowns)
-
-
-def _table(path: Path, task: str) -> pa.Table:
+def table_of(lines: Iterable[tuple[int, int, Sample]], task: str) -> pa.Table:
+    """The table of samples of ``task``, each with the place of its line."""
     benchmark = load_spec(task).benchmark
-    rows: list[dict[str, Any]] = []
-    offset = 0
-    with reading(path, "restore it"):
-        for number, line in enumerate(read_lines(path), start=1):
-            if line.strip():
-                try:
-                    rows.append({"task": task, "start": offset, "size": len(line)} | _row(json.loads(line), benchmark))
-                except (ValueError, TypeError, LookupError, AttributeError) as error:
-                    why = first_line(error)
-                    raise DataError(f"{path}, line {number}: not a sample ({why}); restore it.") from error
-            offset += len(line)
-    columns = dict(_COLUMNS)
-    for name in dict.fromkeys(name for row in rows for name in row if name not in _COLUMNS):
-        values = [row.get(name) for row in rows]
-        if name.startswith("score ") and any(value is not None for value in values):
-            columns[name] = pa.float64()
-        elif name.startswith("group ") and any(value != values[0] for value in values):
-            columns[name] = _LIST
-    return pa.Table.from_pylist(rows, schema=pa.schema(list(columns.items())))
+    rows = [{"task": task, "start": start, "size": size, **_row(one, benchmark)} for start, size, one in lines]
+    values = {name: [row.get(name) for row in rows] for row in rows[:1] for name in row if name not in _TYPES}
+    scores = dict.fromkeys((name for name in values if name.startswith("score_")), pa.float64())
+    groups = [name for name in values if name not in scores and any(one != values[name][0] for one in values[name])]
+    types = {**_TYPES, **scores, **dict.fromkeys(groups, _LIST)}
+    metrics = [name.removeprefix("score_") for name in scores if any(value is not None for value in values[name])]
+    return pa.Table.from_pylist(rows, pa.schema(list(types.items()), {"metrics": json.dumps(metrics)}))
 
 
-def _row(sample: Mapping[str, Any], benchmark: Benchmark) -> dict[str, Any]:
-    document, filtered = {**sample["document"], "target": sample["target"]}, sample["filtered"]
-    view = SampleView(sample["sample_id"], sample["cluster"], document, filtered, sample["status"])
-    choices = document.get("choices")
+def _row(sample: Sample, benchmark: Benchmark) -> dict[str, Any]:
+    document, verdicts = sample.document, "{}"
+    if sample.verdicts:
+        verdicts = canonical_json(sample.model_dump(mode="json", include={"verdicts"})["verdicts"])
+    # without values, which breakdowns do not read
+    view = SampleView(
+        sample.sample_id, sample.cluster, {**document, "target": sample.target}, sample.filtered, sample.status
+    )
+    question, choices = document.get("question"), document.get("choices")
     options = choices.values() if isinstance(choices, dict) else ()
-    question = document.get("question") or sample["prompt"]
-    texts = (sample["sample_id"], sample["target"], *sample["responses"], *map(str, (question, *options)))
-    scores = {f"score {name}": None if value is None else float(value) for name, value in sample["scores"].items()}
-    groups = {f"group {name}": list(map(str, of(view))) for name, of in benchmark.breakdowns.items()}
-    return {
-        "id": sample["sample_id"],
-        "status": sample["status"],
-        "choice": filtered if filtered in benchmark.options else "",
+    words = (sample.sample_id, sample.target, *sample.responses, *map(str, (question or sample.prompt, *options)))
+    texts = {
+        **{name: getattr(sample, name) for name in _COPIED},
+        "failed": sample.failure,
+        "question": question if isinstance(question, str) else None,
+        "response": next(iter(sample.responses), None),
+        "document": canonical_json(document),
+        "verdicts": verdicts,
+        "choice": sample.filtered if sample.filtered in benchmark.options else "",
         "item": str(document.get("item_id") or ""),
-        "round": int(document.get("round") or 0),
-        "verdicts": sorted(set(_verdicts(sample["verdicts"]))),
+        "words": "\n".join(words).casefold(),
+    }
+    return {
         # JSON may have half a surrogate pair
-        "words": "\n".join(texts).casefold().encode("utf-8", "replace").decode(),
-        **scores,
-        **groups,
+        **{name: well_formed(text) if isinstance(text, str) else text for name, text in texts.items()},
+        "media": list(map(well_formed, sample.media)),
+        "responses": list(map(well_formed, sample.responses)),
+        "round": int(document.get("round") or 0),
+        "decided": sorted(set(_decided(sample))),
+        **{f"score_{name}": value for name, value in sample.scores.items()},
+        **{f"group_{name}": _keys(of, view) for name, of in benchmark.breakdowns.items()},
     }
 
 
-def _verdicts(verdicts: Mapping[str, Any]) -> Iterator[str]:
+def _keys(of: Callable[[SampleView], Iterable[Any]], view: SampleView) -> list[str]:
+    """The groups of a sample; none if its document lacks what the breakdown reads, as a stripped one may."""
+    try:
+        return [well_formed(str(key)) for key in of(view)]
+    except Exception:  # also of other packages
+        return []
+
+
+def _decided(sample: Sample) -> Iterator[str]:
     """What the judges decided: ``rubric, aspect: score``, and whether they differ or could not decide."""
-    for rubric, responses in verdicts.items():
+    for rubric, responses in sample.verdicts.items():
         for response in responses:
             given: dict[str, set[int]] = {}
-            for entry in response["judges"].values():
-                for aspect, score in (entry.get("scores") or {}).items():
-                    given.setdefault(aspect, set()).add(int(score))
+            for verdict in response.judges.values():
+                for aspect, score in (verdict.scores or {}).items():
+                    given.setdefault(aspect, set()).add(score)
             for aspect, values in given.items():
                 yield from (f"{rubric}, {aspect}: {score}" for score in values)
             if any(len(values) > 1 for values in given.values()):
-                yield f"{rubric}: {DIFFER}"
-            if response["open"]:
-                yield f"{rubric}: {UNDECIDED}"
-            elif not response["judges"]:
-                yield f"{rubric}: {NOT_ASKED}"
+                yield f"{rubric}: judges differ"
+            if response.open:
+                yield f"{rubric}: undecided"
+            elif not response.judges:
+                yield f"{rubric}: no judge asked"

@@ -13,16 +13,15 @@ from medtasks.runs.samples import Sample
 
 from ..board.numbers import UNIT_LABELS, number
 from .library import Library, Notes, Run, layout_of, notes_of
-from .parquet import SampleTable, as_sample, quoted, read_at
+from .parquet import SampleTable, line_at, quoted, sample_at
 
-ABSENT, UNSCORED, WRONG, PARTLY, RIGHT = range(-1, 4)
-"""Outcomes of a sample by one metric: of another run that lacks it, without a value, below half of the full score, at
-least half of it, the full score."""
+UNSCORED, WRONG, PARTLY, RIGHT = range(4)
+"""Outcomes of a sample by one metric: no value, below half of the full score, at least half of it, the full score."""
 _FULL = {"fraction": 1.0, "points": 100.0}
 """The best value of a metric by its unit; other units have none."""
 PAGE = 50
 OUTCOMES = {"right": RIGHT, "partly": PARTLY, "wrong": WRONG, "none": UNSCORED}
-NAMES = {RIGHT: "right", PARTLY: "partly right", WRONG: "wrong", UNSCORED: "no score", ABSENT: "not asked"}
+NAMES = {RIGHT: "right", PARTLY: "partly right", WRONG: "wrong", UNSCORED: "no score"}
 DISAGREEMENTS = {
     "any": "models disagree",
     "alone-wrong": "only this run is wrong",
@@ -33,22 +32,23 @@ _FILTERS = ("task", "run", "metric", "status", "outcome", "disagree", "verdict",
 _BREAKDOWN = "by."
 
 _SELECT = """
-with every as (select filename, task, id, choice, {outcome} as outcome
-               from read_parquet($every, filename = true, union_by_name = true)),
-     counted as (select task, id, count_if(outcome = 3) as "right", count_if(outcome > 0) as scored
-                 from every group by task, id),
-     other as (select task, id, choice, outcome from every where list_contains($other, filename)),
+with every as (select task, sample_id, {outcome} as outcome from read_parquet($every, union_by_name = true)),
+     counted as (select task, sample_id, count_if(outcome = 3) as "right", count_if(outcome > 0) as scored
+                 from every group by task, sample_id),
      own as (select *, {outcome} as outcome, {score} as score
              from read_parquet($own, filename = true, union_by_name = true))
-select own.filename, task, id, own.start, own.size, own.outcome, own.score, "right", scored
-from own join counted using (task, id) left join other using (task, id)
-where {where} order by {order}, id, task
+select own.filename, task, sample_id, own.start, own.size, own.outcome, own.score, "right", scored
+from own join counted using (task, sample_id) {other}
+where {where} order by {order}, sample_id, task
 """
+_OTHER = """join (select task, sample_id, choice, {outcome} as outcome
+      from read_parquet(list_concat($own, $other), filename = true, union_by_name = true)
+      where list_contains($other, filename)) as other using (task, sample_id)"""
 _WHERE = {
     "status": "own.status = $status",
     "outcome": "own.outcome = $outcome",
-    "verdict": "list_contains(own.verdicts, $verdict)",
-    "marked": "list_contains($marked, task || '/' || id)",
+    "verdict": "list_contains(own.decided, $verdict)",
+    "marked": "list_contains($marked, task || '/' || sample_id)",
     "words": "contains(own.words, $words)",
     "any": '"right" > 0 and "right" < scored',
     "alone-wrong": 'own.outcome in (1, 2) and scored > 1 and "right" = scored - 1',
@@ -130,11 +130,10 @@ class Selection:
 
     def lines(self, rows: Iterable[Row]) -> list[bytes]:
         """The lines of these samples, as they are in the run's files."""
-        return [read_at(self.tables[row.file].samples, row.start, row.size) for row in rows]
+        return [line_at(self.tables[row.file].samples, row.start, row.size) for row in rows]
 
     def samples(self, rows: Sequence[Row]) -> list[tuple[Row, Sample]]:
-        lines = zip(rows, self.lines(rows), strict=True)
-        return [(row, as_sample(self.tables[row.file].samples, line)) for row, line in lines]
+        return [(row, sample_at(self.tables[row.file].samples, row.start, row.size)) for row in rows]
 
     def counts(self, column: str) -> list[tuple[str, str]]:
         """The values of a column among all samples of the run, labelled with their numbers."""
@@ -159,7 +158,7 @@ def select(library: Library, query: Query) -> Selection:
     task, disagree = query["task"], query.get("disagree", "")
     run = library.run(query.get("run", ""), task, query.get("model", ""))
     tables = {table.file: table for table in library.tables(run, task)}
-    runs = {one.key: library.tables(one, task) for one in library.runs_of(task)}
+    runs = {one.key: library.tables(one, task) for one in library.asked[task]}
     if disagree and disagree not in (*DISAGREEMENTS, *runs):
         raise UsageError(f"{disagree}: no such run has samples of {task}; choose another.")
     metrics = list(dict.fromkeys(name for table in tables.values() for name in table.metrics))
@@ -177,18 +176,19 @@ def select(library: Library, query: Query) -> Selection:
     where = [_WHERE[name] for name, value in values.items() if value not in (None, "")]
     if disagree:
         where.append(_WHERE[disagree if disagree in DISAGREEMENTS else "other"])
-    known = {f"{_BREAKDOWN}{name}": f"group {name}" for table in tables.values() for name in table.breakdowns}
+    known = {f"{_BREAKDOWN}{name}": f"group_{name}" for table in tables.values() for name in table.breakdowns}
     for place, name in enumerate(name for name in query if name in known):
         where.append(f"list_contains(own.{quoted(known[name])}, $group{place})")
         values[f"group{place}"] = query[name]
     statement = _SELECT.format(
         outcome=outcome(metric),
-        score=quoted(f"score {metric}") if metric else "null::double",
+        other=_OTHER.format(outcome=outcome(metric)) if disagree in runs else "",
+        score=quoted(f"score_{metric}") if metric else "null::double",
         where=" and ".join(where) or "true",
-        order=_ORDER.get(query.get("sort", ""), "id"),
+        order=_ORDER.get(query.get("sort", ""), "sample_id"),
     )
     every = [table.file for several in runs.values() for table in several]
-    other = [table.file for table in runs.get(disagree, ())] or [""]
+    other = [table.file for table in runs.get(disagree, ())]
     found = library.samples.rows(statement, every=every, own=list(tables), other=other, **values)
     rows = [Row(*row) for row in found]
     return Selection(library, {**query, "run": run.key}, run, tables, metrics, metric, rows, notes)
@@ -199,6 +199,6 @@ def outcome(metric: str) -> str:
     full = _FULL.get(unit_of(metric)) if metric else None
     if full is None:
         return str(UNSCORED)
-    score = quoted(f"score {metric}")
+    score = quoted(f"score_{metric}")
     ends = f"when {score} >= {full * (1 - 1e-9)} then {RIGHT} when {score} >= {full / 2} then {PARTLY}"
     return f"case when {score} is null then {UNSCORED} {ends} else {WRONG} end"

@@ -20,7 +20,7 @@ from ..board.numbers import UNIT_LABELS, number
 from ..site.figures import time_axis
 from .library import Run
 from .media import shown_media
-from .parquet import as_sample, read_at
+from .parquet import sample_at
 from .query import Selection, outcome
 
 _MOST = 40
@@ -71,7 +71,7 @@ def sample_parts(selection: Selection, task: str, sample_id: str) -> dict[str, A
         UsageError: the run has no such sample.
     """
     library, run = selection.library, selection.run
-    runs = {one.key: one for one in library.tasks[task]}
+    runs = {one.key: one for one in library.asked[task]}
     own_first = sorted(runs.values(), key=lambda one: one.key != run.key)
     owners = {table.file: (one, table) for one in own_first for table in library.tables(one, task)}
     metric = selection.metric if any(selection.metric in table.metrics for _, table in owners.values()) else ""
@@ -85,10 +85,12 @@ def sample_parts(selection: Selection, task: str, sample_id: str) -> dict[str, A
             f"{query} order by round", every=list(owners), value=value
         ):
             of, table = owners[file]
-            found[of.key].append((as_sample(table.samples, read_at(table.samples, start, size)), reached))
+            found[of.key].append((sample_at(table.samples, start, size), reached))
         return found
 
-    answers = {key: _answered(runs[key], *found[0]) for key, found in read("id = $value", sample_id).items() if found}
+    answers = {
+        key: _answered(runs[key], *found[0]) for key, found in read("sample_id = $value", sample_id).items() if found
+    }
     if run.key not in answers:
         raise UsageError(f"{task}: this run has no sample {sample_id}; choose one of its list.")
     own, *others = answers.values()
@@ -153,22 +155,20 @@ def sample_scores(sample: Sample) -> list[Score]:
 def _stream(sample: Sample, rounds: Sequence[tuple[str, Sequence[Sample]]]) -> dict[str, Any] | None:
     """The timelines of the sample's item by run, the own run first, on one axis, and the ids of the own rounds; None if
     the item is not a stream."""
-    lines = [(label, line) for label, samples in rounds if (line := _timeline(samples)) is not None]
-    if not lines or _timeline(rounds[0][1]) is None:
+    benchmark = load_spec(sample.task).benchmark
+    if benchmark.timeline is None or not rounds:
         return None
+    lines: list[tuple[str, Timeline]] = []
+    for place, (label, samples) in enumerate(rounds):
+        items = joined_items(benchmark, [one.view() for one in samples]).items
+        found = timelines(sample.task, items, benchmark.timeline)
+        if place == 0 and not found:  # a round is missing
+            return None
+        lines += [(label, line) for line in found[:1]]
     document, ids = sample.document, [one.sample_id for one in rounds[0][1]]
     window = [document.get("window_start"), document.get("window_end"), *(document.get("times") or ())]
     axis = time_axis([line for _, line in lines], [float(time) for time in window if time is not None])
     return {"axis": axis, "lines": lines, "ids": ids, "here": ids.index(sample.sample_id)}
-
-
-def _timeline(rounds: Sequence[Sample]) -> Timeline | None:
-    """The timeline of the samples of one item; None if a round is missing or the item is not a stream."""
-    benchmark = load_spec(rounds[0].task).benchmark if rounds else None
-    if benchmark is None or benchmark.timeline is None:
-        return None
-    items = joined_items(benchmark, [one.view() for one in rounds]).items
-    return next(iter(timelines(rounds[0].task, items, benchmark.timeline)), None)
 
 
 def segments(spec: TaskSpec, response: str, filtered: str, document: Mapping[str, Any]) -> list[Segment]:

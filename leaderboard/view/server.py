@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import secrets
-import socket
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -106,10 +106,11 @@ class View:
             library = read_library(self._paths, self._report)
             self._shown, self._state = (library, view_environment(library.board)), before
             self._read_once.set()
-            for task, run in ((task, run) for task, runs in library.tasks.items() for run in runs):
-                with contextlib.suppress(MedtasksError):  # its page reports it
-                    if not self._ended.is_set():
-                        library.tables(run, task)
+            for task in library.tasks:
+                for run in library.asked[task]:
+                    with contextlib.suppress(MedtasksError):  # its page reports it
+                        if not self._ended.is_set():
+                            library.tables(run, task)
         except Exception as error:  # shown on the page, since there is nobody else to tell
             self._failed = first_line(error)
         finally:
@@ -192,18 +193,19 @@ def _picture(library: Library, given: Mapping[str, str]) -> Answer:
     return content, "image/jpeg" if small else "image/png"
 
 
-def application(view: View, token: str, port: int) -> web.Application:
-    """The server's application, for requests below ``/<token>/`` to this host and ``port``."""
-    hosts = {f"{HOST}:{port}", f"localhost:{port}"}
-    origins = {f"http://{host}" for host in hosts}
+def application(view: View, token: str) -> web.Application:
+    """The server's application, for requests below ``/<token>/`` to this host and its port."""
 
     def refusal(request: web.Request) -> web.Response | None:
         """Why the request gets nothing: another site's page must not read answers, nor a renamed host reach us."""
+        port = request.get_extra_info("sockname")[1]
+        hosts = (f"{HOST}:{port}", f"localhost:{port}")
+        origins = [f"http://{host}" for host in hosts]
         if request.headers.get("Host", "") not in hosts:
             return web.Response(status=403, text="Unknown host.")
         name = request.path.removeprefix(f"/{token}/")
         writes = request.method == "POST" and name == _BOOKMARK
-        origin = request.headers.get("Origin", "" if writes else next(iter(origins)))
+        origin = request.headers.get("Origin", "" if writes else origins[0])
         site = request.headers.get("Sec-Fetch-Site", "none")
         # a link to a page, which reads nothing
         follows = request.headers.get("Sec-Fetch-Dest") == "document" and not writes
@@ -242,8 +244,7 @@ def application(view: View, token: str, port: int) -> web.Application:
         charset = "utf-8" if kind.startswith("text/") else None
         return web.Response(status=status, body=body, content_type=kind, charset=charset)
 
-    async def finish(request: web.Request, response: web.StreamResponse) -> None:
-        del request
+    async def finish(_: web.Request, response: web.StreamResponse) -> None:
         response.headers.update(_HEADERS)
 
     made = web.Application(client_max_size=_LARGEST_FORM)
@@ -268,20 +269,15 @@ async def serve(view: View, port: int, ready: Callable[[str], None]) -> None:
         UsageError: the port is taken.
     """
     token = secrets.token_urlsafe(24)
-    listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
-    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    try:
-        listening.bind((HOST, port))
-    except OSError as error:
-        listening.close()
-        raise UsageError(f"--port {port}: cannot be used ({error.strerror}); give another, or none.") from error
-    bound = listening.getsockname()[1]
-    runner = web.AppRunner(application(view, token, bound), access_log=None, handle_signals=False)
+    runner = web.AppRunner(application(view, token), access_log=None, handle_signals=False)
     await runner.setup()
     try:
-        await web.SockSite(runner, listening).start()
-        ready(f"http://{HOST}:{bound}/{token}/")
+        await web.TCPSite(runner, HOST, port).start()
+        ready(f"http://{HOST}:{runner.addresses[0][1]}/{token}/")
         in_background(view.read)
         await asyncio.Event().wait()
+    except OSError as error:
+        reason = os.strerror(error.errno or 0)
+        raise UsageError(f"--port {port}: cannot be used ({reason}); give another, or none.") from error
     finally:
         await runner.cleanup()

@@ -2,31 +2,19 @@
 
 from __future__ import annotations
 
-import contextlib
-import hashlib
-import json
-import tempfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
-import duckdb
 import numpy as np
 import pyarrow as pa  # type: ignore[import-untyped]
 
-import medtasks
-from medtasks.catalog.spec import leaf_tasks
-from medtasks.core.cache import cache_root
-from medtasks.core.errors import DataError, UsageError, first_line, reading
-from medtasks.core.files import file_state, replaced
+from medtasks.core.errors import UsageError
 from medtasks.core.tables import TextTable
 from medtasks.leaderboard.board.rows import part_signature
-from medtasks.leaderboard.verify.scored_run import Entry, ScoredRun
+from medtasks.leaderboard.verify.scored_run import Entry
+from medtasks.leaderboard.view.parquet import SAMPLES as STORED
 from medtasks.metrics.registry import get_metric, unit_of
-from medtasks.runs.manifest import RunManifest
-from medtasks.runs.record import RunRecord
-from medtasks.runs.samples import write_samples
 from medtasks.runs.scores import Scores
 from medtasks.runs.table import ABSENT, AWAITING, FAILED, PENDING, PRESENT, ItemTable
 
@@ -46,27 +34,8 @@ class Table:
         return {field.name: (field.metadata or {}).get(b"description", b"").decode() for field in self.arrow.schema}
 
     def to_pandas(self) -> Any:
-        """The table as a `pandas.DataFrame`.
-
-        Raises:
-            UsageError: pandas is not installed.
-        """
-        try:
-            return self.arrow.to_pandas()
-        except ImportError as error:
-            raise UsageError("pandas is not installed; install it: pip install pandas") from error
-
-    def to_polars(self) -> Any:
-        """The table as a `polars.DataFrame`.
-
-        Raises:
-            UsageError: Polars is not installed.
-        """
-        try:
-            import polars
-        except ImportError as error:
-            raise UsageError('Polars is not installed; install it: pip install "medtasks[polars]"') from error
-        return polars.from_arrow(self.arrow)
+        """The table as a `pandas.DataFrame`."""
+        return self.arrow.to_pandas()
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         return self.arrow.__arrow_c_stream__(requested_schema)
@@ -83,47 +52,13 @@ class Table:
         return TextTable(self.arrow.column_names, rows, notes=notes)._repr_html_()
 
 
-class Run(Protocol):
-    """What tables need of a `medtasks.Run`, whose module imports this one."""
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def model(self) -> str: ...
-    @property
-    def path(self) -> Path | None: ...
-    @property
-    def manifest(self) -> RunManifest: ...
-    @property
-    def scored(self) -> ScoredRun: ...
-    @property
-    def _record(self) -> RunRecord | None: ...
-
-
 _RUN = {
     "run": "path of the run, as it was opened",
     "model": "name of the model",
     "task": "task (of scores: or group)",
 }
-SAMPLES: Mapping[str, str] = {
-    **_RUN,
-    "sample_id": "id of the sample, unique within a task",
-    "cluster": "patient, image or video: samples of one cluster are not independent",
-    "media": "names of its pictures or videos",
-    "question": "the question, if the document has one",
-    "prompt": "text of the prompt",
-    "target": "reference answer",
-    "response": "the (first) response; empty if the request failed",
-    "responses": "all responses, one for each repeat",
-    "filtered": "what was extracted from the response",
-    "reading": "how an option was named: letter, text or named; empty for other answers",
-    "status": "ok, or why there is no answer",
-    "failed": "why the request has no response; null if it has one",
-    "document": "the document as JSON text",
-    "verdicts": "the judges' verdicts by rubric, as JSON text",
-    "score_": "the sample's value of a metric, in the metric's unit; null if it has none or is not judged yet",
-}
-"""Columns of `Run.samples`. They are what the run stored: scores are those of the rules at that time."""
+SAMPLES: Mapping[str, str] = {**_RUN, **STORED}
+"""Columns of `Run.samples`."""
 SCORES: Mapping[str, str] = {
     **_RUN,
     "metric": "name of the metric",
@@ -147,7 +82,7 @@ SCORES: Mapping[str, str] = {
 ITEMS: Mapping[str, str] = {
     **_RUN,
     "item": "id of the item: a sample, or all rounds of a streaming item, or all rotations of a question",
-    "cluster": SAMPLES["cluster"],
+    "cluster": STORED["cluster"],
     "samples": "ids of its samples",
     "metric": "name of the metric",
     "state": "scored, failed (no response), pending (no verdict), awaiting (no judge was asked) or absent",
@@ -158,119 +93,18 @@ ITEMS: Mapping[str, str] = {
 }
 """Columns of `Run.items`."""
 
+
 _STATES = {ABSENT: "absent", PRESENT: "scored", FAILED: "failed", PENDING: "pending", AWAITING: "awaiting"}
-_STORED = {
-    **dict.fromkeys(("sample_id", "cluster", "prompt", "target", "filtered", "reading", "status"), "VARCHAR"),
-    **dict.fromkeys(("media", "responses", "failed"), "VARCHAR[]"),
-    **dict.fromkeys(("document", "verdicts", "scores"), "JSON"),
+TYPES = {
+    **dict.fromkeys(("value", "low", "high", "chance", "least", "most"), pa.float64()),
+    **dict.fromkeys(("items", "answered", "judged"), pa.int64()),
+    "incomplete": pa.bool_(),
 }
-_SELECT = """
-select sample_id, cluster, media, document->>'question' as question,
-       prompt, target, responses[1] as response, responses, filtered, coalesce(reading, '') as reading, status,
-       list_filter(failed, lambda one: one is not null)[1] as failed, document::varchar as document,
-       verdicts::varchar as verdicts{scores}
-from read_json($file, format = 'newline_delimited', columns = {columns})
-"""
+"""Of the columns of scores that are no texts."""
 
 
-def samples_table(runs: Sequence[Run], asked: str | None) -> Table:
-    """The samples of all tasks of some runs, or of the one ``asked``, parsed by DuckDB without an object for each.
-
-    What is parsed of a result directory is kept in the user's cache and mapped into memory the next time.
-
-    Raises:
-        UsageError: no run has the task.
-        DataError: a file cannot be read.
-    """
-    with duckdb.connect(config={"autoinstall_known_extensions": False}) as database:
-        parts = [_samples_of(database, run, *one) for run in runs for one in _files(run, asked)]
-    return _checked(parts, SAMPLES, asked)
-
-
-def _files(run: Run, asked: str | None) -> Iterator[tuple[str, Path, bool]]:
-    """The sample files by task, and whether they stay: a run without a directory of its own writes them now."""
-    known = run.manifest.tasks
-    tasks = list(known) if asked is None else [name for name in leaf_tasks(asked) if name in known]
-    if run._record is None:
-        assert run.path is not None
-        files = {file.stem: file for file in (run.path / "samples").glob("*.jsonl")}
-        if lacking := [name for name in tasks if name not in files]:
-            raise DataError(f"{run.path}: samples/{lacking[0]}.jsonl is missing; restore it.")
-        yield from ((name, files[name], True) for name in tasks)
-        return
-    with tempfile.TemporaryDirectory(prefix="medtasks-") as folder:
-        for number, name in enumerate(tasks):
-            file = Path(folder) / f"{number}.jsonl"
-            write_samples(file, run._record.samples[name])
-            yield name, file, False
-
-
-def _samples_of(database: duckdb.DuckDBPyConnection, run: Run, task: str, file: Path, keep: bool) -> Any:
-    with _reported(file):
-        state = f"{medtasks.__version__} {_SELECT} {file.resolve()} {file_state(file.stat())}"
-        kept = cache_root() / "samples" / f"{hashlib.sha256(state.encode()).hexdigest()}.arrow"
-        found = None
-        with contextlib.suppress(OSError, pa.ArrowException):  # absent or damaged
-            found = pa.ipc.open_file(pa.memory_map(str(kept))).read_all() if keep else None
-        if found is None:
-            found = _parsed(database, file)
-            with contextlib.suppress(OSError):  # a cache that cannot be written costs time alone
-                if keep:
-                    _write(found, kept)
-    named = {"run": run.name, "model": run.model, "task": task}
-    columns = {name: _repeated(text, found.num_rows) for name, text in named.items()}
-    return pa.table({**columns, **dict(zip(found.column_names, found.columns, strict=True))})
-
-
-def _parsed(database: duckdb.DuckDBPyConnection, file: Path) -> Any:
-    with file.open("rb") as stream:
-        metrics = list(json.loads(stream.readline() or b'{"scores": {}}')["scores"])
-    scores = "".join(f", cast(scores->>{_quoted(name)} as double) as s{place}" for place, name in enumerate(metrics))
-    query = _SELECT.format(scores=scores, columns=_STORED)
-    found = database.sql(query, params={"file": str(file)}).to_arrow_table()
-    fixed = found.column_names[: found.num_columns - len(metrics)]
-    return found.rename_columns([*fixed, *(f"score_{name}" for name in metrics)])
-
-
-def _write(table: Any, path: Path) -> None:
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)  # some texts must not be shared
-    with replaced(path) as partial, pa.ipc.new_file(str(partial), table.schema) as writer:
-        writer.write_table(table)
-
-
-def _quoted(metric: str) -> str:
-    """The path of a metric in the JSON object of scores, as a text in SQL."""
-    return "'" + f"$.{json.dumps(metric)}".replace("'", "''") + "'"
-
-
-@contextlib.contextmanager
-def _reported(file: Path) -> Iterator[None]:
-    try:
-        with reading(file, "restore it"):
-            yield
-    except (duckdb.Error, ValueError, LookupError, TypeError) as error:
-        raise DataError(f"{file}: not samples ({first_line(error)}); restore it.") from error
-
-
-def scores_table(runs: Sequence[Run]) -> Table:
-    """All scores of the tasks and groups of some runs."""
-    rows = [
-        {"run": run.name, "model": run.model, "task": entry.name, **row}
-        for run in runs
-        for entry in run.scored.entries.values()
-        for row in _score_rows(entry)
-    ]
-    counts = ("items", "answered", "judged")
-    kinds = {
-        **dict.fromkeys(("value", "low", "high", "chance", "least", "most"), pa.float64()),
-        **dict.fromkeys(counts, pa.int64()),
-        "incomplete": pa.bool_(),
-    }
-    schema = pa.schema([(name, kinds.get(name, pa.string())) for name in SCORES])
-    return joined([pa.Table.from_pylist(rows, schema=schema)], SCORES)
-
-
-def _score_rows(entry: Entry) -> Iterator[dict[str, Any]]:
+def score_rows(entry: Entry) -> Iterator[dict[str, Any]]:
+    """The scores of a task or group, and of the groups of its breakdowns."""
     parts: list[tuple[str | None, str | None, Scores]] = [(None, None, entry.scores)]
     parts += [(name, key, one) for name, groups in entry.scores.breakdowns.items() for key, one in groups.items()]
     for breakdown, group, scores in parts:
@@ -292,72 +126,49 @@ def _score_rows(entry: Entry) -> Iterator[dict[str, Any]]:
             }
 
 
-def items_table(runs: Sequence[Run], asked: str | None, metric: str | None) -> Table:
-    """The items of all tasks of some runs, or of the task or group ``asked``, for all metrics or one.
-
-    Raises:
-        UsageError: no run has the task or the metric.
-    """
-    parts: list[Any] = []
-    for run in runs:
-        entries = run.scored.entries
-        for name in run.manifest.tasks if asked is None else [asked]:
-            if name in entries:
-                parts += _item_parts(run, entries[name].table, metric)
-    return _checked(parts, ITEMS, asked if metric is None else metric)
-
-
-def _item_parts(run: Run, table: ItemTable, metric: str | None) -> Iterator[Any]:
-    """A table for each metric."""
+def item_parts(table: ItemTable, metric: str | None, **of_run: str) -> Iterator[Any]:
+    """The items of a task or group as a table for each metric, or for one; ``of_run`` are further columns."""
     size = len(table.items)
     for name in [one for one in table.metrics if metric in (None, one)]:
         column = table.columns[name]
         with np.errstate(invalid="ignore", divide="ignore"):
             values = np.asarray(get_metric(name).score(column.statistics), dtype=np.float64)
         flat = pa.array(np.ascontiguousarray(column.statistics).ravel())
-        codes = pa.array(column.state.astype(np.int8))
         offsets = pa.array(np.arange(size + 1, dtype=np.int32) * column.statistics.shape[1])
         yield pa.table(
             {
-                "run": _repeated(run.name, size),
-                "model": _repeated(run.model, size),
+                **repeated(size, **of_run),
                 "task": list(table.tasks),
                 "item": list(table.items),
                 "cluster": list(table.clusters),
                 "samples": pa.array(table.samples, pa.list_(pa.string())),
-                "metric": _repeated(name, size),
-                "state": pa.DictionaryArray.from_arrays(codes, [_STATES[code] for code in range(len(_STATES))]).cast(
-                    pa.string()
-                ),
+                **repeated(size, metric=name),
+                "state": [_STATES[code] for code in column.state.tolist()],
                 "value": pa.array(values, mask=~np.isfinite(values)),
-                "unit": _repeated(unit_of(name), size),
+                **repeated(size, unit=unit_of(name)),
                 "statistics": pa.ListArray.from_arrays(offsets, flat),
                 **{f"group_{key}": pa.array(keys, pa.list_(pa.string())) for key, keys in table.groups.items()},
             }
         )
 
 
-def _repeated(text: str, size: int) -> Any:
-    return pa.repeat(pa.scalar(text), size)
+def repeated(size: int, **texts: str) -> dict[str, Any]:
+    """Columns with the same text in each row."""
+    return {name: pa.repeat(pa.scalar(text), size) for name, text in texts.items()}
 
 
-def _checked(parts: Sequence[Any], columns: Mapping[str, str], asked: str | None) -> Table:
-    if not parts:
-        raise UsageError(f"{asked or 'the runs'}: no run opened here has it; `run.manifest.tasks` lists its tasks.")
-    return joined(parts, columns)
-
-
-def joined(parts: Iterable[Any], descriptions: Mapping[str, str]) -> Table:
-    """The rows of several Arrow tables; a column that one of them lacks is null there.
+def joined(parts: Sequence[Any], descriptions: Mapping[str, str], asked: str | None = None) -> Table:
+    """The rows of several Arrow tables, of what was ``asked`` for; a column that one of them lacks is null there.
 
     ``descriptions`` are those of columns by name, or by the beginning of their names if it ends with ``_``.
     """
+    if not parts:
+        raise UsageError(f"{asked or 'the runs'}: no run opened here has it; `run.manifest.tasks` lists its tasks.")
     found = pa.concat_tables(parts, promote_options="default")
-    prefixes = {name: text for name, text in descriptions.items() if name.endswith("_")}
 
     def described(field: Any) -> Any:
-        prefix = next((text for start, text in prefixes.items() if field.name.startswith(start)), "")
-        return field.with_metadata({"description": descriptions.get(field.name, prefix)})
+        prefix = f"{field.name.partition('_')[0]}_"
+        return field.with_metadata({"description": descriptions.get(field.name) or descriptions[prefix]})
 
     return Table(found.cast(pa.schema(map(described, found.schema))))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -17,15 +17,15 @@ from medtasks.core.cache import cache_root
 from medtasks.core.errors import MedtasksError, UsageError, first_line
 from medtasks.core.tables import TextTable
 from medtasks.core.text import first_names
-from medtasks.leaderboard.board.board import FORMATS, BenchmarkBoard, BoardColumn, Cell, Ranking, Refused
+from medtasks.leaderboard.board.board import FORMATS, Ranking, Refused
 from medtasks.leaderboard.board.board import Board as BoardData
 from medtasks.leaderboard.board.build import build_board
 from medtasks.leaderboard.board.models import Described, read_by_model
-from medtasks.leaderboard.board.numbers import column_note, interval, number, shown_name
+from medtasks.leaderboard.board.numbers import column_note, interval, number
 from medtasks.leaderboard.board.sentences import finding
 from medtasks.leaderboard.board.usage import Price
-from medtasks.leaderboard.exports.tables import as_latex
-from medtasks.leaderboard.figures.plots import Figure, figures_of
+from medtasks.leaderboard.exports.tables import as_latex, as_markdown
+from medtasks.leaderboard.figures.plots import figures_of
 from medtasks.leaderboard.intake.collect import collect
 from medtasks.leaderboard.rank.compare import Comparison, compare_runs
 from medtasks.leaderboard.rank.planning import ICC, SHARES, Plan, default_metric, plan_task
@@ -133,47 +133,19 @@ def rank(runs: AnyRuns, task: str, metric: str | None = None, *, demonstration: 
 class Board(BoardData):  # type: ignore[misc]
     """A leaderboard as data, the content of ``board.json``; a notebook shows its headline tables."""
 
-    @property
-    def tables(self) -> list[TextTable]:
-        """The headline table of each benchmark, as on its page."""
-        return [_headline_table(self, one) for one in self.benchmarks]
-
     def latex(self, benchmark: str, table: str = "headline") -> str:
         """A table of a benchmark in LaTeX (``booktabs``), as the board's own exports.
 
         Raises:
             UsageError: the board has no such table; the message lists those that it has.
         """
-        for one in self.benchmarks:
-            for content in one.tables:
-                if (one.name, content.name) == (benchmark, table):
-                    return str(as_latex(self, one, content))
-        known = (f"{content.name} of {one.name}" for one in self.benchmarks for content in one.tables)
+        known = {f"{content.name} of {one.name}": (one, content) for one in self.benchmarks for content in one.tables}
+        if found := known.get(f"{table} of {benchmark}"):
+            return str(as_latex(self, *found))
         raise UsageError(f"table {table} of {benchmark}: not on this board, which has {first_names(known, 12)}.")
 
-    def _repr_html_(self) -> str:
-        return "".join(table._repr_html_() for table in self.tables)
-
-
-def _headline_table(board: Board, benchmark: BenchmarkBoard) -> TextTable:
-    table = benchmark.tables[0]
-    rows = [
-        [shown_name(board, row.model, row.blind), *(_cell_text(row.cells.get(one.key), one) for one in table.columns)]
-        for row in table.rows
-    ]
-    notes = [
-        f"not comparable: {shown_name(board, one.row.model, one.row.blind)} ({'; '.join(one.reasons)})"
-        for one in table.apart
-    ]
-    columns = ("model", *(f"{one.label} ({column_note(one)})" for one in table.columns))
-    return TextTable(columns, rows, benchmark.title, notes)
-
-
-def _cell_text(cell: Cell | None, column: BoardColumn) -> str:
-    if cell is None or cell.value is None:
-        return ""
-    ends = interval(cell.low, cell.high, column.unit)
-    return f"{number(cell.value, column.unit)}{'*' * cell.incomplete}{f' ({ends})' if ends else ''}"
+    def _repr_markdown_(self) -> str:
+        return "\n".join(as_markdown(self, one, one.tables[0]) for one in self.benchmarks)
 
 
 def board(
@@ -250,26 +222,12 @@ def progress_bar(label: str) -> Iterator[Callable[[int, int], None]]:
 
 @dataclass(frozen=True)
 class Picture:
-    """A figure of a board, drawn when it is shown or saved."""
+    """A figure of a board: its ``name`` there, and ``alt``, what it shows in words; ``draw`` makes a file's content in
+    a format."""
 
-    board: Board
-    benchmark: str
-    figure: Figure
-
-    @property
-    def name(self) -> str:
-        """The figure's name on the board."""
-        return str(self.figure.plot.name)
-
-    @property
-    def alt(self) -> str:
-        """What the figure shows, in words."""
-        return str(self.figure.alt)
-
-    @property
-    def svg(self) -> str:
-        """The figure as SVG."""
-        return self._drawn("svg").decode()
+    name: str
+    alt: str
+    draw: Callable[[str], bytes] = field(repr=False)
 
     def save(self, path: str | Path) -> Path:
         """Write the figure as SVG, PNG or PDF, by the file's suffix.
@@ -282,17 +240,11 @@ class Picture:
         if kind not in FORMATS:
             found = kind or "a file without a suffix"
             raise UsageError(f"a figure is written as {', '.join(FORMATS)}, not as {found}.")
-        target.write_bytes(self._drawn(kind))
+        target.write_bytes(self.draw(kind))
         return target
 
     def _repr_svg_(self) -> str:
-        return self.svg
-
-    def _drawn(self, kind: str) -> bytes:
-        from medtasks.leaderboard.figures.draw import draw  # matplotlib takes a second to import
-
-        content: bytes = draw(self.board, self.figure, (kind,))[kind]
-        return content
+        return self.draw("svg").decode()
 
 
 def plot(board: Board, name: str | None = None, benchmark: str | None = None) -> Picture:
@@ -312,5 +264,12 @@ def plot(board: Board, name: str | None = None, benchmark: str | None = None) ->
         near = [one for one in known if benchmark == one[0]] or known
         listed = first_names((f"{plot} of {of}" for of, plot, _ in near), 12) or "none"
         raise UsageError(f"plot {name or ''} of {benchmark or 'any benchmark'}: not on this board, which has {listed}.")
-    of, _, figure = fitting[0]
-    return Picture(board, of, figure)
+    figure = fitting[0][2]
+
+    def drawn(kind: str) -> bytes:
+        from medtasks.leaderboard.figures.draw import draw  # matplotlib takes a second to import
+
+        content: bytes = draw(board, figure, (kind,))[kind]
+        return content
+
+    return Picture(figure.plot.name, figure.alt, drawn)

@@ -8,25 +8,89 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
+import pyarrow as pa  # type: ignore[import-untyped]
+import pyarrow.parquet as pq  # type: ignore[import-untyped]
+
+from medtasks.analysis.columns import ITEMS, SAMPLES, SCORES, TYPES, Table, item_parts, joined, repeated, score_rows
+from medtasks.catalog.spec import leaf_tasks
+from medtasks.core.cache import cache_root
 from medtasks.core.errors import UsageError
+from medtasks.core.tables import TextTable
+from medtasks.leaderboard.board.models import model_name
+from medtasks.leaderboard.intake.sources import HarnessRun, harness_runs
+from medtasks.leaderboard.rank.compare import read_one
+from medtasks.leaderboard.verify.scored_run import ScoredRun, scored_run
+from medtasks.leaderboard.view.media import pictures
+from medtasks.leaderboard.view.parquet import SampleTables, table_of
 from medtasks.runs.find import PLAN, SUFFIX, is_unfinished, require_directory, run_folders
+from medtasks.runs.folder import read_manifest
+from medtasks.runs.manifest import RunManifest, now
+from medtasks.runs.record import RunRecord
+from medtasks.runs.run import score_unfinished
+from medtasks.runs.summary import format_score, headline_scores
+from medtasks.verify.scored import scored_record, user_store
 
 if TYPE_CHECKING:
     from PIL.Image import Image
-
-    from medtasks.analysis.columns import Table
-    from medtasks.core.tables import TextTable
-    from medtasks.leaderboard.intake.sources import HarnessRun
-    from medtasks.leaderboard.verify.scored_run import ScoredRun
-    from medtasks.runs.manifest import RunManifest
-    from medtasks.runs.record import RunRecord
 
 _LOG = "_samples_"
 """Part of the names of the harness's own logs."""
 
 
+class _Tables:
+    """The tables of one run, or of several: then with the rows of all, without runs that lack the task or metric."""
+
+    def samples(self, task: str | None = None) -> Table:
+        """The samples of all tasks, or of one task or group, a row each.
+
+        Raises:
+            UsageError: no run has the task.
+            DataError: a file cannot be read.
+        """
+        stored, parts = SampleTables(), []
+        for run in _each(self):
+            known = run.manifest.tasks
+            for name in [one for one in (known if task is None else leaf_tasks(task)) if one in known]:
+                if run._record is not None:
+                    found = table_of(((0, 0, sample) for sample in run._record.samples[name]), name)
+                else:
+                    assert run.path is not None
+                    found = pq.read_table(stored.table(run.path / "samples" / f"{name}.jsonl", name).file)
+                public = [one for one in found.column_names if one in SAMPLES or one.startswith("score_")]
+                columns = {one: found[one] for one in public if one != "task"}
+                parts.append(pa.table({**repeated(len(found), run=run.name, model=run.model, task=name), **columns}))
+        return joined(parts, SAMPLES, task)
+
+    def scores(self) -> Table:
+        """All scores, a row for each metric of each task, group and group of a breakdown."""
+        rows = [
+            {"run": run.name, "model": run.model, "task": entry.name, **row}
+            for run in _each(self)
+            for entry in run.scored.entries.values()
+            for row in score_rows(entry)
+        ]
+        schema = pa.schema([(name, TYPES.get(name, pa.string())) for name in SCORES])
+        return joined([pa.Table.from_pylist(rows, schema=schema)], SCORES)
+
+    def items(self, task: str | None = None, metric: str | None = None) -> Table:
+        """What scores are made of, a row for each item and metric; by default of all tasks and metrics.
+
+        A group has the items of its tasks, and metrics over several of them.
+
+        Raises:
+            UsageError: no run has the task or the metric.
+        """
+        parts: list[Any] = []
+        for run in _each(self):
+            entries = run.scored.entries
+            for name in run.manifest.tasks if task is None else [task]:
+                if name in entries:
+                    parts += item_parts(entries[name].table, metric, run=run.name, model=run.model)
+        return joined(parts, ITEMS, task if metric is None else metric)
+
+
 @dataclass(frozen=True, eq=False)
-class Run:
+class Run(_Tables):
     """One run: a result directory, the replies of an unfinished run, lmms-eval's logs, or predictions scored here.
 
     Nothing is read before it is asked for. ``name`` is the path of the directory; empty if the run is not saved.
@@ -54,8 +118,6 @@ class Run:
         Raises:
             DataError: it cannot be read; names file and field.
         """
-        from medtasks.runs.folder import read_manifest
-
         if self._record is not None:
             return self._record.manifest
         assert self.path is not None
@@ -64,8 +126,6 @@ class Run:
     @property
     def model(self) -> str:
         """The model's name, as on a board."""
-        from medtasks.leaderboard.board.models import model_name
-
         return str(model_name(self.manifest))
 
     @cached_property
@@ -75,9 +135,6 @@ class Run:
         Raises:
             MedtasksError: it cannot be read or scored.
         """
-        from medtasks.leaderboard.verify.scored_run import ScoredRun, scored_run
-        from medtasks.verify.scored import scored_record, user_store
-
         if self._record is None:
             assert self.path is not None
             return scored_run(self.path, user_store())
@@ -89,45 +146,17 @@ class Run:
         """What a reader of the scores must know: blind, miniature data, unanswered documents, claimed scores."""
         return [*self._remarks, *self.scored.public.notes]
 
-    def samples(self, task: str | None = None) -> Table:
-        """The samples of all tasks, or of one task or group, a row each.
-
-        Raises:
-            UsageError: the run has no such task.
-            DataError: a file cannot be read.
-        """
-        return Runs([self]).samples(task)
-
-    def scores(self) -> Table:
-        """All scores, a row for each metric of each task, group and group of a breakdown."""
-        return Runs([self]).scores()
-
-    def items(self, task: str | None = None, metric: str | None = None) -> Table:
-        """What scores are made of, a row for each item and metric; by default of all tasks and metrics.
-
-        A group has the items of its tasks, and metrics over several of them.
-
-        Raises:
-            UsageError: the run has no such task or metric.
-        """
-        return Runs([self]).items(task, metric)
-
     def pictures(self, task: str, sample_id: str) -> list[Image]:
         """What the model was shown of a sample of a task, in order, as PIL images of the data prepared here.
 
         Raises:
             MedtasksError: the data of the run are not prepared here, or have no such sample.
         """
-        from medtasks.leaderboard.view.media import pictures
-
         return list(pictures(task, sample_id, self.manifest))
 
     @property
     def table(self) -> TextTable:
         """The headline scores of all tasks and groups with their intervals."""
-        from medtasks.core.tables import TextTable
-        from medtasks.runs.summary import format_score, headline_scores
-
         rows = [
             (name, metric, format_score(score), f"{score.samples:,}")
             for name, entry in self.scored.entries.items()
@@ -139,7 +168,12 @@ class Run:
         return self.table._repr_html_()
 
 
-class Runs(Sequence[Run]):
+def _each(of: Any) -> Sequence[Run]:
+    """The runs; of one run, itself."""
+    return [of] if isinstance(of, Run) else list(of)
+
+
+class Runs(_Tables, Sequence[Run]):
     """Several runs; their tables have the rows of all, told apart by the columns ``run`` and ``model``."""
 
     def __init__(self, runs: Sequence[Run]) -> None:
@@ -157,30 +191,10 @@ class Runs(Sequence[Run]):
     def __len__(self) -> int:
         return len(self._runs)
 
-    def samples(self, task: str | None = None) -> Table:
-        """As `Run.samples`; runs without the task are left out."""
-        from medtasks.analysis.columns import samples_table
-
-        return samples_table(self, task)
-
-    def scores(self) -> Table:
-        """As `Run.scores`."""
-        from medtasks.analysis.columns import scores_table
-
-        return scores_table(self)
-
-    def items(self, task: str | None = None, metric: str | None = None) -> Table:
-        """As `Run.items`; runs without the task or metric are left out."""
-        from medtasks.analysis.columns import items_table
-
-        return items_table(self, task, metric)
-
     def __repr__(self) -> str:
         return f"Runs({[run.name for run in self]})"
 
     def _repr_html_(self) -> str:
-        from medtasks.core.tables import TextTable
-
         rows = [
             (run.name, run.model, ", ".join(run.manifest.groups or run.manifest.tasks), run.manifest.created,
              "unfinished" if run.unfinished else "")
@@ -216,41 +230,27 @@ def _runs_below(path: Path) -> Iterator[Run]:
 
     def other(here: Path, names: list[str], files: list[str]) -> None:
         if any(_LOG in name for name in files):
-            from medtasks.leaderboard.intake.sources import harness_runs
-
             logged.extend(harness_runs(here, files))
         unfinished.extend(here / name for name in names if (here / name / PLAN).is_file())
 
     yield from (Run(str(folder), folder) for folder in run_folders(path, other))
-    yield from (Run(str(folder), folder, partial(_unfinished, folder)) for folder in unfinished)
+    yield from (Run(str(folder), folder, partial(score_unfinished, folder, created=now())) for folder in unfinished)
     for run in logged:
         yield Run(str(run.directory / run.stamp), None, partial(_logged, run))
 
 
-def _unfinished(folder: Path) -> RunRecord:
-    from medtasks.runs.manifest import now
-    from medtasks.runs.run import score_unfinished
-
-    return score_unfinished(folder, created=now())
-
-
 def _logged(run: HarnessRun) -> RunRecord:
-    from medtasks.runs.record import RunRecord as Record
-
     manifest, samples = run.read()
-    return Record(manifest=manifest, samples=samples, tasks={}, groups={})
+    return RunRecord(manifest=manifest, samples=samples, tasks={}, groups={})
 
 
-def scored_of(run: Run | ScoredRun | str | Path) -> Any:
+def scored_of(run: Run | ScoredRun | str | Path) -> ScoredRun:
     """The scored run; of a path, the only one at or below it.
 
     Raises:
         UsageError: the path contains no run, or several.
         MedtasksError: the run cannot be read.
     """
-    from medtasks.core.cache import cache_root
-    from medtasks.leaderboard.rank.compare import read_one
-
     if isinstance(run, Run):
         return run.scored
     return read_one(Path(run), cache_root()) if isinstance(run, str | Path) else run

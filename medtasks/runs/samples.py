@@ -219,22 +219,27 @@ def write_samples(path: Path, samples: Sequence[Sample]) -> None:
     (samples if isinstance(samples, SampleLines) else SampleLines(samples)).write(path)
 
 
-def read_samples(path: Path) -> list[Sample]:
-    """Samples of a file that :func:`write_samples` wrote.
+def sample_lines(path: Path) -> Iterator[tuple[int, int, Sample]]:
+    """The samples of a file that :func:`write_samples` wrote, each with where its line begins and how long it is.
 
     Raises:
         DataError: the file cannot be read, or a line is not a sample; names file, line and field.
     """
-    samples = []
+    begin = 0
     with reading(path, "restore it"):
         for number, line in enumerate(read_lines(path), start=1):
-            if line != b"\n":
+            if line.strip():
                 try:
-                    samples.append(Sample.model_validate_json(line))
+                    yield begin, len(line), Sample.model_validate_json(line)
                 except ValidationError as error:
                     problem = f"{path}, line {number}: {first_problem(error)}; restore it."
                     raise DataError(problem) from error
-    return samples
+            begin += len(line)
+
+
+def read_samples(path: Path) -> list[Sample]:
+    """The samples of a file; errors are those of :func:`sample_lines`."""
+    return [sample for _, _, sample in sample_lines(path)]
 
 
 @contextmanager

@@ -33,7 +33,7 @@ from medtasks.stats.bootstrap import (
     clustered_standard_error,
     joint_intervals,
 )
-from medtasks.stats.student import student_interval
+from medtasks.stats.paired import student_interval
 
 RESAMPLES = 1000
 SEED = 0

@@ -35,21 +35,19 @@ def rank_intervals(scores: Array, *, higher_is_better: bool = True) -> list[Rank
         higher_is_better: whether rank 1 is the largest score.
     """
     undefined = np.count_nonzero(~np.isfinite(scores), axis=1)
-    ranked = scores[undefined == 0] if higher_is_better else -scores[undefined == 0]
-    bounds = []
-    for own in ranked:
+    signed = scores if higher_is_better else -scores
+    ranked, found = signed[undefined == 0], []
+    for own, missing in zip(signed, undefined.tolist(), strict=True):
+        if missing:
+            reason = f"the score is undefined in {missing} of {scores.shape[1]} resamples"
+            found.append(RankInterval(None, None, reason))
+            continue
         first = 1 + np.count_nonzero(ranked > own, axis=0)
         last = np.count_nonzero(ranked >= own, axis=0)
         best = np.quantile(first, TAILS[0], method="lower")
         worst = np.quantile(last, 1 - TAILS[0], method="higher")
-        bounds.append((int(best), int(worst)))
-    taken = iter(bounds)
-    return [
-        RankInterval(None, None, f"the score is undefined in {missing} of {scores.shape[1]} resamples")
-        if missing
-        else RankInterval(*next(taken))
-        for missing in undefined.tolist()
-    ]
+        found.append(RankInterval(int(best), int(worst)))
+    return found
 
 
 def compact_letters(different: Iterable[tuple[str, str]], order: Sequence[str]) -> dict[str, tuple[str, ...]]:

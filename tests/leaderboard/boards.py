@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import random
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import combinations
@@ -236,14 +236,9 @@ def _benchmark(made: Made, models: Sequence[BoardModel], skill: Mapping[str, flo
             cells = {one.key: _cell(one, skill.get(facts.slug, 0.22), made.items, source, _signature(one))
                      for one in columns}  # fmt: skip
             if facts.slug == "birch-flash" and made.name == "stream_qa":
-                key = columns[-1].key
-                cells[key] = Cell(
-                    value=None,
-                    items=made.items,
-                    signature=_signature(columns[-1]),
-                    judged=0,
-                    reason="no judge has seen these responses; run `medtasks judge RESULTS`",
-                )
+                reason = "no judge has seen these responses; run `medtasks judge RESULTS`"
+                unjudged = {"value": None, "items": made.items, "signature": _signature(columns[-1]), "judged": 0}
+                cells[columns[-1].key] = Cell(**unjudged, reason=reason)
             rows.append(BoardRow(model=facts.slug, cells=cells, runs=(f"run-{facts.slug}",)))
         apart = (_apart(models[0], columns, made, source, True, "blind: prompts without media"),
                  _apart(models[-2], columns, made, source, False, "run with --limit: 100 of 2,000 documents",
@@ -318,6 +313,13 @@ def _board(made: Sequence[Made], models: Sequence[BoardModel], skill: Mapping[st
 def board() -> Board:
     """Three benchmarks and six models; see the head of this module."""
     return _board((_pond(), _series(), _stream()), MODELS, SKILL)
+
+
+def changed(made: Board, change: Callable[[dict[str, Any]], object], benchmark: str = "pond_vqa") -> Board:
+    """The board with one benchmark alone, whose fields ``change`` edits."""
+    fields = next(one for one in made.benchmarks if one.name == benchmark).model_dump()
+    change(fields)
+    return made.model_copy(update={"benchmarks": (BenchmarkBoard.model_validate(fields),)})
 
 
 def large_board(models: int = 100) -> Board:

@@ -27,7 +27,7 @@ from medtasks.cli.app import main
 from medtasks.metrics.registry import get_metric, unit_of
 from medtasks.runs.comparisons import Paired, same_tasks
 from medtasks.runs.folder import write_run
-from medtasks.stats.student import detectable_difference
+from medtasks.stats.paired import detectable_difference
 from medtasks.verify.scored import scored_record
 
 CAREFUL = Invented("lab/Careful-7B", "noisy_oracle", seed=1, accuracy=0.8)

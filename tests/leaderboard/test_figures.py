@@ -14,9 +14,9 @@ from typing import Any
 
 import matplotlib
 import pytest
-from boards import board, hostile_board, large_board, write_exports
+from boards import board, changed, hostile_board, large_board, write_exports
 from matplotlib.figure import Figure
-from medtasks.leaderboard.board.board import BenchmarkBoard, Board, BoardPlot
+from medtasks.leaderboard.board.board import Board, BoardPlot
 from medtasks.leaderboard.figures.chosen import DARK, LOOKS, distinct, short
 from medtasks.leaderboard.figures.draw import draw_all, drawing, images
 from medtasks.leaderboard.figures.plots import Figure as Plotted
@@ -60,20 +60,18 @@ def plain(tmp_path_factory: pytest.TempPathFactory) -> Drawn:
 
 def with_plot(plot: BoardPlot, made: Board | None = None, benchmark: str = "stream_qa") -> Board:
     """The board with one benchmark, and that with one plot."""
-    made = made or board()
-    chosen = next(one for one in made.benchmarks if one.name == benchmark)
-    return made.model_copy(update={"benchmarks": (chosen.model_copy(update={"plots": (plot,)}),)})
+    return changed(made or board(), lambda fields: fields.update(plots=[plot]), benchmark)
 
 
 def one_plot(key: tuple[str, str], made: Board | None = None, change: Callable[[Any], Any] | None = None) -> Board:
     """The board with that plot alone; ``change`` is given the benchmark as a dictionary."""
-    made = made or board()
-    benchmark = next(one for one in made.benchmarks if one.name == key[0])
-    plots = [one for one in benchmark.plots if one.name == key[1]]
-    fields = benchmark.model_copy(update={"plots": tuple(plots)}).model_dump()
-    if change is not None:
-        change(fields)
-    return made.model_copy(update={"benchmarks": (BenchmarkBoard.model_validate(fields),)})
+
+    def edit(fields: dict[str, Any]) -> None:
+        fields["plots"] = [one for one in fields["plots"] if one["name"] == key[1]]
+        if change is not None:
+            change(fields)
+
+    return changed(made or board(), edit, key[0])
 
 
 def figure_of(made: Board) -> Plotted:
@@ -158,17 +156,14 @@ def test_an_incomplete_score_against_cost_is_marked() -> None:
     assert [label for label, _, _ in figure.shape.curves][:2] == ["Aurora-VL 72B*", "Birch Flash"]
 
 
-def test_a_dumbbell_shows_the_difference(plain: Drawn) -> None:
+def test_a_dumbbell_shows_the_difference_of_two_fractions_or_of_one_and_points(plain: Drawn) -> None:
+    """Both are drawn on one axis; columns of one label are told apart by their tasks."""
     table = next(one for one in board().benchmarks[0].tables if one.name == "levels")
     first, other = table.columns[0], table.columns[3]
     row = next(one for one in table.rows if one.model == "aurora-72b")
     difference = f"{100 * ((row.cells[first.key].value or 0) - (row.cells[other.key].value or 0)):+.1f}"
     assert difference in plain.texts(KINDS["paired"])
     assert f"Level 1 minus Transformed, level 1: Aurora-VL 72B {difference}" in plain.figures[KINDS["paired"]].alt
-
-
-def test_a_dumbbell_sets_per_cent_against_points() -> None:
-    """Both are drawn on one axis; columns of one label are told apart by their tasks."""
 
     def change(benchmark: dict[str, Any]) -> None:
         for column in (column for table in benchmark["tables"] for column in table["columns"]):

@@ -16,8 +16,7 @@ from medtasks.leaderboard.rank.rankings import rank_models
 from statsmodels.stats.multitest import multipletests
 
 from medtasks.metrics.registry import get_metric
-from medtasks.stats.paired import clustered_score, paired_difference
-from medtasks.stats.student import detectable_difference
+from medtasks.stats.paired import clustered_score, detectable_difference, paired_difference
 
 MODELS = {
     name: right(share, seed) for seed, (name, share) in enumerate([("a", 0.8), ("b", 0.72), ("c", 0.7), ("d", 0.4)])

@@ -6,15 +6,15 @@ import json
 import re
 from collections.abc import Iterator
 from functools import cache
-from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
 import pytest
-from boards import HOSTILE, board, held_samples, hostile_board, large_board, sample, sample_text
-from invented_runs import MODELS, write_run_of
-from medtasks.leaderboard.board.board import Board, Cell, Published
+from boards import HOSTILE, board, changed, held_samples, hostile_board, large_board, sample, sample_text
+from invented_runs import MODELS, edit_json, write_run_of
+from lxml import html
+from medtasks.leaderboard.board.board import Board, Cell
 from medtasks.leaderboard.board.build import build_board
 from medtasks.leaderboard.board.numbers import interval, number
 from medtasks.leaderboard.intake.collect import collect
@@ -27,47 +27,22 @@ from medtasks.leaderboard.site.tables import ColumnView, charts, shared_judge
 from medtasks.benchmarks.layouts import all_layouts
 from medtasks.core.errors import UsageError
 from medtasks.runs.folder import RunFolder, read_manifest
-from medtasks.runs.samples import write_samples
 
 
-class Page(HTMLParser):
-    """Elements and attributes of a page, its text, and the cells of its tables by table and row heading."""
+class Page:
+    """Elements and attributes of a page, its words, and the cells of its tables by table and row heading."""
 
     def __init__(self, source: Path | str) -> None:
-        super().__init__(convert_charrefs=True)
-        self.elements: list[tuple[str, dict[str, str]]] = []
-        self.words: list[str] = []
+        root = html.document_fromstring(source if isinstance(source, str) else source.read_text(encoding="utf-8"))
+        self.elements = [(one.tag, dict(one.attrib)) for one in root.iter() if isinstance(one.tag, str)]
+        self.words: str = root.text_content()
+        self.text = " ".join(self.words.split())
         self.rows: dict[str, dict[str, list[str]]] = {}
-        self._table, self._row, self._cell = "", [], False
-        self.feed(source if isinstance(source, str) else source.read_text(encoding="utf-8"))
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        found = {name: value or "" for name, value in attrs}
-        self.elements.append((tag, found))
-        if tag == "table":
-            self._table = found.get("id", "")
-        if tag == "tr":
-            self._row = []
-        if tag in ("td", "th"):
-            self._row.append("")
-            self._cell = True
-
-    def handle_endtag(self, tag: str) -> None:
-        if tag in ("td", "th"):
-            self._cell = False
-        if tag == "tr":
-            key = " ".join(self._row[0].split())
-            cells = [" ".join(cell.split()) for cell in self._row[1:]]
-            self.rows.setdefault(self._table, {}).setdefault(key, cells)
-
-    def handle_data(self, data: str) -> None:
-        self.words.append(data)
-        if self._cell:
-            self._row[-1] += f" {data}"
-
-    @property
-    def text(self) -> str:
-        return " ".join("".join(self.words).split())
+        for table in root.iter("table"):
+            of_table = self.rows.setdefault(table.get("id", ""), {})
+            for row in table.iter("tr"):
+                key, *cells = (" ".join(" ".join(cell.itertext()).split()) for cell in row)
+                of_table.setdefault(key, cells)
 
     def attributes(self, name: str) -> Iterator[str]:
         return (found[name] for _, found in self.elements if name in found)
@@ -97,17 +72,9 @@ def pages(directory: Path) -> dict[str, Page]:
     return {path.name: Page(path) for path in sorted(directory.glob("*.html"))}
 
 
-def test_there_is_a_page_for_everything(site: Path) -> None:
-    shown = board()
-    expected = {"index.html", "compare.html", "protocol.html", "samples.html"}
-    expected |= {f"benchmark-{one.name}.html" for one in shown.benchmarks} | {
-        f"model-{slug}.html" for slug in shown.models
-    }
-    assert set(pages(site)) == expected
-
-
 def test_every_link_and_file_of_the_site_is_there(site: Path) -> None:
     found = pages(site)
+    assert {"samples.html", *(f"model-{slug}.html" for slug in board().models)} <= set(found)
     for name, page in found.items():
         for target in [*page.attributes("href"), *page.attributes("src")]:
             parts = urlsplit(target)
@@ -217,29 +184,25 @@ def test_nothing_is_best_by_a_signed_or_an_incomplete_score(site: Path) -> None:
 
 
 def test_an_incomplete_score_says_so_on_every_page() -> None:
-    made = board()
-    table = made.benchmarks[0].tables[0]
-    first, *others = table.rows
-    best = max(row.cells["pond_vqa.rougeL"].value or 0.0 for row in others)  # a tie with the best is no place either
-    few = {"judged": 1200, "bounds": (0.5, 0.9), "incomplete": True, "value": best}
-    cells = {**first.cells, "pond_vqa.rougeL": first.cells["pond_vqa.rougeL"].model_copy(update=few)}
-    table = table.model_copy(update={"rows": (first.model_copy(update={"cells": cells}), *others)})
-    (ranking, *rest), tables = made.benchmarks[0].rankings, (table, *made.benchmarks[0].tables[1:])
-    unranked = ranking.model_copy(update={"ranked": ranking.ranked[1:], "unranked": {first.model: "incomplete"}})
-    benchmark = made.benchmarks[0].model_copy(update={"tables": tables, "rankings": (unranked, *rest)})
-    made = made.model_copy(update={"benchmarks": (benchmark,)})
+    def few_verdicts(pond: dict[str, Any]) -> None:
+        first, *others = pond["tables"][0]["rows"]
+        best = max(row["cells"]["pond_vqa.rougeL"]["value"] for row in others)  # a tie with the best is no place either
+        first["cells"]["pond_vqa.rougeL"] |= {"judged": 1200, "bounds": (0.5, 0.9), "incomplete": True, "value": best}
+        ranking = pond["rankings"][0]
+        ranking |= {"ranked": ranking["ranked"][1:], "unranked": {first["model"]: "incomplete"}}
+
+    made = changed(board(), few_verdicts)
+    model, top = made.benchmarks[0].tables[0].rows[0].model, made.benchmarks[0].rankings[0].ranked[0].model
     page = rendered(made, "index.html")
-    row = next(one for one in page.split("<tr ") if f'data-m="{first.model}"' in one)
+    rows = {name: next(one for one in page.split("<tr ") if f'data-m="{name}"' in one) for name in (model, top)}
     note = '<small class="note">1,200 of 2,000 judged</small>'
-    assert note in row
-    assert "<i>" not in row
-    assert 'class="top"' not in row
+    assert note in rows[model]
+    assert "<i>" not in rows[model]
+    assert ['class="top"' in row for row in rows.values()] == [False, True]
     assert note in rendered(made, "benchmark-pond_vqa.html")
-    data = dict(data_values(made, {}))[f"model-{first.model}"]()["cells"]["pond_vqa.rougeL"]
+    data = dict(data_values(made, {}))[f"model-{model}"]()["cells"]["pond_vqa.rougeL"]
     assert "; 1,200 of 2,000 judged; " in data[1]
     assert data[4] is False
-    top = next(one for one in page.split("<tr ") if f'data-m="{unranked.ranked[0].model}"' in one)
-    assert 'class="top"' in top
 
 
 def test_published_rows_stand_apart_and_say_what_they_were_trained_on(site: Path) -> None:
@@ -289,7 +252,7 @@ def test_hostile_text_is_text(site: Path, hostile: Path) -> None:
         for tag in ("script", "img", "svg", "form"):
             assert tags.count(tag) == [found for found, _ in friendly[name].elements].count(tag), (name, tag)
         assert not any(target.startswith("javascript") for target in page.attributes("href"))
-        assert " ".join(HOSTILE.split()) in page.text.replace("\u2028", " ") or HOSTILE in "".join(page.words), name
+        assert " ".join(HOSTILE.split()) in page.text.replace("\u2028", " ") or HOSTILE in page.words, name
     for path in (hostile / "data").rglob("*.js"):
         text = path.read_text(encoding="utf-8")
         assert not re.search("[<>&\u2028\u2029]", text), path
@@ -368,8 +331,9 @@ def test_a_failure_and_what_would_be_lost_leave_the_earlier_site(
 
 
 def test_plots_that_were_not_drawn_are_named() -> None:
-    renamed = SMALL.benchmarks[0].model_copy(update={"name": "mi_cxr"})
-    page = Page(rendered(SMALL.model_copy(update={"benchmarks": (renamed,)}), "benchmark-mi_cxr.html"))
+    made = changed(board(), lambda pond: pond.update(name="mi_cxr"))
+    (renamed,) = made.benchmarks
+    page = Page(rendered(made, "benchmark-mi_cxr.html"))
     others = [plot for plot in all_layouts()["mi_cxr"].plots if f"figure-{plot.name}" not in page.attributes("id")]
     beside = {"letters": renamed.letters, "timeline": renamed.timelines}  # drawn into their own tables
     others = [plot for plot in others if not beside.get(plot.kind)]
@@ -411,28 +375,25 @@ def test_a_model_has_its_matrix_of_groups_by_tasks() -> None:
 
 
 def test_only_rows_that_are_not_comparable_are_called_so() -> None:
-    made = board()
-    first, *others = made.benchmarks[0].tables
     slug = "birch-flash"  # has no row that is not comparable
-    without = first.model_copy(update={"rows": tuple(row for row in first.rows if row.model != slug)})
-    ranking = made.benchmarks[0].rankings[0]
-    left = ranking.model_copy(update={"ranked": tuple(one for one in ranking.ranked if one.model != slug)})
-    pond = made.benchmarks[0].model_copy(update={"tables": (without, *others), "rankings": (left,)})
-    made = made.model_copy(update={"benchmarks": (pond,)})
+
+    def without(pond: dict[str, Any]) -> None:
+        for content, name in ((pond["tables"][0], "rows"), (pond["rankings"][0], "ranked")):
+            content[name] = [one for one in content[name] if one["model"] != slug]
+
+    made = changed(board(), without)
     assert Page(rendered(made, f"model-{slug}.html")).rows[""]["PondVQA"][0] == "no headline score"
     # only rows that are not comparable
     assert Page(rendered(made, "model-dune-30b-a3b.html")).rows[""]["PondVQA"][0] == "not comparable, see below"
 
 
 def test_a_published_figure_is_shown_in_our_unit_with_what_was_printed() -> None:
-    benchmark = board().benchmarks[0]
-    row = benchmark.published[0]
-    cells = (
-        row.cells[0].model_copy(update={"printed": "0.4123", "value": 0.4123, "rankable": False, "notes": ("Odd.",)}),
-    )
-    changed = Published.model_validate({**row.model_dump(), "cells": cells})
-    pond = benchmark.model_copy(update={"published": (changed,)})
-    page = Page(rendered(board().model_copy(update={"benchmarks": (pond,)}), f"benchmark-{pond.name}.html"))
+    def printed(pond: dict[str, Any]) -> None:
+        row = pond["published"][0]
+        cell = {"printed": "0.4123", "value": 0.4123, "rankable": False, "notes": ("Odd.",)}
+        pond["published"] = [{**row, "cells": [{**row["cells"][0], **cell}]}]
+
+    page = Page(rendered(changed(board(), printed), "benchmark-pond_vqa.html"))
     _, figure = page.rows["published-1"].values()
     assert figure[0] == "41.2 1 not comparable printed 0.4123"
     assert "Odd." in page.text
@@ -460,31 +421,20 @@ def test_samples_show_what_their_licence_allows() -> None:
 
 def test_samples_are_those_of_the_runs_that_are_ranked(tmp_path: Path) -> None:
     shown, runs = board(), {}
-    for slug, key, answer in (("a", "run-aurora-8b", "A"), ("limit", "run-dune-30b-a3b-limit", "B")):
-        folder = tmp_path / f"{slug}_medtasks"
-        (folder / "samples").mkdir(parents=True)
-        task = {
-            "version": 1, "benchmark": "series_mcq", "template": "t", "prompt_hash": "", "yaml_hash": "",
-            "protocol_hash": "", "filters": {}, "generation": {}, "asked": 1, "answered": 1, "status": {},
-        }  # fmt: skip
-        manifest = {
-            "created": "",
-            "processes": 1,
-            "versions": {},
-            "model": {},
-            "settings": {},
-            "groups": {},
-            "data": {},
-        }
-        tasks = {"series_mcq_tel": task, "../../other": task}
-        (folder / "manifest.json").write_text(json.dumps({**manifest, "tasks": tasks}))
-        write_samples(
-            folder / "samples/series_mcq_tel.jsonl", [sample("series_mcq_tel", "s1", answer, {"accuracy": 1.0})]
-        )
+    for key, model in (("run-aurora-8b", MODELS[0]), ("run-dune-30b-a3b-limit", MODELS[3])):
+        folder = write_run_of(tmp_path, model, ["mi_cxr_tel_single"])
+
+        def ours(manifest: dict[str, Any]) -> None:
+            for facts in manifest["tasks"].values():
+                facts["benchmark"] = "series_mcq"
+            manifest["tasks"]["../../other"] = facts
+
+        edit_json(folder / "manifest.json", ours)
         runs[key] = shown.runs[key].model_copy(update={"digest": RunFolder(folder).content})
     found = samples_of(shown.model_copy(update={"runs": {**shown.runs, **runs}}), [tmp_path])
-    assert [*found] == [("series_mcq", "series_mcq_tel", "aurora-8b")]
-    assert [one.filtered for one in found["series_mcq", "series_mcq_tel", "aurora-8b"]()] == ["A"]
+    assert [*found] == [("series_mcq", "mi_cxr_tel_single", "aurora-8b")]
+    read = found["series_mcq", "mi_cxr_tel_single", "aurora-8b"]()
+    assert [one.filtered for one in read] == [one.target for one in read]  # the oracle's
 
 
 def test_samples_of_a_track_are_on_the_page_that_names_it_and_a_broken_folder_stops_no_board(tmp_path: Path) -> None:

@@ -46,34 +46,24 @@ def test_every_plot_with_values_is_on_its_page_and_no_file_is_needed(made: objec
         assert "<img" not in text
 
 
-def test_bars_are_as_long_as_their_values() -> None:
-    benchmark, plot, figure = of_kind("bars")
+@pytest.mark.parametrize("kind", ["bars", "paired"])
+def test_bars_and_dumbbells_have_the_boards_values_on_an_axis_with_zero(kind: str) -> None:
+    benchmark, plot, figure = of_kind(kind)
     assert isinstance(figure.shape, Blocks)
     table = next(one for one in benchmark.tables if one.name == plot.table)
-    columns = {column.key: column for column in table.columns}
-    for key, block in zip(plot.columns, figure.shape.blocks, strict=True):
-        values = sorted(row.cells[key].value or 0.0 for row in table.rows if key in row.cells)
-        lines = sorted(
-            (line for line in block.lines if None not in line.values), key=lambda line: line.values[0] or 0.0
-        )
-        assert [line.text.rstrip("*") for line in lines] == [shown(one, columns[key].unit) for one in values]
-        widths = [percent(block.axis.width(line.values[0] or 0.0)) for line in lines]
-        ratios = [width / value for width, value in zip(widths, values, strict=True) if value]
-        assert ratios == pytest.approx([ratios[0]] * len(ratios), rel=1e-3)
-
-
-def test_both_ends_of_a_dumbbell_are_on_one_axis() -> None:
-    benchmark, plot, figure = of_kind("paired")
-    assert isinstance(figure.shape, Blocks)
-    table = next(one for one in benchmark.tables if one.name == plot.table)
-    row = table.rows[0]
-    for key, other, block in zip(plot.columns, plot.against, figure.shape.blocks, strict=True):
-        values = [row.cells[one].value if one in row.cells else None for one in (key, other)]
-        line = block.lines[0]
-        assert line.values.count(None) == values.count(None)
-        if None not in line.values:
-            places = [percent(block.axis.place(one or 0.0)) - percent(block.axis.place(0.0)) for one in line.values]
-            assert places[0] * values[1] == pytest.approx(places[1] * values[0], rel=1e-2)  # type: ignore[operator]
+    by_label = {MADE.models[row.model].name: row.cells for row in table.rows}
+    pairs = zip(plot.columns, plot.against, strict=True) if plot.against else [(key,) for key in plot.columns]
+    for keys, block in zip(pairs, figure.shape.blocks, strict=True):
+        zero = percent(block.axis.place(0.0))
+        for line in block.lines:
+            values = [cell.value if (cell := by_label[line.label].get(key)) else None for key in keys]
+            assert line.values == pytest.approx([None if one is None else 100 * one for one in values])
+            known = [one for one in line.values if one]
+            scales = [(percent(block.axis.place(one)) - zero) / one for one in known]
+            scales += [percent(block.axis.width(one)) / one for one in known]
+            assert scales == pytest.approx([100 / (block.axis.high - block.axis.low)] * len(scales), rel=1e-2)
+            if kind == "bars" and known:
+                assert line.text.rstrip("*") == shown(values[0], "fraction")
 
 
 def test_the_best_rank_has_the_lightest_colour() -> None:

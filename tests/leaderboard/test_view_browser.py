@@ -114,21 +114,11 @@ def test_another_task_starts_without_the_filters_of_the_last(reader: Reader) -> 
     assert len(ids(page)) == 17
 
 
-def test_pictures_and_frames_load(reader: Reader) -> None:
-    for task in (OPEN, CHOICE, STREAM):
-        page = reader.open(address("samples.html", task=task))
-        page.locator(".list tbody th a").last.click()
-        page.locator("figure img").first.wait_for()
-        loaded = "Array.from(document.querySelectorAll('figure img')).every(one => one.loading && one.naturalWidth > 2)"
-        for image in page.locator("figure img").all():
-            image.scroll_into_view_if_needed()
-        page.wait_for_function(loaded)
-
-
 def test_pictures_are_enlarged_in_place_and_the_question_is_on_a_phones_screen(reader: Reader) -> None:
     page = reader.open(address("samples.html", task=CHOICE))
     page.locator(".list tbody th a").first.click()
     page.locator(".shots img").nth(1).wait_for()
+    page.wait_for_function("[...document.querySelectorAll('figure img')].some(one => one.naturalWidth > 2)")
     assert page.locator(".shots img").first.bounding_box()["width"] > 200
     before, image = page.url, page.locator("dialog.zoom img")
     page.locator(".shots img").first.click()
@@ -179,14 +169,10 @@ def test_a_run_under_way_updates_by_itself(browser: Any, tmp_path: Path) -> None
         assert f"0 of {count}" in row.inner_text()
         run.answer(CHOICE, [0, 1])
         page.get_by_text(f"2 of {count}").wait_for(timeout=60_000)
-        run.answer(CHOICE, [2], text=HOSTILE)
-        run.answer(CHOICE, [3], failed=HOSTILE)
-        page.get_by_text(f"3 of {count}").wait_for(timeout=60_000)
-        page.locator("details summary").click()
-        assert page.locator("td").get_by_text("<img src=x onerror=").count() > 0
-        assert page.locator("main img").count() == 0
+        run.answer(CHOICE, [2], failed=HOSTILE)
+        page.locator("details summary").click(timeout=60_000)
         assert page.evaluate("window.hacked") is None
-        run.answer(CHOICE, range(4, count))
+        run.answer(CHOICE, range(3, count))
         page.get_by_text(f"{count - 1} of {count}").wait_for(timeout=60_000)
         assert page.locator("details").evaluate("one => one.open")  # what the reader opened stays open
         assert "accuracy" in row.inner_text()

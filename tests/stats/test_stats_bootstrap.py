@@ -1,8 +1,9 @@
-"""Cluster bootstrap against a loop that resamples rows, and scipy's."""
+"""Cluster bootstrap against resampled rows and scipy; in simulated studies its intervals hold the truth."""
 
 from __future__ import annotations
 
 import math
+from functools import cache
 
 import numpy as np
 import pytest
@@ -10,8 +11,9 @@ from intervals import cluster_bootstrap
 from scipy import stats as scipy_stats
 
 from medtasks.core.errors import DataError, UsageError
+from medtasks.metrics.base import Array
 from medtasks.metrics.registry import get_metric, lexical_statistics
-from medtasks.stats.bootstrap import clustered_standard_error
+from medtasks.stats.bootstrap import TAILS, clustered_standard_error, joint_resamples
 
 MEAN = get_metric("accuracy").score
 
@@ -62,30 +64,32 @@ def test_rows_may_come_in_any_order_and_blocks_do_not_change_the_draws(monkeypat
     assert cluster_bootstrap(statistics, clusters, MEAN, seed=5) == expected
 
 
-@pytest.mark.parametrize("clusters", [["only"] * 3, []])
-def test_fewer_than_two_clusters_have_no_interval(clusters: list[str]) -> None:
-    found = cluster_bootstrap(np.ones((len(clusters), 2)), clusters, MEAN)
+@pytest.mark.parametrize(
+    ("rows", "clusters", "reason"),
+    [
+        (np.ones((3, 2)), ["only"] * 3, "at least 2"),
+        (np.ones((0, 2)), [], "at least 2"),
+        (np.array([[0.0, 0.0], [1.0, 1.0]]), ["a", "b"], "undefined"),
+    ],
+    ids=["one cluster", "none", "a resample is undefined"],
+)
+def test_without_an_interval_there_is_a_reason(rows: Array, clusters: list[str], reason: str) -> None:
+    found = cluster_bootstrap(rows, clusters, MEAN)
     assert (found.low, found.high) == (None, None)
-    assert "at least 2" in str(found.reason)
-    assert clustered_standard_error(np.ones((len(clusters), 2)), clusters) is None
-
-
-def test_an_undefined_resample_withholds_the_interval() -> None:
-    found = cluster_bootstrap(np.array([[0.0, 0.0], [1.0, 1.0]]), ["a", "b"], MEAN)
-    assert found.low is None
-    assert "undefined" in str(found.reason)
+    assert reason in str(found.reason)
+    assert len(set(clusters)) > 1 or clustered_standard_error(rows, clusters) is None
 
 
 def test_wrong_arguments_are_refused() -> None:
     rows = np.ones((2, 2))
-    with pytest.raises(UsageError, match="resamples is 0"):
-        cluster_bootstrap(rows, ["a", "b"], MEAN, resamples=0)
-    with pytest.raises(UsageError, match=r"shape \(2,\)"):
-        cluster_bootstrap(np.ones(2), ["a", "b"], MEAN)
-    with pytest.raises(UsageError, match="1 cluster names"):
-        cluster_bootstrap(rows, ["a"], MEAN)
-    with pytest.raises(DataError, match="nan"):
-        cluster_bootstrap(rows * np.nan, ["a", "b"], MEAN)
+    for given, error, said in (
+        ((rows, ["a", "b"], MEAN, 0), UsageError, "resamples is 0"),
+        ((np.ones(2), ["a", "b"], MEAN), UsageError, r"shape \(2,\)"),
+        ((rows, ["a"], MEAN), UsageError, "1 cluster names"),
+        ((rows * np.nan, ["a", "b"], MEAN), DataError, "nan"),
+    ):
+        with pytest.raises(error, match=said):
+            cluster_bootstrap(*given)
 
 
 def test_standard_error_is_the_textbook_one_for_single_samples_and_agrees_with_the_bootstrap() -> None:
@@ -96,3 +100,33 @@ def test_standard_error_is_the_textbook_one_for_single_samples_and_agrees_with_t
     interval = cluster_bootstrap(statistics, clusters, MEAN, resamples=4000)
     width = interval.high - interval.low  # type: ignore[operator]
     assert clustered_standard_error(statistics, clusters) == pytest.approx(width / (2 * 1.96), rel=0.06)
+
+
+STUDIES, CLUSTERS, RATE, ICC = 600, 250, 0.6, 0.3
+SIZES = np.tile([2, 4, 6, 8, 10], CLUSTERS // 5)  # questions per image
+IMAGES = np.repeat([f"image{i:03d}" for i in range(CLUSTERS)], SIZES)
+
+
+@cache
+def studies() -> tuple[Array, ...]:
+    """Right answers of beta-binomial images: the rates' beta has ``a + b = 1/ICC - 1``."""
+    draw = np.random.default_rng(20)
+    both = 1 / ICC - 1
+    rates = draw.beta(RATE * both, (1 - RATE) * both, size=(STUDIES, CLUSTERS))
+    right = draw.random((STUDIES, len(IMAGES))) < rates.repeat(SIZES, axis=1)
+    return tuple(np.column_stack([answers, np.ones(len(IMAGES))]) for answers in right.astype(float))
+
+
+def coverage(clusters: list[str], resamples: int) -> float:
+    """The share of studies whose interval holds the true rate. One set of draws serves all studies."""
+    drawn = joint_resamples([(study, MEAN) for study in studies()], clusters, resamples=resamples)
+    low, high = np.quantile(drawn, TAILS, axis=1)
+    return float(np.mean((low <= RATE) & (high >= RATE)))
+
+
+def test_cluster_intervals_cover_at_their_level() -> None:
+    assert 0.93 <= coverage(IMAGES.tolist(), resamples=1000) <= 0.97
+
+
+def test_intervals_that_ignore_clusters_are_too_sure() -> None:
+    assert coverage([str(i) for i in range(len(IMAGES))], resamples=400) < 0.85

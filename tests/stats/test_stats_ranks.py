@@ -5,32 +5,26 @@ from __future__ import annotations
 from itertools import combinations
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from medtasks.stats.ranks import RankInterval, compact_letters, normalised_ranks, rank_intervals
 
 
-def test_ranks_follow_the_resamples() -> None:
-    scores = np.array([[9.0] * 100, [5.0] * 50 + [3.0] * 50, [4.0] * 100])
-    expected = [RankInterval(1, 1), RankInterval(2, 3), RankInterval(2, 3)]
-    assert rank_intervals(scores) == expected
-    assert rank_intervals(-scores, higher_is_better=False) == expected
-
-
-def test_a_rank_held_in_few_resamples_is_outside() -> None:
-    scores = np.array([[2.0] * 99 + [0.0], [1.0] * 100])
-    assert rank_intervals(scores) == [RankInterval(1, 1), RankInterval(2, 2)]
-
-
-def test_equal_models_hold_all_of_their_places() -> None:
-    scores = np.array([[1.0, 2.0], [1.0, 2.0], [0.0, 0.0]])
-    assert rank_intervals(scores) == [RankInterval(1, 2), RankInterval(1, 2), RankInterval(3, 3)]
-
-
-def test_an_undefined_score_is_not_ranked() -> None:
-    found = rank_intervals(np.array([[1.0, np.nan], [0.5, 0.7]]))
-    assert found == [RankInterval(None, None, "the score is undefined in 1 of 2 resamples"), RankInterval(1, 1)]
+@pytest.mark.parametrize(
+    ("scores", "expected"),
+    [
+        ([[9.0] * 100, [5.0] * 50 + [3.0] * 50, [4.0] * 100], [(1, 1), (2, 3), (2, 3)]),
+        ([[2.0] * 99 + [0.0], [1.0] * 100], [(1, 1), (2, 2)]),
+        ([[1.0, 2.0], [1.0, 2.0], [0.0, 0.0]], [(1, 2), (1, 2), (3, 3)]),
+        ([[1.0, np.nan], [0.5, 0.7]], [(None, None, "the score is undefined in 1 of 2 resamples"), (1, 1)]),
+    ],
+    ids=["follow the resamples", "held in few resamples", "equal models share their places", "undefined"],
+)
+def test_rank_intervals(scores: list[list[float]], expected: list[tuple[int, int]]) -> None:
+    ranks = [RankInterval(*one) for one in expected]
+    assert rank_intervals(np.array(scores)) == rank_intervals(-np.array(scores), higher_is_better=False) == ranks
 
 
 def test_letters_of_neighbours() -> None:
