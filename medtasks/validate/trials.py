@@ -11,9 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from medtasks.adapters.policies import Question, abstain, constant, early, oracle
-from medtasks.metrics.aggregate import corpus_score
-from medtasks.metrics.base import Metric
-from medtasks.metrics.item_metrics import JudgedMean
+from medtasks.metrics.base import Metric, corpus_score
 from medtasks.validate.documents import Documents
 
 MESSY: Mapping[str, str] = {
@@ -114,8 +112,6 @@ def range_of(metric: Metric) -> Range:
     """The range of ``metric``: ours by name, another package's by its attribute ``bounds``."""
     if metric.name in _RANGES:
         return Range(*_RANGES[metric.name])
-    if isinstance(metric, JudgedMean):
-        return Range(0.0, metric.top)
     bounds: Any = getattr(metric, "bounds", None)
     if isinstance(bounds, (tuple, list)) and len(bounds) == 2:
         return Range(float(bounds[0]), float(bounds[1]))
