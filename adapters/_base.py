@@ -13,8 +13,7 @@ from lmms_eval import utils
 from lmms_eval.api.instance import GenerationResult
 from lmms_eval.api.model import lmms
 from loguru import logger
-from pydantic import BeforeValidator, ConfigDict, Field, ValidationError
-from pydantic_core import PydanticCustomError
+from pydantic import ConfigDict, Field, ValidationError
 from typing_extensions import Self
 
 from medtasks.core.errors import UsageError
@@ -26,18 +25,10 @@ from medtasks.runs.replies import Probabilities
 
 from ._requests import ChatRequest, read_requests
 
-
-def _not_a_flag(value: object) -> object:
-    if isinstance(value, bool):  # pydantic would accept it as 0 or 1
-        raise PydanticCustomError("expected", "a number")
-    return value
-
-
-_Number = BeforeValidator(_not_a_flag)
-Count = Annotated[int, _Number, Field(ge=1)]
-Natural = Annotated[int, _Number, Field(ge=0)]
-NonNegative = Annotated[float, _Number, Field(ge=0, allow_inf_nan=False)]
-Share = Annotated[float, _Number, Field(ge=0, le=1)]
+Count = Annotated[int, Field(ge=1)]
+Natural = Annotated[int, Field(ge=0)]
+NonNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+Share = Annotated[float, Field(ge=0, le=1)]
 
 
 class Settings(Frozen):
@@ -113,9 +104,6 @@ class MedtasksAdapter(lmms):  # type: ignore[misc]
 
     answers_all_rounds = False
     """Whether one response to a multi-round task contains all rounds."""
-
-    max_failed: float | None = None
-    """Share of requests that may fail before the run ends with exit code 1; None leaves it to the environment."""
 
     def plan_requests(self, requests: list[Any]) -> list[list[int]]:
         """Positions in ``requests`` of each batch, in processing order, without padding; one batch by default.

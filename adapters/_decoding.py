@@ -184,8 +184,7 @@ class Decoder:
         for answer, row, letters, (chosen, shares, ties) in recorded:
             count = answer.token_counts.output_tokens
             spoken = row[: count - 1] if count and row[count - 1] in self._ends else row[:count]
-            found = self._letters.likelihoods(spoken, answer.text, chosen, shares)
-            answer.probabilities, close = found.rounded(letters)
+            answer.probabilities, close = self._letters.probabilities(spoken, answer.text, chosen, shares, letters)
             answer.tied = exact and (close or any(ties[:count]))
         return answers
 

@@ -11,7 +11,7 @@ from typing import Any
 from loguru import logger
 from tqdm import tqdm
 
-from ._base import Arguments, Count, MedtasksAdapter, Natural, Response, Share
+from ._base import Arguments, Count, MedtasksAdapter, Natural, Response
 from ._decoding import GenerationSettings, read_settings
 from ._messages import Conversation, PixelLimits, read_messages
 from ._requests import ChatRequest, read_requests
@@ -75,9 +75,6 @@ class GeneratingArguments(Arguments):
     blind: bool = False
     """Send every prompt without images and frames, to measure what can be answered from the text."""
 
-    max_failed: Share | None = None
-    """Share of requests that may fail (by default 0.01) before the run ends with exit code 1."""
-
 
 class GeneratingAdapter(MedtasksAdapter):
     """Answers batch by batch; greedy by default.
@@ -95,7 +92,6 @@ class GeneratingAdapter(MedtasksAdapter):
         super().__init__()
         self._given = given
         self.batch_size: int = given.batch_size
-        self.max_failed = given.max_failed
         self._limits = PixelLimits(given.min_pixels, given.max_pixels)
         self._facts: dict[str, Any] = {}
         settings = ("batch_size", "max_pixels", "min_pixels", "max_new_tokens", "system_prompt", "seed", "blind")

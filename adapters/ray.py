@@ -11,7 +11,6 @@ import contextlib
 import functools
 import itertools
 import os
-import re
 import socket
 import threading
 import time
@@ -37,7 +36,7 @@ from medtasks.harness import BACK_ENDS
 from medtasks.harness.backends import takes_system_prompt
 from medtasks.harness.requests import REPEAT
 
-from ._base import Arguments, Count, MedtasksAdapter, NonNegative, Response, Share
+from ._base import Arguments, Count, MedtasksAdapter, NonNegative, Response
 from ._requests import ChatRequest, read_requests, read_rows
 from .baseline import FIELDS
 
@@ -54,16 +53,8 @@ HEAD_EVERY, HEAD_SILENT = 5.0, 30.0
 """Seconds between questions to the cluster's head, and seconds without an answer after which the run ends.
 
 After 60, Ray would end the process itself, and nobody would learn how to go on."""
-_REPLICAS = re.compile(r"([1-9]\d*)(?:\.\.([1-9]\d*))?")
 _MESSAGES = "medtasks_messages"
 _FIELDS = ("item_id", "media", *FIELDS)
-
-
-def _checked_replicas(text: str) -> str:
-    match = _REPLICAS.fullmatch(text)
-    if match is None or int(match[1]) > int(match[2] or match[1]):
-        raise PydanticCustomError("expected", "a number such as 8, or a range such as 4..32")
-    return text
 
 
 def _checked_engine(text: str) -> str:
@@ -79,8 +70,8 @@ class RayArguments(Arguments):
     """The back-end that each replica runs: ``vlm``, ``vllm``, ``baseline``, or a class derived from
     :class:`MedtasksAdapter`, as ``package.module.Class``, which every node can import."""
 
-    replicas: Annotated[str, AfterValidator(_checked_replicas)] = "1"
-    """Number of replicas. With ``4..32``, the run starts with four, and up to 32 join when the cluster has room."""
+    replicas: Count = 1
+    """Number of replicas. The run starts with the first that is loaded; others join as the cluster has room."""
 
     gpus: NonNegative | None = None
     """GPUs of each replica, on one node; by default 1 if the cluster has any, else 0."""
@@ -93,9 +84,6 @@ class RayArguments(Arguments):
 
     unit_tokens: Count = 32_768
     """Most tokens of a unit, roughly. A replica that dies costs one unit, and so does the slowest one at the end."""
-
-    max_failed: Share | None = None
-    """Share of requests that may fail (by default 0.01) before the run ends with exit code 1."""
 
 
 Payload = tuple[list[Instance], dict[str, dict[str, list[Any]]]]
@@ -215,50 +203,46 @@ class MedtasksRay(MedtasksAdapter):
         ours = set(RayArguments.__annotations__)
         self._given = RayArguments.read({name: value for name, value in arguments.items() if name in ours})
         engine = {name: value for name, value in arguments.items() if name not in ours and value is not None}
-        self.max_failed = self._given.max_failed
         if current_settings().processes > 1:
             raise UsageError("medtasks_ray runs as one process; start it without accelerate and torchrun.")
         self.join_replicas("cpu")
         self._ray = ray = _started(self._given.address)
         self._head_seen = time.monotonic()
         threading.Thread(target=self._watch_head, daemon=True).start()
-        match = _REPLICAS.fullmatch(self._given.replicas)
-        assert match is not None
-        self._least, most = int(match[1]), int(match[2] or match[1])
-        self._left = most
+        self._left = self._given.replicas
         gpus = self._given.gpus
         gpus = float(bool(ray.cluster_resources().get("GPU"))) if gpus is None else gpus
-        self.devices = most * max(1, int(gpus))
+        self.devices = self._left * max(1, int(gpus))
         kind = ray.remote(num_gpus=gpus, num_cpus=self._given.cpus)(Replica)
         self._new = functools.partial(kind.remote, self._given.engine, engine)
         self._idle: list[Any] = []
         self._loading: dict[Any, tuple[Any, int]] = {}
-        for _ in range(most):
+        for _ in range(self._left):
             self._load()
         self._facts: dict[str, Any] = {}
         self._usage: dict[tuple[Any, int], dict[str, int]] = {}
         self._nodes: list[str] = []
         self._preparing = ThreadPoolExecutor(1, thread_name_prefix="medtasks-units")
-        self._await_replicas(gpus)
+        self._await_replica(gpus)
 
-    def _await_replicas(self, gpus: float) -> None:
-        """Wait until the least number of replicas is loaded."""
-        has = self._ray.cluster_resources()
+    def _await_replica(self, gpus: float) -> None:
+        """Wait until a replica is loaded."""
+        has, count = self._ray.cluster_resources(), self._given.replicas
         fit = min((int(has.get(what, 0) // each) for what, each in (("GPU", gpus), ("CPU", self._given.cpus)) if each),
-                  default=self._least)  # fmt: skip
-        if self._given.address is None and fit < self._least:
+                  default=count)  # fmt: skip
+        if self._given.address is None and fit < count:
             raise UsageError(
-                f"model_args: {self._least} replicas of {gpus:g} GPUs and {self._given.cpus:g} cores do not fit on "
+                f"model_args: {count} replicas of {gpus:g} GPUs and {self._given.cpus:g} cores do not fit on "
                 f"this machine, which has {has.get('GPU', 0):g} and {has.get('CPU', 0):g}; lower replicas, gpus or "
                 "cpus, or give the address of a cluster."
             )
         said = time.monotonic()
-        while len(self._idle) < self._least:
+        while not self._idle:
             for reference in self._first_done(list(self._loading)):
                 self._loaded(reference)
             if time.monotonic() - said > MESSAGE_EVERY:
                 said = time.monotonic()
-                logger.info(f"medtasks_ray: {len(self._idle)} of {self._least} replicas are loaded")
+                logger.info(f"medtasks_ray: none of {count} replicas is loaded yet")
 
     def _watch_head(self) -> None:
         """Note when the cluster's head has answered, until this process leaves the cluster."""
@@ -291,10 +275,9 @@ class MedtasksRay(MedtasksAdapter):
                 return
             self._left -= 1
             logger.warning(f"medtasks_ray: a replica died {ATTEMPTS} times while it loaded ({type(error).__name__})")
-            if self._left < self._least:
+            if not self._left:
                 raise MedtasksError(
-                    f"{self._left} of {self._least} replicas are left, the others died while they loaded the model; "
-                    "look at Ray's logs, or give each more memory."
+                    "all replicas died while they loaded the model; look at Ray's logs, or give each more memory."
                 ) from error
         except self._ray.exceptions.RayTaskError as error:
             raise UsageError(str(error.cause)) from None
@@ -309,7 +292,7 @@ class MedtasksRay(MedtasksAdapter):
         for counts in self._usage.values():
             usage.update(counts)
         nodes = self._nodes or self._alive()
-        cluster = {"ray": self._ray.__version__, "replicas": self._given.replicas, "nodes": nodes}
+        cluster = {"ray": self._ray.__version__, "replicas": str(self._given.replicas), "nodes": nodes}
         return {**self._facts, "cluster": cluster, "usage": dict(usage)}
 
     def generate_until(self, requests: list[Any]) -> list[Response]:
@@ -322,7 +305,7 @@ class MedtasksRay(MedtasksAdapter):
 
         Raises:
             UsageError: a setting is out of range or not supported by the engine.
-            MedtasksError: too many replicas died while they loaded, or the cluster's head has died.
+            MedtasksError: all replicas died while they loaded, or the cluster's head has died.
         """
         read = [request for request in read_requests(requests, self.task_dict) if not request.padding]
         waiting = deque(units_of(read, self._given.unit_tokens, UNITS_EACH * self._left))

@@ -47,16 +47,12 @@ class MedtasksReplay(MedtasksAdapter):
         self._path = Path(given.path).expanduser()
         self._responses, self._rows = _read_responses(self._path)
         self._sha256 = hashlib.sha256(self._path.read_bytes()).hexdigest()
-        self._counts = {"answered": 0, "missing": 0}
         self._unmatched: int | None = None
         self.join_replicas("cpu")
 
     def describe(self) -> dict[str, Any]:
-        """Provenance of the answers, JSON-serializable.
-
-        ``answered`` and ``missing`` count this replica's requests; ``unmatched`` are rows of the file that
-        belong to no document of the tasks in the run (None before the first request).
-        """
+        """Provenance of the answers, JSON-serializable; ``unmatched`` are rows of the file that belong to no document of
+        the tasks in the run (None before the first request)."""
         return {
             "model": "medtasks_replay",
             "file": self._path.name,
@@ -65,7 +61,6 @@ class MedtasksReplay(MedtasksAdapter):
             "rows": self._rows,
             "identical_repeats": self._rows - len(self._responses),
             "unmatched": self._unmatched,
-            **self._counts,
         }
 
     def answer(self, requests: list[ChatRequest]) -> list[Response]:
@@ -86,8 +81,6 @@ class MedtasksReplay(MedtasksAdapter):
             )
         if lacking:
             logger.warning(f"medtasks_replay: {len(lacking)} of {len(requests)} samples have no row")
-        self._counts["missing"] += len(lacking)
-        self._counts["answered"] += len(requests) - len(lacking)
         reason = "the file of predictions has no row for it"
         return [
             Response("", failed=reason) if row is None else Response(row.response, finish=row.finish_reason)

@@ -15,11 +15,12 @@ from medtasks.core.errors import DataError, MedtasksError, UsageError, first_lin
 from medtasks.core.exits import exit_with_sentence
 from medtasks.core.schema import first_problem
 from medtasks.harness.model import adapter_facts, fingerprint_of
+from medtasks.runs.replies import Probabilities
 
 from ._base import Count, Response
 from ._decoding import GenerationSettings, cut_at_stop, ends_of_turn, sample_seed
 from ._generating import Batch, GeneratingAdapter, GeneratingArguments
-from ._likelihoods import LETTERS, Letters, Likelihoods
+from ._likelihoods import LETTERS, Letters
 from ._messages import Conversation
 from ._pictures import digest
 from ._requests import ChatRequest
@@ -157,14 +158,13 @@ class MedtasksVLLM(GeneratingAdapter):
             return Response("", counts, failed=f"vLLM ended the request with {first.finish_reason!r}")
         decoded = self._tokenizer.decode(list(first.token_ids), skip_special_tokens=True)
         text = cut_at_stop(decoded, settings.until)
-        found = likelihoods(first, text, self._letters)
         return Response(
             text,
             counts,
             finish=first.finish_reason,
             vision_tokens=sum(token in self._placeholders for token in prompt) if self._placeholders else None,
             reused_tokens=output.num_cached_tokens,
-            probabilities=None if found is None else found.rounded(request.options)[0],
+            probabilities=probabilities(first, text, self._letters, request.options),
         )
 
     def _sampling(self, settings: GenerationSettings, request: ChatRequest) -> Any:
@@ -232,7 +232,7 @@ class MedtasksVLLM(GeneratingAdapter):
         }
 
 
-def likelihoods(given: Any, text: str, letters: Letters) -> Likelihoods | None:
+def probabilities(given: Any, text: str, letters: Letters, options: Sequence[str]) -> Probabilities | None:
     """Those of a completion of vLLM: its log-probabilities are the model's own, before penalties and sampling settings.
 
     None if vLLM gave none.
@@ -244,7 +244,7 @@ def likelihoods(given: Any, text: str, letters: Letters) -> Likelihoods | None:
         return None
     pairs = list(zip(tokens, steps, strict=True))
     shares = [_shares(found, letters) if token in letters.tokens else [] for token, found in pairs]
-    return letters.likelihoods(tokens, text, [found[token].logprob for token, found in pairs], shares)
+    return letters.probabilities(tokens, text, [found[token].logprob for token, found in pairs], shares, options)[0]
 
 
 def _shares(candidates: Mapping[int, Any], letters: Letters) -> list[float]:

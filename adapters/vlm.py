@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import replace
 from typing import Any, Literal
 
 from medtasks.core.errors import DataError, UsageError
@@ -14,12 +15,8 @@ from ._base import Count, Response
 from ._checkpoint import CheckpointArguments, load_checkpoint
 from ._decoding import sample_seed
 from ._generating import Batch, GeneratingAdapter, GeneratingArguments
-from ._messages import Conversation
 from ._reading import Prompt
 from ._requests import ChatRequest
-
-Read = list[tuple[Conversation, Prompt, float]]
-"""Conversations, their prompts, and the seconds spent on their media."""
 
 
 class VLMArguments(CheckpointArguments, GeneratingArguments):
@@ -30,11 +27,8 @@ class VLMArguments(CheckpointArguments, GeneratingArguments):
 
     batch_size: Count = 32
     """Samples per batch at most. Answers are stored batch by batch, so a killed run loses at most one batch. Sampled
-    answers are always batches of one, so that a draw depends on its seed alone."""
-
-    batch_tokens: Count | None = None
-    """Tokens per batch at most, padding and the longest possible answers included; by default as many as a quarter of
-    the device's free memory can cache. A batch that runs out of memory is halved."""
+    answers are always batches of one, so that a draw depends on its seed alone. A batch has no more tokens than a
+    quarter of the device's free memory can cache; one that runs out of memory is halved."""
 
     share_prefix: bool = True
     """Compute what prompts have in common (pictures, frames, system message) once. A model whose token scores change
@@ -66,13 +60,11 @@ class MedtasksVLM(GeneratingAdapter):
             raise UsageError(
                 f"video=native was given, but the processor of {given.pretrained} takes no videos; leave it out."
             )
-        self._settings |= {"batch_tokens": given.batch_tokens, "video": given.video}
-        self._answering = Answering(
-            model, self.processor, share_prefix=given.share_prefix, batch_tokens=given.batch_tokens
-        )
+        self._settings["video"] = given.video
+        self._answering = Answering(model, self.processor, share_prefix=given.share_prefix)
         self._note_usage()
         self._reading = ThreadPoolExecutor(1, thread_name_prefix="medtasks-reading")
-        self._ahead: tuple[Batch, Future[Read]] | None = None
+        self._ahead: tuple[Batch, Future[list[Prompt]]] | None = None
 
     def clean(self) -> None:
         """Free the model; the harness calls this once it has all answers."""
@@ -86,16 +78,12 @@ class MedtasksVLM(GeneratingAdapter):
 
     def _answer(self, batch: Batch) -> list[Response]:
         settings, requests = batch
-        read = self._read_ahead(batch)
         seed = sample_seed(self._given.seed, requests[0].sample_id, requests[0].repeat)
-        conversations, prompts, seconds = zip(*read, strict=True)
-        answers = self._answering.answer(conversations, prompts, settings, seed)
-        for answer, spent in zip(answers, seconds, strict=True):
-            answer.media_seconds = spent
+        answers = self._answering.answer(self._read_ahead(batch), settings, seed)
         self._note_usage()
         return list(answers)
 
-    def _read_ahead(self, batch: Batch) -> Read:
+    def _read_ahead(self, batch: Batch) -> list[Prompt]:
         """``batch`` read; a thread reads the next planned batch while the device works on this one."""
         begun = self._ahead if self._ahead and self._ahead[0] == batch else (batch, self._begin(batch))
         if batch in self._planned:
@@ -106,14 +94,14 @@ class MedtasksVLM(GeneratingAdapter):
             self._ahead = (following, self._begin(following)) if following else None
         return read
 
-    def _begin(self, batch: Batch) -> Future[Read]:
+    def _begin(self, batch: Batch) -> Future[list[Prompt]]:
         return self._reading.submit(lambda: [self._read(request) for request in batch[1]])
 
-    def _read(self, request: ChatRequest) -> tuple[Conversation, Prompt, float]:
+    def _read(self, request: ChatRequest) -> Prompt:
         began = time.monotonic()
         conversation = self._conversation(request, native_video=self._native_video)
         try:
             prompt = self._answering.read(conversation)
-            return conversation, prompt, round(time.monotonic() - began, 6) if prompt.units else 0.0
+            return replace(prompt, seconds=round(time.monotonic() - began, 6)) if prompt.units else prompt
         except DataError as error:
             raise DataError(f"The model cannot take sample {request.sample_id}: {error}") from error

@@ -254,8 +254,7 @@ class Evaluation:
         limit, the process ends with exit code 1."""
         asked = sum(facts.attempted for facts in run.manifest.tasks.values())
         failed = sum(sum(facts.failed.values()) for facts in run.manifest.tasks.values())
-        own: float | None = getattr(self._lm, "max_failed", None)
-        limit = current_settings().max_failed if own is None else own
+        limit = current_settings().max_failed
         too_many = failed > limit * asked
         exceeded = f" More than {100 * limit:g} % failed (MEDTASKS_MAX_FAILED), so the run counts as failed."
         problem = ""

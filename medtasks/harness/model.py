@@ -12,8 +12,8 @@ from typing import Any
 from .backends import backend_name, presentation
 
 _NOT_IDENTITY = frozenset(
-    {"batch_size", "max_batch_size", "batch_tokens", "share_prefix", "device", "device_map", "api_key", "timeout",
-     "max_retries", "retry_backoff_s", "num_concurrent", "num_cpus", "max_failed",
+    {"batch_size", "max_batch_size", "share_prefix", "device", "device_map", "api_key", "timeout",
+     "max_retries", "retry_backoff_s", "num_concurrent", "num_cpus",
      "replicas", "gpus", "cpus", "address", "unit_tokens"}
 )  # fmt: skip
 """Model arguments that do not change answers: a resumed run may change them."""

@@ -60,15 +60,6 @@ def test_shards_and_document_order_do_not_matter(bench: Bench, policy: str) -> N
     assert baseline(bench, policy=policy, seed=5).generate_until(bench.task("t", docs)) != whole
 
 
-def test_a_dataset_answers_as_a_list_does(bench: Bench) -> None:
-    docs = mcq(5)
-    requests = bench.task("t", docs)
-    listed = baseline(bench, policy="noisy_oracle").generate_until(requests)
-    bench.task_dict["t"]["test"] = Dataset.from_list(docs)
-
-    assert baseline(bench, policy="noisy_oracle").generate_until(requests) == listed
-
-
 def test_options_that_a_dataset_only_pads_are_not_chosen(bench: Bench) -> None:
     docs = [{**doc, "choices": {"A": "yes", "B": "no"}} for doc in mcq(2)] + [{**mcq(1)[0], "sample_id": "z"}]
     requests = bench.task("t", [{**doc, "sample_id": f"p{i}"} for i, doc in enumerate(docs[:1] * 60 + docs[2:])])
@@ -93,8 +84,6 @@ def test_the_harness_creates_it_from_a_string(bench: Bench) -> None:
     [
         ("policy=magic", "policy is 'magic', expected one of oracle"),
         ("policy=noisy_oracle,accuracy=1.5", "`accuracy` is 1.5, expected a number of at most 1"),
-        ("policy=oracle,temperature=1", "field `temperature` is unknown"),
-        ("policy=uniform,seed=x", "`seed` is 'x', expected a whole number"),
     ],
 )
 def test_wrong_arguments_end_in_one_sentence(capsys: pytest.CaptureFixture[str], arguments: str, expected: str) -> None:

@@ -40,11 +40,6 @@ def test_scaling_up_reaches_the_limit(width: int, height: int, least: int) -> No
     assert fitted.width * fitted.height >= least or (width, height) == fitted.size
 
 
-def test_a_paper_sized_image_is_scaled_as_by_hand() -> None:
-    # 1350 x 1080 pixels into 432,000: factor sqrt(432000 / 1458000) = 0.54433, so 734.8 x 587.9 rounded down
-    assert fit_pixels(Image.new("RGB", (1350, 1080)), PixelLimits(most=432_000)).size == (734, 587)
-
-
 @given(st.text("abc\n", max_size=30), st.lists(st.text("abc\n", min_size=1, max_size=3), max_size=3))
 def test_no_stop_string_survives_and_nothing_else_is_cut(text: str, until: list[str]) -> None:
     cut = cut_at_stop(text, until)

@@ -55,21 +55,6 @@ def test_tokens_are_those_of_the_processor(bench: Bench, vlm: Create, tiny: Path
     assert all(one.media_seconds > 0 for one in answers)
 
 
-def test_the_second_batch_of_a_picture_reuses_the_first(bench: Bench, vlm: Create, tiny: Path) -> None:
-    docs = [
-        {**doc, "media": ["same.png"], "question": "Is there a polyp?" + " No?" * i}
-        for i, doc in enumerate(questions(4))
-    ]
-    model = vlm(batch_size=2)
-    answers = model.generate_until(bench.task("t", docs))
-    counted, used = sum(one.token_counts.input_tokens for one in answers), model.describe()["usage"]
-    alone = tokens(tiny, docs)
-    assert counted == sum(map(len, alone))
-    assert sum(one.reused_tokens for one in answers) <= used["prompt_tokens_reused"]
-    # what is not reused was computed; the rest was computed to compare with computing from the start
-    assert used["prompt_tokens_computed"] >= counted - sum(one.reused_tokens for one in answers)
-
-
 def test_nothing_is_reused_or_seen_where_nothing_can_be(bench: Bench, vlm: Create) -> None:
     alone = vlm(share_prefix=False).generate_until(bench.task("t", questions(2)))
     assert [one.reused_tokens for one in alone] == [0, 0]

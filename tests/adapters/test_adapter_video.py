@@ -5,11 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import pytest
 from adapter_bench import Bench, draw, questions, texts
 from medtasks.adapters._messages import PixelLimits, read_messages, video_inputs
-
-from medtasks.core.errors import UsageError
 
 Create = Callable[..., Any]
 
@@ -65,10 +62,3 @@ def test_a_single_frame_and_images_without_times_stay_images() -> None:
     assert (len(lone.images), lone.videos) == (1, [])
     stills = [{"role": "user", "content": [{"type": "image", "url": draw(name)} for name in "abc"]}]
     assert len(read_messages(stills, PixelLimits(), native_video=True).images) == 3
-
-
-def test_an_unknown_way_of_showing_video_is_refused(vlm: Create) -> None:
-    with pytest.raises(SystemExit) as stopped:
-        vlm(video="film")
-    assert isinstance(stopped.value.__cause__, UsageError)
-    assert "`video` is 'film', expected 'images' or 'native'" in str(stopped.value.__cause__)

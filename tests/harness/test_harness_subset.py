@@ -34,13 +34,6 @@ def test_whole_clusters_and_a_smaller_share_is_part_of_a_larger(
     assert len(kept) == math.ceil(max(one, other) * len(set(clusters)))
 
 
-def test_another_seed_draws_other_clusters() -> None:
-    documents = [{"cluster": f"c{number}"} for number in range(100)]
-    chosen = [{document["cluster"] for document in Subset(0.5, seed).of(documents)} for seed in range(3)]
-    assert chosen[0] != chosen[1] != chosen[2]
-    assert 10 < len(chosen[0] & chosen[1]) < 40
-
-
 @pytest.mark.parametrize("text", ["0", "1", "1.5", "-0.1", "nan", "half", "0.5@x", "@3", "0.5@1@2"])
 def test_a_malformed_subset_is_refused(text: str) -> None:
     with pytest.raises(UsageError, match=r"0\.25@0"):
