@@ -51,8 +51,10 @@ class MedtasksReplay(MedtasksAdapter):
         self.join_replicas("cpu")
 
     def describe(self) -> dict[str, Any]:
-        """Provenance of the answers, JSON-serializable; ``unmatched`` are rows of the file that belong to no document of
-        the tasks in the run (None before the first request)."""
+        """Provenance of the answers, JSON-serializable.
+
+        ``unmatched`` are rows of the file that belong to no document of the run (None before the first request).
+        """
         return {
             "model": "medtasks_replay",
             "file": self._path.name,

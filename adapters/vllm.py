@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from lmms_eval.api.instance import TokenCounts
@@ -33,13 +33,8 @@ NAMED = 128
 """Tokens per request whose log-probabilities vLLM gives at every step, at most. Five letters have about 100."""
 PARALLEL = ("tensor", "pipeline")
 """Options ``…_parallel_size``, whose product is the number of devices."""
-COUNTERS = {
-    "prefix_cache_queries": "vllm:prefix_cache_queries",
-    "prefix_cache_hits": "vllm:prefix_cache_hits",
-    "mm_cache_queries": "vllm:mm_cache_queries",
-    "mm_cache_hits": "vllm:mm_cache_hits",
-}
-"""vLLM's counters by their names in ``usage``: tokens looked up and found in its prefix cache, and media items."""
+COUNTERS = ("prefix_cache_queries", "prefix_cache_hits", "mm_cache_queries", "mm_cache_hits")
+"""vLLM's counters in ``usage``: tokens looked up and found in its prefix cache, and media items."""
 
 
 class VLLMArguments(GeneratingArguments):
@@ -109,7 +104,7 @@ class MedtasksVLLM(GeneratingAdapter):
         found: Counter[str] = Counter()
         for metric in self._model.get_metrics():
             found[metric.name] += getattr(metric, "value", 0)
-        self._usage = {name: int(found[counter]) for name, counter in COUNTERS.items()}
+        self._usage = {name: int(found[f"vllm:{name}"]) for name in COUNTERS}
         return answers
 
     def clean(self) -> None:
@@ -121,7 +116,17 @@ class MedtasksVLLM(GeneratingAdapter):
         settings, requests = batch
         if settings.num_beams != 1:
             raise UsageError(f"num_beams is {settings.num_beams}, but medtasks_vllm has no beam search.")
-        return [answer for part in self._portions(requests) for answer in self._ask(settings, *zip(*part, strict=True))]
+        answers: list[Response] = []
+        for portion in self._portions(requests):
+            asked, messages = zip(*portion, strict=True)
+            sampling = [self._sampling(settings, request) for request in asked]
+            try:
+                outputs = self._model.chat(list(messages), sampling, use_tqdm=False, lora_request=self._adapter)
+            except ValueError as error:  # raised for prompts that are too long or have too many pictures
+                raise DataError(f"vLLM refused a request: {first_line(error)}") from error
+            for output, request in zip(outputs, asked, strict=True):
+                answers.append(self._response(output, request, settings))
+        return answers
 
     def _portions(self, batch: Sequence[ChatRequest]) -> Iterator[list[tuple[ChatRequest, list[dict[str, Any]]]]]:
         """Requests with their messages, in parts of limited size: vLLM prepares the pictures of a part at once."""
@@ -136,20 +141,6 @@ class MedtasksVLLM(GeneratingAdapter):
             portion.append((request, messages))
             shown |= pictures
         yield portion
-
-    def _ask(
-        self, settings: GenerationSettings, requests: Sequence[ChatRequest], messages: Sequence[list[dict[str, Any]]]
-    ) -> list[Response]:
-        try:
-            outputs = self._model.chat(
-                list(messages),
-                [self._sampling(settings, request) for request in requests],
-                use_tqdm=False,
-                lora_request=self._adapter,
-            )
-        except ValueError as error:  # raised for prompts that are too long or have too many pictures
-            raise DataError(f"vLLM refused a request: {first_line(error)}") from error
-        return [self._response(output, request, settings) for output, request in zip(outputs, requests, strict=True)]
 
     def _response(self, output: Any, request: ChatRequest, settings: GenerationSettings) -> Response:
         first, prompt = output.outputs[0], output.prompt_token_ids or ()
@@ -243,17 +234,14 @@ def probabilities(given: Any, text: str, letters: Letters, options: Sequence[str
     if len(steps) < len(tokens):
         return None
     pairs = list(zip(tokens, steps, strict=True))
-    shares = [_shares(found, letters) if token in letters.tokens else [] for token, found in pairs]
+    shares: list[list[float]] = []
+    for token, found in pairs:
+        of = dict.fromkeys(LETTERS, 0.0)
+        for candidate, one in found.items():
+            if token in letters.tokens and candidate in letters.tokens:
+                of[letters.tokens[candidate]] += math.exp(one.logprob)
+        shares.append([*of.values()])
     return letters.probabilities(tokens, text, [found[token].logprob for token, found in pairs], shares, options)[0]
-
-
-def _shares(candidates: Mapping[int, Any], letters: Letters) -> list[float]:
-    """Probabilities of `LETTERS`, each in all its tokens."""
-    found = dict.fromkeys(LETTERS, 0.0)
-    for token, one in candidates.items():
-        if token in letters.tokens:
-            found[letters.tokens[token]] += math.exp(one.logprob)
-    return list(found.values())
 
 
 def _decoded(name: str, value: Any) -> Any:

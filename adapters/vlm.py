@@ -14,13 +14,13 @@ from ._answering import Answering
 from ._base import Count, Response
 from ._checkpoint import CheckpointArguments, load_checkpoint
 from ._decoding import sample_seed
-from ._generating import Batch, GeneratingAdapter, GeneratingArguments
+from ._generating import Batch, GeneratingAdapter
 from ._reading import Prompt
 from ._requests import ChatRequest
 
 
-class VLMArguments(CheckpointArguments, GeneratingArguments):
-    """Arguments of ``medtasks_vlm``; ``pretrained`` may also be ``tiny``, a small model for the demo."""
+class VLMArguments(CheckpointArguments):
+    """Arguments of ``medtasks_vlm``."""
 
     device: str = "auto"
     """``auto``, ``cpu``, ``cuda`` or ``cuda:N``. Under ``accelerate launch`` each process takes its own GPU."""

@@ -31,6 +31,8 @@ _PLANS = "plan_requests"
 _STREAM = "stream"
 """Method of back-ends that return responses in any order, as they arrive."""
 _ROUNDS = "generate_until_multi_round"
+_OF_OURS = ("failed", "finish", "vision_tokens", "reused_tokens", "media_seconds", "probabilities")
+"""What the responses of our back-ends have in addition."""
 
 
 def taken_from(task: Any) -> list[tuple[Slot, int]]:
@@ -156,17 +158,8 @@ def reply_of(given: Any) -> Reply:
     text = text if isinstance(text, str) else text[-1] if text else ""
     if text is None:
         return Reply.failure("the response has no content")
-    reply = Reply(
-        text,
-        failed=getattr(given, "failed", None),
-        input_tokens=getattr(counts, "input_tokens", None),
-        output_tokens=getattr(counts, "output_tokens", None),
-        finish=getattr(given, "finish", None),
-        vision_tokens=getattr(given, "vision_tokens", None),
-        reused_tokens=getattr(given, "reused_tokens", None),
-        media_seconds=getattr(given, "media_seconds", None),
-        probabilities=getattr(given, "probabilities", None),
-    ).checked()
+    tokens = {name: getattr(counts, name, None) for name in ("input_tokens", "output_tokens")}
+    reply = Reply(text, **tokens, **{name: getattr(given, name, None) for name in _OF_OURS}).checked()
     trusted = hasattr(given, "failed") or bool(reply.output_tokens)
     return Reply.failure(BLANK) if reply.failed is None and is_blank(text) and not trusted else reply
 

@@ -239,14 +239,6 @@ def test_the_harness_creates_it_from_a_string_and_frees_it(bench: Bench, vlm: Cr
     assert model.describe() == before
 
 
-def test_other_kinds_of_request_are_refused(vlm: Create) -> None:
-    model = vlm()
-    with pytest.raises(NotImplementedError, match="log-likelihood"):
-        model.loglikelihood([])
-    with pytest.raises(NotImplementedError, match="one round at a time"):
-        model.generate_until_multi_round([])
-
-
 def test_an_image_can_be_a_file(bench: Bench, vlm: Create, tmp_path: Path) -> None:
     draw("image-0-0.png").save(tmp_path / "image.png")
 

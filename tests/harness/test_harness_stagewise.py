@@ -80,23 +80,13 @@ def test_stage_2_sees_the_notes_question_and_options_and_no_image() -> None:
         assert stage_text(document, settings, [notes], 1) == ([], part["text"], False, [notes], None)
 
 
-class Recording(Backend):
-    """A chat back-end that cannot run rounds, and counts its requests."""
-
-    def __init__(self) -> None:
-        super().__init__(lambda _: f"notes {len(self.seen) - 1}")
-        self.seen: list[tuple[int, str]] = []
-
-    def shown(self, turns: list[dict[str, Any]]) -> None:
-        content = turns[0]["content"]
-        self.seen.append((sum(part["type"] == "image" for part in content), content[-1]["text"]))
-
-
 def test_a_chat_back_end_is_given_just_that_and_the_log_holds_both_answers(tmp_path: Path) -> None:
-    backend = Recording()
+    backend = Backend(lambda _: f"notes {len(backend.turns) - 1}")
     run = evaluate(backend, ["mi_cxr_stagewise_icr"], tmp_path)
     count = len(task_documents("mi_cxr_stagewise_icr"))
-    firsts, seconds = backend.seen[:count], backend.seen[count:]
+    contents = [turns[0]["content"] for turns in backend.turns]
+    seen = [(sum(part["type"] == "image" for part in content), content[-1]["text"]) for content in contents]
+    firsts, seconds = seen[:count], seen[count:]
     assert len(seconds) == count
     assert {images for images, _ in firsts} == {5}
     assert {images for images, _ in seconds} == {0}
