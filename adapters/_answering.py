@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any, TypeVar
 
 import psutil
@@ -12,8 +13,9 @@ from loguru import logger
 
 from medtasks.core.errors import MedtasksError, first_line
 from medtasks.core.settings import current_settings
+from medtasks.runs.replies import Reply
 
-from ._decoding import Answer, Decoder, GenerationSettings
+from ._decoding import Decoder, GenerationSettings
 from ._messages import Conversation
 from ._prefix import SharedPrefix, refusal
 from ._reading import Prompt, Reader, padded, same_inputs
@@ -160,49 +162,47 @@ class Answering:
         prompt = self._reader.prompt(conversation)
         return prompt if self.not_shared else prompt.without_pixels()
 
-    def answer(self, prompts: Sequence[Prompt], settings: GenerationSettings, seed: int) -> list[Answer]:
-        """One answer per prompt; ``seed`` seeds sampling."""
+    def answer(self, prompts: Sequence[Prompt], settings: GenerationSettings, seed: int) -> list[Reply]:
+        """One reply per prompt; ``seed`` seeds sampling."""
         room = min(settings.max_new_tokens, self._longest_answer)
 
-        def compute(rows: range) -> list[Answer]:
+        def compute(rows: range) -> list[Reply]:
             return self._batch(prompts[rows.start : rows.stop], settings, seed)
 
         with torch.inference_mode():  # with gradients, whatever is shared would keep all that it was computed from
-            answers = list(self._budget.run([prompt.tokens + room for prompt in prompts], compute))
-        spoken = (answer.token_counts.output_tokens for answer in answers)
-        self._longest_answer = max(self._longest_answer, max(spoken, default=0))
-        return answers
+            replies = list(self._budget.run([prompt.tokens + room for prompt in prompts], compute))
+        self._longest_answer = max(self._longest_answer, *(reply.output_tokens or 0 for reply in replies))
+        return replies
 
-    def _batch(self, prompts: Sequence[Prompt], settings: GenerationSettings, seed: int) -> list[Answer]:
+    def _batch(self, prompts: Sequence[Prompt], settings: GenerationSettings, seed: int) -> list[Reply]:
         sharing = settings.num_beams == 1 and self._may_share(prompts)
         if sharing:
-            inputs = self._shared.inputs(prompts, self._padding)
-            answers = self._decoder.decode(inputs, [prompt.chat.options for prompt in prompts], settings, seed)
-            for answer, reused in zip(answers, self._shared.latest, strict=True):
-                answer.reused_tokens = reused
+            inputs, reused = self._shared.inputs(prompts, self._padding)
+            decoded = self._decoder.decode(inputs, [prompt.chat.options for prompt in prompts], settings, seed)
         else:
-            answers = self._from_the_start(prompts, settings, seed)
-        for number, prompt in enumerate(prompts):
-            if answers[number].tied and (sharing or len(prompts) > 1):  # rounding may have decided it
+            decoded, reused = self._from_the_start(prompts, settings, seed), [0] * len(prompts)
+        replies = []
+        for prompt, (reply, tied), count in zip(prompts, decoded, reused, strict=True):
+            if tied and (sharing or len(prompts) > 1):  # rounding may have decided it
                 self._ties += 1
-                answers[number] = self._from_the_start([prompt], settings)[0]
-            answers[number].vision_tokens = prompt.count(self._placeholders)
-            answers[number].media_seconds = prompt.seconds
-        return answers
+                [(reply, _)], count = self._from_the_start([prompt], settings), 0
+            seen = prompt.count(self._placeholders)
+            replies.append(replace(reply, reused_tokens=count, vision_tokens=seen, media_seconds=prompt.seconds))
+        return replies
 
-    def _from_the_start(self, prompts: Sequence[Prompt], settings: GenerationSettings, seed: int = 0) -> list[Answer]:
+    def _from_the_start(
+        self, prompts: Sequence[Prompt], settings: GenerationSettings, seed: int = 0
+    ) -> list[tuple[Reply, bool]]:
         whole = []
         for prompt in prompts:  # while prefixes are shared, pixels are left out
             complete = not prompt.units or any(name.startswith("pixel") for name in prompt.inputs)
             whole.append(prompt if complete else self._reader.prompt(prompt.chat))
-        answers: dict[int, Answer] = {}
+        decoded: dict[int, tuple[Reply, bool]] = {}
         for numbers in same_inputs(whole):
             inputs = self._padded([whole[number] for number in numbers])
             options = [whole[number].chat.options for number in numbers]
-            answers.update(zip(numbers, self._decoder.decode(inputs, options, settings, seed), strict=True))
-        for answer in answers.values():
-            answer.reused_tokens = 0
-        return [answers[number] for number in range(len(prompts))]
+            decoded.update(zip(numbers, self._decoder.decode(inputs, options, settings, seed), strict=True))
+        return [decoded[number] for number in range(len(prompts))]
 
     def _padded(self, prompts: Sequence[Prompt]) -> dict[str, Any]:
         self._computed["media"] += sum(prompt.media for prompt in prompts)
@@ -226,7 +226,7 @@ class Answering:
         whole = [self._reader.prompt(prompt.chat) for prompt in prompts]
         alone = [self._decoder.scores(self._padded([prompt]), TRIED) for prompt in whole]
         try:
-            tokens, scores = self._decoder.scores(self._shared.inputs(prompts, self._padding), TRIED)
+            tokens, scores = self._decoder.scores(self._shared.inputs(prompts, self._padding)[0], TRIED)
         except Exception as error:  # an untested model class may raise anything
             if is_out_of_memory(error):
                 raise

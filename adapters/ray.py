@@ -35,8 +35,9 @@ from medtasks.data.media.images import EncodedPicture
 from medtasks.harness import BACK_ENDS
 from medtasks.harness.backends import takes_system_prompt
 from medtasks.harness.requests import REPEAT
+from medtasks.runs.replies import Reply
 
-from ._base import Arguments, Count, MedtasksAdapter, NonNegative, Response
+from ._base import Arguments, Count, MedtasksAdapter, NonNegative
 from ._requests import ChatRequest, read_requests, read_rows
 from .baseline import FIELDS
 
@@ -105,27 +106,13 @@ class Replica:
                 self._model = _back_end(self._engine)(**self._arguments)
             except SystemExit as end:  # back-ends end their process with one sentence
                 raise UsageError(str(end.__cause__ or end)) from None
-            self._model.show_progress = False
         return {"facts": self._model.describe(), "takes_system_prompt": takes_system_prompt(self._model)}
 
-    def answer(self, unit: Payload) -> tuple[list[Response], dict[str, Any], int]:
-        """The responses to a unit, in order; the engine's description, whose usage grows; and the process."""
+    def answer(self, unit: Payload) -> tuple[list[Reply], dict[str, Any], int]:
+        """The replies to a unit, in order; the engine's description, whose usage grows; and the process."""
         requests, self._model.task_dict = unit
-        return self._answer(requests), self._model.describe(), os.getpid()
-
-    def _answer(self, requests: list[Instance]) -> list[Response]:
-        """Requests on which the engine fails are isolated by halving, as in a run without Ray."""
-        try:
-            responses: list[Response] = self._model.generate_until(requests)
-            return responses
-        except UsageError:
-            raise
-        except Exception as error:  # models raise anything
-            reason = first_line(error)
-        if len(requests) == 1:
-            return [Response("", failed=reason)]
-        half = len(requests) // 2
-        return self._answer(requests[:half]) + self._answer(requests[half:])
+        replies = dict(itertools.chain.from_iterable(self._model.stream(requests, progress=False)))
+        return [replies[position] for position in range(len(requests))], self._model.describe(), os.getpid()
 
 
 def _back_end(path: str) -> type[MedtasksAdapter]:
@@ -295,22 +282,22 @@ class MedtasksRay(MedtasksAdapter):
         cluster = {"ray": self._ray.__version__, "replicas": str(self._given.replicas), "nodes": nodes}
         return {**self._facts, "cluster": cluster, "usage": dict(usage)}
 
-    def generate_until(self, requests: list[Any]) -> list[Response]:
-        """Answer ``requests`` in order; padding requests get an empty text."""
-        responses = dict(itertools.chain.from_iterable(self.stream(requests)))
-        return [responses.get(position, Response("")) for position in range(len(requests))]
+    def replies(self, requests: list[Any]) -> list[Reply]:
+        """The replies to ``requests`` in order; padding requests get an empty text."""
+        replies = dict(itertools.chain.from_iterable(self.stream(requests)))
+        return [replies.get(position, Reply("")) for position in range(len(requests))]
 
-    def stream(self, requests: list[Any]) -> Iterator[list[tuple[int, Response]]]:
-        """Yield positions and responses of each unit as it finishes, in any order; padding requests are left out.
+    def stream(self, requests: list[Any], *, progress: bool = True) -> Iterator[list[tuple[int, Reply]]]:
+        """Yield positions and replies of each unit as it finishes, in any order; padding requests are left out.
 
         Raises:
             UsageError: a setting is out of range or not supported by the engine.
             MedtasksError: all replicas died while they loaded, or the cluster's head has died.
         """
-        read = [request for request in read_requests(requests, self.task_dict) if not request.padding]
+        read = read_requests(requests, self.task_dict)
         waiting = deque(units_of(read, self._given.unit_tokens, UNITS_EACH * self._left))
         running: dict[Any, tuple[Any, Unit]] = {}
-        with tqdm(total=len(read), desc="medtasks_ray", unit="sample", disable=not self.show_progress) as bar:
+        with tqdm(total=len(read), desc="medtasks_ray", unit="sample", disable=not progress) as bar:
             while waiting or running:
                 for unit in itertools.islice(waiting, 2):  # the next units are ready when a replica is
                     unit.payload = unit.payload or self._preparing.submit(self._payload, unit.requests)
@@ -321,7 +308,7 @@ class MedtasksRay(MedtasksAdapter):
                     unit.requests = [one for one in unit.requests if one.position not in failed]
                     if failed:
                         bar.update(len(failed))
-                        yield [(position, Response("", failed=reason)) for position, reason in failed.items()]
+                        yield [(position, Reply.failure(reason)) for position, reason in failed.items()]
                     if unit.requests:
                         replica = self._idle.pop()
                         running[replica.answer.remote(payload)] = (replica, unit)
@@ -371,10 +358,10 @@ class MedtasksRay(MedtasksAdapter):
             except Exception:  # a dataset decodes the pictures of another package's documents
                 yield from [None] * len(numbers)
 
-    def _finished(self, reference: Any, replica: Any, unit: Unit) -> list[tuple[int, Response]] | None:
-        """Positions and responses of a unit; None if its replica died and another one should answer it."""
+    def _finished(self, reference: Any, replica: Any, unit: Unit) -> list[tuple[int, Reply]] | None:
+        """Positions and replies of a unit; None if its replica died and another one should answer it."""
         try:
-            responses, facts, process = self._ray.get(reference)
+            replies, facts, process = self._ray.get(reference)
         except self._ray.exceptions.RayTaskError as error:
             raise UsageError(str(error.cause)) from None
         except self._ray.exceptions.RayError as error:  # the replica or its node died
@@ -383,12 +370,12 @@ class MedtasksRay(MedtasksAdapter):
             if unit.attempts < ATTEMPTS:
                 return None
             reason = f"{ATTEMPTS} replicas died while they answered it ({type(error).__name__})"
-            responses = [Response("", failed=reason)] * len(unit.requests)
+            replies = [Reply.failure(reason)] * len(unit.requests)
         else:
             self._idle.append(replica)
             self._usage[replica, process] = facts.get("usage", {})
             self._facts = facts
-        return [(request.position, one) for request, one in zip(unit.requests, responses, strict=True)]
+        return [(request.position, one) for request, one in zip(unit.requests, replies, strict=True)]
 
     def clean(self) -> None:
         """Stop the replicas; the harness calls this once it has all answers."""

@@ -14,8 +14,9 @@ from medtasks.core.errors import DataError, UsageError
 from medtasks.core.exits import exit_with_sentence
 from medtasks.core.schema import expects
 from medtasks.data.sources import read_jsonl
+from medtasks.runs.replies import Reply
 
-from ._base import Arguments, MedtasksAdapter, Response
+from ._base import Arguments, MedtasksAdapter
 from ._requests import ChatRequest, light_rows
 
 
@@ -65,7 +66,7 @@ class MedtasksReplay(MedtasksAdapter):
             "unmatched": self._unmatched,
         }
 
-    def answer(self, requests: list[ChatRequest]) -> list[Response]:
+    def answer(self, requests: list[ChatRequest]) -> list[Reply]:
         """Answer ``requests`` in their order, after looking up all of them.
 
         Raises:
@@ -84,14 +85,7 @@ class MedtasksReplay(MedtasksAdapter):
         if lacking:
             logger.warning(f"medtasks_replay: {len(lacking)} of {len(requests)} samples have no row")
         reason = "the file of predictions has no row for it"
-        return [
-            Response("", failed=reason) if row is None else Response(row.response, finish=row.finish_reason)
-            for row in rows
-        ]
-
-    def generate_until_multi_round(self, requests: list[Any]) -> list[Response]:
-        """As `generate_until`: a recorded response contains all rounds of its sample."""
-        return self.generate_until(requests)
+        return [Reply.failure(reason) if row is None else Reply(row.response, finish=row.finish_reason) for row in rows]
 
     def _count_unmatched(self, read: Iterable[ChatRequest]) -> int:
         """Rows that belong to no document of the run's tasks; the same number on every replica."""

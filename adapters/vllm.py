@@ -8,18 +8,17 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from lmms_eval.api.instance import TokenCounts
 from pydantic import ConfigDict, ValidationError
 
 from medtasks.core.errors import DataError, MedtasksError, UsageError, first_line
 from medtasks.core.exits import exit_with_sentence
 from medtasks.core.schema import first_problem
 from medtasks.harness.model import adapter_facts, fingerprint_of
-from medtasks.runs.replies import Probabilities
+from medtasks.runs.replies import Probabilities, Reply
 
-from ._base import Count, Response
+from ._base import Count
 from ._decoding import GenerationSettings, cut_at_stop, ends_of_turn, sample_seed
-from ._generating import Batch, GeneratingAdapter, GeneratingArguments
+from ._generating import GeneratingAdapter, GeneratingArguments
 from ._likelihoods import LETTERS, Letters
 from ._messages import Conversation
 from ._pictures import digest
@@ -98,25 +97,15 @@ class MedtasksVLLM(GeneratingAdapter):
         config = self._model.llm_engine.vllm_config.model_config.hf_config
         self._placeholders = {getattr(config, f"{modality}_token_id", None) for modality in ("image", "video")} - {None}
 
-    def answer(self, requests: list[ChatRequest]) -> list[Response]:
-        """Answer ``requests`` as :meth:`GeneratingAdapter.answer` does, and read vLLM's counters."""
-        answers = super().answer(requests)
-        found: Counter[str] = Counter()
-        for metric in self._model.get_metrics():
-            found[metric.name] += getattr(metric, "value", 0)
-        self._usage = {name: int(found[f"vllm:{name}"]) for name in COUNTERS}
-        return answers
-
     def clean(self) -> None:
         """Stop the engine; the harness calls this once it has all answers."""
         self._model = None
         super().clean()
 
-    def _answer(self, batch: Batch) -> list[Response]:
-        settings, requests = batch
+    def _answer(self, settings: GenerationSettings, requests: list[ChatRequest]) -> list[Reply]:
         if settings.num_beams != 1:
             raise UsageError(f"num_beams is {settings.num_beams}, but medtasks_vllm has no beam search.")
-        answers: list[Response] = []
+        replies: list[Reply] = []
         for portion in self._portions(requests):
             asked, messages = zip(*portion, strict=True)
             sampling = [self._sampling(settings, request) for request in asked]
@@ -125,8 +114,12 @@ class MedtasksVLLM(GeneratingAdapter):
             except ValueError as error:  # raised for prompts that are too long or have too many pictures
                 raise DataError(f"vLLM refused a request: {first_line(error)}") from error
             for output, request in zip(outputs, asked, strict=True):
-                answers.append(self._response(output, request, settings))
-        return answers
+                replies.append(self._reply(output, request, settings))
+        found: Counter[str] = Counter()
+        for metric in self._model.get_metrics():
+            found[metric.name] += getattr(metric, "value", 0)
+        self._usage = {name: int(found[f"vllm:{name}"]) for name in COUNTERS}
+        return replies
 
     def _portions(self, batch: Sequence[ChatRequest]) -> Iterator[list[tuple[ChatRequest, list[dict[str, Any]]]]]:
         """Requests with their messages, in parts of limited size: vLLM prepares the pictures of a part at once."""
@@ -142,16 +135,16 @@ class MedtasksVLLM(GeneratingAdapter):
             shown |= pictures
         yield portion
 
-    def _response(self, output: Any, request: ChatRequest, settings: GenerationSettings) -> Response:
+    def _reply(self, output: Any, request: ChatRequest, settings: GenerationSettings) -> Reply:
         first, prompt = output.outputs[0], output.prompt_token_ids or ()
-        counts = TokenCounts(input_tokens=len(prompt), output_tokens=len(first.token_ids))
         if first.finish_reason not in ("stop", "length"):
-            return Response("", counts, failed=f"vLLM ended the request with {first.finish_reason!r}")
+            return Reply.failure(f"vLLM ended the request with {first.finish_reason!r}")
         decoded = self._tokenizer.decode(list(first.token_ids), skip_special_tokens=True)
         text = cut_at_stop(decoded, settings.until)
-        return Response(
+        return Reply(
             text,
-            counts,
+            input_tokens=len(prompt),
+            output_tokens=len(first.token_ids),
             finish=first.finish_reason,
             vision_tokens=sum(token in self._placeholders for token in prompt) if self._placeholders else None,
             reused_tokens=output.num_cached_tokens,

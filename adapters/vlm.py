@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
+from itertools import zip_longest
 from typing import Any, Literal
 
 from medtasks.core.errors import DataError, UsageError
 from medtasks.core.exits import exit_with_sentence
+from medtasks.runs.replies import Reply
 
 from ._answering import Answering
-from ._base import Count, Response
+from ._base import Count
 from ._checkpoint import CheckpointArguments, load_checkpoint
-from ._decoding import sample_seed
-from ._generating import Batch, GeneratingAdapter
+from ._decoding import GenerationSettings, sample_seed
+from ._generating import GeneratingAdapter
 from ._reading import Prompt
 from ._requests import ChatRequest
 
@@ -64,7 +67,7 @@ class MedtasksVLM(GeneratingAdapter):
         self._answering = Answering(model, self.processor, share_prefix=given.share_prefix)
         self._note_usage()
         self._reading = ThreadPoolExecutor(1, thread_name_prefix="medtasks-reading")
-        self._ahead: tuple[Batch, Future[list[Prompt]]] | None = None
+        self._begun: tuple[list[ChatRequest], Future[list[Prompt]]] | None = None
 
     def clean(self) -> None:
         """Free the model; the harness calls this once it has all answers."""
@@ -76,28 +79,28 @@ class MedtasksVLM(GeneratingAdapter):
         self._usage = self._answering.usage()
         self._settings["share_prefix"] = self._answering.not_shared or True
 
-    def _answer(self, batch: Batch) -> list[Response]:
-        settings, requests = batch
+    def batches(self, requests: list[ChatRequest]) -> Iterator[list[ChatRequest]]:
+        """``requests`` in batches; a thread reads the next one while the device works on this one."""
+        planned = [*super().batches(requests)]
+        ahead = None
+        for batch, following in zip_longest(planned, planned[1:]):
+            self._begun = batch, ahead or self._begin(batch)
+            ahead = self._begin(following) if following else None
+            yield batch
+
+    def _answer(self, settings: GenerationSettings, requests: list[ChatRequest]) -> list[Reply]:
+        begun, self._begun = self._begun, None
+        # a part of a failed batch is read again
+        prompts = begun[1].result() if begun and begun[0] is requests else [self._prompt(one) for one in requests]
         seed = sample_seed(self._given.seed, requests[0].sample_id, requests[0].repeat)
-        answers = self._answering.answer(self._read_ahead(batch), settings, seed)
+        replies = self._answering.answer(prompts, settings, seed)
         self._note_usage()
-        return list(answers)
+        return replies
 
-    def _read_ahead(self, batch: Batch) -> list[Prompt]:
-        """``batch`` read; a thread reads the next planned batch while the device works on this one."""
-        begun = self._ahead if self._ahead and self._ahead[0] == batch else (batch, self._begin(batch))
-        if batch in self._planned:
-            del self._planned[: self._planned.index(batch) + 1]
-        read = begun[1].result()
-        following = self._planned[0] if self._planned else None
-        if self._ahead is None or self._ahead[0] != following:
-            self._ahead = (following, self._begin(following)) if following else None
-        return read
+    def _begin(self, batch: list[ChatRequest]) -> Future[list[Prompt]]:
+        return self._reading.submit(lambda: [self._prompt(request) for request in batch])
 
-    def _begin(self, batch: Batch) -> Future[list[Prompt]]:
-        return self._reading.submit(lambda: [self._read(request) for request in batch[1]])
-
-    def _read(self, request: ChatRequest) -> Prompt:
+    def _prompt(self, request: ChatRequest) -> Prompt:
         began = time.monotonic()
         conversation = self._conversation(request, native_video=self._native_video)
         try:

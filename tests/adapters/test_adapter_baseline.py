@@ -38,9 +38,9 @@ def baseline(bench: Bench, **arguments: Any) -> MedtasksBaseline:
 def test_each_task_is_answered_from_its_own_documents(bench: Bench) -> None:
     requests = bench.task("choice", mcq(6), untouchable) + bench.task("open", open_docs(6), untouchable)
 
-    oracle = texts(baseline(bench, policy="oracle").generate_until(requests))
-    abstain = texts(baseline(bench, policy="abstain").generate_until(requests))
-    uniform = texts(baseline(bench, policy="uniform").generate_until(requests))
+    oracle = texts(baseline(bench, policy="oracle").replies(requests))
+    abstain = texts(baseline(bench, policy="abstain").replies(requests))
+    uniform = texts(baseline(bench, policy="uniform").replies(requests))
 
     assert oracle == ["A", "B", "C", "D", "E", "A", *(f"answer {i}" for i in range(6))]
     assert abstain == ["E"] * 6 + ["I cannot tell."] * 6
@@ -51,13 +51,13 @@ def test_each_task_is_answered_from_its_own_documents(bench: Bench) -> None:
 @pytest.mark.parametrize("policy", ["uniform", "noisy_oracle"])
 def test_shards_and_document_order_do_not_matter(bench: Bench, policy: str) -> None:
     docs = mcq(9) + open_docs(8)
-    whole = baseline(bench, policy=policy, seed=4).generate_until(bench.task("t", docs))
-    shards = [baseline(bench, policy=policy, seed=4).generate_until(bench.task("t", docs)[r::3]) for r in range(3)]
-    turned = baseline(bench, policy=policy, seed=4).generate_until(bench.task("t", docs[::-1]))
+    whole = baseline(bench, policy=policy, seed=4).replies(bench.task("t", docs))
+    shards = [baseline(bench, policy=policy, seed=4).replies(bench.task("t", docs)[r::3]) for r in range(3)]
+    turned = baseline(bench, policy=policy, seed=4).replies(bench.task("t", docs[::-1]))
 
     assert [shards[i % 3][i // 3] for i in range(len(docs))] == whole
     assert turned[::-1] == whole
-    assert baseline(bench, policy=policy, seed=5).generate_until(bench.task("t", docs)) != whole
+    assert baseline(bench, policy=policy, seed=5).replies(bench.task("t", docs)) != whole
 
 
 def test_options_that_a_dataset_only_pads_are_not_chosen(bench: Bench) -> None:
@@ -65,7 +65,7 @@ def test_options_that_a_dataset_only_pads_are_not_chosen(bench: Bench) -> None:
     requests = bench.task("t", [{**doc, "sample_id": f"p{i}"} for i, doc in enumerate(docs[:1] * 60 + docs[2:])])
     bench.task_dict["t"]["test"] = Dataset.from_list(bench.task_dict["t"]["test"])
 
-    assert set(texts(baseline(bench, policy="uniform").generate_until(requests[:60]))) == {"A", "B"}
+    assert set(texts(baseline(bench, policy="uniform").replies(requests[:60]))) == {"A", "B"}
 
 
 def test_the_harness_creates_it_from_a_string(bench: Bench) -> None:
@@ -73,7 +73,7 @@ def test_the_harness_creates_it_from_a_string(bench: Bench) -> None:
     model = MedtasksBaseline.create_from_arg_string(arguments, {"batch_size": 1, "device": "cuda"})
     model.task_dict = bench.task_dict
 
-    assert texts(model.generate_until(bench.task("t", mcq(3)))) == ["A", "B", "C"]
+    assert texts(model.replies(bench.task("t", mcq(3)))) == ["A", "B", "C"]
     settings = {"policy": "noisy_oracle", "seed": 7, "accuracy": 1.0, "answer": None}
     assert json.loads(json.dumps(model.describe())) == {"model": "medtasks_baseline", **settings}
     assert not model.is_simple
@@ -98,4 +98,4 @@ def test_documents_without_a_reference_answer_are_refused(bench: Bench) -> None:
     requests = bench.task("foreign", [{"question": "?", "answer": "yes"}])
 
     with pytest.raises(UsageError, match="Task foreign: field 'target' of its documents is missing"):
-        baseline(bench).generate_until(requests)
+        baseline(bench).replies(requests)

@@ -38,9 +38,9 @@ def test_probabilities_are_those_of_a_forward_pass(tiny: Path, temperature: floa
     letters = letter_tokens(tokenizer)
     checked = 0
     generated_rows = _tokens_of(model, inputs, settings, 3)
-    for row, answer in enumerate(answers):
+    for row, (answer, _) in enumerate(answers):
         prompt = inputs["input_ids"][row][inputs["attention_mask"][row].bool()]
-        tokens = generated_rows[row][: answer.token_counts.output_tokens]
+        tokens = generated_rows[row][: answer.output_tokens]
         if tokens[-1] == tokenizer.eos_token_id:
             tokens = tokens[:-1]
         with torch.no_grad():
@@ -79,19 +79,17 @@ def _tokens_of(model: Any, inputs: dict[str, Any], settings: GenerationSettings,
 def test_batches_and_shared_prefixes_do_not_change_them(bench: Bench, vlm: Create) -> None:
     docs = [{**doc, "choices": dict.fromkeys(OPTIONS, "an option")} for doc in questions(8)]
     requests = bench.task("options", docs)
-    alone = vlm(batch_size=1, share_prefix=False).generate_until(requests)
+    alone = vlm(batch_size=1, share_prefix=False).replies(requests)
     assert all(one.probabilities.answer is not None for one in alone)
     for arguments in ({"batch_size": 4}, {"batch_size": 4, "share_prefix": False}):
-        assert [one.probabilities for one in vlm(**arguments).generate_until(requests)] == [
-            one.probabilities for one in alone
-        ]
+        assert [one.probabilities for one in vlm(**arguments).replies(requests)] == [one.probabilities for one in alone]
 
 
 def test_beam_search_has_none(bench: Bench, vlm: Create) -> None:
     requests = bench.task("beams", questions(3), num_beams=2)
-    answers = vlm(batch_size=3).generate_until(requests)
+    answers = vlm(batch_size=3).replies(requests)
     assert [answer.probabilities for answer in answers] == [None] * 3
-    assert answers == vlm(batch_size=1).generate_until(requests)
+    assert answers == vlm(batch_size=1).replies(requests)
 
 
 def test_tokens_that_are_letters() -> None:

@@ -110,7 +110,7 @@ def test_missing_and_truncated_weights_are_not_filled_with_noise(
 def test_media_that_cannot_be_shown(bench: Bench, vlm: Create, part: dict[str, Any], expected: str) -> None:
     requests = bench.task("media", questions(1), to_messages=lambda _: [{"role": "user", "content": [part]}])
     with pytest.raises(MedtasksError, match=re.escape(expected)):
-        vlm().generate_until(requests)
+        vlm().replies(requests)
 
 
 @pytest.mark.parametrize(
@@ -126,7 +126,7 @@ def test_settings_out_of_range(bench: Bench, vlm: Create, settings: dict[str, An
     model = vlm()
 
     with pytest.raises(UsageError, match=re.escape(expected)):
-        model.generate_until(requests)
+        model.replies(requests)
 
 
 def test_model_args_that_are_no_pairs(capsys: pytest.CaptureFixture[str]) -> None:

@@ -16,7 +16,6 @@ import pytest
 from failing_server import FailingServer, completion, error
 from foreign_backend import Backend, evaluate
 from lmms_eval.api.instance import GenerationResult, TokenCounts
-from medtasks.adapters._base import Response
 from runs import Run
 
 from medtasks.benchmarks.documents import task_documents
@@ -151,16 +150,6 @@ def test_the_same_command_asks_only_for_what_failed(tmp_path: Path) -> None:
     again = evaluate(third, [TASK], tmp_path)
     assert len(third.asked) == len(task_documents(TASK))  # a finished run is not reused
     assert again.files() == run.files()
-
-
-@pytest.mark.slow
-def test_a_resumed_run_counts_all_responses_that_were_cut_off(tmp_path: Path) -> None:
-    lost = {document["sample_id"] for document in task_documents(TASK)[:2]}
-    cut = Backend(lambda doc: MARKER if doc["sample_id"] in lost else Response(target(doc), finish="length"))
-    count = len(task_documents(TASK))
-    assert evaluate(cut, [TASK], tmp_path).manifest["tasks"][TASK]["finish"] == {"length": count - 2}
-    resumed = evaluate(Backend(lambda doc: Response(target(doc), finish="stop")), [TASK], tmp_path)
-    assert resumed.manifest["tasks"][TASK]["finish"] == {"length": count - 2, "stop": 2}
 
 
 def test_a_response_cache_is_refused_before_the_model_is_asked(

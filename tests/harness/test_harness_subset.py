@@ -15,7 +15,6 @@ from runs import Run, baseline
 from medtasks.benchmarks.documents import task_documents
 from medtasks.catalog.subset import Subset, read_subset
 from medtasks.core.errors import UsageError
-from medtasks.runs.folder import read_run
 from medtasks.runs.signature import parse_signature
 
 SHARES = some.floats(0.01, 0.99)
@@ -98,4 +97,3 @@ def test_documents_outside_the_claimed_subset_are_noticed(tmp_path: Path, monkey
     tables = made.benchmarks[0].tables
     assert not any(table.rows for table in tables)
     assert any("are of no document of the task" in reason for one in tables[0].apart for reason in one.reasons)
-    assert read_run(run.folder)[0].tasks["mi_cxr_tel_single"].subset == "0.5@4"
