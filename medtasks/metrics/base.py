@@ -118,8 +118,8 @@ class Accuracy(MeanMetric):
     The prediction is a filter's output: a letter, or a status marker such as ``[none]``. A marker never equals a
     letter, so a response without exactly one selectable option is scored as wrong.
 
-    >>> Accuracy().statistics("C", "C").tolist(), Accuracy().statistics("[multiple]", "C").tolist()
-    ([1.0, 1.0], [0.0, 1.0])
+    >>> [Accuracy().statistics(said, "C").tolist() for said in ("C", "c", "[multiple]")]
+    [[1.0, 1.0], [0.0, 1.0], [0.0, 1.0]]
     """
 
     name = "accuracy"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import chain
 from typing import Any
 
 import pytest
@@ -92,6 +93,16 @@ def test_wrong_arguments_end_in_one_sentence(capsys: pytest.CaptureFixture[str],
 
     assert ended.value.code == 1
     assert expected in capsys.readouterr().err
+
+
+def test_a_request_that_fails_is_isolated_from_its_batch(bench: Bench) -> None:
+    docs = mcq(5)
+    docs[2]["abstention"] = None
+    replies = dict(chain(*baseline(bench, policy="abstain").stream(bench.task("t", docs))))
+
+    assert [replies[place].text for place in range(5)] == ["E", "E", "", "E", "E"]
+    assert [place for place, reply in replies.items() if reply.failed] == [2]
+    assert str(replies[2].failed).startswith("m2: field 'abstention' is missing")
 
 
 def test_documents_without_a_reference_answer_are_refused(bench: Bench) -> None:
