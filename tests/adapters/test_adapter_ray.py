@@ -82,13 +82,10 @@ def test_units_have_shared_pictures_and_a_limit(bench: Bench) -> None:
     assert [len(unit.requests) for unit in alone] == [1] * 12
     for_many_replicas = units_of(requests, 10**6, 4)
     assert [len(unit.requests) for unit in for_many_replicas] == [3] * 4
-
-
-def test_the_longest_unit_comes_first(bench: Bench) -> None:
     rows = documents(3)
     rows[1]["media"] = [f"{number}.png" for number in range(5)]
-    units = units_of(read_requests(bench.task("t", rows, plain), bench.task_dict), 1)
-    assert [unit.requests[0].sample_id for unit in units] == ["m1", "m0", "m2"]
+    longest_first = units_of(read_requests(bench.task("t", rows, plain), bench.task_dict), 1)
+    assert [unit.requests[0].sample_id for unit in longest_first] == ["m1", "m0", "m2"]
 
 
 @pytest.mark.slow
