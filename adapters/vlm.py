@@ -90,8 +90,8 @@ class MedtasksVLM(GeneratingAdapter):
 
     def _answer(self, settings: GenerationSettings, requests: list[ChatRequest]) -> list[Reply]:
         begun, self._begun = self._begun, None
-        # a part of a failed batch is read again
-        prompts = begun[1].result() if begun and begun[0] is requests else [self._prompt(one) for one in requests]
+        read = begun[1] if begun and begun[0] is requests else self._begin(requests)  # a part of a failed batch
+        prompts = read.result()
         seed = sample_seed(self._given.seed, requests[0].sample_id, requests[0].repeat)
         replies = self._answering.answer(prompts, settings, seed)
         self._note_usage()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import math
-from typing import Any, TypeAlias
+from typing import Any, NoReturn, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -27,19 +27,20 @@ class MetricUnavailableError(MedtasksError):
 class Installed:
     """Base of the metrics that need nothing beyond the installed packages, and whose larger score is better."""
 
-    name: str
     higher_is_better = True
 
     def unavailable(self) -> str | None:
         """None."""
         return None
 
-    def statistics(self, prediction: str, reference: str) -> Array:  # noqa: ARG002
-        """Statistics ``(width,)`` of a pair, by metrics of pairs; the others are computed from items, or by a judge.
 
-        Raises:
-            UsageError: the metric is one of the others.
-        """
+class OfItems(Installed):
+    """Base of the metrics that are computed from whole items, or by a judge."""
+
+    name: str
+
+    def statistics(self, prediction: str, reference: str) -> NoReturn:  # noqa: ARG002
+        """Raises :class:`UsageError`: an item's value is not computed from one pair of texts."""
         raise UsageError(
             f"{self.name} cannot be computed from one prediction and one reference, expected a whole item or a judge's "
             "verdict"

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from medtasks.catalog.task_model import ErrorKind
-from medtasks.metrics.base import Array, Installed, MeanMetric, sign
+from medtasks.metrics.base import Array, MeanMetric, OfItems, sign
 from medtasks.metrics.closed_answer import NORMALISED, normalise
 from medtasks.metrics.closed_answer import VERSION as CLOSED_VERSION
 from medtasks.metrics.streaming import DUE, EXPECTED_TIME, LAW, TOLERANCE, WEIGHTS
@@ -26,7 +26,7 @@ CLOSED = {"closed": f"exact-match-v{CLOSED_VERSION}", "early": "no_alert-or-unce
 
 
 @dataclass(frozen=True, eq=False)
-class ItemScore(Installed):
+class ItemScore(OfItems):
     """A score of the summed statistics of items, or of judged samples.
 
     Args:
@@ -102,7 +102,7 @@ UNANSWERED = {"unanswered": "left-out"}
 
 
 @dataclass(frozen=True, eq=False)
-class ErrorRate(MeanMetric):
+class ErrorRate(OfItems, MeanMetric):
     """Occurrences divided by cases, 0..1. Statistics of an item: ``(occurrences, cases)``.
 
     Cases depend on the gold answers alone, so that all models have the same ones.
