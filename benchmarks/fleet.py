@@ -124,18 +124,18 @@ def run(output: Path, arguments: str) -> None:
 
 def asking(output: Path, arguments: str) -> None:
     """:func:`run`, until all answers are on disk; prints seconds and CPU seconds of this process."""
-    from medtasks.harness.sending import Sender
+    from medtasks.harness.requests import Requests
 
-    def collect(self: Sender, arriving: Any) -> None:
+    def ask(self: Requests, lm: Any, requests: Any) -> Any:
         began = time.monotonic(), time.process_time()
-        original(self, arriving)
+        original(self, lm, requests)
         print(json.dumps([time.monotonic() - began[0], time.process_time() - began[1]]), flush=True)
         import ray
 
         ray.shutdown()
         os._exit(0)
 
-    original, Sender.collect = Sender.collect, collect  # type: ignore[method-assign]
+    original, Requests._ask = Requests._ask, ask  # type: ignore[method-assign]
     run(output, arguments)
 
 
