@@ -154,6 +154,10 @@ def streamed(question: Question, first: Callable[[Question], float]) -> str:
     return question.positive if question.round >= first(question) else abstain(question)
 
 
+early = partial(streamed, first=lambda _: 1)
+late = partial(streamed, first=lambda question: question.rounds)
+never = partial(streamed, first=lambda _: math.inf)
+
 POLICIES: dict[str, tuple[Callable[..., str], tuple[str, ...]]] = {
     "oracle": (oracle, ()),
     "constant": (constant, ("answer",)),
@@ -162,9 +166,9 @@ POLICIES: dict[str, tuple[Callable[..., str], tuple[str, ...]]] = {
     "noisy_oracle": (noisy_oracle, ("seed", "accuracy")),
     "calibrated": (calibrated, ("seed",)),
     "overconfident": (calibrated, ("seed",)),
-    "early": (partial(streamed, first=lambda _: 1), ()),
-    "late": (partial(streamed, first=lambda question: question.rounds), ()),
-    "never": (partial(streamed, first=lambda _: math.inf), ()),
+    "early": (early, ()),
+    "late": (late, ()),
+    "never": (never, ()),
 }
 
 
