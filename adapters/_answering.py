@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import Any, TypeVar
 
 import psutil
@@ -13,8 +13,9 @@ from loguru import logger
 
 from medtasks.core.errors import MedtasksError, first_line
 from medtasks.core.settings import current_settings
+from medtasks.runs.replies import Reply
 
-from ._decoding import Answer, Decoder, GenerationSettings
+from ._decoding import Decoder, GenerationSettings
 from ._messages import Conversation
 from ._prefix import SharedPrefix, refusal
 from ._reading import Prompt, Reader, padded, same_inputs
@@ -27,18 +28,16 @@ CALM = 64
 T = TypeVar("T")
 
 
-@dataclass
 class Budget:
     """Batches of at most ``tokens`` tokens, including padding and answers; a longer row is a batch of its own.
 
     ``free`` releases tensors cached on the device.
     """
 
-    tokens: int
-    free: Callable[[], None]
-
-    def __post_init__(self) -> None:
-        self._now, self._calm = self.tokens, 0
+    def __init__(self, tokens: int, free: Callable[[], None]) -> None:
+        self._most = self._now = tokens
+        self._free = free
+        self._calm = 0
 
     def run(self, lengths: Sequence[int], compute: Callable[[range], list[T]]) -> Iterator[T]:
         """Yield the results of ``compute`` for consecutive rows of ``lengths`` tokens, in order.
@@ -55,7 +54,7 @@ class Budget:
                     raise
                 computed = None
             if computed is None:  # outside the except block, because the error's frames keep tensors alive
-                self.free()
+                self._free()
                 gc.collect()
                 if torch.cuda.is_available():
                     torch.cuda.empty_cache()
@@ -64,8 +63,8 @@ class Budget:
             yield from computed
             start = rows.stop
             self._calm += 1
-            if self._calm == CALM and self._now < self.tokens:
-                self._now = min(2 * self._now, self.tokens)
+            if self._calm == CALM and self._now < self._most:
+                self._now = min(2 * self._now, self._most)
                 self._calm = 0
 
     def _fitting(self, lengths: Sequence[int]) -> int:
@@ -127,10 +126,9 @@ class Answering:
         model: in evaluation mode, on its device.
         processor: with a tokenizer that pads left.
         share_prefix: False computes every prompt from the start.
-        batch_tokens: limit per batch, including padding and answers; None derives it from free memory.
     """
 
-    def __init__(self, model: Any, processor: Any, *, share_prefix: bool, batch_tokens: int | None) -> None:
+    def __init__(self, model: Any, processor: Any, *, share_prefix: bool) -> None:
         self._model = model
         self._padding = processor.tokenizer.pad_token_id
         text = model.config.get_text_config(decoder=True)
@@ -139,7 +137,7 @@ class Answering:
         self._reader = Reader(processor, getattr(text, "max_position_embeddings", None))
         self._decoder = Decoder(model, processor.tokenizer)
         self._shared = SharedPrefix(model)
-        self._budget = Budget(batch_tokens or default_tokens(model), self._shared.forget)
+        self._budget = Budget(default_tokens(model), self._shared.forget)
         self.not_shared = refusal(model) if share_prefix else "switched off"
         self._tried: set[tuple[int, bool, bool]] = set()
         self._computed = {"media": 0, "prompt_tokens": 0}
@@ -164,88 +162,71 @@ class Answering:
         prompt = self._reader.prompt(conversation)
         return prompt if self.not_shared else prompt.without_pixels()
 
-    def answer(
-        self, chats: Sequence[Conversation], prompts: Sequence[Prompt], settings: GenerationSettings, seed: int
-    ) -> list[Answer]:
-        """One answer per prompt; ``chats`` are their conversations, ``seed`` seeds sampling."""
+    def answer(self, prompts: Sequence[Prompt], settings: GenerationSettings, seed: int) -> list[Reply]:
+        """One reply per prompt; ``seed`` seeds sampling."""
         room = min(settings.max_new_tokens, self._longest_answer)
-        lengths = [prompt.tokens + room for prompt in prompts]
 
-        def compute(rows: range) -> list[Answer]:
-            some = slice(rows.start, rows.stop)
-            return self._batch(chats[some], prompts[some], settings, seed)
+        def compute(rows: range) -> list[Reply]:
+            return self._batch(prompts[rows.start : rows.stop], settings, seed)
 
         with torch.inference_mode():  # with gradients, whatever is shared would keep all that it was computed from
-            answers = list(self._budget.run(lengths, compute))
-        spoken = (answer.token_counts.output_tokens for answer in answers)
-        self._longest_answer = max(self._longest_answer, max(spoken, default=0))
-        return answers
+            replies = list(self._budget.run([prompt.tokens + room for prompt in prompts], compute))
+        self._longest_answer = max(self._longest_answer, *(reply.output_tokens or 0 for reply in replies))
+        return replies
 
-    def _batch(
-        self, chats: Sequence[Conversation], prompts: Sequence[Prompt], settings: GenerationSettings, seed: int
-    ) -> list[Answer]:
-        sharing = settings.num_beams == 1 and self._may_share(chats, prompts)
+    def _batch(self, prompts: Sequence[Prompt], settings: GenerationSettings, seed: int) -> list[Reply]:
+        sharing = settings.num_beams == 1 and self._may_share(prompts)
         if sharing:
-            inputs = self._shared.inputs(prompts, self._padding)
-            answers = self._decoder.decode(inputs, [chat.options for chat in chats], settings, seed)
-            for answer, reused in zip(answers, self._shared.latest, strict=True):
-                answer.reused_tokens = reused
+            inputs, reused = self._shared.inputs(prompts, self._padding)
+            decoded = self._decoder.decode(inputs, [prompt.chat.options for prompt in prompts], settings, seed)
         else:
-            answers = self._from_the_start(chats, prompts, settings, seed)
-        if sharing or len(prompts) > 1:
-            answers = [self._settled(answer, chat, settings) for answer, chat in zip(answers, chats, strict=True)]
-        for answer, prompt in zip(answers, prompts, strict=True):
-            answer.vision_tokens = prompt.count(self._placeholders)
-        return answers
-
-    def _settled(self, answer: Answer, chat: Conversation, settings: GenerationSettings) -> Answer:
-        """``answer``, or if rounding may have decided it, the answer to the prompt alone, computed from the start."""
-        if not answer.tied:
-            return answer
-        self._ties += 1
-        return self._from_the_start([chat], [self._reader.prompt(chat)], settings)[0]
+            decoded, reused = self._from_the_start(prompts, settings, seed), [0] * len(prompts)
+        replies = []
+        for prompt, (reply, tied), count in zip(prompts, decoded, reused, strict=True):
+            if tied and (sharing or len(prompts) > 1):  # rounding may have decided it
+                self._ties += 1
+                [(reply, _)], count = self._from_the_start([prompt], settings), 0
+            seen = prompt.count(self._placeholders)
+            replies.append(replace(reply, reused_tokens=count, vision_tokens=seen, media_seconds=prompt.seconds))
+        return replies
 
     def _from_the_start(
-        self,
-        chats: Sequence[Conversation],
-        prompts: Sequence[Prompt],
-        settings: GenerationSettings,
-        seed: int = 0,
-    ) -> list[Answer]:
+        self, prompts: Sequence[Prompt], settings: GenerationSettings, seed: int = 0
+    ) -> list[tuple[Reply, bool]]:
         whole = []
-        for chat, prompt in zip(chats, prompts, strict=True):  # while prefixes are shared, pixels are left out
+        for prompt in prompts:  # while prefixes are shared, pixels are left out
             complete = not prompt.units or any(name.startswith("pixel") for name in prompt.inputs)
-            whole.append(prompt if complete else self._reader.prompt(chat))
-        answers: dict[int, Answer] = {}
+            whole.append(prompt if complete else self._reader.prompt(prompt.chat))
+        decoded: dict[int, tuple[Reply, bool]] = {}
         for numbers in same_inputs(whole):
             inputs = self._padded([whole[number] for number in numbers])
-            options = [chats[number].options for number in numbers]
-            answers.update(zip(numbers, self._decoder.decode(inputs, options, settings, seed), strict=True))
-        for answer in answers.values():
-            answer.reused_tokens = 0
-        return [answers[number] for number in range(len(prompts))]
+            options = [whole[number].chat.options for number in numbers]
+            decoded.update(zip(numbers, self._decoder.decode(inputs, options, settings, seed), strict=True))
+        return [decoded[number] for number in range(len(prompts))]
 
     def _padded(self, prompts: Sequence[Prompt]) -> dict[str, Any]:
         self._computed["media"] += sum(prompt.media for prompt in prompts)
         self._computed["prompt_tokens"] += sum(prompt.tokens for prompt in prompts)
         return padded(prompts, self._padding, self._model)
 
-    def _may_share(self, chats: Sequence[Conversation], prompts: Sequence[Prompt]) -> bool:
+    def _may_share(self, prompts: Sequence[Prompt]) -> bool:
         if self.not_shared:
             return False
-        kind = (min(len(chats[0].images), 2), bool(chats[0].videos), len(chats) > 1)
+        chat = prompts[0].chat
+        kind = (min(len(chat.images), 2), bool(chat.videos), len(prompts) > 1)
         if kind not in self._tried:
-            reason = self._difference(chats[:2], prompts[:2])
+            reason = self._difference(prompts[:2])
             self._tried.add(kind)
             if reason:
                 self._give_up(reason)
         return not self.not_shared
 
-    def _difference(self, chats: Sequence[Conversation], prompts: Sequence[Prompt]) -> str | None:
+    def _difference(self, prompts: Sequence[Prompt]) -> str | None:
         """How answers with sharing differ from those without; None if they do not."""
-        alone = [self._decoder.scores(self._padded([self._reader.prompt(chat)]), TRIED) for chat in chats]
+        whole = [self._reader.prompt(prompt.chat) for prompt in prompts]
+        alone = [self._decoder.scores(self._padded([prompt]), TRIED) for prompt in whole]
         try:
-            tokens, scores = self._decoder.scores(self._shared.inputs(prompts, self._padding), TRIED)
+            tokens, scores = self._decoder.scores(self._shared.inputs(prompts, self._padding)[0], TRIED)
         except Exception as error:  # an untested model class may raise anything
             if is_out_of_memory(error):
                 raise

@@ -3,41 +3,31 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Annotated, Any, ClassVar
 
 import torch
 from accelerate import Accelerator
 from lmms_eval import utils
-from lmms_eval.api.instance import GenerationResult
+from lmms_eval.api.instance import GenerationResult, TokenCounts
 from lmms_eval.api.model import lmms
 from loguru import logger
-from pydantic import BeforeValidator, ConfigDict, Field, ValidationError
-from pydantic_core import PydanticCustomError
+from pydantic import ConfigDict, Field, ValidationError
+from tqdm import tqdm
 from typing_extensions import Self
 
-from medtasks.core.errors import UsageError
+from medtasks.core.errors import UsageError, first_line
 from medtasks.core.exits import exit_with_sentence
 from medtasks.core.schema import Frozen, first_problem
 from medtasks.core.settings import current_settings
-from medtasks.harness.requests import is_padding
-from medtasks.runs.replies import Probabilities
+from medtasks.runs.replies import Reply
 
 from ._requests import ChatRequest, read_requests
 
-
-def _not_a_flag(value: object) -> object:
-    if isinstance(value, bool):  # pydantic would accept it as 0 or 1
-        raise PydanticCustomError("expected", "a number")
-    return value
-
-
-_Number = BeforeValidator(_not_a_flag)
-Count = Annotated[int, _Number, Field(ge=1)]
-Natural = Annotated[int, _Number, Field(ge=0)]
-NonNegative = Annotated[float, _Number, Field(ge=0, allow_inf_nan=False)]
-Share = Annotated[float, _Number, Field(ge=0, le=1)]
+Count = Annotated[int, Field(ge=1)]
+Natural = Annotated[int, Field(ge=0)]
+NonNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+Share = Annotated[float, Field(ge=0, le=1)]
 
 
 class Settings(Frozen):
@@ -75,22 +65,6 @@ class Arguments(Settings):
 _DEVICE = re.compile(r"(?P<kind>auto|cpu|cuda)(?:(?<=cuda):(?P<index>\d+))?", re.ASCII)
 
 
-@dataclass
-class Response(GenerationResult):  # type: ignore[misc]
-    """One response; an empty text is a valid response unless ``failed`` gives a reason.
-
-    ``finish`` is ``stop``, or ``length`` if the token limit cut the response off. The other counts are those of
-    `medtasks.runs.usage.Usage`, for this request; None if unknown. ``probabilities`` are those of the response.
-    """
-
-    finish: str | None = None
-    failed: str | None = None
-    vision_tokens: int | None = None
-    reused_tokens: int | None = None
-    media_seconds: float | None = field(default=None, compare=False)
-    probabilities: Probabilities | None = None
-
-
 class MedtasksAdapter(lmms):  # type: ignore[misc]
     """Base of the back-ends: chat requests, answered by :meth:`answer`, one data-parallel replica per process.
 
@@ -99,8 +73,6 @@ class MedtasksAdapter(lmms):  # type: ignore[misc]
     """
 
     is_simple = False
-    show_progress = True
-    """Whether ``generate_until`` shows a progress bar; a caller that sends batch by batch shows its own."""
 
     runs_model = False
     """Whether a model answers, so that its work is measured."""
@@ -113,16 +85,6 @@ class MedtasksAdapter(lmms):  # type: ignore[misc]
 
     answers_all_rounds = False
     """Whether one response to a multi-round task contains all rounds."""
-
-    max_failed: float | None = None
-    """Share of requests that may fail before the run ends with exit code 1; None leaves it to the environment."""
-
-    def plan_requests(self, requests: list[Any]) -> list[list[int]]:
-        """Positions in ``requests`` of each batch, in processing order, without padding; one batch by default.
-
-        Answers are stored after each batch, so slow back-ends should plan small ones.
-        """
-        return [[number for number, request in enumerate(requests) if not is_padding(request)]]
 
     @classmethod
     @exit_with_sentence
@@ -182,17 +144,15 @@ class MedtasksAdapter(lmms):  # type: ignore[misc]
         self._device = own
         return own
 
-    def generate_until(self, requests: list[Any]) -> list[Response]:
-        """Answer ``requests`` in order; padding requests get an empty text."""
-        read = read_requests(requests, self.task_dict)
-        responses = [Response("") for _ in read]
-        asked = [request for request in read if not request.padding]
-        for request, response in zip(asked, self.answer(asked), strict=True):
-            responses[request.position] = response
-        return responses
+    def batches(self, requests: list[ChatRequest]) -> Iterable[list[ChatRequest]]:
+        """``requests`` in batches, in processing order; one by default.
 
-    def answer(self, requests: list[ChatRequest]) -> list[Response]:
-        """The responses to ``requests``, none of which is padding, in order; what subclasses implement.
+        Replies are stored after each batch, so slow back-ends should make small ones.
+        """
+        return [requests] if requests else []
+
+    def answer(self, requests: list[ChatRequest]) -> list[Reply]:
+        """The replies to a batch, in order; what subclasses implement.
 
         Raises:
             UsageError: a setting or a document is not supported by the back-end.
@@ -200,12 +160,57 @@ class MedtasksAdapter(lmms):  # type: ignore[misc]
         """
         raise NotImplementedError
 
+    def stream(self, requests: list[Any], *, progress: bool = True) -> Iterator[list[tuple[int, Reply]]]:
+        """Yield positions in ``requests`` and replies of each batch, without padding, for tasks of ours.
+
+        A batch that fails is halved until the failing requests are isolated; their replies have the reason.
+
+        Raises:
+            UsageError: as :meth:`answer`.
+        """
+        read = read_requests(requests, self.task_dict)
+        silent = self.rank != 0 or not progress or not read
+        with tqdm(total=len(read), desc="medtasks", unit="request", disable=silent) as bar:
+            for batch in self.batches(read):
+                replies = self._isolated(batch)
+                bar.update(len(batch))
+                yield [(request.position, reply) for request, reply in zip(batch, replies, strict=True)]
+
+    def replies(self, requests: list[Any]) -> list[Reply]:
+        """The replies to ``requests`` in order; padding requests get an empty text. Raises what :meth:`answer` does."""
+        read = read_requests(requests, self.task_dict)
+        replies = [Reply("") for _ in requests]
+        for batch in self.batches(read):
+            for request, reply in zip(batch, self.answer(batch), strict=True):
+                replies[request.position] = reply
+        return replies
+
+    def generate_until(self, requests: list[Any]) -> list[GenerationResult]:
+        """:meth:`replies`, as the harness takes them for other tasks."""
+        return [
+            GenerationResult(reply.text, TokenCounts(reply.input_tokens, reply.output_tokens))
+            for reply in self.replies(requests)
+        ]
+
+    def _isolated(self, batch: list[ChatRequest]) -> list[Reply]:
+        try:
+            return self.answer(batch)
+        except UsageError:
+            raise
+        except Exception as error:  # models raise anything
+            reason = first_line(error)
+        # outside the `except` block: the exception's frames would keep images and tensors alive
+        if len(batch) == 1:
+            return [Reply.failure(reason)]
+        half = len(batch) // 2
+        return self._isolated(batch[:half]) + self._isolated(batch[half:])
+
     @property
     def device(self) -> torch.device:
         """Device of this replica's tensors; the harness puts its own counts there."""
         return self._device
 
-    def generate_until_multi_round(self, requests: list[Any]) -> list[Response]:
+    def generate_until_multi_round(self, requests: list[Any]) -> list[Any]:
         """Not supported: medtasks runs the rounds of its tasks itself."""
         raise NotImplementedError(f"{type(self).__name__} answers one round at a time.")
 

@@ -16,8 +16,8 @@ from medtasks.core.errors import MedtasksError
 from medtasks.harness.model import adapter_facts, fingerprint_of
 from medtasks.metrics.learned._checkpoint import HUB_ID, no_progress_bars
 
-from ._base import Arguments
 from ._decoding import forget_sampling
+from ._generating import GeneratingArguments
 from ._messages import PixelLimits
 
 TINY = Path(__file__).with_name("tiny_vlm")
@@ -26,11 +26,8 @@ TINY = Path(__file__).with_name("tiny_vlm")
 T = TypeVar("T")
 
 
-class CheckpointArguments(Arguments):
-    """Which checkpoint is loaded, and how."""
-
-    pretrained: str
-    """Checkpoint directory, hub id, or ``tiny``, the small model that is part of this package."""
+class CheckpointArguments(GeneratingArguments):
+    """Which checkpoint is loaded, and how; ``pretrained`` may also be ``tiny``, a small model for the demo."""
 
     revision: str | None = None
 
@@ -60,7 +57,12 @@ def load_checkpoint(
         common["revision"] = given.revision
     with nullcontext() if progress else no_progress_bars():
         config = _attempt(given.pretrained, "configuration", lambda: AutoConfig.from_pretrained(source, **common))
-        _check_kind(given, config)
+        remote = given.trust_remote_code and "AutoModelForImageTextToText" in (getattr(config, "auto_map", None) or {})
+        if config.model_type not in MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING_NAMES and not remote:
+            raise MedtasksError(
+                f"{given.pretrained}: a model of type {config.model_type!r} was found, expected one that "
+                "transformers lists as image-text-to-text."
+            )
         processor = _load_processor(given, source, common)
         model = _load_model(given, source, common, device)
     _limit_processor(processor, limits)
@@ -90,16 +92,6 @@ def _attempt(name: str, what: str, load: Callable[[], T]) -> T:
     except Exception as error:  # transformers, safetensors and the hub client raise a dozen unrelated types
         lines = str(error).strip().splitlines() or [type(error).__name__]
         raise MedtasksError(f"{name}: the {what} cannot be loaded: {lines[0]}") from error
-
-
-def _check_kind(given: CheckpointArguments, config: Any) -> None:
-    own_classes = getattr(config, "auto_map", None) or {}
-    remote = given.trust_remote_code and "AutoModelForImageTextToText" in own_classes
-    if config.model_type not in MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING_NAMES and not remote:
-        raise MedtasksError(
-            f"{given.pretrained}: a model of type {config.model_type!r} was found, expected one that "
-            "transformers lists as image-text-to-text."
-        )
 
 
 def _load_processor(given: CheckpointArguments, source: str, common: dict[str, Any]) -> Any:
@@ -138,13 +130,11 @@ def _load_model(given: CheckpointArguments, source: str, common: dict[str, Any],
         raise MedtasksError(
             f"{given.pretrained}: {len(unfit)} weight(s) missing or of another shape, first {unfit[0]}."
         )
-    return _with_adapter(given, model) if given.peft else model
-
-
-def _with_adapter(given: CheckpointArguments, model: Any) -> Any:
+    if not given.peft:
+        return model
     from peft import PeftModel
 
-    path = str(given.peft)
+    path = given.peft
     if not HUB_ID.fullmatch(path) and not Path(path).expanduser().is_dir():
         raise MedtasksError(f"{path}: no such PEFT adapter directory, and not a hub id (owner/name).")
     adapted = _attempt(path, "PEFT adapter", lambda: PeftModel.from_pretrained(model, path))

@@ -6,14 +6,15 @@ import copy
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import Any
 
 import torch
-from lmms_eval.api.instance import TokenCounts
 from transformers import LogitsProcessorList, StoppingCriteria, StoppingCriteriaList
 
-from ._base import Count, Natural, NonNegative, Response, Settings, Share
+from medtasks.runs.replies import Reply
+
+from ._base import Count, Natural, NonNegative, Settings, Share
 from ._likelihoods import Letters, StepScores
 
 DEFAULT_MAX_NEW_TOKENS = 512
@@ -139,14 +140,6 @@ TIE = 2e-5
 single precision the batch size changes scores by about 1e-6 of the largest."""
 
 
-@dataclass
-class Answer(Response):
-    """One generated answer; ``tied`` if another summation order could have chosen the second best at some token, or
-    could have rounded a probability otherwise."""
-
-    tied: bool = False
-
-
 class Decoder:
     """Generates with a model, from inputs made by its processor or :class:`SharedPrefix`."""
 
@@ -159,8 +152,12 @@ class Decoder:
 
     def decode(
         self, inputs: Mapping[str, Any], options: Sequence[Sequence[str]], settings: GenerationSettings, seed: int = 0
-    ) -> list[Answer]:
-        """One answer per row of ``inputs``, a question with so many ``options``; ``seed`` is used for sampling."""
+    ) -> list[tuple[Reply, bool]]:
+        """A reply per row of ``inputs``, a question with so many ``options``; ``seed`` is used for sampling.
+
+        Each with whether another summation order could have chosen the second best at some token, or could have rounded
+        a probability otherwise.
+        """
         length = inputs["input_ids"].shape[1]
         extra: dict[str, Any] = {}
         if settings.until and settings.num_beams == 1:
@@ -177,17 +174,17 @@ class Decoder:
             output = self._model.generate(**inputs, generation_config=self._configure(settings), **extra)
         tokens = inputs["attention_mask"].sum(dim=1).tolist()
         rows = output[:, length:].tolist()
-        answers = [self._answer(row, count, settings) for row, count in zip(rows, tokens, strict=True)]
+        replies = [self._reply(row, count, settings) for row, count in zip(rows, tokens, strict=True)]
         if settings.num_beams > 1:
-            return answers
-        recorded = zip(answers, rows, options, scores.rows(output[:, length:]), strict=True)
-        for answer, row, letters, (chosen, shares, ties) in recorded:
-            count = answer.token_counts.output_tokens
+            return [(reply, False) for reply in replies]
+        recorded = zip(replies, rows, options, scores.rows(output[:, length:]), strict=True)
+        decoded = []
+        for reply, row, letters, (chosen, shares, ties) in recorded:
+            count = reply.output_tokens or 0
             spoken = row[: count - 1] if count and row[count - 1] in self._ends else row[:count]
-            found = self._letters.likelihoods(spoken, answer.text, chosen, shares)
-            answer.probabilities, close = found.rounded(letters)
-            answer.tied = exact and (close or any(ties[:count]))
-        return answers
+            probabilities, close = self._letters.probabilities(spoken, reply.text, chosen, shares, letters)
+            decoded.append((replace(reply, probabilities=probabilities), exact and (close or any(ties[:count]))))
+        return decoded
 
     def scores(self, inputs: Mapping[str, Any], tokens: int) -> tuple[torch.Tensor, torch.Tensor]:
         """First greedy tokens of each row, (rows, tokens), and their scores, (rows, tokens, vocabulary)."""
@@ -203,7 +200,7 @@ class Decoder:
         config.pad_token_id = self._tokenizer.pad_token_id
         return config
 
-    def _answer(self, row: list[int], prompt_tokens: int, settings: GenerationSettings) -> Answer:
+    def _reply(self, row: list[int], prompt_tokens: int, settings: GenerationSettings) -> Reply:
         end = next((i for i, token in enumerate(row) if token in self._ends), None)
         if end is None:
             while row and row[-1] == self._tokenizer.pad_token_id:  # it reached a stop string before other rows ended
@@ -213,5 +210,4 @@ class Decoder:
         full = self._tokenizer.decode(row, skip_special_tokens=True)
         text = cut_at_stop(full, settings.until)
         finish = "stop" if end is not None or text != full else "length"
-        counts = TokenCounts(input_tokens=int(prompt_tokens), output_tokens=len(row))
-        return Answer(text, counts, finish=finish)
+        return Reply(text, input_tokens=int(prompt_tokens), output_tokens=len(row), finish=finish)

@@ -9,14 +9,13 @@ from itertools import groupby
 from typing import Any
 
 from loguru import logger
-from tqdm import tqdm
 
-from ._base import Arguments, Count, MedtasksAdapter, Natural, Response, Share
+from medtasks.runs.replies import Reply
+
+from ._base import Arguments, Count, MedtasksAdapter, Natural
 from ._decoding import GenerationSettings, read_settings
 from ._messages import Conversation, PixelLimits, read_messages
-from ._requests import ChatRequest, read_requests
-
-Batch = tuple[GenerationSettings, list[ChatRequest]]
+from ._requests import ChatRequest
 
 
 def plan_batches(
@@ -25,8 +24,8 @@ def plan_batches(
     max_new_tokens: int | None = None,
     *,
     alone_when_sampling: bool = True,
-) -> Iterator[Batch]:
-    """Yield batches (settings, requests) of at most ``size`` requests with equal settings, without padding requests.
+) -> Iterator[list[ChatRequest]]:
+    """Yield batches of at most ``size`` requests with equal settings.
 
     With ``alone_when_sampling`` each sampled answer is a separate batch, so that its draw depends on its seed alone.
 
@@ -42,13 +41,13 @@ def plan_batches(
         length = -len(request.prompt)
         return settings_key(request), request.media, item, length, request.task, request.sample_id, request.repeat
 
-    ordered = sorted((request for request in requests if not request.padding), key=key)
+    ordered = sorted(requests, key=key)
     for _, same_settings in groupby(ordered, key=settings_key):
         group = list(same_settings)
         settings = read_settings(group[0].settings, max_new_tokens)
         step = 1 if settings.sampling and alone_when_sampling else size
         for start in range(0, len(group), step):
-            yield settings, group[start : start + step]
+            yield group[start : start + step]
 
 
 class GeneratingArguments(Arguments):
@@ -75,9 +74,6 @@ class GeneratingArguments(Arguments):
     blind: bool = False
     """Send every prompt without images and frames, to measure what can be answered from the text."""
 
-    max_failed: Share | None = None
-    """Share of requests that may fail (by default 0.01) before the run ends with exit code 1."""
-
 
 class GeneratingAdapter(MedtasksAdapter):
     """Answers batch by batch; greedy by default.
@@ -95,13 +91,11 @@ class GeneratingAdapter(MedtasksAdapter):
         super().__init__()
         self._given = given
         self.batch_size: int = given.batch_size
-        self.max_failed = given.max_failed
         self._limits = PixelLimits(given.min_pixels, given.max_pixels)
         self._facts: dict[str, Any] = {}
         settings = ("batch_size", "max_pixels", "min_pixels", "max_new_tokens", "system_prompt", "seed", "blind")
         self._settings: dict[str, Any] = {name: getattr(given, name) for name in settings}
         self._usage: dict[str, int] = {}
-        self._planned: list[Batch] = []
         self._ignored: set[str] = set()
 
     def describe(self) -> dict[str, Any]:
@@ -117,33 +111,20 @@ class GeneratingAdapter(MedtasksAdapter):
             "usage": self._usage,
         }
 
-    def plan_requests(self, requests: list[Any]) -> list[list[int]]:
-        """Positions of the requests of each batch, in processing order."""
-        self._planned = self._batches(read_requests(requests, self.task_dict))
-        return [[request.position for request in batch] for _, batch in self._planned]
-
-    def answer(self, requests: list[ChatRequest]) -> list[Response]:
-        """The responses to ``requests`` in order, computed batch by batch."""
-        answers: dict[int, Response] = {}
-        batches = self._batches(requests)
-        if batches and batches[0] not in self._planned:  # called without a plan, or with part of a failed batch
-            self._planned = batches + self._planned
-        silent = self.rank != 0 or not self.show_progress
-        with tqdm(total=len(requests), desc=self.name, unit="sample", disable=silent) as bar:
-            for settings, batch in batches:
-                if fresh := set(settings.ignored) - self._ignored:
-                    self._ignored |= fresh
-                    logger.warning(f"{self.name}: generation settings without effect: {', '.join(sorted(fresh))}")
-                positions = (request.position for request in batch)
-                answers.update(zip(positions, self._answer((settings, batch)), strict=True))
-                bar.update(len(batch))
-        return [answers[request.position] for request in requests]
-
-    def _batches(self, read: Iterable[ChatRequest]) -> list[Batch]:
+    def batches(self, requests: list[ChatRequest]) -> Iterable[list[ChatRequest]]:
+        """``requests`` as :func:`plan_batches` arranges them."""
         limit, alone = self._given.max_new_tokens, self.alone_when_sampling
-        return list(plan_batches(read, self.batch_size, limit, alone_when_sampling=alone))
+        return list(plan_batches(requests, self.batch_size, limit, alone_when_sampling=alone))
 
-    def _answer(self, batch: Batch) -> list[Response]:
+    def answer(self, requests: list[ChatRequest]) -> list[Reply]:
+        """The replies to a batch, whose settings are equal."""
+        settings = read_settings(requests[0].settings, self._given.max_new_tokens)
+        if fresh := set(settings.ignored) - self._ignored:
+            self._ignored |= fresh
+            logger.warning(f"{self.name}: generation settings without effect: {', '.join(sorted(fresh))}")
+        return self._answer(settings, requests)
+
+    def _answer(self, settings: GenerationSettings, requests: list[ChatRequest]) -> list[Reply]:
         raise NotImplementedError
 
     def _conversation(self, request: ChatRequest, *, native_video: bool = False) -> Conversation:

@@ -7,7 +7,6 @@ import math
 import re
 import string
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -46,40 +45,6 @@ def letter_tokens(tokenizer: Any) -> dict[int, str]:
     return {number: letter for number in sorted(likely) if (letter := letter_in(tokenizer.decode([number])))}
 
 
-@dataclass(frozen=True)
-class Generated:
-    """A generated letter: its place in the text, and the probabilities of all letters there."""
-
-    at: int
-    letter: str
-    probabilities: dict[str, float]
-
-
-@dataclass(frozen=True)
-class Likelihoods:
-    """What is known of one response: the mean log-probability of its answer's tokens, and its letters."""
-
-    mean: float | None
-    letters: tuple[Generated, ...]
-
-    def rounded(self, options: Sequence[str]) -> tuple[Probabilities, bool]:
-        """Those of a question with these options in whole percents, and whether another summation order could have
-        rounded one of them otherwise."""
-        answer = None if self.mean is None else math.exp(self.mean)
-        exact = [] if answer is None else [answer]
-        letters = []
-        for one in self.letters:
-            mass = math.fsum(one.probabilities.get(option, 0.0) for option in options)
-            if one.letter not in options or not mass:
-                continue
-            shares = {option: one.probabilities.get(option, 0.0) / mass for option in options}
-            exact += [*shares.values(), mass]
-            percents = {option: round(share, 2) for option, share in shares.items()}
-            letters.append(Letter(one.at, one.letter, percents, round(mass, 2)))
-        close = any(abs(100 * one % 1 - 0.5) < 100 * EDGE for one in exact)
-        return Probabilities(None if answer is None else round(answer, 2), tuple(letters)), close
-
-
 class Letters:
     """The letters among a tokenizer's tokens: ``tokens`` has the letter of each token that is one."""
 
@@ -87,16 +52,22 @@ class Letters:
         self._tokenizer = tokenizer
         self.tokens = letter_tokens(tokenizer)
 
-    def likelihoods(
-        self, row: Sequence[int], text: str, chosen: Sequence[float], shares: Sequence[Sequence[float]]
-    ) -> Likelihoods:
-        """Those of a response.
+    def probabilities(
+        self,
+        row: Sequence[int],
+        text: str,
+        chosen: Sequence[float],
+        shares: Sequence[Sequence[float]],
+        options: Sequence[str],
+    ) -> tuple[Probabilities, bool]:
+        """Those of a response in whole percents, and whether another summation order could have rounded one otherwise.
 
         Args:
             row: its tokens without the one that ends it; those of a stop string are left out.
             text: its text.
             chosen: log-probability of each token.
             shares: probabilities of `LETTERS` at the place of each token; needed where it is a letter.
+            options: the letters of the question's options.
         """
         first, end = 0, len(row)
         if self._text(row) != text:
@@ -106,13 +77,23 @@ class Letters:
         if answer != text.strip():  # thoughts are not part of the answer
             place = text.rfind(answer) if answer else len(text)
             first = bisect.bisect_right(range(end), place, key=lambda step: len(self._text(row[: step + 1])))
+        mean = math.exp(math.fsum(chosen[first:end]) / (end - first)) if first < end else None
+        exact = [] if mean is None else [mean]
         letters = []
         for step, token in enumerate(row[:end]):
-            if token in self.tokens:
-                probabilities = dict(zip(LETTERS, shares[step], strict=True))
-                letters.append(Generated(len(self._text(row[:step])), self.tokens[token], probabilities))
-        mean = math.fsum(chosen[first:end]) / (end - first) if first < end else None
-        return Likelihoods(mean, tuple(letters))
+            letter = self.tokens.get(token)
+            if letter is None or letter not in options:
+                continue
+            of = dict(zip(LETTERS, shares[step], strict=True))
+            mass = math.fsum(of.get(option, 0.0) for option in options)
+            if not mass:
+                continue
+            normal = {option: of.get(option, 0.0) / mass for option in options}
+            exact += [*normal.values(), mass]
+            percents = {option: round(share, 2) for option, share in normal.items()}
+            letters.append(Letter(len(self._text(row[:step])), letter, percents, round(mass, 2)))
+        close = any(abs(100 * one % 1 - 0.5) < 100 * EDGE for one in exact)
+        return Probabilities(None if mean is None else round(mean, 2), tuple(letters)), close
 
     def _text(self, row: Sequence[int]) -> str:
         return str(self._tokenizer.decode(row, skip_special_tokens=True))

@@ -73,8 +73,7 @@ class Row:
 class SharedPrefix:
     """Prepares batches for ``generate`` with all but the last token of each prompt already computed.
 
-    ``computed`` counts prompt tokens run through the decoder, ``reused`` those taken from a shared prefix, which
-    ``latest`` has for each row of the last batch.
+    ``computed`` counts prompt tokens run through the decoder, ``reused`` those taken from a shared prefix.
     """
 
     def __init__(self, model: Any) -> None:
@@ -84,34 +83,34 @@ class SharedPrefix:
         self._layers: Layers = []
         self.computed = 0
         self.reused = 0
-        self.latest: list[int] = []
 
     def forget(self) -> None:
         """Release everything on the device."""
         self._keys, self._layers = torch.empty(0, dtype=torch.long), []
         self.vision.kept.clear()
 
-    def inputs(self, prompts: Sequence[Prompt], padding: int) -> dict[str, Any]:
-        """Arguments of ``generate`` for a left-padded batch of ``prompts``, in their order."""
+    def inputs(self, prompts: Sequence[Prompt], padding: int) -> tuple[dict[str, Any], list[int]]:
+        """Arguments of ``generate`` for a left-padded batch of ``prompts``, in their order; the tokens that each
+        reuses."""
         rows = [self._row(prompt) for prompt in prompts]
         self.vision.kept.trim({content_hash for row in rows for content_hash in row.media})
         groups: dict[tuple[bytes, ...], list[int]] = {}
         for number, row in enumerate(rows):
             groups.setdefault(row.media, []).append(number)
         parts: dict[int, tuple[Layers, int]] = {}
-        self.latest = [0] * len(rows)
+        reused: dict[int, int] = {}
         for numbers in groups.values():
-            layers, reused = self._computed([rows[number] for number in numbers])
+            layers, counts = self._computed([rows[number] for number in numbers])
             parts |= {number: (layers, place) for place, number in enumerate(numbers)}
-            for number, count in zip(numbers, reused, strict=True):
-                self.latest[number] = count
+            reused.update(zip(numbers, counts, strict=True))
         longest = max(map(len, rows))
-        return {
+        inputs = {
             "input_ids": stacked([row.ids for row in rows], longest, padding, left=True),
             "attention_mask": stacked([torch.ones_like(row.ids) for row in rows], longest, left=True),
             "position_ids": stacked([row.positions for row in rows], longest, left=True),
             _CACHE: _cache(_aligned([parts[number] for number in range(len(rows))], rows)),
         }
+        return inputs, [reused[number] for number in range(len(rows))]
 
     def _row(self, prompt: Prompt) -> Row:
         ids = prompt.inputs["input_ids"]

@@ -20,10 +20,13 @@ from ._pictures import OncePerPicture, Unit, digest
 
 @dataclass(frozen=True)
 class Prompt:
-    """Model inputs of one request, a batch of one row on the CPU, and its media in order."""
+    """A conversation as model inputs, a batch of one row on the CPU, and its media in order; ``seconds`` were spent on
+    them."""
 
+    chat: Conversation
     inputs: Mapping[str, Any]
     units: tuple[Unit, ...]
+    seconds: float = 0.0
 
     @property
     def tokens(self) -> int:
@@ -81,9 +84,11 @@ class Reader:
         if videos := conversation.videos:
             shown = digest([*conversation.images, *(frame for video in videos for frame in video.frames)])
             times = repr([video.times for video in videos]).encode()
-            return Prompt(inputs, (Unit(shown + times, inputs, len(conversation.images) + len(videos)),))
+            count = len(conversation.images) + len(videos)
+            return Prompt(conversation, inputs, (Unit(shown + times, inputs, count),))
         together = len(conversation.images) if len(latest) == 1 else 1
-        return Prompt(inputs, tuple(Unit(content_hash, pixels, together) for content_hash, pixels in latest))
+        units = tuple(Unit(content_hash, pixels, together) for content_hash, pixels in latest)
+        return Prompt(conversation, inputs, units)
 
     def _encode(self, conversation: Conversation) -> Mapping[str, Any]:
         self._pictures.latest = []

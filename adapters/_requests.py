@@ -14,9 +14,9 @@ from medtasks.harness.requests import REPEAT, is_padding
 class ChatRequest:
     """One ``generate_until`` request of a chat task.
 
-    ``repeat`` counts requests for the same document, from 0; ``padding`` marks a request that only fills up a replica
-    and whose answer is discarded; ``media`` names the document's media, in order, and ``item_id`` the streaming item it
-    belongs to (else the sample itself); ``options`` are the letters to choose from. Equality ignores ``position``.
+    ``repeat`` counts requests for the same document, from 0; ``media`` names the document's media, in order, and
+    ``item_id`` the streaming item it belongs to (else the sample itself); ``options`` are the letters to choose from.
+    Equality ignores ``position``.
     """
 
     position: int = field(compare=False)
@@ -30,7 +30,6 @@ class ChatRequest:
     media: tuple[str, ...]
     item_id: str
     repeat: int
-    padding: bool
     options: tuple[str, ...] = ()
 
     def messages(self, task_dict: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -65,13 +64,14 @@ def read_rows(rows: Any, numbers: Sequence[int]) -> list[Any]:
 
 
 def read_requests(requests: Iterable[Any], task_dict: Mapping[str, Any]) -> list[ChatRequest]:
-    """Read lmms-eval instances whose arguments are (context, doc_to_messages, settings, doc_id, task, split).
+    """Read lmms-eval instances whose arguments are (context, doc_to_messages, settings, doc_id, task, split), without
+    those that only fill up a replica.
 
     A document without ``sample_id`` (from a task that is not ours) gets the id ``<task>-<doc_id>``.
     """
-    asked = list(requests)
+    asked = [(position, request) for position, request in enumerate(requests) if not is_padding(request)]
     numbers: dict[tuple[str, str], list[int]] = defaultdict(list)
-    for request in asked:
+    for _, request in asked:
         *_, doc_id, task, split = request.args
         numbers[task, split].append(doc_id)
     rows: dict[tuple[str, str, int], Any] = {}
@@ -81,12 +81,11 @@ def read_requests(requests: Iterable[Any], task_dict: Mapping[str, Any]) -> list
         rows.update({(task, split, number): row for number, row in zip(chosen, read_now, strict=True)})
     seen: Counter[tuple[str, int]] = Counter()
     read = []
-    for position, request in enumerate(asked):
+    for position, request in asked:
         context, to_messages, settings, doc_id, task, split = request.args
         row = rows[task, split, doc_id]
-        padding = is_padding(request)
         repeat = (request.metadata or {}).get(REPEAT, seen[task, doc_id])
-        seen[task, doc_id] += not padding
+        seen[task, doc_id] += 1
         sample_id = str(row.get("sample_id") or f"{task}-{doc_id}")
         read.append(
             ChatRequest(
@@ -102,7 +101,6 @@ def read_requests(requests: Iterable[Any], task_dict: Mapping[str, Any]) -> list
                 media=tuple(map(str, row.get("media") or (sample_id,))),
                 item_id=str(row.get("item_id") or sample_id),
                 repeat=repeat,
-                padding=padding,
                 options=option_letters(row),
             )
         )

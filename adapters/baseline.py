@@ -6,8 +6,9 @@ from typing import Any
 
 from medtasks.core.errors import UsageError
 from medtasks.core.exits import exit_with_sentence
+from medtasks.runs.replies import Reply
 
-from ._base import Arguments, MedtasksAdapter, Natural, Response, Share
+from ._base import Arguments, MedtasksAdapter, Natural, Share
 from ._requests import ChatRequest, light_rows
 from .policies import DEFAULT_ACCURACY, POLICIES, Question, make_policy, with_confidence
 
@@ -60,7 +61,7 @@ class MedtasksBaseline(MedtasksAdapter):
             "answer": given.answer,
         }
 
-    def answer(self, requests: list[ChatRequest]) -> list[Response]:
+    def answer(self, requests: list[ChatRequest]) -> list[Reply]:
         """Answer ``requests`` in their order; all repeats of a sample get the same answer."""
         views: dict[tuple[str, str], tuple[Any, list[str]]] = {}
         results = []
@@ -72,7 +73,7 @@ class MedtasksBaseline(MedtasksAdapter):
             rows, answers = views[where]
             question = Question.of(rows[request.doc_id], request.sample_id, answers)
             text, found = with_confidence(self._given.policy, self._policy(question), question, self._given.seed)
-            results.append(Response(text, finish="stop", probabilities=found))
+            results.append(Reply(text, finish="stop", probabilities=found))
         return results
 
 

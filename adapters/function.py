@@ -8,8 +8,9 @@ from typing import Any
 
 from medtasks.core.errors import first_line
 from medtasks.core.files import short_hash
+from medtasks.runs.replies import Reply
 
-from ._base import MedtasksAdapter, Response
+from ._base import MedtasksAdapter
 from ._requests import ChatRequest
 
 
@@ -41,19 +42,19 @@ class MedtasksFunction(MedtasksAdapter):
         name = named.__qualname__.replace("<locals>.", "").replace("<lambda>", "lambda")
         return {"model": "medtasks_function", "checkpoint": name, "code": short_hash(code)}
 
-    def plan_requests(self, requests: list[Any]) -> list[list[int]]:
+    def batches(self, requests: list[ChatRequest]) -> list[list[ChatRequest]]:
         """One request each: every answer is stored before the next one is asked for."""
-        return [[place] for batch in super().plan_requests(requests) for place in batch]
+        return [[request] for request in requests]
 
-    def answer(self, requests: list[ChatRequest]) -> list[Response]:
+    def answer(self, requests: list[ChatRequest]) -> list[Reply]:
         """The answers to ``requests`` in their order."""
         return [self._reply(request.messages(self.task_dict)) for request in requests]
 
-    def _reply(self, messages: list[dict[str, Any]]) -> Response:
+    def _reply(self, messages: list[dict[str, Any]]) -> Reply:
         try:
             text = self._answer(messages)
         except Exception as error:  # the user's own code may raise anything
-            return Response("", failed=first_line(error))
+            return Reply.failure(first_line(error))
         if not isinstance(text, str):
-            return Response("", failed=f"the function returned {type(text).__name__}, expected a text")
-        return Response(text)
+            return Reply.failure(f"the function returned {type(text).__name__}, expected a text")
+        return Reply(text)

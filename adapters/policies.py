@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -146,22 +147,16 @@ def with_confidence(policy: str, answer: str, question: Question, seed: int = 0)
     return said, Probabilities(sure, (letter,))
 
 
-def early(question: Question) -> str:
-    """The positive response from the first round of a stream on; the reference answer to any other question."""
-    return oracle(question) if question.positive is None else question.positive
-
-
-def late(question: Question) -> str:
-    """Silence until the last round of a stream, then the positive response; else the reference answer."""
+def streamed(question: Question, first: Callable[[Question], float]) -> str:
+    """The positive response to a stream from a round on, before it silence; the reference answer to other questions."""
     if question.positive is None:
         return oracle(question)
-    return question.positive if question.round == question.rounds else abstain(question)
+    return question.positive if question.round >= first(question) else abstain(question)
 
 
-def never(question: Question) -> str:
-    """Silence in every round of a stream; the reference answer to any other question."""
-    return oracle(question) if question.positive is None else abstain(question)
-
+early = partial(streamed, first=lambda _: 1)
+late = partial(streamed, first=lambda question: question.rounds)
+never = partial(streamed, first=lambda _: math.inf)
 
 POLICIES: dict[str, tuple[Callable[..., str], tuple[str, ...]]] = {
     "oracle": (oracle, ()),

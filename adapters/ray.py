@@ -11,7 +11,6 @@ import contextlib
 import functools
 import itertools
 import os
-import re
 import socket
 import threading
 import time
@@ -36,8 +35,9 @@ from medtasks.data.media.images import EncodedPicture
 from medtasks.harness import BACK_ENDS
 from medtasks.harness.backends import takes_system_prompt
 from medtasks.harness.requests import REPEAT
+from medtasks.runs.replies import Reply
 
-from ._base import Arguments, Count, MedtasksAdapter, NonNegative, Response, Share
+from ._base import Arguments, Count, MedtasksAdapter, NonNegative
 from ._requests import ChatRequest, read_requests, read_rows
 from .baseline import FIELDS
 
@@ -54,16 +54,8 @@ HEAD_EVERY, HEAD_SILENT = 5.0, 30.0
 """Seconds between questions to the cluster's head, and seconds without an answer after which the run ends.
 
 After 60, Ray would end the process itself, and nobody would learn how to go on."""
-_REPLICAS = re.compile(r"([1-9]\d*)(?:\.\.([1-9]\d*))?")
 _MESSAGES = "medtasks_messages"
 _FIELDS = ("item_id", "media", *FIELDS)
-
-
-def _checked_replicas(text: str) -> str:
-    match = _REPLICAS.fullmatch(text)
-    if match is None or int(match[1]) > int(match[2] or match[1]):
-        raise PydanticCustomError("expected", "a number such as 8, or a range such as 4..32")
-    return text
 
 
 def _checked_engine(text: str) -> str:
@@ -79,8 +71,8 @@ class RayArguments(Arguments):
     """The back-end that each replica runs: ``vlm``, ``vllm``, ``baseline``, or a class derived from
     :class:`MedtasksAdapter`, as ``package.module.Class``, which every node can import."""
 
-    replicas: Annotated[str, AfterValidator(_checked_replicas)] = "1"
-    """Number of replicas. With ``4..32``, the run starts with four, and up to 32 join when the cluster has room."""
+    replicas: Count = 1
+    """Number of replicas. The run starts with the first that is loaded; others join as the cluster has room."""
 
     gpus: NonNegative | None = None
     """GPUs of each replica, on one node; by default 1 if the cluster has any, else 0."""
@@ -93,9 +85,6 @@ class RayArguments(Arguments):
 
     unit_tokens: Count = 32_768
     """Most tokens of a unit, roughly. A replica that dies costs one unit, and so does the slowest one at the end."""
-
-    max_failed: Share | None = None
-    """Share of requests that may fail (by default 0.01) before the run ends with exit code 1."""
 
 
 Payload = tuple[list[Instance], dict[str, dict[str, list[Any]]]]
@@ -117,27 +106,13 @@ class Replica:
                 self._model = _back_end(self._engine)(**self._arguments)
             except SystemExit as end:  # back-ends end their process with one sentence
                 raise UsageError(str(end.__cause__ or end)) from None
-            self._model.show_progress = False
         return {"facts": self._model.describe(), "takes_system_prompt": takes_system_prompt(self._model)}
 
-    def answer(self, unit: Payload) -> tuple[list[Response], dict[str, Any], int]:
-        """The responses to a unit, in order; the engine's description, whose usage grows; and the process."""
+    def answer(self, unit: Payload) -> tuple[list[Reply], dict[str, Any], int]:
+        """The replies to a unit, in order; the engine's description, whose usage grows; and the process."""
         requests, self._model.task_dict = unit
-        return self._answer(requests), self._model.describe(), os.getpid()
-
-    def _answer(self, requests: list[Instance]) -> list[Response]:
-        """Requests on which the engine fails are isolated by halving, as in a run without Ray."""
-        try:
-            responses: list[Response] = self._model.generate_until(requests)
-            return responses
-        except UsageError:
-            raise
-        except Exception as error:  # models raise anything
-            reason = first_line(error)
-        if len(requests) == 1:
-            return [Response("", failed=reason)]
-        half = len(requests) // 2
-        return self._answer(requests[:half]) + self._answer(requests[half:])
+        replies = dict(itertools.chain.from_iterable(self._model.stream(requests, progress=False)))
+        return [replies[position] for position in range(len(requests))], self._model.describe(), os.getpid()
 
 
 def _back_end(path: str) -> type[MedtasksAdapter]:
@@ -215,50 +190,46 @@ class MedtasksRay(MedtasksAdapter):
         ours = set(RayArguments.__annotations__)
         self._given = RayArguments.read({name: value for name, value in arguments.items() if name in ours})
         engine = {name: value for name, value in arguments.items() if name not in ours and value is not None}
-        self.max_failed = self._given.max_failed
         if current_settings().processes > 1:
             raise UsageError("medtasks_ray runs as one process; start it without accelerate and torchrun.")
         self.join_replicas("cpu")
         self._ray = ray = _started(self._given.address)
         self._head_seen = time.monotonic()
         threading.Thread(target=self._watch_head, daemon=True).start()
-        match = _REPLICAS.fullmatch(self._given.replicas)
-        assert match is not None
-        self._least, most = int(match[1]), int(match[2] or match[1])
-        self._left = most
+        self._left = self._given.replicas
         gpus = self._given.gpus
         gpus = float(bool(ray.cluster_resources().get("GPU"))) if gpus is None else gpus
-        self.devices = most * max(1, int(gpus))
+        self.devices = self._left * max(1, int(gpus))
         kind = ray.remote(num_gpus=gpus, num_cpus=self._given.cpus)(Replica)
         self._new = functools.partial(kind.remote, self._given.engine, engine)
         self._idle: list[Any] = []
         self._loading: dict[Any, tuple[Any, int]] = {}
-        for _ in range(most):
+        for _ in range(self._left):
             self._load()
         self._facts: dict[str, Any] = {}
         self._usage: dict[tuple[Any, int], dict[str, int]] = {}
         self._nodes: list[str] = []
         self._preparing = ThreadPoolExecutor(1, thread_name_prefix="medtasks-units")
-        self._await_replicas(gpus)
+        self._await_replica(gpus)
 
-    def _await_replicas(self, gpus: float) -> None:
-        """Wait until the least number of replicas is loaded."""
-        has = self._ray.cluster_resources()
+    def _await_replica(self, gpus: float) -> None:
+        """Wait until a replica is loaded."""
+        has, count = self._ray.cluster_resources(), self._given.replicas
         fit = min((int(has.get(what, 0) // each) for what, each in (("GPU", gpus), ("CPU", self._given.cpus)) if each),
-                  default=self._least)  # fmt: skip
-        if self._given.address is None and fit < self._least:
+                  default=count)  # fmt: skip
+        if self._given.address is None and fit < count:
             raise UsageError(
-                f"model_args: {self._least} replicas of {gpus:g} GPUs and {self._given.cpus:g} cores do not fit on "
+                f"model_args: {count} replicas of {gpus:g} GPUs and {self._given.cpus:g} cores do not fit on "
                 f"this machine, which has {has.get('GPU', 0):g} and {has.get('CPU', 0):g}; lower replicas, gpus or "
                 "cpus, or give the address of a cluster."
             )
         said = time.monotonic()
-        while len(self._idle) < self._least:
+        while not self._idle:
             for reference in self._first_done(list(self._loading)):
                 self._loaded(reference)
             if time.monotonic() - said > MESSAGE_EVERY:
                 said = time.monotonic()
-                logger.info(f"medtasks_ray: {len(self._idle)} of {self._least} replicas are loaded")
+                logger.info(f"medtasks_ray: none of {count} replicas is loaded yet")
 
     def _watch_head(self) -> None:
         """Note when the cluster's head has answered, until this process leaves the cluster."""
@@ -291,10 +262,9 @@ class MedtasksRay(MedtasksAdapter):
                 return
             self._left -= 1
             logger.warning(f"medtasks_ray: a replica died {ATTEMPTS} times while it loaded ({type(error).__name__})")
-            if self._left < self._least:
+            if not self._left:
                 raise MedtasksError(
-                    f"{self._left} of {self._least} replicas are left, the others died while they loaded the model; "
-                    "look at Ray's logs, or give each more memory."
+                    "all replicas died while they loaded the model; look at Ray's logs, or give each more memory."
                 ) from error
         except self._ray.exceptions.RayTaskError as error:
             raise UsageError(str(error.cause)) from None
@@ -309,25 +279,25 @@ class MedtasksRay(MedtasksAdapter):
         for counts in self._usage.values():
             usage.update(counts)
         nodes = self._nodes or self._alive()
-        cluster = {"ray": self._ray.__version__, "replicas": self._given.replicas, "nodes": nodes}
+        cluster = {"ray": self._ray.__version__, "replicas": str(self._given.replicas), "nodes": nodes}
         return {**self._facts, "cluster": cluster, "usage": dict(usage)}
 
-    def generate_until(self, requests: list[Any]) -> list[Response]:
-        """Answer ``requests`` in order; padding requests get an empty text."""
-        responses = dict(itertools.chain.from_iterable(self.stream(requests)))
-        return [responses.get(position, Response("")) for position in range(len(requests))]
+    def replies(self, requests: list[Any]) -> list[Reply]:
+        """The replies to ``requests`` in order; padding requests get an empty text."""
+        replies = dict(itertools.chain.from_iterable(self.stream(requests)))
+        return [replies.get(position, Reply("")) for position in range(len(requests))]
 
-    def stream(self, requests: list[Any]) -> Iterator[list[tuple[int, Response]]]:
-        """Yield positions and responses of each unit as it finishes, in any order; padding requests are left out.
+    def stream(self, requests: list[Any], *, progress: bool = True) -> Iterator[list[tuple[int, Reply]]]:
+        """Yield positions and replies of each unit as it finishes, in any order; padding requests are left out.
 
         Raises:
             UsageError: a setting is out of range or not supported by the engine.
-            MedtasksError: too many replicas died while they loaded, or the cluster's head has died.
+            MedtasksError: all replicas died while they loaded, or the cluster's head has died.
         """
-        read = [request for request in read_requests(requests, self.task_dict) if not request.padding]
+        read = read_requests(requests, self.task_dict)
         waiting = deque(units_of(read, self._given.unit_tokens, UNITS_EACH * self._left))
         running: dict[Any, tuple[Any, Unit]] = {}
-        with tqdm(total=len(read), desc="medtasks_ray", unit="sample", disable=not self.show_progress) as bar:
+        with tqdm(total=len(read), desc="medtasks_ray", unit="sample", disable=not progress) as bar:
             while waiting or running:
                 for unit in itertools.islice(waiting, 2):  # the next units are ready when a replica is
                     unit.payload = unit.payload or self._preparing.submit(self._payload, unit.requests)
@@ -338,7 +308,7 @@ class MedtasksRay(MedtasksAdapter):
                     unit.requests = [one for one in unit.requests if one.position not in failed]
                     if failed:
                         bar.update(len(failed))
-                        yield [(position, Response("", failed=reason)) for position, reason in failed.items()]
+                        yield [(position, Reply.failure(reason)) for position, reason in failed.items()]
                     if unit.requests:
                         replica = self._idle.pop()
                         running[replica.answer.remote(payload)] = (replica, unit)
@@ -388,10 +358,10 @@ class MedtasksRay(MedtasksAdapter):
             except Exception:  # a dataset decodes the pictures of another package's documents
                 yield from [None] * len(numbers)
 
-    def _finished(self, reference: Any, replica: Any, unit: Unit) -> list[tuple[int, Response]] | None:
-        """Positions and responses of a unit; None if its replica died and another one should answer it."""
+    def _finished(self, reference: Any, replica: Any, unit: Unit) -> list[tuple[int, Reply]] | None:
+        """Positions and replies of a unit; None if its replica died and another one should answer it."""
         try:
-            responses, facts, process = self._ray.get(reference)
+            replies, facts, process = self._ray.get(reference)
         except self._ray.exceptions.RayTaskError as error:
             raise UsageError(str(error.cause)) from None
         except self._ray.exceptions.RayError as error:  # the replica or its node died
@@ -400,12 +370,12 @@ class MedtasksRay(MedtasksAdapter):
             if unit.attempts < ATTEMPTS:
                 return None
             reason = f"{ATTEMPTS} replicas died while they answered it ({type(error).__name__})"
-            responses = [Response("", failed=reason)] * len(unit.requests)
+            replies = [Reply.failure(reason)] * len(unit.requests)
         else:
             self._idle.append(replica)
             self._usage[replica, process] = facts.get("usage", {})
             self._facts = facts
-        return [(request.position, one) for request, one in zip(unit.requests, responses, strict=True)]
+        return [(request.position, one) for request, one in zip(unit.requests, replies, strict=True)]
 
     def clean(self) -> None:
         """Stop the replicas; the harness calls this once it has all answers."""

@@ -14,8 +14,9 @@ from medtasks.core.errors import DataError, UsageError
 from medtasks.core.exits import exit_with_sentence
 from medtasks.core.schema import expects
 from medtasks.data.sources import read_jsonl
+from medtasks.runs.replies import Reply
 
-from ._base import Arguments, MedtasksAdapter, Response
+from ._base import Arguments, MedtasksAdapter
 from ._requests import ChatRequest, light_rows
 
 
@@ -47,15 +48,13 @@ class MedtasksReplay(MedtasksAdapter):
         self._path = Path(given.path).expanduser()
         self._responses, self._rows = _read_responses(self._path)
         self._sha256 = hashlib.sha256(self._path.read_bytes()).hexdigest()
-        self._counts = {"answered": 0, "missing": 0}
         self._unmatched: int | None = None
         self.join_replicas("cpu")
 
     def describe(self) -> dict[str, Any]:
         """Provenance of the answers, JSON-serializable.
 
-        ``answered`` and ``missing`` count this replica's requests; ``unmatched`` are rows of the file that
-        belong to no document of the tasks in the run (None before the first request).
+        ``unmatched`` are rows of the file that belong to no document of the run (None before the first request).
         """
         return {
             "model": "medtasks_replay",
@@ -65,10 +64,9 @@ class MedtasksReplay(MedtasksAdapter):
             "rows": self._rows,
             "identical_repeats": self._rows - len(self._responses),
             "unmatched": self._unmatched,
-            **self._counts,
         }
 
-    def answer(self, requests: list[ChatRequest]) -> list[Response]:
+    def answer(self, requests: list[ChatRequest]) -> list[Reply]:
         """Answer ``requests`` in their order, after looking up all of them.
 
         Raises:
@@ -86,17 +84,8 @@ class MedtasksReplay(MedtasksAdapter):
             )
         if lacking:
             logger.warning(f"medtasks_replay: {len(lacking)} of {len(requests)} samples have no row")
-        self._counts["missing"] += len(lacking)
-        self._counts["answered"] += len(requests) - len(lacking)
         reason = "the file of predictions has no row for it"
-        return [
-            Response("", failed=reason) if row is None else Response(row.response, finish=row.finish_reason)
-            for row in rows
-        ]
-
-    def generate_until_multi_round(self, requests: list[Any]) -> list[Response]:
-        """As `generate_until`: a recorded response contains all rounds of its sample."""
-        return self.generate_until(requests)
+        return [Reply.failure(reason) if row is None else Reply(row.response, finish=row.finish_reason) for row in rows]
 
     def _count_unmatched(self, read: Iterable[ChatRequest]) -> int:
         """Rows that belong to no document of the run's tasks; the same number on every replica."""

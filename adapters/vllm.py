@@ -5,21 +5,21 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
-from lmms_eval.api.instance import TokenCounts
 from pydantic import ConfigDict, ValidationError
 
 from medtasks.core.errors import DataError, MedtasksError, UsageError, first_line
 from medtasks.core.exits import exit_with_sentence
 from medtasks.core.schema import first_problem
 from medtasks.harness.model import adapter_facts, fingerprint_of
+from medtasks.runs.replies import Probabilities, Reply
 
-from ._base import Count, Response
+from ._base import Count
 from ._decoding import GenerationSettings, cut_at_stop, ends_of_turn, sample_seed
-from ._generating import Batch, GeneratingAdapter, GeneratingArguments
-from ._likelihoods import LETTERS, Letters, Likelihoods
+from ._generating import GeneratingAdapter, GeneratingArguments
+from ._likelihoods import LETTERS, Letters
 from ._messages import Conversation
 from ._pictures import digest
 from ._requests import ChatRequest
@@ -32,13 +32,8 @@ NAMED = 128
 """Tokens per request whose log-probabilities vLLM gives at every step, at most. Five letters have about 100."""
 PARALLEL = ("tensor", "pipeline")
 """Options ``…_parallel_size``, whose product is the number of devices."""
-COUNTERS = {
-    "prefix_cache_queries": "vllm:prefix_cache_queries",
-    "prefix_cache_hits": "vllm:prefix_cache_hits",
-    "mm_cache_queries": "vllm:mm_cache_queries",
-    "mm_cache_hits": "vllm:mm_cache_hits",
-}
-"""vLLM's counters by their names in ``usage``: tokens looked up and found in its prefix cache, and media items."""
+COUNTERS = ("prefix_cache_queries", "prefix_cache_hits", "mm_cache_queries", "mm_cache_hits")
+"""vLLM's counters in ``usage``: tokens looked up and found in its prefix cache, and media items."""
 
 
 class VLLMArguments(GeneratingArguments):
@@ -102,25 +97,29 @@ class MedtasksVLLM(GeneratingAdapter):
         config = self._model.llm_engine.vllm_config.model_config.hf_config
         self._placeholders = {getattr(config, f"{modality}_token_id", None) for modality in ("image", "video")} - {None}
 
-    def answer(self, requests: list[ChatRequest]) -> list[Response]:
-        """Answer ``requests`` as :meth:`GeneratingAdapter.answer` does, and read vLLM's counters."""
-        answers = super().answer(requests)
-        found: Counter[str] = Counter()
-        for metric in self._model.get_metrics():
-            found[metric.name] += getattr(metric, "value", 0)
-        self._usage = {name: int(found[counter]) for name, counter in COUNTERS.items()}
-        return answers
-
     def clean(self) -> None:
         """Stop the engine; the harness calls this once it has all answers."""
         self._model = None
         super().clean()
 
-    def _answer(self, batch: Batch) -> list[Response]:
-        settings, requests = batch
+    def _answer(self, settings: GenerationSettings, requests: list[ChatRequest]) -> list[Reply]:
         if settings.num_beams != 1:
             raise UsageError(f"num_beams is {settings.num_beams}, but medtasks_vllm has no beam search.")
-        return [answer for part in self._portions(requests) for answer in self._ask(settings, *zip(*part, strict=True))]
+        replies: list[Reply] = []
+        for portion in self._portions(requests):
+            asked, messages = zip(*portion, strict=True)
+            sampling = [self._sampling(settings, request) for request in asked]
+            try:
+                outputs = self._model.chat(list(messages), sampling, use_tqdm=False, lora_request=self._adapter)
+            except ValueError as error:  # raised for prompts that are too long or have too many pictures
+                raise DataError(f"vLLM refused a request: {first_line(error)}") from error
+            for output, request in zip(outputs, asked, strict=True):
+                replies.append(self._reply(output, request, settings))
+        found: Counter[str] = Counter()
+        for metric in self._model.get_metrics():
+            found[metric.name] += getattr(metric, "value", 0)
+        self._usage = {name: int(found[f"vllm:{name}"]) for name in COUNTERS}
+        return replies
 
     def _portions(self, batch: Sequence[ChatRequest]) -> Iterator[list[tuple[ChatRequest, list[dict[str, Any]]]]]:
         """Requests with their messages, in parts of limited size: vLLM prepares the pictures of a part at once."""
@@ -136,35 +135,20 @@ class MedtasksVLLM(GeneratingAdapter):
             shown |= pictures
         yield portion
 
-    def _ask(
-        self, settings: GenerationSettings, requests: Sequence[ChatRequest], messages: Sequence[list[dict[str, Any]]]
-    ) -> list[Response]:
-        try:
-            outputs = self._model.chat(
-                list(messages),
-                [self._sampling(settings, request) for request in requests],
-                use_tqdm=False,
-                lora_request=self._adapter,
-            )
-        except ValueError as error:  # raised for prompts that are too long or have too many pictures
-            raise DataError(f"vLLM refused a request: {first_line(error)}") from error
-        return [self._response(output, request, settings) for output, request in zip(outputs, requests, strict=True)]
-
-    def _response(self, output: Any, request: ChatRequest, settings: GenerationSettings) -> Response:
+    def _reply(self, output: Any, request: ChatRequest, settings: GenerationSettings) -> Reply:
         first, prompt = output.outputs[0], output.prompt_token_ids or ()
-        counts = TokenCounts(input_tokens=len(prompt), output_tokens=len(first.token_ids))
         if first.finish_reason not in ("stop", "length"):
-            return Response("", counts, failed=f"vLLM ended the request with {first.finish_reason!r}")
+            return Reply.failure(f"vLLM ended the request with {first.finish_reason!r}")
         decoded = self._tokenizer.decode(list(first.token_ids), skip_special_tokens=True)
         text = cut_at_stop(decoded, settings.until)
-        found = likelihoods(first, text, self._letters)
-        return Response(
+        return Reply(
             text,
-            counts,
+            input_tokens=len(prompt),
+            output_tokens=len(first.token_ids),
             finish=first.finish_reason,
             vision_tokens=sum(token in self._placeholders for token in prompt) if self._placeholders else None,
             reused_tokens=output.num_cached_tokens,
-            probabilities=None if found is None else found.rounded(request.options)[0],
+            probabilities=probabilities(first, text, self._letters, request.options),
         )
 
     def _sampling(self, settings: GenerationSettings, request: ChatRequest) -> Any:
@@ -232,7 +216,7 @@ class MedtasksVLLM(GeneratingAdapter):
         }
 
 
-def likelihoods(given: Any, text: str, letters: Letters) -> Likelihoods | None:
+def probabilities(given: Any, text: str, letters: Letters, options: Sequence[str]) -> Probabilities | None:
     """Those of a completion of vLLM: its log-probabilities are the model's own, before penalties and sampling settings.
 
     None if vLLM gave none.
@@ -243,17 +227,14 @@ def likelihoods(given: Any, text: str, letters: Letters) -> Likelihoods | None:
     if len(steps) < len(tokens):
         return None
     pairs = list(zip(tokens, steps, strict=True))
-    shares = [_shares(found, letters) if token in letters.tokens else [] for token, found in pairs]
-    return letters.likelihoods(tokens, text, [found[token].logprob for token, found in pairs], shares)
-
-
-def _shares(candidates: Mapping[int, Any], letters: Letters) -> list[float]:
-    """Probabilities of `LETTERS`, each in all its tokens."""
-    found = dict.fromkeys(LETTERS, 0.0)
-    for token, one in candidates.items():
-        if token in letters.tokens:
-            found[letters.tokens[token]] += math.exp(one.logprob)
-    return list(found.values())
+    shares: list[list[float]] = []
+    for token, found in pairs:
+        of = dict.fromkeys(LETTERS, 0.0)
+        for candidate, one in found.items():
+            if token in letters.tokens and candidate in letters.tokens:
+                of[letters.tokens[candidate]] += math.exp(one.logprob)
+        shares.append([*of.values()])
+    return letters.probabilities(tokens, text, [found[token].logprob for token, found in pairs], shares, options)[0]
 
 
 def _decoded(name: str, value: Any) -> Any:

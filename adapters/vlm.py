@@ -3,38 +3,35 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import replace
+from itertools import zip_longest
 from typing import Any, Literal
 
 from medtasks.core.errors import DataError, UsageError
 from medtasks.core.exits import exit_with_sentence
+from medtasks.runs.replies import Reply
 
 from ._answering import Answering
-from ._base import Count, Response
+from ._base import Count
 from ._checkpoint import CheckpointArguments, load_checkpoint
-from ._decoding import sample_seed
-from ._generating import Batch, GeneratingAdapter, GeneratingArguments
-from ._messages import Conversation
+from ._decoding import GenerationSettings, sample_seed
+from ._generating import GeneratingAdapter
 from ._reading import Prompt
 from ._requests import ChatRequest
 
-Read = list[tuple[Conversation, Prompt, float]]
-"""Conversations, their prompts, and the seconds spent on their media."""
 
-
-class VLMArguments(CheckpointArguments, GeneratingArguments):
-    """Arguments of ``medtasks_vlm``; ``pretrained`` may also be ``tiny``, a small model for the demo."""
+class VLMArguments(CheckpointArguments):
+    """Arguments of ``medtasks_vlm``."""
 
     device: str = "auto"
     """``auto``, ``cpu``, ``cuda`` or ``cuda:N``. Under ``accelerate launch`` each process takes its own GPU."""
 
     batch_size: Count = 32
     """Samples per batch at most. Answers are stored batch by batch, so a killed run loses at most one batch. Sampled
-    answers are always batches of one, so that a draw depends on its seed alone."""
-
-    batch_tokens: Count | None = None
-    """Tokens per batch at most, padding and the longest possible answers included; by default as many as a quarter of
-    the device's free memory can cache. A batch that runs out of memory is halved."""
+    answers are always batches of one, so that a draw depends on its seed alone. A batch has no more tokens than a
+    quarter of the device's free memory can cache; one that runs out of memory is halved."""
 
     share_prefix: bool = True
     """Compute what prompts have in common (pictures, frames, system message) once. A model whose token scores change
@@ -66,13 +63,11 @@ class MedtasksVLM(GeneratingAdapter):
             raise UsageError(
                 f"video=native was given, but the processor of {given.pretrained} takes no videos; leave it out."
             )
-        self._settings |= {"batch_tokens": given.batch_tokens, "video": given.video}
-        self._answering = Answering(
-            model, self.processor, share_prefix=given.share_prefix, batch_tokens=given.batch_tokens
-        )
+        self._settings["video"] = given.video
+        self._answering = Answering(model, self.processor, share_prefix=given.share_prefix)
         self._note_usage()
         self._reading = ThreadPoolExecutor(1, thread_name_prefix="medtasks-reading")
-        self._ahead: tuple[Batch, Future[Read]] | None = None
+        self._begun: tuple[list[ChatRequest], Future[list[Prompt]]] | None = None
 
     def clean(self) -> None:
         """Free the model; the harness calls this once it has all answers."""
@@ -84,36 +79,32 @@ class MedtasksVLM(GeneratingAdapter):
         self._usage = self._answering.usage()
         self._settings["share_prefix"] = self._answering.not_shared or True
 
-    def _answer(self, batch: Batch) -> list[Response]:
-        settings, requests = batch
-        read = self._read_ahead(batch)
+    def batches(self, requests: list[ChatRequest]) -> Iterator[list[ChatRequest]]:
+        """``requests`` in batches; a thread reads the next one while the device works on this one."""
+        planned = [*super().batches(requests)]
+        ahead = None
+        for batch, following in zip_longest(planned, planned[1:]):
+            self._begun = batch, ahead or self._begin(batch)
+            ahead = self._begin(following) if following else None
+            yield batch
+
+    def _answer(self, settings: GenerationSettings, requests: list[ChatRequest]) -> list[Reply]:
+        begun, self._begun = self._begun, None
+        read = begun[1] if begun and begun[0] is requests else self._begin(requests)  # a part of a failed batch
+        prompts = read.result()
         seed = sample_seed(self._given.seed, requests[0].sample_id, requests[0].repeat)
-        conversations, prompts, seconds = zip(*read, strict=True)
-        answers = self._answering.answer(conversations, prompts, settings, seed)
-        for answer, spent in zip(answers, seconds, strict=True):
-            answer.media_seconds = spent
+        replies = self._answering.answer(prompts, settings, seed)
         self._note_usage()
-        return list(answers)
+        return replies
 
-    def _read_ahead(self, batch: Batch) -> Read:
-        """``batch`` read; a thread reads the next planned batch while the device works on this one."""
-        begun = self._ahead if self._ahead and self._ahead[0] == batch else (batch, self._begin(batch))
-        if batch in self._planned:
-            del self._planned[: self._planned.index(batch) + 1]
-        read = begun[1].result()
-        following = self._planned[0] if self._planned else None
-        if self._ahead is None or self._ahead[0] != following:
-            self._ahead = (following, self._begin(following)) if following else None
-        return read
+    def _begin(self, batch: list[ChatRequest]) -> Future[list[Prompt]]:
+        return self._reading.submit(lambda: [self._prompt(request) for request in batch])
 
-    def _begin(self, batch: Batch) -> Future[Read]:
-        return self._reading.submit(lambda: [self._read(request) for request in batch[1]])
-
-    def _read(self, request: ChatRequest) -> tuple[Conversation, Prompt, float]:
+    def _prompt(self, request: ChatRequest) -> Prompt:
         began = time.monotonic()
         conversation = self._conversation(request, native_video=self._native_video)
         try:
             prompt = self._answering.read(conversation)
-            return conversation, prompt, round(time.monotonic() - began, 6) if prompt.units else 0.0
+            return replace(prompt, seconds=round(time.monotonic() - began, 6)) if prompt.units else prompt
         except DataError as error:
             raise DataError(f"The model cannot take sample {request.sample_id}: {error}") from error

@@ -32,12 +32,14 @@ from pathlib import Path
 from typing import Any
 
 from kills import Outcome, contents, differing
-from medtasks.adapters._base import MedtasksAdapter, Response
+from medtasks.adapters._base import MedtasksAdapter
+from medtasks.adapters._requests import ChatRequest
 from memory import prepared
 from yardstick import speed
 
 from medtasks.runs.find import run_folders
 from medtasks.runs.folder import read_manifest
+from medtasks.runs.replies import Reply
 from medtasks.runs.reply_files import read_answers
 
 TASKS = ["kvasir_vqa_x1"]
@@ -68,18 +70,16 @@ class Sleeping(MedtasksAdapter):
     def describe(self) -> dict[str, Any]:
         return {"model": "sleeping"}
 
-    def generate_until(self, requests: list[Any]) -> list[Response]:
-        responses = []
+    def answer(self, requests: list[ChatRequest]) -> list[Reply]:
+        replies = []
         for request in requests:
-            _, _, _, number, task, split = request.args
-            sample = self.task_dict[task][split][number]["sample_id"]
             if self._log:
                 handle = os.open(self._log, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
-                os.write(handle, f"{sample} {os.getpid()}\n".encode())
+                os.write(handle, f"{request.sample_id} {os.getpid()}\n".encode())
                 os.close(handle)
             time.sleep(self._seconds)
-            responses.append(Response(sample, finish="stop"))
-        return responses
+            replies.append(Reply(request.sample_id, finish="stop"))
+        return replies
 
 
 @contextlib.contextmanager
@@ -124,18 +124,18 @@ def run(output: Path, arguments: str) -> None:
 
 def asking(output: Path, arguments: str) -> None:
     """:func:`run`, until all answers are on disk; prints seconds and CPU seconds of this process."""
-    from medtasks.harness.sending import Sender
+    from medtasks.harness.requests import Requests
 
-    def collect(self: Sender, arriving: Any) -> None:
+    def ask(self: Requests, lm: Any, requests: Any) -> Any:
         began = time.monotonic(), time.process_time()
-        original(self, arriving)
+        original(self, lm, requests)
         print(json.dumps([time.monotonic() - began[0], time.process_time() - began[1]]), flush=True)
         import ray
 
         ray.shutdown()
         os._exit(0)
 
-    original, Sender.collect = Sender.collect, collect  # type: ignore[method-assign]
+    original, Requests._ask = Requests._ask, ask  # type: ignore[method-assign]
     run(output, arguments)
 
 

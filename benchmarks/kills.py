@@ -119,14 +119,20 @@ def _log_requests(model: str, log: Path) -> None:
     from medtasks.harness.requests import REPEAT
 
     kind = MODEL_REGISTRY_V2.get_model_class(model)
-    original = kind.generate_until
+    ours = hasattr(kind, "answer")
+    name = "answer" if ours else "generate_until"
+    original = getattr(kind, name)
 
-    def generate_until(self: Any, requests: list[Any]) -> Any:
-        keys = [_key(one.task_name, one.doc_id, (one.metadata or {}).get(REPEAT, 0), one.args[0]) for one in requests]
-        _append(log, keys)
+    def key(one: Any) -> str:
+        if ours:
+            return _key(one.task, one.doc_id, one.repeat, one.prompt)
+        return _key(one.task_name, one.doc_id, (one.metadata or {}).get(REPEAT, 0), one.args[0])
+
+    def logged(self: Any, requests: list[Any]) -> Any:
+        _append(log, [key(one) for one in requests])
         return original(self, requests)
 
-    kind.generate_until = generate_until
+    setattr(kind, name, logged)
 
 
 def _append(log: Path, keys: list[str]) -> None:

@@ -33,12 +33,13 @@ def run(output: Path) -> dict[str, int]:
     from lmms_eval import evaluator
     from lmms_eval.loggers import EvaluationTracker
     from lmms_eval.tasks import TaskManager
-    from medtasks.adapters._base import MedtasksAdapter, Response
+    from medtasks.adapters._base import MedtasksAdapter
     from medtasks.adapters._generating import plan_batches
-    from medtasks.adapters._requests import read_requests
+    from medtasks.adapters._requests import ChatRequest
 
     from medtasks.catalog.contents import task_directory
     from medtasks.harness import evaluation
+    from medtasks.runs.replies import Reply
 
     peaks: dict[str, int] = {}
     number = count()
@@ -51,17 +52,16 @@ def run(output: Path) -> dict[str, int]:
         def describe(self) -> dict[str, Any]:
             return {"model": "looking"}
 
-        def plan_requests(self, requests: list[Any]) -> list[list[int]]:
-            batches = plan_batches(read_requests(requests, self.task_dict), 32)
-            return [[request.position for request in batch] for _, batch in batches]
+        def batches(self, requests: list[ChatRequest]) -> Any:
+            return plan_batches(requests, 32)
 
-        def generate_until(self, requests: list[Any]) -> list[Any]:
-            for request in read_requests(requests, self.task_dict):
+        def answer(self, requests: list[ChatRequest]) -> list[Reply]:
+            for request in requests:
                 (turn,) = request.messages(self.task_dict)
                 assert any(part["type"] == "image" for part in turn["content"])
             peaks.setdefault(STAGES[0], peak())
             peaks[STAGES[1]] = peak()
-            return [Response(f"One polyp is seen, with answer {next(number)} of the run.") for _ in requests]
+            return [Reply(f"One polyp is seen, with answer {next(number)} of the run.") for _ in requests]
 
     def collected(*arguments: Any) -> Any:
         peaks[STAGES[2]] = peak()

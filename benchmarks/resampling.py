@@ -20,8 +20,7 @@ from lexical_scoring import Row, generate
 from medtasks.leaderboard.board.board import BoardColumn
 from medtasks.leaderboard.rank.rankings import rank_models
 
-from medtasks.metrics.aggregate import corpus_score
-from medtasks.metrics.base import Array
+from medtasks.metrics.base import Array, corpus_score
 from medtasks.metrics.registry import LEXICAL, get_metric, lexical_statistics
 from medtasks.stats.bootstrap import cluster_totals, joint_intervals, joint_resamples
 
@@ -46,7 +45,7 @@ def drawn_rows(clusters: list[str], resamples: int) -> list[list[int]]:
 def scored_anew(rows: list[Row], chosen: list[int]) -> dict[str, float]:
     """Every metric's corpus score of the chosen rows, from their texts."""
     texts = [[getattr(rows[row], side) for row in chosen] for side in ("prediction", "reference")]
-    tables, _ = lexical_statistics(texts[0], texts[1])
+    tables = lexical_statistics(list(zip(texts[0], texts[1], strict=True)))
     return {name: corpus_score(get_metric(name), table) for name, table in tables.items()}
 
 
@@ -96,7 +95,7 @@ def main() -> None:
     options = parser.parse_args()
     rows = generate(options.rows, options.seed)
     clusters = [row.image for row in rows]
-    tables, _ = lexical_statistics([row.prediction for row in rows], [row.reference for row in rows])
+    tables = lexical_statistics([(row.prediction, row.reference) for row in rows])
     scored_anew(rows, list(range(min(50, len(rows)))))  # dictionaries are loaded before either side is timed
 
     begin = time.perf_counter()

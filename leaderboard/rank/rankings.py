@@ -10,8 +10,7 @@ from itertools import combinations
 import numpy as np
 import numpy.typing as npt
 
-from medtasks.metrics.aggregate import totals
-from medtasks.metrics.base import Array
+from medtasks.metrics.base import Array, totals
 from medtasks.metrics.registry import get_metric
 from medtasks.runs.table import without_value
 from medtasks.stats.bootstrap import joint_resamples

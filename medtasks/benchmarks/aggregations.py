@@ -15,8 +15,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from medtasks.catalog.registry import wrong_return
-from medtasks.metrics.aggregate import corpus_score
-from medtasks.metrics.base import Array, Metric, MetricUnavailableError
+from medtasks.metrics.base import Array, Metric, MetricUnavailableError, corpus_score
 from medtasks.metrics.registry import LEXICAL, get_metric, lexical_statistics
 
 
@@ -42,7 +41,7 @@ def computed_together(metrics: Sequence[str], pairs: Sequence[tuple[str, str]]) 
     names = [name for name in metrics if name in LEXICAL]
     found: dict[tuple[str, str, str], _Computed] = {}
     if names and len(distinct) > 1:
-        tables, _ = lexical_statistics([one for one, _ in distinct], [other for _, other in distinct], names)
+        tables = lexical_statistics(distinct, names)
         found = {
             (name, *pair): one
             for name, table in tables.items()

@@ -13,7 +13,7 @@ from medtasks.catalog.task_model import Timing
 from medtasks.core.redaction import shown
 from medtasks.core.schema import Frozen
 from medtasks.metrics import streaming
-from medtasks.metrics.aggregate import corpus_score
+from medtasks.metrics.base import corpus_score
 from medtasks.metrics.registry import get_metric
 from medtasks.metrics.streaming import Stream
 

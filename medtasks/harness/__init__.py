@@ -48,13 +48,8 @@ def check_version(found: str) -> None:
         HarnessError: ``found`` is outside :data:`SUPPORTED`; the message has the command that installs a fitting one.
     """
     from packaging.specifiers import SpecifierSet
-    from packaging.version import InvalidVersion
 
-    try:
-        fits = SpecifierSet(SUPPORTED).contains(found, prereleases=True)
-    except InvalidVersion:
-        fits = False
-    if not fits:
+    if not SpecifierSet(SUPPORTED).contains(found, prereleases=True):
         raise HarnessError(
             f"medtasks works with lmms-eval {SUPPORTED}, but {found} is installed; "
             f'install one that fits: pip install "lmms-eval{SUPPORTED}"'
@@ -175,8 +170,16 @@ def _watch_task_manager() -> None:
         with _parsed_by_libyaml():
             index = original(self, include_path=include_path, include_defaults=include_defaults)
         try:
-            if include_defaults or include_path is None:  # without either, the index would be empty
-                _add_tasks(index)
+            # without either, the index would be empty
+            for name, entry in task_index().items() if include_defaults or include_path is None else ():
+                taken, ours = index.setdefault(name, entry)["yaml_path"], entry["yaml_path"]
+                if Path(str(taken)).resolve() != Path(ours).resolve():
+                    print(
+                        f"medtasks: task {name} is already defined by {taken}; that one is used, not {ours}; rename "
+                        "one of them.",
+                        file=sys.stderr,
+                        flush=True,
+                    )
             _wrap_evaluator()
         except Exception as error:
             _step_aside(error)
@@ -214,20 +217,6 @@ def _parsed_by_libyaml() -> Iterator[None]:
         yield
     finally:
         yaml.full_load = original
-
-
-def _add_tasks(index: dict[str, Any]) -> None:
-    for name, entry in task_index().items():
-        taken = index.get(name)
-        if taken is not None and Path(str(taken["yaml_path"])).resolve() != Path(entry["yaml_path"]).resolve():
-            print(
-                f"medtasks: task {name} is already defined by {taken['yaml_path']}; that one is used, not "
-                f"{entry['yaml_path']}; rename one of them.",
-                file=sys.stderr,
-                flush=True,
-            )
-            continue
-        index[name] = entry
 
 
 def _wrap_evaluator() -> None:

@@ -110,13 +110,12 @@ class Evaluation:
             spent = [part for known in gathered(work) for _, part in sorted(known.items())]
             usage = run_usage(spent, devices=getattr(self._lm, "devices", 1), counters=counters)
             del work, spent
-            answers = self._answers(requests)
             # The harness never leaves the process group, whose thread aborts the process if it outlives the
             # interpreter: a finished run would exit with a failure code.
             atexit.register(_leave_process_group)
-            if results is None:
+            run = self._collect(requests, store.folder, first=results is not None)
+            if run is None:
                 return None
-            run = self._collect(answers, store.folder)
             written, text = self._write(run, usage)
         except Exception as error:
             if store.is_empty:
@@ -205,34 +204,29 @@ class Evaluation:
             data={name: data_facts(name) for name in benchmarks},
         )
 
-    def _answers(self, requests: Requests) -> Callable[[str], list[Any]]:
-        """Returns the answers to a task, for :meth:`_collect` on the first process: read from disk, those of other
-        processes gathered here."""
+    def _collect(self, requests: Requests, folder: Path, *, first: bool) -> RunRecord | None:
+        """The run, scored and judged; None on every process but the ``first``, which gathers the others' answers."""
         asked = {name: taken_from(task) for name, (_, task) in self._ours.items()}
-        if current_settings().processes < 2:
-            return lambda name: requests.answers(asked.pop(name))
-        processes = gathered({name: requests.answers(one) for name, one in asked.items()})
-        return lambda name: [entry for own in processes for entry in own.pop(name)]
+        several = current_settings().processes > 1
+        processes = gathered({name: requests.answers(one) for name, one in asked.items()}) if several else []
+        if not first:
+            return None
 
-    def _collect(self, answers: Callable[[str], list[Any]], folder: Path) -> RunRecord:
-        judging = None
-        if self._judges is not None:
-            judging = functools.partial(_judged, self._judges, self._planned)
-        run = collect_run(
-            self._planned, ((name, self._answered(name, answers(name))) for name in self._ours), judging, folder
-        )
+        def answered(name: str) -> list[Answered]:
+            spec, task = self._ours[name]
+            parts = [own.pop(name) for own in processes] if several else [requests.answers(asked.pop(name))]
+            answers = sorted((entry for part in parts for entry in part), key=lambda entry: entry[0])
+            documents = task.eval_docs.select([number for number, _, _ in answers]).to_list()
+            return [
+                Answered(document, replies, prompt, spec.prompt_hash or "")
+                for document, (_, prompt, replies) in zip(documents, answers, strict=True)
+            ]
+
+        judging = None if self._judges is None else functools.partial(_judged, self._judges, self._planned)
+        run = collect_run(self._planned, ((name, answered(name)) for name in self._ours), judging, folder)
         if not run.samples:
             raise MedtasksError(" ".join(run.manifest.problems) or "no task of the run has an answer")
         return run
-
-    def _answered(self, name: str, answers: list[Any]) -> list[Answered]:
-        spec, task = self._ours[name]
-        answers.sort(key=lambda entry: entry[0])
-        documents = task.eval_docs.select([number for number, _, _ in answers]).to_list()
-        return [
-            Answered(document, replies, prompt, spec.prompt_hash or "")
-            for document, (_, prompt, replies) in zip(documents, answers, strict=True)
-        ]
 
     def _write(self, run: RunRecord, usage: RunUsage) -> tuple[Path | None, str]:
         """Write the result directory; return it, and the scores as text."""
@@ -254,8 +248,7 @@ class Evaluation:
         limit, the process ends with exit code 1."""
         asked = sum(facts.attempted for facts in run.manifest.tasks.values())
         failed = sum(sum(facts.failed.values()) for facts in run.manifest.tasks.values())
-        own: float | None = getattr(self._lm, "max_failed", None)
-        limit = current_settings().max_failed if own is None else own
+        limit = current_settings().max_failed
         too_many = failed > limit * asked
         exceeded = f" More than {100 * limit:g} % failed (MEDTASKS_MAX_FAILED), so the run counts as failed."
         problem = ""

@@ -43,7 +43,11 @@ def noting_arguments(original: Callable[..., Any]) -> Callable[..., Any]:
         hidden = task_named_like_a_directory(call.arguments)
         if hidden is not None:
             call.arguments["tasks"] = [hidden]
-        ours = tasks_of_ours(call.arguments)
+        from medtasks.catalog.contents import task_path
+        from medtasks.catalog.spec import load_spec
+
+        names = [name for name in call.arguments["tasks"] or () if isinstance(name, str)]
+        ours = [load_spec(name).name for name in names if task_path(name) is not None]
         noted = _ARGUMENTS.set(call.arguments)
         try:
             with interrupts_arrive():
@@ -115,19 +119,6 @@ def _our_entries(task_dict: Mapping[Any, Any]) -> Iterator[tuple[str, TaskSpec, 
 
 
 _TWIN = "_1shot"
-
-
-def tasks_of_ours(asked: Mapping[str, Any]) -> list[str]:
-    """Our tasks and groups among those that ``simple_evaluate`` will run.
-
-    Raises:
-        MedtasksError: the file of one of them is faulty, or its package is left out.
-    """
-    from medtasks.catalog.contents import task_path
-    from medtasks.catalog.spec import load_spec
-
-    names = [name for name in asked.get("tasks") or () if isinstance(name, str)]
-    return [load_spec(name).name for name in names if task_path(name) is not None]
 
 
 def task_named_like_a_directory(asked: Mapping[str, Any]) -> str | None:

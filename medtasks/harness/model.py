@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import hashlib
 import inspect
 from collections.abc import Iterator, Mapping
@@ -12,8 +11,8 @@ from typing import Any
 from .backends import backend_name, presentation
 
 _NOT_IDENTITY = frozenset(
-    {"batch_size", "max_batch_size", "batch_tokens", "share_prefix", "device", "device_map", "api_key", "timeout",
-     "max_retries", "retry_backoff_s", "num_concurrent", "num_cpus", "max_failed",
+    {"batch_size", "max_batch_size", "share_prefix", "device", "device_map", "api_key", "timeout",
+     "max_retries", "retry_backoff_s", "num_concurrent", "num_cpus",
      "replicas", "gpus", "cpus", "address", "unit_tokens"}
 )  # fmt: skip
 """Model arguments that do not change answers: a resumed run may change them."""
@@ -71,9 +70,12 @@ def described(lm: Any, model_args: Any) -> dict[str, Any]:
     checkpoint = next((str(arguments[name]) for name in _CHECKPOINT if arguments.get(name) not in (None, "")), None)
     arranged = presentation(lm)
     named_elsewhere = {*_CHECKPOINT, *arranged}
+    known = {} if checkpoint is None else {"checkpoint": checkpoint}
+    if checkpoint is not None and (Path(checkpoint).expanduser() / "config.json").is_file():
+        known |= fingerprint_of(checkpoint)
     return {
         "model": backend_name(lm),
-        **({} if checkpoint is None else {"checkpoint": checkpoint, **_weights(checkpoint)}),
+        **known,
         **{name: value for name, value in sorted(given.items()) if name not in named_elsewhere},
         **({"presentation": arranged} if arranged else {}),
     }
@@ -91,12 +93,6 @@ def _default_checkpoints(kind: type) -> Iterator[tuple[str, str]]:
         for name, parameter in inspect.signature(vars(one).get("__init__", object.__init__)).parameters.items():
             if name in _CHECKPOINT and isinstance(parameter.default, str):
                 yield name, parameter.default
-
-
-@functools.cache
-def _weights(checkpoint: str) -> dict[str, str]:
-    """The fingerprint of a local checkpoint, as in our own back-ends; empty for others."""
-    return fingerprint_of(checkpoint) if (Path(checkpoint).expanduser() / "config.json").is_file() else {}
 
 
 _PATTERNS = ("*.json", "*.jinja", "*.model", "*.txt", "*.safetensors", "*.bin", "*.py")

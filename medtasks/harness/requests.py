@@ -27,9 +27,6 @@ _REFUSALS = (401, 403, 404)
 ends, too."""
 _CONCURRENCY = ("num_concurrent", "num_cpus", "max_concurrency")
 _FORWARD = "maybe_forward_with_tool"
-_PLANS = "plan_requests"
-_STREAM = "stream"
-"""Method of back-ends that return responses in any order, as they arrive."""
 _ROUNDS = "generate_until_multi_round"
 
 
@@ -66,9 +63,9 @@ class Requests:
         if ours:
             chosen = _numbered([requests[number] for number in ours])
             by_us = reqtype == _ROUNDS and not getattr(lm, "answers_all_rounds", False)
-            slots = self._in_rounds(lm, chosen) if by_us else self._ask(lm, chosen, reqtype)
+            slots = self._in_rounds(lm, chosen) if by_us else self._ask(lm, chosen)
             responses.update(zip(ours, map(self._response, slots), strict=True))
-        if padding and not hasattr(lm, _PLANS) and reqtype != _ROUNDS:  # model shards may have to step together
+        if padding and not hasattr(lm, "describe") and reqtype != _ROUNDS:  # model shards may have to step together
             with contextlib.suppress(Exception):
                 getattr(lm, reqtype)([requests[number] for number in padding])
         return [responses[number] for number in range(len(requests))]
@@ -93,21 +90,19 @@ class Requests:
         text = reply.text if reply.failed is None else f"[no response: {reply.failed}]"
         return GenerationResult(text, TokenCounts(reply.input_tokens, reply.output_tokens))
 
-    def _ask(
-        self, lm: Any, requests: Sequence[Any], reqtype: str = "generate_until", *, outcome: bool = True
-    ) -> list[Slot]:
+    def _ask(self, lm: Any, requests: Sequence[Any], *, outcome: bool = True) -> list[Slot]:
         slots = [_slot(request, outcome=outcome) for request in requests]
         missing = [number for number, slot in enumerate(slots) if not self.sender.store.is_answered(slot)]
-        if hasattr(lm, _STREAM):
+        if hasattr(lm, "describe"):  # ours
             self.sender.begin()
-            for arrived in getattr(lm, _STREAM)([requests[number] for number in missing]) if missing else ():
-                self.sender.keep([(slots[missing[place]], reply_of(given)) for place, given in arrived])
+            for arrived in lm.stream([requests[number] for number in missing]) if missing else ():
+                self.sender.keep([(slots[missing[place]], reply.checked()) for place, reply in arrived])
             return slots
         planned = [[missing[number] for number in batch] for batch in _batches(lm, [requests[one] for one in missing])]
         with _one_bar(lm, len(missing)) as advance, _kept_as_they_come(lm, requests, slots, self.sender):
 
             def call(batch: list[int]) -> list[Reply]:
-                given = getattr(lm, reqtype)([requests[number] for number in batch])
+                given = lm.generate_until([requests[number] for number in batch])
                 advance(len(batch))
                 return [reply_of(one) for one in given]
 
@@ -145,8 +140,8 @@ class Requests:
 def reply_of(given: Any) -> Reply:
     """Convert what a back-end of the harness returned for one request to a reply.
 
-    A blank text is a response if the back-end counted a generated token or marks its failures itself; otherwise it may
-    be an error that the back-end swallowed, and counts as failed.
+    A blank text is a response if the back-end counted a generated token; otherwise it may be an error that the back-end
+    swallowed, and counts as failed.
     """
     from lmms_eval.api.instance import unwrap_generation_output
 
@@ -156,19 +151,9 @@ def reply_of(given: Any) -> Reply:
     text = text if isinstance(text, str) else text[-1] if text else ""
     if text is None:
         return Reply.failure("the response has no content")
-    reply = Reply(
-        text,
-        failed=getattr(given, "failed", None),
-        input_tokens=getattr(counts, "input_tokens", None),
-        output_tokens=getattr(counts, "output_tokens", None),
-        finish=getattr(given, "finish", None),
-        vision_tokens=getattr(given, "vision_tokens", None),
-        reused_tokens=getattr(given, "reused_tokens", None),
-        media_seconds=getattr(given, "media_seconds", None),
-        probabilities=getattr(given, "probabilities", None),
-    ).checked()
-    trusted = hasattr(given, "failed") or bool(reply.output_tokens)
-    return Reply.failure(BLANK) if reply.failed is None and is_blank(text) and not trusted else reply
+    tokens = {name: getattr(counts, name, None) for name in ("input_tokens", "output_tokens")}
+    reply = Reply(text, **tokens).checked()
+    return Reply.failure(BLANK) if reply.failed is None and is_blank(text) and not reply.output_tokens else reply
 
 
 def is_padding(request: Any) -> bool:
@@ -201,13 +186,10 @@ def _slot(request: Any, *, outcome: bool = True) -> Slot:
 def _batches(lm: Any, requests: list[Any]) -> list[list[int]]:
     """Positions of the requests that are sent together.
 
-    Our back-ends plan them. A back-end that returns each reply as it arrives gets all at once, one that keeps several
+    A back-end that returns each reply as it arrives gets all at once, one that keeps several
     requests in flight a multiple of their number, and any other its batch size, so that no more can be lost. The latter
     two get requests of one task, each document once: some apply the first request's task to a whole batch.
     """
-    if hasattr(lm, _PLANS):
-        planned: list[list[int]] = lm.plan_requests(requests)
-        return planned
     if hasattr(lm, _FORWARD):
         return [list(range(len(requests)))] if requests else []
     in_flight = max((size for name in _CONCURRENCY if isinstance(size := getattr(lm, name, None), int)), default=0)
@@ -354,11 +336,9 @@ def _one_bar(lm: Any, total: int) -> Iterator[Callable[[int], None]]:
     drawn = {module: module.tqdm for module in modules if getattr(module, "tqdm", None) is tqdm}
     for module in drawn:
         module.tqdm = functools.partial(tqdm, disable=True)  # type: ignore[attr-defined]
-    lm.show_progress = False
     try:
         with tqdm(total=total, desc="medtasks", unit="request", disable=lm.rank != 0 or not total) as bar:
             yield lambda done: bar.update(done) and None
     finally:
-        lm.show_progress = True
         for module, original in drawn.items():
             module.tqdm = original  # type: ignore[attr-defined]

@@ -99,7 +99,11 @@ class Sender:
         """Save replies that the back-end just returned, or that it was not ``asked`` for (the outcome of rounds)."""
         fresh = [(slot, reply) for slot, reply in answers if not self.store.is_answered(slot)]
         if asked and self._memory is not None:
-            fresh = self._timed(fresh, *self._memory())
+            began, since, now = self._began or 0.0, self._since, time.monotonic()
+            self._since = now
+            share = (now - since) / max(len(fresh), 1)  # of the time since the last replies were saved
+            work = Work(round(since - began, 6), round(now - began, 6), round(share, 6), *self._memory())
+            fresh = [(slot, replace(reply, work=work)) for slot, reply in fresh]
         self.store.add(Answer(slot, reply) for slot, reply in fresh)
         for slot, reply in fresh:
             if reply.failed is None:
@@ -114,16 +118,6 @@ class Sender:
                     file=sys.stderr,
                     flush=True,
                 )
-
-    def _timed(
-        self, fresh: Sequence[tuple[Slot, Reply]], device: int | None, rss: int | None
-    ) -> list[tuple[Slot, Reply]]:
-        """``fresh`` with the work since the last replies were saved, shared equally."""
-        began, since, now = self._began or 0.0, self._since, time.monotonic()
-        self._since = now
-        share = (now - since) / max(len(fresh), 1)
-        work = Work(round(since - began, 6), round(now - began, 6), round(share, 6), device, rss)
-        return [(slot, replace(reply, work=work)) for slot, reply in fresh]
 
 
 def memory_of(lm: Any) -> Callable[[], Memory] | None:

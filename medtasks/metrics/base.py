@@ -1,4 +1,4 @@
-"""Bases of metrics: sufficient statistics per sample, then a score of their sum.
+"""Bases of metrics: sufficient statistics per sample, then a score of their sum, never a mean of scores.
 
 As in sacrebleu (``sacrebleu/metrics/base.py``), corpus scores, scores per group, bootstrap intervals and paired tests
 all start from the same per-sample vectors, so they cannot disagree.
@@ -7,13 +7,14 @@ all start from the same per-sample vectors, so they cannot disagree.
 from __future__ import annotations
 
 import functools
-from typing import Any, TypeAlias
+import math
+from typing import Any, NoReturn, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from medtasks.catalog.benchmark import Metric as Metric
-from medtasks.core.errors import MedtasksError
+from medtasks.core.errors import DataError, MedtasksError, UsageError
 from medtasks.metrics._ngrams import Pairs
 
 Array: TypeAlias = npt.NDArray[np.float64]
@@ -31,6 +32,19 @@ class Installed:
     def unavailable(self) -> str | None:
         """None."""
         return None
+
+
+class OfItems(Installed):
+    """Base of the metrics that are computed from whole items, or by a judge."""
+
+    name: str
+
+    def statistics(self, prediction: str, reference: str) -> NoReturn:  # noqa: ARG002
+        """Raises :class:`UsageError`: an item's value is not computed from one pair of texts."""
+        raise UsageError(
+            f"{self.name} cannot be computed from one prediction and one reference, expected a whole item or a judge's "
+            "verdict"
+        )
 
 
 class BatchMetric(Installed):
@@ -64,9 +78,13 @@ class MeanMetric(Installed):
     def score(self, totals: Array) -> Array:
         """Mean score ``(...)`` of totals ``(..., 2)``."""
         totals = np.asarray(totals, dtype=np.float64)
-        count = totals[..., 1]
-        mean: Array = np.divide(totals[..., 0], count, out=np.full(count.shape, np.nan), where=count > 0)
-        return mean
+        return means(totals[..., 0], totals[..., 1])
+
+
+def means(sums: Array, counts: Array) -> Array:
+    """``sums / counts``, NaN if the count is 0."""
+    found: Array = np.divide(sums, counts, out=np.full(np.shape(counts), np.nan), where=counts > 0)
+    return found
 
 
 def mean_table(values: npt.ArrayLike) -> Array:
@@ -93,3 +111,100 @@ def sign(name: str, **choices: Any) -> str:
     'bleu|tok:13a|smooth:none'
     """
     return "|".join([name, *(f"{key.replace('_', '-')}:{value}" for key, value in choices.items())])
+
+
+class Accuracy(MeanMetric):
+    """Share of samples whose extracted letter is the reference letter (0..1).
+
+    The prediction is a filter's output: a letter, or a status marker such as ``[none]``. A marker never equals a
+    letter, so a response without exactly one selectable option is scored as wrong.
+
+    >>> [Accuracy().statistics(said, "C").tolist() for said in ("C", "c", "[multiple]")]
+    [[1.0, 1.0], [0.0, 1.0], [0.0, 1.0]]
+    """
+
+    name = "accuracy"
+    signature = sign(name, compare="letter", unparsed="wrong")
+
+    def statistics(self, prediction: str, reference: str) -> Array:
+        """``(1 if the letters are the same else 0, 1)``."""
+        return np.array([float(prediction == reference), 1.0])
+
+
+class ExactMatch(BatchMetric, MeanMetric):
+    """Share of predictions equal to their reference, lower-cased and stripped (0..1).
+
+    As the scripts behind table 6 of arXiv 2506.09958 compute it; the table itself leaves it out. Inner spacing and
+    punctuation count; two empty strings are equal.
+
+    >>> ExactMatch().statistics(" Two polyps.", "two polyps.").tolist()
+    [1.0, 1.0]
+    """
+
+    name = "exact_match"
+    signature = sign(name, case="lower", strip="yes")
+
+    def table(self, pairs: Pairs) -> Array:
+        """``(1 if equal else 0, 1)``."""
+        return mean_table([one.strip().lower() == other.strip().lower() for one, other in pairs])
+
+
+def corpus_score(metric: Metric, statistics: Array) -> float:
+    """The score of all samples, whose statistics are ``(n, metric.width)``.
+
+    Raises:
+        UsageError: the shape does not fit, or there is no sample (an empty corpus does not score 0).
+        DataError: a statistic is not a finite number.
+    """
+    statistics = np.asarray(statistics, dtype=np.float64)
+    if statistics.ndim != 2 or statistics.shape[1] != metric.width:
+        raise UsageError(f"{metric.name}: statistics have shape {statistics.shape}, expected (n, {metric.width})")
+    if not len(statistics):
+        raise UsageError(f"{metric.name}: there is no sample to score, expected at least one")
+    return float(metric.score(totals(statistics)))
+
+
+def totals(statistics: Array) -> Array:
+    """Column sums ``(width,)`` of ``(n, width)``, correctly rounded, so that the order of the rows does not matter.
+
+    Raises:
+        DataError: a statistic is not a finite number.
+    """
+    statistics = np.asarray(statistics, dtype=np.float64)
+    check_finite(statistics)
+    return (
+        segment_sums(statistics, np.zeros(1, dtype=np.int64))[0] if len(statistics) else np.zeros(statistics.shape[1])
+    )
+
+
+def segment_sums(statistics: Array, begins: npt.NDArray[np.int64]) -> Array:
+    """Column sums ``(segments, width)`` of consecutive rows, each segment from its begin to the next; none is empty.
+
+    Correctly rounded, as `totals` has them: whole numbers are added at once, others segment by segment.
+    """
+    statistics = np.asarray(statistics, dtype=np.float64)
+    sums = np.zeros((len(begins), statistics.shape[1]))
+    if not len(begins):
+        return sums
+    whole = whole_columns(statistics)
+    sums[:, whole] = np.add.reduceat(statistics[:, whole], begins, axis=0)
+    spans = list(zip(begins.tolist(), [*begins[1:].tolist(), len(statistics)], strict=True))
+    for column in np.flatnonzero(~whole):
+        listed = statistics[:, column].tolist()
+        sums[:, column] = [math.fsum(listed[begin:end]) for begin, end in spans]
+    return sums
+
+
+def check_finite(statistics: Array) -> None:
+    """Raise :class:`DataError` if a statistic is not a finite number."""
+    if not np.isfinite(statistics).all():
+        row, column = np.argwhere(~np.isfinite(statistics))[0]
+        raise DataError(f"statistic {column} of sample {row} is {statistics[row, column]}, expected a finite number")
+
+
+def whole_columns(statistics: Array) -> npt.NDArray[np.bool_]:
+    """Which columns of ``(n, width)`` have whole numbers whose sums are exact in any order (below 2**53)."""
+    columns = np.ascontiguousarray(statistics.T)
+    largest = np.abs(columns).max(axis=1, initial=0.0) * len(statistics)
+    whole: npt.NDArray[np.bool_] = (columns == np.floor(columns)).all(axis=1) & (largest < 2**53)
+    return whole

@@ -14,8 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from medtasks.core.errors import UsageError
-from medtasks.metrics.base import Array
-from medtasks.metrics.item_metrics import ItemMetric, ItemScore, means, sum_in_order
+from medtasks.metrics.base import Array, MeanMetric, means
+from medtasks.metrics.item_metrics import ItemScore, item_mean, sum_in_order
 
 LEVELS = 101
 """Confidences from 0 to 100 percent."""
@@ -113,10 +113,10 @@ def reasons(totals: Sequence[float]) -> dict[str, int]:
 
 GIVEN, ECE, BRIER = "confidence_given", "ece", "brier"
 _PERCENTS = {"confidence": "whole-percents"}
-CONFIDENCE_METRICS: tuple[ItemMetric | ItemScore, ...] = (
-    ItemScore(GIVEN, 2 + len(REASONS), lambda totals: means(totals[..., 0], totals[..., 1])),
+CONFIDENCE_METRICS: tuple[ItemScore, ...] = (
+    ItemScore(GIVEN, 2 + len(REASONS), MeanMetric().score),
     ItemScore(ECE, 2 * LEVELS, calibration_error, {"bins": f"{BINS}-equal-width", **_PERCENTS}, higher_is_better=False),
-    ItemMetric(BRIER, {"of": "chosen-answer", **_PERCENTS}, higher_is_better=False),
+    item_mean(BRIER, {"of": "chosen-answer", **_PERCENTS}, higher_is_better=False),
     ItemScore("aurc", 2 * LEVELS, risk_coverage, {"ties": "one-threshold", **_PERCENTS}, higher_is_better=False),
     ItemScore(
         "accuracy_at_80",

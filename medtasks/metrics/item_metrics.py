@@ -1,8 +1,7 @@
 """Metrics of items whose values are computed elsewhere: means over items, totals of judges, rates of errors.
 
 An item is what the benchmark counts, such as all rounds of a stream; its value does not follow from one prediction and
-one reference. ``item_statistics`` replaces ``statistics``; groups, intervals and paired tests start from summed
-statistics, so they work as for any other metric.
+one reference. Groups, intervals and paired tests start from summed statistics, so they work as for any other metric.
 """
 
 from __future__ import annotations
@@ -10,13 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY, dataclass, field
 from functools import cached_property
-from typing import NoReturn
+from typing import Any
 
 import numpy as np
 
 from medtasks.catalog.task_model import ErrorKind
-from medtasks.core.errors import UsageError
-from medtasks.metrics.base import Array, Installed, MeanMetric, sign
+from medtasks.metrics.base import Array, MeanMetric, OfItems, sign
 from medtasks.metrics.closed_answer import NORMALISED, normalise
 from medtasks.metrics.closed_answer import VERSION as CLOSED_VERSION
 from medtasks.metrics.streaming import DUE, EXPECTED_TIME, LAW, TOLERANCE, WEIGHTS
@@ -27,28 +25,9 @@ SIGNED = frozenset({"signed_delay", "alert_delay"})
 CLOSED = {"closed": f"exact-match-v{CLOSED_VERSION}", "early": "no_alert-or-uncertain", "alert_reason": "matched"}
 
 
-class OverItems(Installed):
-    """Mixin for metrics that are computed from whole items, or by a judge."""
-
-    name: str
-    timing: tuple[str, ...] = ()
-    """Fields of a task's ``metadata.timing`` that the metric depends on; their values are in its reported signature."""
-
-    def statistics(self, prediction: str, reference: str) -> NoReturn:  # noqa: ARG002
-        """Not supported: an item's value is not computed from one pair of texts.
-
-        Raises:
-            UsageError: always.
-        """
-        raise UsageError(
-            f"{self.name} cannot be computed from one prediction and one reference, expected a whole item or a judge's "
-            "verdict"
-        )
-
-
 @dataclass(frozen=True, eq=False)
-class ItemScore(OverItems):
-    """A score of the summed statistics of items that is not simply their mean.
+class ItemScore(OfItems):
+    """A score of the summed statistics of items, or of judged samples.
 
     Args:
         name: the column name.
@@ -56,7 +35,9 @@ class ItemScore(OverItems):
         score: ``(..., width) -> (...)``, float64; NaN if nothing was measured.
         choices: other choices that can change the score, for the signature.
         higher_is_better: whether a larger score is a better one.
-        timing: as `OverItems.timing`.
+        timing: fields of a task's ``metadata.timing`` that the metric depends on; their values are in its reported
+            signature.
+        bounds: least and greatest score, if they are not 0 and 1.
     """
 
     name: str
@@ -66,6 +47,7 @@ class ItemScore(OverItems):
     _: KW_ONLY
     higher_is_better: bool = True
     timing: tuple[str, ...] = ()
+    bounds: tuple[float, float] | None = None
 
     @cached_property
     def signature(self) -> str:
@@ -73,47 +55,40 @@ class ItemScore(OverItems):
         return sign(self.name, **self.choices)
 
 
-@dataclass(frozen=True, eq=False)
-class ItemMetric(OverItems, MeanMetric):
-    """Mean, over the items that have one, of a value computed elsewhere (`medtasks.metrics.streaming`).
+def item_mean(name: str, choices: Mapping[str, str] | None = None, **more: Any) -> ItemScore:
+    """The mean, over the items that have one, of a value computed elsewhere (`medtasks.metrics.streaming`).
 
-    An item's statistics are ``(value, 1)``, or ``(0, 0)`` if the metric does not apply to it.
-
-    Args:
-        name, choices, higher_is_better, timing: as for `ItemScore`.
+    An item's statistics are ``(value, 1)``, or ``(0, 0)`` if the metric does not apply to it. ``more``: as for
+    `ItemScore`.
     """
+    return ItemScore(name, 2, MeanMetric().score, {"mean": "items", **(choices or {})}, **more)
 
-    name: str
-    choices: Mapping[str, str] = field(default_factory=dict)
-    _: KW_ONLY
-    higher_is_better: bool = True
-    timing: tuple[str, ...] = ()
 
-    @cached_property
-    def signature(self) -> str:
-        """Name, mean and choices."""
-        return sign(self.name, mean="items", **self.choices)
+def judged_mean(name: str, top: float) -> ItemScore:
+    """The mean, over the judged samples, of a judge's total on a scale from 0 to ``top``."""
+    choices = {"scale": f"0-{top:g}", "unjudged": "left-out"}
+    return ItemScore(name, 2, MeanMetric().score, choices, bounds=(0.0, top))
 
 
 _LEFT_OUT = {"default_expected": EXPECTED_TIME, "never_answerable": "left-out"}
 _OVERALL = {"weights": WEIGHTS, "single_turn": "content", **CLOSED, **DUE}
 _LENGTH = {"law": "stream-length"}
 
-ITEM_METRICS: tuple[ItemMetric, ...] = (
-    ItemMetric("content", CLOSED),
-    ItemMetric("content_closed", {"questions": "closed", **CLOSED}),
-    ItemMetric("content_closed_fallback", {"questions": "closed", "mismatches": "judged", **CLOSED}),
-    ItemMetric("content_fallback", {"mismatches": "judged", **CLOSED}),
-    ItemMetric("content_open", {"questions": "open"}),
-    ItemMetric("responsiveness", DUE, timing=LAW),
-    ItemMetric("responsiveness_stream_length", {**_LENGTH, **DUE}, timing=TOLERANCE),
-    ItemMetric("stability", DUE),
-    ItemMetric("overall", _OVERALL, timing=LAW),
-    ItemMetric("overall_stream_length", {**_OVERALL, **_LENGTH}, timing=TOLERANCE),
-    ItemMetric("false_alarm_rate", DUE, higher_is_better=False, timing=TOLERANCE),
-    ItemMetric("miss_rate", _LEFT_OUT, higher_is_better=False),
-    ItemMetric("signed_delay", {"unit": "s", "missed": "left-out", **_LEFT_OUT}, higher_is_better=False),
-    ItemMetric("invalid_rate", higher_is_better=False),
+ITEM_METRICS: tuple[ItemScore, ...] = (
+    item_mean("content", CLOSED),
+    item_mean("content_closed", {"questions": "closed", **CLOSED}),
+    item_mean("content_closed_fallback", {"questions": "closed", "mismatches": "judged", **CLOSED}),
+    item_mean("content_fallback", {"mismatches": "judged", **CLOSED}),
+    item_mean("content_open", {"questions": "open"}),
+    item_mean("responsiveness", DUE, timing=LAW),
+    item_mean("responsiveness_stream_length", {**_LENGTH, **DUE}, timing=TOLERANCE),
+    item_mean("stability", DUE),
+    item_mean("overall", _OVERALL, timing=LAW),
+    item_mean("overall_stream_length", {**_OVERALL, **_LENGTH}, timing=TOLERANCE),
+    item_mean("false_alarm_rate", DUE, higher_is_better=False, timing=TOLERANCE),
+    item_mean("miss_rate", _LEFT_OUT, higher_is_better=False),
+    item_mean("signed_delay", {"unit": "s", "missed": "left-out", **_LEFT_OUT}, higher_is_better=False),
+    item_mean("invalid_rate", higher_is_better=False),
 )
 """Scores of streaming items, 0..1 except ``signed_delay``: seconds, over items with a positive response and a t*.
 
@@ -122,26 +97,12 @@ answers as the optional fallback judge does. A signed mean is best at 0; its ``h
 is worse than early. Items timed in frames have no seconds: their delay is None.
 """
 
-
-@dataclass(frozen=True, eq=False)
-class JudgedMean(OverItems, MeanMetric):
-    """Mean, over the judged samples, of a judge's total on a scale from 0 to ``top``."""
-
-    name: str
-    top: float
-
-    @cached_property
-    def signature(self) -> str:
-        """Name and scale."""
-        return sign(self.name, scale=f"0-{self.top:g}", unjudged="left-out")
-
-
 UNANSWERED = {"unanswered": "left-out"}
 """Part of the signature of rates over the cases with an answer."""
 
 
 @dataclass(frozen=True, eq=False)
-class ErrorRate(OverItems, MeanMetric):
+class ErrorRate(OfItems, MeanMetric):
     """Occurrences divided by cases, 0..1. Statistics of an item: ``(occurrences, cases)``.
 
     Cases depend on the gold answers alone, so that all models have the same ones.
@@ -201,12 +162,6 @@ def _listed(kind: ErrorKind, key: str) -> str:
         for name in (key, f"{key}_other_than")
     )
     return f"{key}={among}" if among else f"{key}=not({other_than})"
-
-
-def means(sums: Array, counts: Array) -> Array:
-    """``sums / counts``, NaN if the count is 0."""
-    found: Array = np.divide(sums, counts, out=np.full(np.shape(counts), np.nan), where=counts > 0)
-    return found
 
 
 def sum_in_order(columns: Array) -> Array:

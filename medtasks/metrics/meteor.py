@@ -9,7 +9,7 @@ from typing import Any
 from medtasks.metrics import wordnet
 from medtasks.metrics._ngrams import Pairs, tokens_of
 from medtasks.metrics.base import Array, BatchMetric, MeanMetric, mean_table, package_version, sign
-from medtasks.metrics.nltk_data import find_nltk_data, import_nltk
+from medtasks.metrics.wordnet import find_nltk_data, import_nltk
 
 ALPHA, BETA, GAMMA = 0.9, 3.0, 0.5
 NO_SPLITTER = (

@@ -15,13 +15,12 @@ from medtasks.catalog.rubric import score_owners, usable_rubrics
 from medtasks.catalog.spec import load_specs
 from medtasks.core.errors import UsageError
 from medtasks.core.schema import unknown
-from medtasks.metrics.base import Array, BatchMetric, Metric
+from medtasks.metrics.base import Accuracy, Array, BatchMetric, ExactMatch, Metric
 from medtasks.metrics.bleu import Bleu
 from medtasks.metrics.chrf import Chrf
 from medtasks.metrics.confidence import CONFIDENCE_METRICS
-from medtasks.metrics.item_metrics import ITEM_METRICS, NO_OPTION, ErrorRate, JudgedMean, declared_rate
+from medtasks.metrics.item_metrics import ITEM_METRICS, NO_OPTION, ErrorRate, ItemScore, declared_rate, judged_mean
 from medtasks.metrics.learned import LEARNED
-from medtasks.metrics.matches import Accuracy, ExactMatch
 from medtasks.metrics.meteor import Meteor
 from medtasks.metrics.rouge import Rouge
 from medtasks.metrics.variants import ORDER_SCORES, PROMPT_SCORES
@@ -75,8 +74,8 @@ def is_ours(name: str) -> bool:
 
 
 @once
-def _judged() -> dict[str, JudgedMean]:
-    return {name: JudgedMean(name, top=rubric.best) for rubric in usable_rubrics() for name in rubric.metrics}
+def _judged() -> dict[str, ItemScore]:
+    return {name: judged_mean(name, rubric.best) for rubric in usable_rubrics() for name in rubric.metrics}
 
 
 @once
@@ -89,33 +88,17 @@ def _declared() -> dict[str, ErrorRate]:
 CHUNK = 256  # pairs at a time: so few that the arrays of their n-grams stay in the processor's cache
 
 
-def lexical_statistics(
-    predictions: Sequence[str], references: Sequence[str], metrics: Sequence[str] = LEXICAL
-) -> tuple[dict[str, Array], dict[str, str]]:
-    """Sufficient statistics ``(n, width)`` of n pairs of texts under each of some `LEXICAL` metrics.
-
-    Each distinct pair is scored once.
-
-    Returns:
-        The statistics by metric and, for each metric that cannot be computed here, the reason.
-    """
-    computed: dict[str, BatchMetric] = {}
-    reasons = {}
-    for name in metrics:
-        metric = get_metric(name)
-        reason = metric.unavailable()
-        if reason is not None:
-            reasons[name] = reason
-        elif isinstance(metric, BatchMetric):
-            computed[name] = metric
-    distinct: dict[tuple[str, str], int] = {}
-    rows = [distinct.setdefault(pair, len(distinct)) for pair in zip(predictions, references, strict=True)]
-    pairs = tuple(distinct)
-    parts: dict[str, list[Array]] = {name: [np.zeros((0, get_metric(name).width))] for name in computed}
+def lexical_statistics(pairs: Sequence[tuple[str, str]], metrics: Sequence[str] = LEXICAL) -> dict[str, Array]:
+    """Sufficient statistics ``(n, width)`` of n pairs (prediction, reference), under those of some `LEXICAL` metrics
+    that can be computed here."""
+    computed = [metric for metric in map(get_metric, metrics) if metric.unavailable() is None]
+    parts = {metric.name: [np.zeros((0, metric.width))] for metric in computed}
     for begin in range(0, len(pairs), CHUNK):
-        for name, batched in computed.items():
-            parts[name].append(batched.table(pairs[begin : begin + CHUNK]))
-    return {name: np.concatenate(tables)[rows] for name, tables in parts.items()}, reasons
+        chunk = tuple(pairs[begin : begin + CHUNK])
+        for metric in computed:
+            assert isinstance(metric, BatchMetric)
+            parts[metric.name].append(metric.table(chunk))
+    return {name: np.concatenate(tables) for name, tables in parts.items()}
 
 
 Unit: TypeAlias = Literal["fraction", "points", "seconds", "score", "rank"]

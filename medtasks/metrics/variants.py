@@ -21,8 +21,8 @@ from functools import partial
 import numpy as np
 
 from medtasks.catalog.task_model import MOST_PROMPTS, ORDER_METRICS, PROMPT_METRICS, prompt_metric
-from medtasks.metrics.base import Array
-from medtasks.metrics.item_metrics import ItemMetric, ItemScore, means, sum_in_order
+from medtasks.metrics.base import Array, means
+from medtasks.metrics.item_metrics import ItemScore, item_mean, sum_in_order
 
 POSITIONS = 26
 """The largest number of options."""
@@ -71,9 +71,9 @@ def letter_preference(totals: Array) -> Array:
     return means(sum_in_order(np.abs(rows[..., 0, :] - rows[..., 1, :])) / 2, sum_in_order(rows[..., 0, :]))
 
 
-ORDER_SCORES: tuple[ItemMetric | ItemScore, ...] = (
-    ItemMetric(CIRCULAR, {"right": "in-every-rotation", "unparsed": "wrong"}),
-    ItemMetric(CONSISTENCY, {"same": "original-option-in-every-rotation", "unparsed": "inconsistent"}),
+ORDER_SCORES: tuple[ItemScore, ...] = (
+    item_mean(CIRCULAR, {"right": "in-every-rotation", "unparsed": "wrong"}),
+    item_mean(CONSISTENCY, {"same": "original-option-in-every-rotation", "unparsed": "inconsistent"}),
     ItemScore(
         PREFERENCE,
         3 * POSITIONS,
@@ -148,11 +148,11 @@ _WIDTH = 2 * MOST_PROMPTS * 2
 _HALVES = {"halves": "sha256-of-cluster"}
 _CHOSEN = {**_SCORE, "rule": "chosen-on-one-half,scored-on-the-other", **_HALVES}
 _COVARIANCE = {**_SCORE, "rule": "standard-deviation,covariance-of-halves", **_HALVES}
-PROMPT_SCORES: tuple[ItemMetric | ItemScore, ...] = (
+PROMPT_SCORES: tuple[ItemScore, ...] = (
     ItemScore(WORST, _WIDTH, partial(chosen_prompt, best=False), _CHOSEN),
     ItemScore(BEST, _WIDTH, partial(chosen_prompt, best=True), _CHOSEN),
     ItemScore(SPREAD, _WIDTH, prompt_spread, _COVARIANCE, higher_is_better=False),
-    ItemMetric(AGREEMENT, {"same": "option-under-every-prompt", "unparsed": "different"}),
-    *(ItemMetric(prompt_metric(number), _SCORE) for number in range(1, MOST_PROMPTS + 1)),
+    item_mean(AGREEMENT, {"same": "option-under-every-prompt", "unparsed": "different"}),
+    *(item_mean(prompt_metric(number), _SCORE) for number in range(1, MOST_PROMPTS + 1)),
 )
 """The scores that `medtasks.catalog.task_model.prompt_metrics` names."""

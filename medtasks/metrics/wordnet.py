@@ -1,5 +1,8 @@
 """Finds and reads WordNet 3.0 on this machine, offline: NLTK's data, or a dictionary directory.
 
+NLTK itself is imported as cheaply as it can be, and its directories are searched without it: the import takes longer
+than scoring a few hundred answers.
+
 NLTK's reader takes neither Debian's packages nor another directory (named by ``MEDTASKS_WORDNET``): they lack its
 ``lexnames`` table and are outside the directories that it reads. It also loads the whole dictionary, for the few
 hundred words that responses have. So words are looked up here, in the files.
@@ -12,6 +15,9 @@ import hashlib
 import json
 import os
 import re
+import sys
+import threading
+import zipfile
 from bisect import bisect_left
 from collections.abc import Sequence
 from functools import cache, lru_cache
@@ -22,7 +28,6 @@ from typing import Any, TextIO
 from medtasks.core.cache import cache_root
 from medtasks.core.files import file_state, replaced, short_hash
 from medtasks.metrics.base import MetricUnavailableError
-from medtasks.metrics.nltk_data import find_nltk_data, import_nltk
 
 VERSION = "3.0"
 VARIABLE = "MEDTASKS_WORDNET"
@@ -183,3 +188,40 @@ def _text(corpus: Any, name: str) -> TextIO:
 def _lemmas(fields: list[str]) -> list[str]:
     """The lemma names in a line of a data file, where each is followed by a number."""
     return fields[4 : 4 + 2 * int(fields[3], 16) : 2]
+
+
+def import_nltk() -> Any:
+    """NLTK; without SciPy's statistics, two thirds of the import, which only serve its collocations.
+
+    That needs a single thread: another one may be importing them.
+    """
+    hidden = not {"nltk", "scipy.stats"} & sys.modules.keys() and threading.active_count() == 1
+    if hidden:
+        sys.modules["scipy.stats"] = None  # type: ignore[assignment]  # its import fails, which NLTK expects
+    try:
+        import nltk
+    finally:
+        if hidden:
+            del sys.modules["scipy.stats"]
+    return nltk
+
+
+def nltk_folders() -> list[Path]:
+    """Where NLTK looks for data: ``nltk.data.path`` if NLTK is imported, else what it will be (nltk.org/data.html)."""
+    data = sys.modules.get("nltk.data")
+    if data is not None:
+        return [Path(str(folder)) for folder in data.path]
+    named = [folder for folder in os.environ.get("NLTK_DATA", "").split(os.pathsep) if folder]
+    system = [f"{root}/{part}/nltk_data" for part in ("share", "lib") for root in ("/usr", "/usr/local")]
+    own = [f"{sys.prefix}/{part}nltk_data" for part in ("", "share/", "lib/")]
+    return [Path(folder).expanduser() for folder in (*named, "~/nltk_data", *own, *system)]
+
+
+def find_nltk_data(name: str) -> Path | zipfile.Path | None:
+    """The directory ``name``, such as ``corpora/wordnet``, unpacked or in an archive of that name; None without one."""
+    candidates = [folder / name for folder in nltk_folders()]
+    unpacked = next((folder for folder in candidates if folder.is_dir()), None)
+    if unpacked is not None:
+        return unpacked
+    archive = next((path for path in (one.with_name(f"{one.name}.zip") for one in candidates) if path.is_file()), None)
+    return None if archive is None else zipfile.Path(archive, f"{Path(name).name}/")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Annotated
 
 from pydantic import Field
@@ -90,7 +90,7 @@ class Reply:
     finish: str | None = None
     vision_tokens: int | None = None
     reused_tokens: int | None = None
-    media_seconds: float | None = None
+    media_seconds: float | None = field(default=None, compare=False)
     probabilities: Probabilities | None = None
     work: Work | None = None
 

@@ -17,8 +17,7 @@ import numpy as np
 
 from medtasks.catalog.benchmark import FAILED, Benchmark
 from medtasks.core.errors import MedtasksError
-from medtasks.metrics.aggregate import check_finite, segment_sums, totals
-from medtasks.metrics.base import Array, MeanMetric, Metric
+from medtasks.metrics.base import Array, MeanMetric, Metric, check_finite, segment_sums, totals
 from medtasks.metrics.confidence import BIN_OF, BINS, ECE, GIVEN, PERCENT, accuracy_at, cases, reasons
 from medtasks.metrics.registry import get_metric
 from medtasks.metrics.variants import POSITIONS, PREFERENCE, preference_of_letter

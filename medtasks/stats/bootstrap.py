@@ -14,8 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from medtasks.core.errors import UsageError
-from medtasks.metrics.aggregate import check_finite, segment_sums, whole_columns
-from medtasks.metrics.base import Array
+from medtasks.metrics.base import Array, check_finite, segment_sums, whole_columns
 
 BLOCK = 2**20  # drawn counts in memory at a time
 THREADS = min(4, os.cpu_count() or 1)

@@ -13,8 +13,7 @@ import numpy as np
 from pydantic import BaseModel, Field
 
 from medtasks.core.errors import UsageError
-from medtasks.metrics.aggregate import totals
-from medtasks.metrics.base import Array
+from medtasks.metrics.base import Array, totals
 from medtasks.stats.bootstrap import CONFIDENCE, TAILS, Clusters, Score, cluster_totals
 from medtasks.stats.flips import sign_flip_p
 

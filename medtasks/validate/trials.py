@@ -12,9 +12,7 @@ import numpy as np
 
 from medtasks.adapters.policies import Question, abstain, constant, early, oracle
 from medtasks.catalog.packages import OURS
-from medtasks.metrics.aggregate import corpus_score
-from medtasks.metrics.base import Metric
-from medtasks.metrics.item_metrics import JudgedMean
+from medtasks.metrics.base import Metric, corpus_score
 from medtasks.validate.documents import Documents
 
 MESSY: Mapping[str, str] = {
@@ -105,8 +103,7 @@ class Range(NamedTuple):
 
 def range_of(metric: Metric) -> Range:
     """The range of ``metric``: ours by name, another package's by its attribute ``bounds``."""
-    bounds: Any = (0.0, metric.top) if isinstance(metric, JudgedMean) else _RANGES.get(metric.name)
-    bounds = bounds or getattr(metric, "bounds", None)
+    bounds: Any = _RANGES.get(metric.name) or getattr(metric, "bounds", None)
     if isinstance(bounds, (tuple, list)) and len(bounds) == 2:
         return Range(float(bounds[0]), float(bounds[1]))
     return Range(0.0, 1.0, stated=type(metric).__module__.partition(".")[0] == OURS)

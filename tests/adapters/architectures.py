@@ -7,12 +7,14 @@ from pathlib import Path
 from typing import Any
 
 import torch
+import transformers
 
 from training.tiny import CHAT_TEMPLATE, END_OF_TURN, PADDING, build_tiny_vlm, train_tokenizer
 
 __all__ = ["ARCHITECTURES", "build"]
 
 ROWS = [f"<row_{row}_col_{column}>" for row in range(1, 7) for column in range(1, 7)]
+PIXELS = {"height": 56, "width": 56}
 
 
 def chat_template(image: str, video: str = "") -> str:
@@ -23,10 +25,8 @@ def chat_template(image: str, video: str = "") -> str:
 
 def tokenizer_with(named: dict[str, str], others: list[str] | None = None) -> Any:
     """The tiny checkpoint's tokenizer with further special tokens, ``named`` ones as attributes."""
-    from transformers import PreTrainedTokenizerFast
-
     trained = train_tokenizer(1024)
-    tokenizer = PreTrainedTokenizerFast(
+    tokenizer = transformers.PreTrainedTokenizerFast(
         tokenizer_object=trained.backend_tokenizer,
         eos_token=END_OF_TURN,
         pad_token=PADDING,
@@ -52,9 +52,10 @@ def fill(model: Any, seed: int, end: int) -> None:
         model.get_output_embeddings().weight[end] *= 1.5
 
 
-def text_shape(**changes: Any) -> dict[str, Any]:
+def text_shape(tokenizer: Any, **changes: Any) -> dict[str, Any]:
     """A decoder of two layers."""
     return {
+        "vocab_size": len(tokenizer),
         "hidden_size": 64,
         "intermediate_size": 128,
         "num_hidden_layers": 2,
@@ -79,18 +80,18 @@ def vision_shape(**changes: Any) -> dict[str, Any]:
     }
 
 
-def finish(target: Path, model_class: Any, config: Any, processor: Any, seed: int) -> Path:
-    """Write model and processor."""
-    from transformers import GenerationConfig
-
-    tokenizer = processor.tokenizer
+def write(target: Path, seed: int, family: str, processor: dict[str, Any], config: dict[str, Any]) -> Path:
+    """Write model and processor of a family of transformers; its classes are named alike."""
+    processing = getattr(transformers, f"{family}Processor")(**processor)
+    ends = {"eos_token_id": processing.tokenizer.eos_token_id, "pad_token_id": processing.tokenizer.pad_token_id}
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        model = model_class(config)
-    fill(model, seed, tokenizer.eos_token_id)
-    model.generation_config = GenerationConfig(eos_token_id=tokenizer.eos_token_id, pad_token_id=tokenizer.pad_token_id)
+        shape = getattr(transformers, f"{family}Config")(**config)
+        model = getattr(transformers, f"{family}ForConditionalGeneration")(shape)
+    fill(model, seed, ends["eos_token_id"])
+    model.generation_config = transformers.GenerationConfig(**ends)
     model.save_pretrained(target)
-    processor.save_pretrained(target)
+    processing.save_pretrained(target)
     return target
 
 
@@ -99,89 +100,62 @@ def qwen2_5_vl(target: Path, seed: int) -> Path:
 
 
 def qwen3_vl(target: Path, seed: int) -> Path:
-    from transformers import (
-        Qwen2VLImageProcessor,
-        Qwen3VLConfig,
-        Qwen3VLForConditionalGeneration,
-        Qwen3VLProcessor,
-        Qwen3VLVideoProcessor,
-    )
-
     tokenizer = tokenizer_with({})
-    identity = tokenizer.convert_tokens_to_ids
     size = {"shortest_edge": 64 * 64, "longest_edge": 128 * 128}
-    processor = Qwen3VLProcessor(
-        image_processor=Qwen2VLImageProcessor(size=size, patch_size=16),
-        tokenizer=tokenizer,
-        video_processor=Qwen3VLVideoProcessor(size={"shortest_edge": 64 * 64, "longest_edge": 8 * 128 * 128}),
-        chat_template=CHAT_TEMPLATE,
-    )
-    config = Qwen3VLConfig(
-        text_config=text_shape(
-            vocab_size=len(tokenizer),
-            rope_parameters={"rope_type": "default", "mrope_section": [4, 2, 2], "rope_theta": 1e4},
-        ),
-        vision_config={
-            "depth": 3,
-            "hidden_size": 32,
-            "intermediate_size": 64,
-            "num_heads": 2,
-            "out_hidden_size": 64,
-            "num_position_embeddings": 64,
-            "deepstack_visual_indexes": [0, 1],
-        },
-        image_token_id=identity("<|image_pad|>"),
-        video_token_id=identity("<|video_pad|>"),
-        vision_start_token_id=identity("<|vision_start|>"),
-        vision_end_token_id=identity("<|vision_end|>"),
-    )
-    return finish(target, Qwen3VLForConditionalGeneration, config, processor, seed)
+    processor = {
+        "image_processor": transformers.Qwen2VLImageProcessor(size=size, patch_size=16),
+        "tokenizer": tokenizer,
+        "video_processor": transformers.Qwen3VLVideoProcessor(size={**size, "longest_edge": 8 * 128 * 128}),
+        "chat_template": CHAT_TEMPLATE,
+    }
+    rope = {"rope_type": "default", "mrope_section": [4, 2, 2], "rope_theta": 1e4}
+    vision = {
+        "depth": 3,
+        "hidden_size": 32,
+        "intermediate_size": 64,
+        "num_heads": 2,
+        "out_hidden_size": 64,
+        "num_position_embeddings": 64,
+        "deepstack_visual_indexes": [0, 1],
+    }
+    tokens = {"image": "image_pad", "video": "video_pad", "vision_start": "vision_start", "vision_end": "vision_end"}
+    named = {f"{name}_token_id": tokenizer.convert_tokens_to_ids(f"<|{token}|>") for name, token in tokens.items()}
+    config = {"text_config": text_shape(tokenizer, rope_parameters=rope), "vision_config": vision, **named}
+    return write(target, seed, "Qwen3VL", processor, config)
 
 
 def gemma3(target: Path, seed: int) -> Path:
     """MedGemma's architecture; the window of its sliding layers is shorter than a prompt."""
-    from transformers import Gemma3Config, Gemma3ForConditionalGeneration, Gemma3ImageProcessor, Gemma3Processor
-
     named = {"boi_token": "<start_of_image>", "eoi_token": "<end_of_image>", "image_token": "<image_soft_token>"}
     tokenizer = tokenizer_with(named)
-    identity = tokenizer.convert_tokens_to_ids
-    processor = Gemma3Processor(
-        image_processor=Gemma3ImageProcessor(size={"height": 56, "width": 56}),
-        tokenizer=tokenizer,
-        chat_template=chat_template("<start_of_image>"),
-        image_seq_length=16,
-    )
-    config = Gemma3Config(
-        text_config=text_shape(
-            vocab_size=len(tokenizer),
-            num_hidden_layers=3,
-            layer_types=["sliding_attention", "full_attention", "sliding_attention"],
-            sliding_window=24,
-            pad_token_id=tokenizer.pad_token_id,
-            eos_token_id=tokenizer.eos_token_id,
-            bos_token_id=None,
-            query_pre_attn_scalar=16,
-            tie_word_embeddings=False,
-        ),
-        vision_config=vision_shape(),
-        mm_tokens_per_image=16,
-        boi_token_index=identity(named["boi_token"]),
-        eoi_token_index=identity(named["eoi_token"]),
-        image_token_index=identity(named["image_token"]),
+    processor = {
+        "image_processor": transformers.Gemma3ImageProcessor(size=PIXELS),
+        "tokenizer": tokenizer,
+        "chat_template": chat_template("<start_of_image>"),
+        "image_seq_length": 16,
+    }
+    text = text_shape(
+        tokenizer,
+        num_hidden_layers=3,
+        layer_types=["sliding_attention", "full_attention", "sliding_attention"],
+        sliding_window=24,
+        pad_token_id=tokenizer.pad_token_id,
+        eos_token_id=tokenizer.eos_token_id,
+        bos_token_id=None,
+        query_pre_attn_scalar=16,
         tie_word_embeddings=False,
     )
-    return finish(target, Gemma3ForConditionalGeneration, config, processor, seed)
+    config = {
+        "text_config": text,
+        "vision_config": vision_shape(),
+        "mm_tokens_per_image": 16,
+        **{f"{name}_index": tokenizer.convert_tokens_to_ids(token) for name, token in named.items()},
+        "tie_word_embeddings": False,
+    }
+    return write(target, seed, "Gemma3", processor, config)
 
 
 def internvl(target: Path, seed: int) -> Path:
-    from transformers import (
-        GotOcr2ImageProcessor,
-        InternVLConfig,
-        InternVLForConditionalGeneration,
-        InternVLProcessor,
-        InternVLVideoProcessor,
-    )
-
     named = {
         "start_image_token": "<img>",
         "end_image_token": "</img>",
@@ -189,88 +163,68 @@ def internvl(target: Path, seed: int) -> Path:
         "video_token": "<video>",
     }
     tokenizer = tokenizer_with(named)
-    size = {"height": 56, "width": 56}
-    processor = InternVLProcessor(
-        image_processor=GotOcr2ImageProcessor(size=size, crop_to_patches=True, max_patches=4),
-        tokenizer=tokenizer,
-        video_processor=InternVLVideoProcessor(size=size),
-        chat_template=chat_template("<IMG_CONTEXT>\\n", "<video>\\n"),
-        image_seq_length=4,
-    )
-    config = InternVLConfig(
-        text_config={"model_type": "qwen2", **text_shape(vocab_size=len(tokenizer))},
-        vision_config=vision_shape(image_size=[56, 56], patch_size=[14, 14]),
-        image_token_id=tokenizer.convert_tokens_to_ids("<IMG_CONTEXT>"),
-        image_seq_length=4,
-        tie_word_embeddings=False,
-    )
-    return finish(target, InternVLForConditionalGeneration, config, processor, seed)
+    processor = {
+        "image_processor": transformers.GotOcr2ImageProcessor(size=PIXELS, crop_to_patches=True, max_patches=4),
+        "tokenizer": tokenizer,
+        "video_processor": transformers.InternVLVideoProcessor(size=PIXELS),
+        "chat_template": chat_template("<IMG_CONTEXT>\\n", "<video>\\n"),
+        "image_seq_length": 4,
+    }
+    config = {
+        "text_config": {"model_type": "qwen2", **text_shape(tokenizer)},
+        "vision_config": vision_shape(image_size=[56, 56], patch_size=[14, 14]),
+        "image_token_id": tokenizer.convert_tokens_to_ids("<IMG_CONTEXT>"),
+        "image_seq_length": 4,
+        "tie_word_embeddings": False,
+    }
+    return write(target, seed, "InternVL", processor, config)
 
 
 def llava_onevision(target: Path, seed: int) -> Path:
-    from transformers import (
-        LlavaOnevisionConfig,
-        LlavaOnevisionForConditionalGeneration,
-        LlavaOnevisionImageProcessor,
-        LlavaOnevisionProcessor,
-        LlavaOnevisionVideoProcessor,
-    )
-
     tokenizer = tokenizer_with({"image_token": "<image>", "video_token": "<video>"})
-    size = {"height": 56, "width": 56}
     pinpoints = [[56, 56], [56, 112], [112, 56], [112, 112]]
-    processor = LlavaOnevisionProcessor(
-        image_processor=LlavaOnevisionImageProcessor(size=size, image_grid_pinpoints=pinpoints),
-        tokenizer=tokenizer,
-        video_processor=LlavaOnevisionVideoProcessor(size=size),
-        num_image_tokens=16,
-        vision_feature_select_strategy="full",
-        chat_template=chat_template("<image>\\n", "<video>\\n"),
-    )
-    identity = tokenizer.convert_tokens_to_ids
-    config = LlavaOnevisionConfig(
-        text_config={"model_type": "qwen2", **text_shape(vocab_size=len(tokenizer))},
-        vision_config={"model_type": "siglip_vision_model", "vision_use_head": False, **vision_shape()},
-        image_token_index=identity("<image>"),
-        video_token_index=identity("<video>"),
-        image_grid_pinpoints=pinpoints,
-    )
-    return finish(target, LlavaOnevisionForConditionalGeneration, config, processor, seed)
+    processor = {
+        "image_processor": transformers.LlavaOnevisionImageProcessor(size=PIXELS, image_grid_pinpoints=pinpoints),
+        "tokenizer": tokenizer,
+        "video_processor": transformers.LlavaOnevisionVideoProcessor(size=PIXELS),
+        "num_image_tokens": 16,
+        "vision_feature_select_strategy": "full",
+        "chat_template": chat_template("<image>\\n", "<video>\\n"),
+    }
+    config = {
+        "text_config": {"model_type": "qwen2", **text_shape(tokenizer)},
+        "vision_config": {"model_type": "siglip_vision_model", "vision_use_head": False, **vision_shape()},
+        "image_token_index": tokenizer.convert_tokens_to_ids("<image>"),
+        "video_token_index": tokenizer.convert_tokens_to_ids("<video>"),
+        "image_grid_pinpoints": pinpoints,
+    }
+    return write(target, seed, "LlavaOnevision", processor, config)
 
 
 def idefics3(target: Path, seed: int) -> Path:
     """Pictures of up to 112 pixels, cut into tiles of 56."""
-    from transformers import Idefics3Config, Idefics3ForConditionalGeneration, Idefics3ImageProcessor, Idefics3Processor
-
     specials = ["<fake_token_around_image>", "<image>", "<end_of_utterance>", "<global-img>", *ROWS]
-    named = {"fake_image_token": specials[0], "image_token": specials[1], "end_of_utterance_token": specials[2],
-             "global_image_token": specials[3]}  # fmt: skip
-    tokenizer = tokenizer_with(named, specials)
-    processor = Idefics3Processor(
-        image_processor=Idefics3ImageProcessor(
+    names = ("fake_image_token", "image_token", "end_of_utterance_token", "global_image_token")
+    tokenizer = tokenizer_with(dict(zip(names, specials, strict=False)), specials)
+    processor = {
+        "image_processor": transformers.Idefics3ImageProcessor(
             size={"longest_edge": 112}, max_image_size={"longest_edge": 56}, return_row_col_info=True
         ),
-        tokenizer=tokenizer,
-        image_seq_len=4,
-        chat_template=chat_template("<image>"),
-    )
-    shape = text_shape(vocab_size=len(tokenizer), pad_token_id=tokenizer.pad_token_id)
-    config = Idefics3Config(
-        text_config={"model_type": "llama", **shape},
-        vision_config=vision_shape(),
-        image_token_id=tokenizer.convert_tokens_to_ids("<image>"),
-        scale_factor=2,
-    )
-    return finish(target, Idefics3ForConditionalGeneration, config, processor, seed)
+        "tokenizer": tokenizer,
+        "image_seq_len": 4,
+        "chat_template": chat_template("<image>"),
+    }
+    config = {
+        "text_config": {"model_type": "llama", **text_shape(tokenizer, pad_token_id=tokenizer.pad_token_id)},
+        "vision_config": vision_shape(),
+        "image_token_id": tokenizer.convert_tokens_to_ids("<image>"),
+        "scale_factor": 2,
+    }
+    return write(target, seed, "Idefics3", processor, config)
 
 
 ARCHITECTURES: dict[str, Callable[[Path, int], Path]] = {
-    "qwen2_5_vl": qwen2_5_vl,
-    "qwen3_vl": qwen3_vl,
-    "gemma3": gemma3,
-    "internvl": internvl,
-    "llava_onevision": llava_onevision,
-    "idefics3": idefics3,
+    function.__name__: function for function in (qwen2_5_vl, qwen3_vl, gemma3, internvl, llava_onevision, idefics3)
 }
 
 

@@ -14,22 +14,18 @@ from adapter_bench import Bench, questions
 from hypothesis import given
 from hypothesis import strategies as st
 from medtasks.adapters._decoding import Decoder, GenerationSettings
-from medtasks.adapters._likelihoods import Generated, Letters, Likelihoods, letter_in, letter_tokens
-from medtasks.adapters.vllm import likelihoods
+from medtasks.adapters._likelihoods import LETTERS, Letters, letter_in, letter_tokens
+from medtasks.adapters.vllm import probabilities
 from transformers import AutoModelForImageTextToText, AutoProcessor, AutoTokenizer
 
 Create = Callable[..., Any]
 OPTIONS = ("A", "B", "C", "D")
+ROUNDED = 0.00501
 
 
 @pytest.mark.parametrize("temperature", [0.0, 1.7])
-def test_probabilities_are_those_of_a_forward_pass(
-    tiny: Path, temperature: float, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_probabilities_are_those_of_a_forward_pass(tiny: Path, temperature: float) -> None:
     """Whatever the temperature: they are the model's own."""
-    unrounded: list[Likelihoods] = []
-    of_response = Letters.likelihoods
-    monkeypatch.setattr(Letters, "likelihoods", lambda *given: unrounded.append(of_response(*given)) or unrounded[-1])
     processor = AutoProcessor.from_pretrained(tiny)
     model = AutoModelForImageTextToText.from_pretrained(tiny).eval()
     tokenizer = processor.tokenizer
@@ -38,28 +34,33 @@ def test_probabilities_are_those_of_a_forward_pass(
         tokenizer(["Which option?", "A much longer question: A, B, C or D"] * 2, return_tensors="pt", padding=True)
     )
     settings = GenerationSettings(max_new_tokens=40, temperature=temperature)
-    answers = Decoder(model, tokenizer).decode(inputs, [OPTIONS] * 4, settings, seed=3)
+    answers = Decoder(model, tokenizer).decode(inputs, [LETTERS] * 4, settings, seed=3)
     letters = letter_tokens(tokenizer)
     checked = 0
     generated_rows = _tokens_of(model, inputs, settings, 3)
-    for row, (answer, found) in enumerate(zip(answers, unrounded, strict=True)):
+    for row, (answer, _) in enumerate(answers):
         prompt = inputs["input_ids"][row][inputs["attention_mask"][row].bool()]
-        tokens = generated_rows[row][: answer.token_counts.output_tokens]
+        tokens = generated_rows[row][: answer.output_tokens]
         if tokens[-1] == tokenizer.eos_token_id:
             tokens = tokens[:-1]
         with torch.no_grad():
             logits = model(input_ids=torch.cat([prompt, torch.tensor(tokens)])[None]).logits[0, len(prompt) - 1 : -1]
         logs = logits.float().log_softmax(dim=-1)
-        assert answer.probabilities == found.rounded(OPTIONS)[0]
-        assert found.mean == pytest.approx(float(logs[range(len(tokens)), tokens].mean()), abs=1e-4)
+        found = answer.probabilities
+        assert found.answer == pytest.approx(math.exp(float(logs[range(len(tokens)), tokens].mean())), abs=ROUNDED)
         generated = [(step, letters[token]) for step, token in enumerate(tokens) if token in letters]
         assert [one.letter for one in found.letters] == [letter for _, letter in generated]
         for one, (step, letter) in zip(found.letters, generated, strict=True):
             assert answer.text[: one.at] == tokenizer.decode(tokens[:step], skip_special_tokens=True)
             assert answer.text[one.at :].lstrip(" (.,:").startswith(letter)
-            for name in OPTIONS:
+            shares = {}
+            for name in LETTERS:
                 variants = [token for token, read in letters.items() if read == name]
-                assert one.probabilities[name] == pytest.approx(float(logs[step, variants].exp().sum()), abs=1e-5)
+                shares[name] = float(logs[step, variants].exp().sum())
+            assert one.mass == pytest.approx(sum(shares.values()), abs=ROUNDED)
+            assert one.options == {
+                name: pytest.approx(share / sum(shares.values()), abs=ROUNDED) for name, share in shares.items()
+            }
             checked += 1
     assert checked or not temperature
 
@@ -78,44 +79,23 @@ def _tokens_of(model: Any, inputs: dict[str, Any], settings: GenerationSettings,
 def test_batches_and_shared_prefixes_do_not_change_them(bench: Bench, vlm: Create) -> None:
     docs = [{**doc, "choices": dict.fromkeys(OPTIONS, "an option")} for doc in questions(8)]
     requests = bench.task("options", docs)
-    alone = vlm(batch_size=1, share_prefix=False).generate_until(requests)
+    alone = vlm(batch_size=1, share_prefix=False).replies(requests)
     assert all(one.probabilities.answer is not None for one in alone)
     for arguments in ({"batch_size": 4}, {"batch_size": 4, "share_prefix": False}):
-        assert [one.probabilities for one in vlm(**arguments).generate_until(requests)] == [
-            one.probabilities for one in alone
-        ]
+        assert [one.probabilities for one in vlm(**arguments).replies(requests)] == [one.probabilities for one in alone]
 
 
 def test_beam_search_has_none(bench: Bench, vlm: Create) -> None:
     requests = bench.task("beams", questions(3), num_beams=2)
-    answers = vlm(batch_size=3).generate_until(requests)
+    answers = vlm(batch_size=3).replies(requests)
     assert [answer.probabilities for answer in answers] == [None] * 3
-    assert answers == vlm(batch_size=1).generate_until(requests)
+    assert answers == vlm(batch_size=1).replies(requests)
 
 
 def test_tokens_that_are_letters() -> None:
     letters = {"B": "B", " B": "B", "\nB": "B", "(C": "C", "D.": "D", "**A": "A"}
     assert {text: letter_in(text) for text in letters} == letters
     assert [letter_in(text) for text in ("b", "AB", "É", "7", "")] == [None] * 5
-
-
-@given(st.lists(st.floats(1e-6, 1.0), min_size=4, max_size=4), st.floats(-8, 0))
-def test_shares_are_normalised_over_the_options(masses: list[float], mean: float) -> None:
-    scale = sum(masses) * 1.25  # the rest belongs to other tokens
-    exact = {name: mass / scale for name, mass in zip(OPTIONS, masses, strict=True)}
-    found, close = Likelihoods(mean, (Generated(0, "A", {**exact, "Z": 0.2}),)).rounded(OPTIONS)
-    (letter,) = found.letters
-    for name, mass in zip(OPTIONS, masses, strict=True):
-        assert letter.options[name] == pytest.approx(mass / sum(masses), abs=0.00501)
-    assert letter.mass == 0.8
-    assert found.answer == pytest.approx(math.exp(mean), abs=0.00501)
-    assert isinstance(close, bool)
-
-
-def test_a_value_that_rounding_may_decide_is_recognised() -> None:
-    assert Likelihoods(math.log(0.455), ()).rounded(())[1]
-    assert not Likelihoods(math.log(0.457), ()).rounded(())[1]
-    assert Likelihoods(None, (Generated(0, "E", {"E": 0.5}),)).rounded(OPTIONS)[0].letters == ()
 
 
 @pytest.fixture(scope="module")
@@ -128,17 +108,41 @@ def pieces(tokenizer: Any, *texts: str) -> list[int]:
     return [token for text in texts for token in tokenizer.encode(text, add_special_tokens=False)]
 
 
+class Recorded(list[float]):
+    """Log-probabilities, which note the part that is asked for."""
+
+    part = slice(0)
+
+    def __getitem__(self, item: Any) -> Any:
+        self.part = item
+        return super().__getitem__(item)
+
+
 def means(tokenizer: Any, row: list[int], text: str) -> list[int]:
     """The tokens of ``row`` over which the mean goes."""
-    chosen = [-(2.0**place) for place in range(len(row))]
-    mean = Letters(tokenizer).likelihoods(row, text, chosen, [[0.0] * 26] * len(row)).mean
-    found = [
-        (first, end)
-        for first in range(len(row))
-        for end in range(first + 1, len(row) + 1)
-        if mean == pytest.approx(sum(chosen[first:end]) / (end - first), rel=1e-12)
-    ]
-    return row[slice(*found[0])] if found else []
+    chosen = Recorded([-1.0] * len(row))
+    Letters(tokenizer).probabilities(row, text, chosen, [[0.0] * 26] * len(row), ())
+    return row[chosen.part]
+
+
+@given(st.lists(st.floats(1e-6, 1.0), min_size=4, max_size=4), st.floats(-8, 0))
+def test_shares_are_normalised_over_the_options(tokenizer: Any, masses: list[float], mean: float) -> None:
+    scale = sum(masses) * 1.25  # the rest belongs to other tokens
+    exact = {**dict.fromkeys(LETTERS, 0.0), **{name: mass / scale for name, mass in zip(OPTIONS, masses, strict=True)}}
+    row, shares = pieces(tokenizer, "A"), [[*exact.values()]]
+    found, _ = Letters(tokenizer).probabilities(row, "A", [mean], shares, OPTIONS)
+    (letter,) = found.letters
+    for name, mass in zip(OPTIONS, masses, strict=True):
+        assert letter.options[name] == pytest.approx(mass / sum(masses), abs=ROUNDED)
+    assert letter.mass == 0.8
+    assert found.answer == pytest.approx(math.exp(mean), abs=ROUNDED)
+    assert Letters(tokenizer).probabilities(row, "A", [mean], shares, ("E",))[0].letters == ()  # without a share
+
+
+def test_a_value_that_rounding_may_decide_is_recognised(tokenizer: Any) -> None:
+    for share, close in ((0.455, True), (0.457, False)):
+        row = pieces(tokenizer, "A")
+        assert Letters(tokenizer).probabilities(row, "A", [math.log(share)], [[0.0] * 26], ())[1] is close
 
 
 def test_the_mean_goes_over_the_tokens_of_the_answer(tokenizer: Any) -> None:
@@ -178,16 +182,16 @@ def test_what_vllm_returns_is_read_alike(tokenizer: Any) -> None:
         (of["ĠA"], {of["ĠA"]: 0.2, of["ĠB"]: 0.6, of["A"]: 0.1, of["C"]: 0.001}),
         (tokenizer.eos_token_id, {tokenizer.eos_token_id: 0.001}),
     ]
-    found = likelihoods(completion(steps), "Answer: A", Letters(tokenizer))
+    found = probabilities(completion(steps), "Answer: A", Letters(tokenizer), OPTIONS)
     assert found is not None
-    assert found.mean == pytest.approx((math.log(0.5) + math.log(0.2)) / (len(steps) - 1))
-    (letter,) = found.rounded(OPTIONS)[0].letters
+    assert found.answer == round(math.exp((math.log(0.5) + math.log(0.2)) / (len(steps) - 1)), 2)
+    (letter,) = found.letters
     assert (letter.at, letter.letter, letter.mass) == (7, "A", 0.9)
     assert letter.options == {"A": 0.33, "B": 0.67, "C": 0.0, "D": 0.0}
-    cut = likelihoods(completion(steps[:-1], "length"), "Answer: A", Letters(tokenizer))
+    cut = probabilities(completion(steps[:-1], "length"), "Answer: A", Letters(tokenizer), OPTIONS)
     assert cut == found
 
 
 def test_without_what_vllm_returns_there_is_nothing(tokenizer: Any) -> None:
     given = SimpleNamespace(token_ids=[5, 6], logprobs=None, finish_reason="length", stop_reason=None)
-    assert likelihoods(given, "a text", Letters(tokenizer)) is None
+    assert probabilities(given, "a text", Letters(tokenizer), OPTIONS) is None

@@ -60,10 +60,10 @@ OTHERS = [pytest.param(name, marks=pytest.mark.slow) for name in architectures.A
 def test_sharing_changes_no_answer(name: str, bench: Bench, checkpoint: Callable[[str], Path]) -> None:
     requests = clinic(bench)
     path = TINY if name == "tiny" else checkpoint(name)
-    alone = texts(model_on(bench, path, share_prefix=False, batch_size=1).generate_until(requests))
+    alone = texts(model_on(bench, path, share_prefix=False, batch_size=1).replies(requests))
     model = model_on(bench, path)
 
-    assert texts(model.generate_until(requests)) == alone
+    assert texts(model.replies(requests)) == alone
     assert len(set(alone)) > len(alone) // 2
     shares = model.describe()["share_prefix"]
     if name == "gemma3" and Version(transformers.__version__) < Version("5.21"):
@@ -85,7 +85,7 @@ def test_the_vision_tower_sees_each_picture_once(bench: Bench, vlm: Create) -> N
             counted["pictures"] += len(kwargs["grid_thw"])
 
         model._answering._model.model.visual.register_forward_pre_hook(look, with_kwargs=True)
-        model.generate_until(requests)
+        model.replies(requests)
         seen[share] = counted["pictures"]
         read[share] = model.describe()["usage"]["prompt_tokens_computed"]
 
@@ -97,7 +97,7 @@ def test_the_vision_tower_sees_each_picture_once(bench: Bench, vlm: Create) -> N
 def test_nothing_is_kept_for_gradients(bench: Bench, vlm: Create) -> None:
     """They would keep every intermediate tensor of the pictures and prefixes that prompts share."""
     model = vlm()
-    model.generate_until(bench.task("t", [{**doc, "media": ["same.png"]} for doc in questions(3)]))
+    model.replies(bench.task("t", [{**doc, "media": ["same.png"]} for doc in questions(3)]))
 
     assert model.describe()["usage"]["prompt_tokens_reused"] > 0
     assert not [one for one in gc.get_objects() if type(one) is torch.Tensor and one.grad_fn is not None]
@@ -110,10 +110,10 @@ def test_a_stream_goes_on_from_the_frames_before(bench: Bench, vlm: Create) -> N
     ]
     requests = bench.task("stream", rounds)
     model = vlm(batch_size=1)
-    answers = texts(model.generate_until(requests))
+    answers = texts(model.replies(requests))
     usage = model.describe()["usage"]
 
-    assert answers == texts(vlm(batch_size=1, share_prefix=False).generate_until(requests))
+    assert answers == texts(vlm(batch_size=1, share_prefix=False).replies(requests))
     assert usage["media_reused"] >= 0 + 1 + 2 + 3 + 4
     assert usage["prompt_tokens_reused"] > usage["prompt_tokens_computed"]
 
@@ -124,29 +124,29 @@ def test_a_class_that_takes_no_encoded_media_falls_back(
     from transformers import Qwen2_5_VLForConditionalGeneration
 
     requests = bench.task("t", questions(4))
-    expected = texts(vlm().generate_until(requests))
+    expected = texts(vlm().replies(requests))
     monkeypatch.setattr(Qwen2_5_VLForConditionalGeneration, "_supports_mm_encoder_outputs", lambda _: False)
     model = vlm()
 
-    assert texts(model.generate_until(requests)) == expected
+    assert texts(model.replies(requests)) == expected
     assert model.describe()["share_prefix"] == "its class takes no encoded media"
 
 
 def test_a_model_whose_scores_change_falls_back(bench: Bench, vlm: Create, monkeypatch: pytest.MonkeyPatch) -> None:
     """As a class does, for example, that takes positions differently once there is a cache."""
     requests = bench.task("t", questions(4))
-    expected = texts(vlm().generate_until(requests))
+    expected = texts(vlm().replies(requests))
     model = vlm()
     shared = model._answering._shared
     right = shared.inputs
 
-    def elsewhere(prompts: Any, padding: int) -> dict[str, Any]:
-        inputs = right(prompts, padding)
-        return {**inputs, "position_ids": inputs["position_ids"] + 100}
+    def elsewhere(prompts: Any, padding: int) -> Any:
+        inputs, reused = right(prompts, padding)
+        return {**inputs, "position_ids": inputs["position_ids"] + 100}, reused
 
     monkeypatch.setattr(shared, "inputs", elsewhere)
 
-    assert texts(model.generate_until(requests)) == expected
+    assert texts(model.replies(requests)) == expected
     assert model.describe()["share_prefix"].startswith("scores differ by ")
 
 

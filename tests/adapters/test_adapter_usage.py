@@ -45,9 +45,9 @@ def placeholder(tiny: Path) -> int:
 
 def test_tokens_are_those_of_the_processor(bench: Bench, vlm: Create, tiny: Path) -> None:
     docs = [{**doc, "media": ["same.png"]} for doc in questions(6)]
-    answers = vlm(batch_size=6).generate_until(bench.task("t", docs))
+    answers = vlm(batch_size=6).replies(bench.task("t", docs))
     expected = tokens(tiny, docs)
-    assert [one.token_counts.input_tokens for one in answers] == [len(one) for one in expected]
+    assert [one.input_tokens for one in answers] == [len(one) for one in expected]
     assert [one.vision_tokens for one in answers] == [one.count(placeholder(tiny)) for one in expected]
     assert answers[0].vision_tokens > 0
     # the comparison with computing from the start has left the prefix on the device, so all rows reuse it
@@ -55,25 +55,10 @@ def test_tokens_are_those_of_the_processor(bench: Bench, vlm: Create, tiny: Path
     assert all(one.media_seconds > 0 for one in answers)
 
 
-def test_the_second_batch_of_a_picture_reuses_the_first(bench: Bench, vlm: Create, tiny: Path) -> None:
-    docs = [
-        {**doc, "media": ["same.png"], "question": "Is there a polyp?" + " No?" * i}
-        for i, doc in enumerate(questions(4))
-    ]
-    model = vlm(batch_size=2)
-    answers = model.generate_until(bench.task("t", docs))
-    counted, used = sum(one.token_counts.input_tokens for one in answers), model.describe()["usage"]
-    alone = tokens(tiny, docs)
-    assert counted == sum(map(len, alone))
-    assert sum(one.reused_tokens for one in answers) <= used["prompt_tokens_reused"]
-    # what is not reused was computed; the rest was computed to compare with computing from the start
-    assert used["prompt_tokens_computed"] >= counted - sum(one.reused_tokens for one in answers)
-
-
 def test_nothing_is_reused_or_seen_where_nothing_can_be(bench: Bench, vlm: Create) -> None:
-    alone = vlm(share_prefix=False).generate_until(bench.task("t", questions(2)))
+    alone = vlm(share_prefix=False).replies(bench.task("t", questions(2)))
     assert [one.reused_tokens for one in alone] == [0, 0]
-    text = vlm().generate_until(bench.task("text", questions(2, images=0)))
+    text = vlm().replies(bench.task("text", questions(2, images=0)))
     assert [(one.vision_tokens, one.media_seconds) for one in text] == [(0, 0.0)] * 2
 
 
@@ -82,5 +67,5 @@ def test_a_class_whose_placeholders_are_unknown_has_no_count(
 ) -> None:
     model = vlm(share_prefix=False)
     monkeypatch.setattr(model._answering, "_placeholders", [])
-    (answer,) = model.generate_until(bench.task("t", questions(1)))
+    (answer,) = model.replies(bench.task("t", questions(1)))
     assert answer.vision_tokens is None

@@ -7,7 +7,10 @@ import time
 from pathlib import Path
 from typing import Any
 
-from medtasks.adapters._base import MedtasksAdapter, Response
+from medtasks.adapters._base import MedtasksAdapter
+from medtasks.adapters._requests import ChatRequest
+
+from medtasks.runs.replies import Reply
 
 LONGEST = 100
 """Seconds after which a replica that waits for others fails its request."""
@@ -28,15 +31,15 @@ class Together(MedtasksAdapter):
     def describe(self) -> dict[str, Any]:
         return {"model": "together"}
 
-    def generate_until(self, requests: list[Any]) -> list[Response]:
-        return [self._answer(self.task_dict[args[4]][args[5]][args[3]]) for args in (one.args for one in requests)]
+    def answer(self, requests: list[ChatRequest]) -> list[Reply]:
+        return [self._reply(request.sample_id) for request in requests]
 
-    def _answer(self, document: dict[str, Any]) -> Response:
+    def _reply(self, sample_id: str) -> Reply:
         until = time.monotonic() + LONGEST
-        if document["sample_id"] != "m0":
+        if sample_id != "m0":
             (self._folder / f"answering-{os.getpid()}").touch()
             while len(list(self._folder.glob("answering-*"))) < self._count:
                 if time.monotonic() > until:
                     raise TimeoutError("no other replica got work")
                 time.sleep(0.05)
-        return Response(str(os.getpid()))
+        return Reply(str(os.getpid()))

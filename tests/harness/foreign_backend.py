@@ -21,22 +21,20 @@ class Backend(lmms):  # type: ignore[misc]
         super().__init__()
         self.answer = answer
         self.asked: list[tuple[str, str]] = []
+        self.turns: list[list[dict[str, Any]]] = []
+        """The messages of every request."""
 
     def generate_until(self, requests: list[Any]) -> list[Any]:
         given = []
         for request in requests:
             _, to_messages, _, doc_id, task, split = request.args
             document = self.task_dict[task][split][doc_id]
-            self.shown(to_messages(document))
+            self.turns.append(to_messages(document))
             given.append(self.answer(document))
         self.asked += [
             (one.task_name, self.task_dict[one.task_name]["test"][one.doc_id]["sample_id"]) for one in requests
         ]
         return given
-
-    def shown(self, turns: list[dict[str, Any]]) -> None:
-        """What a request's messages are; subclasses look at them."""
-        assert turns
 
     def generate_until_multi_round(self, requests: list[Any]) -> list[str]:
         raise NotImplementedError

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from rouge_score.rouge_scorer import RougeScorer
 from sacrebleu.metrics import BLEU, CHRF
+from table4 import table4_overall
 
 __all__ = ["recomputed"]
 
@@ -216,16 +217,14 @@ def _by_mode(line: Line, value: Any) -> list[float]:
 
 
 def _table4(sums: Any, *, zeros: bool = False) -> float:
-    """Mode means by items; with ``zeros`` responsiveness is a mean over all future items."""
-    total = 0.0
-    for place in range(0, 16, 4):
-        items, content, timed, timely = sums[place : place + 4]
-        if zeros and place >= 8:
-            timed = items
+    """From mode means by items; with ``zeros`` responsiveness is a mean over all future items."""
+    rows = dict(zip(MODES, np.reshape(sums, (4, 4)), strict=True))
+    means = {}
+    for mode, (items, content, timed, timely) in rows.items():
+        counted = items if zeros and mode in ("future", "proactive") else timed
         if items:
-            mean = content / items
-            total += items * (CONTENT * mean + RESPONSIVENESS * timely / timed if timed else mean)
-    return total / sum(sums[::4])
+            means[mode] = content / items, timely / counted if counted else None
+    return table4_overall(means, {mode: row[0] for mode, row in rows.items()})
 
 
 TABLE4 = {"overall_table4": _table4, "overall_table4_eq10": functools.partial(_table4, zeros=True)}

@@ -12,16 +12,18 @@ import signal
 import sys
 import time
 import zlib
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import lmms_eval.models  # noqa: F401  (our hook comes with it)
 from foreign_backend import evaluate
-from medtasks.adapters._base import MedtasksAdapter, Response
+from medtasks.adapters._base import MedtasksAdapter
 from medtasks.adapters._generating import plan_batches
-from medtasks.adapters._requests import read_requests
+from medtasks.adapters._requests import ChatRequest
 
 from medtasks.data.media.frames import default_frames
+from medtasks.runs.replies import Reply
 
 BATCH = 8
 
@@ -48,24 +50,23 @@ class Probe(Scripted):
 
     kill_at = -1
 
-    def plan_requests(self, requests: list[Any]) -> list[list[int]]:
-        batches = plan_batches(read_requests(requests, self.task_dict), BATCH)
-        return [[request.position for request in batch] for _, batch in batches]
+    def batches(self, requests: list[ChatRequest]) -> Iterator[list[ChatRequest]]:
+        return plan_batches(requests, BATCH)
 
-    def generate_until(self, requests: list[Any]) -> list[Any]:
+    def answer(self, requests: list[ChatRequest]) -> list[Reply]:
         if 0 <= self.kill_at <= self._asked:
             os.kill(os.getpid(), signal.SIGKILL)
-        answers = []
-        for request in read_requests(requests, self.task_dict):
+        replies = []
+        for request in requests:
             (turn,) = request.messages(self.task_dict)
             shown = sum(part["type"] == "image" for part in turn["content"])
             used = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
             frames = default_frames()
             self.write([f"{request.sample_id}\t{shown}\t{used}\t{frames.held_bytes}\t{frames.decoded}"])
             blank = zlib.crc32(request.sample_id.encode()) % 7 == 0  # which is a response, too
-            answers.append(Response("" if blank else "unanswerable"))
+            replies.append(Reply("" if blank else "unanswerable"))
         self._asked += len(requests)
-        return answers
+        return replies
 
 
 class Dying(Scripted):
@@ -73,17 +74,17 @@ class Dying(Scripted):
 
     lives = False
 
-    def plan_requests(self, requests: list[Any]) -> list[list[int]]:
-        return [[number for number in batch if number < len(requests)] for batch in ([0], range(1, len(requests)))]
+    def batches(self, requests: list[ChatRequest]) -> list[list[ChatRequest]]:
+        return [requests[:1], requests[1:]] if requests[1:] else [requests]
 
-    def generate_until(self, requests: list[Any]) -> list[Any]:
+    def answer(self, requests: list[ChatRequest]) -> list[Reply]:
         self._asked += 1
         if self._asked == 2 and not self.lives:
             while len(self._log.read_text().splitlines()) < 2:  # the first batch of both processes
                 time.sleep(0.01)
             os.kill(os.getpid(), signal.SIGKILL)
         self.write([str(request.doc_id) for request in requests])
-        return [Response("none") for _ in requests]
+        return [Reply("none") for _ in requests]
 
 
 if __name__ == "__main__":

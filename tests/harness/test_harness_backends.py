@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +11,9 @@ from foreign_backend import Backend, evaluate
 
 from medtasks import harness
 from medtasks.benchmarks.documents import task_documents
-from medtasks.catalog.spec import load_spec, load_specs
 from medtasks.core.errors import MedtasksError, UsageError
 from medtasks.harness.hooks import refuse
+from medtasks.harness.model import described
 
 
 class OneFunction(Backend):
@@ -42,44 +43,23 @@ def test_a_batch_holds_one_task_and_every_document_of_a_round_has_its_own_prompt
     assert len(set(seconds)) == len(task_documents("mi_cxr_stagewise_icr"))
 
 
-def test_llava_hf_is_refused_where_it_mixes_up_requests() -> None:
-    with pytest.raises(UsageError, match="llava_hf cannot run our tasks with --force_simple"):
-        refuse({"model": "llava_hf", "force_simple": True}, ["mi_cxr_icr"])
+REFUSED: list[tuple[dict[str, Any], list[str], str]] = [
+    ({"model": "llava_hf", "force_simple": True}, ["mi_cxr_icr"], "llava_hf cannot run our tasks with --force_simple"),
+    ({"num_fewshot": 1}, ["mi_cxr_tel"], "part of a task's prompt here: run mi_cxr_tel_1shot instead of mi_cxr_tel."),
+    ({"num_fewshot": 1}, ["mi_cxr_icr_1shot"], "here: mi_cxr_icr_1shot shows one example without it."),
+    (
+        {"num_fewshot": 2},
+        ["mi_cxr", "kvasir_vqa_x1", "med_cmr"],
+        "run mi_cxr_1shot instead of mi_cxr; there is no version of kvasir_vqa_x1, med_cmr with examples.",
+    ),
+]
 
 
-@pytest.mark.parametrize(
-    ("tasks", "said"),
-    [
-        (["mi_cxr_icr"], "run mi_cxr_icr_1shot instead of mi_cxr_icr."),
-        (["mi_cxr_tel"], "run mi_cxr_tel_1shot instead of mi_cxr_tel."),
-        (["med_cmr_mcq"], "there is no version of med_cmr_mcq with examples."),
-        (["mi_cxr_icr_1shot"], "mi_cxr_icr_1shot shows one example without it."),
-        (
-            ["mi_cxr", "kvasir_vqa_x1", "med_cmr"],
-            "run mi_cxr_1shot instead of mi_cxr; there is no version of kvasir_vqa_x1, med_cmr with examples.",
-        ),
-    ],
-)
-def test_num_fewshot_names_the_task_to_run(
-    tasks: list[str], said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    with pytest.raises(SystemExit):
-        evaluate(Backend(lambda _: "A"), tasks, tmp_path, num_fewshot=1)
-    error = capsys.readouterr().err
-    assert error.splitlines()[-1] == (
-        f"medtasks: --num_fewshot is 1, but examples are part of a task's prompt here: {said}"
-    )
-
-
-def test_every_task_named_in_place_of_num_fewshot_exists() -> None:
-    twins = [name for name in load_specs() if name.endswith("_1shot")]
-    assert {"mi_cxr_1shot", "mi_cxr_icr_1shot"} <= set(twins)
-    for name in twins:
-        assert load_spec(name.removesuffix("_1shot")).kind == load_spec(name).kind
-
-
-def test_no_examples_are_what_num_fewshot_0_asks_for(tmp_path: Path) -> None:
-    assert evaluate(Backend(lambda _: "A"), ["mi_cxr_icr"], tmp_path, num_fewshot=0, limit=1).scores
+def test_options_that_our_tasks_do_not_support_are_refused_with_what_to_do() -> None:
+    for asked, tasks, sentence in REFUSED:
+        with pytest.raises(UsageError, match=re.escape(sentence)):
+            refuse(asked, tasks)
+    refuse({"num_fewshot": 0}, ["mi_cxr_icr"])
 
 
 ARGUMENTS = "model=lab/Model-7B,revision=abc,quantization=awq,base_url=http://here:1/v1,batch_size=4,api_key=sk-0"
@@ -109,23 +89,15 @@ def test_a_checkpoint_is_named_where_the_back_end_has_it_by_default(tmp_path: Pa
     assert run.manifest["model"]["checkpoint"] == "lab/By-default"
 
 
-@pytest.mark.slow
 def test_local_weights_are_known_by_their_content(tmp_path: Path) -> None:
-    prints = []
+    known = []
     for number, weights in enumerate((b"1", b"1", b"2")):
         folder = tmp_path / str(number) / "ckpt"
         folder.mkdir(parents=True)
         (folder / "config.json").write_text("{}")
         (folder / "model.safetensors").write_bytes(weights)
-        run = evaluate(
-            Backend(lambda _: "A"),
-            ["mi_cxr_icr"],
-            tmp_path / f"out{number}",
-            model_args=f"pretrained={folder}",
-            limit=1,
-        )
-        prints.append(run.manifest["model"]["fingerprint"])
-    assert prints[0] == prints[1] != prints[2]
+        known.append(described(Backend(lambda _: "A"), f"pretrained={folder}")["fingerprint"])
+    assert known[0] == known[1] != known[2]
 
 
 def test_a_run_names_a_back_end_that_is_unknown(tmp_path: Path) -> None:

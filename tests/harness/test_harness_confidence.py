@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from foreign_backend import Backend, evaluate
-from runs import Run, baseline, vlm
+from runs import Run, baseline
 
 from medtasks import harness
 from medtasks.metrics.confidence import CONFIDENCE_NAMES
@@ -56,13 +56,3 @@ def test_a_model_s_probabilities_do_not_depend_on_batches(tmp_path: Path) -> Non
     scores = made[4].scores[TASK]
     assert scores["metrics"]["ece"]["samples"] == sum(one["status"] == "ok" for one in made[4].samples(TASK)) > 0
     assert json.loads(json.dumps(scores["reliability"]))["bins"]
-
-
-@pytest.mark.slow
-def test_open_answers_have_the_likelihood_of_their_tokens(tmp_path: Path) -> None:
-    task = "kvasir_vqa_x1_level1"
-    run = vlm([task], tmp_path, tokens=4, batch_size=4)
-    samples = run.samples(task)
-    assert all(0 < one["probabilities"][0]["answer"] < 1 for one in samples)
-    mean = sum(one["probabilities"][0]["answer"] for one in samples) / len(samples)
-    assert run.scores[task]["metrics"]["ece"]["value"] == pytest.approx(mean)  # no random answer is right

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 
 import pytest
 from release_rows import write_mini
 
 from medtasks.benchmarks.documents import doc_to_messages, task_documents
-from medtasks.benchmarks.mi_cxr import icr, tel_single
+from medtasks.benchmarks.mi_cxr import tel_single
 from medtasks.benchmarks.mi_cxr.prepare import prepare_mi_cxr
 from medtasks.core.errors import MediaError
 
@@ -40,13 +39,6 @@ def test_a_picture_that_was_cut_meanwhile_is_not_shown(source: Path) -> None:
     path.write_bytes(path.read_bytes()[:2000])
     with pytest.raises(MediaError, match=f"{path}: not a complete image"):
         doc_to_messages(document, {"template": "mi_cxr/mcq.j2"})
-
-
-def test_unprepared_data_stop_with_the_command(source: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    shutil.rmtree(source.parent / "data")
-    with pytest.raises(SystemExit):
-        icr(None)  # type: ignore[arg-type]
-    assert "run: medtasks prepare mi_cxr --rows" in capsys.readouterr().err
 
 
 def test_a_subtask_without_rows_says_so(source: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -12,12 +12,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import psutil
 import pytest
 from failing_server import FailingServer, completion, error
 from foreign_backend import Backend, evaluate
 from lmms_eval.api.instance import GenerationResult, TokenCounts
-from medtasks.adapters._base import Response
 from runs import Run
 
 from medtasks.benchmarks.documents import task_documents
@@ -154,16 +152,6 @@ def test_the_same_command_asks_only_for_what_failed(tmp_path: Path) -> None:
     assert again.files() == run.files()
 
 
-@pytest.mark.slow
-def test_a_resumed_run_counts_all_responses_that_were_cut_off(tmp_path: Path) -> None:
-    lost = {document["sample_id"] for document in task_documents(TASK)[:2]}
-    cut = Backend(lambda doc: MARKER if doc["sample_id"] in lost else Response(target(doc), finish="length"))
-    count = len(task_documents(TASK))
-    assert evaluate(cut, [TASK], tmp_path).manifest["tasks"][TASK]["finish"] == {"length": count - 2}
-    resumed = evaluate(Backend(lambda doc: Response(target(doc), finish="stop")), [TASK], tmp_path)
-    assert resumed.manifest["tasks"][TASK]["finish"] == {"length": count - 2, "stop": 2}
-
-
 def test_a_response_cache_is_refused_before_the_model_is_asked(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -226,11 +214,6 @@ def test_an_interrupt_while_the_model_is_loaded_ends_with_130_and_one_sentence(
     for calls_of_others in ((object(), [TASK]), (object(), ["mmmu"], argparse.Namespace())):
         with pytest.raises(KeyboardInterrupt):
             simple_evaluate(*calls_of_others)
-
-
-def test_an_interrupt_reaches_the_program_that_called(tmp_path: Path) -> None:
-    with pytest.raises(KeyboardInterrupt):
-        evaluate(Backend(interrupted_at(1)), [TASK], tmp_path)
 
 
 @pytest.mark.slow
@@ -428,32 +411,6 @@ def test_a_disk_that_is_full_when_results_are_written_costs_no_inference(python:
     assert not backend.asked
     assert run.manifest["tasks"][TASK]["answered"] == len(task_documents(TASK))
     assert not unfinished(output)
-
-
-@pytest.mark.slow
-def test_a_killed_run_against_a_server_asks_again_only_for_what_was_in_flight(python: Any, tmp_path: Path) -> None:
-    """Replies of ``async_openai`` are kept one by one, as the server gives them."""
-    task, flying = "mi_cxr_tel", 2
-    documents = sum(len(task_documents(leaf)) for leaf in leaf_tasks(task))
-    answered: list[str] = []
-    before = psutil.Process().children(recursive=True)  # with the one from which the command is forked
-
-    def answer(text: str) -> Any:
-        if len(answered) == documents // 2:
-            for process in {*psutil.Process().children(recursive=True)}.difference(before):
-                process.kill()
-        answered.append(text)
-        return completion("A")
-
-    with FailingServer(answer) as server:
-        asked = command("async_openai", at(server.url, max_retries=1, num_cpus=flying), task, tmp_path)
-        killed = python("-m", "lmms_eval", *asked)
-        assert killed.returncode != 0
-        again = python("-m", "lmms_eval", *asked)
-    assert again.returncode == 0, again.stderr[-2000:]
-    assert documents <= len(answered) <= documents + flying
-    (folder,) = tmp_path.rglob("*_medtasks")
-    assert Run(folder).scores[task]["items"] == documents
 
 
 _SERVER_THAT_DIES = """

@@ -11,7 +11,7 @@ from test_harness_failures import TASK, Backend, evaluate, target
 
 from medtasks.benchmarks.documents import task_documents
 from medtasks.catalog.prompts import render
-from medtasks.harness.backends import presentation, takes_system_prompt
+from medtasks.harness.backends import presentation
 from medtasks.runs.folder import read_run
 
 
@@ -43,18 +43,6 @@ def test_chat_and_simple_runs_are_neither_one_protocol_nor_one_model(tmp_path: P
     assert facts[1]["presentation"] == {"interface": "simple", "order": "as test_harness_presentation has it"}
     keys = [model_key(read_run(run.folder)[0]) for run in (chat, simple)]
     assert keys[0] != keys[1]
-
-
-@pytest.mark.slow
-def test_a_system_prompt_of_the_back_end_counts(tmp_path: Path) -> None:
-    plain = evaluate(Backend(target), [TASK], tmp_path / "plain")
-    backend = Backend(target)
-    backend.system_prompt = "You are a helpful assistant."
-    prompted = evaluate(backend, [TASK], tmp_path / "prompted")
-
-    assert prompted.manifest["tasks"][TASK]["presentation"] == {"system_prompt": "You are a helpful assistant."}
-    hashes = {run.manifest["tasks"][TASK]["protocol_hash"] for run in (plain, prompted)}
-    assert len(hashes) == 2
 
 
 @pytest.mark.parametrize(
@@ -113,16 +101,15 @@ class Templated:
         return "".join(part["text"] for content in shown for part in content if isinstance(content, list))
 
 
-class Recording(Backend):
-    """A chat back-end that keeps the turns that it is sent."""
+def recording(processor: Any) -> Backend:
+    """A chat back-end with a processor, which decides on system turns."""
+    backend = Backend(target)
+    backend.processor = processor
+    return backend
 
-    def __init__(self, processor: Any = None) -> None:
-        super().__init__(target)
-        self.processor = processor
-        self.turns: list[list[tuple[str, str]]] = []
 
-    def shown(self, turns: list[dict[str, Any]]) -> None:
-        self.turns.append([(turn["role"], turn["content"][-1]["text"]) for turn in turns])
+def said(backend: Backend) -> list[list[tuple[str, str]]]:
+    return sorted([(turn["role"], turn["content"][-1]["text"]) for turn in turns] for turns in backend.turns)
 
 
 BOTH, USER = ("system", "user"), ("user",)
@@ -130,11 +117,11 @@ BOTH, USER = ("system", "user"), ("user",)
 
 @pytest.mark.parametrize("processor", [None, Templated(BOTH)], ids=["server", "template"])
 def test_a_task_s_system_prompt_is_a_turn_of_its_own(processor: Any, tmp_path: Path) -> None:
-    backend = Recording(processor)
+    backend = recording(processor)
     run = evaluate(backend, [SYSTEM], tmp_path)
 
     questions = [document["question"] for document in task_documents(SYSTEM)]
-    assert sorted(backend.turns) == sorted([("system", render(SAID)), ("user", one)] for one in questions)
+    assert said(backend) == sorted([("system", render(SAID)), ("user", one)] for one in questions)
     assert run.manifest["tasks"][SYSTEM]["presentation"] == {}
 
 
@@ -142,15 +129,10 @@ def test_a_task_s_system_prompt_is_a_turn_of_its_own(processor: Any, tmp_path: P
 def test_a_back_end_without_system_prompts_gets_it_before_the_question_and_says_so(
     processor: Any, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    backend = Recording(processor)
+    backend = recording(processor)
     run = evaluate(backend, [SYSTEM], tmp_path)
 
     questions = [document["question"] for document in task_documents(SYSTEM)]
-    assert sorted(backend.turns) == sorted([("user", f"{render(SAID)}\n\n{one}")] for one in questions)
+    assert said(backend) == sorted([("user", f"{render(SAID)}\n\n{one}")] for one in questions)
     assert run.manifest["tasks"][SYSTEM]["presentation"] == {"task's system prompt": "at the beginning of the text"}
     assert "takes no system prompt" in capfd.readouterr().err
-
-
-def test_a_simple_back_end_gets_the_system_prompt_with_the_text() -> None:
-    simple = type("Lm", (), {"is_simple": True})
-    assert not takes_system_prompt(simple())

@@ -29,11 +29,6 @@ def test_the_harness_alone_asks_with_every_template() -> None:
     assert len(set(texts)) == 4
 
 
-def test_the_harness_alone_asks_every_rotation() -> None:
-    config = load_yaml_config(yaml_path=str(load_spec(ROTATED).path), mode="full")
-    assert config["process_docs"](None)["sample_id"] == [one["sample_id"] for one in task_documents(ROTATED)]
-
-
 @pytest.mark.parametrize("end", ["_prompts", "_circular"])
 def test_no_other_group_has_such_tasks(end: str) -> None:
     for name, spec in load_specs().items():
@@ -54,21 +49,6 @@ def test_a_policy_that_is_right_under_one_prompt_is_scored_and_its_prompts_are_k
     assert run.manifest["tasks"][TASK]["prompt_hash"] == load_spec(TASK).prompt_hash
     for sample, document in zip(run.samples(TASK), task_documents(TASK), strict=True):
         assert sample["prompt"] == prompt_text(document, "a template that does not exist")
-
-
-@pytest.mark.slow
-def test_a_resumed_run_asks_only_for_the_prompts_that_are_missing(tmp_path: Path) -> None:
-    lost = [one["sample_id"] for one in task_documents(TASK)][2:6]
-    whole = evaluate(Backend(only_under_the_second), [TASK], tmp_path / "whole")
-    cut = Backend(lambda one: None if one["sample_id"] in lost else only_under_the_second(one))
-    partly = evaluate(cut, [TASK], tmp_path / "cut")
-    score = partly.scores[TASK]["metrics"]["best_prompt"]
-    assert (score["answered"], score["samples"]) == (4, 6)  # two questions lack some of their prompts
-    again = Backend(only_under_the_second)
-    resumed = evaluate(again, [TASK], tmp_path / "cut")
-    assert [name for _, name in again.asked] == lost
-    assert resumed.samples(TASK) == whole.samples(TASK)
-    assert resumed.scores[TASK] == whole.scores[TASK]
 
 
 def test_a_failed_rotation_is_named_and_its_question_not_scored(tmp_path: Path) -> None:

@@ -57,15 +57,10 @@ def test_our_back_ends_are_known() -> None:
     assert {"medtasks_vlm", "medtasks_vllm", "medtasks_baseline", "medtasks_replay"} <= set(list_available_models())
 
 
-@pytest.mark.parametrize("found", ["0.7.2", "0.8.0", "1.0", "something"])
+@pytest.mark.parametrize("found", ["0.7.2", "0.8.0", "1.0"])
 def test_another_harness_version_is_refused_in_one_sentence(found: str) -> None:
     with pytest.raises(HarnessError, match=rf"works with lmms-eval >=0\.7\.3,<0\.8, but {found} is installed"):
         harness.check_version(found)
-
-
-@pytest.mark.parametrize("found", ["0.7.3", "0.7.9"])
-def test_versions_inside_the_range_pass(found: str) -> None:
-    harness.check_version(found)
 
 
 def test_a_failure_inside_the_hook_is_reported_and_steps_aside(

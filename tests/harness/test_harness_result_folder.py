@@ -29,11 +29,6 @@ def test_a_sample_line_is_complete(run: Run) -> None:
     assert len(line["media"]) == 5
 
 
-def test_sample_lines_stand_in_the_order_of_their_ids(run: Run) -> None:
-    ids = [line["sample_id"] for line in run.samples("kvasir_vqa_x1_level1")]
-    assert ids == sorted(ids)
-
-
 def test_the_manifest_says_what_is_needed_to_repeat_the_run(run: Run) -> None:
     manifest = run.manifest
     facts = manifest["tasks"]["kvasir_vqa_x1_level1"]
@@ -62,25 +57,6 @@ def test_a_pooled_score_is_the_corpus_score_of_all_rows(run: Run, metric: str, l
     lines = [line for level in (1, 2, 3) for line in run.samples(f"kvasir_vqa_x1_level{level}")]
     expected = library.corpus_score([line["filtered"] for line in lines], [[line["target"] for line in lines]]).score
     assert run.scores["kvasir_vqa_x1"]["metrics"][metric]["value"] == pytest.approx(expected / unit, abs=1e-9)
-
-
-def test_a_class_is_scored_on_the_rows_that_name_it(run: Run) -> None:
-    lines = [line for level in (1, 2, 3) for line in run.samples(f"kvasir_vqa_x1_level{level}")]
-    members = [line for line in lines if "polyp_count" in line["document"]["question_class"]]
-    scores = run.scores["kvasir_vqa_x1"]["breakdowns"]["question_class"]["polyp_count"]
-    matched = sum(line["filtered"].lower() == line["target"].lower() for line in members)
-    assert scores["samples"] == len(members)
-    assert scores["metrics"]["exact_match"]["value"] == pytest.approx(matched / len(members))
-
-
-def test_every_value_lies_in_its_interval(run: Run) -> None:
-    for name, scores in run.scores.items():
-        for metric, score in scores["metrics"].items():
-            if score["interval"] is None:
-                assert score["reason"], (name, metric)
-            else:
-                low, high = score["interval"]
-                assert low - 1e-9 <= score["value"] <= high + 1e-9, (name, metric)
 
 
 def test_a_missing_wordnet_is_said_and_not_scored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from foreign_backend import Backend, evaluate
 from lmms_eval.api.instance import GenerationResult, TokenCounts
-from runs import Run, baseline
+from runs import Run
 
 from medtasks.benchmarks.documents import task_documents
 from medtasks.runs.reply_files import read_work
@@ -40,10 +40,6 @@ def test_what_a_foreign_back_end_counts_is_in_the_manifest(tmp_path: Path) -> No
     assert 0 < found["time_to_first_answer"] <= found["seconds"]
     unknown = {"prompt_tokens", "vision_tokens", "reused_tokens", "media_share", "peak_rss", "peak_device_memory"}
     assert not unknown & found.keys()
-
-
-def test_nothing_is_counted_for_a_baseline_that_asks_no_model(tmp_path: Path) -> None:
-    assert usage(baseline("oracle", [TASK], tmp_path)) == {}
 
 
 def test_a_resumed_run_has_the_usage_of_all_its_parts(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from medtasks.leaderboard.rank.comparability import protocols_today
 from medtasks.leaderboard.verify.scored_run import Entry, ScoredRun
 
 from medtasks.catalog.spec import leaf_tasks, load_spec
-from medtasks.metrics.aggregate import corpus_score
+from medtasks.metrics.base import corpus_score
 from medtasks.metrics.registry import get_metric
 from medtasks.runs.manifest import RunManifest
 from medtasks.runs.scores import Letters, MetricScore, Scores

@@ -10,7 +10,7 @@ import pytest
 from tiny_wordnet import LEXNAMES
 
 from medtasks.metrics import wordnet
-from medtasks.metrics.nltk_data import find_nltk_data
+from medtasks.metrics.wordnet import find_nltk_data
 
 
 @pytest.fixture(scope="session")

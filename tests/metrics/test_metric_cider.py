@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from metric_texts import WORDS, texts
 
-from medtasks.benchmarks.mi_cxr.cider import Cider, CiderCorpus, cider_tokens
+from medtasks.benchmarks.mi_cxr.cider import CiderCorpus, cider_tokens
 
 Rows = list[tuple[str, str]]
 
@@ -111,22 +111,6 @@ def test_tokens_and_scores_are_those_of_the_coco_tools() -> None:
     assert cider_scores(*split(CLINICAL))[1] == pytest.approx(expected, abs=1e-9)
 
 
-def test_hand_worked() -> None:
-    # N = 2. "small" is in both references: ln(2/2) = 0. Every other n-gram is in one or none: L = ln 2.
-    # Pair 1, 3 tokens each, no penalty.
-    #   n=1: p = (left L, nodule L), r = (left L, effusion L): L² / (√2 L · √2 L) = 1/2
-    #   n=2: "small left" of two each: 1/2;  n=3: nothing shared: 0;  n=4: no such n-gram: 0
-    # Pair 2, 4 tokens for 3: exp(-1² / 72).
-    #   n=1: p = (right 2L, nodule L), r = (right L, nodule L): (min(2,1)·1 + 1·1) / (√5 √2) = 2/√10
-    #   n=2: "small right", "right nodule" of three and two: 2 / (√3 √2) = 2/√6;  n=3, n=4: 0
-    first = 10 * (1 / 2 + 1 / 2 + 0 + 0) / 4
-    second = 10 * math.exp(-1 / 72) * (2 / math.sqrt(10) + 2 / math.sqrt(6)) / 4
-    rows = [("small left nodule", "Small left effusion."), ("small right right nodule", "small right nodule")]
-    mean, values = cider_scores(*split(rows))
-    assert values == pytest.approx([first, second], abs=1e-12)
-    assert mean == pytest.approx((first + second) / 2, abs=1e-12)
-
-
 @given(rows_strategy, st.randoms(use_true_random=False))
 def test_lies_between_0_and_10_and_the_order_of_the_corpus_does_not_matter(rows: Rows, draw: random.Random) -> None:
     order = list(range(len(rows)))
@@ -168,8 +152,3 @@ def test_a_value_depends_on_the_corpus_and_a_part_keeps_the_frequencies_of_the_w
 )
 def test_tokens(text: str, tokens: list[str]) -> None:
     assert cider_tokens(text) == tokens
-
-
-def test_the_signature_names_formula_and_tokens() -> None:
-    head = "cider|formula:cider-d|n:4|sigma:6|clip:yes|scale:10|df:corpus|refs:1|stem:no|case:lower"
-    assert Cider().signature.startswith(f"{head}|tok:treebank-nopunct|nltk:")

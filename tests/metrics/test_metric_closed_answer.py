@@ -85,14 +85,9 @@ NOT_FORCEPS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("reply", FORCEPS, ids=repr)
-def test_a_reply_that_is_the_answer(reply: str) -> None:
-    assert closed_answer_matches(reply, ["forceps"], TOOLS)
-
-
-@pytest.mark.parametrize("reply", NOT_FORCEPS, ids=repr)
-def test_a_reply_that_is_not_the_answer(reply: str) -> None:
-    assert not closed_answer_matches(reply, ["forceps"], TOOLS)
+@pytest.mark.parametrize("reply", [*FORCEPS, *NOT_FORCEPS], ids=repr)
+def test_a_reply_is_the_answer_or_not(reply: str) -> None:
+    assert closed_answer_matches(reply, ["forceps"], TOOLS) == (reply in FORCEPS)
 
 
 @pytest.mark.parametrize(
@@ -185,16 +180,10 @@ def test_several_answers_are_a_set(reply: str, answers: list[str], choices: tupl
     assert closed_answer_matches(reply, answers, choices, multi_select=True) == matches
 
 
-def test_one_answer_of_a_multi_select_question_is_a_set_of_one() -> None:
+def test_several_answers_or_the_question_allow_several_selections() -> None:
     assert closed_answer_matches("hand", ["hand"], TOOLS, multi_select=True)
     assert not closed_answer_matches("hand, bovie", ["hand"], TOOLS, multi_select=True)
-
-
-def test_several_answers_imply_several_selections() -> None:
     assert closed_answer_matches("A and C", ["hand", "bovie"], TOOLS)
-
-
-def test_no_answer_matches_nothing() -> None:
     assert not closed_answer_matches("", [], TOOLS)
 
 

@@ -73,23 +73,6 @@ def test_scores_are_those_of_plain_loops(answers: Answers, coverage: float) -> N
     assert brier(answers) == pytest.approx(brier_score_loss(right, stated, labels=[False, True], scale_by_half=True))
 
 
-def test_the_oracle_and_a_model_that_is_always_wrong() -> None:
-    oracle, wrong = [(100, True)] * 7, [(100, False)] * 7
-    assert [score(name, oracle) for name in ("ece", "aurc", "accuracy_at_80")] == [0.0, 0.0, 1.0]
-    assert [score(name, wrong) for name in ("ece", "aurc", "accuracy_at_80")] == [1.0, 1.0, 0.0]
-    assert (brier(oracle), brier(wrong)) == (0.0, 1.0)
-
-
-def test_a_calibrated_model_of_several_confidences() -> None:
-    levels = (55, 65, 75, 85, 95)
-    answers = [(level, place < level) for level in levels for place in range(100)]
-    assert score("ece", answers) == pytest.approx(0.0)
-    assert brier(answers) == pytest.approx(np.mean([one / 100 * (1 - one / 100) for one in levels]))
-    assert score("accuracy_at_80", answers) == pytest.approx(0.8)  # without the level of 55 %
-    risks = [1 - np.mean(levels[place:]) / 100 for place in range(5)]
-    assert score("aurc", answers) == pytest.approx(np.mean(risks))
-
-
 def test_without_an_answer_there_is_no_score_and_a_confidence_beyond_its_range_is_refused() -> None:
     for metric in CONFIDENCE_METRICS:
         assert math.isnan(metric.score(np.zeros(metric.width)))

@@ -34,7 +34,7 @@ def nltk_meteor(prediction: str, reference: str) -> float:
 def test_single_and_batch_are_nltk(prediction: str, reference: str) -> None:
     expected = [nltk_meteor(prediction, reference), 1]
     assert Meteor().statistics(prediction, reference).tolist() == expected
-    assert lexical_statistics([prediction], [reference], ["meteor"])[0]["meteor"].tolist() == [expected]
+    assert lexical_statistics([(prediction, reference)], ["meteor"])["meteor"].tolist() == [expected]
 
 
 @settings(max_examples=300)

@@ -15,20 +15,34 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from medtasks import metrics
+from medtasks.catalog.registry import package_metrics
 from medtasks.core.errors import DataError, UsageError
-from medtasks.metrics.aggregate import corpus_score, totals
-from medtasks.metrics.base import Metric
+from medtasks.metrics.base import Metric, corpus_score, totals
 from medtasks.metrics.registry import LEXICAL, get_metric
 
+SIGNATURES = {
+    "rougeL": "f1|stem:no|rouge-score:0.1.2",
+    "chrf": "nc:6|nw:0|beta:2|case:mixed|space:no|eff:yes|sacrebleu:",
+    "chrf++": "nc:6|nw:2|",
+    "cider": "formula:cider-d|n:4|sigma:6|clip:yes|scale:10|df:corpus|refs:1|stem:no|case:lower|tok:",
+    "open_total": "scale:0-100|unjudged:left-out",
+}  # fmt: skip
 
-@pytest.mark.parametrize("name", [*LEXICAL, "accuracy"])
-def test_every_metric_keeps_the_protocol(name: str) -> None:
-    metric = get_metric(name)
-    assert isinstance(metric, Metric)
-    assert metric.name == name
-    assert metric.higher_is_better
-    assert metric.signature.split("|")[0] == name
-    assert all(":" in part or part == "f1" for part in metric.signature.split("|")[1:])
+
+def test_every_metric_keeps_the_protocol_and_nothing_measured_is_no_score() -> None:
+    for name, (metric, _) in package_metrics().items():
+        assert isinstance(metric, Metric)
+        assert metric.name == name
+        head, *choices = metric.signature.split("|")
+        assert head == name
+        assert all(":" in choice or choice == "f1" for choice in choices)
+        if name not in ("bleu", "chrf", "chrf++"):
+            assert np.isnan(metric.score(np.zeros((2, metric.width)))).all(), name
+    for name, part in SIGNATURES.items():
+        assert get_metric(name).signature.startswith(f"{name}|{part}")
+    for name in ("content", "overall_table4", "accuracy_dimension_mean", "ece"):
+        with pytest.raises(UsageError, match=f"{name} cannot be computed from one prediction"):
+            get_metric(name).statistics("alert", "alert")
 
 
 def test_unknown_metric_lists_the_known_in_table_order() -> None:

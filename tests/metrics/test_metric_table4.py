@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from pathlib import Path
 from statistics import fmean
 
@@ -21,10 +20,8 @@ from medtasks.benchmarks.medstreambench.table4 import (
     STREAMING_MODES,
     table4_statistics,
 )
-from medtasks.core.errors import UsageError
-from medtasks.metrics.aggregate import corpus_score, totals
-from medtasks.metrics.base import Metric
-from medtasks.metrics.item_metrics import ITEM_METRICS, ItemMetric, ItemScore
+from medtasks.metrics.base import corpus_score, totals
+from medtasks.metrics.item_metrics import ITEM_METRICS
 
 # Content of retrospective and present; content, responsiveness and stability of future and of proactive; overall.
 DOCS = Path(__file__).parents[2] / "docs"
@@ -107,13 +104,6 @@ def test_table_4_by_hand() -> None:
     assert corpus_score(metric, rows[:1]) == 1  # a mode without streaming items counts its content
 
 
-def test_a_score_of_no_items_is_undefined_not_zero() -> None:
-    for metric in (OVERALL_TABLE4, ACCURACY_DIMENSION_MEAN, ItemMetric("content")):
-        empty, none = metric.score(np.zeros((2, metric.width)))
-        assert math.isnan(empty)
-        assert math.isnan(none)
-
-
 sixty_fourths = st.integers(0, 64).map(lambda n: n / 64)  # floats hold them and their sums exactly
 single_turn = st.tuples(st.sampled_from(MODES[:3]), sixty_fourths, st.none())
 streaming = st.tuples(st.sampled_from(STREAMING_MODES), sixty_fourths, sixty_fourths)
@@ -139,30 +129,11 @@ def test_summed_items_score_as_the_table_of_their_means(items: list[Item]) -> No
     assert float(summed) == pytest.approx(table4_overall(*means_of(items)), abs=1e-12)
 
 
-@given(some_items, some_items)
-def test_many_totals_score_as_one_at_a_time(left: list[Item], right: list[Item]) -> None:
-    metric = OVERALL_TABLE4
-    table = np.array([totals(np.array([table4_statistics(*item) for item in items])) for items in (left, right)])
-    stacked = np.stack([table, table[::-1]])
-    assert metric.score(stacked).shape == (2, 2)
-    one_by_one = [[float(metric.score(row)) for row in rows] for rows in stacked]
-    assert metric.score(stacked).tolist() == one_by_one
-
-
 def test_dimension_mean_by_hand() -> None:
     # cr 3/4, ltg 0/1, tp 1/2, the others without items: (0.75 + 0 + 0.5) / 3; pooled it would be 4/7.
     values = {"cr": [1, 1, 1, 0], "ltg": [0], "tp": [1, 0]}
     rows = [dimension_statistics(key, value) for key, listed in values.items() for value in listed]
     assert float(ACCURACY_DIMENSION_MEAN.score(totals(np.array(rows)))) == pytest.approx(1.25 / 3)
-
-
-@pytest.mark.parametrize("metric", [*ITEM_METRICS, OVERALL_TABLE4, ACCURACY_DIMENSION_MEAN])
-def test_is_a_metric_with_its_own_door(metric: ItemMetric | ItemScore) -> None:
-    assert isinstance(metric, Metric)
-    assert metric.unavailable() is None
-    assert metric.signature.split("|")[0] == metric.name
-    with pytest.raises(UsageError, match=f"{metric.name} cannot be computed from one prediction"):
-        metric.statistics("alert", "alert")
 
 
 def test_signatures_tell_what_moves_a_score() -> None:

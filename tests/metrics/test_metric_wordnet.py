@@ -18,7 +18,6 @@ from tiny_wordnet import write_tiny_wordnet
 from medtasks.metrics import wordnet
 from medtasks.metrics.base import MetricUnavailableError
 from medtasks.metrics.meteor import Meteor
-from medtasks.metrics.nltk_data import find_nltk_data, nltk_folders
 from medtasks.metrics.registry import LEXICAL, lexical_statistics
 
 
@@ -77,9 +76,7 @@ def test_without_wordnet_meteor_is_left_out_with_the_commands_that_fix_it() -> N
     assert "apt-get install wordnet-base" in reason
     assert Meteor().signature.endswith("wordnet:absent")
 
-    statistics, reasons = lexical_statistics(["a polyp"], ["a polyp"])
-    assert set(statistics) == set(LEXICAL) - {"meteor"}
-    assert reasons == {"meteor": reason}
+    assert set(lexical_statistics([("a polyp", "a polyp")])) == set(LEXICAL) - {"meteor"}
 
 
 @pytest.mark.usefixtures("bare")
@@ -129,7 +126,7 @@ def test_the_directories_are_nltks(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     anew = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(anew)
     monkeypatch.delitem(sys.modules, "nltk.data")  # as before NLTK is imported
-    assert sorted(map(str, nltk_folders())) == sorted(anew.path)
+    assert sorted(map(str, wordnet.nltk_folders())) == sorted(anew.path)
     assert str(tmp_path / "a") in anew.path
 
 
@@ -143,4 +140,4 @@ def test_an_archive_is_read_like_a_directory(tmp_path: Path, monkeypatch: pytest
     archived = wordnet.fingerprint()
     monkeypatch.setenv("MEDTASKS_WORDNET", str(tmp_path / "unpacked" / "wordnet"))
     assert wordnet.fingerprint() == archived
-    assert find_nltk_data("corpora/other") is None
+    assert wordnet.find_nltk_data("corpora/other") is None

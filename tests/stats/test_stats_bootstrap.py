@@ -32,7 +32,7 @@ def test_equals_resampling_the_rows_with_the_same_counts() -> None:
     clusters = [f"c{i // 6}" for i in range(60)]
     for name in ("bleu", "chrf", "rougeL"):
         metric = get_metric(name)
-        statistics = lexical_statistics(predictions, references, [name])[0][name]
+        statistics = lexical_statistics(list(zip(predictions, references, strict=True)), [name])[name]
         drawn = np.random.Generator(np.random.PCG64(7)).multinomial(10, [0.1] * 10, size=50)
         scores = []
         for counts in drawn:

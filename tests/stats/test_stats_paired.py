@@ -13,7 +13,7 @@ from sacrebleu.significance import PairedTest
 from scipy import stats as scipy_stats
 
 from medtasks.core.errors import UsageError
-from medtasks.metrics.aggregate import corpus_score
+from medtasks.metrics.base import corpus_score
 from medtasks.metrics.registry import get_metric, lexical_statistics
 from medtasks.stats.bootstrap import TAILS, cluster_totals, joint_resamples
 from medtasks.stats.paired import PairedDifference, clustered_score, few_clusters, paired_difference
@@ -82,7 +82,7 @@ def test_whatever_the_metric_no_more_data_sets_are_rejected_than_the_level_says(
     sizes = [1, 2, 3, 4, 5, 6, 8, 8]
     clusters = [f"c{number}" for number, size in enumerate(sizes) for _ in range(size)]
     references, said = texts(len(clusters), 0.1, 0.6)
-    first, second = (lexical_statistics(one, references, [metric])[0][metric] for one in said)
+    first, second = (lexical_statistics(list(zip(one, references, strict=True)), [metric])[metric] for one in said)
     score = get_metric(metric).score
     values = np.array([compared(*pair, clusters, score).p_value for pair in swapped(first, second, clusters)])
     assert values.min() == values[0] == 2 / 256
@@ -98,7 +98,7 @@ def test_bleu_agrees_with_sacrebleus_approximate_randomization() -> None:
         [("first", said[0]), ("second", said[1])], {"BLEU": bleu}, [references], test_type="ar", n_samples=10_000
     )()
     expected = scores["BLEU"][1].p_value
-    first, second = (lexical_statistics(one, references, ["bleu"])[0]["bleu"] for one in said)
+    first, second = (lexical_statistics(list(zip(one, references, strict=True)), ["bleu"])["bleu"] for one in said)
     found = compared(first, second, [str(i) for i in range(150)], get_metric("bleu").score)
     assert [100 * found.first, 100 * found.second] == pytest.approx([one.score for one in scores["BLEU"]], abs=1e-6)
     assert 0.02 < expected < 0.3
@@ -146,7 +146,7 @@ def test_the_standard_error_is_the_jackknifes_and_near_the_bootstraps() -> None:
     references, said = texts(120, 0.2, 0.3)
     clusters = [f"i{number % 17}" for number in range(120)]
     metric = get_metric("bleu")
-    tables = [lexical_statistics(one, references, ["bleu"])[0]["bleu"] for one in said]
+    tables = [lexical_statistics(list(zip(one, references, strict=True)), ["bleu"])["bleu"] for one in said]
 
     def difference(rows: list[int]) -> float:
         one, two = (corpus_score(metric, table[rows]) for table in tables)

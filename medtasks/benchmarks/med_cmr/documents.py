@@ -12,8 +12,8 @@ from medtasks.benchmarks.aggregations import pending_value, scored_by
 from medtasks.benchmarks.documents import Rows
 from medtasks.benchmarks.med_cmr.records import DIMENSIONS, MedCmrRecord
 from medtasks.catalog.benchmark import Document, Item, Value, by_field
-from medtasks.metrics.base import Array
-from medtasks.metrics.item_metrics import ItemScore, means, sum_in_order
+from medtasks.metrics.base import Array, means
+from medtasks.metrics.item_metrics import ItemScore, sum_in_order
 
 VISION = ("sod", "fdd", "su")
 """The visual dimensions; the other four are those of reasoning."""

@@ -10,10 +10,10 @@ from collections.abc import Iterator
 
 from medtasks.benchmarks.errors import Case, Errors
 from medtasks.catalog.benchmark import Item, Value
-from medtasks.metrics.item_metrics import ErrorRate, ItemMetric
+from medtasks.metrics.item_metrics import ErrorRate, item_mean
 from medtasks.metrics.streaming import DUE, EXPECTED_TIME, TOLERANCE
 
-ALERT_DELAY = ItemMetric(
+ALERT_DELAY = item_mean(
     "alert_delay",
     {"unit": "s", "missed": "left-out", "false_alarms": "left-out", "default_expected": EXPECTED_TIME},
     higher_is_better=False,

@@ -6,8 +6,8 @@ from functools import partial
 
 import numpy as np
 
-from medtasks.metrics.base import Array
-from medtasks.metrics.item_metrics import CLOSED, ItemScore, means, sum_in_order
+from medtasks.metrics.base import Array, means
+from medtasks.metrics.item_metrics import CLOSED, ItemScore, sum_in_order
 from medtasks.metrics.streaming import DUE, LAW, WEIGHTS, overall
 
 MODES: tuple[str, ...] = ("retrospective", "present", "future", "proactive")

@@ -13,9 +13,8 @@ from collections.abc import Iterable, Sequence
 from functools import cache
 from typing import Any, TypeAlias
 
-from medtasks.metrics.base import MeanMetric, package_version, sign
-from medtasks.metrics.item_metrics import OverItems
-from medtasks.metrics.nltk_data import import_nltk
+from medtasks.metrics.base import MeanMetric, OfItems, package_version, sign
+from medtasks.metrics.wordnet import import_nltk
 
 NAME = "cider"
 MAX_ORDER = 4
@@ -119,7 +118,7 @@ def _treebank() -> Any:
     return import_nltk().NLTKWordTokenizer()
 
 
-class Cider(OverItems, MeanMetric):
+class Cider(OfItems, MeanMetric):
     """Mean CIDEr-D over samples (0..10), whose document frequencies come from all references of the task.
 
     A sample's score is :meth:`CiderCorpus.score` of the task's corpus, so it does not depend on which samples were run

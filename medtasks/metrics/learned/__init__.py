@@ -11,9 +11,8 @@ from collections.abc import Mapping
 from medtasks.metrics.learned._metric import LearnedMetric
 from medtasks.metrics.learned.bertscore import BertScore
 from medtasks.metrics.learned.bleurt import Bleurt
-from medtasks.metrics.learned.pair_cache import PairCache
 
-__all__ = ["LEARNED", "BertScore", "Bleurt", "PairCache"]
+__all__ = ["LEARNED", "BertScore", "Bleurt"]
 
 LEARNED: Mapping[str, LearnedMetric] = {metric.name: metric for metric in (BertScore(), Bleurt())}
 """The learned metrics by name, with the models of the scripts behind table 6 of arXiv 2506.09958."""

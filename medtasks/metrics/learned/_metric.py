@@ -14,7 +14,7 @@ from medtasks.core.errors import MedtasksError
 from medtasks.core.settings import current_settings
 from medtasks.metrics.base import Array, MeanMetric, MetricUnavailableError
 from medtasks.metrics.learned._checkpoint import Checkpoint, find_checkpoint
-from medtasks.metrics.learned.pair_cache import Pair, PairCache
+from medtasks.metrics.learned.pair_cache import Pair, keep_scores, kept_scores
 
 BATCH = 64  # texts or pairs in one forward pass
 CHUNK = 256  # pairs between two writes to the cache; their embeddings are in memory
@@ -39,7 +39,6 @@ class LearnedMetric(MeanMetric):
         self._model = model
         self._lock = threading.RLock()
         self._loaded: tuple[str, Any] | None = None
-        self._cache = PairCache()
         self.model_calls = 0
 
     @property
@@ -87,7 +86,7 @@ class LearnedMetric(MeanMetric):
         with self._lock:
             checkpoint = self._checkpoint()
             key = f"{self.signature}|identity:{checkpoint.identity}"
-            known = self._cache.get(key, list(dict.fromkeys(asked)))
+            known = kept_scores(key, list(dict.fromkeys(asked)))
             fresh = sorted({pair for pair in asked if pair not in known}, key=lambda pair: (pair[1], pair[0]))
             for begin in range(0, len(fresh), CHUNK):
                 chunk = fresh[begin : begin + CHUNK]
@@ -97,7 +96,7 @@ class LearnedMetric(MeanMetric):
                 computed = dict(zip(chunk, self._compute(self._loaded[1], chunk), strict=True))
                 if not all(map(math.isfinite, computed.values())):
                     raise MedtasksError(f"{self.model}: {self.name} is not a finite number; check the weights")
-                self._cache.put(key, computed)
+                keep_scores(key, computed)
                 known.update(computed)
         return np.array([known[pair] for pair in asked], dtype=np.float64)
 

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from tiny_checkpoints import PAIRS, SENTENCES
 
+from medtasks.core.errors import UsageError
 from medtasks.metrics.base import MetricUnavailableError
 from medtasks.metrics.learned import LEARNED
 
@@ -67,3 +68,23 @@ def test_absent_model_is_a_reason_with_a_command(new: Any) -> None:
     assert "neither a checkpoint directory nor a hub id" in str(new("./no/such/folder").unavailable())
     with pytest.raises(MetricUnavailableError, match="not on this machine"):
         metric.statistics("a polyp", "a polyp")
+
+
+HEADS = {
+    "bertscore": "bertscore|model:roberta-large|layer:17|idf:no|rescale:no|prefix-space:yes|bert-score:",
+    "bleurt": "bleurt|model:Elron/bleurt-base-128|max-tokens:128|transformers:",
+}
+
+
+def test_the_environment_names_model_and_layer(new: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    given = new()
+    metric = LEARNED[given.name]
+    assert metric.signature.startswith(HEADS[given.name])
+    monkeypatch.setenv(f"MEDTASKS_{given.name.upper()}_MODEL", given.model)
+    monkeypatch.setenv("MEDTASKS_BERTSCORE_LAYER", "2")
+    assert metric.unavailable() is None
+    assert metric.signature == given.signature
+    assert len(metric.signature.split("|")[1].removeprefix("model:")) == 16
+    monkeypatch.setenv("MEDTASKS_BERTSCORE_LAYER", "last")
+    with pytest.raises(UsageError, match="MEDTASKS_BERTSCORE_LAYER is 'last'"):
+        metric.scores(PAIRS)

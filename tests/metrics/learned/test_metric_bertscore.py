@@ -12,7 +12,6 @@ import pytest
 from tiny_checkpoints import PAIRS, tiny_roberta
 
 from medtasks.core.errors import MedtasksError, UsageError
-from medtasks.metrics.base import Metric
 from medtasks.metrics.learned import BertScore
 
 pytestmark = pytest.mark.slow
@@ -54,11 +53,6 @@ def test_blank_text_scores_zero(roberta: Path, pair: tuple[str, str]) -> None:
     assert BertScore(str(roberta), 2).statistics(*pair).tolist() == [0.0, 1.0]
 
 
-def test_lone_surrogate_counts_as_the_replacement_character(roberta: Path) -> None:
-    metric = BertScore(str(roberta), 2)
-    assert metric.scores([("a \ud800 polyp", "a polyp")]) == metric.scores([("a \ufffd polyp", "a polyp")])
-
-
 def test_signature_follows_the_weights_not_the_place(roberta: Path, tmp_path: Path) -> None:
     moved = Path(shutil.copytree(roberta, tmp_path / "moved"))
     signature = BertScore(str(roberta), 2).signature
@@ -79,19 +73,6 @@ def test_replaced_weights_are_not_scored_from_the_cache(roberta: Path, tmp_path:
     shutil.copyfile(other / "model.safetensors", folder / "model.safetensors")
     np.testing.assert_allclose(metric.scores(TEXTS), library(TEXTS, other, 2), rtol=0, atol=1e-6)
     assert not np.allclose(metric.scores(TEXTS), before)
-
-
-def test_environment_overrides_model_and_layer(roberta: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    metric = BertScore()
-    assert isinstance(metric, Metric)
-    assert metric.signature.startswith("bertscore|model:roberta-large|layer:17|idf:no|rescale:no|")
-    monkeypatch.setenv("MEDTASKS_BERTSCORE_MODEL", str(roberta))
-    monkeypatch.setenv("MEDTASKS_BERTSCORE_LAYER", "2")
-    assert metric.unavailable() is None
-    assert metric.signature == BertScore(str(roberta), 2).signature
-    monkeypatch.setenv("MEDTASKS_BERTSCORE_LAYER", "last")
-    with pytest.raises(UsageError, match="MEDTASKS_BERTSCORE_LAYER is 'last'"):
-        metric.scores(PAIRS)
 
 
 @pytest.mark.parametrize("layer", [0, 4])
