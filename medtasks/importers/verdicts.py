@@ -11,7 +11,7 @@ from medtasks.catalog.scales import Rubric
 from medtasks.catalog.spec import load_spec
 from medtasks.core.errors import UsageError
 from medtasks.importers.prediction import Prediction
-from medtasks.judge.families import same_family
+from medtasks.judge.ensemble import same_family
 from medtasks.judge.pipeline import Verdicts
 from medtasks.judge.verdict import Verdict, parse_verdict
 from medtasks.runs.manifest import RubricFacts

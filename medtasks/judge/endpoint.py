@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-import math
+import re
 import ssl
 import time
 import urllib.request
@@ -237,20 +237,10 @@ def _tokens(usage: object) -> tuple[int, int] | None:
 
 def _retry_after(headers: Mapping[str, str]) -> float | None:
     """Seconds that the endpoint asks to wait, from ``retry-after-ms`` or ``Retry-After`` (seconds or a date)."""
-    milliseconds, after = _seconds(headers.get("retry-after-ms")), headers.get("retry-after", "")
-    if milliseconds is not None:
-        return milliseconds / 1000
-    if (seconds := _seconds(after)) is not None:
-        return seconds
+    for name, unit in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
+        if re.fullmatch(r"[0-9]{1,9}(\.[0-9]+)?", headers.get(name, "")):
+            return float(headers[name]) * unit
     try:
-        return max(0.0, parsedate_to_datetime(after).timestamp() - time.time())
+        return max(0.0, parsedate_to_datetime(headers.get("retry-after", "")).timestamp() - time.time())
     except (ValueError, TypeError, OverflowError):
         return None
-
-
-def _seconds(text: str | None) -> float | None:
-    try:
-        value = float(text) if text is not None else math.nan
-    except ValueError:
-        return None
-    return value if math.isfinite(value) and value >= 0 else None

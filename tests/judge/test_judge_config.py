@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from medtasks.core.errors import UsageError
-from medtasks.judge.families import family_of, same_family
+from medtasks.judge.ensemble import family_of, same_family
 from medtasks.judge.settings import read_judges
 
 JUDGE = "model=m,base_url=http://127.0.0.1:9/v1"

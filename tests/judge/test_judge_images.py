@@ -16,8 +16,7 @@ from test_judge_pipeline import judge as judge_all
 from medtasks.catalog.rubric import judge_prompt, load_rubric
 from medtasks.catalog.scales import Rubric
 from medtasks.core.errors import MediaError
-from medtasks.judge.images import ImageSource, user_message
-from medtasks.judge.pipeline import Question, Verdicts
+from medtasks.judge.pipeline import ImageSource, Question, Verdicts, user_message
 from medtasks.judge.stub import StubJudge
 
 SEEING, BLIND = load_rubric("med_cmr_medreason"), load_rubric("med_cmr_open")

@@ -7,7 +7,6 @@ import signal
 import sqlite3
 import subprocess
 import sys
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +31,7 @@ for number in range(count):
 
 
 def put(store: VerdictStore, key: str, **fields: Any) -> bool:
-    return store.put(replace(StoredVerdict(key, f"prompt of {key}", "{}", {"ok": True}, None, 10, 3), **fields))
+    return store.put(StoredVerdict(key, f"prompt of {key}", "{}", {"ok": True}, None, 10, 3)._replace(**fields))
 
 
 @pytest.fixture
@@ -185,7 +184,7 @@ def test_a_store_of_any_earlier_release_stays_valid(path: Path) -> None:
     expected = StoredVerdict("k", "p é", '{"a": 1}', {"b": {"reason": "é", "score": 1}}, None, 10, 3)
     with VerdictStore(path) as store:
         assert store.get(["k"]) == {"k": expected}
-        store.put(replace(expected, key="l"))
+        store.put(expected._replace(key="l"))
     with sqlite3.connect(path) as connection:
         assert connection.execute("SELECT parsed FROM verdicts WHERE key = 'l'").fetchone() == (row[3],)
 

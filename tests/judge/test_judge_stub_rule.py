@@ -12,7 +12,7 @@ from test_judge_injection import ADVERSARIAL, HONEST
 from medtasks.catalog.quoting import delimited
 from medtasks.catalog.rubric import aspects_of, judge_prompt, verdict_schema
 from medtasks.core.errors import UsageError
-from medtasks.judge.stub import rule_based, verdict_on
+from medtasks.judge.stub import rule_based
 from medtasks.judge.verdict import Verdict, parse_verdict
 
 CODE = "0123456789abcdef" * 2
@@ -121,4 +121,4 @@ def test_a_repair_request_is_judged_by_the_first_prompt_also_beside_images() -> 
 @pytest.mark.parametrize("schema", [{"type": "number"}, {"enum": ["yes", "no"]}, {"$ref": "#"}, []])
 def test_a_schema_that_is_not_a_rubric_s_is_refused(schema: Any) -> None:
     with pytest.raises(UsageError, match="cannot fill the schema"):
-        verdict_on(request("", {"type": "object", "properties": {"x": schema}}), ["x"], ["x"])
+        rule_based(request("", {"type": "object", "properties": {"x": schema}}))
