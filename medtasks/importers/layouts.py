@@ -14,8 +14,7 @@ from medtasks.core.files import check_regular, read_lines
 from medtasks.data.archive import open_archive
 from medtasks.data.sources import read_jsonl, separator_of
 from medtasks.importers.inspect_log import read_inspect
-from medtasks.importers.prediction import Prediction
-from medtasks.importers.rows import parse_harness_line, parse_ms_swift_line, read_columns
+from medtasks.importers.rows import Prediction, parse_harness_line, parse_ms_swift_line, read_columns
 from medtasks.importers.vlmevalkit import read_vlmevalkit
 
 Layout = Literal["ms-swift", "jsonl", "json", "csv", "lmms-eval", "vlmevalkit", "inspect"]
@@ -45,11 +44,9 @@ def read_predictions(path: Path, layout: Layout, columns: Mapping[str, str]) -> 
             ``question``; by default the same.
 
     Raises:
-        UsageError: the layout or a column is unknown, or columns are given for a layout that has its own.
+        UsageError: a column is unknown, or columns are given for a layout that has its own.
         DataError: the file cannot be read, has no rows, or a row is not in the layout; names file, line and field.
     """
-    if layout not in LAYOUTS:
-        raise UsageError(f"layout {layout!r} is unknown; choose one of {', '.join(LAYOUTS)}.")
     if layout in ("jsonl", "json", "csv"):
         return read_columns(path, layout, columns)
     if columns:

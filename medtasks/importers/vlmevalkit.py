@@ -10,8 +10,8 @@ from pathlib import Path, PureWindowsPath
 from medtasks.catalog.records import Where, wrong
 from medtasks.core.errors import DataError
 from medtasks.core.files import MAX_JSON_BYTES
-from medtasks.data.sources import read_csv_rows
-from medtasks.importers.prediction import Prediction, content_of, identifying
+from medtasks.data.sources import content_of, read_csv_rows
+from medtasks.importers.rows import Prediction, identifying
 
 _COLUMNS = frozenset({"prediction", "sample_id", "img_id", "question", "task", "image_path", "index", "answer"})
 

@@ -91,8 +91,8 @@ class VerdictStore:
                     *values, digest = row
                     if digest != _digest(values):
                         raise self._damaged(f"row {key!r} does not match its digest")
-                    verdict = StoredVerdict(*values)
-                    stored[key] = verdict._replace(parsed=json.loads(verdict.parsed or "null"))
+                    values[3] = values[3] and json.loads(values[3])
+                    stored[key] = StoredVerdict(*values)
         return stored
 
     def put(self, verdict: StoredVerdict) -> bool:

@@ -89,9 +89,9 @@ def test_the_old_data_outlive_a_crash_at_the_very_end(tmp_path: Path, monkeypatc
 
 BAD_FILES = {
     "empty": (b"", "the file is empty"),
-    "not UTF-8": (b'{"img_id": "\xe9"}\n', "line 1: byte 13 is 0xe9, which is not UTF-8"),
+    "not UTF-8": (b'{"img_id": "\xe9"}\n', "line 1: byte 0xe9 is not UTF-8"),
     "no JSON": (json.dumps(ROWS[0]).encode() + b"\n{oops}\n", "line 2, column 2: not valid JSON"),
-    "a list": (b"[1]\n", "found list, expected a JSON object"),
+    "a list": (b"[1]\n", "row 1: found int, expected a JSON object"),
 }
 
 

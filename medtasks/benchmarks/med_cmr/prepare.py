@@ -21,7 +21,7 @@ from medtasks.data.manifest import Source
 from medtasks.data.preparation import PictureOptions, Preparation
 from medtasks.data.prepare import Out
 from medtasks.data.prepared import Prepared
-from medtasks.data.sources import read_json_list
+from medtasks.data.sources import read_json
 
 HUB = "aaassddaadf/Med-CMR"
 REVISION = "a9b2d6e610c6c5dcf4f3e5aa89c7ec9fd7a05b73"
@@ -89,7 +89,7 @@ def _records(read: Callable[[str], bytes]) -> list[MedCmrRecord]:
     unknown: dict[str, Where] = {}
     records: list[MedCmrRecord] = []
     for kind, name in FILES.items():
-        for item in read_json_list(read(name), Path(name).name):
+        for item in read_json(read(name), Path(name).name):
             task = item.row.get("task")
             if isinstance(task, str) and task.strip() and dimension_of(task) is None:
                 unknown.setdefault(shown(task), item.where)
