@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -190,30 +189,7 @@ def _host(url: str) -> str:
     return urlsplit(url).netloc.rpartition("@")[2] or url
 
 
-@contextmanager
-def _from_hub(name: str, what: str) -> Iterator[None]:
-    try:
-        yield
-    except Exception as error:  # network, TLS, proxy, missing repository or file: the hub's client raises many types
-        raise DataError(
-            f"{name}: {what} cannot be fetched from the hub ({type(error).__name__}); to work without the hub, copy "
-            "the dataset here and give it with --source."
-        ) from error
-
-
-def hub_file(name: str, file: str, revision: str | None = None) -> tuple[Path, str | None]:
-    """A file of a hub dataset, fetched unless cached, and its commit.
-
-    Raises:
-        DataError: the hub cannot be reached and there is no local copy.
-    """
-    from huggingface_hub import hf_hub_download
-
-    with _from_hub(name, file):
-        return Path(hf_hub_download(name, file, repo_type="dataset", revision=revision)), revision
-
-
-def hub_tree(name: str, *patterns: str) -> tuple[Path, str | None]:
+def hub_tree(name: str, *patterns: str, revision: str | None = None) -> tuple[Path, str | None]:
     """A directory with the files of a hub dataset that match one of ``patterns``, and their commit.
 
     The hub's client fetches concurrently, resumes after interruptions, and shows its progress. A local directory is
@@ -226,6 +202,11 @@ def hub_tree(name: str, *patterns: str) -> tuple[Path, str | None]:
         return Path(name), None
     from huggingface_hub import snapshot_download
 
-    with _from_hub(name, ", ".join(patterns)):
-        folder = Path(snapshot_download(name, repo_type="dataset", allow_patterns=list(patterns)))
+    try:
+        folder = Path(snapshot_download(name, repo_type="dataset", revision=revision, allow_patterns=list(patterns)))
+    except Exception as error:  # network, TLS, proxy, missing repository or file: the hub's client raises many types
+        raise DataError(
+            f"{name}: {', '.join(patterns)} cannot be fetched from the hub ({type(error).__name__}); to work without "
+            "the hub, copy the dataset here and give it with --source."
+        ) from error
     return folder, folder.name if re.fullmatch(r"[0-9a-f]{40}", folder.name) else None

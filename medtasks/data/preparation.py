@@ -166,18 +166,20 @@ class Preparation:
     ) -> tuple[list[MediaEntry], dict[str, MediaError]]:
         """Verify ``names`` below ``root``, except those that an interrupted pass has verified."""
         known = {media.entry.path: media for media in self.logged("media", KnownMedia)}
-        verified = 0
+        entries: list[MediaEntry] = []
+        errors: dict[str, MediaError] = {}
         with self.log("media") as write:
-
-            def done(media: KnownMedia) -> None:
-                nonlocal verified
-                verified += 1
-                if known.get(media.entry.path) != media:
+            indexed = index_media(root, names, workers=self.workers, known=known)
+            for number, (name, media) in enumerate(indexed, start=1):
+                if isinstance(media, MediaError):
+                    errors[name] = media
+                    continue
+                entries.append(media.entry)
+                if known.get(name) != media:
                     write(media)
                 if progress is not None:
-                    progress(verified, len(names))
-
-            return index_media(root, names, workers=self.workers, known=known, done=done)
+                    progress(number, len(names))
+        return entries, errors
 
     def finish(
         self,

@@ -16,7 +16,7 @@ from medtasks.core.files import read_regular
 from medtasks.core.schema import shown
 from medtasks.core.text import first_names
 from medtasks.data.archive import Published, check_published, extract, open_archive, read_member
-from medtasks.data.fetch import hub_file
+from medtasks.data.fetch import hub_tree
 from medtasks.data.manifest import Source
 from medtasks.data.preparation import PictureOptions, Preparation
 from medtasks.data.prepare import Out
@@ -58,7 +58,8 @@ def prepare_med_cmr(
         MediaError: pictures are missing or not whole, and ``allow_missing_media`` is not set.
     """
     if source == "hub":
-        path, revision = hub_file(HUB, "dataset.zip", REVISION)
+        folder, revision = hub_tree(HUB, "dataset.zip", revision=REVISION)
+        path = folder / "dataset.zip"
         origin = Source(kind="hub", name=HUB, revision=revision)
     else:
         path = Path(source)
