@@ -80,8 +80,7 @@ def test_the_file_or_the_option_is_named(tmp_path: Path) -> None:
     ],
 )
 def test_families_by_name(name: str, families: tuple[str, ...]) -> None:
-    assert family_of(name) == families
-    assert family_of(name.upper()) == families
+    assert family_of(name) == family_of(name.upper()) == families
 
 
 def test_a_judge_of_the_same_family_is_warned_of() -> None:

@@ -83,14 +83,10 @@ def test_reasons_and_extra_keys() -> None:
         (json.dumps({**SCORES, "safety": {"reason": "none"}}), "'safety' has no score"),
         (json.dumps({"correctness": 2, "evidence_grounding": 0}), "'safety' is missing"),
         (json.dumps({**SCORES, "safety": 2}), "whole number from 0 to 1"),
-        (json.dumps({**SCORES, "correctness": -1}), "whole number from 0 to 2"),
-        (json.dumps({**SCORES, "correctness": True}), "whole number from 0 to 2"),
-        (json.dumps({**SCORES, "correctness": 1.5}), "whole number from 0 to 2"),
-        (json.dumps({**SCORES, "correctness": None}), "whole number from 0 to 2"),
-        (json.dumps({**SCORES, "correctness": [2]}), "whole number from 0 to 2"),
-        (json.dumps({**SCORES, "correctness": "2/2"}), "whole number from 0 to 2"),
-        (json.dumps({**SCORES, "correctness": "٢"}), "whole number from 0 to 2"),
-        (json.dumps({**SCORES, "correctness": "1+1"}), "whole number from 0 to 2"),
+        *(
+            (json.dumps({**SCORES, "correctness": score}), "whole number from 0 to 2")
+            for score in (-1, True, 1.5, None, [2], "2/2", "٢", "1+1")
+        ),
         (FLAT[:-1] + ', "safety": 1}', "duplicate key"),
         (FLAT.replace("2", "NaN"), "NaN"),
         (FLAT.replace("2", "-Infinity"), "Infinity"),
