@@ -102,7 +102,16 @@ class Preparation:
                 self.target.parent.mkdir(parents=True, exist_ok=True)
                 stack.enter_context(held(self.target, "prepared", ", or give another directory with --out"))
                 recover_directory(self.target)
-                self._refuse_others()
+                foreign = self.target.exists() and not (self.target / "manifest.json").is_file()
+                if foreign and (not self.target.is_dir() or any(self.target.iterdir())):
+                    raise UsageError(
+                        f"{self.target}: exists and does not contain prepared data; give a new directory with --out."
+                    )
+                with contextlib.suppress(DataError):  # no readable data there
+                    if self.references_only and not open_directory(self.target).manifest.references_only:
+                        raise UsageError(
+                            f"{self.target}: already has prepared data with media; give another directory with --out."
+                        )
                 self.directory.mkdir(parents=True, exist_ok=True)
             except OSError as error:
                 raise UsageError(
@@ -113,16 +122,6 @@ class Preparation:
 
     def __exit__(self, *_: object) -> None:
         self._held.close()
-
-    def _refuse_others(self) -> None:
-        """Refuse to replace, as a whole, what is not ours or has more."""
-        target = self.target
-        foreign = target.exists() and not (target / "manifest.json").is_file()
-        if foreign and (not target.is_dir() or any(target.iterdir())):
-            raise UsageError(f"{target}: exists and does not contain prepared data; give a new directory with --out.")
-        with contextlib.suppress(DataError):  # no readable data there
-            if self.references_only and not open_directory(target).manifest.references_only:
-                raise UsageError(f"{target}: already has prepared data with media; give another directory with --out.")
 
     def keep_image(self, img_id: str, data: bytes, where: object) -> str:
         """Store the original bytes of a picture that came with the rows; return its name.

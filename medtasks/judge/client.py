@@ -119,7 +119,13 @@ class JudgeClient:
                 if not got.again or failures > self.settings.retries:
                     raise self._gave_up(got, failures)
                 self._trouble = got.reason
-                await asyncio.sleep(self._wait(key, failures, got))
+                chance = random.Random(f"{key}:{failures}")  # by the key: the order of completion must not matter
+                backoff = self.settings.backoff
+                if got.wait is None:  # full jitter
+                    wait = chance.uniform(0, min(LONGEST_BACKOFF, backoff * 2.0 ** min(failures - 1, 30)))
+                else:
+                    wait = got.wait + chance.uniform(0, backoff)
+                await asyncio.sleep(wait)
         except Unanswered:
             self.spent.failed += 1
             raise
@@ -176,14 +182,6 @@ class JudgeClient:
             raise Unanswered(BUDGET)
         if self._outage is not None:
             raise Unanswered(self._outage)
-
-    def _wait(self, key: str, failures: int, got: FailedAttempt) -> float:
-        """Seconds before the next attempt: full jitter, or the endpoint's own wait plus jitter."""
-        # seeded by the key: the order of completion must not matter
-        chance = random.Random(f"{key}:{failures}")
-        if got.wait is not None:
-            return got.wait + chance.uniform(0, self.settings.backoff)
-        return chance.uniform(0, min(LONGEST_BACKOFF, self.settings.backoff * 2.0 ** min(failures - 1, 30)))
 
     def _gave_up(self, got: FailedAttempt, attempts: int) -> Unanswered:
         self._failed_in_a_row = 0 if got.status in _OWN_FAULT else self._failed_in_a_row + 1
