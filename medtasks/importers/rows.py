@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from pathlib import Path, PureWindowsPath
+from pathlib import PureWindowsPath
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, Field
@@ -12,7 +12,6 @@ from pydantic import BaseModel, Field
 from medtasks.catalog.records import ReleaseRow, Where, is_text, parse_row, text_field, wrong
 from medtasks.core.errors import UsageError
 from medtasks.core.schema import expects
-from medtasks.data.sources import read_csv_rows, read_jsonl
 
 
 @dataclass(frozen=True)
@@ -146,34 +145,17 @@ _JUDGED = frozenset({"eval_json", "original"})
 """Fields of Kvasir-VQA-x1's ``*_eval.json``, in which ``answer`` is the reference; other files may differ."""
 
 
-def read_columns(path: Path, layout: str, columns: Mapping[str, str]) -> list[Prediction]:
-    """The predictions in the rows of ``path``; null means that a key is unknown, other columns are ignored.
-
-    Args:
-        path: the file.
-        layout: ``jsonl``, ``json`` (one array) or ``csv`` (an empty cell is an empty response, or an unknown key).
-        columns: the file's names for our columns, which are then required; by default they have our names.
-
-    Raises:
-        UsageError: a column is not one of ours.
-        DataError: the file cannot be read, a column is missing or is not a text, or a row does not identify its sample.
-    """
-    response = columns.get("response", "response")
-
-    def rows() -> Iterator[tuple[Where, Mapping[str, Any]]]:
-        if layout != "csv":
-            yield from read_jsonl(path)
-            return
-        for where, row in read_csv_rows(path):
-            yield where, {name: cell if name == response or cell.strip() else None for name, cell in row.items()}
-
-    return predictions_in_rows(rows(), columns)
-
-
 def predictions_in_rows(
     rows: Iterable[tuple[Where, Mapping[str, Any]]], columns: Mapping[str, str]
 ) -> list[Prediction]:
-    """The predictions in rows with their places; arguments and errors as in :func:`read_columns`."""
+    """The predictions in rows with their places; null means that a key is unknown, other columns are ignored.
+
+    ``columns`` are the names of our columns in the rows, which are then required; by default they have our names.
+
+    Raises:
+        UsageError: a column is not one of ours.
+        DataError: a column is missing or is not a text, or a row does not identify its sample.
+    """
     for column in columns:
         if column not in _COLUMNS:
             raise UsageError(f"column {column!r} is unknown; choose from {', '.join(_COLUMNS)}.")

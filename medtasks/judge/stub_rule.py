@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any
 
-from medtasks.catalog.quoting import delimited
+from medtasks.catalog.quoting import DELIMITER
 from medtasks.core.errors import UsageError
 
 SPARE = 40  # extra words allowed in a candidate that contains the reference
@@ -23,16 +23,11 @@ _REFERENCE = re.compile(r"^(?:Reference|Expected) answer:(.*)$", re.MULTILINE)
 _TAG = re.compile(r"<[^\w\s<>]{0,2}[^\W\d][^<>\n]{0,60}>")  # <b>, </b>, and <|user|> as quoting breaks it
 
 
-def _block() -> re.Pattern[str]:
-    """A delimited text as `quoting` writes it; the closing line has the code of the opening line."""
-    opening, _, closing = delimited("").split("\n")
-    (code,) = set(opening.split()) - set(delimited("another").split())
-    begin = re.escape(opening).replace(code, rf"(?P<code>[0-9a-f]{{{len(code)}}})")
-    end = re.escape(closing).replace(code, "(?P=code)")
-    return re.compile(rf"^{begin}\n(?P<text>.*?)\n{end}$", re.DOTALL | re.MULTILINE)
-
-
-_BLOCK = _block()
+_BLOCK = re.compile(
+    rf"^=== BEGIN {DELIMITER} (?P<code>[0-9a-f]+) ===\n(?P<text>.*?)\n=== END {DELIMITER} (?P=code) ===$",
+    re.DOTALL | re.MULTILINE,
+)
+"""A delimited text as `quoting` writes it; the closing line has the code of the opening line."""
 
 
 def rule_based(request: Mapping[str, Any]) -> str:
