@@ -6,8 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from medtasks.catalog.rubric import load_rubric
 from medtasks.core.errors import DataError
@@ -87,22 +85,3 @@ def test_a_wrong_file_is_refused_with_its_place(read: Any, text: str | bytes, me
         read(text)
     with pytest.raises(DataError, match="'visuals', expected an aspect of rubric med_cmr_medreason: 'ground_truth'"):
         read(LONG + "open-0,visuals,1\n", MED_CMR)
-
-
-CELLS = st.sampled_from(
-    ["sample_id", "aspect", "score", "rater", "task", "s1", "s2", "polyp_count", "1", "0", "x", "", '"', "\x00", "é"]
-)
-
-
-@given(lines=st.lists(st.lists(CELLS, max_size=5).map(",".join), max_size=5), head=st.sampled_from(["", LONG]))
-@settings(deadline=None)
-def test_any_text_is_read_or_refused(tmp_path_factory: pytest.TempPathFactory, lines: list[str], head: str) -> None:
-    path = tmp_path_factory.getbasetemp() / "any.csv"
-    path.write_text(head + "\n".join(lines), encoding="utf-8")
-    try:
-        found = read_labels(path, KVASIR, DOCUMENTS)
-    except DataError as error:
-        said = str(error)
-    else:
-        said = f"any.csv: {[*found.ratings, *found.unmatched][0]}"
-    assert "any.csv" in said
