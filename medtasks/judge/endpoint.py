@@ -208,7 +208,7 @@ def _read(text: str) -> JudgeAnswer | str:
         content, refused = refusal, True
     usage = document.get("usage")
     usage = usage if isinstance(usage, dict) else {}
-    prompt, completion = usage.get("prompt_tokens"), usage.get("completion_tokens", 0)
+    prompt, completion = usage.get("prompt_tokens", -1), usage.get("completion_tokens", 0)
     if not all(type(count) is int and 0 <= count < MOST_TOKENS for count in (prompt, completion)):
         return JudgeAnswer(well_formed(content or ""), 0, 0, refused, metered=False)
     return JudgeAnswer(well_formed(content or ""), prompt, completion, refused)

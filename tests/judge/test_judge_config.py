@@ -35,7 +35,7 @@ NO_ADDRESSES = ("http://judge..local/v1", "http://h:80000/v1", "http://h:abc/v1"
         *((f"model=m,base_url={address}", "field `judges.m.base_url`") for address in NO_ADDRESSES),
         (f"{JUDGE},budget={KEY}", "field `judges.m.budget` is wrong, expected "),
         *(
-            (f"{JUDGE},extra_body={{seen: {one}}}", "seen is not valid JSON")
+            (f"{JUDGE},extra_body={{seen: {one}}}", "`judges.m.extra_body.seen`: input was not a valid JSON value")
             for one in ("2026-01-02", ".nan", "!!set {1}")
         ),
     ],
