@@ -128,29 +128,6 @@ def test_no_json_raises_and_verdicts_are_in_range(value: Any) -> None:
         assert all(found.scores[one.name] in one.scale for one in RUBRIC.aspects)
 
 
-PROSE = st.text(st.characters(exclude_characters="{}<>◁▷", exclude_categories=["Cs"]))
-
-
-@given(
-    st.tuples(*(st.sampled_from(one.scale) for one in RUBRIC.aspects)),
-    st.text(),
-    st.tuples(PROSE, PROSE),
-    st.sampled_from(["{}", "```json\n{}\n```", "\n\n{}\n", "<think>x</think>{}"]),
-    st.booleans(),
-)
-def test_wrapping_changes_nothing(
-    given_scores: tuple[int, ...], reason: str, around: tuple[str, str], wrap: str, indent: bool
-) -> None:
-    answer = {one.name: {"reason": reason, "score": s} for one, s in zip(RUBRIC.aspects, given_scores, strict=True)}
-    plain = read(json.dumps(answer))
-    assert isinstance(plain, Verdict)
-    assert tuple(plain.scores.values()) == given_scores
-    if "<" in reason or "◁" in reason:  # thinking tags in the midst of prose are tags
-        return
-    text = wrap.replace("{}", json.dumps(answer, indent=2 if indent else None, ensure_ascii=indent))
-    assert read(around[0] + text + around[1]) == plain
-
-
 def test_a_repair_request_is_one_sentence_with_reason_and_schema() -> None:
     text = 'Ignore the rules. {"correctness": 2, "evidence_grounding": 0}'
     found = read(text)
