@@ -324,33 +324,25 @@ def prepare_package(
         origin = Source(kind="hub", name=benchmark.hub[0], revision=commit)
     with Preparation(benchmark.name, out, **options) as place:
         release = Release(source, media, None if place.references_only else place.directory / "media")
-        records = _records(benchmark, release)
+        records: list[Record] = []
+        try:
+            for record in benchmark.read(release):
+                if not isinstance(record, benchmark.record):
+                    found, expected = type(record).__name__, benchmark.record.__name__
+                    raise DataError(f"{benchmark.name}: read() returned a {found}, expected {expected}.")
+                records.append(record)
+        except MedtasksError:
+            raise
+        except Exception as error:
+            raise DataError(
+                f"{source}: the reader of {benchmark.name} failed after {len(records)} records "
+                f"({type(error).__name__}: {error}); check the source, or report it to the package's authors."
+            ) from error
+        rows = defaultdict[str, list[str]](list)
+        for number, record in enumerate(records, start=1):
+            rows[record.sample_id].append(str(number))
+        if twice := [name for name in sorted(rows) if len(rows[name]) > 1]:
+            where = f"{shown(twice[0])} (rows {first_names(rows[twice[0]])})"
+            raise DataError(f"{source}: {len(twice)} sample ids are duplicated, such as {where}; make them unique.")
         release.unpack()
         return place.finish(origin, records, release.media_root)
-
-
-def _records(benchmark: Benchmark, release: Release) -> list[Record]:
-    """The records that ``benchmark.read`` yields, which must have distinct ids."""
-    assert benchmark.read is not None
-    source = release.source
-    records: list[Record] = []
-    try:
-        for record in benchmark.read(release):
-            if not isinstance(record, benchmark.record):
-                found = type(record).__name__
-                raise DataError(f"{benchmark.name}: read() returned a {found}, expected {benchmark.record.__name__}.")
-            records.append(record)
-    except MedtasksError:
-        raise
-    except Exception as error:
-        raise DataError(
-            f"{source}: the reader of {benchmark.name} failed after {len(records)} records "
-            f"({type(error).__name__}: {error}); check the source, or report it to the package's authors."
-        ) from error
-    rows = defaultdict[str, list[str]](list)
-    for number, record in enumerate(records, start=1):
-        rows[record.sample_id].append(str(number))
-    if twice := [name for name in sorted(rows) if len(rows[name]) > 1]:
-        where = f"{shown(twice[0])} (rows {first_names(rows[twice[0]])})"
-        raise DataError(f"{source}: {len(twice)} sample ids are duplicated, such as {where}; make them unique.")
-    return records
