@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 from medtasks.catalog.spec import leaf_tasks, load_specs
 from medtasks.core.errors import DataError
 from medtasks.importers.layouts import Layout
-from medtasks.importers.run import score_predictions
+from medtasks.importers.run import PredictionFile, score_predictions
 from medtasks.runs.folder import RunFolder, contents_hash
 from medtasks.runs.manifest import RunManifest
 from medtasks.runs.samples import Sample
@@ -91,9 +91,8 @@ class HarnessRun:
         model = str(config.get("model") or "unknown")
         stamp = _STAMP.fullmatch(self.stamp)  # it has no time zone
         created = "{}-{}-{}T{}:{}:{}+00:00".format(*stamp.groups()) if stamp else self.stamp
-        made = [
-            score_predictions(path, _LAYOUT, task, model=model, created=created) for task, path in self.logs.items()
-        ]
+        files = [PredictionFile(path, _LAYOUT, task, model=model) for task, path in self.logs.items()]
+        made = [score_predictions(file, created) for file in files]
         samples = {task: found for one in made for task, found in one.samples.items()}
         groups = {name: leaf_tasks(name) for name, spec in load_specs().items() if spec.kind == "group"}
         update = {

@@ -13,7 +13,7 @@ from medtasks.core.errors import UsageError
 from medtasks.core.files import canonical_json, short_hash
 from medtasks.importers.layouts import recognise
 from medtasks.importers.rows import predictions_in_rows
-from medtasks.importers.run import score_predictions, score_rows
+from medtasks.importers.run import PredictionFile, score_predictions, score_rows
 from medtasks.runs.folder import write_run
 from medtasks.runs.manifest import now
 
@@ -46,20 +46,20 @@ def score(
         NotPreparedError: the data are not prepared.
         DataError: a row has no response or no id, predictions for a sample differ, or none matches a document.
     """
-    options: dict[str, Any] = {"model": model, "verdicts_of": verdicts_of, "created": now()}
     if isinstance(predictions, str | Path):
         path = Path(predictions)
-        found = score_predictions(path, recognise(path), benchmark, columns=dict(columns or {}), **options)
+        file = PredictionFile(path, recognise(path), benchmark, columns or {}, model, verdicts_of)
+        found = score_predictions(file, now())
     else:
         rows = enumerate(_rows(predictions), start=1)
         read = predictions_in_rows(
             ((Where("predictions", place, unit="row"), row) for place, row in rows), columns or {}
         )
         content = canonical_json([[one.sample_id, dict(one.keys), one.response] for one in read])
-        facts = {"predictions": "from Python", "layout": "python", "sha256": short_hash(content)}
-        found = score_rows(read, "python", benchmark, "predictions", facts, **options)
+        source = {"predictions": "from Python", "layout": "python", "sha256": short_hash(content)}
+        found = score_rows(read, benchmark, source, model=model, verdicts_of=verdicts_of, created=now())
     saved = None if out is None else write_run(Path(out), found.run)
-    return Run("" if saved is None else str(saved), saved, lambda: found.run, found.notes)
+    return Run("" if saved is None else str(saved), saved, lambda: found.run, found.joined.notes)
 
 
 def _rows(predictions: Any) -> Iterator[Mapping[str, Any]]:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import shutil
 import stat
 import struct
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from medtasks.catalog.records import is_path_below
 from medtasks.core.errors import DataError, UsageError, reading
@@ -23,8 +22,7 @@ _DAMAGED = (zipfile.BadZipFile, zlib.error, struct.error, EOFError, OSError, Run
 """Errors of zipfile on damaged bytes, found by tests on tens of thousands of damaged archives."""
 
 
-@dataclass(frozen=True)
-class Published:
+class Published(NamedTuple):
     """Size in bytes and SHA-256 of a published file."""
 
     size: int
@@ -40,16 +38,13 @@ def check_published(path: Path, published: Published, *, allow_other: bool, prog
     """
     with reading(path, "give the downloaded archive", UsageError):
         size = check_regular(path)
-        if size != published.size and not allow_other:
-            raise DataError(_other(path, f"{size:,} bytes", f"{published.size:,}"))
-        found = file_sha256(path, progress)
-    if found != published.sha256 and not allow_other:
-        raise DataError(_other(path, f"SHA-256 {found[:16]}…", f"{published.sha256[:16]}…"))
-    return found
-
-
-def _other(path: Path, found: str, expected: str) -> str:
-    return (
+        digest = "" if size != published.size and not allow_other else file_sha256(path, progress)
+    if digest == published.sha256 or allow_other:
+        return digest
+    found, expected = f"SHA-256 {digest[:16]}…", f"{published.sha256[:16]}…"
+    if not digest:
+        found, expected = f"{size:,} bytes", f"{published.size:,}"
+    raise DataError(
         f"{path}: is not the published archive: {found}, expected {expected}; fetch it again, or accept it with "
         "--allow-other-archive."
     )
@@ -104,36 +99,22 @@ def _content(archive: zipfile.ZipFile, member: zipfile.ZipInfo, most: int) -> It
         raise DataError(f"{place} is damaged ({error}); fetch the archive again.") from error
 
 
-def extract(archive: zipfile.ZipFile, names: set[str], folder: Path, progress: Progress | None = None) -> set[str]:
-    """Unpack the members ``names`` below ``folder``; return the names that are not in the archive.
-
-    Existing files with the member's size and checksum are kept, so that an interrupted call can be resumed.
+def extract(archive: zipfile.ZipFile, names: set[str], folder: Path, progress: Progress | None = None) -> None:
+    """Unpack the members ``names`` below ``folder``; names that are not in the archive are skipped.
 
     Raises:
-        DataError: a member is damaged or has more than `MAX_PICTURE_BYTES`, or there is too little disk space.
+        DataError: a member is damaged or has more than `MAX_PICTURE_BYTES`, or cannot be written.
     """
     members = {member.filename: member for member in archive.infolist() if member.filename in names}
     try:
-        left = {}
-        for name, member in members.items():
-            path = folder / name
-            there = path.is_file() and path.stat().st_size == member.file_size
-            if not there or zlib.crc32(path.read_bytes()) != member.CRC:
-                left[name] = member
-        needed = sum(member.file_size for member in left.values())
-        folder.mkdir(parents=True, exist_ok=True)
-        free = shutil.disk_usage(folder).free
-        if needed > free:
-            raise DataError(f"{folder}: unpacking needs {needed:,} bytes, but {free:,} are free; free some space.")
-        for number, name in enumerate(sorted(left), start=1):
+        for number, (name, member) in enumerate(sorted(members.items()), start=1):
             path = folder / name
             path.parent.mkdir(parents=True, exist_ok=True)
             with path.open("wb") as stream:
-                stream.writelines(_content(archive, left[name], MAX_PICTURE_BYTES))
+                stream.writelines(_content(archive, member, MAX_PICTURE_BYTES))
             if progress is not None:
-                progress(number, len(left))
+                progress(number, len(members))
     except OSError as error:  # a full disk, a name that the file system does not take
         raise DataError(
             f"{error.filename or folder}: cannot be written ({error.strerror}); check the disk and the file's name."
         ) from error
-    return names - set(members)

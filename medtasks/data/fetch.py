@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,7 +16,7 @@ from medtasks.core.files import MAX_PICTURE_BYTES
 from medtasks.data.media.images import decode_image
 
 if TYPE_CHECKING:
-    from httpx import Client, Response
+    from httpx import Client
     from tenacity import RetryCallState
 
 _BUSY = frozenset({408, 425, 429})
@@ -68,9 +67,18 @@ def fetch_pictures(
         DataError: a server requires a login, or cannot be reached; pictures already kept stay. Errors of ``keep``
             propagate.
     """
+    import httpx
+
     job = _Job(keep)
     failed: dict[str, MediaError] = {}
-    with job.client() as client, ThreadPoolExecutor(max_workers=WORKERS) as pool:
+    client = httpx.Client(
+        # pictures are compressed already, and a compressed transfer could decompress without bound
+        headers={"Accept-Encoding": "identity", "User-Agent": "medtasks"},
+        limits=httpx.Limits(max_connections=WORKERS),
+        timeout=SILENCE,
+        follow_redirects=True,
+    )
+    with client, ThreadPoolExecutor(max_workers=WORKERS) as pool:
         try:
             outcomes = pool.map(lambda key: job.settle(client, key, urls[key]), urls)
             for number, (key, error) in enumerate(zip(urls, outcomes, strict=True), start=1):
@@ -90,16 +98,8 @@ class _Job:
 
     keep: Callable[[str, bytes], None]
     stop: threading.Event = field(default_factory=threading.Event)
-    _lock: threading.Lock = field(default_factory=threading.Lock)
-    _silent: int = 0  # pictures in a row without an answer
-
-    def client(self) -> Client:
-        import httpx
-
-        # pictures are compressed already, and a compressed transfer could decompress without bound
-        headers = {"Accept-Encoding": "identity", "User-Agent": "medtasks"}
-        limits = httpx.Limits(max_connections=WORKERS)
-        return httpx.Client(headers=headers, limits=limits, timeout=SILENCE, follow_redirects=True)
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    silent: int = 0  # pictures in a row without an answer
 
     def settle(self, client: Client, key: str, url: str) -> MediaError | None:
         import httpx
@@ -108,67 +108,62 @@ class _Job:
         retrying = tenacity.Retrying(
             retry=tenacity.retry_if_exception_type((_Retryable, httpx.TransportError)),
             stop=tenacity.stop_after_attempt(ATTEMPTS) | tenacity.stop_when_event_set(self.stop),
-            wait=self._pause,
+            wait=_pause,
             sleep=tenacity.sleep_using_event(self.stop),
             reraise=True,
         )
         try:
-            data = retrying(self._attempt, client, url)
+            data = retrying(_download, client, url)
             decode_image(data, url)
         except (_Retryable, httpx.TransportError) as error:
-            return self._unanswered(url, str(error) or type(error).__name__)
+            reason = str(error) or type(error).__name__
+            with self.lock:
+                self.silent += 1
+                if self.silent >= GIVE_UP:
+                    raise DataError(
+                        f"{_host(url)}: {GIVE_UP} pictures in a row could not be fetched (the last: {reason}); "
+                        "fetched pictures are kept: run the same command again when the server is reachable."
+                    ) from error
+            return MediaError(f"{url}: cannot be fetched ({reason}); run the same command again.")
         except MediaError as error:
             return error
         except (httpx.HTTPError, httpx.InvalidURL) as error:
             return MediaError(f"{url}: cannot be fetched ({error}); check the address.")
-        with self._lock:
-            self._silent = 0
+        with self.lock:
+            self.silent = 0
             self.keep(key, data)
         return None
 
-    def _unanswered(self, url: str, reason: str) -> MediaError:
-        with self._lock:
-            self._silent += 1
-            unreachable = self._silent >= GIVE_UP
-        if unreachable:
+
+def _pause(state: RetryCallState) -> float:
+    from tenacity import wait_random_exponential
+
+    error = state.outcome.exception() if state.outcome is not None else None
+    if isinstance(error, _Retryable) and error.after is not None:
+        return min(error.after, LONGEST)
+    return float(wait_random_exponential(multiplier=2 * PAUSE, max=30)(state))
+
+
+def _download(client: Client, url: str) -> bytes:
+    data = bytearray()
+    with client.stream("GET", url, headers=_login(url)) as response:
+        status = response.status_code
+        if status in _BUSY or status >= 500:
+            after = response.headers.get("retry-after", "")  # seconds, or a date
+            raise _Retryable(f"status {status}", float(after) if after.isdecimal() and len(after) < 9 else None)
+        if status in _REFUSED:
             raise DataError(
-                f"{_host(url)}: {GIVE_UP} pictures in a row could not be fetched (the last: {reason}); "
-                "fetched pictures are kept: run the same command again when the server is reachable."
+                f"{_host(url)}: refuses {url} (status {status}); accept the dataset's terms on its page and log in "
+                "with `hf auth login` (or set HF_TOKEN), or give the directory of the pictures with --images."
             )
-        return MediaError(f"{url}: cannot be fetched ({reason}); run the same command again.")
-
-    def _pause(self, state: RetryCallState) -> float:
-        from tenacity import wait_random_exponential
-
-        error = state.outcome.exception() if state.outcome is not None else None
-        if isinstance(error, _Retryable) and error.after is not None:
-            return min(error.after, LONGEST)
-        return float(wait_random_exponential(multiplier=2 * PAUSE, max=30)(state))
-
-    def _attempt(self, client: Client, url: str) -> bytes:
-        data = bytearray()
-        with client.stream("GET", url, headers=_login(url)) as response:
-            _check(response, url)
-            for part in response.iter_raw():
-                data += part
-                if len(data) > MAX_PICTURE_BYTES:
-                    limit = f"has more than {MAX_PICTURE_BYTES:,} bytes, the limit for a picture"
-                    raise MediaError(f"{url}: {limit}; check the address.")
-        return bytes(data)
-
-
-def _check(response: Response, url: str) -> None:
-    status = response.status_code
-    if status in _BUSY or status >= 500:
-        after = response.headers.get("retry-after", "")  # seconds, or a date
-        raise _Retryable(f"status {status}", float(after) if after.isdecimal() and len(after) < 9 else None)
-    if status in _REFUSED:
-        raise DataError(
-            f"{_host(url)}: refuses {url} (status {status}); accept the dataset's terms on its page and log in with "
-            "`hf auth login` (or set HF_TOKEN), or give the directory of the pictures with --images."
-        )
-    if status != 200:
-        raise MediaError(f"{url}: cannot be fetched (status {status}); check the address.")
+        if status != 200:
+            raise MediaError(f"{url}: cannot be fetched (status {status}); check the address.")
+        for part in response.iter_raw():
+            data += part
+            if len(data) > MAX_PICTURE_BYTES:
+                limit = f"has more than {MAX_PICTURE_BYTES:,} bytes, the limit for a picture"
+                raise MediaError(f"{url}: {limit}; check the address.")
+    return bytes(data)
 
 
 def _login(url: str) -> dict[str, str]:
@@ -190,30 +185,7 @@ def _host(url: str) -> str:
     return urlsplit(url).netloc.rpartition("@")[2] or url
 
 
-@contextmanager
-def _from_hub(name: str, what: str) -> Iterator[None]:
-    try:
-        yield
-    except Exception as error:  # network, TLS, proxy, missing repository or file: the hub's client raises many types
-        raise DataError(
-            f"{name}: {what} cannot be fetched from the hub ({type(error).__name__}); to work without the hub, copy "
-            "the dataset here and give it with --source."
-        ) from error
-
-
-def hub_file(name: str, file: str, revision: str | None = None) -> tuple[Path, str | None]:
-    """A file of a hub dataset, fetched unless cached, and its commit.
-
-    Raises:
-        DataError: the hub cannot be reached and there is no local copy.
-    """
-    from huggingface_hub import hf_hub_download
-
-    with _from_hub(name, file):
-        return Path(hf_hub_download(name, file, repo_type="dataset", revision=revision)), revision
-
-
-def hub_tree(name: str, *patterns: str) -> tuple[Path, str | None]:
+def hub_tree(name: str, *patterns: str, revision: str | None = None) -> tuple[Path, str | None]:
     """A directory with the files of a hub dataset that match one of ``patterns``, and their commit.
 
     The hub's client fetches concurrently, resumes after interruptions, and shows its progress. A local directory is
@@ -226,6 +198,11 @@ def hub_tree(name: str, *patterns: str) -> tuple[Path, str | None]:
         return Path(name), None
     from huggingface_hub import snapshot_download
 
-    with _from_hub(name, ", ".join(patterns)):
-        folder = Path(snapshot_download(name, repo_type="dataset", allow_patterns=list(patterns)))
+    try:
+        folder = Path(snapshot_download(name, repo_type="dataset", revision=revision, allow_patterns=list(patterns)))
+    except Exception as error:  # network, TLS, proxy, missing repository or file: the hub's client raises many types
+        raise DataError(
+            f"{name}: {', '.join(patterns)} cannot be fetched from the hub ({type(error).__name__}); to work without "
+            "the hub, copy the dataset here and give it with --source."
+        ) from error
     return folder, folder.name if re.fullmatch(r"[0-9a-f]{40}", folder.name) else None

@@ -102,7 +102,16 @@ class Preparation:
                 self.target.parent.mkdir(parents=True, exist_ok=True)
                 stack.enter_context(held(self.target, "prepared", ", or give another directory with --out"))
                 recover_directory(self.target)
-                self._refuse_others()
+                foreign = self.target.exists() and not (self.target / "manifest.json").is_file()
+                if foreign and (not self.target.is_dir() or any(self.target.iterdir())):
+                    raise UsageError(
+                        f"{self.target}: exists and does not contain prepared data; give a new directory with --out."
+                    )
+                with contextlib.suppress(DataError):  # no readable data there
+                    if self.references_only and not open_directory(self.target).manifest.references_only:
+                        raise UsageError(
+                            f"{self.target}: already has prepared data with media; give another directory with --out."
+                        )
                 self.directory.mkdir(parents=True, exist_ok=True)
             except OSError as error:
                 raise UsageError(
@@ -113,16 +122,6 @@ class Preparation:
 
     def __exit__(self, *_: object) -> None:
         self._held.close()
-
-    def _refuse_others(self) -> None:
-        """Refuse to replace, as a whole, what is not ours or has more."""
-        target = self.target
-        foreign = target.exists() and not (target / "manifest.json").is_file()
-        if foreign and (not target.is_dir() or any(target.iterdir())):
-            raise UsageError(f"{target}: exists and does not contain prepared data; give a new directory with --out.")
-        with contextlib.suppress(DataError):  # no readable data there
-            if self.references_only and not open_directory(target).manifest.references_only:
-                raise UsageError(f"{target}: already has prepared data with media; give another directory with --out.")
 
     def keep_image(self, img_id: str, data: bytes, where: object) -> str:
         """Store the original bytes of a picture that came with the rows; return its name.
@@ -166,18 +165,20 @@ class Preparation:
     ) -> tuple[list[MediaEntry], dict[str, MediaError]]:
         """Verify ``names`` below ``root``, except those that an interrupted pass has verified."""
         known = {media.entry.path: media for media in self.logged("media", KnownMedia)}
-        verified = 0
+        entries: list[MediaEntry] = []
+        errors: dict[str, MediaError] = {}
         with self.log("media") as write:
-
-            def done(media: KnownMedia) -> None:
-                nonlocal verified
-                verified += 1
-                if known.get(media.entry.path) != media:
+            indexed = index_media(root, names, workers=self.workers, known=known)
+            for number, (name, media) in enumerate(indexed, start=1):
+                if isinstance(media, MediaError):
+                    errors[name] = media
+                    continue
+                entries.append(media.entry)
+                if known.get(name) != media:
                     write(media)
                 if progress is not None:
-                    progress(verified, len(names))
-
-            return index_media(root, names, workers=self.workers, known=known, done=done)
+                    progress(number, len(names))
+        return entries, errors
 
     def finish(
         self,
@@ -323,33 +324,25 @@ def prepare_package(
         origin = Source(kind="hub", name=benchmark.hub[0], revision=commit)
     with Preparation(benchmark.name, out, **options) as place:
         release = Release(source, media, None if place.references_only else place.directory / "media")
-        records = _records(benchmark, release)
+        records: list[Record] = []
+        try:
+            for record in benchmark.read(release):
+                if not isinstance(record, benchmark.record):
+                    found, expected = type(record).__name__, benchmark.record.__name__
+                    raise DataError(f"{benchmark.name}: read() returned a {found}, expected {expected}.")
+                records.append(record)
+        except MedtasksError:
+            raise
+        except Exception as error:
+            raise DataError(
+                f"{source}: the reader of {benchmark.name} failed after {len(records)} records "
+                f"({type(error).__name__}: {error}); check the source, or report it to the package's authors."
+            ) from error
+        rows = defaultdict[str, list[str]](list)
+        for number, record in enumerate(records, start=1):
+            rows[record.sample_id].append(str(number))
+        if twice := [name for name in sorted(rows) if len(rows[name]) > 1]:
+            where = f"{shown(twice[0])} (rows {first_names(rows[twice[0]])})"
+            raise DataError(f"{source}: {len(twice)} sample ids are duplicated, such as {where}; make them unique.")
         release.unpack()
         return place.finish(origin, records, release.media_root)
-
-
-def _records(benchmark: Benchmark, release: Release) -> list[Record]:
-    """The records that ``benchmark.read`` yields, which must have distinct ids."""
-    assert benchmark.read is not None
-    source = release.source
-    records: list[Record] = []
-    try:
-        for record in benchmark.read(release):
-            if not isinstance(record, benchmark.record):
-                found = type(record).__name__
-                raise DataError(f"{benchmark.name}: read() returned a {found}, expected {benchmark.record.__name__}.")
-            records.append(record)
-    except MedtasksError:
-        raise
-    except Exception as error:
-        raise DataError(
-            f"{source}: the reader of {benchmark.name} failed after {len(records)} records "
-            f"({type(error).__name__}: {error}); check the source, or report it to the package's authors."
-        ) from error
-    rows = defaultdict[str, list[str]](list)
-    for number, record in enumerate(records, start=1):
-        rows[record.sample_id].append(str(number))
-    if twice := [name for name in sorted(rows) if len(rows[name]) > 1]:
-        where = f"{shown(twice[0])} (rows {first_names(rows[twice[0]])})"
-        raise DataError(f"{source}: {len(twice)} sample ids are duplicated, such as {where}; make them unique.")
-    return records

@@ -111,7 +111,7 @@ class Prepared:
 
     def missing_media(self) -> list[str]:
         """Names of media files that are missing or changed size since verification, sorted."""
-        return [entry.path for entry in self.media() if not self._is(entry, entry.bytes, _size)]
+        return [entry.path for entry in self.media() if _read(self.media_path(entry.path), _size) != entry.bytes]
 
     def changed_media(self, names: Collection[str] | None = None) -> list[str]:
         """Media files, among ``names`` or all, that are missing or whose content changed since verification, sorted.
@@ -120,14 +120,15 @@ class Prepared:
         """
         entries = [entry for entry in self.media() if names is None or entry.path in names]
         with ThreadPoolExecutor() as pool:
-            same = pool.map(lambda entry: self._is(entry, entry.sha256, file_sha256), entries)
-            return [entry.path for entry, unchanged in zip(entries, same, strict=True) if not unchanged]
+            found = pool.map(lambda entry: _read(self.media_path(entry.path), file_sha256), entries)
+            return [entry.path for entry, digest in zip(entries, found, strict=True) if digest != entry.sha256]
 
-    def _is(self, entry: MediaEntry, expected: object, read: Callable[[Path], object]) -> bool:
-        try:
-            return read(self.media_path(entry.path)) == expected
-        except OSError:
-            return False
+
+def _read(path: Path, read: Callable[[Path], object]) -> object:
+    try:
+        return read(path)
+    except OSError:
+        return None
 
 
 def open_directory(directory: Path) -> Prepared:

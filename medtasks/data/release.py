@@ -12,11 +12,10 @@ from pathlib import Path, PurePosixPath
 from typing import TypeAlias
 
 from medtasks.catalog.records import Where, is_path_below, wrong
-from medtasks.core.errors import DataError, UsageError, reading
-from medtasks.core.files import read_regular
+from medtasks.core.errors import DataError, UsageError
 from medtasks.core.text import first_names
 from medtasks.data.archive import extract, open_archive, read_member
-from medtasks.data.sources import SourceRow, read_csv_rows, read_json_list, read_jsonl, read_parquet
+from medtasks.data.sources import SourceRow, read_csv_rows, read_json, read_jsonl, read_parquet
 
 _SUFFIXES = {b"\xff\xd8\xff": ".jpg", b"\x89PNG": ".png"}
 _Entry: TypeAlias = "tuple[str, Path | None]"
@@ -58,7 +57,7 @@ class Release:
         """The rows of the files that match the first of ``patterns`` that any does, in order of their names.
 
         Patterns are paths such as ``data/test-*.parquet``, which may be below any directory. Files are read by their
-        suffix: Parquet, CSV, JSONL, or JSON with one list.
+        suffix: Parquet, CSV, or JSON (lines, or one list).
 
         Raises:
             UsageError: no file matches.
@@ -153,19 +152,12 @@ def _listed(folder: Path) -> dict[str, list[_Entry]]:
 
 def _read(path: Path) -> Iterator[SourceRow]:
     if path.suffix == ".parquet":
-        yield from read_parquet(path)
-    elif path.suffix in (".csv", ".tsv"):
-        yield from read_csv_rows(path)
-    elif path.suffix == ".json":
-        with reading(path, "check the path"):
-            data = read_regular(path)
-        yield from read_json_list(data, path.name)
-    else:
-        yield from read_jsonl(path)
+        return read_parquet(path)
+    return iter(read_csv_rows(path)) if path.suffix in (".csv", ".tsv") else read_jsonl(path)
 
 
 def _read_packed(archive: Path, name: str) -> Iterator[SourceRow]:
-    if not name.endswith(".json"):
+    if not name.endswith((".json", ".jsonl")):
         raise DataError(f"{archive}: {name} is in the archive, from which only JSON is read; unpack it.")
     with open_archive(archive) as opened:
-        yield from read_json_list(read_member(opened, name), PurePosixPath(name).name)
+        yield from read_json(read_member(opened, name), PurePosixPath(name).name)

@@ -1,4 +1,4 @@
-"""Readers of JSONL, JSON, concatenated JSON, CSV and Parquet files; every row comes with its place in the file."""
+"""Readers of JSON, CSV and Parquet files; every row comes with its place in the file."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import csv
 import io
 import json
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
@@ -15,7 +14,7 @@ from pydantic import TypeAdapter
 
 from medtasks.catalog.records import Where
 from medtasks.core.errors import DataError, reading
-from medtasks.core.files import check_regular, read_lines, read_regular
+from medtasks.core.files import check_regular, read_regular
 from medtasks.core.schema import shown
 
 T = TypeVar("T")
@@ -40,101 +39,59 @@ class SourceRow(NamedTuple):
     row: Mapping[str, Any]
 
 
-def read_jsonl(path: Path) -> Iterator[SourceRow]:
-    """Rows of a JSONL file; blank lines are skipped.
-
-    Raises:
-        DataError: the file is missing, empty, not UTF-8, or a line is not a JSON object; names line and column.
-    """
-    empty = True
-    for number, line in enumerate(_lines(path), start=1):
-        if not line.strip():
-            continue
-        empty = False
-        where = Where(path.name, number)
-        try:
-            text = line.decode("utf-8-sig" if number == 1 else "utf-8")
-        except UnicodeDecodeError as error:
-            raise DataError(
-                f"{where}: byte {error.start + 1} is 0x{line[error.start]:02x}, which is not UTF-8; "
-                "save the file as UTF-8."
-            ) from error
-        with _reported(where, ", expected one object per line; fix the line"):
-            row = _DECODER.decode(text)
-        yield _object(row, where)
-    if empty:
-        raise DataError(f"{path}: the file is empty, expected one JSON object per line; fetch it again.")
-
-
-def _lines(path: Path) -> Iterator[bytes]:
+def content_of(path: Path) -> bytes:
+    """The content of a file; raises :class:`DataError` if it cannot be read."""
     with reading(path, "check the path"):
-        yield from read_lines(path)
+        return read_regular(path)
 
 
-@contextmanager
-def _reported(where: Where, fix: str, *, lines: bool = False) -> Iterator[None]:
-    """Turn errors of the decoder into a `DataError`; ``lines`` if they have a line of their own."""
-    try:
-        yield
-    except json.JSONDecodeError as error:
-        place = f"{where.file}, line {error.lineno}" if lines else str(where)
-        raise DataError(f"{place}, column {error.colno}: not valid JSON ({error.msg}){fix}.") from error
-    except (ValueError, RecursionError) as error:  # a number of thousands of digits, thousands of brackets
-        raise DataError(f"{where}: not readable JSON ({error}); fix it.") from error
-
-
-def _object(row: Any, where: Where) -> SourceRow:
-    if not isinstance(row, dict):
-        raise DataError(f"{where}: found {type(row).__name__}, expected a JSON object; fix it.")
-    return SourceRow(where, row)
-
-
-def read_json_list(data: bytes, file: str) -> Iterator[SourceRow]:
-    """Rows of a JSON file with one list of objects, parsed one at a time; ``file`` names it in messages.
+def read_jsonl(path: Path) -> Iterator[SourceRow]:
+    """Rows of a JSONL or JSON file, as :func:`read_json` reads them.
 
     Raises:
-        DataError: the content is not UTF-8, not valid JSON, not a list, or an entry is not an object.
+        DataError: also if the file cannot be read.
+    """
+    yield from read_json(content_of(path), path.name)
+
+
+def read_json(data: bytes, file: str) -> Iterator[SourceRow]:
+    """The objects of a list, or objects one after the other, each on one or more lines; ``file`` is for messages.
+
+    Rows are parsed one at a time. A row's place is its number in the list, or else the line of its opening brace.
+
+    Raises:
+        DataError: the content is empty, not UTF-8, not valid JSON, or a row is not an object.
     """
     text = _decoded(data, file)
     position = _after_blanks(text, 0)
-    found, number = text[position : position + 1], 0
-    position = _after_blanks(text, position + 1)
-    expected = "expected a list with at least one object"
-    if found != "[" or text[position : position + 1] == "]":
-        what = "an empty list" if found == "[" else shown(text[:20])
-        raise DataError(f"{file}: found {what}, {expected}; fetch it again.")
-    while found != "]":
+    listed = text.startswith("[", position)
+    number, line = 0, 1 + text.count("\n", 0, position)
+    if listed:
+        position = _after_blanks(text, position + 1)
+    if text[position:].rstrip() in ("", "]" if listed else ""):
+        raise DataError(f"{file}: the file is empty, expected at least one JSON object; fetch it again.")
+    while listed or position < len(text):
         number += 1
-        where = Where(file, number, unit="row")
-        with _reported(where, f", {expected}; fetch it again", lines=True):
-            row, position = _DECODER.raw_decode(text, position)
-            at = _after_blanks(text, position)
-            found, position = text[at : at + 1], _after_blanks(text, at + 1)
-            if found not in ("]", ",") or (found == "]" and position < len(text)):
-                raise json.JSONDecodeError("Expecting ',' or the end of the list", text, at)
-        yield _object(row, where)
-
-
-def read_json_stream(data: bytes, file: str) -> Iterator[SourceRow]:
-    """Concatenated JSON objects, each on one or more lines; ``file`` names them in messages.
-
-    Some releases name such files ``.jsonl``. A row's line is that of its opening brace.
-
-    Raises:
-        DataError: the content is empty, not UTF-8, or something in it is not a JSON object.
-    """
-    text = _decoded(data, file)
-    position, line = _after_blanks(text, 0), 1
-    line += text.count("\n", 0, position)
-    if position == len(text):
-        raise DataError(f"{file}: the file is empty, expected JSON objects; fetch it again.")
-    while position < len(text):
-        where = Where(file, line)
-        fix = f" in the object that begins in line {line}; fix it, or fetch the file again"
-        with _reported(where, fix, lines=True):
+        where = Where(file, number, unit="row") if listed else Where(file, line)
+        try:
             row, end = _DECODER.raw_decode(text, position)
-        yield _object(row, where)
-        following = _after_blanks(text, end)
+            following = _after_blanks(text, end)
+            if listed and text.startswith(",", following):
+                following = _after_blanks(text, following + 1)
+            elif listed and text[following:].rstrip() == "]":
+                listed, following = False, len(text)
+            elif listed:
+                raise json.JSONDecodeError("Expecting ',' or the end of the list", text, following)
+        except json.JSONDecodeError as error:
+            raise DataError(
+                f"{file}, line {error.lineno}, column {error.colno}: not valid JSON ({error.msg}) in the object that "
+                f"begins in {where.unit} {where.line}; fix it, or fetch the file again."
+            ) from error
+        except (ValueError, RecursionError) as error:  # a number of thousands of digits, thousands of brackets
+            raise DataError(f"{where}: not readable JSON ({error}); fix it.") from error
+        if not isinstance(row, dict):
+            raise DataError(f"{where}: found {type(row).__name__}, expected a JSON object; fix it.")
+        yield SourceRow(where, row)
         line += text.count("\n", position, following)
         position = following
 
@@ -153,8 +110,7 @@ def read_csv_rows(path: Path) -> list[SourceRow]:
         DataError: the file cannot be read, is not UTF-8 or not CSV, has no header, no rows, a duplicate column, or a
             row with another number of cells; the message names file, line and fix.
     """
-    with reading(path, "check the path"):
-        text = _decoded(read_regular(path), path.name)
+    text = _decoded(content_of(path), path.name)
     before = csv.field_size_limit(max(len(text), 131072))  # a long response is no error
     delimiter = separator_of(next(iter(text.lstrip().splitlines()), ""))
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)

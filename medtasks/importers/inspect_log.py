@@ -13,7 +13,8 @@ from medtasks.catalog.records import Where, is_text, wrong
 from medtasks.core.errors import DataError
 from medtasks.core.files import MAX_JSON_BYTES
 from medtasks.data.archive import open_archive, read_member
-from medtasks.importers.prediction import Prediction, content_of, identifying
+from medtasks.data.sources import content_of
+from medtasks.importers.rows import Prediction, identifying
 
 _ZSTANDARD = 93
 

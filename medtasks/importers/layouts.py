@@ -5,17 +5,16 @@ from __future__ import annotations
 import json
 import re
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Literal
 
 from medtasks.core.errors import DataError, UsageError, reading
 from medtasks.core.files import check_regular, read_lines
 from medtasks.data.archive import open_archive
-from medtasks.data.sources import read_jsonl, separator_of
+from medtasks.data.sources import SourceRow, read_csv_rows, read_jsonl, separator_of
 from medtasks.importers.inspect_log import read_inspect
-from medtasks.importers.prediction import Prediction
-from medtasks.importers.rows import parse_harness_line, parse_ms_swift_line, read_columns
+from medtasks.importers.rows import Prediction, parse_harness_line, parse_ms_swift_line, predictions_in_rows
 from medtasks.importers.vlmevalkit import read_vlmevalkit
 
 Layout = Literal["ms-swift", "jsonl", "json", "csv", "lmms-eval", "vlmevalkit", "inspect"]
@@ -45,13 +44,13 @@ def read_predictions(path: Path, layout: Layout, columns: Mapping[str, str]) -> 
             ``question``; by default the same.
 
     Raises:
-        UsageError: the layout or a column is unknown, or columns are given for a layout that has its own.
+        UsageError: a column is unknown, or columns are given for a layout that has its own.
         DataError: the file cannot be read, has no rows, or a row is not in the layout; names file, line and field.
     """
-    if layout not in LAYOUTS:
-        raise UsageError(f"layout {layout!r} is unknown; choose one of {', '.join(LAYOUTS)}.")
-    if layout in ("jsonl", "json", "csv"):
-        return read_columns(path, layout, columns)
+    if layout == "csv":
+        return predictions_in_rows(_cells(path, columns.get("response", "response")), columns)
+    if layout in ("jsonl", "json"):
+        return predictions_in_rows(read_jsonl(path), columns)
     if columns:
         raise UsageError(f"layout {layout} has its own fields; leave the columns out, or choose jsonl, json or csv.")
     if layout == "vlmevalkit":
@@ -60,6 +59,12 @@ def read_predictions(path: Path, layout: Layout, columns: Mapping[str, str]) -> 
         return read_inspect(path)
     parse = parse_ms_swift_line if layout == "ms-swift" else parse_harness_line
     return [parse(row.row, row.where) for row in read_jsonl(path)]
+
+
+def _cells(path: Path, response: str) -> Iterator[SourceRow]:
+    """The rows of a CSV file: an empty cell is an empty response, or an unknown key."""
+    for where, row in read_csv_rows(path):
+        yield SourceRow(where, {name: cell if name == response or cell.strip() else None for name, cell in row.items()})
 
 
 def recognise(path: Path) -> Layout:
@@ -71,7 +76,11 @@ def recognise(path: Path) -> Layout:
     """
     with reading(path, "check the path"):
         check_regular(path)
-        layout = _of_archive(path) if zipfile.is_zipfile(path) else _of_text(path)
+        if zipfile.is_zipfile(path):
+            with open_archive(path) as archive:
+                layout = _of_archive(archive.namelist())
+        else:
+            layout = _of_text(path)
     if layout is None:
         raise UsageError(
             f"{path}: its layout is not recognised, expected JSON, JSONL, CSV, or a file of "
@@ -90,9 +99,7 @@ def task_in_name(path: Path) -> str | None:
     return match["task"] if match else None
 
 
-def _of_archive(path: Path) -> Layout | None:
-    with open_archive(path) as archive:
-        names = set(archive.namelist())
+def _of_archive(names: Sequence[str]) -> Layout | None:
     if "xl/workbook.xml" in names:
         return "vlmevalkit"
     return "inspect" if any(name.startswith(("samples/", "_journal/")) for name in names) else None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import unicodedata
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 from typing import Any
@@ -12,7 +12,7 @@ from typing import Any
 from medtasks.core.errors import DataError, UsageError
 from medtasks.core.schema import shown
 from medtasks.core.text import counted, first_names
-from medtasks.importers.prediction import Prediction
+from medtasks.importers.rows import Prediction
 
 
 @dataclass(frozen=True)
@@ -26,6 +26,7 @@ class Joined:
         duplicates: predictions that repeat an earlier response to their sample.
         ambiguous: samples that share their key with others; their predictions were assigned in order.
         strange: predictions that fit a sample whose reference answer differs from the file's.
+        others: predictions for other tasks.
     """
 
     given: dict[str, list[Prediction]]
@@ -34,6 +35,7 @@ class Joined:
     duplicates: list[Prediction] = field(default_factory=list)
     ambiguous: list[str] = field(default_factory=list)
     strange: list[Prediction] = field(default_factory=list)
+    others: list[Prediction] = field(default_factory=list)
 
     @property
     def notes(self) -> list[str]:
@@ -41,26 +43,35 @@ class Joined:
         lines = [f"{len(self.given):,} of {len(self.given) + len(self.missing):,} documents have a prediction"]
         if self.missing:
             lines.append(f"unanswered (not scored): {first_names(self.missing, 5)}")
-        problems = (
-            (("matches no document", "match no document"), self.unmatched),
-            (("has another reference answer than its document", "have other reference answers than their documents"),
-             self.strange),
-            (("repeats an earlier one", "repeat earlier ones"), self.duplicates),
-        )  # fmt: skip
-        for what, members in problems:
+        left_out = {
+            "no document matches": self.unmatched,
+            "its reference answer is not its document's": self.strange,
+            "it repeats an earlier one": self.duplicates,
+            "it names another task": self.others,
+        }
+        for why, members in left_out.items():
             if members:
                 places = first_names((str(one.where) for one in members), 5)
-                lines.append(f"{counted(len(members), 'prediction')} {what[len(members) > 1]}: {places}")
+                lines.append(f"left out, because {why}: {counted(len(members), 'prediction')} ({places})")
         if self.ambiguous:
             lines.append(f"{counted(len(self.ambiguous), 'document')} with the key of another, answered in order")
         return lines
 
     @property
-    def responses(self) -> dict[str, str]:
-        return {sample_id: predictions[0].response for sample_id, predictions in self.given.items()}
+    def counts(self) -> dict[str, int]:
+        """The sizes of all these, and how many samples have a verdict in the file."""
+        kinds = ("missing", "unmatched", "strange", "duplicates", "ambiguous")
+        return {
+            **{kind: len(getattr(self, kind)) for kind in kinds},
+            "answered": len(self.given),
+            "of_other_tasks": len(self.others),
+            "with_verdict": sum(any(one.verdict for one in several) for several in self.given.values()),
+        }
 
 
-def join(predictions: Sequence[Prediction], documents: Sequence[Mapping[str, Any]]) -> Joined:
+def join(
+    predictions: Sequence[Prediction], documents: Sequence[Mapping[str, Any]], tasks: Collection[str] = ()
+) -> Joined:
     """Match predictions with documents.
 
     A prediction is matched by its sample id if it has one, else by ``doc_id``, the position in ``documents`` (checked
@@ -70,6 +81,7 @@ def join(predictions: Sequence[Prediction], documents: Sequence[Mapping[str, Any
     Args:
         predictions: in the order of their file. The order matters only for ``ambiguous`` samples.
         documents: in the task's order, with ``sample_id``.
+        tasks: those of the documents; predictions that name another are set aside. By default, none is.
 
     Raises:
         UsageError: there are no documents, or two of them share a sample id (documents of several tasks).
@@ -79,8 +91,11 @@ def join(predictions: Sequence[Prediction], documents: Sequence[Mapping[str, Any
     index = _Index(documents)
     given: dict[str, list[Prediction]] = {sample_id: [] for sample_id in index.sample_ids}
     shared: dict[tuple[str, ...], list[Prediction]] = defaultdict(list)
-    unmatched, strange = [], []
+    unmatched, strange, others = [], [], []
     for one in predictions:
+        if tasks and "task" in one.keys and one.keys["task"] not in tasks:
+            others.append(one)
+            continue
         matching = index.fitting(one)
         fitting = index.with_reference(matching, one)
         if not matching:
@@ -109,6 +124,7 @@ def join(predictions: Sequence[Prediction], documents: Sequence[Mapping[str, Any
         duplicates=[one for one in predictions if id(one) in repeats],
         ambiguous=[sample_id for sample_id in given if sample_id in by_order],
         strange=strange,
+        others=others,
     )
 
 

@@ -2,17 +2,69 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from pathlib import Path, PureWindowsPath
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import PureWindowsPath
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, Field
 
-from medtasks.catalog.records import ReleaseRow, Where, is_text, parse_row, wrong
+from medtasks.catalog.records import ReleaseRow, Where, is_text, parse_row, text_field, wrong
 from medtasks.core.errors import UsageError
 from medtasks.core.schema import expects
-from medtasks.data.sources import read_csv_rows, read_json_list, read_jsonl
-from medtasks.importers.prediction import Prediction, content_of, one_response, optional_text
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """One response, its place in the file, and what identifies the sample that it answers.
+
+    ``keys`` may have ``img_id`` and ``question``, ``task``, ``id`` (the other tool's sample id), ``target`` (its
+    reference answer), and for a harness line ``doc_id`` (position among the task's documents) and ``medium``.
+    ``verdict`` is a judge's verdict on the response, ``failed`` the reason why there is no response.
+    """
+
+    where: Where
+    sample_id: str | None
+    keys: Mapping[str, str]
+    response: str
+    verdict: Mapping[str, Any] | None = None
+    failed: str | None = None
+
+
+def identifying(row: Mapping[str, Any]) -> dict[str, str]:
+    """The texts in another tool's row that identify its sample."""
+    names = ("sample_id", "img_id", "question", "task")
+    return {name: row[name].strip() for name in names if is_text(row.get(name)) and row[name].strip()}
+
+
+def one_response(where: Where, field: str, found: object) -> str:
+    """The one text in ``found``, which may be nested in lists; an empty text is a response too.
+
+    Raises:
+        DataError: no text, several texts (repeats must be scored one at a time), or another type.
+    """
+    texts, waiting = [], [found]
+    while waiting:
+        item = waiting.pop()
+        if isinstance(item, list):
+            waiting.extend(item)
+        elif is_text(item):
+            texts.append(item)
+        else:
+            raise wrong(where, field, item, "the text of a response")
+    if len(texts) != 1:
+        raise wrong(where, field, found, f"one response for the sample, not {len(texts)}")
+    return texts[0]
+
+
+def optional_text(row: Mapping[str, Any], field: str, where: Where) -> str | None:
+    """The text of ``field``; None if it is missing or null.
+
+    Raises:
+        DataError: the field is not a text, or is blank.
+    """
+    return None if row.get(field) is None else text_field(row, field, where)
+
 
 Unicode = Annotated[str, expects("a text", is_text)]
 
@@ -93,34 +145,17 @@ _JUDGED = frozenset({"eval_json", "original"})
 """Fields of Kvasir-VQA-x1's ``*_eval.json``, in which ``answer`` is the reference; other files may differ."""
 
 
-def read_columns(path: Path, layout: str, columns: Mapping[str, str]) -> list[Prediction]:
-    """The predictions in the rows of ``path``; null means that a key is unknown, other columns are ignored.
-
-    Args:
-        path: the file.
-        layout: ``jsonl``, ``json`` (one array) or ``csv`` (an empty cell is an empty response, or an unknown key).
-        columns: the file's names for our columns, which are then required; by default they have our names.
-
-    Raises:
-        UsageError: a column is not one of ours.
-        DataError: the file cannot be read, a column is missing or is not a text, or a row does not identify its sample.
-    """
-    response = columns.get("response", "response")
-
-    def rows() -> Iterator[tuple[Where, Mapping[str, Any]]]:
-        if layout != "csv":
-            yield from read_jsonl(path) if layout == "jsonl" else read_json_list(content_of(path), path.name)
-            return
-        for where, row in read_csv_rows(path):
-            yield where, {name: cell if name == response or cell.strip() else None for name, cell in row.items()}
-
-    return predictions_in_rows(rows(), columns)
-
-
 def predictions_in_rows(
     rows: Iterable[tuple[Where, Mapping[str, Any]]], columns: Mapping[str, str]
 ) -> list[Prediction]:
-    """The predictions in rows with their places; arguments and errors as in :func:`read_columns`."""
+    """The predictions in rows with their places; null means that a key is unknown, other columns are ignored.
+
+    ``columns`` are the names of our columns in the rows, which are then required; by default they have our names.
+
+    Raises:
+        UsageError: a column is not one of ours.
+        DataError: a column is missing or is not a text, or a row does not identify its sample.
+    """
     for column in columns:
         if column not in _COLUMNS:
             raise UsageError(f"column {column!r} is unknown; choose from {', '.join(_COLUMNS)}.")

@@ -2,66 +2,69 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 from medtasks.benchmarks.documents import task_documents
+from medtasks.catalog.rubric import load_rubric
+from medtasks.catalog.scales import Rubric
 from medtasks.catalog.spec import inner_groups, leaf_tasks, load_spec
 from medtasks.core.errors import DataError, UsageError, reading
 from medtasks.core.files import canonical_json, check_regular, file_sha256
 from medtasks.core.settings import current_settings
-from medtasks.core.text import counted
 from medtasks.importers.layouts import Layout, read_predictions
 from medtasks.importers.matching import Joined, join
-from medtasks.importers.prediction import Prediction
-from medtasks.importers.verdicts import with_given_verdicts
+from medtasks.importers.rows import Prediction
+from medtasks.judge.ensemble import same_family
+from medtasks.judge.pipeline import Verdicts
+from medtasks.judge.verdict import Verdict, parse_verdict
 from medtasks.runs.folder import write_run
-from medtasks.runs.manifest import UNKNOWN_PROMPT, RubricFacts, RunManifest, now, protocol_hash, task_facts, versions
+from medtasks.runs.manifest import (
+    UNKNOWN_PROMPT,
+    RubricFacts,
+    RunManifest,
+    TaskFacts,
+    now,
+    protocol_hash,
+    task_facts,
+    versions,
+)
 from medtasks.runs.record import RunRecord
 from medtasks.runs.replies import Reply
 from medtasks.runs.run import data_facts
 from medtasks.runs.samples import Sample
 from medtasks.runs.scored import Answered, scored_samples, with_learned_metrics
+from medtasks.runs.scores import COVERAGE
 from medtasks.runs.table import RunTables
-from medtasks.runs.verdicts import with_judged_scores
+from medtasks.runs.verdicts import (
+    IMPORTED,
+    combined_responses,
+    imported_hash,
+    questions_of,
+    rubric_facts,
+    with_judged_scores,
+    with_verdicts,
+)
 from medtasks.verify.scored import RunStore
 
 
 @dataclass(frozen=True)
 class Imported:
-    """Manifest and scored samples of the run that predictions make, how they were matched, and how many belong to
-    other tasks (``others``, skipped)."""
+    """Manifest and scored samples of the run that predictions make, and how they were matched."""
 
     manifest: RunManifest
     samples: Mapping[str, Sequence[Sample]]
     joined: Joined
-    others: int
 
     @cached_property
     def run(self) -> RunRecord:
         """The run with its scores."""
         run = RunRecord.scored(self.manifest, self.samples)
-        return replace(run, notes=tuple(self.notes), predictions=self.counts)
-
-    @property
-    def notes(self) -> list[str]:
-        """What became of documents without a prediction, and of predictions that are not used."""
-        left_out = [f"left out, because they name another task: {counted(self.others, 'prediction')}"]
-        return [*self.joined.notes, *(left_out if self.others else [])]
-
-    @property
-    def counts(self) -> dict[str, int]:
-        """How the predictions were matched, and how many samples have a verdict in the file."""
-        joined = self.joined
-        kinds = ("missing", "unmatched", "strange", "duplicates", "ambiguous")
-        return {
-            **{kind: len(getattr(joined, kind)) for kind in kinds},
-            "answered": len(joined.given),
-            "of_other_tasks": self.others,
-            "with_verdict": sum(any(one.verdict for one in several) for several in joined.given.values()),
-        }
+        return replace(run, notes=tuple(self.joined.notes), predictions=self.joined.counts)
 
 
 @dataclass(frozen=True)
@@ -71,7 +74,7 @@ class PredictionFile:
     path: Path
     layout: Layout
     task: str
-    columns: Mapping[str, str]
+    columns: Mapping[str, str] = field(default_factory=dict)
     model: str = "unknown"
     verdicts_of: str | None = None
 
@@ -102,15 +105,7 @@ def scored_predictions(file: PredictionFile, store: RunStore, out: Path | None =
     found = store.read_run(key, own=True) if out is None else None
     if found is not None:
         return found
-    run = score_predictions(
-        file.path,
-        file.layout,
-        file.task,
-        columns=dict(file.columns),
-        model=file.model,
-        verdicts_of=file.verdicts_of,
-        created=now(),
-    ).run
+    run = score_predictions(file, now()).run
     if out is not None:
         write_run(out, run)
     compared = run.comparisons, run.level_gaps
@@ -119,104 +114,138 @@ def scored_predictions(file: PredictionFile, store: RunStore, out: Path | None =
     return run
 
 
-def score_predictions(
-    path: Path,
-    layout: Layout,
-    task: str,
-    *,
-    columns: dict[str, str] | None = None,
-    model: str = "unknown",
-    verdicts_of: str | None = None,
-    created: str,
-) -> Imported:
-    """Score the predictions in ``path`` for ``task`` (a task or a group).
+def score_predictions(file: PredictionFile, created: str) -> Imported:
+    """The predictions in ``file``, scored.
 
-    A document without a prediction counts as unanswered and is not scored. ``verdicts_of`` names the judge whose
-    verdicts are in the file; by default they are ignored.
+    A document without a prediction counts as unanswered and is not scored.
 
     Raises:
-        UsageError: the task or layout is unknown, or the layout needs a single task.
+        UsageError: the task is unknown, the layout needs a single task, or has its own columns; or verdicts are wanted,
+            and no task is judged, or no prediction has one.
         NotPreparedError: the benchmark is not prepared.
         DataError: the file does not follow its layout, predictions for a sample differ, or none matches a document.
     """
-    leaves = leaf_tasks(task)
-    if layout == "lmms-eval" and len(leaves) > 1:
-        raise UsageError(f"--task {task}: the harness logs each task in a file of its own; name one of {leaves[0]}, ….")
-    read = read_predictions(path, layout, columns or {})
-    facts = {"predictions": path.name, "layout": layout, "sha256": file_sha256(path)}
-    return score_rows(read, layout, task, str(path), facts, model=model, verdicts_of=verdicts_of, created=created)
+    leaves = leaf_tasks(file.task)
+    if file.layout == "lmms-eval" and len(leaves) > 1:
+        raise UsageError(
+            f"--task {file.task}: the harness logs each task in a file of its own; name one of {leaves[0]}, …."
+        )
+    read = read_predictions(file.path, file.layout, file.columns)
+    source = {"predictions": file.path.name, "layout": file.layout, "sha256": file_sha256(file.path)}
+    return score_rows(read, file.task, source, model=file.model, verdicts_of=file.verdicts_of, created=created)
 
 
 def score_rows(
-    everything: Sequence[Prediction],
-    layout: str,
+    predictions: Sequence[Prediction],
     task: str,
-    place: str,
-    facts: Mapping[str, str],
+    source: Mapping[str, str],
     *,
     model: str,
     verdicts_of: str | None,
     created: str,
 ) -> Imported:
-    """Score predictions that are already read; ``place`` names them in messages, ``facts`` are for the manifest."""
-    leaves = leaf_tasks(task)
-    documents = {name: task_documents(name, media=False) for name in leaves}
-    predictions = [one for one in everything if one.keys.get("task", leaves[0]) in leaves]
-    joined = join(predictions, [document for members in documents.values() for document in members])
+    """Score predictions for ``task`` (a task or a group).
+
+    ``source`` has their name (``predictions``), ``layout`` and hash, for the manifest. ``verdicts_of`` names the judge
+    whose verdicts they have; by default verdicts are ignored.
+    """
+    documents = {name: task_documents(name, media=False) for name in leaf_tasks(task)}
+    joined = join(predictions, [one for members in documents.values() for one in members], documents)
     if not joined.given:
         near = joined.strange
         but = f" ({len(near):,} match except for the reference answer, such as {near[0].where})" if near else ""
         raise DataError(
-            f"{place}: none of its {len(predictions)} predictions matches a document of {task}{but}; check --task and "
-            "the prepared data, or map the columns with --column."
+            f"{source['predictions']}: none of its {len(predictions) - len(joined.others)} predictions matches a "
+            f"document of {task}{but}; check --task and the prepared data, or map the columns with --column."
         )
     samples: dict[str, list[Sample]] = {}
+    facts: dict[str, TaskFacts] = {}
     problems: list[str] = []
     for name, members in documents.items():
         spec = load_spec(name)
-        answered = [document for document in members if document["sample_id"] in joined.given]
         replies = []
-        for document in answered:
+        for document in (one for one in members if one["sample_id"] in joined.given):
             given = joined.given[document["sample_id"]][0]
             reply = Reply(given.response).checked() if given.failed is None else Reply.failure(given.failed)
             replies.append(Answered(document, (reply,), prompt_hash=UNKNOWN_PROMPT))
         scored = scored_samples(spec, replies)
         if scored:
             samples[name] = with_judged_scores(spec, with_learned_metrics(spec, scored, problems))
+            made = task_facts(spec, {}, len(members)).with_outcomes([sample.outcome for sample in scored], ())
+            known = protocol_hash(spec, {}, prompt_hash=UNKNOWN_PROMPT)
+            update = {"prompt_hash": UNKNOWN_PROMPT, "template": "", "protocol_hash": known}
+            facts[name] = made.model_copy(update=update)
     judge: dict[str, RubricFacts] = {}
     if verdicts_of is not None:
-        samples, judge = with_given_verdicts(samples, joined.given, verdicts_of, layout, model=model)
-    manifest = _manifest(task, samples, documents, {"model": model, **facts}, created, problems, judge)
-    return Imported(manifest, samples, joined, len(everything) - len(predictions))
-
-
-def _manifest(
-    task: str,
-    samples: dict[str, list[Sample]],
-    documents: dict[str, list[dict[str, object]]],
-    model: dict[str, str],
-    created: str,
-    problems: Sequence[str],
-    judge: dict[str, RubricFacts],
-) -> RunManifest:
+        samples, judge = _with_given_verdicts(samples, joined.given, verdicts_of, source["layout"], model)
     groups = {name: tuple(leaf for leaf in leaf_tasks(name) if leaf in samples) for name in inner_groups(task)}
-    groups = {name: members for name, members in groups.items() if members}
-    facts = {}
-    for name, members in samples.items():
-        spec = load_spec(name)
-        made = task_facts(spec, {}, len(documents[name])).with_outcomes([sample.outcome for sample in members], ())
-        known = protocol_hash(spec, {}, prompt_hash=UNKNOWN_PROMPT)
-        facts[name] = made.model_copy(update={"prompt_hash": UNKNOWN_PROMPT, "template": "", "protocol_hash": known})
-    benchmarks = sorted({fact.benchmark for fact in facts.values()})
-    return RunManifest(
+    manifest = RunManifest(
         created=created,
         processes=1,
         versions=versions(),
-        model=model,
+        model={"model": model, **source},
         settings={},
         tasks=facts,
-        groups=groups,
-        data={name: data_facts(name) for name in benchmarks},
+        groups={name: members for name, members in groups.items() if members},
+        data={name: data_facts(name) for name in sorted({one.benchmark for one in facts.values()})},
         judge=judge,
         problems=tuple(problems),
     )
+    return Imported(manifest, samples, joined)
+
+
+def _with_given_verdicts(
+    samples: Mapping[str, list[Sample]], given: Mapping[str, Sequence[Prediction]], judge: str, layout: str, model: str
+) -> tuple[dict[str, list[Sample]], dict[str, RubricFacts]]:
+    """``samples`` with the verdicts in their predictions, scored by each task's first rubric; facts for the manifest.
+
+    The judge is identified by its name and marked as imported, so these scores are not comparable with our own.
+    Verdicts that lack an aspect, or contradict each other on the same sample, do not count.
+    """
+    rubrics = {task: load_spec(task).metadata.rubrics[:1] for task in samples}
+    names = tuple(dict.fromkeys(name for listed in rubrics.values() for name in listed))
+    if not names:
+        raise UsageError(f"no task of {', '.join(samples)} is judged; leave --verdicts-of out.")
+    if not any(prediction.verdict for several in given.values() for prediction in several):
+        raise UsageError("no prediction of the file has a verdict (`eval_json`); leave --verdicts-of out.")
+    warning = same_family(judge, model)
+    described = {"model": judge, IMPORTED: layout}
+    judged, known = dict(samples), dict[str, RubricFacts]()
+    for name in names:
+        rubric = load_rubric(name)
+        tasks = tuple(task for task, listed in rubrics.items() if name in listed)
+        questions = questions_of(judged, tasks, rubric)
+        verdicts = {
+            judge: Verdicts(
+                {
+                    question.name: _verdict(given.get(question.document["sample_id"], ()), rubric, question.document)
+                    for question in questions
+                }
+            )
+        }
+        responses = combined_responses(rubric, "majority", questions, verdicts)
+        facts = rubric_facts(
+            rubric,
+            tasks,
+            {judge: described},
+            responses,
+            verdicts,
+            rule="majority",
+            threshold=COVERAGE,
+            warnings=() if warning is None else (warning,),
+        )
+        hashes = {"rubric_hash": IMPORTED, "template_hash": IMPORTED, "judge_hash": imported_hash(rubric, described)}
+        known[name] = facts.model_copy(update=hashes)
+        judged = with_verdicts(judged, responses, known, known[name])
+    return judged, known
+
+
+def _verdict(given: Sequence[Prediction], rubric: Rubric, document: Mapping[str, Any]) -> Verdict:
+    """The verdict in the rows of a sample, or why there is none."""
+    readings = [parse_verdict(json.dumps(one.verdict), rubric, document) for one in given if one.verdict is not None]
+    valid = [reading for reading in readings if isinstance(reading, Verdict)]
+    if not valid:
+        return Verdict(unjudged="the file has no valid verdict" if readings else "the file has no verdict")
+    if any(one.scores != valid[0].scores for one in valid):
+        return Verdict(unjudged="the file has contradicting verdicts")
+    return Verdict(scores=valid[0].scores, reasons=valid[0].reasons)

@@ -10,10 +10,8 @@ from pathlib import Path, PureWindowsPath
 from medtasks.catalog.records import Where, wrong
 from medtasks.core.errors import DataError
 from medtasks.core.files import MAX_JSON_BYTES
-from medtasks.data.sources import read_csv_rows
-from medtasks.importers.prediction import Prediction, content_of, identifying
-
-_COLUMNS = frozenset({"prediction", "sample_id", "img_id", "question", "task", "image_path", "index", "answer"})
+from medtasks.data.sources import content_of, read_csv_rows
+from medtasks.importers.rows import Prediction, identifying
 
 
 def read_vlmevalkit(path: Path) -> list[Prediction]:
@@ -47,10 +45,7 @@ def _parsed(row: Mapping[str, str], where: Where) -> Prediction:
 
 
 def _sheet(path: Path, data: bytes) -> Iterator[tuple[Where, dict[str, str]]]:
-    """The rows of a workbook's first sheet, by the names in its first row; ``line`` counts the sheet's rows.
-
-    Only columns that are used are kept: a cell in column 16,384 makes its whole row as wide.
-    """
+    """The rows of a workbook's first sheet, by the names in its first row; ``line`` counts the sheet's rows."""
     from openpyxl import load_workbook  # type: ignore[import-untyped]
 
     try:
@@ -60,19 +55,18 @@ def _sheet(path: Path, data: bytes) -> Iterator[tuple[Where, dict[str, str]]]:
             raise DataError(f"{path}: has {unpacked:,} bytes unpacked, more than the limit of {MAX_JSON_BYTES:,}.")
         book = load_workbook(io.BytesIO(data), read_only=True, data_only=True)
         rows = book.worksheets[0].iter_rows(values_only=True)
-        names = ["" if cell is None else str(cell).strip() for cell in next(rows, ())]
-        known = _COLUMNS if "prediction" in names else names[:12]  # to be named in the message
-        used = {place: name for place, name in enumerate(names) if name in known}
-        cells = [
-            (number, {used[place]: str(cell) for place, cell in enumerate(row) if place in used and cell is not None})
-            for number, row in enumerate(rows, start=2)
-            if any(cell is not None for cell in row)
-        ]
+        names = [str(cell or "").strip() for cell in next(rows, ())]
+        cells = []
+        for row in rows:  # which may be 16,384 cells wide
+            given = zip(names, row, strict=False)
+            cells.append({name: str(cell) for name, cell in given if name and cell is not None})
     except DataError:
         raise
     except Exception as error:  # zipfile, XML or openpyxl may raise anything
         raise DataError(f"{path}: not a readable workbook ({error}); save it again, or as .tsv.") from error
-    if not cells:
+    if not any(cells):
         raise DataError(f"{path}: its first sheet has no row below the header; write or fetch it again.")
-    for number, row in cells:
-        yield Where(path.name, number, unit="row"), {**dict.fromkeys(used.values(), ""), **row}
+    empty = dict.fromkeys(filter(None, names), "")
+    for number, filled in enumerate(cells, start=2):
+        if filled:
+            yield Where(path.name, number, unit="row"), {**empty, **filled}

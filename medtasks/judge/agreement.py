@@ -95,7 +95,12 @@ def agreement_report(
     if rubric.aspects_from is not None:  # samples name them
         rated = {name for scores in ratings.values() for given in scores.values() for name in given}
         aspects = {name: Aspect(name=name) for name in sorted(rated)}
-    items = {name: _items(ratings, raters, clusters, name) for name in aspects}
+    items: dict[str, list[_Item]] = {}
+    for name in aspects:
+        units = sorted({unit for scores in ratings.values() for unit, given in scores.items() if name in given})
+        items[name] = [
+            (clusters[unit], tuple(ratings[rater].get(unit, {}).get(name) for rater in raters)) for unit in units
+        ]
     pooled = None
     if rubric.aspects_from is not None:
         everything = [item for name in aspects for item in items[name]]
@@ -107,13 +112,6 @@ def agreement_report(
         pooled=pooled,
         aspects=tuple(_agreement(name, one.binary, raters, items[name], resamples) for name, one in aspects.items()),
     )
-
-
-def _items(
-    ratings: Mapping[str, Scores], raters: Sequence[str], clusters: Mapping[str, str], aspect: str
-) -> list[_Item]:
-    units = sorted({unit for rater in raters for unit, given in ratings[rater].items() if aspect in given})
-    return [(clusters[unit], tuple(ratings[rater].get(unit, {}).get(aspect) for rater in raters)) for unit in units]
 
 
 def _agreement(

@@ -40,11 +40,9 @@ class BatchEndpoint(Endpoint):
         super().__init__(settings)
         self._records = cache_root() / "batches" / short_hash(settings.base_url)
         self._resumed = False
-        self._waiting: dict[str, asyncio.Future[Attempt]] = {}
+        self._futures: dict[str, asyncio.Future[Attempt]] = {}  # by the hash of the request
         self._lines: dict[str, bytes] = {}
         self._size = 0  # bytes of these lines
-        self._elsewhere: set[str] = set()  # in batches of an earlier process
-        self._early: dict[str, Attempt] = {}  # results of these that nobody has asked for yet
         self._timer: asyncio.TimerHandle | None = None
         self._running: set[asyncio.Task[None]] = set()
         self._progress: dict[str, str] = {}
@@ -73,19 +71,15 @@ class BatchEndpoint(Endpoint):
             for record in sorted(self._records.glob("*.json")):  # batches of an earlier process
                 with contextlib.suppress(OSError, ValueError, KeyError):
                     known = json.loads(record.read_text(encoding="utf-8"))
-                    names = [str(name) for name in known["names"]]
-                    self._elsewhere.update(names)
-                    self._start(names, self._old_batch(record, known))
+                    self._start([str(name) for name in known["names"]], self._old_batch(record, known))
         body = self._body(messages, schema)
         name = short_hash(body)
-        if name in self._early:
-            return self._early.pop(name)
-        if name not in self._waiting:
-            self._waiting[name] = asyncio.get_running_loop().create_future()
-            if name not in self._elsewhere:
-                line = f'{{"custom_id":"{name}","method":"POST","url":"/v1/chat/completions","body":{body}}}\n'
-                self._collect(name, line.encode())
-        return await asyncio.shield(self._waiting[name])
+        result = self._futures.get(name)
+        if result is None or (result.done() and isinstance(result.result(), FailedAttempt)):  # not asked, or to retry
+            result = self._futures[name] = asyncio.get_running_loop().create_future()
+            line = f'{{"custom_id":"{name}","method":"POST","url":"/v1/chat/completions","body":{body}}}\n'
+            self._collect(name, line.encode())
+        return await asyncio.shield(result)
 
     @functools.cached_property
     def _client(self) -> AsyncOpenAI:
@@ -116,6 +110,9 @@ class BatchEndpoint(Endpoint):
             self._start(list(lines), self._new_batch(lines))
 
     def _start(self, names: list[str], work: Awaitable[Mapping[str, Attempt]]) -> None:
+        for name in names:
+            self._futures.setdefault(name, asyncio.get_running_loop().create_future())
+
         async def run() -> None:
             try:
                 results = await work
@@ -125,19 +122,12 @@ class BatchEndpoint(Endpoint):
                 failed = self._failed_attempt(kind, error, again=False)  # openai has tried again
                 results = dict.fromkeys(names, replace(failed, status=status))
             for name in names:
-                self._deliver(name, results[name])
+                if not self._futures[name].done():  # two batches of an earlier process may have it
+                    self._futures[name].set_result(results[name])
 
         task = asyncio.ensure_future(run())
         self._running.add(task)
         task.add_done_callback(self._running.discard)
-
-    def _deliver(self, name: str, result: Attempt) -> None:
-        waiting = self._waiting.pop(name, None)
-        if waiting is not None:
-            waiting.set_result(result)
-        elif isinstance(result, JudgeAnswer):
-            self._early[name] = result
-        self._elsewhere.discard(name)
 
     async def _new_batch(self, lines: dict[str, bytes]) -> Mapping[str, Attempt]:
         names, content = list(lines), b"".join(lines.values())

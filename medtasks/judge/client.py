@@ -112,30 +112,30 @@ class JudgeClient:
         Raises:
             Unanswered: there is none.
         """
+        failures = 0
         try:
-            answer = await self._answer(key, messages, schema)
+            while isinstance(got := await self._attempt(messages, schema, again=failures > 0), FailedAttempt):
+                failures += 1
+                if not got.again or failures > self.settings.retries:
+                    raise self._gave_up(got, failures)
+                self._trouble = got.reason
+                chance = random.Random(f"{key}:{failures}")  # by the key: the order of completion must not matter
+                backoff = self.settings.backoff
+                if got.wait is None:  # full jitter
+                    wait = chance.uniform(0, min(LONGEST_BACKOFF, backoff * 2.0 ** min(failures - 1, 30)))
+                else:
+                    wait = got.wait + chance.uniform(0, backoff)
+                await asyncio.sleep(wait)
         except Unanswered:
             self.spent.failed += 1
             raise
         self._failed_in_a_row, self._trouble = 0, None
         self.spent.answered += 1
-        self.spent.prompt_tokens += answer.prompt_tokens
-        self.spent.completion_tokens += answer.completion_tokens
-        self.spent.unmetered += not answer.metered
+        self.spent.prompt_tokens += got.prompt_tokens
+        self.spent.completion_tokens += got.completion_tokens
+        self.spent.unmetered += not got.metered
         await asyncio.sleep(READING)
-        return answer
-
-    async def _answer(self, key: str, messages: MessagesOf, schema: dict[str, Any] | None) -> JudgeAnswer:
-        failures = 0
-        while True:
-            got = await self._attempt(messages, schema, again=failures > 0)
-            if isinstance(got, JudgeAnswer):
-                return got
-            failures += 1
-            if not got.again or failures > self.settings.retries:
-                raise self._gave_up(got, failures)
-            self._trouble = got.reason
-            await asyncio.sleep(self._wait(key, failures, got))
+        return got
 
     async def _attempt(
         self, given: MessagesOf, schema: dict[str, Any] | None, *, again: bool
@@ -144,7 +144,10 @@ class JudgeClient:
         entered = await self._limiter.enter()
         try:
             self._refuse_closed()
-            messages = await _messages(given)
+            try:  # in the slot: images are in memory only while they are sent
+                messages = await asyncio.to_thread(given) if callable(given) else given
+            except MedtasksError as error:  # about this question alone, so no outage
+                raise Unanswered(f"question: {' '.join(str(error).split())}") from None
             structured = schema is not None and self.structured is not False
             got = await self._send(messages, schema if structured else None, again=again)
             if isinstance(got, JudgeAnswer):
@@ -180,14 +183,6 @@ class JudgeClient:
         if self._outage is not None:
             raise Unanswered(self._outage)
 
-    def _wait(self, key: str, failures: int, got: FailedAttempt) -> float:
-        """Seconds before the next attempt: full jitter, or the endpoint's own wait plus jitter."""
-        # seeded by the key: the order of completion must not matter
-        chance = random.Random(f"{key}:{failures}")
-        if got.wait is not None:
-            return got.wait + chance.uniform(0, self.settings.backoff)
-        return chance.uniform(0, min(LONGEST_BACKOFF, self.settings.backoff * 2.0 ** min(failures - 1, 30)))
-
     def _gave_up(self, got: FailedAttempt, attempts: int) -> Unanswered:
         self._failed_in_a_row = 0 if got.status in _OWN_FAULT else self._failed_in_a_row + 1
         if self._outage is None:
@@ -196,16 +191,6 @@ class JudgeClient:
             elif self._failed_in_a_row >= OUTAGE:
                 self._outage = f"outage: {OUTAGE} requests in a row failed, the last with {got.reason}"
         return Unanswered(f"{got.reason} ({attempts} attempts)" if attempts > 1 else got.reason)
-
-
-async def _messages(given: MessagesOf) -> Messages:
-    """The messages; raises `Unanswered` if they cannot be built."""
-    if not callable(given):
-        return given
-    try:
-        return await asyncio.to_thread(given)  # in the slot: images are in memory only while they are sent
-    except MedtasksError as error:  # about this question alone, so no outage
-        raise Unanswered(f"question: {' '.join(str(error).split())}") from None
 
 
 class RateLimiter:
@@ -249,10 +234,7 @@ class RateLimiter:
         self._answers += 1
         if self._answers % GROWTH == 0 and self.limit < self._ceiling:
             self.limit += 1
-            if self._withheld:
-                self._withheld -= 1
-            else:
-                self._slots.release()
+            self.leave()  # a slot more
 
     def refused(self, entered: int, seconds: float) -> None:
         """The endpoint refused what entered with that number; it may be asked again after ``seconds``."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-import math
+import re
 import ssl
 import time
 import urllib.request
@@ -20,7 +20,7 @@ from medtasks.core.text import well_formed
 from medtasks.judge.settings import JudgeSettings
 
 if TYPE_CHECKING:
-    from aiohttp import ClientResponse, ClientSession
+    from aiohttp import ClientSession
 
 LARGEST_BODY = 8 * 2**20  # bytes of a response; a long verdict has some 100 kB
 LONGEST_WAIT = 300.0  # seconds; longer waits fail the request
@@ -95,14 +95,18 @@ class Endpoint:
             # a redirect would send the prompts to an address that the user did not name
             request = self._session.post(self._address, data=data, proxy=self._proxy, allow_redirects=False)
             async with request as response:
-                body = await _content(response)
+                body = bytearray()
+                async for part in response.content.iter_any():
+                    body += part
+                    if len(body) > LARGEST_BODY:
+                        break  # the rest is not read
         except asyncio.TimeoutError:
             return FailedAttempt(f"timeout: no answer within {self._settings.timeout:g} s", again=True)
         except (aiohttp.ClientError, OSError) as error:
             return self._failed_attempt("connection", error, again=True)
-        if body is None:
-            too_large = f"the response has more than {LARGEST_BODY // 2**20} MB"
-            return self._failed_attempt("bad reply", too_large, again=False)
+        if len(body) > LARGEST_BODY:
+            reason = f"the response has more than {LARGEST_BODY // 2**20} MB"
+            return self._failed_attempt("bad reply", reason, again=False)
         return self._outcome(response.status, response.headers, body.decode("utf-8", "replace"))
 
     def _opened(self) -> ClientSession:
@@ -159,16 +163,6 @@ class Endpoint:
         return text.replace(key, "[API key]") if key and len(key) >= SHORTEST_SECRET else text
 
 
-async def _content(response: ClientResponse) -> bytes | None:
-    """The body of a response; None if it has, or announces, more than `LARGEST_BODY` bytes: the rest is not read."""
-    if (response.content_length or 0) <= LARGEST_BODY:
-        try:
-            await response.content.readexactly(LARGEST_BODY + 1)
-        except asyncio.IncompleteReadError as whole:
-            return whole.partial
-    return None
-
-
 def _proxy_for(address: str) -> str | None:
     # not aiohttp's trust_env, which also takes passwords from ~/.netrc and fails where an API key is sent
     parts, proxies = urlsplit(address), urllib.request.getproxies()
@@ -212,8 +206,12 @@ def _read(text: str) -> JudgeAnswer | str:
     refused = choice.get("finish_reason") == "content_filter"
     if isinstance(refusal, str) and refusal.strip():
         content, refused = refusal, True
-    tokens = _tokens(document.get("usage"))
-    return JudgeAnswer(well_formed(content or ""), *(tokens or (0, 0)), refused, metered=tokens is not None)
+    usage = document.get("usage")
+    usage = usage if isinstance(usage, dict) else {}
+    prompt, completion = usage.get("prompt_tokens", -1), usage.get("completion_tokens", 0)
+    if not all(type(count) is int and 0 <= count < MOST_TOKENS for count in (prompt, completion)):
+        return JudgeAnswer(well_formed(content or ""), 0, 0, refused, metered=False)
+    return JudgeAnswer(well_formed(content or ""), prompt, completion, refused)
 
 
 def _problem(text: str) -> str:
@@ -226,31 +224,12 @@ def _problem(text: str) -> str:
     return text.strip() or "the answer is empty"
 
 
-def _tokens(usage: object) -> tuple[int, int] | None:
-    if not isinstance(usage, dict):
-        return None
-    prompt, completion = usage.get("prompt_tokens"), usage.get("completion_tokens", 0)
-    if type(prompt) is not int or type(completion) is not int:
-        return None
-    return (prompt, completion) if 0 <= min(prompt, completion) <= max(prompt, completion) < MOST_TOKENS else None
-
-
 def _retry_after(headers: Mapping[str, str]) -> float | None:
     """Seconds that the endpoint asks to wait, from ``retry-after-ms`` or ``Retry-After`` (seconds or a date)."""
-    milliseconds, after = _seconds(headers.get("retry-after-ms")), headers.get("retry-after", "")
-    if milliseconds is not None:
-        return milliseconds / 1000
-    if (seconds := _seconds(after)) is not None:
-        return seconds
+    for name, unit in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
+        if re.fullmatch(r"[0-9]{1,9}(\.[0-9]+)?", headers.get(name, "")):
+            return float(headers[name]) * unit
     try:
-        return max(0.0, parsedate_to_datetime(after).timestamp() - time.time())
+        return max(0.0, parsedate_to_datetime(headers.get("retry-after", "")).timestamp() - time.time())
     except (ValueError, TypeError, OverflowError):
         return None
-
-
-def _seconds(text: str | None) -> float | None:
-    try:
-        value = float(text) if text is not None else math.nan
-    except ValueError:
-        return None
-    return value if math.isfinite(value) and value >= 0 else None

@@ -1,4 +1,4 @@
-"""Panels of judges: the scores they decide, and which aspects stay open, and why.
+"""Panels of judges: the scores they decide, which aspects stay open, and why; and judges of the model's own family.
 
 arXiv 2506.09958 (section 4.2.5) asks for an ensemble of different judges. An aspect without a decision is open,
 never guessed: `bounds` gives the remaining range.
@@ -6,11 +6,11 @@ never guessed: `bounds` gives the remaining range.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from math import fsum
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from medtasks.catalog.rubric import aspects_of, total
 from medtasks.catalog.scales import Aspect, Rubric
@@ -19,8 +19,7 @@ from medtasks.core.errors import MedtasksError
 Rule = Literal["majority", "mean"]
 
 
-@dataclass(frozen=True)
-class Combined:
+class Combined(NamedTuple):
     """The decided scores, and for every other aspect the reason why it is open."""
 
     scores: dict[str, float]
@@ -54,11 +53,7 @@ def combine(verdicts: Mapping[str, Mapping[str, int] | None], aspects: Sequence[
     for aspect in aspects:
         votes = {judge: given[aspect.name] for judge, given in verdicts.items() if given is not None}
         missing = sorted(verdicts.keys() - votes.keys())
-        found: float | str
-        if rule == "majority":
-            found = _majority(votes, missing)
-        else:
-            found = _without(missing) if missing else fsum(votes.values()) / len(votes)
+        found = _majority(votes, missing) if rule == "majority" else _mean(votes, missing)
         if isinstance(found, str):
             undecided[aspect.name] = found
         else:
@@ -80,6 +75,10 @@ def _majority(votes: Mapping[str, int], missing: Sequence[str]) -> float | str:
     tied = len(ranked) > 1 and ranked[1][1] == most
     absent = f"; {_without(missing)}" if missing else ""
     return f"{'tie' if tied else 'no majority'}: {_given(votes)}{absent}"
+
+
+def _mean(votes: Mapping[str, int], missing: Sequence[str]) -> float | str:
+    return _without(missing) if missing else fsum(votes.values()) / len(votes)
 
 
 def _given(votes: Mapping[str, int]) -> str:
@@ -106,3 +105,38 @@ def bounds(
     low = total(rubric, document, {**{one.name: float(one.minimum) for one in aspects}, **scores})
     high = total(rubric, document, {**{one.name: float(one.maximum) for one in aspects}, **scores})
     return low, high
+
+
+_FAMILIES = {
+    "claude": "claude",
+    "cohere": r"command-[ar]\b|\baya-",
+    "deepseek": "deepseek",
+    "glm": "glm",
+    "google": "gemini|gemma",
+    "grok": "grok",
+    "internvl": "internvl|internlm",
+    "kimi": "kimi",
+    "llama": "(?<!o)llama(?!-?factory)|vicuna",
+    "llava": "llava",
+    "minicpm": "minicpm",
+    "mistral": "mi[sx]tral|pixtral|magistral",
+    "openai": r"\b(chat)?gpt-?(oss|[345])|(^|/)o[134]\b",
+    "phi": r"\bphi-?[1-4]",
+    "qwen": "qwen|qwq|lingshu|hulu-?med",
+}
+
+
+def family_of(name: str) -> tuple[str, ...]:
+    """The families that a model's name or path mentions, sorted: a distilled model has two."""
+    return tuple(family for family, pattern in _FAMILIES.items() if re.search(pattern, name, re.IGNORECASE))
+
+
+def same_family(judge: str, judged: str) -> str | None:
+    """A warning in one sentence if the judge is the judged model or of its family, else None."""
+    if judge.strip().casefold() != judged.strip().casefold() and not {*family_of(judge)} & {*family_of(judged)}:
+        return None
+    return (
+        f"judge {judge[-80:]!a} and model {judged[-80:]!a} are of the same family: judges tend to favour answers of "
+        "their own kind (homogeneity bias: the Kvasir-VQA-x1 paper asks for judges of another architecture); use a "
+        "judge from another family, or several judges."
+    )

@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import hashlib
+import io
 import json
 from collections import Counter
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from medtasks.catalog.rubric import judge_prompt, rubric_hash, verdict_schema
 from medtasks.catalog.scales import Rubric
-from medtasks.core.errors import DataError, UsageError
+from medtasks.core.errors import DataError, MediaError, UsageError
 from medtasks.judge.client import JudgeClient, Spent, Unanswered
 from medtasks.judge.endpoint import Messages
-from medtasks.judge.images import ImageSource, user_message
 from medtasks.judge.settings import JudgeSettings, judge_identity
 from medtasks.judge.store import StoredVerdict, VerdictStore
 from medtasks.judge.verdict import Invalid, Verdict, parse_verdict, repair_request
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
 
 T = TypeVar("T")
 
@@ -31,7 +35,16 @@ REPAIR = ":repair"
 """Suffix of the key of a repair request."""
 OPEN_PER_SLOT = 3  # open questions per request in flight: some are rendered, some wait before a retry
 TICK = 1.0  # seconds between reports
+JPEG_QUALITY = 95
 _SORTED = json.JSONEncoder(sort_keys=True)
+
+
+class ImageSource(NamedTuple):
+    """An image that a judge may be shown: the hash that identifies it in the verdict's key, and a function that returns
+    it in RGB, called in another thread once per attempt."""
+
+    key: str
+    load: Callable[[], Image]
 
 
 @dataclass(frozen=True)
@@ -112,7 +125,7 @@ async def judge_questions(
 
     Raises:
         UsageError: a question's name is duplicated, or the API key is malformed.
-        DataError: a stored verdict is not valid under ``rubric``, or as :class:`VerdictStore`.
+        DataError: as :class:`VerdictStore`.
         MedtasksError: the rubric's template cannot be rendered.
     """
     run = _Run(questions, rubric, client, store, progress)
@@ -126,16 +139,14 @@ async def judge_questions(
     return run.result()
 
 
-@dataclass
-class _Case:
+class _Case(NamedTuple):
     """One request to the judge, for all questions with the same prompt, and the answers so far."""
 
     key: str
     prompt: str
     document: Mapping[str, Any]
     images: tuple[ImageSource, ...]
-    names: list[str]
-    answers: list[StoredVerdict] = field(default_factory=list)
+    answers: list[StoredVerdict]
 
 
 @dataclass
@@ -148,8 +159,8 @@ class _Run:
     store: VerdictStore
     progress: Progress | None
     done: dict[str, Verdict] = field(default_factory=dict)
-    open: dict[str, _Case] = field(default_factory=dict)
-    closed: dict[str, Verdict] = field(default_factory=dict)
+    cases: dict[str, list[str] | Verdict] = field(default_factory=dict)
+    """By key, the names of the questions that await the verdict, or the verdict."""
 
     def __post_init__(self) -> None:
         for name, count in Counter(question.name for question in self.questions).items():
@@ -166,9 +177,12 @@ class _Run:
     async def work(self) -> None:
         """Judge waiting questions, one at a time."""
         for question in self.waiting:
-            case = self._new_case(question)
-            if case is not None:
-                await self._judge(case)
+            try:
+                prompt = judge_prompt(self.rubric, question.document, question.response)
+            except DataError as error:
+                self._finish([question.name], Verdict(unjudged=str(error)))
+            else:
+                await self._settle(question, prompt)
             await asyncio.sleep(0)  # thousands of stored verdicts must not delay arriving answers
 
     async def tick(self) -> None:
@@ -176,27 +190,23 @@ class _Run:
             await asyncio.sleep(TICK)
             self._report()
 
-    def _new_case(self, question: Question) -> _Case | None:
-        """The new case of ``question``, or None if it has no prompt or joins another case."""
-        try:
-            prompt = judge_prompt(self.rubric, question.document, question.response)
-        except DataError as error:
-            self._finish([question.name], Verdict(unjudged=str(error)))
-            return None
+    async def _settle(self, question: Question, prompt: str) -> None:
+        """Judge ``question``, unless another one has its verdict, or awaits it."""
         images = question.images if self.rubric.media and self.client.settings.images else ()
         key = verdict_key(self.client.settings, self.rubric_hash, prompt, [image.key for image in images])
-        if key in self.closed:
-            self._finish([question.name], self.closed[key])
-        elif key in self.open:
-            self.open[key].names.append(question.name)
-        else:
-            self.open[key] = _Case(key, prompt, question.document, images, [question.name])
-            return self.open[key]
-        return None
+        names = self.cases.setdefault(key, [])
+        if isinstance(names, Verdict):
+            self._finish([question.name], names)
+            return
+        names.append(question.name)
+        if len(names) == 1:
+            stored = self.store.get([key, key + REPAIR]).values()
+            verdict = await self._judge(_Case(key, prompt, question.document, images, [*stored]))
+            self.cases[key] = verdict
+            self._finish(names, verdict)
 
-    async def _judge(self, case: _Case) -> None:
-        """Decide one case from the store, by asking, or by asking for a repair."""
-        case.answers += self.store.get([case.key, case.key + REPAIR]).values()
+    async def _judge(self, case: _Case) -> Verdict:
+        """The verdict on one case from the store, by asking, or by asking for a repair."""
         verdict, reason = Verdict(), None
         try:
             reading = self._stored_reading(case) if case.answers else await self._ask(case, case.key)
@@ -211,7 +221,7 @@ class _Run:
                 reason = REFUSED if reading is None else INVALID
         except Unanswered as failure:
             reason = str(failure)
-        self.closed[case.key] = verdict = Verdict(
+        return Verdict(
             key=case.key,
             scores=verdict.scores,
             reasons=verdict.reasons,
@@ -221,7 +231,6 @@ class _Run:
             completion_tokens=sum(answer.completion_tokens for answer in case.answers),
             extra_keys=verdict.extra_keys,
         )
-        self._finish(self.open.pop(case.key).names, verdict)
 
     async def _ask(self, case: _Case, key: str, *more: dict[str, Any]) -> Verdict | Invalid | None:
         """Ask, store the answer and parse it; None is a refusal."""
@@ -242,35 +251,19 @@ class _Run:
             answer.prompt_tokens,
             answer.completion_tokens,
         )
-        return self._put(case, row, reading)
-
-    def _put(self, case: _Case, row: StoredVerdict, reading: Verdict | Invalid | None) -> Verdict | Invalid | None:
-        """Store an answer; returns its reading, or that of a verdict that another process stored earlier."""
         written = self.store.put(row)
-        case.answers.append(row if written else self.store.get([row.key])[row.key])
-        return reading if written else self._stored_reading(case)
+        case.answers.append(row if written else self.store.get([key])[key])
+        return reading if written else self._stored_reading(case)  # another process stored a verdict earlier
 
     def _stored_reading(self, case: _Case) -> Verdict | Invalid | None:
-        """The latest stored answer, parsed again: the file is not trusted, and the parser may have improved.
-
-        Raises:
-            DataError: it was stored as a verdict, but is not one under this rubric.
-        """
+        """The latest stored answer, parsed again because the parser may have improved; a verdict stays what it was."""
         stored = case.answers[-1]
-        if stored.parsed is None and stored.reason == REFUSED:
+        if stored.reason == REFUSED:
             return None
         reading = parse_verdict(stored.answer, self.rubric, case.document)
-        if stored.parsed is None and isinstance(reading, Verdict):
-            case.answers.pop()
-            return self._put(case, replace(stored, parsed=_as_json(reading), reason=None), reading)
-        if stored.parsed is not None and (not isinstance(reading, Verdict) or _as_json(reading) != stored.parsed):
-            reading = parse_verdict(json.dumps(stored.parsed), self.rubric, case.document)
-            if not isinstance(reading, Verdict):
-                raise DataError(
-                    f"{self.store.path}: verdict {stored.key[:16]} is not valid under rubric {self.rubric.name}; "
-                    "move the store away to ask again."
-                )
-        return reading
+        if stored.parsed is None or (isinstance(reading, Verdict) and _as_json(reading) == stored.parsed):
+            return reading
+        return parse_verdict(json.dumps(stored.parsed), self.rubric, case.document)
 
     def _finish(self, names: list[str], verdict: Verdict) -> None:
         self.done.update(dict.fromkeys(names, verdict))
@@ -296,3 +289,32 @@ async def all_or_none(work: Sequence[Coroutine[None, None, T]]) -> list[T]:
 def _as_json(verdict: Verdict) -> dict[str, Any]:
     scores = verdict.scores or {}
     return {name: {"reason": verdict.reasons.get(name, ""), "score": score} for name, score in scores.items()}
+
+
+def user_message(text: str, images: Sequence[ImageSource], side: int) -> dict[str, Any]:
+    """The user's message: ``images`` as JPEG in their order, then ``text``; without images ``text`` alone.
+
+    Images whose longer side has more than ``side`` pixels are reduced to that (Lanczos).
+
+    Raises:
+        MediaError: an image cannot be loaded; names its key.
+    """
+    if not images:
+        return {"role": "user", "content": text}
+    shown = [{"type": "image_url", "image_url": {"url": _data_url(image, side)}} for image in images]
+    return {"role": "user", "content": [*shown, {"type": "text", "text": text}]}
+
+
+def _data_url(source: ImageSource, side: int) -> str:
+    from PIL.Image import Resampling
+
+    stream = io.BytesIO()
+    try:
+        image = source.load().copy()  # the loader's may be shared
+        image.thumbnail((side, side), Resampling.LANCZOS, reducing_gap=None)
+        image.save(stream, "JPEG", quality=JPEG_QUALITY, subsampling=0)
+    except Exception as error:  # loaders read files, archives and videos, which fail in many ways
+        raise MediaError(
+            f"image {source.key[:16]} cannot be shown to the judge: {error or type(error).__name__}"
+        ) from error
+    return f"data:image/jpeg;base64,{base64.b64encode(stream.getvalue()).decode('ascii')}"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -10,7 +9,7 @@ from typing import Annotated, Any
 from urllib.parse import urlsplit
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError, field_validator
 
 from medtasks.core.cache import cache_root
 from medtasks.core.errors import UsageError
@@ -19,7 +18,7 @@ from medtasks.core.settings import current_settings
 from medtasks.judge.ensemble import Rule
 
 # hide_input_in_errors: an API key in the wrong field must not be printed
-_FROZEN = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
+_FROZEN = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True, allow_inf_nan=False)
 
 VARIABLE = "MEDTASKS_JUDGE"
 """Environment variable that configures judges for runs of the harness: a file, or ``model=…,base_url=…``."""
@@ -72,18 +71,18 @@ class JudgeSettings(BaseModel):
     base_url: str
     model: str = Field(min_length=1)
     api_key_env: str = "OPENAI_API_KEY"
-    temperature: float | None = Field(default=0.0, ge=0, allow_inf_nan=False)
+    temperature: float | None = Field(default=0.0, ge=0)
     max_tokens: int | None = Field(default=1024, ge=1)
-    timeout: float = Field(default=120.0, gt=0, allow_inf_nan=False)
+    timeout: float = Field(default=120.0, gt=0)
     concurrency: int = Field(default=64, ge=1, le=1000)
     retries: int = Field(default=5, ge=0)
-    backoff: float = Field(default=0.5, ge=0, allow_inf_nan=False)
+    backoff: float = Field(default=0.5, ge=0)
     structured: bool | None = None
-    extra_body: dict[str, Any] = Field(default_factory=dict)
+    extra_body: dict[str, JsonValue] = Field(default_factory=dict)
     images: bool = False
     image_side: int = Field(default=1024, ge=16)
-    prompt_price: float | None = Field(default=None, ge=0, allow_inf_nan=False)
-    completion_price: float | None = Field(default=None, ge=0, allow_inf_nan=False)
+    prompt_price: float | None = Field(default=None, ge=0)
+    completion_price: float | None = Field(default=None, ge=0)
     budget: Budget = Budget()
     batch: bool = False
 
@@ -101,16 +100,6 @@ class JudgeSettings(BaseModel):
         _ = parts.port, parts.hostname.encode("idna")  # raise ValueError if malformed
         if parts.username or parts.password or parts.query:
             raise ValueError("expected an address without credentials or query; name the key's variable in api_key_env")
-        return value
-
-    @field_validator("extra_body")
-    @classmethod
-    def _plain_json(cls, value: dict[str, Any]) -> dict[str, Any]:
-        for name, part in value.items():
-            try:
-                json.dumps(part, ensure_ascii=False, allow_nan=False).encode()
-            except (TypeError, ValueError) as error:
-                raise ValueError(f"{name} is not valid JSON ({error}); quote dates and the like") from None
         return value
 
     @field_validator("api_key_env")

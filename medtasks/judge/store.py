@@ -6,10 +6,9 @@ import contextlib
 import hashlib
 import json
 import sqlite3
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from tenacity import retry, retry_if_exception_message, stop_after_delay, wait_fixed
 
@@ -21,21 +20,23 @@ APPLICATION_ID = 0x6D745644  # "mtVD" in the file's header: marks a verdict stor
 LOCK_SECONDS = 60.0  # how long to wait for another process's transaction
 LOG_PAGES = 32_000  # of 4 kB; a checkpoint of the log blocks all requests in flight for 10 to 20 ms
 
-_TABLE = """CREATE TABLE verdicts (
+_CREATE = f"""BEGIN IMMEDIATE;
+CREATE TABLE IF NOT EXISTS verdicts (
     key TEXT PRIMARY KEY, prompt TEXT NOT NULL, answer TEXT NOT NULL, parsed TEXT, reason TEXT,
     prompt_tokens INTEGER NOT NULL, completion_tokens INTEGER NOT NULL, digest BLOB NOT NULL
-)"""
+);
+PRAGMA user_version = {SCHEMA_VERSION};
+PRAGMA application_id = {APPLICATION_ID};
+COMMIT"""
 _COLUMNS = "key, prompt, answer, parsed, reason, prompt_tokens, completion_tokens, digest"
 _PUT = f"""INSERT INTO verdicts ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
     ON CONFLICT (key) DO UPDATE SET prompt = excluded.prompt, answer = excluded.answer, parsed = excluded.parsed,
         reason = excluded.reason, prompt_tokens = excluded.prompt_tokens,
         completion_tokens = excluded.completion_tokens, digest = excluded.digest
     WHERE verdicts.parsed IS NULL"""
-_DOCUMENTS = json.JSONEncoder(sort_keys=True, allow_nan=False)
 
 
-@dataclass(frozen=True)
-class StoredVerdict:
+class StoredVerdict(NamedTuple):
     """One answered request: ``parsed`` is the valid verdict, or None, with the ``reason``."""
 
     key: str
@@ -61,11 +62,8 @@ class VerdictStore:
 
     def __init__(self, path: Path) -> None:
         self.path = Path(path)
-        try:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise UsageError(f"{self.path}: the directory of the verdict store cannot be created ({error})") from error
         with self._errors_named():
+            self.path.parent.mkdir(parents=True, exist_ok=True)
             self._connection = sqlite3.connect(self.path, timeout=LOCK_SECONDS, isolation_level=None)
             try:
                 self._prepare()
@@ -90,7 +88,11 @@ class VerdictStore:
             for key in keys:
                 row = self._connection.execute(f"SELECT {_COLUMNS} FROM verdicts WHERE key = ?", (key,)).fetchone()
                 if row is not None:
-                    stored[key] = self._verdict(row)
+                    *values, digest = row
+                    if digest != _digest(values):
+                        raise self._damaged(f"row {key!r} does not match its digest")
+                    values[3] = values[3] and json.loads(values[3])
+                    stored[key] = StoredVerdict(*values)
         return stored
 
     def put(self, verdict: StoredVerdict) -> bool:
@@ -98,41 +100,30 @@ class VerdictStore:
 
         Returns False if nothing was written because a valid verdict was already stored.
         """
-        row = _row(verdict)
+        parsed = verdict.parsed and json.dumps(verdict.parsed, sort_keys=True, allow_nan=False)
+        values = (parsed if one is verdict.parsed else one for one in verdict)
+        row = [well_formed(one) if isinstance(one, str) else one for one in values]
         with self._errors_named():
             return self._connection.execute(_PUT, (*row, _digest(row))).rowcount > 0
 
     def _prepare(self) -> None:
-        connection = self._connection
-        connection.execute("BEGIN")  # one view of the file: another process may be creating the table
-        self._check()  # before anything is written: it may be another database
-        connection.execute("COMMIT")
-        self._switch_to_log()
-        connection.execute("PRAGMA synchronous = NORMAL")  # a killed process loses nothing, a power cut the last rows
-        connection.execute(f"PRAGMA wal_autocheckpoint = {LOG_PAGES}")
-        connection.execute("BEGIN IMMEDIATE")  # only one of several processes creates the table
-        with connection:  # commits, or rolls back
-            if not self._check():
-                connection.execute(_TABLE)
-                connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
-                connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+        def number(query: str) -> int:
+            found: int = self._connection.execute(query).fetchone()[0]
+            return found
 
-    def _check(self) -> bool:
-        """Whether the file is a verdict store; False if it is empty, an error if it is something else."""
-        version, application, tables = (
-            self._connection.execute(query).fetchone()[0]
-            for query in ("PRAGMA user_version", "PRAGMA application_id", "SELECT count(*) FROM sqlite_master")
-        )
-        if not (version or application or tables):
-            return False
-        if application != APPLICATION_ID:
+        tables = number("SELECT count(*) FROM sqlite_master")
+        if tables and number("PRAGMA application_id") != APPLICATION_ID:
             raise DataError(f"{self.path}: is another kind of database, not a verdict store; name another file")
-        if version != SCHEMA_VERSION:
+        if tables and (version := number("PRAGMA user_version")) != SCHEMA_VERSION:
             raise DataError(
                 f"{self.path}: found a verdict store of schema version {version}, expected {SCHEMA_VERSION}; "
                 "use the medtasks version that created it, or another file"
             )
-        return True
+        self._switch_to_log()
+        self._connection.execute("PRAGMA synchronous = NORMAL")  # a power cut may lose the last rows, a kill none
+        self._connection.execute(f"PRAGMA wal_autocheckpoint = {LOG_PAGES}")
+        if not tables:
+            self._connection.executescript(_CREATE)
 
     @retry(
         retry=retry_if_exception_message(match=".*locked"),
@@ -148,7 +139,7 @@ class VerdictStore:
     def _errors_named(self) -> Iterator[None]:
         try:
             yield
-        except (sqlite3.OperationalError, sqlite3.ProgrammingError) as error:
+        except (OSError, sqlite3.OperationalError, sqlite3.ProgrammingError) as error:
             reason = str(error).partition(" with text ")[0]  # what follows is a prompt or an answer
             if "malformed" in reason or "decode" in reason:
                 raise self._damaged(reason) from None
@@ -158,14 +149,6 @@ class VerdictStore:
         except sqlite3.DatabaseError as error:
             raise self._damaged(error) from error
 
-    def _verdict(self, row: tuple[Any, ...]) -> StoredVerdict:
-        *values, digest = row
-        if digest != _digest(tuple(values)):
-            raise self._damaged(f"row {values[0]!r} does not match its digest")
-        key, prompt, answer, parsed, reason, prompt_tokens, completion_tokens = values
-        verdict = None if parsed is None else json.loads(parsed)
-        return StoredVerdict(key, prompt, answer, verdict, reason, prompt_tokens, completion_tokens)
-
     def _damaged(self, problem: object) -> DataError:
         return DataError(
             f"{self.path}: the verdict store is damaged ({problem}); restore a copy, or move it away to ask for all "
@@ -173,12 +156,5 @@ class VerdictStore:
         )
 
 
-def _row(one: StoredVerdict) -> tuple[str, str, str, str | None, str | None, int, int]:
-    document = None if one.parsed is None else _DOCUMENTS.encode(one.parsed)
-    reason = None if one.reason is None else well_formed(one.reason)
-    prompt, answer = well_formed(one.prompt), well_formed(one.answer)
-    return one.key, prompt, answer, document, reason, one.prompt_tokens, one.completion_tokens
-
-
-def _digest(row: tuple[Any, ...]) -> bytes:
+def _digest(row: Sequence[Any]) -> bytes:
     return hashlib.sha256(json.dumps(row).encode("ascii")).digest()[:16]

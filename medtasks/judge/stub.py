@@ -10,24 +10,22 @@ For ``medtasks demo``, tests and benchmarks; its verdicts say nothing about medi
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import json
 import signal
 import threading
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future
-from queue import SimpleQueue
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
+import typer
 from aiohttp import web
 
 from medtasks.core.errors import UsageError
 from medtasks.judge.settings import STUB
 from medtasks.judge.stub_rule import rule_based as rule_based
 from medtasks.judge.stub_rule import text_of
-from medtasks.judge.stub_rule import verdict_on as verdict_on
 
 MODEL = STUB  # the one that ``/v1/models`` lists; a request may name any
 LARGEST_REQUEST = 64 * 2**20  # bytes; a window of frames as base64 stays well below
@@ -162,28 +160,25 @@ def _problem(status: int, message: str, kind: str) -> web.Response:
     return web.json_response({"error": error}, status=status)
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
-    """Serve, and print one line with the base URL as soon as requests are accepted."""
-    parser = argparse.ArgumentParser(
-        prog="python -m medtasks.judge.stub",
-        description="A stub judge on loopback with OpenAI's chat API. "
-        "Its verdicts compare words by a simple rule and have no medical meaning.",
-    )
-    parser.add_argument("--port", type=int, default=0, help="port (default 0: any free port)")
-    parser.add_argument(
-        "--latency", type=float, default=0.0, metavar="S", help="delay of every answer in seconds (default 0)"
-    )
-    asked = parser.parse_args(arguments)
-    stopped: SimpleQueue[int] = SimpleQueue()  # its put may interrupt its get, unlike threading.Event's set
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda received, _: stopped.put(received))
+def main(
+    port: Annotated[int, typer.Option(help="Port; 0 is any free one.")] = 0,
+    latency: Annotated[float, typer.Option(help="Seconds before every answer.")] = 0.0,
+) -> None:
+    """Serve a stub judge on loopback with OpenAI's chat API, and print its base URL.
+
+    Its verdicts compare words by a simple rule and have no medical meaning.
+    """
+    stops = {signal.SIGINT, signal.SIGTERM}
+    signal.pthread_sigmask(signal.SIG_BLOCK, stops)  # also in the server's thread: they end the wait
     try:
-        with StubJudge(port=asked.port, latency=asked.latency, keep_requests=False) as stub:
+        with StubJudge(port=port, latency=latency, keep_requests=False) as stub:
             print(stub.url, flush=True)
-            stopped.get()
+            signal.sigwait(stops)
     except (OSError, OverflowError) as error:
-        parser.error(f"port {asked.port} cannot be used ({error}); choose another, or 0 for any free port")
+        raise typer.BadParameter(
+            f"port {port} cannot be used ({error}); choose another, or 0 for any free port"
+        ) from error
 
 
 if __name__ == "__main__":
-    main()
+    typer.run(main)

@@ -10,11 +10,11 @@ import math
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any
 
-from medtasks.catalog.quoting import delimited
+from medtasks.catalog.quoting import DELIMITER
 from medtasks.core.errors import UsageError
 
 SPARE = 40  # extra words allowed in a candidate that contains the reference
@@ -23,39 +23,24 @@ _REFERENCE = re.compile(r"^(?:Reference|Expected) answer:(.*)$", re.MULTILINE)
 _TAG = re.compile(r"<[^\w\s<>]{0,2}[^\W\d][^<>\n]{0,60}>")  # <b>, </b>, and <|user|> as quoting breaks it
 
 
-def _block() -> re.Pattern[str]:
-    """A delimited text as `quoting` writes it; the closing line has the code of the opening line."""
-    opening, _, closing = delimited("").split("\n")
-    (code,) = set(opening.split()) - set(delimited("another").split())
-    begin = re.escape(opening).replace(code, rf"(?P<code>[0-9a-f]{{{len(code)}}})")
-    end = re.escape(closing).replace(code, "(?P=code)")
-    return re.compile(rf"^{begin}\n(?P<text>.*?)\n{end}$", re.DOTALL | re.MULTILINE)
-
-
-_BLOCK = _block()
+_BLOCK = re.compile(
+    rf"^=== BEGIN {DELIMITER} (?P<code>[0-9a-f]+) ===\n(?P<text>.*?)\n=== END {DELIMITER} (?P=code) ===$",
+    re.DOTALL | re.MULTILINE,
+)
+"""A delimited text as `quoting` writes it; the closing line has the code of the opening line."""
 
 
 def rule_based(request: Mapping[str, Any]) -> str:
-    """The default verdict on a rubric's prompt, :func:`verdict_on` candidate and reference.
+    """The default verdict on a rubric's prompt.
 
     The candidate is the first delimited text (`medtasks.catalog.quoting`) in a user message. The reference is the last
     line before it that begins with "Reference answer:" or "Expected answer:". A prompt without candidate or reference
     gets the minimum, with that reason.
-    """
-    found = _candidate(request)
-    if found is None:
-        return verdict_on(request, [], [])
-    references = _REFERENCE.findall(found.string[: found.start()])
-    return verdict_on(request, [found["text"]], references[-1:])
-
-
-def verdict_on(request: Mapping[str, Any], responses: Sequence[str], references: Sequence[str]) -> str:
-    """The rule itself, for a ``decide`` that finds response and reference itself.
 
     The rule compares casefolded NFKC words without punctuation, markup and articles. Equal texts, and a response that
     contains the reference as a whole and has at most 40 words more, get the maximum on every scale; an empty one gets
     the minimum, any other the score at the fraction token F1 of the scale, rounded half up: on a scale of 0 and 1,
-    F1 = 0.5 gets 1. The best of several references counts; several responses are joined.
+    F1 = 0.5 gets 1.
 
     The answer is JSON for the verdict's schema (``response_format``); without one, it is the word "correct" or
     "incorrect".
@@ -63,13 +48,21 @@ def verdict_on(request: Mapping[str, Any], responses: Sequence[str], references:
     Raises:
         UsageError: the schema is not one of ours: objects, whole numbers and texts.
     """
-    given = _words(" ".join(responses))
-    expected = [words for words in map(_words, references) if words]
-    mark = max((_mark(given, words) for words in expected), default=Fraction(0))
+    # in a repair request the prompt is in an earlier message
+    asked = (text_of(message) for message in request["messages"] if message.get("role") == "user")
+    candidate = next(filter(None, map(_BLOCK.search, asked)), None)
+    references = _REFERENCE.findall(candidate.string[: candidate.start()]) if candidate else []
+    given = _words(candidate["text"]) if candidate else []
+    expected = _words(references[-1]) if references else []
+    mark = Fraction(0)
+    if expected and len(given) <= len(expected) + SPARE and f" {' '.join(expected)} " in f" {' '.join(given)} ":
+        mark = Fraction(1)
+    elif expected:
+        mark = Fraction(2 * (Counter(given) & Counter(expected)).total(), len(given) + len(expected))
     wanted = request.get("response_format") or {}
     if wanted.get("type") != "json_schema":
         return "correct" if mark == 1 else "incorrect"
-    if not responses:
+    if candidate is None:
         reason = "stub: no candidate text in the prompt"
     elif not given:
         reason = "stub: the text has no words"
@@ -92,24 +85,11 @@ def _filled(schema: Any, mark: Fraction, reason: str) -> Any:
     raise UsageError(f"the stub judge cannot fill the schema {json.dumps(schema)[:200]}")
 
 
-def _mark(given: Sequence[str], expected: Sequence[str]) -> Fraction:
-    if len(given) <= len(expected) + SPARE and f" {' '.join(expected)} " in f" {' '.join(given)} ":
-        return Fraction(1)
-    common = (Counter(given) & Counter(expected)).total()
-    return Fraction(2 * common, len(given) + len(expected))
-
-
 def _words(text: str) -> list[str]:
     text = _TAG.sub(" ", unicodedata.normalize("NFKC", text)).casefold()
     words = re.findall(r"[^\W_]+", text)
     # a final article is a name: "type A"
     return [word for word in words[:-1] if word not in _ARTICLES] + words[-1:]
-
-
-def _candidate(request: Mapping[str, Any]) -> re.Match[str] | None:
-    # in a repair request the prompt is in an earlier message
-    asked = (text_of(message) for message in request["messages"] if message.get("role") == "user")
-    return next(filter(None, map(_BLOCK.search, asked)), None)
 
 
 def text_of(message: Mapping[str, Any]) -> str:

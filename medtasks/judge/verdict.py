@@ -18,8 +18,6 @@ from medtasks.catalog.rubric import aspects_of
 from medtasks.catalog.scales import Aspect, Rubric
 from medtasks.core.schema import Compact
 
-LONGEST = 1_000_000  # characters
-MOST_OBJECTS = 100
 _BRACE = re.compile(r"[{}]")
 _NUMBER = re.compile(r"\s*([+-]?[0-9]{1,4})(?:\.0{1,4})?\s*")
 
@@ -62,8 +60,6 @@ def parse_verdict(text: str, rubric: Rubric, document: Mapping[str, Any]) -> Ver
         DataError: the document does not define the aspects (:func:`medtasks.catalog.rubric.aspects_of`).
     """
     aspects = aspects_of(rubric, document)
-    if len(text) > LONGEST:
-        return Invalid(f"it is {len(text):,} characters long, more than {LONGEST:,}")
     if not text.strip():
         return Invalid("it is empty")
     try:
@@ -135,21 +131,16 @@ def _objects(text: str) -> list[dict[str, Any]]:
 def _embedded(text: str) -> Iterator[dict[str, Any]]:
     # An object inside braces that cannot be read may be a quotation within the judge's own broken JSON: the braces
     # must have closed before anything counts.
-    unclosed, tried, position = 0, 0, 0
+    unclosed, position = 0, 0
     while brace := _BRACE.search(text, position):
         position = brace.end()
         if brace[0] == "}":
             unclosed = max(0, unclosed - 1)
-            continue
-        if unclosed == 0:
-            tried += 1
-            if tried > MOST_OBJECTS:
-                raise Invalid(f"it has more than {MOST_OBJECTS} objects")
-            if found := _decoded(text, brace.start()):
-                yield found[0]
-                position = found[1]
-                continue
-        unclosed += 1
+        elif unclosed == 0 and (found := _decoded(text, brace.start())):
+            yield found[0]
+            position = found[1]
+        else:
+            unclosed += 1
 
 
 def _decoded(text: str, start: int) -> tuple[dict[str, Any], int] | None:

@@ -23,10 +23,9 @@ from medtasks.core.settings import using
 from medtasks.core.text import first_names, one_line, printable, shortened
 from medtasks.data.store import open_prepared
 from medtasks.judge.client import JudgeClient, Spent
-from medtasks.judge.families import same_family
+from medtasks.judge.ensemble import same_family
 from medtasks.judge.human import HumanLabels, read_labels
-from medtasks.judge.images import ImageSource
-from medtasks.judge.pipeline import INVALID, REPAIR, Question, Verdicts, all_or_none, judge_questions
+from medtasks.judge.pipeline import INVALID, REPAIR, ImageSource, Question, Verdicts, all_or_none, judge_questions
 from medtasks.judge.settings import STUB, JudgeConfig, JudgeSettings, default_store, judge_identity
 from medtasks.judge.store import VerdictStore
 from medtasks.runs.manifest import RubricFacts, RunManifest

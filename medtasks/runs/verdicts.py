@@ -20,8 +20,7 @@ from medtasks.core.files import canonical_json, short_hash
 from medtasks.judge.agreement import AgreementReport, agreement_report
 from medtasks.judge.ensemble import Rule, bounds, combine
 from medtasks.judge.human import Unit
-from medtasks.judge.images import ImageSource
-from medtasks.judge.pipeline import Question, Verdicts
+from medtasks.judge.pipeline import ImageSource, Question, Verdicts
 from medtasks.judge.settings import STUB
 from medtasks.runs.manifest import RubricFacts, RunManifest
 from medtasks.runs.samples import JudgedResponse, JudgedScore, Limits, Sample

@@ -309,7 +309,7 @@ def test_score_reads_predictions_made_elsewhere_and_its_own_folders(medtasks: An
     assert done.returncode == 0, done.stderr
     assert "accuracy 1.000" in done.stdout
     assert f"{len(documents) - 1} of {len(documents)} documents have a prediction" in done.stdout
-    assert "1 prediction matches no document: p.csv, line 7" in done.stdout
+    assert "left out, because no document matches: 1 prediction (p.csv, line 7)" in done.stdout
     again = medtasks("score", "scored")
     assert "no score has changed" in again.stdout
     assert "letter bias" in again.stdout
@@ -359,6 +359,6 @@ def test_score_says_what_it_took_a_file_for_and_takes_over_its_verdicts(medtasks
     assert done.returncode == 0, done.stderr
     assert "pred_eval.json: read as a JSON array with columns (--from json)" in done.stdout
     assert "with a judge's verdict: 37 predictions; import with --verdicts-of JUDGE" in done.stdout
-    assert "1 prediction repeats an earlier one: pred_eval.json, row 38" in done.stdout
+    assert "left out, because it repeats an earlier one: 1 prediction (pred_eval.json, row 38)" in done.stdout
     done = medtasks(*command, "--verdicts-of", "their judge")
     assert "37 of 37 responses have a verdict of their judge, imported from the file" in done.stdout

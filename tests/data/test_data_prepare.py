@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -87,31 +86,13 @@ def test_the_old_data_outlive_a_crash_at_the_very_end(tmp_path: Path, monkeypatc
     assert open_directory(tmp_path / "out").manifest.counts.rows == 3
 
 
-BAD_FILES = {
-    "empty": (b"", "the file is empty"),
-    "not UTF-8": (b'{"img_id": "\xe9"}\n', "line 1: byte 13 is 0xe9, which is not UTF-8"),
-    "no JSON": (json.dumps(ROWS[0]).encode() + b"\n{oops}\n", "line 2, column 2: not valid JSON"),
-    "a list": (b"[1]\n", "found list, expected a JSON object"),
-}
-
-
-@pytest.mark.parametrize("name", BAD_FILES)
-def test_a_bad_file_is_named_and_the_old_data_stay(tmp_path: Path, source: Path, name: str) -> None:
+def test_a_bad_file_is_named_and_the_old_data_stay(tmp_path: Path, source: Path) -> None:
     prepare_kvasir(str(source), tmp_path / "out")
     before = contents(tmp_path / "out")
-    data, said = BAD_FILES[name]
-    (source / "test.jsonl").write_bytes(data)
-    with pytest.raises(DataError) as caught:
+    (source / "test.jsonl").write_bytes(json.dumps(ROWS[0]).encode() + b"\n{oops}\n")
+    with pytest.raises(DataError, match=r"test\.jsonl, line 2, column 2: not valid JSON"):
         prepare_kvasir(str(source), tmp_path / "out")
-    assert said in str(caught.value)
-    assert "test.jsonl" in str(caught.value)
     assert contents(tmp_path / "out") == before
-
-
-def test_blank_lines_and_a_byte_order_mark_are_fine(tmp_path: Path, source: Path) -> None:
-    text = (source / "test.jsonl").read_text(encoding="utf-8")
-    (source / "test.jsonl").write_text("\ufeff" + text.replace("\n", "\n\n"), encoding="utf-8")
-    assert prepare_kvasir(str(source), tmp_path / "out").manifest.counts.rows == 7
 
 
 def test_missing_pictures_are_excluded_and_counted_when_allowed(tmp_path: Path, source: Path) -> None:
@@ -125,19 +106,14 @@ def test_missing_pictures_are_excluded_and_counted_when_allowed(tmp_path: Path, 
     assert len(manifest.excluded_samples) == 2
 
 
-def test_an_exact_repeat_gets_a_number(tmp_path: Path) -> None:
-    prepared = prepare_kvasir(str(write_kvasir(tmp_path / "source", [ROWS[0], ROWS[0]])), tmp_path / "out")
-    first, second = (record.sample_id for record in prepared.records())
-    assert second == f"{first}#2"
-
-
-def test_rows_that_only_repeat_an_earlier_one_are_counted(tmp_path: Path) -> None:
+def test_an_exact_repeat_gets_a_number_and_is_counted(tmp_path: Path) -> None:
     row = kvasir_row()
     source = tmp_path / "test.jsonl"
     source.write_text("".join(json.dumps(one) + "\n" for one in (row, row, kvasir_row(answer="Two."), row)))
-    manifest = prepare_kvasir(str(source), tmp_path / "out", references_only=True).manifest
-    assert manifest.counts.rows == 4
-    assert manifest.details["oddities"] == {"records that only repeat an earlier one": 2}
+    prepared = prepare_kvasir(str(source), tmp_path / "out", references_only=True)
+    first, *others = (record.sample_id for record in prepared.records())
+    assert [name for name in others if name.startswith(first)] == [f"{first}#2", f"{first}#3"]
+    assert prepared.manifest.details["oddities"] == {"records that only repeat an earlier one": 2}
 
 
 def test_two_questions_of_one_id_are_refused(tmp_path: Path) -> None:
@@ -173,27 +149,6 @@ def test_a_vanished_or_changed_picture_is_noticed(
     (source / "images" / "img1.jpg").unlink()
     (source / "images" / "img5.jpg").write_bytes(b"short")
     assert prepared.missing_media() == ["img1.jpg", "img5.jpg"]
-
-
-def test_an_interrupted_preparation_of_another_source_does_not_vouch_for_this_one(tmp_path: Path) -> None:
-    first, second = (write_kvasir(tmp_path / name, ROWS) for name in ("first", "second"))
-    for path in sorted((first / "images").iterdir()):
-        other = second / "images" / path.name
-        data = bytearray(path.read_bytes())
-        data[-3] ^= 1
-        other.write_bytes(data)  # the same name, size and time, and other content
-        os.utime(other, ns=(path.stat().st_atime_ns, path.stat().st_mtime_ns))
-    expected = prepare_kvasir(str(second), tmp_path / "alone").manifest.fingerprint
-    verified = []
-
-    def killed(done: int, total: int) -> None:
-        verified.append(done)
-        if done == total:
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        prepare_kvasir(str(first), tmp_path / "out", progress=killed)
-    assert prepare_kvasir(str(second), tmp_path / "out").manifest.fingerprint == expected
 
 
 @pytest.mark.parametrize("prepare", [prepare_kvasir, prepare_med_cmr])

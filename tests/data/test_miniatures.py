@@ -25,7 +25,7 @@ from medtasks.benchmarks.medstreambench.records import parse_medstream_row
 from medtasks.benchmarks.mi_cxr.records import QTYPES, MiCxrRecord
 from medtasks.data.media.images import load_image
 from medtasks.data.media.video import VideoReader, read_index
-from medtasks.data.sources import SourceRow, read_json_stream
+from medtasks.data.sources import SourceRow, read_json
 from medtasks.data.store import open_prepared
 from training.drawings import BENCHMARKS, kvasir, med_cmr, medstream, mi_cxr
 from training.drawings.clips import draw_time_code
@@ -189,7 +189,7 @@ MISSING, CORRUPT = "mini_endovis10_tool", "mini_web_WL09"
 
 
 def release_rows() -> list[SourceRow]:
-    return [row for path in sorted(RECORDS.iterdir()) for row in read_json_stream(path.read_bytes(), path.name)]
+    return [row for path in sorted(RECORDS.iterdir()) for row in read_json(path.read_bytes(), path.name)]
 
 
 def test_record_files_are_concatenated_objects_with_an_order_of_keys_each() -> None:

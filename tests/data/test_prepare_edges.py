@@ -27,7 +27,6 @@ from medtasks.core.errors import DataError, MediaError, MedtasksError, UsageErro
 from medtasks.core.files import held
 from medtasks.data.media import images
 from medtasks.data.media.images import load_image
-from medtasks.data.media.video import read_index
 
 ROWS = [kvasir_row(img_id=f"img{number}") for number in range(2)]
 
@@ -89,15 +88,6 @@ def test_a_named_pipe_in_place_of_a_video_is_one_record_less(tmp_path: Path) -> 
     (tmp_path / "records" / "cholec80.jsonl").write_text("\n".join(map(json.dumps, rows)))
     manifest = prepare_medstream(str(tmp_path / "records"), media, tmp_path / "out").manifest
     assert (manifest.counts.rows, manifest.excluded_samples) == (1, ("pipe",))
-
-
-def test_metadata_that_are_not_utf8_do_not_hide_a_video(tmp_path: Path) -> None:
-    path = write_video(tmp_path / "v.mkv", list(range(0, 5_000, 500)))
-    whole = read_index(path)
-    data = path.read_bytes()
-    assert data.count(b"Lavf") > 0
-    path.write_bytes(data.replace(b"Lavf", b"\xe9\xff\xfe\xe8"))
-    assert read_index(path) == whole
 
 
 def titled(path: Path, title: bytes) -> Path:

@@ -74,16 +74,16 @@ def test_the_hub_gives_the_archive_at_its_revision(
     tmp_path: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     archive = zipped(folder, tmp_path / "dataset.zip")
-    asked: list[tuple[Any, ...]] = []
+    asked: list[Any] = []
 
-    def hub_file(*arguments: Any) -> tuple[Path, str]:
-        asked.append(arguments)
-        return archive, arguments[2]
+    def hub_tree(*arguments: Any, revision: str) -> tuple[Path, str]:
+        asked.extend((*arguments, revision))
+        return archive.parent, revision
 
-    monkeypatch.setattr(med_cmr, "hub_file", hub_file)
+    monkeypatch.setattr(med_cmr, "hub_tree", hub_tree)
     prepared = prepare_med_cmr("hub", tmp_path / "out", allow_other_archive=True)
-    assert asked == [("aaassddaadf/Med-CMR", "dataset.zip", "a9b2d6e610c6c5dcf4f3e5aa89c7ec9fd7a05b73")]
-    assert (prepared.manifest.source.kind, prepared.manifest.source.revision) == ("hub", asked[0][2])
+    assert asked == ["aaassddaadf/Med-CMR", "dataset.zip", "a9b2d6e610c6c5dcf4f3e5aa89c7ec9fd7a05b73"]
+    assert (prepared.manifest.source.kind, prepared.manifest.source.revision) == ("hub", asked[2])
 
 
 def test_repeated_indices_and_odd_rows_are_reported(tmp_path: Path, folder: Path) -> None:

@@ -166,7 +166,11 @@ def test_an_interrupted_preparation_goes_on_where_it_stopped(
         prepare(tmp_path, media, ROWS, progress=stop)
     assert not (tmp_path / "out").exists()
     with monkeypatch.context() as patch:
-        patch.setattr("medtasks.data.media.video._decode", lambda *_: pytest.fail("a verified video was decoded again"))
+        prepares = "medtasks.benchmarks.medstreambench.prepare"
+        patch.setattr(
+            f"{prepares}.call_in_child", lambda call, *given: call(*given)
+        )  # else the next line has no effect
+        patch.setattr("medtasks.data.media.video.VideoReader", lambda *_: pytest.fail("a video was decoded again"))
         again = prepare(tmp_path, media, ROWS)
     assert again.manifest.counts.rows == 6
 

@@ -149,10 +149,3 @@ def test_a_picture_that_cannot_be_found_is_named(
     pictures(tmp_path)
     with pytest.raises(error, match=said):
         prepare_package(benchmark, tmp_path, tmp_path / "out")
-
-
-def test_a_value_outside_the_vocabulary_is_named(benchmark: Benchmark, tmp_path: Path) -> None:
-    (tmp_path / "rows.json").write_text(json.dumps([{**ROWS[0], "answer": "maybe"}]))
-    pictures(tmp_path)
-    with pytest.raises(DataError, match="field `answer` is 'maybe', expected one of yes, no"):
-        prepare_package(benchmark, tmp_path, tmp_path / "out")

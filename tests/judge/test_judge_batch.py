@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -78,40 +77,26 @@ def test_a_command_that_is_repeated_waits_for_the_same_batch(tmp_path: Path) -> 
     assert len(stub.batches) == 1
 
 
-@pytest.fixture
-def uploaded(tmp_path: Path) -> Iterator[BatchJudge]:
-    """A judge to which an earlier process uploaded its requests, without a batch of them."""
+@pytest.mark.parametrize("before", ["stopped before creation", "created and not recorded", "gone"])
+def test_requests_that_an_earlier_process_uploaded_are_not_uploaded_again(before: str, tmp_path: Path) -> None:
     with BatchJudge() as stub:
         stub.refuse_creation = True
         refused = judged(stub, tmp_path / "v")
         assert "no batches for you" in next(iter(refused.unjudged.values()))
-        assert len(records(stub)) == 1
+        (record,) = records(stub)
         stub.refuse_creation = False
-        yield stub
-
-
-def test_a_process_stopped_between_upload_and_creation_uploads_nothing_again(
-    uploaded: BatchJudge, tmp_path: Path
-) -> None:
-    assert len(judged(uploaded, tmp_path / "v").valid) == len(documents())
-    assert sum(b"custom_id" in content and b"messages" in content for content in uploaded.files.values()) == 1
-    assert records(uploaded) == []
-
-
-def test_a_batch_that_was_created_but_not_recorded_is_found(uploaded: BatchJudge, tmp_path: Path) -> None:
-    uploaded.batches["batch-0"] = {
-        "id": "batch-0", "object": "batch", "created_at": 0, "status": "in_progress", "looks": 0,
-        "input_file_id": next(iter(uploaded.files)), "endpoint": "/v1/chat/completions", "completion_window": "24h",
-    }  # fmt: skip
-    assert len(judged(uploaded, tmp_path / "v").valid) == len(documents())
-    assert list(uploaded.batches) == ["batch-0"]
-
-
-def test_a_batch_that_is_gone_is_asked_again(uploaded: BatchJudge, tmp_path: Path) -> None:
-    (record,) = records(uploaded)
-    record.write_text(record.read_text().replace('"file"', '"batch":"batch-99","file"'))
-    assert len(judged(uploaded, tmp_path / "v").valid) == len(documents())
-    assert len(uploaded.batches) == 1
+        if before == "created and not recorded":
+            stub.batches["batch-0"] = {
+                "id": "batch-0", "object": "batch", "created_at": 0, "status": "in_progress", "looks": 0,
+                "input_file_id": next(iter(stub.files)), "endpoint": "/v1/chat/completions", "completion_window": "24h",
+            }  # fmt: skip
+        elif before == "gone":
+            record.write_text(record.read_text().replace('"file"', '"batch":"batch-99","file"'))
+        assert len(judged(stub, tmp_path / "v").valid) == len(documents())
+        assert list(stub.batches) == ["batch-0"]
+        uploads = sum(b"custom_id" in content and b"messages" in content for content in stub.files.values())
+        assert uploads == (2 if before == "gone" else 1)
+        assert records(stub) == []
 
 
 @pytest.mark.parametrize("fault", ["expired", "some fail", "lost line", "large line"])
@@ -132,13 +117,15 @@ def test_a_batch_that_is_refused_leaves_its_requests_unjudged(tmp_path: Path) ->
         assert set(result.unjudged.values()) == {"batch refused: the model has no batches"}
         assert len(stub.batches) == 1
         assert len(judged(stub, tmp_path / "v").unjudged) == len(documents())  # nothing was stored: asked again
+    with StubJudge() as without:
+        (reason,) = set(judged(without, tmp_path / "v").unjudged.values())
+    assert reason.startswith("http 404")
 
 
 def test_an_invalid_answer_gets_its_repair_in_another_batch(tmp_path: Path) -> None:
     with BatchJudge(broken_once) as stub:
         result = judged(stub, tmp_path / "v")
-    assert result.repaired == len(documents())
-    assert len(stub.batches) == 2
+    assert (result.repaired, len(stub.batches)) == (len(documents()), 2)
 
 
 def test_a_wait_ends_if_the_server_stays_away_but_not_if_it_comes_back(
@@ -171,13 +158,6 @@ def test_several_batches_if_one_would_be_too_large(tmp_path: Path, monkeypatch: 
         sizes = [len(stub.files[one["input_file_id"]]) for one in stub.batches.values()]
     assert len(sizes) > 1
     assert max(sizes) <= 20_000
-
-
-def test_a_server_without_batches_is_reported(tmp_path: Path) -> None:
-    with StubJudge() as stub:
-        result = judged(stub, tmp_path / "v")
-    (reason,) = set(result.unjudged.values())
-    assert reason.startswith("http 404")
 
 
 def test_a_run_does_not_wait_for_a_batch(monkeypatch: pytest.MonkeyPatch) -> None:

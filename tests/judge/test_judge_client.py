@@ -1,12 +1,17 @@
-"""The client against a real HTTP server on loopback."""
+"""The client against a real HTTP server on loopback: answers, budgets, faults, connections, and the key."""
 
 from __future__ import annotations
 
 import asyncio
+import gzip
 import json
 import logging
+import shutil
+import ssl
+import subprocess
 import traceback
-from typing import Any
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from tiny_endpoint import (
@@ -26,17 +31,19 @@ from tiny_endpoint import (
 )
 
 from medtasks.core.errors import UsageError
-from medtasks.judge.client import JudgeAnswer, JudgeClient, JudgeSettings, Spent
-from medtasks.judge.endpoint import _retry_after
+from medtasks.judge.client import JudgeAnswer, JudgeClient, JudgeSettings, RateLimiter, Spent
+from medtasks.judge.endpoint import LARGEST_BODY, _retry_after
 from medtasks.judge.settings import Budget
 from medtasks.judge.store import StoredVerdict, VerdictStore
 from medtasks.judge.stub import StubJudge
 
 
-def test_every_request_is_answered_once_and_accounted() -> None:
-    asked = run(TinyEndpoint(), questions(20), concurrency=4)
-    assert {name: asked.text(name) for name in asked.outcomes} == {f"q{n}": f"q{n}" for n in range(20)}
-    assert asked.spent == Spent(requests=20, answered=20, prompt_tokens=200, completion_tokens=60)
+def test_every_request_is_answered_once_in_its_slot_and_accounted() -> None:
+    server = TinyEndpoint(latency=0.02)
+    asked = run(server, questions(60), concurrency=8)
+    assert {name: asked.text(name) for name in asked.outcomes} == {f"q{n}": f"q{n}" for n in range(60)}
+    assert asked.spent == Spent(requests=60, answered=60, prompt_tokens=600, completion_tokens=180)
+    assert server.peak == server.connections == 8
 
 
 def test_the_request_carries_the_settings() -> None:
@@ -53,12 +60,6 @@ def test_the_request_carries_the_settings() -> None:
     }
 
 
-def test_concurrency_is_reached_and_never_exceeded() -> None:
-    server = TinyEndpoint(latency=0.02)
-    run(server, questions(60), concurrency=8)
-    assert server.peak == 8
-
-
 def test_the_request_budget_is_kept_and_the_rest_reported() -> None:
     server = TinyEndpoint(latency=0.01)
 
@@ -68,21 +69,17 @@ def test_the_request_budget_is_kept_and_the_rest_reported() -> None:
             return await ask(client, questions(30)), await ask(client, [question("later")])
 
     first, second = asyncio.run(main())
-    assert len(server.arrivals) == 10
-    assert (first.spent.answered, first.spent.failed) == (10, 20)
+    assert (len(server.arrivals), first.spent.answered, first.spent.failed) == (10, 10, 20)
     unasked = {f"q{n}" for n in range(30)} - {arrival.question for arrival in server.arrivals}
     assert [first.reason(name) for name in unasked] == ["budget"] * 20
     assert second.reason("later") == "budget"
 
 
-def test_the_token_budget_lets_those_in_flight_finish() -> None:
+def test_a_token_budget_lets_those_in_flight_finish_and_needs_an_endpoint_that_counts() -> None:
     asked = run(TinyEndpoint(latency=0.01), questions(40), concurrency=4, budget=Budget(max_tokens=13 * 10))
     assert 10 <= asked.spent.answered <= 13
     assert asked.spent.answered + asked.spent.failed == 40
     assert asked.spent.tokens == 13 * asked.spent.answered
-
-
-def test_a_token_budget_needs_an_endpoint_that_counts() -> None:
     absurd = {"choices": [{"message": {"content": "yes"}}], "usage": {"prompt_tokens": 10**20}}
     asked = run(TinyEndpoint(Http(body=json.dumps(absurd))), questions(1))
     assert asked.spent == Spent(requests=1, answered=1, unmetered=1)
@@ -92,12 +89,14 @@ def test_a_token_budget_needs_an_endpoint_that_counts() -> None:
 
 
 def test_refusals_and_empty_answers_are_told_apart_and_no_text_breaks_the_exchange() -> None:
-    replies = {"refused": said(None, refusal="I cannot"), "empty": said(None), "lone \ufffd": said("a\ud800b")}
-    names = ("refused", "empty", "lone \ud800")  # a lone surrogate is sent as a replacement
+    long = "reasoning " * 100_000
+    replies = {"refused": said(None, refusal="I cannot"), "empty": said(None), "long": said(long)}
+    replies["lone \ufffd"] = said("a\ud800b")
+    names = ("refused", "empty", "lone \ud800", "long")  # a lone surrogate is sent as a replacement
     asked = run(TinyEndpoint(lambda arrival: replies[arrival.question]), [question(name) for name in names])
     assert asked.outcomes["refused"] == JudgeAnswer("I cannot", 10, 3, True)
     assert asked.outcomes["empty"] == JudgeAnswer("", 10, 3, False)
-    assert asked.text("lone \ud800") == "a\ufffdb"
+    assert (asked.text("lone \ud800"), asked.text("long")) == ("a\ufffdb", long)
 
 
 def test_one_client_on_two_event_loops() -> None:
@@ -107,15 +106,16 @@ def test_one_client_on_two_event_loops() -> None:
     assert client.spent.answered == 10
 
 
+# ------------------------------------------------------------------------------------------- waits and retries
+
+
 @pytest.mark.parametrize(
     ("headers", "seconds"),
     [
         ({"retry-after": "2"}, 2.0),
         ({"retry-after-ms": "250", "retry-after": "9"}, 0.25),
         ({"retry-after": "Wed, 21 Oct 2015 07:28:00 GMT"}, 0.0),
-        ({"retry-after": "soon"}, None),
-        ({"retry-after": "-1"}, None),
-        ({"retry-after": "nan"}, None),
+        *(({"retry-after": text}, None) for text in ("soon", "-1", "nan")),
         ({}, None),
     ],
 )
@@ -123,10 +123,239 @@ def test_retry_after_forms(headers: dict[str, str], seconds: float | None) -> No
     assert _retry_after(headers) == seconds
 
 
+def test_retry_after_is_obeyed() -> None:
+    server = TinyEndpoint(lambda arrival: problem(429, Retry_After="0.3") if arrival.nth == 1 else said("yes"))
+    asked = run(server, questions(6), concurrency=3)
+    for number in range(6):
+        first, second = server.asked(f"q{number}")
+        assert second.at - first.at >= 0.29
+    assert (asked.spent.answered, asked.spent.requests, asked.spent.retries) == (6, 12, 6)
+
+
+def test_a_refusing_endpoint_gets_fewer_requests_at_once() -> None:
+    async def respond(_: Arrival) -> Http:
+        await asyncio.sleep(0.01)
+        return problem(429) if server.in_flight > 4 else said("yes")
+
+    server = TinyEndpoint(respond)
+    asked = run(server, questions(150), concurrency=32, retries=50)
+    assert asked.spent.answered == 150
+    assert asked.client._limiter.limit < 32
+    late = server.arrivals[len(server.arrivals) // 2 :]
+    assert len(late) < 150  # most requests of the later half are answered the first time
+
+
+def test_the_limit_halves_once_per_round_of_refusals_and_grows_back() -> None:
+    async def main() -> list[int]:
+        limiter = RateLimiter(8)
+        limits = []
+        for _ in range(2):  # all of a round were sent before its first refusal
+            entered = [await limiter.enter() for _ in range(limiter.limit)]
+            for number in entered:
+                limiter.refused(number, 0)
+                limiter.leave()
+            limits.append(limiter.limit)
+        for _ in range(100):
+            limiter.answered()
+        limits.append(limiter.limit)
+        return limits
+
+    assert asyncio.run(main()) == [4, 2, 8]
+
+
+def test_a_refusing_endpoint_is_left_alone_for_as_long_as_it_asks() -> None:
+    async def main() -> float:
+        loop, limiter = asyncio.get_running_loop(), RateLimiter(4)
+        for _ in range(2):  # nothing was answered in between
+            limiter.refused(await limiter.enter(), 0.2)
+            refused = loop.time()
+            limiter.leave()
+        await limiter.enter()
+        return loop.time() - refused
+
+    assert asyncio.run(main()) >= 0.19
+
+
+PASSING = (problem(500), problem(408), Http(body="<html>"), Http(body="[]"), replace(said("yes"), cut=True))
+
+
+def test_a_passing_fault_is_retried() -> None:
+    faults = {f"q{number}": fault for number, fault in enumerate(PASSING)}
+    server = TinyEndpoint(lambda arrival: faults[arrival.question] if arrival.nth == 1 else said("yes"))
+    asked = run(server, questions(len(PASSING)))
+    assert {asked.text(name) for name in faults} == {"yes"}
+    assert (asked.spent.requests, asked.spent.retries, asked.spent.failed) == (2 * len(PASSING), len(PASSING), 0)
+
+
+def test_a_timeout_is_retried_and_leaves_nothing_for_the_next_request() -> None:
+    async def respond(arrival: Arrival) -> Http:
+        await asyncio.sleep(3600 if arrival.question == "slow" or arrival.nth == 1 else 0)
+        return said(arrival.question)
+
+    settings = {"timeout": 0.2, "retries": 4, "backoff": 0, "concurrency": 1}  # a busy machine may spoil an attempt
+    asked = run(TinyEndpoint(respond), [question("slow"), question("quick")], **settings)
+    assert asked.reason("slow") == "timeout: no answer within 0.2 s (5 attempts)"
+    assert asked.text("quick") == "quick"
+    drips = run(TinyEndpoint(Http(body="{", announced=100)), [question("q")], timeout=0.2, retries=0)
+    assert drips.reason("q") == "timeout: no answer within 0.2 s"
+
+
+def test_retries_end_with_the_last_reason() -> None:
+    server = TinyEndpoint(lambda arrival: problem(500, "the disk is full") if arrival.question == "q1" else said("yes"))
+    asked = run(server, questions(3), retries=2)
+    assert asked.reason("q1") == "http 500: the disk is full (3 attempts)"
+    assert len(server.asked("q1")) == 3
+    assert (asked.spent.answered, asked.spent.failed) == (2, 1)
+
+
+# ---------------------------------------------------------------------------------- what ends a request, or all
+
+
+@pytest.mark.parametrize("status", [400, 401, 403, 404, 413, 422])
+def test_a_refused_request_fails_at_once_and_ends_all_if_nothing_was_answered_by_an_endpoint_that_shuts_us_out(
+    status: int,
+) -> None:
+    server = TinyEndpoint(problem(status, "not like this"))
+    asked = run(server, questions(120), concurrency=4)
+    assert asked.reason("q0") == f"http {status}: not like this"
+    if status in (401, 403, 404):
+        assert len(server.arrivals) <= 4
+        assert asked.reason("q119") == f"outage: http {status}: not like this"
+    else:  # the fault of each request
+        assert len(server.arrivals) == 120
+    answered = TinyEndpoint(lambda arrival: problem(status, "no") if arrival.question == "q5" else said("yes"))
+    asked = run(answered, questions(30), concurrency=1)
+    assert (asked.spent.answered, asked.spent.failed, asked.reason("q5")) == (29, 1, f"http {status}: no")
+
+
+def test_an_endpoint_that_fails_everything_is_left_alone() -> None:
+    server = TinyEndpoint(problem(503, "no worker"))
+    asked = run(server, questions(200), concurrency=4, retries=0)
+    assert len(server.arrivals) < 60
+    assert asked.reason("q199") == "outage: 50 requests in a row failed, the last with http 503: no worker"
+
+
+def test_a_server_without_structured_output_is_remembered_unless_that_was_demanded() -> None:
+    def respond(arrival: Arrival) -> Http:
+        return problem(400, "response_format") if "response_format" in arrival.body else said("yes")
+
+    demanded = run(TinyEndpoint(respond), [question("q", SCHEMA)], structured=True)
+    assert demanded.reason("q") == "http 400: response_format"
+    server = TinyEndpoint(respond)
+    asked = run(server, [question(f"q{n}", SCHEMA) for n in range(5)], concurrency=1)
+    assert ["response_format" in arrival.body for arrival in server.arrivals] == [True] + [False] * 5
+    assert (asked.spent.answered, asked.spent.retries, asked.client.structured) == (5, 1, False)
+    server = TinyEndpoint(lambda arrival: problem(400, "too long") if arrival.question == "q0" else said("yes"))
+    asked = run(server, [question(f"q{n}", SCHEMA) for n in range(3)], concurrency=1)
+    assert asked.reason("q0") == "http 400: too long"  # which the request was, with and without a schema
+    assert [("response_format" in arrival.body) for arrival in server.arrivals] == [True, False, True, True]
+    assert asked.client.structured is True
+
+
+@pytest.mark.parametrize(
+    "response",
+    [
+        Http(200, "x" * 2**16, endless=True),
+        Http(500, "x" * 2**16, endless=True),
+        Http(body=gzip.compress(said("x" * 2**25).body.encode(), 1), headers={"Content-Encoding": "gzip"}),
+    ],
+    ids=["endless", "endless error", "compressed"],
+)
+def test_a_response_that_is_too_large_is_cut_off_and_fails_that_request_alone(response: Http) -> None:
+    small = replace(said("yes"), body=gzip.compress(said("yes").body.encode()), headers={"Content-Encoding": "gzip"})
+    server = TinyEndpoint(lambda arrival: response if arrival.question == "q1" else small)
+    asked = run(server, questions(3), concurrency=1)
+    assert asked.reason("q1") == "bad reply: the response has more than 8 MB"
+    assert len(server.asked("q1")) == 1
+    assert server.sent < 3 * LARGEST_BODY  # what the sockets hold comes on top
+    assert (asked.text("q0"), asked.text("q2")) == ("yes", "yes")
+
+
+# ---------------------------------------------------------------------------------------------- connections
+
+
+def test_what_is_not_http_is_a_connection_failure() -> None:
+    async def main() -> Asked:
+        async def greet(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            writer.write(b"220 SMTP ready\r\n\r\n")
+            writer.close()
+
+        server = await asyncio.start_server(greet, "127.0.0.1", 0)
+        async with server:
+            address = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1"
+            return await ask(JudgeClient(JudgeSettings(base_url=address, model="judge", retries=0)), [question("q")])
+
+    assert asyncio.run(main()).reason("q").startswith("connection: ")
+
+
+@pytest.mark.parametrize("status", [301, 308])
+def test_a_redirect_is_named_and_no_prompt_is_sent_there(status: int) -> None:
+    async def main() -> tuple[Asked, int, int]:
+        async with TinyEndpoint() as there:
+            url = there.url + "/chat/completions"
+
+            async with TinyEndpoint(problem(status, Location=url)) as here:
+                asked = await ask(client_of(here, concurrency=1), questions(5))
+                assert f"http {status}: redirects to {url}, which is not followed; name the" in asked.reason("q0")
+                return asked, len(here.arrivals), len(there.arrivals)
+
+    asked, here, there = asyncio.run(main())
+    assert (here, there) == (1, 0)
+    assert asked.reason("q4").startswith(f"outage: http {status}: redirects to")
+
+
+def test_a_proxy_of_the_environment_is_used_but_for_what_is_excepted(monkeypatch: pytest.MonkeyPatch) -> None:
+    settings = JudgeSettings(base_url="http://judge.invalid/v1", model="judge")
+
+    async def main() -> tuple[Asked, list[Arrival]]:
+        async with TinyEndpoint() as proxy:
+            monkeypatch.setenv("http_proxy", proxy.url.removesuffix("/v1"))
+            return await ask(JudgeClient(settings), [question("q", SCHEMA)]), proxy.arrivals
+
+    asked, arrivals = asyncio.run(main())
+    assert asked.text("q") == "q"
+    assert [arrival.headers["host"] for arrival in arrivals] == ["judge.invalid"]
+    monkeypatch.setenv("no_proxy", "127.0.0.1")
+    assert run(TinyEndpoint(), [question("q")]).text("q") == "q"
+    monkeypatch.delenv("http_proxy")
+    monkeypatch.setenv("all_proxy", "socks5://me:secret@127.0.0.1:9")
+    with pytest.raises(UsageError, match=r"for judge.* has scheme 'socks5'") as raised:
+        asyncio.run(ask(JudgeClient(settings), [question("q")]))
+    assert "secret" not in str(raised.value)
+
+
+@pytest.mark.skipif(shutil.which("openssl") is None, reason="makes a certificate with openssl")
+@pytest.mark.parametrize("trusted", [False, True])
+def test_tls_is_verified(trusted: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = "openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=localhost -addext subjectAltName=DNS:localhost"
+    subprocess.run([*made.split(), "-keyout", "key", "-out", "cert"], cwd=tmp_path, check=True, capture_output=True)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(tmp_path / "cert", tmp_path / "key")
+    if trusted:
+        monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "cert"))
+
+    async def main() -> Asked:
+        async with TinyEndpoint(tls=context) as server:
+            address = server.url.replace("http://127.0.0.1", "https://localhost")
+            return await ask(JudgeClient(JudgeSettings(base_url=address, model="judge", retries=0)), [question("q")])
+
+    asked = asyncio.run(main())
+    if trusted:
+        assert asked.text("q") == "q"
+    else:
+        assert asked.reason("q").startswith("connection: ")
+        assert "certificate" in asked.reason("q")
+
+
+# ----------------------------------------------------------------------------------------------------- the key
+
+
 def test_the_key_goes_to_the_endpoint_and_nowhere_else(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, tmp_path: Any
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("JUDGE_KEY", KEY)
+    (tmp_path / "netrc").write_text("default login me password secret\n")  # which are nobody's here
+    monkeypatch.setenv("NETRC", str(tmp_path / "netrc"))
     caplog.set_level(logging.DEBUG)
 
     async def respond(arrival: Arrival) -> Http:
@@ -156,11 +385,7 @@ def test_the_key_goes_to_the_endpoint_and_nowhere_else(
     assert KEY[:12] not in "".join(everything)
     assert KEY.replace("-", "\\u002d")[:12] not in "".join(everything)
     assert KEY.encode() not in written
-
-
-def test_a_key_that_no_header_can_carry_is_refused_unseen(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("JUDGE_KEY", KEY + "\u00e9")
-    client = JudgeClient(JudgeSettings(base_url="http://127.0.0.1:9/v1", model="judge", api_key_env="JUDGE_KEY"))
+    monkeypatch.setenv("JUDGE_KEY", KEY + "\u00e9")  # which no header can carry
     with pytest.raises(UsageError, match="JUDGE_KEY does not contain an API key") as caught:
-        asyncio.run(ask(client, []))
+        asyncio.run(ask(JudgeClient(settings), []))
     assert KEY not in "".join(traceback.format_exception(caught.value))

@@ -49,12 +49,9 @@ def test_a_judge_that_shuts_us_out_is_named_with_its_address_and_asked_no_more(
             judged(folder, options, store=tmp_path / "v")
         assert "is not set" not in str(raised.value)
         assert KEY not in str(raised.value)
-    assert content(folder) == before
-
-
-def test_nobody_listening_is_named_with_the_address(folder: Path, tmp_path: Path) -> None:
     with pytest.raises(MedtasksError, match=r"m at http://127\.0\.0\.1:9/v1: connection: "):
         judged(folder, "model=m,base_url=http://127.0.0.1:9/v1,retries=0", store=tmp_path / "v")
+    assert content(folder) == before
 
 
 def test_an_invalid_answer_is_shown_as_it_came_and_exported(folder: Path, tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from medtasks.core.errors import UsageError
-from medtasks.judge.families import family_of, same_family
+from medtasks.judge.ensemble import family_of, same_family
 from medtasks.judge.settings import read_judges
 
 JUDGE = "model=m,base_url=http://127.0.0.1:9/v1"
@@ -34,10 +34,9 @@ NO_ADDRESSES = ("http://judge..local/v1", "http://h:80000/v1", "http://h:abc/v1"
         (f"model=m,base_url=http://h/?k={KEY}", "`judges.m.base_url`: expected an address without credentials"),
         *((f"model=m,base_url={address}", "field `judges.m.base_url`") for address in NO_ADDRESSES),
         (f"{JUDGE},budget={KEY}", "field `judges.m.budget` is wrong, expected "),
-        *(
-            (f"{JUDGE},extra_body={{seen: {one}}}", "seen is not valid JSON")
-            for one in ("2026-01-02", ".nan", "!!set {1}")
-        ),
+        (f"{JUDGE},extra_body={{seen: 2026-01-02}}", "`judges.m.extra_body.seen`: input was not a valid JSON value"),
+        (f"{JUDGE},extra_body={{seen: !!set {{1}}}}", "`judges.m.extra_body.seen`: input was not a valid JSON value"),
+        (f"{JUDGE},extra_body={{seen: .nan}}", "`judges.m.extra_body.seen"),
     ],
 )
 def test_a_wrong_field_is_named_without_its_value(given: str, said: str) -> None:
@@ -80,8 +79,7 @@ def test_the_file_or_the_option_is_named(tmp_path: Path) -> None:
     ],
 )
 def test_families_by_name(name: str, families: tuple[str, ...]) -> None:
-    assert family_of(name) == families
-    assert family_of(name.upper()) == families
+    assert family_of(name) == family_of(name.upper()) == families
 
 
 def test_a_judge_of_the_same_family_is_warned_of() -> None:

@@ -16,8 +16,7 @@ from test_judge_pipeline import judge as judge_all
 from medtasks.catalog.rubric import judge_prompt, load_rubric
 from medtasks.catalog.scales import Rubric
 from medtasks.core.errors import MediaError
-from medtasks.judge.images import ImageSource, user_message
-from medtasks.judge.pipeline import Question, Verdicts
+from medtasks.judge.pipeline import ImageSource, Question, Verdicts, user_message
 from medtasks.judge.stub import StubJudge
 
 SEEING, BLIND = load_rubric("med_cmr_medreason"), load_rubric("med_cmr_open")
@@ -45,12 +44,7 @@ def shown(data: bytes) -> Image.Image:
     return Image.open(io.BytesIO(data))
 
 
-def off(one: Image.Image, other: Image.Image) -> float:
-    """The largest difference of two pictures of one size, in grey levels."""
-    return float(np.abs(np.asarray(one.convert("RGB"), float) - np.asarray(other.convert("RGB"), float)).max())
-
-
-def test_images_come_before_the_text_in_their_order() -> None:
+def test_images_come_before_the_text_in_their_order_and_what_cannot_be_shown_is_named() -> None:
     images = [ImageSource(str(side), lambda side=side: picture(side, side)) for side in (10, 20)]  # type: ignore[misc]
     message = user_message("What?", images, 1024)
     assert [part["type"] for part in message["content"]] == ["image_url", "image_url", "text"]
@@ -58,26 +52,24 @@ def test_images_come_before_the_text_in_their_order() -> None:
     assert sizes == [(10, 10), (20, 20)]
     assert message["content"][2]["text"] == "What?"
     assert user_message("What?", [], 1024) == {"role": "user", "content": "What?"}
+    with pytest.raises(MediaError, match="image 0123456789abcdef cannot be shown to the judge: the archive is locked"):
+        user_message("text", [ImageSource("0123456789abcdef-and-more", fail)], 1024)
 
 
 @pytest.mark.parametrize(("size", "side"), [((300, 200), (60, 40)), ((64, 48), (64, 48))])
 def test_an_image_is_sent_as_a_jpeg_of_good_quality_and_a_larger_one_is_made_smaller(
     size: tuple[int, int], side: tuple[int, int]
 ) -> None:
-    head, data = sent(picture(*size), side[0])
+    whole = picture(*size)
+    head, data = sent(whole, side[0])
     assert head == "data:image/jpeg;base64"
-    assert shown(data).size == side
-    assert off(shown(data), picture(*size).resize(side, Image.Resampling.LANCZOS)) < 12
-    assert sent(picture(*size), side[0]) == (head, data)
+    expected = np.asarray(picture(*size).resize(side, Image.Resampling.LANCZOS), float)
+    assert np.abs(np.asarray(shown(data).convert("RGB"), float) - expected).max() < 12  # grey levels
+    assert whole.size == size  # it may be shared
 
 
 def fail() -> Image.Image:
     raise RuntimeError("the archive is locked")
-
-
-def test_what_cannot_be_shown_is_named() -> None:
-    with pytest.raises(MediaError, match="image 0123456789abcdef cannot be shown to the judge: the archive is locked"):
-        user_message("text", [ImageSource("0123456789abcdef-and-more", fail)], 1024)
 
 
 def judge(

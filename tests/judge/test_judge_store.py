@@ -7,7 +7,6 @@ import signal
 import sqlite3
 import subprocess
 import sys
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +31,7 @@ for number in range(count):
 
 
 def put(store: VerdictStore, key: str, **fields: Any) -> bool:
-    return store.put(replace(StoredVerdict(key, f"prompt of {key}", "{}", {"ok": True}, None, 10, 3), **fields))
+    return store.put(StoredVerdict(key, f"prompt of {key}", "{}", {"ok": True}, None, 10, 3)._replace(**fields))
 
 
 @pytest.fixture
@@ -51,16 +50,18 @@ def writer(path: Path, name: str, count: int) -> subprocess.Popen[str]:
     return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
 
 
-def test_what_was_put_is_got(path: Path) -> None:
+def test_what_was_put_is_got_and_lone_surrogates_are_no_crash(path: Path) -> None:
     with VerdictStore(path) as store:
         put(store, "b", parsed={"z": [1, 2.5, None, "é\x00"]}, answer="a\nb\x00c é \U0001f600")
-        put(store, "a", parsed=None, reason="no JSON in the answer")
+        put(store, "a", answer="a\ud800", prompt="\udfff", parsed=None, reason="no JSON \ud800")
+        put(store, "c", parsed={"t": "\ud800"})
     with VerdictStore(path) as store:
-        got = store.get(["b", "missing", "a", "b"])
-    assert list(got) == ["b", "a"]
+        got = store.get(["b", "missing", "a", "b", "c"])
+    assert list(got) == ["b", "a", "c"]
     content = {"z": [1, 2.5, None, "é\x00"]}
     assert got["b"] == StoredVerdict("b", "prompt of b", "a\nb\x00c é \U0001f600", content, None, 10, 3)
-    assert (got["a"].parsed, got["a"].reason) == (None, "no JSON in the answer")
+    assert got["a"] == StoredVerdict("a", "\ufffd", "a\ufffd", None, "no JSON \ufffd", 10, 3)
+    assert got["c"].parsed == {"t": "\ud800"}
 
 
 def test_the_first_valid_verdict_stays_and_put_says_whether_it_wrote(path: Path) -> None:
@@ -70,13 +71,6 @@ def test_the_first_valid_verdict_stays_and_put_says_whether_it_wrote(path: Path)
         assert not put(store, "k", parsed={"ok": False}, answer="late")
         assert not put(store, "k", parsed=None, reason="invalid again")
         assert store.get(["k"])["k"].answer == "repaired"
-
-
-def test_lone_surrogates_are_no_crash(path: Path) -> None:
-    with VerdictStore(path) as store:
-        put(store, "k", answer="a\ud800", prompt="\udfff", parsed={"t": "\ud800"}, reason="\ud800")
-        held = store.get(["k"])["k"]
-    assert (held.answer, held.prompt, held.reason, held.parsed) == ("a\ufffd", "\ufffd", "\ufffd", {"t": "\ud800"})
 
 
 def test_several_processes_write_one_store(path: Path) -> None:
@@ -103,22 +97,35 @@ def test_a_killed_process_loses_nothing_that_it_had_put(path: Path) -> None:
         put(store, "after")
 
 
-@pytest.mark.parametrize(
-    "content", [b"not a database at all, only a text" * 100, b"SQLite format 3\x00" + b"\xff" * 5000]
-)
-def test_a_file_that_is_no_database_is_an_error_and_stays(path: Path, content: bytes) -> None:
+def database(path: Path, *commands: str) -> bytes:
+    with sqlite3.connect(path) as connection:
+        for command in commands:
+            connection.execute(command)
+    connection.close()
+    return path.read_bytes()
+
+
+def test_what_is_not_a_store_of_this_version_is_refused_and_left_as_it_is(path: Path) -> None:
     path.parent.mkdir()
-    path.write_bytes(content)
-    with pytest.raises(DataError, match=r"verdicts\.sqlite3.*damaged"):
-        VerdictStore(path)
-    assert path.read_bytes() == content
-
-
-def test_a_truncated_store_is_an_error(path: Path) -> None:
+    theirs = database(path, "CREATE TABLE theirs (x)")
+    path.unlink()
     filled(path)
-    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
-    with pytest.raises(DataError, match="damaged"), VerdictStore(path) as store:
-        store.get(f"k{number:03}" for number in range(50))
+    truncated = path.read_bytes()[: path.stat().st_size // 2]
+    later = database(path, "PRAGMA user_version = 7")
+    for content, said in (
+        (b"not a database at all, only a text" * 100, r"verdicts\.sqlite3.*damaged"),
+        (b"SQLite format 3\x00" + b"\xff" * 5000, "damaged"),
+        (truncated, "damaged"),
+        (later, "schema version 7, expected 1"),
+        (theirs, "another kind of database"),
+    ):
+        path.write_bytes(content)
+        with pytest.raises(DataError, match=said), VerdictStore(path) as store:
+            store.get(f"k{number:03}" for number in range(50))
+        assert path.read_bytes()[:16] == content[:16]
+        assert content == truncated or path.read_bytes() == content
+    with pytest.raises(UsageError, match="verdict store cannot be used"):
+        VerdictStore(path / "verdicts.sqlite3")
 
 
 @pytest.mark.parametrize("texts", ["prompt of k", "answer 7"])
@@ -143,51 +150,25 @@ def test_damage_is_reported_without_prompts_and_answers(path: Path, texts: str) 
         assert "answer 7" not in str(error.value)
 
 
-def test_another_schema_version_is_an_error(path: Path) -> None:
-    filled(path, 1)
-    with sqlite3.connect(path) as connection:
-        connection.execute("PRAGMA user_version = 7")
-    with pytest.raises(DataError, match="schema version 7, expected 1"):
-        VerdictStore(path)
-
-
-def test_somebody_elses_database_is_left_alone(path: Path) -> None:
-    path.parent.mkdir()
-    with sqlite3.connect(path) as connection:
-        connection.execute("CREATE TABLE theirs (x)")
-    connection.close()
-    before = path.read_bytes()
-    with pytest.raises(DataError, match="another kind of database"):
-        VerdictStore(path)
-    assert path.read_bytes() == before
-
-
-def test_a_folder_that_cannot_be_made_is_an_error(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("")
-    with pytest.raises(UsageError, match="verdict store"):
-        VerdictStore(tmp_path / "file" / "verdicts.sqlite3")
-
-
 def test_a_store_of_any_earlier_release_stays_valid(path: Path) -> None:
     """Its schema, keys and digests are pinned: people paid for what is in it."""
     path.parent.mkdir()
-    with sqlite3.connect(path) as connection:
-        connection.execute(
-            "CREATE TABLE verdicts (key TEXT PRIMARY KEY, prompt TEXT NOT NULL, answer TEXT NOT NULL, parsed TEXT, "
-            "reason TEXT, prompt_tokens INTEGER NOT NULL, completion_tokens INTEGER NOT NULL, digest BLOB NOT NULL)"
-        )
-        digest = bytes.fromhex("e986bc6dd5a4b1c3fbe466410fc21c21")
-        row = ("k", "p é", '{"a": 1}', '{"b": {"reason": "\\u00e9", "score": 1}}', None, 10, 3, digest)
-        connection.execute("INSERT INTO verdicts VALUES (?, ?, ?, ?, ?, ?, ?, ?)", row)
-        connection.execute("PRAGMA user_version = 1")
-        connection.execute("PRAGMA application_id = 1836340804")
-    connection.close()
+    database(
+        path,
+        "CREATE TABLE verdicts (key TEXT PRIMARY KEY, prompt TEXT NOT NULL, answer TEXT NOT NULL, parsed TEXT, reason "
+        "TEXT, prompt_tokens INTEGER NOT NULL, completion_tokens INTEGER NOT NULL, digest BLOB NOT NULL)",
+        """INSERT INTO verdicts VALUES ('k', 'p é', '{"a": 1}', '{"b": {"reason": "\\u00e9", "score": 1}}', NULL, 10, 3,
+        X'e986bc6dd5a4b1c3fbe466410fc21c21')""",
+        "PRAGMA user_version = 1",
+        "PRAGMA application_id = 1836340804",
+    )
     expected = StoredVerdict("k", "p é", '{"a": 1}', {"b": {"reason": "é", "score": 1}}, None, 10, 3)
     with VerdictStore(path) as store:
         assert store.get(["k"]) == {"k": expected}
-        store.put(replace(expected, key="l"))
+        store.put(expected._replace(key="l"))
     with sqlite3.connect(path) as connection:
-        assert connection.execute("SELECT parsed FROM verdicts WHERE key = 'l'").fetchone() == (row[3],)
+        (old, new) = connection.execute("SELECT parsed FROM verdicts").fetchall()
+        assert old == new
 
     settings = JudgeSettings(base_url="http://x/v1", model="Qwen3-235B", extra_body={"a": {"b": 1}})
     rubric, prompt = "0123456789abcdef", "Is it é?"

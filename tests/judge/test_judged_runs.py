@@ -40,45 +40,36 @@ def test_every_kvasir_figure_is_a_count_over_the_exported_verdicts(kvasir: Path,
     with StubJudge() as stub:
         scores = judged(kvasir, settings_of(stub), store=tmp_path / "v", export=tmp_path / "x.jsonl")
     lines = [line for line in exported(tmp_path / "x.jsonl") if line["rubric"] == "kvasir_aspects"]
-    groups: dict[tuple[str, str | None], list[dict[str, int]]] = defaultdict(list)
-    for line in lines:
-        for group in (line["task"], "kvasir_vqa_x1"):
-            groups[group, None].append(line["scores"])
-            for aspect, score in line["scores"].items():
-                groups[group, aspect].append({aspect: score})
-    assert {name for name, aspect in groups if aspect is None} == {
-        "kvasir_vqa_x1", *(f"kvasir_vqa_x1_level{level}" for level in (1, 2, 3))
-    }  # fmt: skip
-    for (name, aspect), verdicts in groups.items():
-        found = scores[name] if aspect is None else scores[name]["breakdowns"]["question_class"][aspect]
-        points = [score for verdict in verdicts for score in verdict.values()]
-        assert found["metrics"]["judged_accuracy"]["value"] == sum(points) / len(points), (name, aspect)
-        assert found["metrics"]["judged_accuracy"]["judged"] == len(verdicts)
-        if aspect is None:
-            strict = [float(all(verdict.values())) for verdict in verdicts]
-            assert found["metrics"]["judged_strict"]["value"] == sum(strict) / len(strict)
-            partial = [Fraction(sum(verdict.values()), len(verdict)) for verdict in verdicts]
-            assert found["metrics"]["judged_partial"]["value"] == pytest.approx(mean(partial), abs=1e-15)
-    overall = scores["kvasir_vqa_x1"]["metrics"]["judged_accuracy"]["value"]
-    assert 0 < overall < 1
-    # a class named twice counts twice in the authors' counting: arXiv 2506.09958, where the counts of Table 4 are
-    # exactly 1, 2 and 3 times those of its levels
     asked = [sample for samples in read_run(kvasir)[1].values() for sample in samples]
     named = {sample.sample_id: sample.document["question_class"] for sample in asked}
-    votes: dict[str | None, list[int]] = defaultdict(list)
-    repeated = 0
+    verdicts: dict[tuple[str, str | None], list[dict[str, int]]] = defaultdict(list)
+    repeated: dict[tuple[str, str | None], list[int]] = defaultdict(list)
     for line in lines:
-        classes = named[line["sample_id"]]
-        repeated += len(classes) - len(set(classes))
-        for aspect in classes:
-            votes[aspect].append(line["scores"][aspect])
-            votes[None].append(line["scores"][aspect])
-    assert repeated  # or this test shows nothing
-    whole = scores["kvasir_vqa_x1"]
-    for aspect, points in votes.items():
-        found = whole if aspect is None else whole["breakdowns"]["question_class"][aspect]
-        assert found["metrics"]["judged_accuracy_repeated"]["value"] == sum(points) / len(points), aspect
-    assert whole["metrics"]["judged_accuracy_repeated"]["value"] != whole["metrics"]["judged_accuracy"]["value"]
+        for name in (line["task"], "kvasir_vqa_x1"):
+            verdicts[name, None].append(line["scores"])
+            for aspect, score in line["scores"].items():
+                verdicts[name, aspect].append({aspect: score})
+            # a class named twice counts twice in the authors' counting: arXiv 2506.09958, where the counts of Table 4
+            # are exactly 1, 2 and 3 times those of its levels
+            for aspect in named[line["sample_id"]]:
+                repeated[name, aspect].append(line["scores"][aspect])
+                repeated[name, None].append(line["scores"][aspect])
+    assert {name for name, aspect in verdicts if aspect is None} == {
+        "kvasir_vqa_x1", *(f"kvasir_vqa_x1_level{level}" for level in (1, 2, 3))
+    }  # fmt: skip
+    for (name, aspect), given in verdicts.items():
+        found = (scores[name] if aspect is None else scores[name]["breakdowns"]["question_class"][aspect])["metrics"]
+        points, often = [score for one in given for score in one.values()], repeated[name, aspect]
+        assert found["judged_accuracy"]["value"] == sum(points) / len(points), (name, aspect)
+        assert found["judged_accuracy"]["judged"] == len(given)
+        assert found["judged_accuracy_repeated"]["value"] == sum(often) / len(often), (name, aspect)
+        if aspect is None:
+            assert found["judged_strict"]["value"] == sum(all(one.values()) for one in given) / len(given)
+            partial = [Fraction(sum(one.values()), len(one)) for one in given]
+            assert found["judged_partial"]["value"] == pytest.approx(mean(partial), abs=1e-15)
+    whole = scores["kvasir_vqa_x1"]["metrics"]
+    assert 0 < whole["judged_accuracy"]["value"] < 1
+    assert whole["judged_accuracy_repeated"]["value"] != whole["judged_accuracy"]["value"]  # or this shows nothing
 
 
 def test_every_med_cmr_figure_follows_from_the_exported_verdicts(folder: Path, tmp_path: Path) -> None:
@@ -88,23 +79,21 @@ def test_every_med_cmr_figure_follows_from_the_exported_verdicts(folder: Path, t
     lines = exported(tmp_path / "x.jsonl")
     tasks = sorted({line["task"] for line in lines})
     assert len(tasks) == 7
+    weights = {"consistency": 1, "coherence": 1, "visual_accuracy": 4, "ground_truth_correctness": 4}
+    caps = {0: 1, 1: 1, 2: 3}
     for name in (*tasks, "med_cmr_open"):
-        found = scores[name]["metrics"]
-        own = [line for line in lines if name in (line["task"], "med_cmr_open")]
-        open_ = [line["scores"] for line in own if line["rubric"] == "med_cmr_open"]
-        weights = {"consistency": 1, "coherence": 1, "visual_accuracy": 4, "ground_truth_correctness": 4}
-        totals = [Fraction(100 * sum(weights[key] * one[key] for key in weights), 5 * 10) for one in open_]
-        assert found["open_total"]["value"] == pytest.approx(mean(totals), abs=1e-12)
-        for key in weights:
-            assert found[f"open_{key}"]["value"] == pytest.approx(
-                mean([Fraction(100 * one[key], 5) for one in open_]), abs=1e-12
-            )
-        reasoned = [line["scores"] for line in own if line["rubric"] == "med_cmr_medreason"]
-        capped = [
-            min(one["visual"], {0: 1, 1: 1, 2: 3}.get(one["faithfulness"], 4)) + one["ground_truth"] for one in reasoned
-        ]
-        expected = mean([Fraction(100 * points, 8) for points in capped])
-        assert found["medreason_total"]["value"] == pytest.approx(expected, abs=1e-12)
+        values: dict[str, list[Fraction]] = defaultdict(list)
+        for line in (line for line in lines if name in (line["task"], "med_cmr_open")):
+            one = line["scores"]
+            if line["rubric"] == "med_cmr_open":
+                values["open_total"].append(Fraction(100 * sum(weights[key] * one[key] for key in weights), 5 * 10))
+                for key in weights:
+                    values[f"open_{key}"].append(Fraction(100 * one[key], 5))
+            else:
+                capped = min(one["visual"], caps.get(one["faithfulness"], 4)) + one["ground_truth"]
+                values["medreason_total"].append(Fraction(100 * capped, 8))
+        for metric, numbers in values.items():
+            assert scores[name]["metrics"][metric]["value"] == pytest.approx(mean(numbers), abs=1e-12), (name, metric)
 
 
 def test_medstream_content_joins_rules_and_verdicts(medstream: Path, tmp_path: Path) -> None:

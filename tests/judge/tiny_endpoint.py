@@ -8,7 +8,7 @@ import ssl
 import time
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 from aiohttp import web
 
@@ -138,14 +138,12 @@ KEY = "planted-key-1234567890"
 SCHEMA = {"type": "object", "properties": {"ok": {"type": "boolean"}}}
 
 
-class JudgeRequest(NamedTuple):
-    key: str
-    messages: Any
-    schema: dict[str, Any] | None
+JudgeRequest = tuple[str, tuple[dict[str, Any], ...], "dict[str, Any] | None"]
+"""Arguments of `JudgeClient.answer`."""
 
 
 def question(text: str, schema: dict[str, Any] | None = None) -> JudgeRequest:
-    return JudgeRequest(f"key of {text}", ({"role": "user", "content": text},), schema)
+    return f"key of {text}", ({"role": "user", "content": text},), schema
 
 
 def questions(count: int) -> list[JudgeRequest]:
@@ -176,7 +174,7 @@ async def ask(client: JudgeClient, requests: Iterable[JudgeRequest]) -> Asked:
     asked, before = Asked(client), replace(client.spent)
 
     async def one(request: JudgeRequest) -> None:
-        name = request.key if callable(request.messages) else request.messages[-1]["content"]
+        name = request[1][-1]["content"]
         try:
             asked.outcomes[name] = await client.answer(*request)
         except Unanswered as failure:

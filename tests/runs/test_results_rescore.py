@@ -272,7 +272,7 @@ def test_predictions_of_our_own_run_give_its_own_numbers(
 ) -> None:
     path = tmp_path / "predictions.jsonl"
     path.write_text(write(predictions(folder, task)), encoding="utf-8")
-    made = score_predictions(path, layout, task, created=now())
+    made = score_predictions(PredictionFile(path, layout, task), now())
     ours = json.loads((folder / "scores.json").read_text())
     assert made.joined.missing == made.joined.unmatched == []
     given = made.run.results
@@ -286,13 +286,13 @@ def test_predictions_are_scored_once_until_they_or_their_data_change(folder: Pat
     store, task = RunStore(tmp_path / "kept"), "kvasir_vqa_x1_level1"
     path, lines = tmp_path / "predictions.jsonl", predictions(folder, task)
     path.write_text(as_jsonl(lines), encoding="utf-8")
-    file = PredictionFile(path, "jsonl", task, {})
+    file = PredictionFile(path, "jsonl", task)
     cold = scored_predictions(file, store)
     (entry,) = (tmp_path / "kept").glob("*/content.json")
     written = entry.stat().st_mtime_ns
     assert scored_predictions(file, store) == cold
     assert entry.stat().st_mtime_ns == written  # else it was scored and written again
-    assert cold.results == score_predictions(path, "jsonl", task, created=now()).run.results
+    assert cold.results == score_predictions(file, now()).run.results
     assert scored_predictions(replace(file, model="other"), store).manifest.model["model"] == "other"
 
     path.write_text(as_jsonl(lines[:20]), encoding="utf-8")
@@ -309,13 +309,13 @@ def test_missing_predictions_are_in_no_score_and_are_counted(folder: Path, tmp_p
     stranger = json.dumps({"sample_id": "stranger", "response": "?"})
     other = json.dumps({"sample_id": "stranger", "response": "?", "task": "kvasir_vqa_x1_level2"})
     path.write_text("\n".join([as_jsonl(lines[:20]), stranger, other]), encoding="utf-8")
-    made = score_predictions(path, "jsonl", "kvasir_vqa_x1_level1", created=now())
+    made = score_predictions(PredictionFile(path, "jsonl", "kvasir_vqa_x1_level1"), now())
     facts = made.run.manifest.tasks["kvasir_vqa_x1_level1"]
 
     assert (facts.asked, facts.answered) == (len(lines), 20)
     assert sorted(made.joined.missing) == sorted(line["sample_id"] for line in lines[20:])
     assert [one.sample_id for one in made.joined.unmatched] == ["stranger"]
-    assert made.others == 1
+    assert len(made.joined.others) == 1
     assert made.run.tasks["kvasir_vqa_x1_level1"].samples == 20
     assert (facts.prompt_hash, facts.template) == ("unknown", "")
 
@@ -324,6 +324,6 @@ def test_a_file_that_fits_nothing_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "predictions.jsonl"
     path.write_text(json.dumps({"sample_id": "stranger", "response": "?"}))
     with pytest.raises(DataError, match="none of its 1 predictions matches a document of mi_cxr_icr"):
-        score_predictions(path, "jsonl", "mi_cxr_icr", created=now())
+        score_predictions(PredictionFile(path, "jsonl", "mi_cxr_icr"), now())
     with pytest.raises(UsageError, match="the harness logs each task in a file of its own"):
-        score_predictions(path, "lmms-eval", "mi_cxr", created=now())
+        score_predictions(PredictionFile(path, "lmms-eval", "mi_cxr"), now())

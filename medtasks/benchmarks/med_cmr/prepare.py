@@ -16,12 +16,12 @@ from medtasks.core.files import read_regular
 from medtasks.core.schema import shown
 from medtasks.core.text import first_names
 from medtasks.data.archive import Published, check_published, extract, open_archive, read_member
-from medtasks.data.fetch import hub_file
+from medtasks.data.fetch import hub_tree
 from medtasks.data.manifest import Source
 from medtasks.data.preparation import PictureOptions, Preparation
 from medtasks.data.prepare import Out
 from medtasks.data.prepared import Prepared
-from medtasks.data.sources import read_json_list
+from medtasks.data.sources import read_json
 
 HUB = "aaassddaadf/Med-CMR"
 REVISION = "a9b2d6e610c6c5dcf4f3e5aa89c7ec9fd7a05b73"
@@ -58,7 +58,8 @@ def prepare_med_cmr(
         MediaError: pictures are missing or not whole, and ``allow_missing_media`` is not set.
     """
     if source == "hub":
-        path, revision = hub_file(HUB, "dataset.zip", REVISION)
+        folder, revision = hub_tree(HUB, "dataset.zip", revision=REVISION)
+        path = folder / "dataset.zip"
         origin = Source(kind="hub", name=HUB, revision=revision)
     else:
         path = Path(source)
@@ -89,7 +90,7 @@ def _records(read: Callable[[str], bytes]) -> list[MedCmrRecord]:
     unknown: dict[str, Where] = {}
     records: list[MedCmrRecord] = []
     for kind, name in FILES.items():
-        for item in read_json_list(read(name), Path(name).name):
+        for item in read_json(read(name), Path(name).name):
             task = item.row.get("task")
             if isinstance(task, str) and task.strip() and dimension_of(task) is None:
                 unknown.setdefault(shown(task), item.where)

@@ -117,11 +117,11 @@ def choose_in_images(records: Sequence[MedStreamRecord], root: Path, name: str) 
         for record in records
     }
     pictures = {picture for one in chosen.values() for picture in one.media}
-    entries, errors = index_media(root, pictures, workers=1)
+    indexed = dict(index_media(root, pictures, workers=1))
     for sample_id, one in chosen.items():
-        if set(one.media) & set(errors):
+        if any(isinstance(indexed[name], MediaError) for name in one.media):
             chosen[sample_id] = ChosenFrames("unreadable_media")
-    return chosen, entries, None
+    return chosen, [media.entry for media in indexed.values() if not isinstance(media, MediaError)], None
 
 
 def _sequence(root: Path, folder: str) -> tuple[list[str], list[int]]:

@@ -18,8 +18,7 @@ from typing_extensions import Unpack
 from medtasks.benchmarks.medstreambench.frames import ChosenFrames, choose_in_images, choose_in_video, find_medium
 from medtasks.benchmarks.medstreambench.records import MedStreamRecord, parse_medstream_row
 from medtasks.catalog.records import distinct, tallies
-from medtasks.core.errors import DataError, UsageError, reading
-from medtasks.core.files import read_regular
+from medtasks.core.errors import DataError, UsageError
 from medtasks.data.fetch import hub_tree
 from medtasks.data.manifest import Source
 from medtasks.data.media.child import Crashed, call_in_child
@@ -28,7 +27,7 @@ from medtasks.data.media.video import KnownVideo
 from medtasks.data.preparation import Options, Preparation
 from medtasks.data.prepare import Out
 from medtasks.data.prepared import Prepared
-from medtasks.data.sources import SourceRow, read_json_stream
+from medtasks.data.sources import read_jsonl
 
 HUB = "Venn2024/MedStreamBench"
 
@@ -104,10 +103,7 @@ def _files(source: str) -> tuple[list[Path], Source]:
 
 
 def _parsed(path: Path) -> Iterable[MedStreamRecord]:
-    with reading(path, "check the file"):
-        data = read_regular(path)
-    rows: Iterable[SourceRow] = read_json_stream(data, path.name)
-    return (parse_medstream_row(item.row, item.where) for item in rows)
+    return (parse_medstream_row(item.row, item.where) for item in read_jsonl(path))
 
 
 def _multi_select(records: Iterable[MedStreamRecord]) -> list[MedStreamRecord]:

@@ -7,7 +7,7 @@ import hashlib
 import io
 import os
 import threading
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -219,36 +219,16 @@ def default_cache() -> ImageCache:
 
 
 def index_media(
-    root: Path,
-    paths: Iterable[str],
-    *,
-    workers: int = 0,
-    known: Mapping[str, KnownMedia] | None = None,
-    done: Callable[[KnownMedia], None] | None = None,
-) -> tuple[list[MediaEntry], dict[str, MediaError]]:
-    """Decode every file once; return the entries sorted by path, and the errors of all files that failed.
+    root: Path, paths: Iterable[str], *, workers: int = 0, known: Mapping[str, KnownMedia] | None = None
+) -> Iterator[tuple[str, KnownMedia | MediaError]]:
+    """Decode every file below ``root`` once; yield each path, in order, with its entry or its error.
 
-    Entries and errors do not depend on the number of workers.
-
-    Args:
-        root: directory that ``paths`` are relative to.
-        workers: as for :func:`decoding_threads`.
-        known: entries of an earlier, interrupted pass; a file with the same state is not read again.
-        done: called in this thread with each good entry, in path order; an error it raises ends the pass.
+    ``workers`` are those of :func:`decoding_threads`; the result does not depend on them. ``known`` are entries of an
+    earlier, interrupted pass: a file with the same state is not read again.
     """
-    names, known = sorted(set(paths)), known or {}
-    entries: list[MediaEntry] = []
-    errors: dict[str, MediaError] = {}
+    names, before = sorted(set(paths)), known or {}
     with decoding_threads(workers) as pool:
-        results = pool.map(lambda path: _index(root / path, path, known.get(path)), names)
-        for path, result in zip(names, results, strict=True):
-            if isinstance(result, MediaError):
-                errors[path] = result
-                continue
-            entries.append(result.entry)
-            if done is not None:
-                done(result)
-    return entries, errors
+        yield from zip(names, pool.map(lambda path: _index(root / path, path, before.get(path)), names), strict=True)
 
 
 def _index(file: Path, path: str, known: KnownMedia | None) -> KnownMedia | MediaError:

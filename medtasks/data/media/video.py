@@ -280,7 +280,20 @@ def scan_video(
         if known is not None and (known.state, known.wanted) == (file_state(status), digest):
             return known
         checksum = file_sha256(file)
-    size, bad = _decode(file, index, stamps)
+    size: tuple[int, int] | None = None
+    bad: list[int] = []
+    failed: MediaError | None = None
+    with VideoReader(file, index.keyframes) as reader:
+        for pts in stamps:
+            try:
+                _, picture = next(reader.read([pts]))
+            except MediaError as error:
+                failed = failed or error
+                bad.append(pts)
+            else:
+                size = size or picture.size
+    if size is None:
+        raise failed or MediaError(f"{file}: no frame is requested.")
     entry = MediaEntry(
         path=name,
         bytes=status.st_size,
@@ -292,22 +305,3 @@ def scan_video(
         ),
     )
     return KnownVideo(entry=entry, state=file_state(status), wanted=digest, bad=tuple(bad))
-
-
-def _decode(file: Path, index: VideoIndex, stamps: list[int]) -> tuple[tuple[int, int], list[int]]:
-    """Width and height of the pictures, and the timestamps of those that cannot be decoded whole."""
-    size: tuple[int, int] | None = None
-    bad: list[int] = []
-    failed: MediaError | None = None
-    with VideoReader(file, index.keyframes) as reader:
-        for pts in stamps:
-            try:
-                _, picture = next(reader.read([pts]))
-            except MediaError as error:
-                failed = failed or error
-                bad.append(pts)
-                continue
-            size = size or picture.size
-    if size is None:
-        raise failed or MediaError(f"{file}: no frame is requested.")
-    return size, bad
