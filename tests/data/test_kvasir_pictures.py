@@ -152,14 +152,13 @@ def test_rows_without_pictures_name_the_option(tmp_path: Path) -> None:
         prepare_kvasir(source, tmp_path / "out")
 
 
-def test_a_pattern_finds_its_files_and_the_pictures_beside_them(tmp_path: Path) -> None:
+def test_pictures_lie_beside_the_rows(tmp_path: Path) -> None:
     released(tmp_path / "x1", lambda _: None, as_feature)
     write_kvasir(tmp_path / "x1", ROWS)  # images/ lies beside data/
-    (tmp_path / "x1" / "test.jsonl").unlink()
-    prepared = prepare_kvasir(str(tmp_path / "x1" / "data" / "test-*.parquet"), tmp_path / "out")
+    prepared = prepare_kvasir(str(tmp_path / "x1" / "data" / "test-00000-of-00001.parquet"), tmp_path / "out")
     assert (prepared.manifest.counts.rows, prepared.manifest.counts.media) == (4, 3)
     with pytest.raises(UsageError, match="no such file or directory"):
-        prepare_kvasir(str(tmp_path / "x1" / "data" / "train-*.parquet"), tmp_path / "other")
+        prepare_kvasir(str(tmp_path / "x1" / "data" / "train.parquet"), tmp_path / "other")
 
 
 def test_the_image_dataset_can_be_a_folder(tmp_path: Path) -> None:
@@ -211,14 +210,6 @@ def test_what_an_abandoned_source_left_behind_is_not_prepared(tmp_path: Path) ->
         prepare_kvasir(first, tmp_path / "out", progress=killed)
     prepared = prepare_kvasir(second, tmp_path / "out")
     assert [path.name for path in (prepared.directory / "media").iterdir()] == ["img0.jpg"]
-
-
-def test_a_saved_dataset_is_read(tmp_path: Path) -> None:
-    from datasets import Dataset, DatasetDict
-
-    table = Dataset.from_list([{**row, "image": as_both(f"{row['img_id']}.jpg")} for row in ROWS])
-    DatasetDict({"test": table, "train": table.select([0])}).save_to_disk(str(tmp_path / "saved"))
-    assert pictures_of(prepare_kvasir(str(tmp_path / "saved"), tmp_path / "out")) == PICTURES
 
 
 def test_a_busy_server_is_asked_again(tmp_path: Path) -> None:

@@ -5,19 +5,19 @@ Releases differ: the `image` column is the picture's bytes, a URL or a path, or 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from medtasks.benchmarks.kvasir_vqa_x1.source import KvasirSource, saved_rows
+from medtasks.benchmarks.kvasir_vqa_x1.source import KvasirSource
 from medtasks.catalog.records import Where, is_file_name, is_text, wrong
 from medtasks.core.errors import DataError, MediaError, UsageError
 from medtasks.core.schema import Frozen
 from medtasks.data.fetch import fetch_pictures, hub_tree, is_url
 from medtasks.data.media.images import read_picture
 from medtasks.data.preparation import Preparation, Progress
-from medtasks.data.sources import SourceRow, read_parquet
+from medtasks.data.sources import read_parquet
 
 HUB = "SimulaMet-HOST/Kvasir-VQA"
 
@@ -96,7 +96,7 @@ class Pictures:
         folder = images or next((folder for folder in opened.folders if folder.is_dir()), None)
         if folder is not None:
             found = _pictures_in(folder, missing)
-            tables = [] if len(found) == len(missing) else _tables(folder)
+            tables = [] if len(found) == len(missing) else sorted(folder.rglob("*.parquet"))
             only_source = images is not None or not self.addresses
             if not self.names and (len(found) == len(missing) or (only_source and not tables)):
                 self.names, self.root = found, folder  # the pictures stay where they are
@@ -112,7 +112,7 @@ class Pictures:
         without = [img_id for img_id in ids if img_id not in self.names and img_id not in urls]
         if without and opened.base is None:
             folder, commit = hub_tree(HUB, "*.parquet")
-            tables = _tables(folder)
+            tables = sorted(folder.rglob("*.parquet"))
             if not tables:
                 raise DataError(f"{HUB}: has no parquet file; give the directory of <img_id>.jpg with --images DIR.")
             self.from_dataset(tables, without)
@@ -151,7 +151,12 @@ class Pictures:
         """Take pictures from an image dataset with the columns `img_id` and `image`; the first of each id counts."""
         missing = {img_id for img_id in ids if img_id not in self.names}
         for table in tables:
-            for item in _image_rows(table) if missing else ():
+            for item in read_parquet(table) if missing else ():
+                if not {"img_id", "image"} <= set(item.row):
+                    raise DataError(
+                        f"{item.where}: found the columns {', '.join(map(repr, sorted(item.row)))}, expected `img_id` "
+                        "and `image`; give the directory of <img_id>.jpg, or of the image dataset."
+                    )
                 img_id, content = item.row.get("img_id"), _content(item.row.get("image"))
                 if img_id in missing and isinstance(content, bytes):
                     self.names[img_id] = self.place.keep_image(img_id, content, item.where)
@@ -174,13 +179,6 @@ def _pictures_in(folder: Path, ids: Sequence[str]) -> dict[str, str]:
     return {img_id: name for img_id, name in names.items() if name is not None}
 
 
-def _tables(folder: Path) -> list[Path]:
-    """The parquet files of an image dataset in ``folder``, or ``folder`` itself if it is a saved dataset."""
-    if (folder / "dataset_dict.json").is_file() or (folder / "state.json").is_file():
-        return [folder]
-    return sorted(folder.rglob("*.parquet"))
-
-
 def _local(address: str, base: Path | None) -> Path | None:
     """The local file that a path in a row refers to, if there is one."""
     if is_url(address) or "\0" in address:
@@ -190,14 +188,3 @@ def _local(address: str, base: Path | None) -> Path | None:
         return path if path.exists() else None
     except OSError:  # not a valid file name
         return None
-
-
-def _image_rows(table: Path) -> Iterator[SourceRow]:
-    rows = read_parquet(table) if table.is_file() else saved_rows(table, "raw")
-    for item in rows or ():
-        if not {"img_id", "image"} <= set(item.row):
-            raise DataError(
-                f"{item.where}: found the columns {', '.join(map(repr, sorted(item.row)))}, expected `img_id` and "
-                "`image`; give the directory of <img_id>.jpg, or of the image dataset."
-            )
-        yield item

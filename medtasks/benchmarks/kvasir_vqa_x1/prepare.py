@@ -28,8 +28,7 @@ def prepare_kvasir(
     fetching: Progress | None = None,
     **options: Unpack[PictureOptions],
 ) -> Prepared:
-    """Prepare Kvasir-VQA-x1 from ``hub``, a directory, a file or a pattern of files, into ``out`` (default: below the
-    data root).
+    """Prepare Kvasir-VQA-x1 from ``hub``, a directory or a file, into ``out`` (default: below the data root).
 
     Pictures come with the rows, from a directory, by URL, or from the hub's image dataset (`Pictures.find`);
     ``fetching`` reports those fetched by URL.
@@ -63,9 +62,7 @@ def run(
     bars: Bars,
     source: Annotated[
         str | None,
-        typer.Option(
-            "--source", help="hub, a directory, a JSONL or Parquet file, or a quoted glob pattern.", show_default=False
-        ),
+        typer.Option("--source", help="hub, a directory, or a JSONL or Parquet file.", show_default=False),
     ] = None,
     images: Annotated[
         Path | None,
