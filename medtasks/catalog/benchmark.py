@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, runtime_checkable
@@ -219,15 +219,6 @@ class Turn:
     judge: str | None = None
     fallback: float | None = None
     fallback_judge: str | None = None
-
-    def payload(self) -> dict[str, Any]:
-        """The turn as JSON, for the harness's own aggregation."""
-        return asdict(self)
-
-    @property
-    def with_fallback(self) -> Turn:
-        """The turn with the content that it has if a judge decides on closed answers that do not match."""
-        return replace(self, content=self.fallback, judge=self.fallback_judge) if self.closed else self
 
 
 class Rate(Metric, Protocol):

@@ -123,11 +123,11 @@ def tasks_of_ours(asked: Mapping[str, Any]) -> list[str]:
     Raises:
         MedtasksError: the file of one of them is faulty, or its package is left out.
     """
-    from medtasks.catalog.contents import task_path
+    from medtasks.catalog.contents import task_files
     from medtasks.catalog.spec import load_spec
 
     names = [name for name in asked.get("tasks") or () if isinstance(name, str)]
-    return [load_spec(name).name for name in names if task_path(name) is not None]
+    return [load_spec(name).name for name in names if name in task_files()]
 
 
 def task_named_like_a_directory(asked: Mapping[str, Any]) -> str | None:

@@ -137,15 +137,6 @@ def test_every_form_of_the_same_pictures_has_one_fingerprint(tmp_path: Path) -> 
     assert len(found) == 1
 
 
-def test_paths_in_the_rows_are_relative_to_them(tmp_path: Path) -> None:
-    source = released(tmp_path / "x1", lambda img_id: f"pictures/{img_id}.jpg", as_feature)
-    folder = tmp_path / "x1" / "pictures"
-    folder.mkdir()
-    for name, data in PICTURES.items():
-        (folder / name).write_bytes(data)
-    assert pictures_of(prepare_kvasir(source, tmp_path / "out")) == PICTURES
-
-
 def test_rows_without_pictures_name_the_option(tmp_path: Path) -> None:
     source = released(tmp_path / "x1", lambda _: None, as_feature)
     with pytest.raises(UsageError, match=r"its rows have no pictures, .* give the directory .* with --images DIR"):

@@ -1,6 +1,6 @@
 """Finds the picture of each Kvasir-VQA-x1 image: in its row, in a directory, at the URL in its row, or on the hub.
 
-Releases differ: the `image` column is the picture's bytes, a URL or a path, or is missing.
+Releases differ: the `image` column is the picture's bytes or a URL, or is missing.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class Pictures:
     origin: str | None = None
 
     def add(self, img_id: str, cell: Any, where: Where) -> None:
-        """Store or note a row's ``image``: bytes, bytes and a path, a URL, a path, or nothing.
+        """Store or note a row's ``image``: bytes, bytes and a path, a URL, or nothing.
 
         Raises:
             DataError: it is something else, or differs from an earlier row of the same image.
@@ -71,7 +71,7 @@ class Pictures:
                     f"rows belong to {img_id}; fix the rows."
                 )
         elif content is not None:
-            raise wrong(where, "image", content, "a picture's bytes, its URL, its path, or nothing")
+            raise wrong(where, "image", content, "a picture's bytes, its URL, or nothing")
 
     def find(
         self,
@@ -82,8 +82,8 @@ class Pictures:
     ) -> None:
         """Find the pictures of ``ids`` that did not come with the rows.
 
-        Searched in this order: the directory ``images`` or, by default, one beside the rows; the path or URL in the
-        row; for rows from the hub, the hub's image dataset. With ``images`` nothing is fetched. Pictures fetched before
+        Searched in this order: the directory ``images`` or, by default, one beside the rows; the URL in the row; for
+        rows from the hub, the hub's image dataset. With ``images`` nothing is fetched. Pictures fetched before
         an interruption are not fetched again.
 
         Raises:
@@ -105,12 +105,14 @@ class Pictures:
             self.from_dataset(tables, missing)
         if images is not None:
             return
-        addresses = {img_id: one for img_id, (one, _) in self.addresses.items() if img_id not in self.names}
-        self.copy({img_id: path for img_id, one in addresses.items() if (path := _local(one, opened.base)) is not None})
-        urls = {img_id: one for img_id, one in addresses.items() if is_url(one)}
+        urls = {
+            img_id: address
+            for img_id, (address, _) in self.addresses.items()
+            if img_id not in self.names and is_url(address)
+        }
         self.fetch(urls, progress)
         without = [img_id for img_id in ids if img_id not in self.names and img_id not in urls]
-        if without and opened.base is None:
+        if without and opened.source.kind == "hub":
             folder, commit = hub_tree(HUB, "*.parquet")
             tables = sorted(folder.rglob("*.parquet"))
             if not tables:
@@ -177,14 +179,3 @@ def _pictures_in(folder: Path, ids: Sequence[str]) -> dict[str, str]:
     files = {path.name for path in folder.iterdir()}
     names = {img_id: next((f"{img_id}{end}" for end in _SUFFIXES if f"{img_id}{end}" in files), None) for img_id in ids}
     return {img_id: name for img_id, name in names.items() if name is not None}
-
-
-def _local(address: str, base: Path | None) -> Path | None:
-    """The local file that a path in a row refers to, if there is one."""
-    if is_url(address) or "\0" in address:
-        return None
-    path = Path(address) if base is None else base / address
-    try:
-        return path if path.exists() else None
-    except OSError:  # not a valid file name
-        return None

@@ -19,15 +19,11 @@ _PATTERNS = ("test.jsonl", "test*.jsonl", "*test.jsonl", "**/test*.parquet")
 
 @dataclass(frozen=True)
 class KvasirSource:
-    """Rows, directories that may have ``<img_id>.jpg`` (the first that exists counts), and the source of the rows.
-
-    Paths within the rows are relative to ``base``, which is None for the hub.
-    """
+    """Rows, directories that may have ``<img_id>.jpg`` (the first that exists counts), and the source of the rows."""
 
     rows: Iterator[SourceRow]
     folders: tuple[Path, ...]
     source: Source
-    base: Path | None
 
 
 def open_kvasir(source: str) -> KvasirSource:
@@ -40,16 +36,16 @@ def open_kvasir(source: str) -> KvasirSource:
     if source == "hub":
         folder, commit = hub_tree(HUB, *_PATTERNS)
         origin = Source(kind="hub", name=HUB, revision=commit)
-        return KvasirSource(_rows_of(_test_files(folder)), (), origin, None)
+        return KvasirSource(_rows_of(_test_files(folder)), (), origin)
     path = Path(source)
     if path.is_dir():
-        files, base, folders = _test_files(path), path, (path / "images",)
+        files, folders = _test_files(path), (path / "images",)
     elif path.exists():
-        files, base, folders = [path], path.parent, (path.parent / "images", path.parent.parent / "images")
+        files, folders = [path], (path.parent / "images", path.parent.parent / "images")
     else:
         raise UsageError(f"--source {source}: no such file or directory; give hub, a directory or a file.")
     origin = Source(kind="directory" if path.is_dir() else "file", name=files[0].name)
-    return KvasirSource(_rows_of(files), folders, origin, base)
+    return KvasirSource(_rows_of(files), folders, origin)
 
 
 def _test_files(folder: Path) -> list[Path]:

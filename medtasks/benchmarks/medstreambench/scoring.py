@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from functools import lru_cache
 from types import MappingProxyType
 from typing import Any
@@ -33,7 +34,7 @@ def process_results(doc: Mapping[str, Any], results: Sequence[str]) -> dict[str,
     An open answer has no content here: a judge gives it, as ``content_open``.
     """
     turn = turn_of(doc, results[0])
-    facts = {"cluster": doc["cluster"], "task": f"medstreambench_{doc['subtask']}", "turn": turn.payload()}
+    facts = {"cluster": doc["cluster"], "task": f"medstreambench_{doc['subtask']}", "turn": asdict(turn)}
     names = SINGLE_TURN_METRICS if doc["task_mode"] == "single_turn" else STREAMING_METRICS
     values = {name: dict(facts) for name in names}
     if turn.content is not None:
