@@ -19,7 +19,7 @@ from local_server import Answer, LocalServer
 from PIL import Image
 
 from medtasks.benchmarks.kvasir_vqa_x1 import pictures
-from medtasks.benchmarks.kvasir_vqa_x1 import source as source_of_rows
+from medtasks.benchmarks.kvasir_vqa_x1 import prepare as source_of_rows
 from medtasks.benchmarks.kvasir_vqa_x1.prepare import prepare_kvasir
 from medtasks.core.errors import DataError, MediaError, UsageError
 from medtasks.data import fetch

@@ -12,8 +12,7 @@ import pytest
 from stream_documents import documents_of, open_streaming_row, samples_of, single_turn_row, streaming_row
 
 from medtasks.benchmarks.medstreambench import process_results
-from medtasks.benchmarks.medstreambench.scoring import STREAMING_METRICS, join_rounds
-from medtasks.benchmarks.medstreambench.table4 import OVERALL_TABLE4
+from medtasks.benchmarks.medstreambench.scoring import OVERALL_TABLE4, STREAMING_METRICS, join_rounds
 from medtasks.benchmarks.streams import item_score
 from medtasks.catalog.registry import get_benchmark
 from medtasks.runs.scores import Scores

@@ -10,11 +10,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from medtasks.benchmarks.kvasir_vqa_x1.source import KvasirSource
 from medtasks.catalog.records import Where, is_file_name, is_text, wrong
 from medtasks.core.errors import DataError, MediaError, UsageError
 from medtasks.core.schema import Frozen
 from medtasks.data.fetch import fetch_pictures, hub_tree, is_url
+from medtasks.data.manifest import Source
 from medtasks.data.media.images import read_picture
 from medtasks.data.preparation import Preparation, Progress
 from medtasks.data.sources import read_parquet
@@ -76,15 +76,16 @@ class Pictures:
     def find(
         self,
         ids: Sequence[str],
-        opened: KvasirSource,
+        source: Source,
+        folders: Sequence[Path],
         images: Path | None,
         progress: Progress | None,
     ) -> None:
-        """Find the pictures of ``ids`` that did not come with the rows.
+        """Find the pictures of ``ids`` that did not come with the rows of ``source``.
 
-        Searched in this order: the directory ``images`` or, by default, one beside the rows; the URL in the row; for
-        rows from the hub, the hub's image dataset. With ``images`` nothing is fetched. Pictures fetched before
-        an interruption are not fetched again.
+        Searched in this order: the directory ``images`` or, by default, the first of ``folders`` that exists; the URL in
+        the row; for rows from the hub, the hub's image dataset. With ``images`` nothing is fetched. Pictures fetched
+        before an interruption are not fetched again.
 
         Raises:
             UsageError: there is no source of pictures, or ``images`` is not a directory.
@@ -93,7 +94,7 @@ class Pictures:
         if images is not None and not images.is_dir():
             raise UsageError(f"--images {images}: not a directory; give the one with <img_id>.jpg.")
         missing = [img_id for img_id in ids if img_id not in self.names]
-        folder = images or next((folder for folder in opened.folders if folder.is_dir()), None)
+        folder = images or next((folder for folder in folders if folder.is_dir()), None)
         if folder is not None:
             found = _pictures_in(folder, missing)
             tables = [] if len(found) == len(missing) else sorted(folder.rglob("*.parquet"))
@@ -101,18 +102,20 @@ class Pictures:
             if not self.names and (len(found) == len(missing) or (only_source and not tables)):
                 self.names, self.root = found, folder  # the pictures stay where they are
                 return
-            self.copy({img_id: folder / name for img_id, name in found.items()})
+            for img_id, name in found.items():
+                try:
+                    data = read_picture(folder / name)
+                except MediaError as error:
+                    self.failed[img_id] = error
+                else:
+                    self.names[img_id] = self.place.keep_image(img_id, data, folder / name)
             self.from_dataset(tables, missing)
         if images is not None:
             return
-        urls = {
-            img_id: address
-            for img_id, (address, _) in self.addresses.items()
-            if img_id not in self.names and is_url(address)
-        }
+        urls = {img_id: address for img_id, (address, _) in self.addresses.items() if img_id not in self.names}
         self.fetch(urls, progress)
         without = [img_id for img_id in ids if img_id not in self.names and img_id not in urls]
-        if without and opened.source.kind == "hub":
+        if without and source.kind == "hub":
             folder, commit = hub_tree(HUB, "*.parquet")
             tables = sorted(folder.rglob("*.parquet"))
             if not tables:
@@ -121,18 +124,9 @@ class Pictures:
             self.origin = f"{HUB}@{commit}"
         elif not self.names and not urls:
             raise UsageError(
-                f"{opened.source.name}: its rows have no pictures, and images/ beside them has none; give the "
+                f"{source.name}: its rows have no pictures, and images/ beside them has none; give the "
                 "directory of <img_id>.jpg with --images DIR."
             )
-
-    def copy(self, files: Mapping[str, Path]) -> None:
-        for img_id, path in files.items():
-            try:
-                data = read_picture(path)
-            except MediaError as error:
-                self.failed[img_id] = error
-            else:
-                self.names[img_id] = self.place.keep_image(img_id, data, path)
 
     def fetch(self, urls: Mapping[str, str], progress: Progress | None) -> None:
         """Fetch URLs, by image id, except those fetched before an interruption."""
@@ -168,11 +162,11 @@ class Pictures:
 
 
 def _content(cell: Any) -> Any:
-    """The bytes of a picture, or else its address, in a row's ``image``; None if it has neither."""
+    """The bytes of a picture, or else its URL, in a row's ``image``; None if it has neither."""
     if isinstance(cell, Mapping):  # an `Image` feature, not decoded
         data = cell.get("bytes")
         cell = data if isinstance(data, bytes) and data else cell.get("path", cell)
-    return None if cell == "" else cell
+    return None if is_text(cell) and not is_url(cell) else cell
 
 
 def _pictures_in(folder: Path, ids: Sequence[str]) -> dict[str, str]:

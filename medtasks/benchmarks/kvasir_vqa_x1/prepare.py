@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -11,13 +11,58 @@ from typing_extensions import Unpack
 
 from medtasks.benchmarks.kvasir_vqa_x1.pictures import Pictures
 from medtasks.benchmarks.kvasir_vqa_x1.records import parse_kvasir_row
-from medtasks.benchmarks.kvasir_vqa_x1.source import open_kvasir
 from medtasks.benchmarks.kvasir_vqa_x1.transformed import prepare_transformed
 from medtasks.catalog.records import distinct
 from medtasks.core.errors import UsageError
+from medtasks.data.fetch import hub_tree
+from medtasks.data.manifest import Source
 from medtasks.data.preparation import PictureOptions, Preparation, Progress
 from medtasks.data.prepare import Bars, Out
 from medtasks.data.prepared import Prepared
+from medtasks.data.sources import SourceRow, read_jsonl, read_parquet
+
+HUB = "SimulaMet/Kvasir-VQA-x1"
+
+_PATTERNS = ("test.jsonl", "test*.jsonl", "*test.jsonl", "**/test*.parquet")
+"""Test rows in a directory or on the hub; the first pattern that matches counts."""
+
+
+def open_kvasir(source: str) -> tuple[Iterator[SourceRow], tuple[Path, ...], Source]:
+    """The rows of ``source``: ``hub``, a directory with ``test*.jsonl`` or ``test*.parquet``, or such a file.
+
+    Returns:
+        The rows, the directories that may have ``<img_id>.jpg`` (the first that exists counts), and what they are from.
+
+    Raises:
+        UsageError: there is no such file or directory, or the directory has no test rows.
+        DataError: the hub cannot be reached.
+    """
+    if source == "hub":
+        folder, commit = hub_tree(HUB, *_PATTERNS)
+        origin = Source(kind="hub", name=HUB, revision=commit)
+        return _rows_of(_test_files(folder)), (), origin
+    path = Path(source)
+    folders: tuple[Path, ...]
+    if path.is_dir():
+        files, folders = _test_files(path), (path / "images",)
+    elif path.exists():
+        files, folders = [path], (path.parent / "images", path.parent.parent / "images")
+    else:
+        raise UsageError(f"--source {source}: no such file or directory; give hub, a directory or a file.")
+    origin = Source(kind="directory" if path.is_dir() else "file", name=files[0].name)
+    return _rows_of(files), folders, origin
+
+
+def _test_files(folder: Path) -> list[Path]:
+    for pattern in _PATTERNS:
+        if files := sorted(folder.glob(pattern)):
+            return files
+    raise UsageError(f"{folder}: has neither test*.jsonl nor test*.parquet; give the directory that does.")
+
+
+def _rows_of(files: Sequence[Path]) -> Iterator[SourceRow]:
+    for path in files:
+        yield from read_parquet(path) if path.suffix == ".parquet" else read_jsonl(path)
 
 
 def prepare_kvasir(
@@ -38,22 +83,22 @@ def prepare_kvasir(
         DataError: a row breaks the format (file, line and field are named), or a server cannot be reached.
         MediaError: pictures are missing or not whole, and ``allow_missing_media`` is not set.
     """
-    opened = open_kvasir(source)
+    rows, folders, origin = open_kvasir(source)
     with Preparation("kvasir_vqa_x1", out, **options) as place:
         pictures = Pictures(place)
         records = []
-        for item in opened.rows:
+        for item in rows:
             records.append(parse_kvasir_row(item.row, item.where))
             if not place.references_only:
                 pictures.add(records[-1].img_id, item.row.get("image"), item.where)
         records = distinct(records)
         if place.references_only or not records:
-            return place.finish(opened.source, records)
+            return place.finish(origin, records)
         names = {record.img_id: record.media[0] for record in records}
-        pictures.find(list(names), opened, images, fetching)
+        pictures.find(list(names), origin, folders, images, fetching)
         names |= pictures.names
         records = [record.model_copy(update={"media": (names[record.img_id],)}) for record in records]
-        origin = opened.source.model_copy(update={"images": pictures.origin})
+        origin = origin.model_copy(update={"images": pictures.origin})
         unavailable = {names[img_id]: error for img_id, error in pictures.failed.items()}
         return place.finish(origin, records, pictures.root, unavailable=unavailable)
 
