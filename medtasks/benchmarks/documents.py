@@ -143,11 +143,7 @@ class Rows:
 
 
 def task_documents(task: str, *, media: bool = True) -> list[Document]:
-    """Documents of the task called ``task``, as the harness will see them.
-
-    Raises:
-        MedtasksError: as :meth:`Rows.documents`.
-    """
+    """Documents of the task called ``task``, as the harness will see them."""
     return task_rows(task).documents(media=media)
 
 
@@ -170,9 +166,6 @@ def prompt_text(doc: Mapping[str, Any], template: str, **values: str) -> str:
     """The prompt's text: ``template`` rendered with the benchmark's visible fields and ``values``.
 
     A document that asks its question with another template (`medtasks.benchmarks.variants`) has that one's text.
-
-    Raises:
-        MedtasksError: as :func:`medtasks.catalog.prompts.render`.
     """
     from medtasks.catalog.registry import get_benchmark
 
@@ -194,11 +187,7 @@ def doc_to_visual(doc: Mapping[str, Any]) -> list[Image]:
 
 
 def all_pictures(doc: Mapping[str, Any]) -> list[Image]:
-    """As :func:`doc_to_visual`, in a blind run as well: judges see the media.
-
-    Raises:
-        MediaError: as :func:`doc_to_visual`.
-    """
+    """As :func:`doc_to_visual`, in a blind run as well: judges see the media."""
     prepared = open_prepared(doc["benchmark"])
     if doc.get("frames"):
         video = prepared.video(doc["media"][0])
@@ -238,9 +227,6 @@ def user_turn(doc: Mapping[str, Any], text: str) -> dict[str, Any]:
     """One user turn: every picture in order, then the text.
 
     Frames of a video also carry their ``time`` in seconds, for back-ends that can use it.
-
-    Raises:
-        MedtasksError: as :func:`doc_to_visual`.
     """
     content: list[dict[str, Any]] = [{"type": "image", "url": picture} for picture in _shown(doc)]
     if doc.get("frames") and content:

@@ -212,9 +212,6 @@ def verdict_schema(rubric: Rubric, document: Mapping[str, Any]) -> dict[str, Any
     """JSON schema of a verdict on ``document``, in the strict form that structured output requires.
 
     With reasons, each aspect is an object whose reason comes before its score, so that the score follows from it.
-
-    Raises:
-        DataError: as :func:`aspects_of`.
     """
     return _schema(aspects_of(rubric, document), rubric.reasons)
 
@@ -280,7 +277,6 @@ def total(rubric: Rubric, document: Mapping[str, Any], scores: Mapping[str, floa
     ``per_aspect``: each aspect as s / max, ``strict`` (1 if all have their maximum) and ``partial`` (Σ s / Σ max).
 
     Raises:
-        DataError: as :func:`aspects_of`.
         MedtasksError: ``scores`` are not one number within the scale for each aspect.
     """
     aspects = aspects_of(rubric, document)

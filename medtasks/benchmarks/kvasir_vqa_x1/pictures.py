@@ -6,11 +6,12 @@ Releases differ: the `image` column is the picture's bytes or a URL, or is missi
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from medtasks.catalog.records import Where, is_file_name, is_text, wrong
+from medtasks.catalog.records import Where, is_text, wrong
 from medtasks.core.errors import DataError, MediaError, UsageError
 from medtasks.core.schema import Frozen
 from medtasks.data.fetch import fetch_pictures, hub_tree, is_url
@@ -31,12 +32,6 @@ class _Fetched(Frozen):
     url: str
     name: str
     bytes: int
-
-    def is_in(self, media: Path) -> bool:
-        try:
-            return is_file_name(self.name) and (media / self.name).stat().st_size == self.bytes
-        except OSError:
-            return False
 
 
 @dataclass
@@ -83,8 +78,8 @@ class Pictures:
     ) -> None:
         """Find the pictures of ``ids`` that did not come with the rows of ``source``.
 
-        Searched in this order: the directory ``images`` or, by default, the first of ``folders`` that exists; the URL in
-        the row; for rows from the hub, the hub's image dataset. With ``images`` nothing is fetched. Pictures fetched
+        Searched in this order: the directory ``images`` or, by default, the first of ``folders`` that exists; the URL
+        in the row; for rows from the hub, its image dataset. With ``images`` nothing is fetched. Pictures fetched
         before an interruption are not fetched again.
 
         Raises:
@@ -96,7 +91,9 @@ class Pictures:
         missing = [img_id for img_id in ids if img_id not in self.names]
         folder = images or next((folder for folder in folders if folder.is_dir()), None)
         if folder is not None:
-            found = _pictures_in(folder, missing)
+            files = {path.name for path in folder.iterdir()}
+            there = {img_id: [f"{img_id}{end}" for end in _SUFFIXES if f"{img_id}{end}" in files] for img_id in missing}
+            found = {img_id: names[0] for img_id, names in there.items() if names}
             tables = [] if len(found) == len(missing) else sorted(folder.rglob("*.parquet"))
             only_source = images is not None or not self.addresses
             if not self.names and (len(found) == len(missing) or (only_source and not tables)):
@@ -130,9 +127,12 @@ class Pictures:
 
     def fetch(self, urls: Mapping[str, str], progress: Progress | None) -> None:
         """Fetch URLs, by image id, except those fetched before an interruption."""
-        known = {(one.img_id, one.url): one for one in self.place.logged("fetched", _Fetched)}
         media = self.place.directory / "media"
-        fetched = {one.img_id: one.name for key, one in known.items() if key in urls.items() and one.is_in(media)}
+        fetched: dict[str, str] = {}
+        for one in self.place.logged("fetched", _Fetched):
+            with suppress(OSError):
+                if urls.get(one.img_id) == one.url and (media / one.name).stat().st_size == one.bytes:
+                    fetched[one.img_id] = one.name
         self.names |= fetched
         remaining = {img_id: url for img_id, url in urls.items() if img_id not in fetched}
         with self.place.log("fetched") as log:
@@ -167,9 +167,3 @@ def _content(cell: Any) -> Any:
         data = cell.get("bytes")
         cell = data if isinstance(data, bytes) and data else cell.get("path", cell)
     return None if is_text(cell) and not is_url(cell) else cell
-
-
-def _pictures_in(folder: Path, ids: Sequence[str]) -> dict[str, str]:
-    files = {path.name for path in folder.iterdir()}
-    names = {img_id: next((f"{img_id}{end}" for end in _SUFFIXES if f"{img_id}{end}" in files), None) for img_id in ids}
-    return {img_id: name for img_id, name in names.items() if name is not None}
