@@ -5,7 +5,7 @@ Task files refer to names of this module, and names are part of a task's hash: d
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from medtasks.benchmarks.medstreambench.board import MEDSTREAMBENCH
@@ -25,7 +25,7 @@ from medtasks.benchmarks.medstreambench.scoring import (
     table4_value,
     turn_of_sample,
 )
-from medtasks.catalog.benchmark import Benchmark, shipped
+from medtasks.catalog.benchmark import Benchmark, Item, Value, shipped
 from medtasks.catalog.registry import Plugin
 from medtasks.data.prepare import prepare_command
 
@@ -35,6 +35,10 @@ def _kinds(record: MedStreamRecord) -> Iterator[str]:
     yield record.subtask
     if record.task_mode == "streaming":
         yield from ["rounds"] * len(record.rounds)
+
+
+def _of_item(name: str) -> Callable[[Item], Value | None]:
+    return lambda item: item.values.get(name)
 
 
 _OF_ITEMS = ("content_fallback", "responsiveness_stream_length", "overall_stream_length")
@@ -69,7 +73,7 @@ BENCHMARK = Benchmark(
     sampled_frames=True,
     pooled={
         **{metric.name: table4_value for metric in _TABLE4},
-        **{name: lambda item, name=name: item.values.get(name) for name in _OF_ITEMS},
+        **{name: _of_item(name) for name in _OF_ITEMS},
         ALERT_DELAY.name: alert_delay,
     },
     errors=ERRORS,
