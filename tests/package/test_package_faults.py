@@ -34,17 +34,31 @@ def without_it(python: Any, site: Path) -> str:
     return str(sentence)
 
 
-def test_whatever_ends_its_import_is_one_sentence(python: Any, tmp_path: Path) -> None:
-    site = write_site(tmp_path / "site", PLUGIN, f"raise SystemExit(3)  {HERE}\n{PLUGIN}")
-    sentence = without_it(python, site)
-    file, line = marked(site)
-    start = "medtasks: otherlab-bench 2.1 is left out: otherlab_bench cannot be imported ("
-    assert sentence.startswith(f"{start}{file}, line {line}): SystemExit: 3")
+EXITS = """
+class Exits(Plugin):
+    benchmarks = property(lambda self: exit(0))  # here
 
 
-def test_a_plugin_that_is_none_is_named(python: Any, tmp_path: Path) -> None:
-    site = write_site(tmp_path / "site", PLUGIN, "PLUGIN = 3\nOTHER = Plugin(")
-    assert "otherlab_bench.PLUGIN is a int, expected medtasks.api.Plugin" in without_it(python, site)
+PLUGIN = object.__new__(Exits)
+OTHER = Plugin("""
+
+
+@pytest.mark.parametrize(
+    ("new", "said"),
+    [
+        (
+            f"raise SystemExit(3)  {HERE}\n{PLUGIN}",
+            "medtasks: otherlab-bench 2.1 is left out: otherlab_bench cannot be imported (PLACE): SystemExit: 3",
+        ),
+        ("PLUGIN = 3\nOTHER = Plugin(", "otherlab_bench.PLUGIN is a int, expected medtasks.api.Plugin"),
+        (EXITS, "medtasks: otherlab-bench 2.1 is left out: SystemExit: 0 (PLACE)"),
+    ],
+    ids=["ends its import", "no plugin", "exits after its import"],
+)
+def test_code_that_cannot_be_used_is_one_sentence(python: Any, tmp_path: Path, new: str, said: str) -> None:
+    site = write_site(tmp_path / "site", PLUGIN, new)
+    place = "{}, line {}".format(*marked(site)) if HERE in new else ""
+    assert said.replace("PLACE", place) in without_it(python, site)
 
 
 @pytest.mark.parametrize("text", ["task: [", "include: otherlab_dots.yaml"])
@@ -79,22 +93,6 @@ def test_its_data_are_prepared_as_ours_are(python: Any, tmp_path: Path) -> None:
     refused = python(*command, **site)
     assert refused.returncode == 1
     assert "6 of the pictures cannot be used" in refused.stderr
-
-
-EXITS = """
-class Exits(Plugin):
-    benchmarks = property(lambda self: exit(0))  # here
-
-
-PLUGIN = object.__new__(Exits)
-OTHER = Plugin("""
-
-
-def test_an_exit_after_its_import_does_not_end_the_command(python: Any, tmp_path: Path) -> None:
-    site = write_site(tmp_path / "site", PLUGIN, EXITS)
-    sentence = without_it(python, site)
-    file, line = marked(site)
-    assert sentence == f"medtasks: otherlab-bench 2.1 is left out: SystemExit: 0 ({file}, line {line})"
 
 
 def test_an_exit_with_0_in_its_functions_is_no_success(python: Any, tmp_path: Path) -> None:

@@ -122,13 +122,7 @@ def test_two_packages_work_as_generated_side_by_side(python: Any, tmp_path: Path
     assert built.returncode == 0, built.stderr
     assert all((tmp_path / "page" / f"benchmark-{name}.html").is_file() for name in TOP)
 
-    strip = [
-        "leaderboard",
-        "strip",
-        str(tmp_path / "guessed"),
-        "--out",
-        str(tmp_path / "stripped" / "20261124_medtasks"),
-    ]
+    strip = ["leaderboard", "strip", str(tmp_path / "guessed"), "--out", str(tmp_path / "stripped/20261124_medtasks")]
     stripped = python("-m", "medtasks", *strip, **site)
     assert stripped.stdout.startswith("written:"), stripped.stdout + stripped.stderr
     guessed = group_scores(tmp_path / "guessed", "beta_streaming")
