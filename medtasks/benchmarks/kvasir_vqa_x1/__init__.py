@@ -21,11 +21,12 @@ from medtasks.benchmarks.kvasir_vqa_x1.documents import (
 )
 from medtasks.benchmarks.kvasir_vqa_x1.documents import documents as documents_of
 from medtasks.benchmarks.kvasir_vqa_x1.errors import ERRORS, contradiction
-from medtasks.benchmarks.kvasir_vqa_x1.prepare import prepare_kvasir, run
+from medtasks.benchmarks.kvasir_vqa_x1.prepare import prepare_kvasir
 from medtasks.benchmarks.kvasir_vqa_x1.records import KvasirRecord
 from medtasks.benchmarks.kvasir_vqa_x1.transformed import prepare_transformed
-from medtasks.catalog.benchmark import Benchmark, PrepareCommand, shipped
+from medtasks.catalog.benchmark import Benchmark, shipped
 from medtasks.catalog.registry import Plugin
+from medtasks.data.prepare import prepare_command
 from medtasks.data.prepared import Prepared
 
 
@@ -55,9 +56,8 @@ BENCHMARK = Benchmark(
     doubt=contradiction,
     mini=shipped(__file__),
     prepare_mini=_prepare_mini,
-    command=PrepareCommand(
-        run,
-        examples=("medtasks prepare kvasir_vqa_x1 --source hub", "medtasks prepare kvasir_vqa_x1 --transformed"),
+    command=prepare_command(
+        prepare_kvasir, "fetching and verifying pictures", "medtasks prepare kvasir_vqa_x1 --source hub"
     ),
     kinds=lambda record: (f"level{record.complexity}",),
     published={"rows": 16022, "level1": 5548, "level2": 5261, "level3": 5213},  # rows scored in table 6
@@ -69,9 +69,9 @@ TRANSFORMED = replace(
     BENCHMARK,
     name="kvasir_vqa_x1_transformed",
     title="Kvasir-VQA-x1, transformed",
-    prepare="medtasks prepare kvasir_vqa_x1 --transformed",
+    prepare="medtasks prepare kvasir_vqa_x1_transformed",
     prepare_mini=_prepare_mini_transformed,
-    command=None,
+    command=prepare_command(prepare_transformed, "perturbing pictures", "medtasks prepare kvasir_vqa_x1_transformed"),
     figures=None,
     levels=(),
 )

@@ -17,7 +17,7 @@ from medtasks.core.schema import Frozen
 from medtasks.data.fetch import fetch_pictures, hub_tree, is_url
 from medtasks.data.manifest import Source
 from medtasks.data.media.images import read_picture
-from medtasks.data.preparation import Preparation, Progress
+from medtasks.data.preparation import Preparation
 from medtasks.data.sources import read_parquet
 
 HUB = "SimulaMet-HOST/Kvasir-VQA"
@@ -74,7 +74,6 @@ class Pictures:
         source: Source,
         folders: Sequence[Path],
         images: Path | None,
-        progress: Progress | None,
     ) -> None:
         """Find the pictures of ``ids`` that did not come with the rows of ``source``.
 
@@ -110,7 +109,7 @@ class Pictures:
         if images is not None:
             return
         urls = {img_id: address for img_id, (address, _) in self.addresses.items() if img_id not in self.names}
-        self.fetch(urls, progress)
+        self.fetch(urls)
         without = [img_id for img_id in ids if img_id not in self.names and img_id not in urls]
         if without and source.kind == "hub":
             folder, commit = hub_tree(HUB, "*.parquet")
@@ -125,7 +124,7 @@ class Pictures:
                 "directory of <img_id>.jpg with --images DIR."
             )
 
-    def fetch(self, urls: Mapping[str, str], progress: Progress | None) -> None:
+    def fetch(self, urls: Mapping[str, str]) -> None:
         """Fetch URLs, by image id, except those fetched before an interruption."""
         media = self.place.directory / "media"
         fetched: dict[str, str] = {}
@@ -141,7 +140,7 @@ class Pictures:
                 self.names[img_id] = self.place.keep_image(img_id, data, remaining[img_id])
                 log(_Fetched(img_id=img_id, url=remaining[img_id], name=self.names[img_id], bytes=len(data)))
 
-            self.failed |= fetch_pictures(remaining, keep, progress=progress)
+            self.failed |= fetch_pictures(remaining, keep, progress=self.place.progress)
 
     def from_dataset(self, tables: Sequence[Path], ids: Sequence[str]) -> None:
         """Take pictures from an image dataset with the columns `img_id` and `image`; the first of each id counts."""

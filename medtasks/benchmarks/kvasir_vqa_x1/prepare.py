@@ -1,4 +1,4 @@
-"""Kvasir-VQA-x1: rows of the release, with or without their pictures, as prepared data; and the command."""
+"""Kvasir-VQA-x1: rows of the release, with or without their pictures, as prepared data."""
 
 from __future__ import annotations
 
@@ -11,13 +11,12 @@ from typing_extensions import Unpack
 
 from medtasks.benchmarks.kvasir_vqa_x1.pictures import Pictures
 from medtasks.benchmarks.kvasir_vqa_x1.records import parse_kvasir_row
-from medtasks.benchmarks.kvasir_vqa_x1.transformed import prepare_transformed
 from medtasks.catalog.records import distinct
 from medtasks.core.errors import UsageError
 from medtasks.data.fetch import hub_tree
 from medtasks.data.manifest import Source
-from medtasks.data.preparation import PictureOptions, Preparation, Progress
-from medtasks.data.prepare import Bars, Out
+from medtasks.data.preparation import PictureOptions, Preparation
+from medtasks.data.prepare import Out
 from medtasks.data.prepared import Prepared
 from medtasks.data.sources import SourceRow, read_jsonl, read_parquet
 
@@ -66,17 +65,21 @@ def _rows_of(files: Sequence[Path]) -> Iterator[SourceRow]:
 
 
 def prepare_kvasir(
-    source: str,
-    out: Path | None = None,
+    source: Annotated[str, typer.Option("--source", help="hub, a directory, or a JSONL or Parquet file.")],
+    out: Out = None,
     *,
-    images: Path | None = None,
-    fetching: Progress | None = None,
+    images: Annotated[
+        Path | None,
+        typer.Option(
+            "--images",
+            help="Directory of <img_id>.jpg or of the image dataset's Parquet files (default: images/ beside rows).",
+        ),
+    ] = None,
     **options: Unpack[PictureOptions],
 ) -> Prepared:
-    """Prepare Kvasir-VQA-x1 from ``hub``, a directory or a file, into ``out`` (default: below the data root).
+    """Prepare Kvasir-VQA-x1 from ``hub``, a directory or a file.
 
-    Pictures come with the rows, from a directory, by URL, or from the hub's image dataset (`Pictures.find`);
-    ``fetching`` reports those fetched by URL.
+    Pictures come with the rows, from a directory, by URL, or from the hub's image dataset (`Pictures.find`).
 
     Raises:
         UsageError: there is no such source, or no source of pictures.
@@ -95,50 +98,9 @@ def prepare_kvasir(
         if place.references_only or not records:
             return place.finish(origin, records)
         names = {record.img_id: record.media[0] for record in records}
-        pictures.find(list(names), origin, folders, images, fetching)
+        pictures.find(list(names), origin, folders, images)
         names |= pictures.names
         records = [record.model_copy(update={"media": (names[record.img_id],)}) for record in records]
         origin = origin.model_copy(update={"images": pictures.origin})
         unavailable = {names[img_id]: error for img_id, error in pictures.failed.items()}
         return place.finish(origin, records, pictures.root, unavailable=unavailable)
-
-
-def run(
-    bars: Bars,
-    source: Annotated[
-        str | None,
-        typer.Option("--source", help="hub, a directory, or a JSONL or Parquet file.", show_default=False),
-    ] = None,
-    images: Annotated[
-        Path | None,
-        typer.Option(
-            "--images",
-            help="Directory of <img_id>.jpg or of the image dataset's Parquet files (default: images/ beside rows).",
-        ),
-    ] = None,
-    out: Out = None,
-    transformed: Annotated[
-        bool, typer.Option("--transformed", help="Create the transformed track of the prepared data, too.")
-    ] = False,
-    variants: Annotated[
-        int,
-        typer.Option("--variants", help="Perturbed copies of each image; only the first is evaluated.", min=1, max=10),
-    ] = 1,
-    **options: Unpack[PictureOptions],
-) -> Iterator[Prepared]:
-    """Prepare Kvasir-VQA-x1 and, with --transformed, its perturbed pictures (without --source: of prepared data)."""
-    if source is None and not transformed:
-        raise UsageError("--source is missing; give hub, a directory or a file (or --transformed for prepared data).")
-    original, beside = None, out
-    if source is not None:
-        with bars("verifying pictures") as bar:
-            options["progress"] = bar
-            original = prepare_kvasir(source, out, images=images, fetching=bar.stage("fetching pictures"), **options)
-        beside = None if out is None else out.with_name(f"{out.name}_transformed")
-        yield original
-    if transformed:
-        with bars("perturbing pictures") as bar:
-            made = prepare_transformed(
-                beside, original=original, variants=variants, workers=options.get("workers", 0), progress=bar
-            )
-        yield made
