@@ -19,7 +19,6 @@ from medtasks.catalog.benchmark import Document
 from medtasks.catalog.contents import raised_in
 from medtasks.catalog.prompts import render
 from medtasks.catalog.spec import load_spec
-from medtasks.catalog.subset import current_subset
 from medtasks.core.errors import MediaError, MedtasksError, NoRowsError, NotPreparedError, first_line
 from medtasks.core.exits import exit_with_sentence
 from medtasks.core.settings import current_settings
@@ -55,7 +54,7 @@ class Rows:
     def documents(self, *, media: bool = True) -> list[Document]:
         """Documents of the prepared records that belong to this subtask, in prepared order.
 
-        ``MEDTASKS_SUBSET`` restricts them to some clusters (`medtasks.catalog.subset`).
+        ``MEDTASKS_SUBSET`` restricts them to some clusters (`medtasks.core.settings.Subset`).
 
         Args:
             media: whether the documents' files must exist.
@@ -80,7 +79,7 @@ class Rows:
                 f"the prepared data of {self.benchmark} have no rows for this task{why}; prepare a source that has "
                 f"some: {command}"
             )
-        subset = current_subset()
+        subset = current_settings().subset
         if subset is not None:
             chosen = subset.of(chosen)
         if media:
