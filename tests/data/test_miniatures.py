@@ -3,7 +3,6 @@ rows whose answers their pictures show."""
 
 from __future__ import annotations
 
-import io
 import json
 import re
 from collections import Counter
@@ -14,8 +13,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from PIL import Image
 from time_coded import read_time_code
 
@@ -28,7 +25,6 @@ from medtasks.data.media.video import VideoReader, read_index
 from medtasks.data.sources import SourceRow, read_json_stream
 from medtasks.data.store import open_prepared
 from training.drawings import BENCHMARKS, kvasir, med_cmr, medstream, mi_cxr
-from training.drawings.clips import draw_time_code
 from training.drawings.kvasir import Scene
 from training.drawings.medstream import FOOTAGE, RECORDS
 from training.drawings.mi_cxr import FINDINGS, HEART, LEFT, OPACITY, RIGHT, TIMELINES, draw_radiograph, image_path
@@ -255,21 +251,6 @@ def test_pictures_show_their_index() -> None:
     folder = RECORDS.parent / "media" / FOOTAGE["mini-seq07"].media_path
     codes = [read_time_code(np.asarray(load_image(path))) for path in sorted(folder.iterdir())]
     assert codes == [number * 1000 for number in range(12)]
-
-
-@settings(deadline=None, derandomize=True)
-@given(milliseconds=st.integers(0, 2**24 - 1), grey=st.integers(0, 255), quality=st.integers(40, 95))
-def test_a_time_code_survives_compression(milliseconds: int, grey: int, quality: int) -> None:
-    picture = draw_time_code(np.full((72, 96, 3), grey, dtype=np.uint8), milliseconds)
-    stream = io.BytesIO()
-    Image.fromarray(picture).save(stream, format="JPEG", quality=quality)
-    assert read_time_code(picture) == milliseconds
-    assert read_time_code(np.asarray(Image.open(stream))) == milliseconds
-
-
-@given(st.integers(0, 255))
-def test_a_picture_without_a_code_has_no_time(grey: int) -> None:
-    assert read_time_code(np.full((72, 96, 3), grey, dtype=np.uint8)) is None
 
 
 # --- MI-CXR ---
