@@ -10,15 +10,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from medtasks.benchmarks.kvasir_vqa_x1.board import KVASIR_VQA_X1
-from medtasks.benchmarks.kvasir_vqa_x1.documents import (
-    BREAKDOWNS,
-    level_rows,
-    medico2025,
-    medico_subset,
-    mixed,
-    process_medico2025,
-    process_results,
-)
+from medtasks.benchmarks.kvasir_vqa_x1.documents import *
+from medtasks.benchmarks.kvasir_vqa_x1.documents import BREAKDOWNS, level_rows, mixed
 from medtasks.benchmarks.kvasir_vqa_x1.documents import documents as documents_of
 from medtasks.benchmarks.kvasir_vqa_x1.errors import ERRORS, contradiction
 from medtasks.benchmarks.kvasir_vqa_x1.prepare import prepare_kvasir
@@ -30,12 +23,8 @@ from medtasks.data.prepare import prepare_command
 from medtasks.data.prepared import Prepared
 
 
-def _prepare_mini(source: Path, out: Path) -> Prepared:
-    return prepare_kvasir(str(source), out, mini=True)
-
-
 def _prepare_mini_transformed(source: Path, out: Path) -> Prepared:
-    original = _prepare_mini(source, out.with_name("original"))
+    original = prepare_kvasir(str(source), out.with_name("original"), mini=True)
     return prepare_transformed(out, original=original, variants=2, mini=True)
 
 
@@ -55,7 +44,7 @@ BENCHMARK = Benchmark(
     record=KvasirRecord,
     doubt=contradiction,
     mini=shipped(__file__),
-    prepare_mini=_prepare_mini,
+    prepare_mini=lambda source, out: prepare_kvasir(str(source), out, mini=True),
     command=prepare_command(
         prepare_kvasir, "fetching and verifying pictures", "medtasks prepare kvasir_vqa_x1 --source hub"
     ),
