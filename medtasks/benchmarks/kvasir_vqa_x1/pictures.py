@@ -68,13 +68,7 @@ class Pictures:
         elif content is not None:
             raise wrong(where, "image", content, "a picture's bytes, its URL, or nothing")
 
-    def find(
-        self,
-        ids: Sequence[str],
-        source: Source,
-        folders: Sequence[Path],
-        images: Path | None,
-    ) -> None:
+    def find(self, ids: Sequence[str], source: Source, folders: Sequence[Path], images: Path | None) -> None:
         """Find the pictures of ``ids`` that did not come with the rows of ``source``.
 
         Searched in this order: the directory ``images`` or, by default, the first of ``folders`` that exists; the URL
