@@ -89,11 +89,7 @@ class Rows:
         return [one for document in chosen for one in self._call_benchmark("variants", self.variants, document)]
 
     def excluded(self) -> dict[str, int]:
-        """How many rows of the subtask cannot be asked in this form, by reason.
-
-        Raises:
-            NotPreparedError: the benchmark has not been prepared.
-        """
+        """How many rows of the subtask cannot be asked in this form, by reason."""
         prepared = open_prepared(self.benchmark)
         rows = self._everything(prepared) if self.unusable is not None else []
         reasons = Counter(self._reason(document) for document in rows if self._belongs(document))

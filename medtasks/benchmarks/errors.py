@@ -26,7 +26,7 @@ from medtasks.catalog.spec import leaf_tasks, load_spec, load_specs
 from medtasks.catalog.task_model import ErrorKind
 from medtasks.core.errors import DataError, MedtasksError
 from medtasks.metrics.closed_answer import normalise
-from medtasks.metrics.item_metrics import NO_OPTION, ErrorRate, declared_rate
+from medtasks.metrics.item_metrics import ErrorRate, declared_rate
 from medtasks.metrics.registry import registered_metric
 
 
@@ -54,11 +54,6 @@ class Errors:
 
     rates: tuple[ErrorRate, ...]
     cases: Callable[[Item], Iterable[Case]]
-
-    @property
-    def own(self) -> tuple[ErrorRate, ...]:
-        """The rates that no other benchmark has, for `Plugin.metrics`."""
-        return tuple(rate for rate in self.rates if rate is not NO_OPTION)
 
     def values(self, benchmark: Benchmark, item: Item) -> dict[str, Value]:
         """The item's value of every rate; one without cases here does not apply.

@@ -263,11 +263,7 @@ ABSTENTION = "This cannot be told from the image."
 
 
 def one_document(record: Any) -> list[Document]:
-    """The document of a record with an ``answer``, which becomes the target; all other fields keep their names.
-
-    Raises:
-        MedtasksError: the record has no ``answer``.
-    """
+    """The document of a record with an ``answer``, which becomes the target; all other fields keep their names."""
     if not hasattr(record, "answer"):
         raise MedtasksError(
             f"the benchmark does not define how a {type(record).__name__} becomes documents; give the record an "

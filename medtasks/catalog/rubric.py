@@ -52,11 +52,7 @@ def _files() -> dict[str, tuple[TaskPackage, Path]]:
 
 @once
 def usable_rubrics() -> tuple[Rubric, ...]:
-    """All valid rubrics; an invalid one of another package is left out with one sentence on standard error.
-
-    Raises:
-        MedtasksError: one of ours is invalid.
-    """
+    """All valid rubrics; an invalid one of another package is left out with one sentence on standard error."""
     found = []
     for name, (package, path) in _files().items():
         try:

@@ -178,21 +178,18 @@ def load_spec(name: str) -> TaskSpec:
 
 @once
 def leaf_tasks(name: str) -> tuple[str, ...]:
-    """The names of the tasks in ``name``: itself, or those of a group, in order and without duplicates.
-
-    Raises:
-        UsageError: there is no such task or group, or a group contains an unknown member or itself.
-    """
+    """The names of the tasks in ``name``: itself, or those of a group, in order and without duplicates."""
     return tuple(dict.fromkeys(spec.name for spec in _everything_in(name, ()) if spec.kind == "task"))
 
 
 @once
 def inner_groups(name: str) -> tuple[str, ...]:
-    """The groups in ``name``, itself first; none in a task; raises as :func:`leaf_tasks`."""
+    """The groups in ``name``, itself first; none in a task."""
     return tuple(dict.fromkeys(spec.name for spec in _everything_in(name, ()) if spec.kind == "group"))
 
 
 def _everything_in(name: str, above: tuple[str, ...]) -> Iterator[TaskSpec]:
+    """``name`` and what it contains; raises :class:`UsageError` for an unknown member, or a group within itself."""
     spec = load_spec(name)
     yield spec
     for number, member in enumerate(spec.members):

@@ -101,6 +101,7 @@ VISIBLE = {
 }
 """Every field that a prompt may see; all others are hidden."""
 
+
 @pytest.mark.parametrize("name", all_benchmarks())
 def test_a_prompt_may_see_these_fields_and_no_other(name: str) -> None:
     assert get_benchmark(name).visible_fields == VISIBLE[name]

@@ -65,7 +65,7 @@ TRANSFORMED = replace(
     levels=(),
 )
 
-PLUGIN = Plugin(benchmarks=(BENCHMARK, TRANSFORMED), metrics=ERRORS.own, layouts=(KVASIR_VQA_X1,))
+PLUGIN = Plugin(benchmarks=(BENCHMARK, TRANSFORMED), metrics=ERRORS.rates, layouts=(KVASIR_VQA_X1,))
 
 level1, level2, level3 = (level_rows(BENCHMARK.name, level) for level in (1, 2, 3))
 transformed_level1, transformed_level2, transformed_level3 = (

@@ -91,4 +91,4 @@ BENCHMARK = Benchmark(
     figures=Path(__file__).with_name("published.csv"),
 )
 
-PLUGIN = Plugin(benchmarks=(BENCHMARK,), metrics=(*_TABLE4, ALERT_DELAY, *ERRORS.own), layouts=(MEDSTREAMBENCH,))
+PLUGIN = Plugin(benchmarks=(BENCHMARK,), metrics=(*_TABLE4, ALERT_DELAY, *ERRORS.rates), layouts=(MEDSTREAMBENCH,))
