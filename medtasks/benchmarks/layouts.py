@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TypeAlias
 
@@ -72,7 +72,7 @@ def default_layout(benchmark: str) -> BoardLayout:
     shown = [spec for spec in _outermost(benchmark) if metrics_of(spec.name)]
     if not shown:
         raise MedtasksError(f"benchmark {benchmark} has no task with a metric, so a leaderboard cannot show it.")
-    names = _Names()
+    taken = {HEADLINE}
     plain = [spec for spec in shown if not any(load_spec(leaf).metadata.varied for leaf in leaf_tasks(spec.name))]
     headline = tuple(Column(spec.name, metrics_of(spec.name)[0], spec.metadata.title) for spec in plain or shown)
     tables = []
@@ -80,9 +80,12 @@ def default_layout(benchmark: str) -> BoardLayout:
         errors = {rate.name for rate in _rates(spec, pooled=True)}  # they get a table of their own
         metric = metrics_of(spec.name)[0]
         columns = [Column(spec.name, name, name) for name in metrics_of(spec.name) if name not in errors]
-        tables.append(LayoutTable(names.of(spec.name), spec.metadata.title, tuple(columns)))
+        tables.append(LayoutTable(_unused(spec.name, taken), spec.metadata.title, tuple(columns)))
         for breakdown in spec.metadata.breakdowns:
-            name, title = names.of(f"{spec.name}-by-{breakdown}"), f"{spec.metadata.title}: {metric} by {breakdown}"
+            name, title = (
+                _unused(f"{spec.name}-by-{breakdown}", taken),
+                f"{spec.metadata.title}: {metric} by {breakdown}",
+            )
             tables.append(LayoutTable(name, title, groups(spec.name, metric, breakdown)))
     chance = bool(get_benchmark(benchmark).options)
     layout = BoardLayout(
@@ -112,34 +115,28 @@ def _outermost(benchmark: str) -> list[TaskSpec]:
 
 def _with_errors(layout: BoardLayout, *, pooled: bool = False) -> BoardLayout:
     """The layout with tables and figures of kinds of error (:func:`_rates`) that it does not show."""
-    names = _Names([*(table.name for table in layout.tables), *(plot.name for plot in layout.plots)])
+    taken = {HEADLINE, *(table.name for table in layout.tables), *(plot.name for plot in layout.plots)}
     shown = {column.metric for column in columns_of(layout)}
     tables, plots = [*layout.tables], [*layout.plots]
     for spec in _outermost(layout.benchmark):
         if rates := [rate for rate in _rates(spec, pooled=pooled) if rate.name not in shown]:
-            table, plot = kinds_of_error(error_columns(spec.name, rates), name=names.of(f"{spec.name}-errors"))
+            table, plot = kinds_of_error(error_columns(spec.name, rates), name=_unused(f"{spec.name}-errors", taken))
             tables.append(table)
             if plot.columns:  # correct outcomes are not drawn
                 plots.append(plot)
     return layout if len(tables) == len(layout.tables) else replace(layout, tables=tuple(tables), plots=tuple(plots))
 
 
-class _Names:
-    """Unique URL names derived from task names."""
-
-    def __init__(self, taken: Iterable[str] = ()) -> None:
-        self._taken = {HEADLINE, *taken}
-
-    def of(self, text: str) -> str:
-        words = re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-").split("-")
-        stem = "-".join([word[:30] for word in words if word][:10]) or "table"
-        number = 1
-        name = stem
-        while name in self._taken:
-            number += 1
-            name = f"{stem}-{number}"
-        self._taken.add(name)
-        return name
+def _unused(text: str, taken: set[str]) -> str:
+    """A URL name derived from a task's name; it differs from those ``taken``, to which it is added."""
+    words = re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-").split("-")
+    stem = "-".join([word[:30] for word in words if word][:10]) or "table"
+    number, name = 1, stem
+    while name in taken:
+        number += 1
+        name = f"{stem}-{number}"
+    taken.add(name)
+    return name
 
 
 def metrics_of(task: str) -> tuple[str, ...]:
