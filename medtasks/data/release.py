@@ -64,7 +64,7 @@ class Release:
             UsageError: no file matches.
             DataError: a file cannot be read; names file and line.
         """
-        if self.source.is_file() and self.source.suffix != ".zip":
+        if not self.source.is_dir() and self.source.suffix != ".zip":
             yield from _read(self.source)
             return
         entries = sorted(entry for several in self._files.values() for entry in several)

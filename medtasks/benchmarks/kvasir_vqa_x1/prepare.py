@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -12,56 +11,17 @@ from typing_extensions import Unpack
 from medtasks.benchmarks.kvasir_vqa_x1.pictures import Pictures
 from medtasks.benchmarks.kvasir_vqa_x1.records import parse_kvasir_row
 from medtasks.catalog.records import distinct
-from medtasks.core.errors import UsageError
 from medtasks.data.fetch import hub_tree
 from medtasks.data.manifest import Source
 from medtasks.data.preparation import PictureOptions, Preparation
 from medtasks.data.prepare import Out
 from medtasks.data.prepared import Prepared
-from medtasks.data.sources import SourceRow, read_jsonl, read_parquet
+from medtasks.data.release import Release
 
 HUB = "SimulaMet/Kvasir-VQA-x1"
 
-_PATTERNS = ("test.jsonl", "test*.jsonl", "*test.jsonl", "**/test*.parquet")
+_PATTERNS = ("test.jsonl", "test*.jsonl", "*test.jsonl", "test*.parquet")
 """Test rows in a directory or on the hub; the first pattern that matches counts."""
-
-
-def open_kvasir(source: str) -> tuple[Iterator[SourceRow], tuple[Path, ...], Source]:
-    """The rows of ``source``: ``hub``, a directory with ``test*.jsonl`` or ``test*.parquet``, or such a file.
-
-    Returns:
-        The rows, the directories that may have ``<img_id>.jpg`` (the first that exists counts), and what they are from.
-
-    Raises:
-        UsageError: there is no such file or directory, or the directory has no test rows.
-        DataError: the hub cannot be reached.
-    """
-    if source == "hub":
-        folder, commit = hub_tree(HUB, *_PATTERNS)
-        origin = Source(kind="hub", name=HUB, revision=commit)
-        return _rows_of(_test_files(folder)), (), origin
-    path = Path(source)
-    folders: tuple[Path, ...]
-    if path.is_dir():
-        files, folders = _test_files(path), (path / "images",)
-    elif path.exists():
-        files, folders = [path], (path.parent / "images", path.parent.parent / "images")
-    else:
-        raise UsageError(f"--source {source}: no such file or directory; give hub, a directory or a file.")
-    origin = Source(kind="directory" if path.is_dir() else "file", name=files[0].name)
-    return _rows_of(files), folders, origin
-
-
-def _test_files(folder: Path) -> list[Path]:
-    for pattern in _PATTERNS:
-        if files := sorted(folder.glob(pattern)):
-            return files
-    raise UsageError(f"{folder}: has neither test*.jsonl nor test*.parquet; give the directory that does.")
-
-
-def _rows_of(files: Sequence[Path]) -> Iterator[SourceRow]:
-    for path in files:
-        yield from read_parquet(path) if path.suffix == ".parquet" else read_jsonl(path)
 
 
 def prepare_kvasir(
@@ -86,11 +46,21 @@ def prepare_kvasir(
         DataError: a row breaks the format (file, line and field are named), or a server cannot be reached.
         MediaError: pictures are missing or not whole, and ``allow_missing_media`` is not set.
     """
-    rows, folders, origin = open_kvasir(source)
+    path, folders = Path(source), [Path(source, "images")]
+    if source == "hub":
+        path, commit = hub_tree(HUB, *_PATTERNS, "*/test*.parquet")
+        origin = Source(kind="hub", name=HUB, revision=commit)
+        folders = []
+    elif path.is_dir():
+        origin = Source(kind="directory", name=path.resolve().name)
+    else:
+        origin = Source(kind="file", name=path.name)
+        folders = [path.parent / "images", path.parent.parent / "images"]
+    release = Release(path)
     with Preparation("kvasir_vqa_x1", out, **options) as place:
         pictures = Pictures(place)
         records = []
-        for item in rows:
+        for item in release.rows(*_PATTERNS):
             records.append(parse_kvasir_row(item.row, item.where))
             if not place.references_only:
                 pictures.add(records[-1].img_id, item.row.get("image"), item.where)
