@@ -324,7 +324,7 @@ def prepare_package(
     with Preparation(benchmark.name, out, **options) as place:
         release = Release(source, media, None if place.references_only else place.directory / "media")
         records = _records(benchmark, release)
-        release.unpack()
+        release.unpack(place.progress)
         return place.finish(origin, records, release.media_root)
 
 

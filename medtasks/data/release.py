@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from fnmatch import fnmatch
 from functools import cached_property
@@ -108,7 +108,7 @@ class Release:
             self._packed[archive].add(path)
         return path
 
-    def unpack(self) -> None:
+    def unpack(self, progress: Callable[[int, int], None] | None = None) -> None:
         """Unpack the pictures in archives that rows have named; what an earlier call unpacked is kept.
 
         Raises:
@@ -117,7 +117,7 @@ class Release:
         for archive, names in self._packed.items():
             if self._keep is not None:
                 with open_archive(archive) as opened:
-                    extract(opened, names, self._keep)
+                    extract(opened, names, self._keep, progress)
 
     def _stored(self, data: bytes) -> str:
         self._kept = True
@@ -139,7 +139,7 @@ class Release:
 
 def _listed(folder: Path) -> dict[str, list[_Entry]]:
     files: dict[str, list[_Entry]] = defaultdict(list)
-    paths = sorted(path for path in folder.rglob("*") if path.is_file()) if folder.is_dir() else [folder]
+    paths = sorted(path for path in folder.rglob("*") if not path.is_dir()) if folder.is_dir() else [folder]
     with ExitStack() as stack:
         for path in paths:
             if path.suffix == ".zip":

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,7 +15,7 @@ from hypothesis import strategies as st
 from release_rows import med_cmr_row, single_turn_row, streaming_row
 
 from medtasks.benchmarks.kvasir_vqa_x1.records import ATOMIC_QUESTIONS, parse_kvasir_row
-from medtasks.benchmarks.med_cmr.prepare import _records
+from medtasks.benchmarks.med_cmr.prepare import FILES, prepare_med_cmr
 from medtasks.benchmarks.med_cmr.records import DIMENSIONS, MedCmrRecord, dimension_of, parse_med_cmr_row
 from medtasks.benchmarks.medstreambench.records import ALIASES, MedStreamRecord, parse_medstream_row
 from medtasks.benchmarks.mi_cxr.records import parse_mi_cxr_row
@@ -234,13 +235,16 @@ def test_a_damaged_row_is_a_record_or_a_refusal(parse: Callable[[Row], Record], 
         assert type(record).model_validate_json(record.model_dump_json()) == record
 
 
-def test_messages_do_not_contain_whole_fields() -> None:
+def test_messages_do_not_contain_whole_fields(tmp_path: Path) -> None:
     long = "x" * 1_000_000
     with pytest.raises(DataError) as raised:
         parse_medstream_row(single_turn_row(sample_id=long, task_mode=long), WHERE)
     assert len(str(raised.value)) < 400
+    for name in FILES.values():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(json.dumps([med_cmr_row(task=long)]))
     with pytest.raises(DataError, match="name no dimension") as raised:
-        _records(lambda name: json.dumps([med_cmr_row(task=long)]).encode())  # noqa: ARG005
+        prepare_med_cmr(str(tmp_path), tmp_path / "out")
     assert len(str(raised.value)) < 600
 
 
