@@ -357,17 +357,6 @@ class Benchmark:
         own = document.get("choices") or document.get("options") or self.options
         return sum(text is not None for text in own.values()) if isinstance(own, Mapping) else len(own)
 
-    def published_items(self, name: str) -> int | None:
-        """The published count for a task or group that is named after the benchmark and one of its kinds; None for
-        others. The benchmark's own name has the count of ``rows``.
-        """
-        kind = name.removeprefix(self.name)
-        return self.published.get(kind.removeprefix("_") or "rows")
-
-    def is_apart(self, task: str) -> bool:
-        """Whether the task's rows are of kinds that start with ``apart``, which ``rows`` does not count."""
-        return self.apart is not None and self.apart in task
-
     @property
     def repeatable(self) -> bool:
         """Whether a question may be asked several times (``repeats``)."""
