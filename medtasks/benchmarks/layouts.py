@@ -128,7 +128,12 @@ def _with_errors(layout: BoardLayout, *, pooled: bool = False) -> BoardLayout:
 
 
 def _unused(text: str, taken: set[str]) -> str:
-    """A URL name derived from a task's name; it differs from those ``taken``, to which it is added."""
+    """A URL name derived from a task's name; it differs from those ``taken``, to which it is added.
+
+    >>> taken = {HEADLINE}
+    >>> [_unused(text, taken) for text in ("Headline", "a_b", "a-b")]
+    ['headline-2', 'a-b', 'a-b-2']
+    """
     words = re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-").split("-")
     stem = "-".join([word[:30] for word in words if word][:10]) or "table"
     number, name = 1, stem
