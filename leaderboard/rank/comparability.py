@@ -257,7 +257,9 @@ def on_common_items(entries: Mapping[str, Entry], metric: str) -> tuple[dict[str
 
 def released_share(entry: Entry) -> float:
     """The share of the published number of items that the run has; 1 if that number is not known."""
-    published = get_benchmark(entry.benchmark).published_items(entry.name)
+    benchmark = get_benchmark(entry.benchmark)
+    kind = entry.name.removeprefix(benchmark.name).removeprefix("_")  # a task or group is named after the kind
+    published = benchmark.published.get(kind or "rows")
     return min(1.0, len(entry.items) / published) if published else 1.0
 
 

@@ -15,8 +15,8 @@ from medtasks.benchmarks.documents import task_documents
 from medtasks.benchmarks.layouts import all_layouts
 from medtasks.catalog.benchmark import Document
 from medtasks.catalog.spec import leaf_tasks, load_spec
-from medtasks.catalog.subset import Subset
 from medtasks.core.errors import NoRowsError, UsageError
+from medtasks.core.settings import Subset
 from medtasks.core.tables import TextTable
 from medtasks.metrics.registry import get_metric, unit_of
 from medtasks.runs.table import without_value

@@ -73,7 +73,8 @@ def release_coverage(manifest: RunManifest, benchmark: str) -> tuple[int, int]:
     """
     facts = manifest.data[benchmark]
     known = get_benchmark(benchmark)
-    counted = [task for task, one in manifest.tasks.items() if one.benchmark == benchmark and not known.is_apart(task)]
+    own = [task for task, one in manifest.tasks.items() if one.benchmark == benchmark]
+    counted = [task for task in own if known.apart is None or known.apart not in task]
     published = known.published.get("rows", 0) if counted else 0
     excluded = sum(facts.excluded.values())
     source = sum(entry.records for entry in facts.coverage) or facts.records

@@ -19,7 +19,6 @@ from medtasks.catalog.benchmark import Document
 from medtasks.catalog.contents import raised_in
 from medtasks.catalog.prompts import render
 from medtasks.catalog.spec import load_spec
-from medtasks.catalog.subset import current_subset
 from medtasks.core.errors import MediaError, MedtasksError, NoRowsError, NotPreparedError, first_line
 from medtasks.core.exits import exit_with_sentence
 from medtasks.core.settings import current_settings
@@ -55,7 +54,7 @@ class Rows:
     def documents(self, *, media: bool = True) -> list[Document]:
         """Documents of the prepared records that belong to this subtask, in prepared order.
 
-        ``MEDTASKS_SUBSET`` restricts them to some clusters (`medtasks.catalog.subset`).
+        ``MEDTASKS_SUBSET`` restricts them to some clusters (`medtasks.core.settings.Subset`).
 
         Args:
             media: whether the documents' files must exist.
@@ -80,7 +79,7 @@ class Rows:
                 f"the prepared data of {self.benchmark} have no rows for this task{why}; prepare a source that has "
                 f"some: {command}"
             )
-        subset = current_subset()
+        subset = current_settings().subset
         if subset is not None:
             chosen = subset.of(chosen)
         if media:
@@ -90,11 +89,7 @@ class Rows:
         return [one for document in chosen for one in self._call_benchmark("variants", self.variants, document)]
 
     def excluded(self) -> dict[str, int]:
-        """How many rows of the subtask cannot be asked in this form, by reason.
-
-        Raises:
-            NotPreparedError: the benchmark has not been prepared.
-        """
+        """How many rows of the subtask cannot be asked in this form, by reason."""
         prepared = open_prepared(self.benchmark)
         rows = self._everything(prepared) if self.unusable is not None else []
         reasons = Counter(self._reason(document) for document in rows if self._belongs(document))
@@ -143,11 +138,7 @@ class Rows:
 
 
 def task_documents(task: str, *, media: bool = True) -> list[Document]:
-    """Documents of the task called ``task``, as the harness will see them.
-
-    Raises:
-        MedtasksError: as :meth:`Rows.documents`.
-    """
+    """Documents of the task called ``task``, as the harness will see them."""
     return task_rows(task).documents(media=media)
 
 
@@ -170,9 +161,6 @@ def prompt_text(doc: Mapping[str, Any], template: str, **values: str) -> str:
     """The prompt's text: ``template`` rendered with the benchmark's visible fields and ``values``.
 
     A document that asks its question with another template (`medtasks.benchmarks.variants`) has that one's text.
-
-    Raises:
-        MedtasksError: as :func:`medtasks.catalog.prompts.render`.
     """
     from medtasks.catalog.registry import get_benchmark
 
@@ -194,11 +182,7 @@ def doc_to_visual(doc: Mapping[str, Any]) -> list[Image]:
 
 
 def all_pictures(doc: Mapping[str, Any]) -> list[Image]:
-    """As :func:`doc_to_visual`, in a blind run as well: judges see the media.
-
-    Raises:
-        MediaError: as :func:`doc_to_visual`.
-    """
+    """As :func:`doc_to_visual`, in a blind run as well: judges see the media."""
     prepared = open_prepared(doc["benchmark"])
     if doc.get("frames"):
         video = prepared.video(doc["media"][0])
@@ -238,9 +222,6 @@ def user_turn(doc: Mapping[str, Any], text: str) -> dict[str, Any]:
     """One user turn: every picture in order, then the text.
 
     Frames of a video also carry their ``time`` in seconds, for back-ends that can use it.
-
-    Raises:
-        MedtasksError: as :func:`doc_to_visual`.
     """
     content: list[dict[str, Any]] = [{"type": "image", "url": picture} for picture in _shown(doc)]
     if doc.get("frames") and content:

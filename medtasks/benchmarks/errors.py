@@ -19,14 +19,14 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from medtasks.benchmarks.variants import selected_option, unlettered
-from medtasks.catalog.benchmark import FAILED, Benchmark, Derived, Item, SampleView, Value
+from medtasks.catalog.benchmark import FAILED, Benchmark, Derived, Item, Value
 from medtasks.catalog.contents import owner_of
 from medtasks.catalog.packages import TaskPackage
 from medtasks.catalog.spec import leaf_tasks, load_spec, load_specs
 from medtasks.catalog.task_model import ErrorKind
 from medtasks.core.errors import DataError, MedtasksError
 from medtasks.metrics.closed_answer import normalise
-from medtasks.metrics.item_metrics import NO_OPTION, ErrorRate, declared_rate
+from medtasks.metrics.item_metrics import ErrorRate, declared_rate
 from medtasks.metrics.registry import registered_metric
 
 
@@ -54,11 +54,6 @@ class Errors:
 
     rates: tuple[ErrorRate, ...]
     cases: Callable[[Item], Iterable[Case]]
-
-    @property
-    def own(self) -> tuple[ErrorRate, ...]:
-        """The rates that no other benchmark has, for `Plugin.metrics`."""
-        return tuple(rate for rate in self.rates if rate is not NO_OPTION)
 
     def values(self, benchmark: Benchmark, item: Item) -> dict[str, Value]:
         """The item's value of every rate; one without cases here does not apply.
@@ -156,7 +151,13 @@ def name_problem(task: str, kind: ErrorKind, package: TaskPackage) -> str:
 
 def _cases(benchmark: Benchmark, kinds: Sequence[ErrorKind], item: Item) -> Iterator[Case]:
     for view in item.samples:
-        gold, answer = _normal(gold_text(view.document)), _normal(_answer_text(benchmark, view))
+        texts, choices = unlettered(benchmark, view), view.document.get("choices")
+        chosen = selected_option(benchmark, view)
+        if chosen is not None and choices:
+            chosen = choices.get(chosen)
+        elif chosen is not None and texts is not None:
+            chosen = texts[int(chosen)]
+        gold, answer = _normal(gold_text(view.document)), _normal(chosen)
         for kind in kinds:
             if _matches(gold, kind.gold, kind.gold_other_than):
                 unanswered = answer is None and not kind.higher_is_better
@@ -168,14 +169,6 @@ def gold_text(document: Mapping[str, Any]) -> str | None:
     choices, target = document.get("choices"), document.get("target")
     found = choices.get(target) if choices else target
     return found if isinstance(found, str) else None
-
-
-def _answer_text(benchmark: Benchmark, view: SampleView) -> str | None:
-    """The answer, for options the text of the selected one; None for a response without an answer."""
-    texts, choices, chosen = unlettered(benchmark, view), view.document.get("choices"), selected_option(benchmark, view)
-    if choices:
-        return str(choices[chosen]) if chosen in choices else None
-    return chosen if chosen is None or texts is None else texts[int(chosen)]
 
 
 @lru_cache(maxsize=4096)

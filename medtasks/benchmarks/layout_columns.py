@@ -83,16 +83,11 @@ def error_columns(
     task: str, rates: Iterable[Rate], suffix: str = "", *, breakdown: str | None = None, group: str | None = None
 ) -> tuple[Column, ...]:
     """Rates of kinds of error: first those that could harm a patient, then those that do not, then correct outcomes."""
-    ordered = sorted(rates, key=lambda rate: (rate.higher_is_better, not rate.harms))
-    return tuple(
-        Column(task, rate.name, f"{rate.label}{suffix}", breakdown, group, remark=_remark(rate)) for rate in ordered
-    )
-
-
-def _remark(rate: Rate) -> str:
-    if rate.higher_is_better:
-        return ""
-    return HARMS if rate.harms else "no harm by itself"
+    columns = []
+    for rate in sorted(rates, key=lambda rate: (rate.higher_is_better, not rate.harms)):
+        remark = "" if rate.higher_is_better else HARMS if rate.harms else "no harm by itself"
+        columns.append(Column(task, rate.name, f"{rate.label}{suffix}", breakdown, group, remark))
+    return tuple(columns)
 
 
 def kinds_of_error(

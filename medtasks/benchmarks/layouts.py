@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TypeAlias
 
@@ -12,8 +12,9 @@ from medtasks.benchmarks.errors import declared_rates
 from medtasks.benchmarks.layout_columns import error_columns, groups, kinds_of_error
 from medtasks.catalog.benchmark import Rate
 from medtasks.catalog.board_layout import ALL_GROUPS, BoardLayout, Column, LayoutTable, Plot
+from medtasks.catalog.contents import task_packages
 from medtasks.catalog.packages import LeftOut, TaskPackage
-from medtasks.catalog.registry import all_benchmarks, benchmark_owner, brought_layouts, get_benchmark, plugin_of
+from medtasks.catalog.registry import all_benchmarks, benchmark_owner, get_benchmark, plugin_of
 from medtasks.catalog.rubric import load_rubric
 from medtasks.catalog.spec import TaskSpec, leaf_tasks, load_spec, load_specs
 from medtasks.core.errors import MedtasksError, first_line
@@ -35,7 +36,7 @@ def all_layouts() -> dict[str, BoardLayout]:
     one. Kinds of error that task files declare are added to any layout. A benchmark that cannot be shown at all is left
     out, with one sentence on standard error.
     """
-    brought = brought_layouts()
+    brought = {layout.benchmark: layout for package in task_packages() for layout in plugin_of(package).layouts}
     specs = load_specs()
     beside = {
         (benchmark_owner(layout.benchmark), specs[column.task].metadata.benchmark)
@@ -45,26 +46,19 @@ def all_layouts() -> dict[str, BoardLayout]:
     }
     found: dict[str, BoardLayout] = {}
     for name in all_benchmarks():
-        layout = brought.get(name)
-        if layout is None and (benchmark_owner(name), name) in beside:
+        layout, owner = brought.get(name), benchmark_owner(name)
+        if layout is None and (owner, name) in beside:
             continue
+        if layout is not None and not owner.ours:  # our tests check ours
+            left_out = layout_left_out(layout, owner)
+            if left_out is not None:
+                left_out.warn()
+                layout = None
         try:
-            found[name] = default_layout(name) if layout is None else _with_errors(_checked(layout))
+            found[name] = default_layout(name) if layout is None else _with_errors(layout)
         except MedtasksError as error:
             print(f"medtasks: left off the leaderboard: {error}", file=sys.stderr, flush=True)
     return found
-
-
-def _checked(layout: BoardLayout) -> BoardLayout:
-    """The layout, or the plain one if it is another package's and cannot be shown; our tests check ours."""
-    owner = benchmark_owner(layout.benchmark)
-    if owner.ours:
-        return layout
-    left_out = layout_left_out(layout, owner)
-    if left_out is None:
-        return layout
-    left_out.warn()
-    return default_layout(layout.benchmark)
 
 
 def default_layout(benchmark: str) -> BoardLayout:
@@ -75,10 +69,10 @@ def default_layout(benchmark: str) -> BoardLayout:
     Raises:
         MedtasksError: the benchmark has no task with a metric.
     """
-    shown = [spec for spec in _outermost(_specs_of(benchmark)) if metrics_of(spec.name)]
+    shown = [spec for spec in _outermost(benchmark) if metrics_of(spec.name)]
     if not shown:
         raise MedtasksError(f"benchmark {benchmark} has no task with a metric, so a leaderboard cannot show it.")
-    names = _Names()
+    taken = {HEADLINE}
     plain = [spec for spec in shown if not any(load_spec(leaf).metadata.varied for leaf in leaf_tasks(spec.name))]
     headline = tuple(Column(spec.name, metrics_of(spec.name)[0], spec.metadata.title) for spec in plain or shown)
     tables = []
@@ -86,9 +80,12 @@ def default_layout(benchmark: str) -> BoardLayout:
         errors = {rate.name for rate in _rates(spec, pooled=True)}  # they get a table of their own
         metric = metrics_of(spec.name)[0]
         columns = [Column(spec.name, name, name) for name in metrics_of(spec.name) if name not in errors]
-        tables.append(LayoutTable(names.of(spec.name), spec.metadata.title, tuple(columns)))
+        tables.append(LayoutTable(_unused(spec.name, taken), spec.metadata.title, tuple(columns)))
         for breakdown in spec.metadata.breakdowns:
-            name, title = names.of(f"{spec.name}-by-{breakdown}"), f"{spec.metadata.title}: {metric} by {breakdown}"
+            name, title = (
+                _unused(f"{spec.name}-by-{breakdown}", taken),
+                f"{spec.metadata.title}: {metric} by {breakdown}",
+            )
             tables.append(LayoutTable(name, title, groups(spec.name, metric, breakdown)))
     chance = bool(get_benchmark(benchmark).options)
     layout = BoardLayout(
@@ -109,46 +106,42 @@ def _rates(spec: TaskSpec, *, pooled: bool) -> list[Rate]:
     return [*own, *declared_rates(spec.name)]
 
 
-def _specs_of(benchmark: str) -> dict[str, TaskSpec]:
-    return {name: spec for name, spec in load_specs().items() if spec.metadata.benchmark == benchmark}
-
-
-def _outermost(specs: Mapping[str, TaskSpec]) -> list[TaskSpec]:
-    """The tasks and groups that are in no group, by name."""
+def _outermost(benchmark: str) -> list[TaskSpec]:
+    """The tasks and groups of a benchmark that are in none of its groups, by name."""
+    specs = {name: spec for name, spec in load_specs().items() if spec.metadata.benchmark == benchmark}
     inner = {member for spec in specs.values() for member in spec.members}
     return [spec for name, spec in sorted(specs.items()) if name not in inner]
 
 
 def _with_errors(layout: BoardLayout, *, pooled: bool = False) -> BoardLayout:
     """The layout with tables and figures of kinds of error (:func:`_rates`) that it does not show."""
-    names = _Names([*(table.name for table in layout.tables), *(plot.name for plot in layout.plots)])
+    taken = {HEADLINE, *(table.name for table in layout.tables), *(plot.name for plot in layout.plots)}
     shown = {column.metric for column in columns_of(layout)}
     tables, plots = [*layout.tables], [*layout.plots]
-    for spec in _outermost(_specs_of(layout.benchmark)):
+    for spec in _outermost(layout.benchmark):
         if rates := [rate for rate in _rates(spec, pooled=pooled) if rate.name not in shown]:
-            table, plot = kinds_of_error(error_columns(spec.name, rates), name=names.of(f"{spec.name}-errors"))
+            table, plot = kinds_of_error(error_columns(spec.name, rates), name=_unused(f"{spec.name}-errors", taken))
             tables.append(table)
             if plot.columns:  # correct outcomes are not drawn
                 plots.append(plot)
     return layout if len(tables) == len(layout.tables) else replace(layout, tables=tuple(tables), plots=tuple(plots))
 
 
-class _Names:
-    """Unique URL names derived from task names."""
+def _unused(text: str, taken: set[str]) -> str:
+    """A URL name derived from a task's name; it differs from those ``taken``, to which it is added.
 
-    def __init__(self, taken: Iterable[str] = ()) -> None:
-        self._taken = {HEADLINE, *taken}
-
-    def of(self, text: str) -> str:
-        words = re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-").split("-")
-        stem = "-".join([word[:30] for word in words if word][:10]) or "table"
-        number = 1
-        name = stem
-        while name in self._taken:
-            number += 1
-            name = f"{stem}-{number}"
-        self._taken.add(name)
-        return name
+    >>> taken = {HEADLINE}
+    >>> [_unused(text, taken) for text in ("Headline", "a_b", "a-b")]
+    ['headline-2', 'a-b', 'a-b-2']
+    """
+    words = re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-").split("-")
+    stem = "-".join([word[:30] for word in words if word][:10]) or "table"
+    number, name = 1, stem
+    while name in taken:
+        number += 1
+        name = f"{stem}-{number}"
+    taken.add(name)
+    return name
 
 
 def metrics_of(task: str) -> tuple[str, ...]:
@@ -214,34 +207,34 @@ def _problems(layout: BoardLayout) -> Iterator[_Problem]:
             except MedtasksError as error:
                 yield column, str(error).rstrip(".")
                 return
-        yield from _bad_column(column, known[column.task])
+        place = f"column {column.label!r} of {column.task}"
+        breakdowns = load_spec(column.task).metadata.breakdowns
+        if column.metric not in known[column.task]:
+            yield column, f"{place}: {unknown('metric', column.metric, known[column.task])}"
+        if column.breakdown is not None and column.breakdown not in breakdowns:
+            yield column, f"{place}: {unknown('breakdown', column.breakdown, breakdowns)}"
+        if (column.breakdown is None) != (column.group is None):
+            yield column, f"{place}: has only one of breakdown and group, expected both or neither"
     for column in layout.headline:
         if column.breakdown is not None:
             message = (
                 f"headline column {column.label!r} is a breakdown, expected all items because models are ranked by it"
             )
             yield column, message
-    yield from _signed(layout)
+    ranked = {"the headline": layout.headline}
+    ranked |= {f"plot {plot.name!r} (heatmap)": plot.columns for plot in layout.plots if plot.kind == "heatmap"}
+    for place, columns in ranked.items():
+        for column in columns:
+            if column.metric in SIGNED:
+                message = f"{place} has {column.metric!r}, which is best at 0 and cannot rank models"
+                yield column, f"{message}; move it to a table"
     for plot in layout.plots:
         if len(plot.against) != (len(plot.columns) if plot.kind == "paired" else 0):
-            columns = f"{len(plot.columns)} columns and {len(plot.against)} `against`"
-            yield plot, f"plot {plot.name!r} ({plot.kind}) has {columns}"
+            found = f"{len(plot.columns)} columns and {len(plot.against)} `against`"
+            yield plot, f"plot {plot.name!r} ({plot.kind}) has {found}"
         expanded = any(column.group == ALL_GROUPS for column in plot.columns)
         if plot.kind == "radar" and len(plot.columns) < 3 and not expanded:
             yield plot, f"plot {plot.name!r} (radar) has {len(plot.columns)} columns, expected at least 3 axes"
-
-
-def _signed(layout: BoardLayout) -> Iterator[_Problem]:
-    """Scores that are best at 0 where models are ranked."""
-    places = {"the headline": layout.headline}
-    places |= {f"plot {plot.name!r} (heatmap)": plot.columns for plot in layout.plots if plot.kind == "heatmap"}
-    for place, columns in places.items():
-        for column in columns:
-            if column.metric in SIGNED:
-                message = (
-                    f"{place} has {column.metric!r}, which is best at 0 and cannot rank models; move it to a table"
-                )
-                yield column, message
 
 
 def _bad_names(kind: str, parts: Sequence[LayoutTable | Plot], *reserved: str) -> Iterator[_Problem]:
@@ -252,14 +245,3 @@ def _bad_names(kind: str, parts: Sequence[LayoutTable | Plot], *reserved: str) -
             yield part, message
         if names.count(part.name) > 1:
             yield part, f"{kind} name {part.name!r} is duplicated or reserved ({HEADLINE!r}), expected unique names"
-
-
-def _bad_column(column: Column, metrics: tuple[str, ...]) -> Iterator[_Problem]:
-    place = f"column {column.label!r} of {column.task}"
-    breakdowns = load_spec(column.task).metadata.breakdowns
-    if column.metric not in metrics:
-        yield column, f"{place}: {unknown('metric', column.metric, metrics)}"
-    if column.breakdown is not None and column.breakdown not in breakdowns:
-        yield column, f"{place}: {unknown('breakdown', column.breakdown, breakdowns)}"
-    if (column.breakdown is None) != (column.group is None):
-        yield column, f"{place}: has only one of breakdown and group, expected both or neither"

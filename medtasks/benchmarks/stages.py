@@ -62,21 +62,13 @@ def stage_messages(
 
 
 def first_prompt(doc: Mapping[str, Any], template: str) -> str:
-    """The prompt of stage 1: ``template`` with the benchmark's visible fields, the options withheld.
-
-    Raises:
-        MedtasksError: as :func:`medtasks.catalog.prompts.render`.
-    """
+    """The prompt of stage 1: ``template`` with the benchmark's visible fields, the options withheld."""
     visible = get_benchmark(doc["benchmark"]).visible_fields - WITHHELD
     return render(template, **{key: doc[key] for key in sorted(visible) if key in doc})
 
 
 def asked_prompt(spec: TaskSpec, doc: Mapping[str, Any]) -> str:
-    """The text with which a task asks about ``doc``, as samples log it: of two stages the first.
-
-    Raises:
-        MedtasksError: as :func:`medtasks.catalog.prompts.render`.
-    """
+    """The text with which a task asks about ``doc``, as samples log it: of two stages the first."""
     if spec.stage1_template is not None:
         return first_prompt(doc, spec.stage1_template)
     return doc_to_text(doc, {"template": spec.template, "system_template": spec.system_template})

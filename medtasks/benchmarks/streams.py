@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -54,7 +55,9 @@ def item_values(turns: Sequence[Turn], timing: Timing, *, fallback: bool = False
         OPEN: _NO_VALUE if first.closed else content,
     }
     if fallback:
-        judged = [turn.with_fallback for turn in turns]
+        judged = [
+            replace(turn, content=turn.fallback, judge=turn.fallback_judge) if turn.closed else turn for turn in turns
+        ]
         decided = _value(*streaming.content_limits(judged), _judge(judged))
         values |= {FALLBACK: decided if first.closed else _NO_VALUE, "content_fallback": decided}
     if not first.streaming:

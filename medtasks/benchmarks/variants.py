@@ -93,7 +93,17 @@ def varied_rows(task: str, metadata: Metadata) -> Rows | None:
             f"once, which metadata.{metadata.varied} asks several times; name one."
         )
     if metadata.prompts:
-        _check_prompts(task, metadata, plain)
+        if plain.template != metadata.prompts[0]:
+            raise UsageError(
+                f"{task}: metadata.prompts[0] is {metadata.prompts[0]!r}, expected {plain.template!r}, the template of "
+                f"{plain.name}; begin with it."
+            )
+        metric = get_metric(plain.metrics[0])
+        if metric.width != 2 or not metric.higher_is_better or "|scale:" in metric.signature:
+            raise UsageError(
+                f"{task}: the first metric is {metric.name}, expected a mean of values from 0 to 1, more being better, "
+                "whose spread over prompts can be measured; put one first in metric_list."
+            )
     rows = task_rows(plain.name)
 
     def unusable(document: Document) -> str:
@@ -283,20 +293,6 @@ def _in_plain_order(benchmark: Benchmark, view: SampleView) -> SampleView:
 
 
 # --- paraphrased prompts ---
-
-
-def _check_prompts(task: str, metadata: Metadata, plain: TaskSpec) -> None:
-    if plain.template != metadata.prompts[0]:
-        raise UsageError(
-            f"{task}: metadata.prompts[0] is {metadata.prompts[0]!r}, expected {plain.template!r}, the template of "
-            f"{plain.name}; begin with it."
-        )
-    metric = get_metric(plain.metrics[0])
-    if metric.width != 2 or not metric.higher_is_better or "|scale:" in metric.signature:
-        raise UsageError(
-            f"{task}: the first metric is {metric.name}, expected a mean of values from 0 to 1, more being better, "
-            "whose spread over prompts can be measured; put one first in metric_list."
-        )
 
 
 def _not_paraphrasable(document: Document) -> str:

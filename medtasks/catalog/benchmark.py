@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, runtime_checkable
@@ -220,15 +220,6 @@ class Turn:
     fallback: float | None = None
     fallback_judge: str | None = None
 
-    def payload(self) -> dict[str, Any]:
-        """The turn as JSON, for the harness's own aggregation."""
-        return asdict(self)
-
-    @property
-    def with_fallback(self) -> Turn:
-        """The turn with the content that it has if a judge decides on closed answers that do not match."""
-        return replace(self, content=self.fallback, judge=self.fallback_judge) if self.closed else self
-
 
 class Rate(Metric, Protocol):
     """The rate of a kind of error (`medtasks.metrics.item_metrics.ErrorRate`)."""
@@ -272,11 +263,7 @@ ABSTENTION = "This cannot be told from the image."
 
 
 def one_document(record: Any) -> list[Document]:
-    """The document of a record with an ``answer``, which becomes the target; all other fields keep their names.
-
-    Raises:
-        MedtasksError: the record has no ``answer``.
-    """
+    """The document of a record with an ``answer``, which becomes the target; all other fields keep their names."""
     if not hasattr(record, "answer"):
         raise MedtasksError(
             f"the benchmark does not define how a {type(record).__name__} becomes documents; give the record an "
@@ -369,17 +356,6 @@ class Benchmark:
             return 0
         own = document.get("choices") or document.get("options") or self.options
         return sum(text is not None for text in own.values()) if isinstance(own, Mapping) else len(own)
-
-    def published_items(self, name: str) -> int | None:
-        """The published count for a task or group that is named after the benchmark and one of its kinds; None for
-        others. The benchmark's own name has the count of ``rows``.
-        """
-        kind = name.removeprefix(self.name)
-        return self.published.get(kind.removeprefix("_") or "rows")
-
-    def is_apart(self, task: str) -> bool:
-        """Whether the task's rows are of kinds that start with ``apart``, which ``rows`` does not count."""
-        return self.apart is not None and self.apart in task
 
     @property
     def repeatable(self) -> bool:

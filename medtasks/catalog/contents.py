@@ -84,20 +84,19 @@ def task_directory() -> Path:
 
 
 @once
-def task_files() -> tuple[tuple[str, Literal["task", "group"], Path], ...]:
-    """Name, kind and file of every task and group, ours and other packages', by name.
+def task_files() -> dict[str, Path]:
+    """The file of every task and group, ours and other packages', by name, in the order of names.
 
-    A file's stem is its task's name, groups are in ``groups/``, and shared parts start with an underscore, so that the
-    harness can list tasks without parsing any YAML (target S6).
+    A file's stem is its task's name, groups are in ``groups/`` (:func:`kind_of`), and shared parts start with an
+    underscore, so that the harness can list tasks without parsing any YAML (target S6).
     """
     paths = [path for package in task_packages() for path in package.task_files()]
-    return tuple(sorted((path.stem, "group" if path.parent.name == "groups" else "task", path) for path in paths))
+    return {path.stem: path for path in sorted(paths, key=lambda path: path.stem)}
 
 
-@once
-def task_path(name: str) -> Path | None:
-    """The file of the task or group ``name``; None if there is none."""
-    return next((path for known, _, path in task_files() if known == name), None)
+def kind_of(path: Path) -> Literal["task", "group"]:
+    """Whether a file is a task or a group: groups are in ``groups/``."""
+    return "group" if path.parent.name == "groups" else "task"
 
 
 @once

@@ -18,7 +18,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from importlib import import_module
 from importlib.machinery import ModuleSpec, PathFinder
-from importlib.metadata import Distribution, EntryPoint, distributions, entry_points
+from importlib.metadata import EntryPoint, distributions, entry_points
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -156,7 +156,15 @@ def find_packages() -> tuple[tuple[TaskPackage, ...], tuple[LeftOut, ...]]:
 
     A package is left out if it cannot be found, has no tasks or rubrics, or has a module or task name taken already.
     """
-    used = _our_packages()
+    benchmarks = import_module("medtasks.benchmarks")
+    root, templates = Path(benchmarks.__path__[0]), Path(medtasks.templates.__path__[0])
+    # the modules with the filters and metrics that benchmarks share, then one package per benchmark directory
+    folders = dict.fromkeys(SHARED, root / "shared")
+    folders |= {f"{benchmarks.__name__}.{name}": root / name for name in benchmarks.DIRECTORIES}
+    used = [
+        TaskPackage(OURS, medtasks.__version__, module, folder / "tasks", templates, folder / "rubrics")
+        for module, folder in folders.items()
+    ]
     points, left_out = _entry_points()
     taken = {path.stem: package.known_as for package in used for path in package.task_files()}
     for point in sorted(points, key=_order):
@@ -182,18 +190,6 @@ def find_packages() -> tuple[tuple[TaskPackage, ...], tuple[LeftOut, ...]]:
     return tuple(used), tuple(left_out)
 
 
-def _our_packages() -> list[TaskPackage]:
-    """The modules with the filters and metrics that benchmarks share, then one package per benchmark directory."""
-    benchmarks = import_module("medtasks.benchmarks")
-    root, templates = Path(benchmarks.__path__[0]), Path(medtasks.templates.__path__[0])
-    folders = dict.fromkeys(SHARED, root / "shared")
-    folders |= {f"{benchmarks.__name__}.{name}": root / name for name in benchmarks.DIRECTORIES}
-    return [
-        TaskPackage(OURS, medtasks.__version__, module, folder / "tasks", templates, folder / "rubrics")
-        for module, folder in folders.items()
-    ]
-
-
 def _entry_points() -> tuple[list[EntryPoint], list[LeftOut]]:
     """The entry points of all distributions, and the distributions whose metadata cannot be read."""
     with suppress(Exception):  # one distribution's unreadable file fails the call for all
@@ -211,8 +207,17 @@ def _entry_points() -> tuple[list[EntryPoint], list[LeftOut]]:
 
 
 def _order(point: EntryPoint) -> tuple[float, str, str]:
-    """The sort key of an entry point: the time of installation, so that no new package disables an older one."""
-    return (_installed(point.dist) if point.dist else 0.0, _named(point)[0].lower().replace("_", "-"), point.name)
+    """The sort key of an entry point: the time of installation, so that no new package disables an older one.
+
+    That is the time of the metadata: installers write them last.
+    """
+    installed = 0.0
+    for file in (point.dist.files if point.dist else None) or ():
+        if file.name in ("METADATA", "PKG-INFO"):
+            with suppress(OSError):
+                installed = Path(str(file.locate())).parent.stat().st_mtime
+                break
+    return installed, _named(point)[0].lower().replace("_", "-"), point.name
 
 
 def _named(point: EntryPoint) -> tuple[str, str]:
@@ -221,15 +226,6 @@ def _named(point: EntryPoint) -> tuple[str, str]:
     with suppress(Exception):
         found = dict(point.dist.metadata.items()) if point.dist else {}  # type: ignore[attr-defined]
     return found.get("Name") or point.name, found.get("Version") or "unknown"
-
-
-def _installed(distribution: Distribution) -> float:
-    """The time of installation, which is that of the metadata: installers write them last."""
-    for file in distribution.files or ():
-        if file.name in ("METADATA", "PKG-INFO"):
-            with suppress(OSError):
-                return Path(str(file.locate())).parent.stat().st_mtime
-    return 0.0
 
 
 def _read(point: EntryPoint, distribution: str, version: str) -> TaskPackage:

@@ -154,11 +154,6 @@ def plain(name: str) -> str:
     return re.sub(r"[^a-z0-9]+", "", name.casefold())
 
 
-def is_file_name(img_id: str) -> bool:
-    """Whether an image id can be part of a file name: it must not lead out of the image directory."""
-    return re.fullmatch(r"[\w.-]{1,200}", img_id) is not None and not img_id.startswith(".")
-
-
 def distinct(records: Iterable[K]) -> list[K]:
     """Records with unique ids: duplicates get ``#2``, ``#3``."""
     times: Counter[str] = Counter()

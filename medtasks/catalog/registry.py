@@ -159,12 +159,6 @@ def benchmark_owner(name: str) -> TaskPackage:
     return owners.get(name) or task_packages()[0]
 
 
-@once
-def brought_layouts() -> Mapping[str, BoardLayout]:
-    """The board layouts of packages, by benchmark."""
-    return {layout.benchmark: layout for layout, _ in _parts("layouts")}
-
-
 def filter_name(path: str) -> str:
     """A filter's name in manifests and hashes: its class name, for another package's after that of the package.
 

@@ -52,11 +52,7 @@ def _files() -> dict[str, tuple[TaskPackage, Path]]:
 
 @once
 def usable_rubrics() -> tuple[Rubric, ...]:
-    """All valid rubrics; an invalid one of another package is left out with one sentence on standard error.
-
-    Raises:
-        MedtasksError: one of ours is invalid.
-    """
+    """All valid rubrics; an invalid one of another package is left out with one sentence on standard error."""
     found = []
     for name, (package, path) in _files().items():
         try:
@@ -212,9 +208,6 @@ def verdict_schema(rubric: Rubric, document: Mapping[str, Any]) -> dict[str, Any
     """JSON schema of a verdict on ``document``, in the strict form that structured output requires.
 
     With reasons, each aspect is an object whose reason comes before its score, so that the score follows from it.
-
-    Raises:
-        DataError: as :func:`aspects_of`.
     """
     return _schema(aspects_of(rubric, document), rubric.reasons)
 
@@ -280,7 +273,6 @@ def total(rubric: Rubric, document: Mapping[str, Any], scores: Mapping[str, floa
     ``per_aspect``: each aspect as s / max, ``strict`` (1 if all have their maximum) and ``partial`` (Σ s / Σ max).
 
     Raises:
-        DataError: as :func:`aspects_of`.
         MedtasksError: ``scores`` are not one number within the scale for each aspect.
     """
     aspects = aspects_of(rubric, document)

@@ -10,7 +10,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, Field
 
 from medtasks.catalog.benchmark import Benchmark
-from medtasks.catalog.contents import once, owner_of, resolve, task_files, task_path
+from medtasks.catalog.contents import once, owner_of, resolve, task_files
 from medtasks.catalog.packages import warn
 from medtasks.catalog.prompts import template_hash
 from medtasks.catalog.registry import FilterInfo, code_left_out, filter_name, get_benchmark, get_filter
@@ -148,7 +148,7 @@ def load_specs() -> dict[str, TaskSpec]:
         MedtasksError: one of our files is faulty; the message names file, line and field.
     """
     specs = {}
-    for name, _, path in task_files():
+    for name, path in task_files().items():
         try:
             if code_left_out(owner_of(path)) is None:
                 specs[name] = _load(path)
@@ -167,9 +167,9 @@ def load_spec(name: str) -> TaskSpec:
         UsageError: there is no such task or group.
         MedtasksError: its file is faulty, or the code of its package cannot be used.
     """
-    path = task_path(name)
+    path = task_files().get(name)
     if path is None:
-        near = suggestion(name, (found for found, _, _ in task_files()))
+        near = suggestion(name, task_files())
         raise UsageError(f"task {name!r} is unknown{near}; `medtasks list --all` shows all tasks.")
     if left_out := code_left_out(owner_of(path)):
         raise MedtasksError(f"task {name!r} cannot be used, because {left_out}")
@@ -178,27 +178,24 @@ def load_spec(name: str) -> TaskSpec:
 
 @once
 def leaf_tasks(name: str) -> tuple[str, ...]:
-    """The names of the tasks in ``name``: itself, or those of a group, in order and without duplicates.
-
-    Raises:
-        UsageError: there is no such task or group, or a group contains an unknown member or itself.
-    """
+    """The names of the tasks in ``name``: itself, or those of a group, in order and without duplicates."""
     return tuple(dict.fromkeys(spec.name for spec in _everything_in(name, ()) if spec.kind == "task"))
 
 
 @once
 def inner_groups(name: str) -> tuple[str, ...]:
-    """The groups in ``name``, itself first; none in a task; raises as :func:`leaf_tasks`."""
+    """The groups in ``name``, itself first; none in a task."""
     return tuple(dict.fromkeys(spec.name for spec in _everything_in(name, ()) if spec.kind == "group"))
 
 
 def _everything_in(name: str, above: tuple[str, ...]) -> Iterator[TaskSpec]:
+    """``name`` and what it contains; raises :class:`UsageError` for an unknown member, or a group within itself."""
     spec = load_spec(name)
     yield spec
     for number, member in enumerate(spec.members):
         place = f"{spec.path}: field `task[{number}]` is {member!r}"
-        if task_path(member) is None:
-            near = suggestion(member, (known for known, _, _ in task_files()))
+        if member not in task_files():
+            near = suggestion(member, task_files())
             raise UsageError(f"{place}, expected a task or group{near}; correct it.")
         if member in (*above, name):
             raise UsageError(f"{place}, which contains this group, expected groups that end in tasks; remove it.")

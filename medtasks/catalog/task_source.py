@@ -10,11 +10,10 @@ from typing import Any, Literal
 
 import yaml
 
+from medtasks.catalog.contents import kind_of
 from medtasks.core.findings import Finding, Place, Severity, finding
 from medtasks.core.schema import Keys, field_name, shown
 from medtasks.core.text import shortened
-
-Kind = Literal["task", "group"]
 
 _MERGE = "tag:yaml.org,2002:merge"
 _TEXT = "tag:yaml.org,2002:str"
@@ -42,7 +41,7 @@ class TaskSource:
         return self.path.stem
 
     @property
-    def kind(self) -> Kind:
+    def kind(self) -> Literal["task", "group"]:
         """Whether it is a task or a group."""
         return kind_of(self.path)
 
@@ -68,11 +67,6 @@ class TaskSource:
         """The items of the list under ``key``; none if there is no list."""
         value = self.content.get(key)
         return value if isinstance(value, list) else []
-
-
-def kind_of(path: Path) -> Kind:
-    """Whether a file is a task or a group: groups are in ``groups/``."""
-    return "group" if path.parent.name == "groups" else "task"
 
 
 def read_source(path: Path) -> TaskSource:

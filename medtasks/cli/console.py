@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -142,23 +142,9 @@ def bars(*more: ProgressColumn) -> Progress:
     return Progress(*columns, console=console, disable=not console.is_terminal)
 
 
-class _Bar:
-    """A progress bar, called with (done, total)."""
-
-    def __init__(self, shown: Progress, label: str, *, visible: bool = True) -> None:
-        self._shown = shown
-        self._task = shown.add_task(label, total=None, visible=visible)
-
-    def __call__(self, done: int, total: int) -> None:
-        self._shown.update(self._task, completed=done, total=total, visible=True)
-
-    def stage(self, label: str) -> _Bar:
-        """A second bar for part of the work, shown from its first call."""
-        return _Bar(self._shown, label, visible=False)
-
-
 @contextmanager
-def progress(label: str) -> Iterator[_Bar]:
-    """A progress bar on standard error while the block runs; none if that is not a terminal."""
+def progress(label: str) -> Iterator[Callable[[int, int], None]]:
+    """A progress bar on standard error, called with (done, total) in the block; none if that is not a terminal."""
     with bars() as shown:
-        yield _Bar(shown, label)
+        task = shown.add_task(label, total=None)
+        yield lambda done, total: shown.update(task, completed=done, total=total)

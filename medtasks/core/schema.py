@@ -101,9 +101,9 @@ def problems(
         yield Problem(one["type"], keys, _message(one, keys, model, secret=secret))
 
 
-def first_problem(error: ValidationError, model: type[BaseModel] | None = None, *, secret: bool = False) -> str:
-    """The message of the first problem; if values are ``secret``, without what was found."""
-    return next(problems(error, model, secret=secret)).message
+def first_problem(error: ValidationError, model: type[BaseModel] | None = None) -> str:
+    """The message of the first problem."""
+    return next(problems(error, model)).message
 
 
 def _message(error: ErrorDetails, keys: Keys, model: type[BaseModel] | None, *, secret: bool) -> str:

@@ -5,9 +5,11 @@
 from __future__ import annotations
 
 import functools
+import hashlib
+import math
 import os
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -20,6 +22,49 @@ MAX_FAILED = 0.01
 
 
 @dataclass(frozen=True)
+class Subset:
+    """A ``share`` of each task's clusters (patients, images, videos), whole ones, rounded up.
+
+    Clusters are ordered by a hash of ``seed`` and name, and the first are taken. Hence every task is a stratum, a
+    smaller share is part of a larger one, and tasks with the same clusters get the same ones.
+    """
+
+    share: float
+    seed: int = 0
+
+    def __str__(self) -> str:
+        return f"{self.share:g}@{self.seed}"
+
+    def of(self, documents: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+        """The documents of the chosen clusters, in their order."""
+
+        def place(cluster: str) -> str:
+            return hashlib.sha256(f"{self.seed}\0{cluster}".encode("utf-8", "surrogatepass")).hexdigest()
+
+        clusters = sorted({document["cluster"] for document in documents}, key=place)
+        chosen = set(clusters[: math.ceil(self.share * len(clusters))])
+        return [document for document in documents if document["cluster"] in chosen]
+
+
+def read_subset(text: str) -> Subset | None:
+    """The subset that ``text`` describes: a share, or ``share@seed``; None for an empty one.
+
+    >>> str(read_subset("0.25")), str(read_subset("0.1@7"))
+    ('0.25@0', '0.1@7')
+    """
+    share, _, seed = text.partition("@")
+    with suppress(ValueError):
+        subset = Subset(float(share), int(seed or 0))
+        if 0 < subset.share < 1:
+            return subset
+    if not text:
+        return None
+    raise UsageError(
+        f"MEDTASKS_SUBSET is {text!r}, expected a share of the clusters between 0 and 1, or share@seed (0.25@0)."
+    )
+
+
+@dataclass(frozen=True)
 class Settings:
     """Settings of the process, on which documents, prompts and runs depend beside their options.
 
@@ -29,7 +74,7 @@ class Settings:
         miniature: benchmarks whose miniature data are used anyway, because a run was made on them.
         cache: directory for what can be rebuilt (``MEDTASKS_CACHE``); None for the user's cache directory.
         max_frames: maximum number of frames per request (``MEDTASKS_MAX_FRAMES``); None for all.
-        subset: share of the clusters (``MEDTASKS_SUBSET``, see :mod:`medtasks.catalog.subset`); empty for all.
+        subset: share of the clusters (``MEDTASKS_SUBSET``); None for all.
         blind: whether prompts omit their media (``MEDTASKS_BLIND=1``), to measure what text alone achieves.
         max_failed: share of requests that may fail before a run counts as failed (``MEDTASKS_MAX_FAILED``).
         templates: directory of templates that precede the installed ones (``MEDTASKS_TEMPLATES``).
@@ -49,7 +94,7 @@ class Settings:
     miniature: frozenset[str] = frozenset()
     cache: Path | None = None
     max_frames: int | None = None
-    subset: str = ""
+    subset: Subset | None = None
     blind: bool = False
     max_failed: float = MAX_FAILED
     templates: Path | None = None
@@ -102,7 +147,7 @@ def _read(*values: str) -> Settings:
         mini=mini,
         cache=_path(given["MEDTASKS_CACHE"]),
         max_frames=_count("MEDTASKS_MAX_FRAMES", given),
-        subset=given["MEDTASKS_SUBSET"],
+        subset=read_subset(given["MEDTASKS_SUBSET"]),
         blind=blind == "1",
         max_failed=_share(given["MEDTASKS_MAX_FAILED"] or str(MAX_FAILED)),
         templates=_path(given["MEDTASKS_TEMPLATES"]),

@@ -344,5 +344,5 @@ def prepare_package(
         if twice := [name for name in sorted(rows) if len(rows[name]) > 1]:
             where = f"{shown(twice[0])} (rows {first_names(rows[twice[0]])})"
             raise DataError(f"{source}: {len(twice)} sample ids are duplicated, such as {where}; make them unique.")
-        release.unpack()
+        release.unpack(place.progress)
         return place.finish(origin, records, release.media_root)

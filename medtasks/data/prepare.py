@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Annotated, Any, Protocol, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
 import typer
 
@@ -14,17 +14,7 @@ from medtasks.catalog.benchmark import PrepareCommand
 from medtasks.data.preparation import Preparation, Progress
 from medtasks.data.prepared import Prepared
 
-
-class Bar(Protocol):
-    """A progress bar, called with (done, total)."""
-
-    def __call__(self, done: int, total: int, /) -> None: ...
-
-    def stage(self, label: str, /) -> Progress:
-        """A separate bar below this one."""
-
-
-Bars = Callable[[str], AbstractContextManager[Bar]]
+Bars = Callable[[str], AbstractContextManager[Progress]]
 """Opens a progress bar with that title."""
 
 Out = Annotated[

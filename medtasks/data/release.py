@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from fnmatch import fnmatch
 from functools import cached_property
@@ -63,7 +63,7 @@ class Release:
             UsageError: no file matches.
             DataError: a file cannot be read; names file and line.
         """
-        if self.source.is_file() and self.source.suffix != ".zip":
+        if not self.source.is_dir() and self.source.suffix != ".zip":
             yield from _read(self.source)
             return
         entries = sorted(entry for several in self._files.values() for entry in several)
@@ -107,7 +107,7 @@ class Release:
             self._packed[archive].add(path)
         return path
 
-    def unpack(self) -> None:
+    def unpack(self, progress: Callable[[int, int], None] | None = None) -> None:
         """Unpack the pictures in archives that rows have named; what an earlier call unpacked is kept.
 
         Raises:
@@ -116,7 +116,7 @@ class Release:
         for archive, names in self._packed.items():
             if self._keep is not None:
                 with open_archive(archive) as opened:
-                    extract(opened, names, self._keep)
+                    extract(opened, names, self._keep, progress)
 
     def _stored(self, data: bytes) -> str:
         self._kept = True
@@ -138,7 +138,7 @@ class Release:
 
 def _listed(folder: Path) -> dict[str, list[_Entry]]:
     files: dict[str, list[_Entry]] = defaultdict(list)
-    paths = sorted(path for path in folder.rglob("*") if path.is_file()) if folder.is_dir() else [folder]
+    paths = sorted(path for path in folder.rglob("*") if not path.is_dir()) if folder.is_dir() else [folder]
     with ExitStack() as stack:
         for path in paths:
             if path.suffix == ".zip":

@@ -22,7 +22,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from medtasks.catalog.contents import task_files
+from medtasks.catalog.contents import kind_of, task_files
 from medtasks.core.errors import HarnessError, first_line
 from medtasks.core.exits import errors_raised
 
@@ -91,9 +91,9 @@ def model_manifests() -> list[Any]:
 def task_index() -> dict[str, dict[str, Any]]:
     """Our entries of the harness's task index, from the directory layout without parsing YAML."""
     index: dict[str, dict[str, Any]] = {}
-    for name, kind, path in task_files():
-        index[name] = {"type": kind, "yaml_path": str(path)}
-        if kind == "group":
+    for name, path in task_files().items():
+        index[name] = {"type": kind_of(path), "yaml_path": str(path)}
+        if kind_of(path) == "group":
             index[name]["task"] = -1  # tells the harness to read the members from the file
     return index
 

@@ -22,7 +22,6 @@ from medtasks.benchmarks.documents import SYSTEM_IN_TEXT
 from medtasks.catalog.packages import warn
 from medtasks.catalog.rubric import load_rubric
 from medtasks.catalog.spec import TaskSpec, leaf_tasks, load_spec
-from medtasks.catalog.subset import current_subset
 from medtasks.core.cache import cache_root
 from medtasks.core.errors import MedtasksError, UsageError, first_line
 from medtasks.core.exits import stopped
@@ -295,9 +294,9 @@ def _leave_scoring_to_us(task: Any) -> None:
 
 def _data_state(spec: TaskSpec) -> str:
     """What determines a task's documents and their pixels: prepared data, subset, frame limit, blind or not."""
-    chosen, subset = current_settings(), current_subset()
+    chosen = current_settings()
     parts = [open_prepared(spec.metadata.benchmark).manifest.fingerprint[:16], str(chosen.max_frames or "all")]
-    return "-".join([*parts, *(["blind"] if chosen.blind else []), *([str(subset)] if subset else [])])
+    return "-".join([*parts, *(["blind"] if chosen.blind else []), *([str(chosen.subset)] if chosen.subset else [])])
 
 
 def _asked_numbers(task: Any, asked: Mapping[str, Any]) -> tuple[int, ...]:

@@ -43,11 +43,11 @@ def noting_arguments(original: Callable[..., Any]) -> Callable[..., Any]:
         hidden = task_named_like_a_directory(call.arguments)
         if hidden is not None:
             call.arguments["tasks"] = [hidden]
-        from medtasks.catalog.contents import task_path
+        from medtasks.catalog.contents import task_files
         from medtasks.catalog.spec import load_spec
 
         names = [name for name in call.arguments["tasks"] or () if isinstance(name, str)]
-        ours = [load_spec(name).name for name in names if task_path(name) is not None]
+        ours = [load_spec(name).name for name in names if name in task_files()]
         noted = _ARGUMENTS.set(call.arguments)
         try:
             with interrupts_arrive():

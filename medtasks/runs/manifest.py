@@ -16,7 +16,6 @@ from medtasks.benchmarks.documents import task_rows
 from medtasks.catalog.registry import get_filter
 from medtasks.catalog.scales import Rubric
 from medtasks.catalog.spec import TaskSpec
-from medtasks.catalog.subset import current_subset
 from medtasks.core.errors import DataError
 from medtasks.core.files import canonical_json, short_hash
 from medtasks.core.settings import current_settings
@@ -270,7 +269,7 @@ def task_facts(
         yaml_hash=spec.yaml_hash,
         protocol_hash=protocol_hash(spec, generation, blind=blind, presentation=presentation),
         blind=blind,
-        subset=str(current_subset() or ""),
+        subset=str(current_settings().subset or ""),
         presentation=dict(presentation or {}),
         filters=filter_versions(spec),
         generation=generation,

@@ -9,13 +9,12 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from medtasks.catalog.benchmark import Benchmark
-from medtasks.catalog.contents import owner_of, raised_at, task_packages, task_path
+from medtasks.catalog.contents import kind_of, owner_of, raised_at, task_files, task_packages
 from medtasks.catalog.packages import TaskPackage
 from medtasks.catalog.prompts import template_variables
 from medtasks.catalog.registry import all_benchmarks, place_of, plugin_of
 from medtasks.catalog.spec import load_spec
 from medtasks.catalog.task_model import GroupFile, TaskFile
-from medtasks.catalog.task_source import kind_of
 from medtasks.core.errors import MedtasksError, NoRowsError, NotPreparedError, UsageError, first_line
 from medtasks.core.findings import Finding, Place, failed, finding
 from medtasks.core.schema import suggestion
@@ -259,7 +258,7 @@ class _Checks:
         check_rows(documents, benchmark, templates, report, media)
         check_judged(file, documents, benchmark, report)
         findings = report.findings()
-        installed = task_path(file.task)
+        installed = task_files().get(file.task)
         is_installed = installed is not None and installed.resolve() == path.resolve()
         # a fault of the file or of its documents changes scores, too
         if not self._quick and is_installed and not failed([one for one in findings if one.code[2] in "13"]):

@@ -14,13 +14,13 @@ from medtasks.benchmarks.errors import gold_text, name_problem
 from medtasks.benchmarks.layouts import layouts_left_out
 from medtasks.benchmarks.variants import varied_rows
 from medtasks.catalog.benchmark import Benchmark
-from medtasks.catalog.contents import once, owner_of, resolve, task_files, task_packages
+from medtasks.catalog.contents import kind_of, once, owner_of, resolve, task_files, task_packages
 from medtasks.catalog.packages import TaskPackage
 from medtasks.catalog.registry import all_benchmarks, code_left_out, everything_left_out, filter_name, get_filter
 from medtasks.catalog.rubric import load_rubric, rubric_names
 from medtasks.catalog.spec import read_installed
 from medtasks.catalog.task_model import AGGREGATIONS, GroupFile, Metadata, MetricEntry, TaskFile, read_task
-from medtasks.catalog.task_source import FunctionName, kind_of
+from medtasks.catalog.task_source import FunctionName
 from medtasks.core.errors import MedtasksError
 from medtasks.core.findings import Finding, Place, failed, finding
 from medtasks.core.schema import Keys, shown, suggestion, unknown
@@ -37,7 +37,7 @@ class Files:
     """Task and group files by name, at first those installed; each file is read once."""
 
     def __init__(self) -> None:
-        self.known = {name: path for name, _, path in task_files()}
+        self.known = dict(task_files())
         installed = set(self.known.values())
         self.read = functools.cache(lambda path: read_installed(path) if path in installed else read_task(path))
 

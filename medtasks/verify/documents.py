@@ -16,7 +16,7 @@ from medtasks.catalog.registry import get_benchmark
 from medtasks.catalog.spec import TaskSpec, load_spec
 from medtasks.core.errors import DataError, MedtasksError, first_line
 from medtasks.core.files import canonical_json
-from medtasks.core.settings import Settings, current_settings, using
+from medtasks.core.settings import Settings, current_settings, read_subset, using
 from medtasks.data.store import open_prepared
 from medtasks.runs.manifest import DataFacts
 
@@ -44,7 +44,7 @@ def local_documents(task: str, release: Release) -> Mapping[str, Document]:
     here = current_settings().mini
     others: list[MedtasksError] = []
     for mini in dict.fromkeys((here, True) if release.mini else (here,)):
-        with using(mini=mini, max_frames=release.cap, subset=release.subset):
+        with using(mini=mini, max_frames=release.cap, subset=read_subset(release.subset)):
             try:
                 return _documents(task, release.fingerprint, current_settings())
             except MedtasksError as error:

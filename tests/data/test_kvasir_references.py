@@ -82,16 +82,3 @@ def test_references_are_doubted_only_where_a_reader_sees_a_contradiction() -> No
 def test_the_miniature_references_agree_with_their_pairs() -> None:
     documents = [one for level in (1, 2, 3) for one in task_documents(f"kvasir_vqa_x1_level{level}")]
     assert [one["sample_id"] for one in documents if contradiction(one)] == []
-
-
-def test_validate_names_them() -> None:
-    from medtasks.catalog.registry import get_benchmark
-    from medtasks.catalog.task_source import TaskSource
-    from medtasks.validate.documents import check_documents
-    from medtasks.validate.report import TaskReport
-
-    (one, *_) = task_documents("kvasir_vqa_x1_level1")
-    report = TaskReport(TaskSource(Path("kvasir_vqa_x1_level1.yaml")), 1)
-    wrong = {**one, **document("No text is visible.", (TEXT, "Yes"))}
-    check_documents([wrong], get_benchmark(one["benchmark"]), report)
-    assert [finding.code for finding in report.findings()].count("MT325") == 1

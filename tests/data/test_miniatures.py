@@ -3,19 +3,15 @@ rows whose answers their pictures show."""
 
 from __future__ import annotations
 
-import io
 import json
 import re
 from collections import Counter
-from itertools import pairwise
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from PIL import Image
 from time_coded import read_time_code
 
@@ -28,10 +24,9 @@ from medtasks.data.media.video import VideoReader, read_index
 from medtasks.data.sources import SourceRow, read_json
 from medtasks.data.store import open_prepared
 from training.drawings import BENCHMARKS, kvasir, med_cmr, medstream, mi_cxr
-from training.drawings.clips import draw_time_code
 from training.drawings.kvasir import Scene
 from training.drawings.medstream import FOOTAGE, RECORDS
-from training.drawings.mi_cxr import FINDINGS, HEART, LEFT, OPACITY, RIGHT, TIMELINES, draw_radiograph, image_path
+from training.drawings.mi_cxr import FINDINGS, TIMELINES, image_path
 
 
 def records(benchmark: str) -> list[Any]:
@@ -85,16 +80,6 @@ def test_the_oddities_of_kvasir_are_there() -> None:
     assert any("instrumnets" in row for row in rows)
     twice = [one for one in records("kvasir_vqa_x1") if len(set(one.question_class)) < len(one.question_class)]
     assert {record.complexity for record in twice} == {2, 3}
-
-
-def test_a_lesion_has_its_colour_at_its_place() -> None:
-    for scene in kvasir.SCENES:
-        picture = Image.open(open_prepared("kvasir_vqa_x1").media_path(f"{scene.img_id}.jpg")).convert("RGB")
-        for lesion in scene.lesions:
-            x, y = kvasir.cell_center(lesion.cell)
-            seen = np.asarray(picture).astype(int)[y - 2 : y + 3, x - 2 : x + 3].reshape(-1, 3).mean(axis=0)
-            distances = {name: float(np.abs(seen - color).sum()) for name, color in kvasir.COLORS.items()}
-            assert min(distances, key=distances.__getitem__) == lesion.color
 
 
 def listed(values: list[str]) -> str:
@@ -162,22 +147,6 @@ def test_the_right_option_stands_at_the_gold_letter() -> None:
     assert right["Where is the small round opacity in the picture?"] == "upper left"
     assert right["How many polyps can be seen?"] == "two"
     assert right["What does the large pale cell hold?"] == "a star with thin rays"
-
-
-@pytest.mark.parametrize(
-    ("name", "mark", "place"),
-    [
-        ("mini_cxr_nodule", "nodule", "upper left"),
-        ("mini_ct_nodule", "nodule", "lower right"),
-        ("mini_rare_histo", "cell", "lower right"),
-    ],
-)
-def test_a_target_lies_where_the_answer_says(name: str, mark: str, place: str) -> None:
-    picture = med_cmr.PICTURES[name]
-    (target,) = (one for one in picture.panels[0].marks if one.name == mark)
-    left, top, right, bottom = picture.box(target, 0)
-    across, down = ((low + high) / 2 < picture.side / 2 for low, high in ((left, right), (top, bottom)))
-    assert place == f"{'upper' if down else 'lower'} {'left' if across else 'right'}"
 
 
 # --- MedStreamBench ---
@@ -255,21 +224,6 @@ def test_pictures_show_their_index() -> None:
     folder = RECORDS.parent / "media" / FOOTAGE["mini-seq07"].media_path
     codes = [read_time_code(np.asarray(load_image(path))) for path in sorted(folder.iterdir())]
     assert codes == [number * 1000 for number in range(12)]
-
-
-@settings(deadline=None, derandomize=True)
-@given(milliseconds=st.integers(0, 2**24 - 1), grey=st.integers(0, 255), quality=st.integers(40, 95))
-def test_a_time_code_survives_compression(milliseconds: int, grey: int, quality: int) -> None:
-    picture = draw_time_code(np.full((72, 96, 3), grey, dtype=np.uint8), milliseconds)
-    stream = io.BytesIO()
-    Image.fromarray(picture).save(stream, format="JPEG", quality=quality)
-    assert read_time_code(picture) == milliseconds
-    assert read_time_code(np.asarray(Image.open(stream))) == milliseconds
-
-
-@given(st.integers(0, 255))
-def test_a_picture_without_a_code_has_no_time(grey: int) -> None:
-    assert read_time_code(np.full((72, 96, 3), grey, dtype=np.uint8)) is None
 
 
 # --- MI-CXR ---
@@ -356,21 +310,3 @@ def test_the_oddities_of_mi_cxr_are_there() -> None:
     assert '"qid"' in mi_cxr.ROW_FILES[0].read_text()
     # windows of one patient overlap
     assert 4 in {len({*one} & {*other}) for found in windows.values() for one in found for other in found}
-
-
-REGIONS = {
-    LEFT: (190, 180, 265, 245),
-    RIGHT: (55, 180, 130, 245),
-    OPACITY: (75, 80, 125, 130),
-    HEART: (212, 175, 254, 200),
-}
-"""Left, top, right, bottom of the part of the picture in which a finding shows."""
-
-
-@pytest.mark.parametrize("finding", FINDINGS)
-def test_a_finding_is_brighter_the_worse_it_is(finding: str) -> None:
-    box = REGIONS[finding]
-    brightness = [
-        float(np.asarray(draw_radiograph("p00000001", 0, {finding: level}).crop(box)).mean()) for level in range(4)
-    ]
-    assert all(after > before + 3 for before, after in pairwise(brightness)), brightness

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,9 +15,9 @@ from hypothesis import strategies as st
 from release_rows import med_cmr_row, single_turn_row, streaming_row
 
 from medtasks.benchmarks.kvasir_vqa_x1.records import ATOMIC_QUESTIONS, parse_kvasir_row
-from medtasks.benchmarks.med_cmr.prepare import _records
+from medtasks.benchmarks.med_cmr.prepare import FILES, prepare_med_cmr
 from medtasks.benchmarks.med_cmr.records import DIMENSIONS, MedCmrRecord, dimension_of, parse_med_cmr_row
-from medtasks.benchmarks.medstreambench.records import ALIASES, MedStreamRecord, bare_question, parse_medstream_row
+from medtasks.benchmarks.medstreambench.records import ALIASES, MedStreamRecord, parse_medstream_row
 from medtasks.benchmarks.mi_cxr.records import parse_mi_cxr_row
 from medtasks.catalog.records import Record, Where
 from medtasks.core.errors import DataError
@@ -234,13 +235,16 @@ def test_a_damaged_row_is_a_record_or_a_refusal(parse: Callable[[Row], Record], 
         assert type(record).model_validate_json(record.model_dump_json()) == record
 
 
-def test_messages_do_not_contain_whole_fields() -> None:
+def test_messages_do_not_contain_whole_fields(tmp_path: Path) -> None:
     long = "x" * 1_000_000
     with pytest.raises(DataError) as raised:
         parse_medstream_row(single_turn_row(sample_id=long, task_mode=long), WHERE)
     assert len(str(raised.value)) < 400
+    for name in FILES.values():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(json.dumps([med_cmr_row(task=long)]))
     with pytest.raises(DataError, match="name no dimension") as raised:
-        _records(lambda name: json.dumps([med_cmr_row(task=long)]).encode())  # noqa: ARG005
+        prepare_med_cmr(str(tmp_path), tmp_path / "out")
     assert len(str(raised.value)) < 600
 
 
@@ -314,28 +318,24 @@ def test_an_open_row_has_a_text_for_an_answer_and_no_options() -> None:
     assert (record.sample_id, record.choices, record.answer) == ("open-7", {}, "A nodule, upper left.")
 
 
-def test_one_own_letter_is_taken_off_an_option() -> None:
-    record = med_cmr(med_cmr_row(A="A) Normal study", B="(B) B) lymphocytes", C="C. ", D="A) not mine", E="E: fluid"))
-
-    assert record.choices == {
-        "A": "Normal study",
-        "B": "B) lymphocytes",
-        "C": "C.",
-        "D": "A) not mine",
-        "E": "fluid",
-    }
-    assert record.prefixed == 3
-
-
-def test_an_option_that_only_begins_like_a_letter_stays() -> None:
-    record = med_cmr(med_cmr_row(A="A small nodule", B="B-cell lymphoma", C="C.difficile"))
-    assert (record.choices["A"], record.prefixed) == ("A small nodule", 0)
-
-
-@pytest.mark.parametrize("name", ["C. difficile colitis", "C. Difficile Colitis", "C. albicans", "C. auris"])
-def test_the_abbreviated_genus_of_a_species_is_no_letter_of_the_option(name: str) -> None:
-    record = med_cmr(med_cmr_row(C=name, E="E. E. coli abscess"))
-    assert (record.choices["C"], record.choices["E"], record.prefixed) == (name, "E. coli abscess", 1)
+@pytest.mark.parametrize(
+    ("released", "option", "prefixed"),
+    [
+        ("C) Normal study", "Normal study", 1),
+        ("(C) C) lymphocytes", "C) lymphocytes", 1),  # one letter
+        ("C: fluid", "fluid", 1),
+        ("C. ", "C.", 0),
+        ("A) not mine", "A) not mine", 0),
+        ("C small nodules", "C small nodules", 0),
+        ("C-cell hyperplasia", "C-cell hyperplasia", 0),
+        ("C.difficile", "C.difficile", 0),
+        *((name, name, 0) for name in ("C. difficile colitis", "C. Difficile Colitis", "C. albicans", "C. auris")),
+        ("C. C. albicans abscess", "C. albicans abscess", 1),
+    ],
+)
+def test_the_own_letter_of_an_option_is_taken_off(released: str, option: str, prefixed: int) -> None:
+    record = med_cmr(med_cmr_row(C=released))
+    assert (record.choices["C"], record.choices["A"], record.prefixed) == (option, "option A", prefixed)
 
 
 @pytest.mark.parametrize("name", [*DIMENSIONS.values(), *DIMENSIONS, "Subtle Object Detection"])
@@ -441,7 +441,6 @@ def test_degenerate_records_are_recognised(question: str, reference: str, why: s
 
 def test_the_question_is_kept_as_it_was_released() -> None:
     assert medstream(single_turn_row()).question == single_turn_row()["question"]
-    assert bare_question(single_turn_row()["question"]) == "Which phase is shown?"
 
 
 def test_variants_of_one_item_share_a_family() -> None:

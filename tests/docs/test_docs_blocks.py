@@ -82,7 +82,7 @@ def check_harness(words: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     _, given = parse_eval_args()  # ends the process where an option does not exist
     if "--model" in words and given.model.islower():
         assert MODEL_REGISTRY_V2.resolve(given.model)
-    known = {task for task, _, _ in task_files()}
+    known = set(task_files())
     known |= {path.stem for path in REPOSITORY.glob("examples/*/src/*/tasks/**/*.yaml")}
     wanted = [task for task in (given.tasks or "").split(",") if re.fullmatch(r"[a-z0-9_]+", task)]
     assert [task for task in wanted if task not in known and not task.startswith("acme_")] == []

@@ -13,8 +13,8 @@ from medtasks.leaderboard.intake.collect import collect
 from runs import Run, baseline
 
 from medtasks.benchmarks.documents import task_documents
-from medtasks.catalog.subset import Subset, read_subset
 from medtasks.core.errors import UsageError
+from medtasks.core.settings import Subset, read_subset
 from medtasks.runs.signature import parse_signature
 
 SHARES = some.floats(0.01, 0.99)

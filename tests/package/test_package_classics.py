@@ -1,4 +1,4 @@
-"""The package of public benchmarks in ``examples``: a guest like any other, beside two scaffolded ones."""
+"""The package of public benchmarks in ``examples``: a guest like any other."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from typing import Any
 
 import pytest
 
-from medtasks.cli.scaffold import write_package
 from medtasks.judge.stub import StubJudge
 
 REPOSITORY = Path(__file__).parent.parent.parent
@@ -77,11 +76,8 @@ def test_the_page_can_be_followed(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_it_works_beside_two_scaffolded_packages(python: Any, tmp_path: Path) -> None:
-    labs = {"acme_open": "open", "beta_mcq": "mcq"}
-    for name, variant in labs.items():
-        write_package(tmp_path / name, name.title().replace("_", "-"), variant)
-    built = python(*PIP, str(tmp_path / "site"), sources(tmp_path), *(str(tmp_path / name) for name in labs))
+def test_it_is_listed_tested_and_run(python: Any, tmp_path: Path) -> None:
+    built = python(*PIP, str(tmp_path / "site"), sources(tmp_path))
     assert built.returncode == 0, built.stderr
     site = {"PYTHONPATH": str(tmp_path / "site")}
 

@@ -82,52 +82,12 @@ metadata:
     - {name: otherlab_bench_not_null, label: Invented, gold: None of these intervals, harms: true,
        answer_other_than: None of these intervals}
 """
-BOTH_WAYS = """
-import itertools, json
-from medtasks.benchmarks.documents import task_documents
-from medtasks.catalog.registry import get_benchmark
-from medtasks.runs.replies import Reply
-from medtasks.runs.scored import Answered, scored_samples
-from medtasks.runs.scoring import score_samples
-from medtasks.catalog.spec import load_spec
-
-LETTERS, found = "ABCDE", []
-document = task_documents("mi_cxr_tel_single")[0]
-for shift in (0, 2):
-    texts = dict(zip(LETTERS, list(document["choices"].values())[shift:] + list(document["choices"].values())[:shift]))
-    letter = {old: LETTERS[(LETTERS.index(old) - shift) % 5] for old in LETTERS}
-    said = [(gold, Reply(letter[answer])) for gold, answer in itertools.product(LETTERS, "AABDE")]
-    said += [(gold, Reply("I cannot tell.")) for gold in LETTERS] + [("A", Reply.failure("gone"))]
-    answered = [
-        Answered({**document, "sample_id": str(n), "cluster": str(n), "choices": texts, "target": letter[gold]}, (it,))
-        for n, (gold, it) in enumerate(said)
-    ]
-    samples = scored_samples(load_spec("otherlab_tel"), answered)
-    rates = () if shift else ("missed_change_rate", "invented_change_rate")
-    found += score_samples(samples, get_benchmark("mi_cxr"), (), rates, resamples=20).metrics.items()
-print(json.dumps([[name, one.model_dump(mode="json", exclude={"signature"})] for name, one in found]))
-"""
 
 
 def of_options(task: str) -> dict[str, str]:
     """The task file, and the part that it includes."""
     base = Path(mi_cxr.__file__).parent / "tasks" / "mi_cxr" / "_base.yaml"
     return {"tasks__tel__otherlab_tel": task, "tasks__tel___base": base.read_text(encoding="utf-8")}
-
-
-@pytest.mark.slow
-def test_options_count_by_text_as_in_the_rates_that_mi_cxr_computes_by_letter(python: Any, tmp_path: Path) -> None:
-    done = python("-c", BOTH_WAYS, PYTHONPATH=str(write_site(tmp_path / "site", **of_options(OF_OPTIONS))))
-    assert done.returncode == 0, done.stderr
-    found = json.loads(done.stdout)
-    for ours, theirs in (
-        ("missed_change_rate", "otherlab_bench_null"),
-        ("invented_change_rate", "otherlab_bench_not_null"),
-    ):
-        (expected,) = [score for name, score in found if name == ours]
-        in_order, rotated = [score for name, score in found if name == theirs]
-        assert expected["value"] is not None
-        assert in_order == rotated == expected
 
 
 LAYOUTS = """

@@ -10,8 +10,6 @@ from typing import Any
 import pytest
 from other_lab import write_site
 
-from medtasks.harness import run_tasks
-
 pytestmark = pytest.mark.slow
 
 HERE = "# here"
@@ -34,17 +32,31 @@ def without_it(python: Any, site: Path) -> str:
     return str(sentence)
 
 
-def test_whatever_ends_its_import_is_one_sentence(python: Any, tmp_path: Path) -> None:
-    site = write_site(tmp_path / "site", PLUGIN, f"raise SystemExit(3)  {HERE}\n{PLUGIN}")
-    sentence = without_it(python, site)
-    file, line = marked(site)
-    start = "medtasks: otherlab-bench 2.1 is left out: otherlab_bench cannot be imported ("
-    assert sentence.startswith(f"{start}{file}, line {line}): SystemExit: 3")
+EXITS = """
+class Exits(Plugin):
+    benchmarks = property(lambda self: exit(0))  # here
 
 
-def test_a_plugin_that_is_none_is_named(python: Any, tmp_path: Path) -> None:
-    site = write_site(tmp_path / "site", PLUGIN, "PLUGIN = 3\nOTHER = Plugin(")
-    assert "otherlab_bench.PLUGIN is a int, expected medtasks.api.Plugin" in without_it(python, site)
+PLUGIN = object.__new__(Exits)
+OTHER = Plugin("""
+
+
+@pytest.mark.parametrize(
+    ("new", "said"),
+    [
+        (
+            f"raise SystemExit(3)  {HERE}\n{PLUGIN}",
+            "medtasks: otherlab-bench 2.1 is left out: otherlab_bench cannot be imported (PLACE): SystemExit: 3",
+        ),
+        ("PLUGIN = 3\nOTHER = Plugin(", "otherlab_bench.PLUGIN is a int, expected medtasks.api.Plugin"),
+        (EXITS, "medtasks: otherlab-bench 2.1 is left out: SystemExit: 0 (PLACE)"),
+    ],
+    ids=["ends its import", "no plugin", "exits after its import"],
+)
+def test_code_that_cannot_be_used_is_one_sentence(python: Any, tmp_path: Path, new: str, said: str) -> None:
+    site = write_site(tmp_path / "site", PLUGIN, new)
+    place = "{}, line {}".format(*marked(site)) if HERE in new else ""
+    assert said.replace("PLACE", place) in without_it(python, site)
 
 
 @pytest.mark.parametrize("text", ["task: [", "include: otherlab_dots.yaml"])
@@ -81,22 +93,6 @@ def test_its_data_are_prepared_as_ours_are(python: Any, tmp_path: Path) -> None:
     assert "6 of the pictures cannot be used" in refused.stderr
 
 
-EXITS = """
-class Exits(Plugin):
-    benchmarks = property(lambda self: exit(0))  # here
-
-
-PLUGIN = object.__new__(Exits)
-OTHER = Plugin("""
-
-
-def test_an_exit_after_its_import_does_not_end_the_command(python: Any, tmp_path: Path) -> None:
-    site = write_site(tmp_path / "site", PLUGIN, EXITS)
-    sentence = without_it(python, site)
-    file, line = marked(site)
-    assert sentence == f"medtasks: otherlab-bench 2.1 is left out: SystemExit: 0 ({file}, line {line})"
-
-
 def test_an_exit_with_0_in_its_functions_is_no_success(python: Any, tmp_path: Path) -> None:
     site = write_site(tmp_path / "site", READ, f"exit(0)  {HERE}\n        {READ}")
     (tmp_path / "source").mkdir()
@@ -108,17 +104,6 @@ def test_an_exit_with_0_in_its_functions_is_no_success(python: Any, tmp_path: Pa
         done.stderr == f"medtasks: {file}, line {line}: the package ended the program (SystemExit(0)); fix or "
         "uninstall it.\n"
     )
-
-
-def test_an_exit_at_import_does_not_pass_a_broken_run(python: Any, tmp_path: Path) -> None:
-    site = write_site(tmp_path / "site", PLUGIN, f"raise SystemExit(0)  {HERE}\n{PLUGIN}")
-    folder = run_tasks("medtasks_baseline", "policy=oracle", ["mi_cxr_icr"], tmp_path / "runs")
-    (folder / "scores.json").unlink()
-    done = python("-m", "medtasks", "leaderboard", "check", str(folder), PYTHONPATH=str(site))
-    assert done.returncode == 1
-    assert "LB102" in done.stdout
-    (sentence,) = done.stderr.splitlines()
-    assert sentence.startswith("medtasks: otherlab-bench 2.1 is left out: otherlab_bench cannot be imported (")
 
 
 def test_a_run_of_it_is_one_sentence_and_fails(python: Any, tmp_path: Path) -> None:

@@ -84,15 +84,3 @@ def test_what_is_imported_is_declared_and_what_is_declared_is_imported() -> None
     used = {canonicalize_name(name) for module in modules for name in distributions.get(module, (module,))}
     assert always - used == set()
     assert used - always - optional == set()
-
-
-def test_every_package_is_in_the_wheel() -> None:
-    setuptools = tomllib.loads((REPOSITORY / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["setuptools"]
-    roots = {"medtasks": "medtasks", **setuptools["package-dir"]}
-    here = {
-        ".".join((name, *path.parent.relative_to(REPOSITORY / folder).parts))
-        for name, folder in roots.items()
-        for path in (REPOSITORY / folder).rglob("__init__.py")
-        if "files" not in path.parts
-    }
-    assert sorted(setuptools["packages"]) == sorted(here)

@@ -101,28 +101,10 @@ VISIBLE = {
 }
 """Every field that a prompt may see; all others are hidden."""
 
-MUST_STAY_HIDDEN = {
-    "kvasir_vqa_x1_transformed": {"target", "answer", "original", "question_class", "complexity"},
-    "kvasir_vqa_x1": {"target", "answer", "original", "question_class", "complexity"},
-    "mi_cxr": {"target", "qtype", "group_type", "media", "cluster"},
-    "med_cmr": {"target", "visual_description", "subtype", "task", "dimension", "modality", "ideal_response", "media"},
-    "medstreambench": {
-        *("target", "expected", "answerable", "reference", "evidence", "judge_rubric", "positive_response", "guesses"),
-        *("expected_time", "tolerance", "media_path", "media", "dataset", "source_task", "label_source"),
-        *("round", "rounds"),
-    },
-}
-"""Fields that state or give away the answer (a folder's name may be the label), as far as the cards name them."""
-
 
 @pytest.mark.parametrize("name", all_benchmarks())
 def test_a_prompt_may_see_these_fields_and_no_other(name: str) -> None:
     assert get_benchmark(name).visible_fields == VISIBLE[name]
-    documents = [
-        document for spec in TASKS if spec.metadata.benchmark == name for document in task_documents(spec.name)
-    ]
-    known = {field for document in documents for field in document}
-    assert MUST_STAY_HIDDEN[name] <= known - VISIBLE[name]
 
 
 def planted(value: Any) -> Any:
@@ -139,21 +121,6 @@ def test_no_hidden_field_changes_a_prompt(spec: TaskSpec) -> None:
     for document in task_documents(spec.name):
         other = {field: value if field in known else planted(value) for field, value in document.items()}
         assert doc_to_text(other, settings) == doc_to_text(document, settings)
-
-
-@pytest.mark.parametrize("spec", TASKS, ids=lambda spec: spec.name)
-def test_what_states_the_answer_is_in_no_prompt(spec: TaskSpec) -> None:
-    """The texts themselves, whatever way they might take; answers that are among the options cannot be looked for."""
-    for document in task_documents(spec.name):
-        text = doc_to_text(document, {"template": spec.template})
-        fields = ["evidence", "visual_description", "media_path", "judge_rubric"]
-        fields += [] if document.get("choices") or document.get("options") else ["target", "reference"]
-        if spec.name == "mi_cxr_report":  # the reference is one of the options, which the document does not even hold
-            assert "choices" not in document
-        for field in fields:
-            value = str(document.get(field) or "")
-            named = value in document.get("allowed_responses", ())
-            assert named or len(value) < 12 or value not in text, field
 
 
 @pytest.mark.parametrize("field", ["target", "sample_id", "abstention"])

@@ -5,15 +5,13 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import pytest
 from stream_documents import documents_of, open_streaming_row, samples_of, single_turn_row, streaming_row
 
 from medtasks.benchmarks.medstreambench import process_results
-from medtasks.benchmarks.medstreambench.scoring import STREAMING_METRICS, join_rounds
-from medtasks.benchmarks.medstreambench.table4 import OVERALL_TABLE4
+from medtasks.benchmarks.medstreambench.scoring import OVERALL_TABLE4, STREAMING_METRICS
 from medtasks.benchmarks.streams import item_score
 from medtasks.catalog.registry import get_benchmark
 from medtasks.runs.scores import Scores
@@ -115,15 +113,6 @@ def test_both_laws_are_reported_from_the_same_responses() -> None:
     assert metrics["responsiveness_stream_length"].value == pytest.approx(sum(over_length) / 3)
     assert metrics["overall"].value == pytest.approx(0.7 * sum(content) / 4)
     assert metrics["overall_stream_length"].value == pytest.approx((0.7 * sum(content) + 0.3 * sum(over_length)) / 4)
-
-
-def test_silence_is_responsive_and_stable_where_nothing_becomes_answerable() -> None:
-    row = streaming_row("proactive")
-    for turn in row["rounds"]:
-        turn.update(expected_output="no_alert", answerable=False)
-    silent, alarmed = (values(row, said) for said in (["no_alert"] * 4, ["no_alert"] * 3 + ["alert: smoke"]))
-    assert (silent["responsiveness"], silent["stability"], silent["content"]) == (1.0, 1.0, 1.0)
-    assert (alarmed["responsiveness"], alarmed["stability"], alarmed["content"]) == (0.0, 0.0, 0.75)
 
 
 @pytest.mark.parametrize("option", ["unanswerable", "Unanswerable", "C. unanswerable"])
@@ -287,14 +276,6 @@ def test_breakdowns_go_by_item_and_not_by_round() -> None:
     assert {key: part.items for key, part in scores.breakdowns["dataset"].items()} == {"PitVis": 1, "cholec80": 1}
     assert set(scores.breakdowns["organ_group"]) == {"gallbladder", "pituitary gland"}
     assert scores.breakdowns["dataset"]["PitVis"].metrics["content"].value == 0.5
-
-
-def test_items_know_all_of_their_rounds() -> None:
-    samples = samples_of(streaming_row(), CLOSED[0][0])
-    views = [replace(sample.view(), filtered="unanswerable") for sample in samples]
-    (item,) = join_rounds(views).items
-    assert [view.document["round"] for view in item.samples] == [1, 2, 3, 4]
-    assert item.values["miss_rate"].statistics == (1.0, 1.0)
 
 
 # As above: t* = 8 s, tolerance 1 s. Late means after 9 s; a delay counts unless the response was a false alarm.

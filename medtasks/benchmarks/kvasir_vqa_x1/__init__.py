@@ -10,31 +10,21 @@ from dataclasses import replace
 from pathlib import Path
 
 from medtasks.benchmarks.kvasir_vqa_x1.board import KVASIR_VQA_X1
-from medtasks.benchmarks.kvasir_vqa_x1.documents import (
-    BREAKDOWNS,
-    level_rows,
-    medico2025,
-    medico_subset,
-    mixed,
-    process_medico2025,
-    process_results,
-)
+from medtasks.benchmarks.kvasir_vqa_x1.documents import *
+from medtasks.benchmarks.kvasir_vqa_x1.documents import BREAKDOWNS, level_rows, mixed
 from medtasks.benchmarks.kvasir_vqa_x1.documents import documents as documents_of
 from medtasks.benchmarks.kvasir_vqa_x1.errors import ERRORS, contradiction
-from medtasks.benchmarks.kvasir_vqa_x1.prepare import prepare_kvasir, run
+from medtasks.benchmarks.kvasir_vqa_x1.prepare import prepare_kvasir
 from medtasks.benchmarks.kvasir_vqa_x1.records import KvasirRecord
 from medtasks.benchmarks.kvasir_vqa_x1.transformed import prepare_transformed
-from medtasks.catalog.benchmark import Benchmark, PrepareCommand, shipped
+from medtasks.catalog.benchmark import Benchmark, shipped
 from medtasks.catalog.registry import Plugin
+from medtasks.data.prepare import prepare_command
 from medtasks.data.prepared import Prepared
 
 
-def _prepare_mini(source: Path, out: Path) -> Prepared:
-    return prepare_kvasir(str(source), out, mini=True)
-
-
 def _prepare_mini_transformed(source: Path, out: Path) -> Prepared:
-    original = _prepare_mini(source, out.with_name("original"))
+    original = prepare_kvasir(str(source), out.with_name("original"), mini=True)
     return prepare_transformed(out, original=original, variants=2, mini=True)
 
 
@@ -54,10 +44,9 @@ BENCHMARK = Benchmark(
     record=KvasirRecord,
     doubt=contradiction,
     mini=shipped(__file__),
-    prepare_mini=_prepare_mini,
-    command=PrepareCommand(
-        run,
-        examples=("medtasks prepare kvasir_vqa_x1 --source hub", "medtasks prepare kvasir_vqa_x1 --transformed"),
+    prepare_mini=lambda source, out: prepare_kvasir(str(source), out, mini=True),
+    command=prepare_command(
+        prepare_kvasir, "fetching and verifying pictures", "medtasks prepare kvasir_vqa_x1 --source hub"
     ),
     kinds=lambda record: (f"level{record.complexity}",),
     published={"rows": 16022, "level1": 5548, "level2": 5261, "level3": 5213},  # rows scored in table 6
@@ -69,14 +58,14 @@ TRANSFORMED = replace(
     BENCHMARK,
     name="kvasir_vqa_x1_transformed",
     title="Kvasir-VQA-x1, transformed",
-    prepare="medtasks prepare kvasir_vqa_x1 --transformed",
+    prepare="medtasks prepare kvasir_vqa_x1_transformed",
     prepare_mini=_prepare_mini_transformed,
-    command=None,
+    command=prepare_command(prepare_transformed, "perturbing pictures", "medtasks prepare kvasir_vqa_x1_transformed"),
     figures=None,
     levels=(),
 )
 
-PLUGIN = Plugin(benchmarks=(BENCHMARK, TRANSFORMED), metrics=ERRORS.own, layouts=(KVASIR_VQA_X1,))
+PLUGIN = Plugin(benchmarks=(BENCHMARK, TRANSFORMED), metrics=ERRORS.rates, layouts=(KVASIR_VQA_X1,))
 
 level1, level2, level3 = (level_rows(BENCHMARK.name, level) for level in (1, 2, 3))
 transformed_level1, transformed_level2, transformed_level3 = (

@@ -10,24 +10,15 @@ from medtasks.benchmarks.aggregations import scored_by
 from medtasks.benchmarks.documents import Rows
 from medtasks.benchmarks.kvasir_vqa_x1.records import KvasirRecord
 from medtasks.benchmarks.kvasir_vqa_x1.transformed import original_name
-from medtasks.catalog.benchmark import Document
+from medtasks.catalog.benchmark import ABSTENTION, Document
 from medtasks.core.errors import DataError
 from medtasks.data.store import open_prepared
 from medtasks.metrics.registry import LEXICAL
 
-ABSTENTION = "This cannot be told from the image."
-
 
 def documents(record: KvasirRecord) -> list[Document]:
     """The record as a harness document; its reference answer is the target."""
-    return [
-        {
-            **record.model_dump(mode="json", exclude={"original"}),
-            "original": [{"q": pair.q, "a": pair.a} for pair in record.original],
-            "target": record.answer,
-            "abstention": ABSTENTION,
-        }
-    ]
+    return [{**record.model_dump(mode="json"), "target": record.answer, "abstention": ABSTENTION}]
 
 
 def level_rows(benchmark: str, level: int) -> Rows:

@@ -95,12 +95,6 @@ def read_answer(name: str, text: str, *, only: bool = False, further: tuple[str,
     return Reading(whole, denied=denied)
 
 
-def _named_in(answer: str) -> frozenset[str]:
-    """The findings that a gold answer lists, under their known names."""
-    given = {" ".join(one.split()) for one in re.split(r"[;,]", answer.casefold())} - _NOTHING
-    return frozenset("barretts" if "barrett" in one else one for one in given)
-
-
 def cases(item: Item) -> Iterator[Case]:
     """The cases of a row, one set for each different presence or count pair behind its question."""
     for view in item.samples:
@@ -112,7 +106,8 @@ def cases(item: Item) -> Iterator[Case]:
 
 
 def _of_pair(name: str, answer: str, text: str, only: bool) -> Iterator[Case]:
-    gold = _named_in(answer)
+    listed = {" ".join(one.split()) for one in re.split(r"[;,]", answer.casefold())} - _NOTHING
+    gold = frozenset("barretts" if "barrett" in one else one for one in listed)  # under their known names
     if name.endswith("_count"):
         if gold and not answer.isdecimal():  # `contradiction` reports it
             return

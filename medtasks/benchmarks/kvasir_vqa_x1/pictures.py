@@ -1,23 +1,24 @@
 """Finds the picture of each Kvasir-VQA-x1 image: in its row, in a directory, at the URL in its row, or on the hub.
 
-Releases differ: the `image` column is the picture's bytes, a URL or a path, or is missing.
+Releases differ: the `image` column is the picture's bytes or a URL, or is missing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from medtasks.benchmarks.kvasir_vqa_x1.source import KvasirSource, saved_rows
-from medtasks.catalog.records import Where, is_file_name, is_text, wrong
+from medtasks.catalog.records import Where, is_text, wrong
 from medtasks.core.errors import DataError, MediaError, UsageError
 from medtasks.core.schema import Frozen
 from medtasks.data.fetch import fetch_pictures, hub_tree, is_url
+from medtasks.data.manifest import Source
 from medtasks.data.media.images import read_picture
-from medtasks.data.preparation import Preparation, Progress
-from medtasks.data.sources import SourceRow, read_parquet
+from medtasks.data.preparation import Preparation
+from medtasks.data.sources import read_parquet
 
 HUB = "SimulaMet-HOST/Kvasir-VQA"
 
@@ -31,12 +32,6 @@ class _Fetched(Frozen):
     url: str
     name: str
     bytes: int
-
-    def is_in(self, media: Path) -> bool:
-        try:
-            return is_file_name(self.name) and (media / self.name).stat().st_size == self.bytes
-        except OSError:
-            return False
 
 
 @dataclass
@@ -55,7 +50,7 @@ class Pictures:
     origin: str | None = None
 
     def add(self, img_id: str, cell: Any, where: Where) -> None:
-        """Store or note a row's ``image``: bytes, bytes and a path, a URL, a path, or nothing.
+        """Store or note a row's ``image``: bytes, bytes and a path, a URL, or nothing.
 
         Raises:
             DataError: it is something else, or differs from an earlier row of the same image.
@@ -71,20 +66,14 @@ class Pictures:
                     f"rows belong to {img_id}; fix the rows."
                 )
         elif content is not None:
-            raise wrong(where, "image", content, "a picture's bytes, its URL, its path, or nothing")
+            raise wrong(where, "image", content, "a picture's bytes, its URL, or nothing")
 
-    def find(
-        self,
-        ids: Sequence[str],
-        opened: KvasirSource,
-        images: Path | None,
-        progress: Progress | None,
-    ) -> None:
-        """Find the pictures of ``ids`` that did not come with the rows.
+    def find(self, ids: Sequence[str], source: Source, folders: Sequence[Path], images: Path | None) -> None:
+        """Find the pictures of ``ids`` that did not come with the rows of ``source``.
 
-        Searched in this order: the directory ``images`` or, by default, one beside the rows; the path or URL in the
-        row; for rows from the hub, the hub's image dataset. With ``images`` nothing is fetched. Pictures fetched before
-        an interruption are not fetched again.
+        Searched in this order: the directory ``images`` or, by default, the first of ``folders`` that exists; the URL
+        in the row; for rows from the hub, its image dataset. With ``images`` nothing is fetched. Pictures fetched
+        before an interruption are not fetched again.
 
         Raises:
             UsageError: there is no source of pictures, or ``images`` is not a directory.
@@ -93,50 +82,50 @@ class Pictures:
         if images is not None and not images.is_dir():
             raise UsageError(f"--images {images}: not a directory; give the one with <img_id>.jpg.")
         missing = [img_id for img_id in ids if img_id not in self.names]
-        folder = images or next((folder for folder in opened.folders if folder.is_dir()), None)
+        folder = images or next((folder for folder in folders if folder.is_dir()), None)
         if folder is not None:
-            found = _pictures_in(folder, missing)
-            tables = [] if len(found) == len(missing) else _tables(folder)
+            files = {path.name for path in folder.iterdir()}
+            there = {img_id: [f"{img_id}{end}" for end in _SUFFIXES if f"{img_id}{end}" in files] for img_id in missing}
+            found = {img_id: names[0] for img_id, names in there.items() if names}
+            tables = [] if len(found) == len(missing) else sorted(folder.rglob("*.parquet"))
             only_source = images is not None or not self.addresses
             if not self.names and (len(found) == len(missing) or (only_source and not tables)):
                 self.names, self.root = found, folder  # the pictures stay where they are
                 return
-            self.copy({img_id: folder / name for img_id, name in found.items()})
+            for img_id, name in found.items():
+                try:
+                    data = read_picture(folder / name)
+                except MediaError as error:
+                    self.failed[img_id] = error
+                else:
+                    self.names[img_id] = self.place.keep_image(img_id, data, folder / name)
             self.from_dataset(tables, missing)
         if images is not None:
             return
-        addresses = {img_id: one for img_id, (one, _) in self.addresses.items() if img_id not in self.names}
-        self.copy({img_id: path for img_id, one in addresses.items() if (path := _local(one, opened.base)) is not None})
-        urls = {img_id: one for img_id, one in addresses.items() if is_url(one)}
-        self.fetch(urls, progress)
+        urls = {img_id: address for img_id, (address, _) in self.addresses.items() if img_id not in self.names}
+        self.fetch(urls)
         without = [img_id for img_id in ids if img_id not in self.names and img_id not in urls]
-        if without and opened.base is None:
+        if without and source.kind == "hub":
             folder, commit = hub_tree(HUB, "*.parquet")
-            tables = _tables(folder)
+            tables = sorted(folder.rglob("*.parquet"))
             if not tables:
                 raise DataError(f"{HUB}: has no parquet file; give the directory of <img_id>.jpg with --images DIR.")
             self.from_dataset(tables, without)
             self.origin = f"{HUB}@{commit}"
         elif not self.names and not urls:
             raise UsageError(
-                f"{opened.source.name}: its rows have no pictures, and images/ beside them has none; give the "
+                f"{source.name}: its rows have no pictures, and images/ beside them has none; give the "
                 "directory of <img_id>.jpg with --images DIR."
             )
 
-    def copy(self, files: Mapping[str, Path]) -> None:
-        for img_id, path in files.items():
-            try:
-                data = read_picture(path)
-            except MediaError as error:
-                self.failed[img_id] = error
-            else:
-                self.names[img_id] = self.place.keep_image(img_id, data, path)
-
-    def fetch(self, urls: Mapping[str, str], progress: Progress | None) -> None:
+    def fetch(self, urls: Mapping[str, str]) -> None:
         """Fetch URLs, by image id, except those fetched before an interruption."""
-        known = {(one.img_id, one.url): one for one in self.place.logged("fetched", _Fetched)}
         media = self.place.directory / "media"
-        fetched = {one.img_id: one.name for key, one in known.items() if key in urls.items() and one.is_in(media)}
+        fetched: dict[str, str] = {}
+        for one in self.place.logged("fetched", _Fetched):
+            with suppress(OSError):
+                if urls.get(one.img_id) == one.url and (media / one.name).stat().st_size == one.bytes:
+                    fetched[one.img_id] = one.name
         self.names |= fetched
         remaining = {img_id: url for img_id, url in urls.items() if img_id not in fetched}
         with self.place.log("fetched") as log:
@@ -145,13 +134,18 @@ class Pictures:
                 self.names[img_id] = self.place.keep_image(img_id, data, remaining[img_id])
                 log(_Fetched(img_id=img_id, url=remaining[img_id], name=self.names[img_id], bytes=len(data)))
 
-            self.failed |= fetch_pictures(remaining, keep, progress=progress)
+            self.failed |= fetch_pictures(remaining, keep, progress=self.place.progress)
 
     def from_dataset(self, tables: Sequence[Path], ids: Sequence[str]) -> None:
         """Take pictures from an image dataset with the columns `img_id` and `image`; the first of each id counts."""
         missing = {img_id for img_id in ids if img_id not in self.names}
         for table in tables:
-            for item in _image_rows(table) if missing else ():
+            for item in read_parquet(table) if missing else ():
+                if not {"img_id", "image"} <= set(item.row):
+                    raise DataError(
+                        f"{item.where}: found the columns {', '.join(map(repr, sorted(item.row)))}, expected `img_id` "
+                        "and `image`; give the directory of <img_id>.jpg, or of the image dataset."
+                    )
                 img_id, content = item.row.get("img_id"), _content(item.row.get("image"))
                 if img_id in missing and isinstance(content, bytes):
                     self.names[img_id] = self.place.keep_image(img_id, content, item.where)
@@ -161,43 +155,8 @@ class Pictures:
 
 
 def _content(cell: Any) -> Any:
-    """The bytes of a picture, or else its address, in a row's ``image``; None if it has neither."""
+    """The bytes of a picture, or else its URL, in a row's ``image``; None if it has neither."""
     if isinstance(cell, Mapping):  # an `Image` feature, not decoded
         data = cell.get("bytes")
         cell = data if isinstance(data, bytes) and data else cell.get("path", cell)
-    return None if cell == "" else cell
-
-
-def _pictures_in(folder: Path, ids: Sequence[str]) -> dict[str, str]:
-    files = {path.name for path in folder.iterdir()}
-    names = {img_id: next((f"{img_id}{end}" for end in _SUFFIXES if f"{img_id}{end}" in files), None) for img_id in ids}
-    return {img_id: name for img_id, name in names.items() if name is not None}
-
-
-def _tables(folder: Path) -> list[Path]:
-    """The parquet files of an image dataset in ``folder``, or ``folder`` itself if it is a saved dataset."""
-    if (folder / "dataset_dict.json").is_file() or (folder / "state.json").is_file():
-        return [folder]
-    return sorted(folder.rglob("*.parquet"))
-
-
-def _local(address: str, base: Path | None) -> Path | None:
-    """The local file that a path in a row refers to, if there is one."""
-    if is_url(address) or "\0" in address:
-        return None
-    path = Path(address) if base is None else base / address
-    try:
-        return path if path.exists() else None
-    except OSError:  # not a valid file name
-        return None
-
-
-def _image_rows(table: Path) -> Iterator[SourceRow]:
-    rows = read_parquet(table) if table.is_file() else saved_rows(table, "raw")
-    for item in rows or ():
-        if not {"img_id", "image"} <= set(item.row):
-            raise DataError(
-                f"{item.where}: found the columns {', '.join(map(repr, sorted(item.row)))}, expected `img_id` and "
-                "`image`; give the directory of <img_id>.jpg, or of the image dataset."
-            )
-        yield item
+    return None if is_text(cell) and not is_url(cell) else cell

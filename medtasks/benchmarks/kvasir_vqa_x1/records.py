@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, Json, model_validator
 
-from medtasks.catalog.records import Record, ReleaseRow, Where, build, is_file_name, parse_row, plain
+from medtasks.catalog.records import Record, ReleaseRow, Where, build, parse_row, plain
 from medtasks.core.schema import Frozen, Text, expects
 from medtasks.data.sources import read_table
 
@@ -70,7 +71,10 @@ class _Pair(ReleaseRow):
 class _Row(ReleaseRow):
     img_id: Annotated[
         str,
-        expects("letters, digits, '.', '_' and '-' only", lambda value: isinstance(value, str) and is_file_name(value)),
+        expects(
+            "letters, digits, '.', '_' and '-' only",  # part of the name of a file, which must stay in its directory
+            lambda value: isinstance(value, str) and re.fullmatch(r"(?!\.)[\w.-]{1,200}", value) is not None,
+        ),
     ]
     complexity: Annotated[
         Literal[1, 2, 3], expects("1, 2 or 3", lambda value: type(value) is int and value in (1, 2, 3))

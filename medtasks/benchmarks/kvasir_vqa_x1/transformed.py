@@ -5,6 +5,9 @@ from __future__ import annotations
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Annotated
+
+import typer
 
 from medtasks.benchmarks.kvasir_vqa_x1.perturb import SEED, VARIANTS, VERSION, perturbed_png
 from medtasks.benchmarks.kvasir_vqa_x1.records import KvasirRecord
@@ -13,6 +16,7 @@ from medtasks.core.schema import Frozen
 from medtasks.data.manifest import Source
 from medtasks.data.media.images import MediaEntry, decoding_threads, read_picture
 from medtasks.data.preparation import Preparation, Progress
+from medtasks.data.prepare import Out, Workers
 from medtasks.data.prepared import Prepared
 from medtasks.data.store import open_prepared
 
@@ -33,18 +37,20 @@ class _Variant(Frozen):
 
 
 def prepare_transformed(
-    out: Path | None = None,
+    out: Out = None,
     *,
+    variants: Annotated[
+        int, typer.Option("--variants", help="Perturbed copies of each image, 1 to 10; only the first is evaluated.")
+    ] = 1,
+    workers: Workers = 0,
     original: Prepared | None = None,
-    variants: int = 1,
-    workers: int = 0,
     progress: Progress | None = None,
     mini: bool = False,
 ) -> Prepared:
-    """Perturb every picture of the prepared Kvasir-VQA-x1; questions are asked about variant 0, or in the mixed track
-    about the original, which is copied.
+    """Perturb every picture of the prepared Kvasir-VQA-x1.
 
-    If the original data have no media, these have none either. The media index has the SHA-256 of every variant.
+    Questions are asked about variant 0, or in the mixed track about the original, which is copied. If the original data
+    have no media, these have none either. The media index has the SHA-256 of every variant.
     Pictures do not depend on order or number of workers, and an interrupted call is continued.
 
     Raises:

@@ -52,4 +52,4 @@ BENCHMARK = Benchmark(
     figures=Path(__file__).with_name("published.csv"),
 )
 
-PLUGIN = Plugin(benchmarks=(BENCHMARK,), metrics=(ACCURACY_DIMENSION_MEAN, *ERRORS.own), layouts=(MED_CMR,))
+PLUGIN = Plugin(benchmarks=(BENCHMARK,), metrics=(ACCURACY_DIMENSION_MEAN, *ERRORS.rates), layouts=(MED_CMR,))

@@ -11,14 +11,12 @@ import numpy as np
 from medtasks.benchmarks.aggregations import pending_value, scored_by
 from medtasks.benchmarks.documents import Rows
 from medtasks.benchmarks.med_cmr.records import DIMENSIONS, MedCmrRecord
-from medtasks.catalog.benchmark import Document, Item, Value, by_field
+from medtasks.catalog.benchmark import ABSTENTION, Document, Item, Value, by_field
 from medtasks.metrics.base import Array, means
 from medtasks.metrics.item_metrics import ItemScore, sum_in_order
 
 VISION = ("sod", "fdd", "su")
 """The visual dimensions; the other four are those of reasoning."""
-
-ABSTENTION = "This cannot be told from the image."
 
 
 def documents(record: MedCmrRecord) -> list[Document]:

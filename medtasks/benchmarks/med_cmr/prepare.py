@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -11,17 +11,16 @@ from typing_extensions import Unpack
 
 from medtasks.benchmarks.med_cmr.records import DIMENSIONS, MedCmrRecord, dimension_of, parse_med_cmr_row
 from medtasks.catalog.records import Where, distinct, tallies
-from medtasks.core.errors import DataError, UsageError, reading
-from medtasks.core.files import read_regular
+from medtasks.core.errors import DataError
 from medtasks.core.schema import shown
 from medtasks.core.text import first_names
-from medtasks.data.archive import Published, check_published, extract, open_archive, read_member
+from medtasks.data.archive import Published, check_published
 from medtasks.data.fetch import hub_tree
 from medtasks.data.manifest import Source
 from medtasks.data.preparation import PictureOptions, Preparation
 from medtasks.data.prepare import Out
 from medtasks.data.prepared import Prepared
-from medtasks.data.sources import read_json
+from medtasks.data.release import Release
 
 HUB = "aaassddaadf/Med-CMR"
 REVISION = "a9b2d6e610c6c5dcf4f3e5aa89c7ec9fd7a05b73"
@@ -65,37 +64,27 @@ def prepare_med_cmr(
         path = Path(source)
         origin = Source(kind="directory" if path.is_dir() else "archive", name=path.resolve().name)
     with Preparation("med_cmr", out, **options) as place:
-        if path.is_dir():
-            root = path.parent if path.name == "dataset" and not (path / "dataset").is_dir() else path
-            records = _records(lambda name: _read(root / name))
-        else:
+        if not path.is_dir():
             digest = check_published(path, PUBLISHED_ARCHIVE, allow_other=allow_other_archive, progress=place.progress)
             origin = origin.model_copy(update={"sha256": digest})
-            root = Path("media")
-            with open_archive(path) as archive:
-                records = _records(lambda name: read_member(archive, name))
-                if not place.references_only:  # missing pictures are reported when media are verified
-                    names = {name for record in records for name in record.media}
-                    extract(archive, names, place.directory / "media", place.progress)
-        return place.finish(origin, records, root, details=_details(records))
+        release = Release(path, keep=None if place.references_only else place.directory / "media")
+        records = _records(release)
+        release.unpack(place.progress)
+        return place.finish(origin, records, release.media_root, details=_details(records))
 
 
-def _read(path: Path) -> bytes:
-    with reading(path, "give hub, dataset.zip, or the directory with dataset/", UsageError):
-        return read_regular(path)
-
-
-def _records(read: Callable[[str], bytes]) -> list[MedCmrRecord]:
+def _records(release: Release) -> list[MedCmrRecord]:
     """The records; all unknown values of `task` are reported at once, for whoever has to extend the table."""
     unknown: dict[str, Where] = {}
     records: list[MedCmrRecord] = []
     for kind, name in FILES.items():
-        for item in read_json(read(name), Path(name).name):
+        for item in release.rows(name):
             task = item.row.get("task")
             if isinstance(task, str) and task.strip() and dimension_of(task) is None:
                 unknown.setdefault(shown(task), item.where)
             else:
                 records.append(parse_med_cmr_row(item.row, kind, item.where))
+                release.picture(records[-1].media[0], "image_path", item.where)
     if unknown:
         named = first_names((f"{task} ({where})" for task, where in unknown.items()), NAMED)
         raise DataError(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path, PurePosixPath
@@ -41,14 +42,9 @@ def find_medium(root: Path, path: str) -> str | None:
     """Name below ``root`` of the file or directory that a record calls ``path``; None if it does not exist."""
     parts = PurePosixPath(path).parts
     names = [path, str(PurePosixPath(*parts[1:]))] if parts[0] == _PREFIX and len(parts) > 1 else [path]
-    return next((name for name in names if _is_there(root / name)), None)
-
-
-def _is_there(path: Path) -> bool:
-    try:
-        return path.exists()
-    except OSError:  # not a valid file name, or a directory that cannot be searched
-        return False
+    with suppress(OSError):  # not a valid file name, or a directory that cannot be searched
+        return next((name for name in names if (root / name).exists()), None)
+    return None
 
 
 def choose_in_video(
@@ -106,9 +102,11 @@ def choose_in_images(records: Sequence[MedStreamRecord], root: Path, name: str) 
     """
     folder = name if (root / name).is_dir() else str(PurePosixPath(name).parent)
     try:
-        names, numbers = _sequence(root, folder)
+        pictures = [path.name for path in (root / folder).iterdir() if path.suffix.lower() in _PICTURES]
     except OSError:  # a directory that cannot be read
         return {record.sample_id: ChosenFrames("unreadable_media") for record in records}, [], None
+    ordered, numbers = frame_numbers(pictures)
+    names = [str(PurePosixPath(folder, picture)) for picture in ordered]
     times = [Fraction(number) for number in numbers]
     chosen = {
         record.sample_id: _one_image(record, name)
@@ -116,18 +114,12 @@ def choose_in_images(records: Sequence[MedStreamRecord], root: Path, name: str) 
         else _with_frames(record, times, lambda positions: {"media": tuple(names[position] for position in positions)})
         for record in records
     }
-    pictures = {picture for one in chosen.values() for picture in one.media}
-    indexed = dict(index_media(root, pictures, workers=1))
+    shown = {picture for one in chosen.values() for picture in one.media}
+    indexed = dict(index_media(root, shown, workers=1))
     for sample_id, one in chosen.items():
         if any(isinstance(indexed[name], MediaError) for name in one.media):
             chosen[sample_id] = ChosenFrames("unreadable_media")
     return chosen, [media.entry for media in indexed.values() if not isinstance(media, MediaError)], None
-
-
-def _sequence(root: Path, folder: str) -> tuple[list[str], list[int]]:
-    pictures = [path.name for path in (root / folder).iterdir() if path.suffix.lower() in _PICTURES]
-    ordered, numbers = frame_numbers(pictures)
-    return [str(PurePosixPath(folder, picture)) for picture in ordered], numbers
 
 
 def _one_image(record: MedStreamRecord, name: str) -> ChosenFrames:

@@ -268,13 +268,8 @@ def parse_medstream_row(row: Mapping[str, Any], where: Where) -> MedStreamRecord
     )
 
 
-def bare_question(question: str) -> str:
-    """The question without its response-protocol paragraph; empty for a degenerate record."""
-    return _PROTOCOL.sub("", question).strip()
-
-
 def _degenerate(question: str, reference: str) -> str:
-    if not bare_question(question):
+    if not _PROTOCOL.sub("", question).strip():
         return "empty question"
     if reference.strip().rstrip(".").casefold() == _PLACEHOLDER:
         return "placeholder answer"

@@ -49,4 +49,4 @@ BENCHMARK = Benchmark(
     figures=Path(__file__).with_name("published.csv"),
 )
 
-PLUGIN = Plugin(benchmarks=(BENCHMARK,), metrics=(Cider(), *ERRORS.own), layouts=(MI_CXR,))
+PLUGIN = Plugin(benchmarks=(BENCHMARK,), metrics=(Cider(), *ERRORS.rates), layouts=(MI_CXR,))

@@ -70,25 +70,24 @@ def with_demonstrations(documents: list[Document]) -> list[Document]:
     of_type: dict[str, list[Document]] = {}
     for document in sorted(documents, key=lambda document: str(document["sample_id"])):
         of_type.setdefault(document["qtype"], []).append(document)
-    return [_demonstrated(document, of_type[document["qtype"]]) for document in documents]
-
-
-def _demonstrated(document: Document, of_type: list[Document]) -> Document:
-    digest = hashlib.sha256(document["sample_id"].encode()).digest()
-    start = int.from_bytes(digest[:8], "big") % len(of_type)
-    for example in (*of_type[start:], *of_type[:start]):
-        if example["cluster"] != document["cluster"]:
-            shown = {key: example[key] for key in ("question", "choices")}
-            return {
-                **document,
-                "demonstration": {**shown, "answer": example["target"]},
-                "demonstration_id": example["sample_id"],
-                "media": [*example["media"], *document["media"]],
-            }
-    raise DataError(
-        f"{document['sample_id']}: no other patient has a question of type {document['qtype']} to show as an example; "
-        "prepare more rows."
-    )
+    demonstrated = []
+    for document in documents:
+        others = of_type[document["qtype"]]
+        digest = hashlib.sha256(document["sample_id"].encode()).digest()
+        start = int.from_bytes(digest[:8], "big") % len(others)
+        in_turn = (one for one in (*others[start:], *others[:start]) if one["cluster"] != document["cluster"])
+        example = next(in_turn, None)
+        if example is None:
+            raise DataError(
+                f"{document['sample_id']}: no other patient has a question of type {document['qtype']} to show as an "
+                "example; prepare more rows."
+            )
+        shown = {"question": example["question"], "choices": example["choices"], "answer": example["target"]}
+        media = [*example["media"], *document["media"]]
+        demonstrated.append(
+            {**document, "demonstration": shown, "demonstration_id": example["sample_id"], "media": media}
+        )
+    return demonstrated
 
 
 def _no_summary(document: Document) -> str:
