@@ -38,7 +38,7 @@ def reply_text(text: str) -> str:
     'It enhances.\\nFinal answer: meningioma'
     """
     reply = strip_thinking(text)
-    if strip_thinking(reply) != reply:  # removing one block joined the halves of another tag
+    if reply != text and strip_thinking(reply) != reply:  # removing one block joined the halves of another tag
         reply = reply.translate(_TAG_SIGNS).strip()
     return reply
 
@@ -85,4 +85,5 @@ def plain_reply(reply: str) -> str:
 
 
 def _plain(text: str) -> str:
-    return PATTERNS.rewrite("plain", unicodedata.normalize("NFKC", text).translate(_BRACKETS)).strip()
+    text = unicodedata.normalize("NFKC", text).translate(_BRACKETS)
+    return (PATTERNS.rewrite("plain", text) if PATTERNS["marked"].search(text) else text).strip()  # a search is fast

@@ -116,9 +116,11 @@ def _clauses(text: str) -> tuple[str, ...]:
 
 
 def _statements(text: str, terms: str) -> list[str]:
-    """:func:`_clauses`; ``MARK`` replaces each mention of the finding."""
-    names = _names(terms)
-    return [names.sub(MARK, clause) for clause in _clauses(text)]
+    """:func:`_clauses`, in which ``MARK`` replaces each mention of the finding; empty if there is none."""
+    names, clauses = _names(terms), _clauses(text)
+    if names.search(MARK.join(clauses)) is None:  # one search for all: most answers mention few of the findings
+        return []
+    return [names.sub(MARK, clause) for clause in clauses]
 
 
 @lru_cache(maxsize=1024)

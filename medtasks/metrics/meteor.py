@@ -22,7 +22,7 @@ NO_SPLITTER = (
 WORD = "[A-Za-z0-9]+(?:[-.][A-Za-z0-9]+)*"
 PLAIN = re.compile(rf"{WORD}[,;:.]?(?: {WORD}[,;:.]?)*")
 PLAIN_TOKEN = re.compile(rf"{WORD}(?:\.(?= ))?|[,;:.]")
-CONTRACTION = re.compile("cannot|gimme|gonna|gotta|lemme|wanna")  # which NLTK splits in two
+CONTRACTIONS = ("cannot", "gimme", "gonna", "gotta", "lemme", "wanna")  # which NLTK splits in two
 
 
 class Meteor(BatchMetric, MeanMetric):
@@ -84,9 +84,10 @@ class Meteor(BatchMetric, MeanMetric):
 
 def word_tokens(text: str) -> list[str]:
     """The tokens of ``nltk.word_tokenize``; sentences are split if punkt's data are installed."""
-    is_plain = PLAIN.fullmatch(text) and not CONTRACTION.search(text.lower())
-    if is_plain and (". " not in text or sentence_splitter() == "none"):
-        return PLAIN_TOKEN.findall(text)
+    if PLAIN.fullmatch(text) and (". " not in text or sentence_splitter() == "none"):
+        lowered = text.lower()
+        if not any(word in lowered for word in CONTRACTIONS):
+            return PLAIN_TOKEN.findall(text)
     tokens: list[str] = import_nltk().word_tokenize(text, preserve_line=sentence_splitter() == "none")
     return tokens
 
