@@ -21,6 +21,8 @@ def strip_thinking(text: str) -> str:
     >>> strip_thinking("<think>A or B?</think>B"), strip_thinking("or C</think> D"), strip_thinking("<think>E")
     ('B', 'D', '')
     """
+    if PATTERNS["tagged"].search(text) is None:
+        return _last_channel(text.strip())
     kept: list[str] = []
     depth, position, below_heading = 0, 0, False
     for tag in PATTERNS["thinking"].finditer(text):

@@ -68,11 +68,12 @@ def matched_ngrams(
         if not len(start):  # no text is so long
             break
         keys = np.sort((pair[start] * size + codes) * 2 + side[start])
-        begins = np.flatnonzero(np.diff(keys >> 1, prepend=-1))
+        grams = keys >> 1
+        begins = np.concatenate([[0], np.flatnonzero(grams[1:] != grams[:-1]) + 1])
         in_references = np.add.reduceat(keys & 1, begins)
         in_predictions = np.diff(begins, append=len(keys)) - in_references
         matches = np.concatenate([[0], np.cumsum(np.minimum(in_predictions, in_references))])
-        of_pair = np.searchsorted(keys[begins], np.arange(pairs + 1) * (2 * size))
+        of_pair = np.searchsorted(grams[begins], np.arange(pairs + 1) * size)
         counts[:, order, 2] = np.diff(matches[of_pair])
     return counts
 

@@ -170,7 +170,7 @@ def _accepted(added: Array, weights: Array, difference: float, p_value: float) -
         passed = math.floor(level * 2.0 ** (clusters - 1))
         low, high = float(means[passed - 1]), float(means[-passed])
     else:
-        low, high = (_end(added, weights, side) for side in (-1, 1))
+        low, high = (_end(added, weights, level, side) for side in (-1, 1))
         low, high = max(low, float(means.min())), min(high, float(means.max()))
     low, high = min(low, difference), max(high, difference)
     if p_value > level:
@@ -186,13 +186,11 @@ def _subsets(count: int) -> Array:
     return (numbers >> np.arange(count) & 1).astype(np.float64)
 
 
-_QUANTILE = 1.959963984540054
-"""The normal quantile of `CONFIDENCE`, as `scipy.special.ndtri` gives it: SciPy takes long to import."""
+def _end(added: Array, weights: Array, level: float, side: int) -> float:
+    """Where the sum of what remains is as many standard deviations from 0 as random signs exceed at ``level``."""
+    from scipy.special import ndtri
 
-
-def _end(added: Array, weights: Array, side: int) -> float:
-    """Where the sum of what remains is as many standard deviations from 0 as random signs exceed at the level."""
-    quantile = reach = _QUANTILE
+    quantile = reach = float(ndtri(1 - level / 2))
     total = float(added.sum())
     squares, mixed, spread = float((added**2).sum()), float((added * weights).sum()), float((weights**2).sum())
     end = total

@@ -166,16 +166,6 @@ def test_what_is_scored_otherwise_is_told_by_sample(folder: Path, tmp_path: Path
     assert tmp_path.exists()
 
 
-SAMPLES = "samples/mi_cxr_icr.jsonl"
-EDITS: list[tuple[str, dict[str, Any], str]] = [
-    (SAMPLES, {"responses": []}, "field `responses` has 0 entries, expected 1"),
-    (SAMPLES, {"failed": ["x", "y"]}, "field `failed` has 2 entries, expected 1"),
-    ("manifest.json", {"groups": {"mi_cxr": ["mi_cxr"]}}, "field `groups.mi_cxr` names mi_cxr, which is not a task"),
-    ("manifest.json", {"groups": {"mi_cxr": []}}, "field `groups.mi_cxr` names no task"),
-    ("manifest.json", {"tasks": {}}, "field `tasks` names none"),
-]
-
-
 def edited(folder: Path, copy: Path, name: str, change: Callable[[dict[str, Any]], object]) -> Path:
     shutil.copytree(folder, copy)
     first, *rest = (copy / name).read_text(encoding="utf-8").split("\n", 0 if name == "manifest.json" else 1)
@@ -183,19 +173,6 @@ def edited(folder: Path, copy: Path, name: str, change: Callable[[dict[str, Any]
     change(fields)
     (copy / name).write_text("\n".join([json.dumps(fields), *rest]), encoding="utf-8")
     return copy
-
-
-@pytest.mark.parametrize(("name", "fields", "message"), EDITS)
-def test_an_edited_run_is_one_sentence(
-    folder: Path, tmp_path: Path, name: str, fields: dict[str, Any], message: str
-) -> None:
-    copy = edited(folder, tmp_path / "run", name, lambda it: it.update(fields))
-    with pytest.raises(DataError, match=message):
-        scored_run(copy)
-    if "groups" in fields:
-        with pytest.raises(DataError, match="run: its samples and manifest do not fit"):
-            remove_rows(copy, tmp_path / "stripped")
-    assert not (tmp_path / "stripped").exists()
 
 
 def test_an_edited_document_is_that_of_the_data(folder: Path, tmp_path: Path) -> None:

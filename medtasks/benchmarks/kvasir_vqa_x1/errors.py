@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 from medtasks.answers.presence import VERSION, Said, bare_answer, count_of, said_of
@@ -95,6 +96,7 @@ def read_answer(name: str, text: str, *, only: bool = False, further: tuple[str,
     return Reading(whole, denied=denied)
 
 
+@lru_cache(maxsize=1024)
 def _named_in(answer: str) -> frozenset[str]:
     """The findings that a gold answer lists, under their known names."""
     given = {" ".join(one.split()) for one in re.split(r"[;,]", answer.casefold())} - _NOTHING
