@@ -136,12 +136,13 @@ def _names(terms: str) -> re.Pattern[str]:
 def _mentions(statement: str) -> tuple[Said | Literal["no other"], ...]:
     """What a statement says in each place that mentions the finding."""
     mentions = list(re.finditer(MARK, statement))
-    if mentions and _PATTERNS["hedges"].search(statement) is not None:
-        return ("unclear",) * len(mentions)
+    hedged = bool(mentions) and _PATTERNS["hedges"].search(statement) is not None
     states: list[Said | Literal["no other"]] = []
     for mention in mentions:
         before = statement[max(0, mention.start() - _REACH) : mention.start()]
-        if _PATTERNS["no_other"].search(before):
+        if hedged:
+            states.append("unclear")
+        elif _PATTERNS["no_other"].search(before):
             states.append("no other")
         elif _PATTERNS["denies_before"].search(before) or _PATTERNS["denies_behind"].match(statement, mention.end()):
             states.append("absent")

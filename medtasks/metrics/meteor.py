@@ -135,7 +135,8 @@ def aligned_score(prediction: Sequence[str], reference: Sequence[str], stem: Cal
     precision, recall = (len(matches) / len(side) for side in (prediction, reference))
     mean = (precision * recall) / (ALPHA * precision + (1 - ALPHA) * recall)
     chunks = sum(matches.get(place - 1, -2) + 1 != other for place, other in matches.items())
-    return (1 - GAMMA * (chunks / len(matches)) ** BETA) * mean
+    penalty: float = GAMMA * (chunks / len(matches)) ** BETA
+    return (1 - penalty) * mean
 
 
 @cache

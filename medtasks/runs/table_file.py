@@ -150,7 +150,7 @@ def _table(content: bytes) -> ItemTable:
     schema = pa.ipc.open_file(content).schema
     header = json.loads(schema.metadata[b"table"])
     size = int(schema.metadata[b"size"])
-    texts = json.loads(pa.decompress(schema.metadata[b"texts"], size, "zstd", asbytes=True))
+    texts: dict[str, Any] = json.loads(pa.decompress(schema.metadata[b"texts"], size, "zstd", asbytes=True))
     numbers = {(metric, part): number for number, (metric, part) in enumerate(header["columns"])}
 
     def column(metric: str, part: str = "") -> Column:
@@ -167,10 +167,13 @@ def _table(content: bytes) -> ItemTable:
         metrics=tuple(header["metrics"]),
         breakdowns=tuple(header["breakdowns"]),
         complete=np.arange(len(texts["items"])) < header["complete"],
-        groups={name: _tuples(keys) for name, keys in texts.pop("groups").items()},
+        groups={name: _tuples(keys) for name, keys in texts["groups"].items()},
         columns=Lazy([metric for metric, part in numbers if not part], column),
         parts=Lazy([key for key in numbers if key[1]], lambda key: column(*key)),
-        **{name: _tuples(rows) for name, rows in texts.items()},
+        items=_tuples(texts["items"]),
+        tasks=_tuples(texts["tasks"]),
+        clusters=_tuples(texts["clusters"]),
+        samples=_tuples(texts["samples"]),
     )
     _FILES[table] = content
     return table
