@@ -22,7 +22,7 @@ from medtasks.runs.scores import Scores
 from medtasks.runs.scoring import scores_of
 from medtasks.runs.table import RunTables
 from medtasks.runs.verdicts import with_judged_scores
-from medtasks.verify.documents import Release, local_documents
+from medtasks.verify.documents import local_documents
 
 from ..board.models import model_name
 from ..board.numbers import UNIT_LABELS, interval, number
@@ -111,10 +111,7 @@ class _Followed:
         """The samples of all documents with every reply, scored as at the end of a run, without learned metrics."""
         spec = load_spec(task)
         repeats = spec.repeats
-        asked = plan.manifest.tasks[task]
-        facts = plan.manifest.data[asked.benchmark]
-        release = Release(facts.fingerprint, facts.mini, asked.frames.get("cap"))
-        documents = list(local_documents(task, release).values())
+        documents = list(local_documents(task, plan.manifest).values())
         new: dict[int, Answered] = {}
         found = by_document(answers, task)
         for place, given in found.items():

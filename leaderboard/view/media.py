@@ -16,7 +16,7 @@ from medtasks.data.prepared import open_directory
 from medtasks.data.store import open_prepared, prepare_mini
 from medtasks.runs.manifest import RunManifest
 from medtasks.runs.samples import Sample
-from medtasks.verify.documents import Release, local_documents
+from medtasks.verify.documents import local_documents
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -91,10 +91,9 @@ def _image(document: Document, number: int, manifest: RunManifest) -> Image:
 
 def _document(task: str, sample_id: str, manifest: RunManifest) -> Document:
     benchmark = load_spec(task).metadata.benchmark
-    facts = manifest.data.get(benchmark)
-    if facts is None:
+    if benchmark not in manifest.data:
         raise MediaError(f"the run's manifest names no data of {benchmark}.")
-    documents = local_documents(task, Release(facts.fingerprint, facts.mini, manifest.tasks[task].frames.get("cap")))
+    documents = local_documents(task, manifest)
     if sample_id not in documents:
         raise MediaError(f"{task}: the data prepared here have no sample {sample_id}.")
     return documents[sample_id]

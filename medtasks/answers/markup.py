@@ -32,6 +32,8 @@ def strip_thinking(text: str) -> str:
     >>> strip_thinking("<think>A or B?</think>B"), strip_thinking("or C</think> D"), strip_thinking("<think>E")
     ('B', 'D', '')
     """
+    if PATTERNS["tagged"].search(text) is None:
+        return _last_channel(text.strip())
     kept: list[str] = []
     depth, position, below_heading = 0, 0, False
     for tag in PATTERNS["thinking"].finditer(text):
@@ -90,7 +92,7 @@ def reply_text(text: str) -> str:
     'It enhances.\\nFinal answer: meningioma'
     """
     reply = strip_thinking(text)
-    if strip_thinking(reply) != reply:  # removing one block joined the halves of another tag
+    if reply != text and strip_thinking(reply) != reply:  # removing one block joined the halves of another tag
         reply = reply.translate(_TAG_SIGNS).strip()
     return reply
 
@@ -137,7 +139,8 @@ def plain_reply(reply: str) -> str:
 
 
 def _plain(text: str) -> str:
-    return PATTERNS.rewrite("plain", unicodedata.normalize("NFKC", text).translate(_BRACKETS)).strip()
+    text = unicodedata.normalize("NFKC", text).translate(_BRACKETS)
+    return (PATTERNS.rewrite("plain", text) if PATTERNS["marked"].search(text) else text).strip()  # a search is fast
 
 
 def answer_text(text: str) -> str:

@@ -32,6 +32,8 @@ Said = Literal["present", "absent", "unclear", "silent"]
 _PATTERNS = Vocabulary("findings")
 _WORDS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
 _NUMBERS = {**{word: number for number, word in enumerate(_WORDS)}, "a": 1, "an": 1, "single": 1, "solitary": 1}
+_KEPT = 2**14
+"""Clauses that are remembered: answers to one image share many of them."""
 _REACH = 200
 """How many characters before a mention may deny it."""
 
@@ -117,8 +119,12 @@ def _clauses(text: str) -> tuple[str, ...]:
 
 def _statements(text: str, terms: str) -> list[str]:
     """:func:`_clauses`; ``MARK`` replaces each mention of the finding."""
-    names = _names(terms)
-    return [names.sub(MARK, clause) for clause in _clauses(text)]
+    return [_marked(clause, terms) for clause in _clauses(text)]
+
+
+@lru_cache(maxsize=_KEPT)
+def _marked(clause: str, terms: str) -> str:
+    return _names(terms).sub(MARK, clause)
 
 
 @lru_cache(maxsize=1024)
@@ -126,20 +132,23 @@ def _names(terms: str) -> re.Pattern[str]:
     return re.compile(rf"\b(?<!non-)(?:{terms})\b(?!-like)", re.IGNORECASE)
 
 
-def _mentions(statement: str) -> Iterator[Said | Literal["no other"]]:
+@lru_cache(maxsize=_KEPT)
+def _mentions(statement: str) -> tuple[Said | Literal["no other"], ...]:
     """What a statement says in each place that mentions the finding."""
     mentions = list(re.finditer(MARK, statement))
     hedged = bool(mentions) and _PATTERNS["hedges"].search(statement) is not None
+    states: list[Said | Literal["no other"]] = []
     for mention in mentions:
         before = statement[max(0, mention.start() - _REACH) : mention.start()]
         if hedged:
-            yield "unclear"
+            states.append("unclear")
         elif _PATTERNS["no_other"].search(before):
-            yield "no other"
+            states.append("no other")
         elif _PATTERNS["denies_before"].search(before) or _PATTERNS["denies_behind"].match(statement, mention.end()):
-            yield "absent"
+            states.append("absent")
         else:
-            yield "present"
+            states.append("present")
+    return tuple(states)
 
 
 def _counts(statement: str) -> Iterator[int | None]:

@@ -61,19 +61,20 @@ class Errors:
         Raises:
             DataError: a case names a rate that is not declared.
         """
-        found: dict[str, list[Case]] = {rate.name: [] for rate in self.rates}
+        known = [rate.name for rate in self.rates]
+        found: dict[str, list[Case]] = {}
         for case in () if "rotation_of" in item.view.document else self.cases(item):
-            if case.rate not in found:
+            if case.rate not in known:
                 raise DataError(
                     f"{benchmark.name}: the cases of {item.item_id} name the rate {case.rate!r}, expected one of "
-                    f"{', '.join(found)}; add it to `Errors.rates`."
+                    f"{', '.join(known)}; add it to `Errors.rates`."
                 )
-            found[case.rate].append(case)
+            found.setdefault(case.rate, []).append(case)
         failed = any(view.status == FAILED for view in item.samples)
         in_parts = benchmark.parts is not None and any(case.part for cases in found.values() for case in cases)
         parts = benchmark.breakdowns[benchmark.parts](item.view) if benchmark.parts is not None and in_parts else ()
-        # most rates do not apply to most items
-        return {name: _value(cases, parts, failed) if cases else _NO_CASE for name, cases in found.items()}
+        values = {name: _value(cases, parts, failed) for name, cases in found.items()}
+        return {**dict.fromkeys(known, _NO_CASE), **values}  # most rates do not apply to most items
 
 
 def _value(cases: Sequence[Case], parts: Iterable[str], failed: bool) -> Value:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, runtime_checkable
@@ -165,7 +165,9 @@ def with_derived(joined: Joined, derived: Iterable[Derived]) -> Joined:
     """The items with the values of ``derived`` metrics, each of which sees those before it."""
     items, metrics = joined.items, joined.metrics
     for one in derived:
-        items = tuple(replace(item, values={**item.values, **one.values(item)}) for item in items)
+        items = tuple(
+            Item(item.item_id, item.cluster, item.samples, {**item.values, **one.values(item)}) for item in items
+        )
         metrics = tuple(dict.fromkeys((*metrics, *one.metrics)))
     return Joined(items, joined.incomplete, metrics)
 

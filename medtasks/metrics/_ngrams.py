@@ -1,8 +1,8 @@
 """Clipped n-gram matches of many text pairs at once, by sorting integers instead of counting tuples.
 
-An n-gram is encoded as one integer, from the code of its first n-1 symbols and its last symbol. Prefixed with the
-number of the pair and suffixed with the number of its earlier occurrences in the same text, every occurrence is a
-distinct integer, and the clipped matches of a pair are the integers common to both sides. The counts are exact.
+An n-gram is encoded as one integer, from the code of its first n-1 symbols and its last symbol, prefixed with the
+number of the pair and suffixed with the side that it is on. Sorted, those of one pair and n-gram are one run of
+integers, and the smaller count of its two sides is the clipped match. The counts are exact.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def matched_ngrams(
     ends = np.cumsum(lengths.ravel())
     text = np.repeat(np.arange(2 * pairs), lengths.ravel())  # texts are numbered predictions first
     after = ends[text] - np.arange(len(symbols))  # symbols from here to the end of the text
-    repeats = int(lengths.max())
+    side, pair = np.divmod(text, pairs)
     start = np.arange(len(symbols))
     codes = symbols
     for order in range(max_order):
@@ -63,14 +63,18 @@ def matched_ngrams(
             longer = after[start] > order
             start, codes = start[longer], codes[longer]
             codes, size = codes * alphabet + symbols[start + order], size * alphabet
-        if size * max(pairs * repeats, alphabet) > LARGEST_KEY:  # neither these keys nor the next codes fit
+        if size * max(pairs * 2, alphabet) > LARGEST_KEY:  # neither these keys nor the next codes fit
             size, codes = _dense(codes)
-        owner = text[start]
-        predicted = owner < pairs
-        in_prediction = _occurrences(owner[predicted] * size + codes[predicted], repeats)
-        in_reference = _occurrences((owner[~predicted] - pairs) * size + codes[~predicted], repeats)
-        shared = _common(in_prediction, in_reference) // (size * repeats)
-        counts[:, order, 2] = np.bincount(shared, minlength=pairs)
+        if not len(start):  # no text is so long
+            break
+        keys = np.sort((pair[start] * size + codes) * 2 + side[start])
+        grams = keys >> 1
+        begins = np.concatenate([[0], np.flatnonzero(grams[1:] != grams[:-1]) + 1])
+        in_references = np.add.reduceat(keys & 1, begins)
+        in_predictions = np.diff(begins, append=len(keys)) - in_references
+        matches = np.concatenate([[0], np.cumsum(np.minimum(in_predictions, in_references))])
+        of_pair = np.searchsorted(grams[begins], np.arange(pairs + 1) * size)
+        counts[:, order, 2] = np.diff(matches[of_pair])
     return counts
 
 
@@ -90,19 +94,3 @@ def _dense(codes: Integers) -> tuple[int, Integers]:
     """The same n-grams, renumbered from 0 without gaps."""
     values, dense = np.unique(codes, return_inverse=True)
     return len(values), dense.astype(np.int64, copy=False)
-
-
-def _occurrences(keys: Integers, repeats: int) -> Integers:
-    """Distinct integers ``key * repeats + earlier occurrences of that key``, ascending."""
-    keys = np.sort(keys)
-    place = np.arange(len(keys))
-    first = np.ones(len(keys), dtype=bool)
-    first[1:] = keys[1:] != keys[:-1]
-    return keys * repeats + (place - np.maximum.accumulate(np.where(first, place, 0)))
-
-
-def _common(ours: Integers, theirs: Integers) -> Integers:
-    """The integers in both; neither has duplicates."""
-    both = np.sort(np.concatenate([ours, theirs]))
-    shared: Integers = both[1:][both[1:] == both[:-1]]
-    return shared

@@ -191,18 +191,20 @@ def _lemmas(fields: list[str]) -> list[str]:
 
 
 def import_nltk() -> Any:
-    """NLTK; without SciPy's statistics, two thirds of the import, which only serve its collocations.
+    """NLTK; without SciPy and scikit-learn, which are most of the import and only serve its collocations, parsers and
+    classifiers.
 
     That needs a single thread: another one may be importing them.
     """
-    hidden = not {"nltk", "scipy.stats"} & sys.modules.keys() and threading.active_count() == 1
-    if hidden:
-        sys.modules["scipy.stats"] = None  # type: ignore[assignment]  # its import fails, which NLTK expects
+    alone = "nltk" not in sys.modules and threading.active_count() == 1
+    hidden = [name for name in ("scipy", "scipy.stats", "sklearn") if alone and name not in sys.modules]
+    for name in hidden:
+        sys.modules[name] = None  # type: ignore[assignment]  # its import fails, which NLTK expects
     try:
         import nltk
     finally:
-        if hidden:
-            del sys.modules["scipy.stats"]
+        for name in hidden:
+            del sys.modules[name]
     return nltk
 
 

@@ -139,8 +139,9 @@ def failure_in(text: str) -> str | None:
     >>> failure_in("[LMMS_EVAL_REQUEST_FAILED after 5 retries] Connection error."), failure_in("B")
     ('after 5 retries: Connection error.', None)
     """
-    for pattern in _FAILURE_TEXTS:
-        found = pattern.fullmatch(text.strip())
+    stripped = text.strip()
+    for pattern in _FAILURE_TEXTS if stripped.startswith(("[", "Error: ", "Failed ")) else ():
+        found = pattern.fullmatch(stripped)
         if found:
             reason: str = found["reason"].strip()
             return reason.replace("]", ":", 1) if pattern is _FAILURE_TEXTS[0] else reason

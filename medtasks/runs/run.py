@@ -14,7 +14,7 @@ from medtasks.data.store import open_prepared
 from medtasks.runs.manifest import DataFacts, RubricFacts, RunManifest, TaskFacts
 from medtasks.runs.record import RunRecord
 from medtasks.runs.replies import ALL_BLANK, NOT_ASKED, Reply, is_blank
-from medtasks.runs.reply_files import by_document, read_answers, read_plan, read_work
+from medtasks.runs.reply_files import Plan, by_document, read_answers, read_plan, read_work
 from medtasks.runs.samples import Sample, SampleLines, duplicate_ids
 from medtasks.runs.scored import Answered, scored_samples, with_learned_metrics
 from medtasks.runs.table import RunTables
@@ -132,7 +132,7 @@ def score_unfinished(folder: Path, *, created: str) -> RunRecord:
                     f"{folder}: the run used {name} data with fingerprint {facts.fingerprint[:16]}, but the data "
                     f"prepared here have {prepared[:16]}; prepare the same data."
                 )
-        answered = ((name, _answered(folder, name, numbers)) for name, numbers in plan.documents.items())
+        answered = ((name, _answered(folder, plan, name)) for name in plan.documents)
         run = collect_run(plan.manifest, answered)
     if not run.samples:
         raise MedtasksError(f"{folder}: {' '.join(run.manifest.problems)}")
@@ -142,16 +142,18 @@ def score_unfinished(folder: Path, *, created: str) -> RunRecord:
     return replace(run, manifest=run.manifest.model_copy(update={"created": created, "usage": usage}))
 
 
-def _answered(folder: Path, name: str, numbers: Sequence[int]) -> list[Answered]:
+def _answered(folder: Path, plan: Plan, name: str) -> list[Answered]:
     """The documents of a task that the run asks, with the replies so far."""
-    spec = load_spec(name)
-    rows = task_rows(name).dataset()
+    spec, facts, numbers = load_spec(name), plan.manifest.tasks[name], plan.documents[name]
+    with using(subset=facts.subset, max_frames=facts.frames.get("cap")):  # numbers are those of the run's documents
+        rows = task_rows(name).dataset().select(numbers).to_list()
     found = by_document(read_answers(folder, name), name)
-    repeats = spec.repeats
     documents = []
-    for number, document in zip(numbers, rows.select(numbers).to_list(), strict=True):
+    for number, document in zip(numbers, rows, strict=True):
         given = found.get(number, {})
-        replies = [given[repeat].reply if repeat in given else Reply.failure(NOT_ASKED) for repeat in range(repeats)]
+        replies = [
+            given[repeat].reply if repeat in given else Reply.failure(NOT_ASKED) for repeat in range(spec.repeats)
+        ]
         prompt = next((answer.slot.prompt for answer in given.values()), "")
         documents.append(Answered(document, tuple(replies), prompt, spec.prompt_hash or ""))
     return documents

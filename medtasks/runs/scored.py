@@ -39,6 +39,11 @@ class Answered:
         """Whether a reply is missing."""
         return any(reply.failed is not None for reply in self.replies)
 
+    def checked(self) -> Answered:
+        """The document with its replies as `Reply.checked` has them."""
+        replies = tuple(reply.checked() for reply in self.replies)
+        return self if replies == self.replies else replace(self, replies=replies)
+
 
 def scored_samples(spec: TaskSpec, answered: Sequence[Answered]) -> list[Sample]:
     """Samples scored under the task's rules; text metrics are computed for all of them together.
@@ -46,7 +51,7 @@ def scored_samples(spec: TaskSpec, answered: Sequence[Answered]) -> list[Sample]
     If a reply failed, the sample has the status ``failed`` and only the limits of its statistics: those of a blank
     response and of :func:`ideal_response`.
     """
-    checked = [replace(one, replies=tuple(reply.checked() for reply in one.replies)) for one in answered]
+    checked = [one.checked() for one in answered]
     filtered = _filtered(spec, [(one.document, _texts(one)) for one in checked])
     pairs = [
         (reading.filtered, str(one.document["target"]))

@@ -109,7 +109,8 @@ class _TableScores:
     """The fields of the `Scores` of one table: overall (group 0), and of each group of each breakdown.
 
     To ``drawn`` it appends the cluster totals and the score of each value, and what puts the interval in its place.
-    ``_rows`` are the complete items of all groups, one group after the other, and ``_group`` is the group of each.
+    ``_rows`` are the complete items of all groups, one group after the other, each in the order of clusters, and
+    ``_group`` is the group of each.
     """
 
     def __init__(
@@ -120,7 +121,7 @@ class _TableScores:
         by_name = {name: table.rows_by_group(name) for name in table.breakdowns}
         self._keys = [("", ""), *((name, key) for name, groups in by_name.items() for key in groups)]
         self._members = [np.arange(len(table.items)), *(by_name[name][key] for name, key in self._keys[1:])]
-        self._scored = [rows[table.complete[rows]] for rows in self._members]
+        self._scored = [_by_cluster(table, rows[table.complete[rows]]) for rows in self._members]
         self._rows = np.concatenate(self._scored)
         self._count = len(self._scored)
         self._group = np.repeat(np.arange(self._count), [len(rows) for rows in self._scored])
@@ -316,6 +317,11 @@ class _TableScores:
         }
 
 
+def _by_cluster(table: ItemTable, rows: Rows) -> Rows:
+    """The rows in the order of their clusters."""
+    return rows[np.argsort(table.codes[rows], kind="stable")]
+
+
 def _ends(interval: Interval) -> tuple[float, float] | None:
     return None if interval.low is None or interval.high is None else (interval.low, interval.high)
 
@@ -381,12 +387,11 @@ def _reason(
 
 
 def _values(metric: Metric, statistics: Array, group: Rows, clusters: Rows) -> tuple[list[float], list[Array]]:
-    """The score and the cluster totals of each group that occurs in ``group``, which gives the group of each row."""
+    """The score and the cluster totals of each group that occurs in ``group``, which gives the group of each row; rows
+    are in the order of groups and their clusters."""
     if not len(group):
         return [], []
     check_finite(statistics)
-    order = np.lexsort((clusters, group))
-    statistics, group, clusters = statistics[order], group[order], clusters[order]
     begins = np.flatnonzero((np.diff(group, prepend=-1) != 0) | (np.diff(clusters, prepend=-1) != 0))
     sums = segment_sums(statistics, begins)
     firsts = np.flatnonzero(np.diff(group[begins], prepend=-1))

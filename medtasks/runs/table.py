@@ -54,6 +54,9 @@ class Lazy(Mapping[K, T]):
             raise KeyError(key)
         return self._make(key)
 
+    def __contains__(self, key: object) -> bool:  # the inherited one makes the value
+        return key in self._keys
+
     def __iter__(self) -> Iterator[K]:
         return iter(self._keys)
 
@@ -235,7 +238,7 @@ def without_value(table: Array) -> Mask:
 # --- all items ---
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class ItemTable:
     """The items of a task or group of ``benchmark``, sorted by id, incomplete ones last.
 

@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import numpy.typing as npt
@@ -110,32 +111,37 @@ def compressed(table: ItemTable) -> ItemTable:
     return _table(_file(table))
 
 
-_TEXTS = ("items", "tasks", "clusters", "samples")
+_TEXTS = ("items", "tasks", "clusters", "samples", "groups")
+_FILES: WeakKeyDictionary[ItemTable, bytes] = WeakKeyDictionary()
+"""The files of tables in memory: a table may be kept under several keys."""
 
 
 def _file(table: ItemTable) -> bytes:
     """The table as an Arrow IPC file, without what is only needed for scoring; columns have statistics and states."""
-    arrays: dict[str, Any] = {name: pa.array(getattr(table, name)) for name in _TEXTS}
-    arrays["complete"] = pa.array(table.complete)
-    arrays |= {f"group {name}": pa.array(keys, pa.list_(pa.string())) for name, keys in table.groups.items()}
+    if table in _FILES:
+        return _FILES[table]
     keys = [*((metric, "") for metric in table.columns), *table.parts]
+    arrays: dict[str, Any] = {}
     for number, key in enumerate(keys):
         column = table.column(*key)
-        flat = pa.array(np.ascontiguousarray(column.statistics).ravel())
-        arrays[f"statistics {number}"] = pa.FixedSizeListArray.from_arrays(flat, column.statistics.shape[1])
-        arrays[f"state {number}"] = pa.array(column.state)
+        rows = _array(column.statistics)
+        arrays[f"statistics {number}"] = pa.FixedSizeListArray.from_arrays(rows, column.statistics.shape[1])
+        arrays[f"state {number}"] = _array(column.state)
     header = {
         "benchmark": table.benchmark.name,
         "metrics": table.metrics,
         "breakdowns": table.breakdowns,
-        "groups": list(table.groups),
+        "complete": int(np.count_nonzero(table.complete)),  # the others are the last ones
         "columns": keys,
     }
-    found = pa.table(arrays).replace_schema_metadata({"table": json.dumps(header)})
+    texts = json.dumps({name: getattr(table, name) for name in _TEXTS}).encode()
+    metadata = {"table": json.dumps(header), "size": str(len(texts)), "texts": pa.compress(texts, "zstd", asbytes=True)}
+    whole = pa.table(arrays).replace_schema_metadata(metadata)
     stream = pa.BufferOutputStream()
-    with pa.ipc.new_file(stream, found.schema, options=pa.ipc.IpcWriteOptions(compression="zstd")) as writer:
-        writer.write_table(found)
+    with pa.ipc.new_file(stream, whole.schema, options=pa.ipc.IpcWriteOptions(compression="zstd")) as writer:
+        writer.write_table(whole)
     content: bytes = stream.getvalue().to_pybytes()
+    _FILES[table] = content
     return content
 
 
@@ -143,46 +149,52 @@ def _table(content: bytes) -> ItemTable:
     """The table in an Arrow IPC file, whose compressed columns are decoded on each access."""
     schema = pa.ipc.open_file(content).schema
     header = json.loads(schema.metadata[b"table"])
-    groups = {f"group {name}": name for name in header["groups"]}
-    found = _decoded(content, schema, [*_TEXTS, "complete", *groups])
+    size = int(schema.metadata[b"size"])
+    texts: dict[str, Any] = json.loads(pa.decompress(schema.metadata[b"texts"], size, "zstd", asbytes=True))
     numbers = {(metric, part): number for number, (metric, part) in enumerate(header["columns"])}
 
     def column(metric: str, part: str = "") -> Column:
         number = numbers[metric, part]
-        arrays = _decoded(content, schema, [f"statistics {number}", f"state {number}"])
-        statistics, state = (arrays[what].combine_chunks() for what in arrays.column_names)
+        names = [f"statistics {number}", f"state {number}"]
+        options = pa.ipc.IpcReadOptions(included_fields=[schema.get_field_index(name) for name in names])
+        decoded = pa.ipc.open_file(content, options=options).read_all()
+        statistics, state = (decoded[name].combine_chunks() for name in names)
         rows = _numbers(statistics.flatten()).reshape(len(state), statistics.type.list_size)
         return Column(rows, _numbers(state))
 
-    items, tasks, clusters, samples = (_tuples(found[name]) for name in _TEXTS)
-    return ItemTable(
+    table = ItemTable(
         get_benchmark(header["benchmark"]),
         metrics=tuple(header["metrics"]),
         breakdowns=tuple(header["breakdowns"]),
-        items=items,
-        tasks=tasks,
-        clusters=clusters,
-        samples=samples,
-        complete=np.array(found["complete"].to_pylist(), dtype=np.bool_),
-        groups={name: _tuples(found[key]) for key, name in groups.items()},
+        complete=np.arange(len(texts["items"])) < header["complete"],
+        groups={name: _tuples(keys) for name, keys in texts["groups"].items()},
         columns=Lazy([metric for metric, part in numbers if not part], column),
         parts=Lazy([key for key in numbers if key[1]], lambda key: column(*key)),
+        items=_tuples(texts["items"]),
+        tasks=_tuples(texts["tasks"]),
+        clusters=_tuples(texts["clusters"]),
+        samples=_tuples(texts["samples"]),
     )
+    _FILES[table] = content
+    return table
 
 
-def _decoded(content: bytes, schema: pa.Schema, names: Sequence[str]) -> pa.Table:
-    """These columns of an Arrow IPC file, decompressed."""
-    options = pa.ipc.IpcReadOptions(included_fields=[schema.get_field_index(name) for name in names])
-    return pa.ipc.open_file(content, options=options).read_all()
+# pyarrow's own conversions from and to Python and NumPy import pandas, a fifth of a second
+
+
+def _array(numbers: npt.NDArray[Any]) -> pa.Array:
+    """The numbers, row by row."""
+    flat = np.ascontiguousarray(numbers).ravel()
+    return pa.Array.from_buffers(pa.from_numpy_dtype(flat.dtype), len(flat), [None, pa.py_buffer(flat)])
 
 
 def _numbers(array: pa.Array) -> npt.NDArray[Any]:
-    """The numbers of an array without nulls. `to_numpy` would import pandas: a tenth of the time."""
+    """The numbers of an array without nulls."""
     return np.frombuffer(array.buffers()[1], array.type.to_pandas_dtype(), len(array), array.offset)
 
 
-def _tuples(texts: pa.ChunkedArray) -> tuple[Any, ...]:
+def _tuples(texts: Sequence[Any]) -> tuple[Any, ...]:
     """Texts or lists of texts; equal ones are the same object, to save memory."""
     seen: dict[Any, Any] = {}
-    rows = (tuple(row) if isinstance(row, list) else row for row in texts.to_pylist())
+    rows = (tuple(row) if isinstance(row, list) else row for row in texts)
     return shared(tuple(seen.setdefault(row, row) for row in rows))

@@ -6,7 +6,6 @@ import functools
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from medtasks.benchmarks.documents import task_rows
@@ -18,35 +17,23 @@ from medtasks.core.errors import DataError, MedtasksError, first_line
 from medtasks.core.files import canonical_json
 from medtasks.core.settings import Settings, current_settings, read_subset, using
 from medtasks.data.store import open_prepared
-from medtasks.runs.manifest import DataFacts
+from medtasks.runs.manifest import DataFacts, RunManifest
 
 
-@dataclass(frozen=True)
-class Release:
-    """The data that a run claims for a task.
-
-    ``mini`` marks miniature data, ``cap`` is the limit on frames of a request (``MEDTASKS_MAX_FRAMES``), ``subset``
-    that of the documents that were asked (``MEDTASKS_SUBSET``), empty for all.
-    """
-
-    fingerprint: str
-    mini: bool = False
-    cap: int | None = None
-    subset: str = ""
-
-
-def local_documents(task: str, release: Release) -> Mapping[str, Document]:
-    """The task's documents by sample id in the data prepared here; miniature data are made if they are absent.
+def local_documents(task: str, manifest: RunManifest) -> Mapping[str, Document]:
+    """The documents that the run asks in a task, by sample id, from the data prepared here; miniature data are made if
+    they are absent.
 
     Raises:
-        MedtasksError: no data of that release are prepared.
+        MedtasksError: the data of the run are not prepared here.
     """
-    here = current_settings().mini
+    facts, here = manifest.tasks[task], current_settings().mini
+    data = manifest.data[facts.benchmark]
     others: list[MedtasksError] = []
-    for mini in dict.fromkeys((here, True) if release.mini else (here,)):
-        with using(mini=mini, max_frames=release.cap, subset=read_subset(release.subset)):
+    for mini in dict.fromkeys((here, True) if data.mini else (here,)):
+        with using(mini=mini, max_frames=facts.frames.get("cap"), subset=read_subset(facts.subset)):
             try:
-                return _documents(task, release.fingerprint, current_settings())
+                return _documents(task, data.fingerprint, current_settings())
             except MedtasksError as error:
                 others.append(error)
             except Exception as error:  # code of other packages
@@ -64,20 +51,22 @@ def _documents(task: str, fingerprint: str, settings: Settings) -> Mapping[str, 
     return {document["sample_id"]: document for document in task_rows(task).documents(media=False)}
 
 
-_KNOWN: dict[tuple[str, Release, Settings], Mapping[str, tuple[Mapping[str, Any], bytes]]] = {}
+_KNOWN: dict[tuple[Any, ...], Mapping[str, tuple[Mapping[str, Any], bytes]]] = {}
 
 
-def known_documents(task: str, release: Release) -> Mapping[str, tuple[Mapping[str, Any], bytes]]:
+def known_documents(task: str, manifest: RunManifest) -> Mapping[str, tuple[Mapping[str, Any], bytes]]:
     """By sample id what a sample has of the task's document, and the hash of the prompt that it gives; empty if it
     gives none. Made once: all runs of a board answer the same questions.
 
     Raises:
         MedtasksError: as :func:`local_documents`.
     """
-    key = (task, release, current_settings())
+    facts = manifest.tasks[task]
+    data = manifest.data[facts.benchmark]
+    key = (task, data.fingerprint, data.mini, facts.frames.get("cap"), facts.subset, current_settings())
     if key not in _KNOWN:
         spec = load_spec(task)
-        _KNOWN[key] = {name: _known(spec, one) for name, one in local_documents(task, release).items()}
+        _KNOWN[key] = {name: _known(spec, one) for name, one in local_documents(task, manifest).items()}
     return _KNOWN[key]
 
 

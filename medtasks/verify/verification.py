@@ -30,7 +30,7 @@ from medtasks.runs.scored import has_models, scored_again, with_learned_metrics
 from medtasks.runs.signature import changed_options
 from medtasks.runs.table import in_parts
 from medtasks.runs.verdicts import with_judged_scores
-from medtasks.verify.documents import Release, known_documents, text_hash
+from medtasks.verify.documents import known_documents, text_hash
 
 UNSCORED = "scores are taken as submitted, because they cannot be computed here"
 """In notes on tasks that could be scored again on another machine, or after data were prepared."""
@@ -173,10 +173,8 @@ class SubmittedTask:
     def _use_local_documents(self) -> None:
         """Take documents from the data, and compare the prompts with those that they give."""
         facts, samples = self._facts, self._samples
-        data = self._manifest.data[facts.benchmark]
-        release = Release(data.fingerprint, data.mini, facts.frames.get("cap"), facts.subset)
         try:
-            known = known_documents(self.spec.name, release)
+            known = known_documents(self.spec.name, self._manifest)
         except MedtasksError as error:
             self.outcome = Verification("unverifiable", first_line(error).rstrip("."))
             return

@@ -59,6 +59,13 @@ def every(change: Callable[[Sample], dict[str, Any]]) -> Forge:
     }
 
 
+def wrong_ones_left_out(samples: Samples) -> Samples:
+    """Nothing in the folder says that there ever were more documents."""
+    return {
+        task: [one for one in members if one.scores["accuracy"]] or members[:1] for task, members in samples.items()
+    }
+
+
 def claiming(folder: Path, out: Path, statistics: tuple[float, float]) -> Path:
     """The run with these statistics for all samples, whatever the responses give."""
     manifest, samples = read_run(folder)

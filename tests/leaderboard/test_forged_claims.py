@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Callable
-from datetime import datetime, timedelta, timezone
 from functools import partial
 from itertools import cycle
 from pathlib import Path
@@ -14,7 +13,6 @@ from typing import Any
 import pytest
 from forged_runs import (
     Forge,
-    Samples,
     add_strangers,
     apart,
     board,
@@ -25,6 +23,7 @@ from forged_runs import (
     on_a_release,
     places,
     rewritten,
+    wrong_ones_left_out,
 )
 from invented_runs import MODELS, edit_json, write_run_of
 from medtasks.leaderboard.intake.collect import collect
@@ -181,12 +180,6 @@ target_is_the_response = each(lambda one: one.model_copy(update={"target": one.f
 clusters_of_one = every(lambda one: {"cluster": one.sample_id})
 
 
-def wrong_ones_left_out(samples: Samples) -> Samples:
-    return {
-        task: [one for one in members if one.scores["accuracy"]] or members[:1] for task, members in samples.items()
-    }
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("forge", "forgers"), [(target_is_the_response, 1), (target_is_the_response, 3), (clusters_of_one, 3)]
@@ -266,22 +259,6 @@ def test_check_names_what_build_holds_against_a_run(
     assert told in found[0]
     table = board(honest, other).benchmarks[0].tables
     assert {one.row.runs for some in table for one in some.apart} == {(scored_run(other).public.key,)}
-
-
-@pytest.mark.parametrize(
-    ("created", "told"),
-    [("yesterday", "expected a time with"), ("", "expected a time"), ("2026-11-01T10:00:00", "expected a time"),
-     ("0001-01-01T00:00:00+09:00", "expected a time"), ("9999-12-31T00:00:00+00:00", "in the future"),
-     ("in 30 days", "in the future")],
-)  # fmt: skip
-def test_a_run_was_made_at_a_time_in_the_past(created: str, told: str, guessed: Path, tmp_path: Path) -> None:
-    if created == "in 30 days":
-        created = (datetime.now(timezone.utc) + timedelta(days=30)).isoformat()
-    forged = edited(guessed, tmp_path, lambda it: it.update(created=created))
-    (refused,) = collect([forged])[1]
-    assert "manifest.json: field `created` is " in refused.reason
-    assert told in refused.reason
-    assert codes(check(forged)) == {"LB102"}
 
 
 def test_times_of_different_offsets_are_ordered_as_times(guessed: Path, tmp_path: Path) -> None:

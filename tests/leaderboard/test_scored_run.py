@@ -5,13 +5,15 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Callable
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from forged_runs import add_strangers
+from forged_runs import add_strangers, check, codes
 from invented_runs import MODELS, edit_json, make_run, shared_runs, write_run_of
+from medtasks.leaderboard.intake.collect import collect
 from medtasks.leaderboard.verify.scored_run import ScoredRun, scored_run
 
 from medtasks.catalog.spec import load_spec
@@ -252,6 +254,48 @@ def test_the_command_names_the_widest_groups(judged: ScoredRun) -> None:
 # ------------------------------------------------------------------------------------------- folders that do not fit
 
 
+MANIFEST, SAMPLES = "manifest.json", f"samples/{SMALL}.jsonl"
+
+
+def on_another_benchmark(manifest: Any) -> None:
+    manifest["data"]["mine"] = manifest["data"]["kvasir_vqa_x1"]
+    manifest["tasks"][SMALL]["benchmark"] = "mine"
+
+
+def created(time: str) -> Callable[[Any], None]:
+    return lambda manifest: manifest.update(created=time)
+
+
+EDITS: list[tuple[str, Callable[[Any], None], str]] = [
+    (SAMPLES, lambda it: it.update(responses=[]), "field `responses` has 0 entries, expected 1"),
+    (SAMPLES, lambda it: it.update(responses=[it["target"]] * 25), "field `responses` has 25 entries, expected 1"),
+    (SAMPLES, lambda it: it.update(failed=["x", "y"]), "field `failed` has 2 entries, expected 1"),
+    (MANIFEST, on_another_benchmark, f"`tasks.{SMALL}.benchmark` is 'mine', expected 'kvasir_vqa_x1'"),
+    (MANIFEST, lambda it: it.update(tasks={}), "field `tasks` names none"),
+    (MANIFEST, lambda it: it["groups"].update(mi_cxr=[]), "field `groups.mi_cxr` names no task"),
+    (MANIFEST, lambda it: it["groups"].update(mi_cxr=["mi_cxr_icr"]), "`groups.mi_cxr` names mi_cxr_icr, which is not"),
+    *(
+        (MANIFEST, created(time), f"field `created` is {time!r}, expected a time with its offset")
+        for time in ("yesterday", "", "2026-11-01T10:00:00", "0001-01-01T00:00:00+09:00")
+    ),
+    *(
+        (MANIFEST, created(time), f"field `created` is {time!r}, in the future")
+        for time in ("9999-12-31T00:00:00+00:00", (datetime.now(timezone.utc) + timedelta(days=30)).isoformat())
+    ),
+]
+
+
+@pytest.mark.parametrize(("name", "edit", "message"), EDITS, ids=[message for *_, message in EDITS])
+def test_a_directory_that_contradicts_itself_is_refused(
+    copy: Path, name: str, edit: Callable[[Any], None], message: str
+) -> None:
+    edit_json(copy / name, edit, None if name == MANIFEST else 0)
+    digests, (refused,) = collect([copy])
+    assert digests == []
+    assert message in refused.reason
+    assert codes(check(copy)) == {"LB102"}
+
+
 @pytest.mark.parametrize(
     ("broken", "message"),
     [
@@ -275,12 +319,6 @@ def test_samples_that_do_not_fit_are_refused(
 def test_tasks_that_the_manifest_does_not_name_are_refused(copy: Path) -> None:
     (copy / "samples" / "mi_cxr_icr.jsonl").write_text("", encoding="utf-8")
     with pytest.raises(MedtasksError, match=r"samples/mi_cxr_icr\.jsonl: of no task that the manifest names"):
-        scored_run(copy)
-    (copy / "samples" / "mi_cxr_icr.jsonl").unlink()
-    edit_json(copy / "manifest.json", lambda held: held["groups"].update(kvasir_vqa_x1=["mi_cxr_icr"]))
-    with pytest.raises(
-        MedtasksError, match=r"`groups\.kvasir_vqa_x1` names mi_cxr_icr, which is not a task of the run"
-    ):
         scored_run(copy)
 
 

@@ -309,22 +309,41 @@ def test_csv_rows_keep_their_first_line_and_empty_and_very_long_responses(tmp_pa
     assert csv.field_size_limit() == before
 
 
+def inspect_log(**changes: Any) -> str:
+    sample = inspect_sample({"sample_id": "s", "question": "Why?", "target": "So."}, **changes)
+    return json.dumps({"eval": {}, "samples": [sample]})
+
+
 @pytest.mark.parametrize(
-    ("text", "message"),
+    ("name", "layout", "content", "message"),
     [
-        ("", "p.csv: the file is empty"),
-        ("sample_id,response\n", "only a header"),
-        ("sample_id|response\ns|x\n", "`response` is missing, expected it among 'sample_id|response'"),
-        ("response,response\n", "line 1: column 'response' is duplicated in the header"),
-        ("sample_id,response\ns,x\ns,x,y\n", "line 3: found 3 cells, expected 2"),
-        ('sample_id,response\ns,"x\ny', "line 2: not CSV"),
-        (b"sample_id,response\ns,\xff\n", "line 2: byte 0xff is not UTF-8"),
-        ("sample_id,response\n,x\n", "line 2: field `sample_id` is missing"),
+        ("p.csv", "csv", "", "p.csv: the file is empty"),
+        ("p.csv", "csv", "sample_id,response\n", "only a header"),
+        ("p.csv", "csv", "sample_id|response\ns|x\n", "`response` is missing, expected it among 'sample_id|response'"),
+        ("p.csv", "csv", "response,response\n", "line 1: column 'response' is duplicated in the header"),
+        ("p.csv", "csv", "sample_id,response\ns,x\ns,x,y\n", "line 3: found 3 cells, expected 2"),
+        ("p.csv", "csv", 'sample_id,response\ns,"x\ny', "line 2: not CSV"),
+        ("p.csv", "csv", b"sample_id,response\ns,\xff\n", "line 2: byte 0xff is not UTF-8"),
+        ("p.csv", "csv", "sample_id,response\n,x\n", "line 2: field `sample_id` is missing"),
+        (
+            "p.tsv",
+            "vlmevalkit",
+            "index\tquestion\n1\tWhy?",
+            "line 2: .*`prediction` is missing, .* 'index', 'question'",
+        ),
+        ("p.tsv", "vlmevalkit", "prediction\tcategory\nx\ty", "line 2: .*`index` is missing, .* or `sample_id`"),
+        ("p.json", "inspect", inspect_log(epoch=2), "row 1: .*`epoch` is 2, expected 1"),
+        ("p.json", "inspect", inspect_log(output={"choices": []}), "`output` is .* expected the model's message"),
+        ("p.json", "inspect", inspect_log(output=None), "row 1: .*`output` is missing"),
     ],
 )
-def test_csv_errors_name_the_line(text: str | bytes, message: str, tmp_path: Path) -> None:
+def test_errors_of_whole_files_name_the_place(
+    name: str, layout: str, content: str | bytes, message: str, tmp_path: Path
+) -> None:
+    path = tmp_path / name
+    path.write_bytes(content.encode() if isinstance(content, str) else content)
     with pytest.raises(DataError, match=message):
-        read(table(tmp_path, text), "csv")
+        read(path, layout)
 
 
 # ---------------------------------------------------------------------------------------------------- lmms-eval
@@ -398,34 +417,6 @@ def test_a_failed_request_of_vlmevalkit_is_no_answer(tmp_path: Path) -> None:
 
 
 FAILED = "Failed to obtain answer via API."
-
-
-@pytest.mark.parametrize(
-    ("row", "message"),
-    [
-        ("index\tquestion\n1\tWhy?", "`prediction` is missing, expected it among 'index', 'question'"),
-        ("prediction\tcategory\nx\ty", "`index` is missing, expected it, or `sample_id`"),
-    ],
-)
-def test_vlmevalkit_errors_name_the_field(row: str, message: str, tmp_path: Path) -> None:
-    (tmp_path / "p.tsv").write_text(row)
-    with pytest.raises(DataError, match=f"p.tsv, line 2: .*{message}"):
-        read(tmp_path / "p.tsv", "vlmevalkit")
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"epoch": 2}, "`epoch` is 2, expected 1"),
-        ({"output": {"choices": []}}, "`output` is .* expected the model's message"),
-        ({"output": None}, "`output` is missing"),
-    ],
-)
-def test_inspect_errors_name_the_field(changes: dict[str, Any], message: str, tmp_path: Path) -> None:
-    sample = inspect_sample(task_documents(TASK)[0], **changes)
-    (tmp_path / "log.json").write_text(json.dumps({"eval": {}, "samples": [sample]}))
-    with pytest.raises(DataError, match=rf"log\.json, row 1: .*{message}"):
-        read(tmp_path / "log.json", "inspect")
 
 
 def test_a_sample_that_ended_in_an_error_has_failed(tmp_path: Path) -> None:

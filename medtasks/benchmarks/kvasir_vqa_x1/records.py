@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, Json, model_validator
@@ -20,6 +21,7 @@ _CLASS_OF = {plain(question): name for question, name in ATOMIC_QUESTIONS.items(
 _CLASS_OF[plain("How many instruments are in the image?")] = "instrument_count"  # should a release fix its spelling
 
 
+@lru_cache(maxsize=1024)
 def class_of(question: str) -> str | None:
     """The class of an atomic question, None where it is unknown; case, spacing and punctuation do not matter."""
     return _CLASS_OF.get(plain(question))
