@@ -9,7 +9,7 @@ from pathlib import Path
 from medtasks.benchmarks.documents import task_rows
 from medtasks.catalog.spec import load_spec
 from medtasks.core.errors import DataError, MedtasksError, first_line
-from medtasks.core.settings import using
+from medtasks.core.settings import read_subset, using
 from medtasks.data.store import open_prepared
 from medtasks.runs.manifest import DataFacts, RubricFacts, RunManifest, TaskFacts
 from medtasks.runs.record import RunRecord
@@ -145,7 +145,7 @@ def score_unfinished(folder: Path, *, created: str) -> RunRecord:
 def _answered(folder: Path, plan: Plan, name: str) -> list[Answered]:
     """The documents of a task that the run asks, with the replies so far."""
     spec, facts, numbers = load_spec(name), plan.manifest.tasks[name], plan.documents[name]
-    with using(subset=facts.subset, max_frames=facts.frames.get("cap")):  # numbers are those of the run's documents
+    with using(subset=read_subset(facts.subset), max_frames=facts.frames.get("cap")):  # numbers are those of the run's documents
         rows = task_rows(name).dataset().select(numbers).to_list()
     found = by_document(read_answers(folder, name), name)
     documents = []
