@@ -145,7 +145,9 @@ def score_unfinished(folder: Path, *, created: str) -> RunRecord:
 def _answered(folder: Path, plan: Plan, name: str) -> list[Answered]:
     """The documents of a task that the run asks, with the replies so far."""
     spec, facts, numbers = load_spec(name), plan.manifest.tasks[name], plan.documents[name]
-    with using(subset=read_subset(facts.subset), max_frames=facts.frames.get("cap")):  # numbers are those of the run's documents
+    with using(
+        subset=read_subset(facts.subset), max_frames=facts.frames.get("cap")
+    ):  # numbers are those of the run's documents
         rows = task_rows(name).dataset().select(numbers).to_list()
     found = by_document(read_answers(folder, name), name)
     documents = []
