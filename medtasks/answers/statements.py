@@ -147,11 +147,15 @@ def _claims(marked: Marked) -> dict[int, tuple[Rank, frozenset[str]]]:
     """Rank and letters of each mention that words or a tick call the answer."""
     text, words = marked.text, marked.words
     ranks: dict[int, Rank] = {}
+    beside: dict[int, frozenset[str]] = {}
     for claim in words.claims:
         for match in claim.pattern.finditer(text):
             at = match.start("letter")
             if words["enumerated"].match(text, at + 1):  # "Choose one: A. Polyp B. Adenoma"
                 continue
+            pair = words["paired"].search(text, max(0, match.start() - _REACH), match.start())
+            if pair and not words["copula"].search(text, match.start(), at):  # "between answer A and answer D"
+                beside[at] = marked.mentions[pair.start()].letters
             if (claim.loose and _is_loose_end(marked, at)) or (
                 claim.rank == Rank.IMPLIED and (marked.mentions[at].text or len(marked.mentions[at].letters) > 1)
             ):
@@ -169,7 +173,7 @@ def _claims(marked: Marked) -> dict[int, tuple[Rank, frozenset[str]]]:
         at = match.start(match.lastgroup or 0)
         if marked.mentions[at].upper:
             ranks[at] = Rank.ANSWER
-    return {at: (rank, _with_others(marked, at, ranks)) for at, rank in ranks.items()}
+    return {at: (rank, _with_others(marked, at, ranks) | beside.get(at, frozenset())) for at, rank in ranks.items()}
 
 
 @lru_cache(maxsize=4096)  # a model that loops repeats its claims
