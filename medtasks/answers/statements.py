@@ -93,7 +93,8 @@ def left_over(marked: Marked, found: Sequence[Statement], letters: str) -> State
         return None
     labelled = last.mention.bracketed or any(one.rank == Rank.LABEL for one in able)
     closes = words["closes"].match(marked.text, last.position + 1)
-    if closes and (not others or (named >= declared and not labelled)):
+    alike = any(last.mention.bracketed and one.mention.bracketed and one.letters != last.letters for one in found)
+    if closes and ((not others and not alike) or (named >= declared and not labelled)):
         return last
     return last if _is_alone(marked, found, last) else None
 

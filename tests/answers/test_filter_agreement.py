@@ -155,6 +155,7 @@ SLOW = pytest.mark.slow
         pytest.param(19, {"choice": 296, "no letter": 60, "alert": 59, "short": 60}, marks=SLOW),
         (20, {"choice": 293, "no letter": 60, "alert": 60, "short": 60}),
         pytest.param(21, {"choice": 96, "no letter": 20}, marks=SLOW),
+        pytest.param(22, {"choice": 307, "no letter": 80}, marks=SLOW),
     ],
 )
 def test_sets_of_other_authors_are_read_as_they_read_them(number: int, agreeing: dict[str, int]) -> None:
