@@ -152,8 +152,8 @@ def _claims(marked: Marked) -> dict[int, tuple[Rank, frozenset[str]]]:
     for claim in words.claims:
         for match in claim.pattern.finditer(text):
             at = match.start("letter")
-            if words["enumerated"].match(text, at + 1):  # "Choose one: A. Polyp B. Adenoma"
-                continue
+            if words["enumerated"].match(text, at + 1) or words["in_row"].search(text, max(0, at - 12), at):
+                continue  # "Choose one: A. Polyp B. Adenoma"
             pair = words["paired"].search(text, max(0, match.start() - _REACH), match.start())
             if pair and not words["copula"].search(text, match.start(), at):  # "between answer A and answer D"
                 beside[at] = marked.mentions[pair.start()].letters

@@ -156,6 +156,7 @@ SLOW = pytest.mark.slow
         (20, {"choice": 293, "no letter": 60, "alert": 60, "short": 60}),
         pytest.param(21, {"choice": 96, "no letter": 20}, marks=SLOW),
         pytest.param(22, {"choice": 307, "no letter": 80}, marks=SLOW),
+        pytest.param(23, {"choice": 304, "no letter": 80}, marks=SLOW),
     ],
 )
 def test_sets_of_other_authors_are_read_as_they_read_them(number: int, agreeing: dict[str, int]) -> None:
