@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Annotated, Any, ClassVar
 
@@ -20,6 +21,7 @@ from medtasks.core.errors import UsageError, first_line
 from medtasks.core.exits import exit_with_sentence
 from medtasks.core.schema import Frozen, first_problem
 from medtasks.core.settings import current_settings
+from medtasks.harness.sending import GIVE_UP, NOT_SENT
 from medtasks.runs.replies import Reply
 
 from ._requests import ChatRequest, read_requests
@@ -163,16 +165,21 @@ class MedtasksAdapter(lmms):  # type: ignore[misc]
     def stream(self, requests: list[Any], *, progress: bool = True) -> Iterator[list[tuple[int, Reply]]]:
         """Yield positions in ``requests`` and replies of each batch, without padding, for tasks of ours.
 
-        A batch that fails is halved until the failing requests are isolated; their replies have the reason.
+        A batch that fails is halved until the failing requests are isolated; their replies have the reason. After
+        `GIVE_UP` consecutive failures of a task its further batches are not sent.
 
         Raises:
             UsageError: as :meth:`answer`.
         """
+        failing = Counter[str]()
         read = read_requests(requests, self.task_dict)
         silent = self.rank != 0 or not progress or not read
         with tqdm(total=len(read), desc="medtasks", unit="request", disable=silent) as bar:
             for batch in self.batches(read):
-                replies = self._isolated(batch)
+                given_up = all(failing[request.task] >= GIVE_UP for request in batch)
+                replies = [Reply.failure(NOT_SENT)] * len(batch) if given_up else self._isolated(batch)
+                for request, reply in zip(batch, replies, strict=True):
+                    failing[request.task] = 0 if reply.failed is None else failing[request.task] + 1
                 bar.update(len(batch))
                 yield [(request.position, reply) for request, reply in zip(batch, replies, strict=True)]
 

@@ -19,6 +19,7 @@ from medtasks.runs.reply_files import AnswerStore, read_work
 
 GIVE_UP = 64
 """After this many consecutive failures, the task's remaining requests are not sent."""
+NOT_SENT = f"not asked: the {GIVE_UP} requests before it failed"
 
 Call = Callable[[list[int]], Sequence[Reply]]
 """Sends the requests at these positions and returns their replies in the same order; may raise any exception."""
@@ -92,7 +93,7 @@ class Sender:
     def _given_up(self, slot: Slot) -> bool:
         if self._in_a_row[slot.task] < GIVE_UP:
             return False
-        self.keep([(slot, Reply.failure(f"not asked: the {GIVE_UP} requests before it failed"))], asked=False)
+        self.keep([(slot, Reply.failure(NOT_SENT))], asked=False)
         return True
 
     def keep(self, answers: Sequence[tuple[Slot, Reply]], *, asked: bool = True) -> None:

@@ -10,8 +10,10 @@ import pytest
 from adapter_bench import Bench, texts
 from datasets import Dataset
 from medtasks.adapters.baseline import MedtasksBaseline
+from medtasks.adapters.function import MedtasksFunction
 
 from medtasks.core.errors import UsageError
+from medtasks.harness.sending import GIVE_UP, NOT_SENT
 
 CHOICES = {letter: f"option {letter}" for letter in "ABCDE"}
 
@@ -103,6 +105,27 @@ def test_a_request_that_fails_is_isolated_from_its_batch(bench: Bench) -> None:
     assert [replies[place].text for place in range(5)] == ["E", "E", "", "E", "E"]
     assert [place for place, reply in replies.items() if reply.failed] == [2]
     assert str(replies[2].failed).startswith("m2: field 'abstention' is missing")
+
+
+def test_a_task_whose_requests_all_fail_is_given_up_and_others_are_not(bench: Bench) -> None:
+    seen = []
+
+    def answer(messages: list[dict[str, Any]]) -> str:
+        seen.append(messages[0]["content"][-1]["text"])
+        return "B" if "how many" in seen[-1] else 1 / 0  # type: ignore[return-value]
+
+    model = MedtasksFunction(answer)
+    model.task_dict = bench.task_dict
+    broken = bench.task("broken", [{"sample_id": f"s{one}", "question": "what?"} for one in range(GIVE_UP + 3)])
+    sound = bench.task("sound", [{"sample_id": f"t{one}", "question": "how many?"} for one in range(2)])
+    replies = dict(chain(*model.stream(broken + sound)))
+
+    assert len(seen) == GIVE_UP + 2
+    assert [replies[place].failed for place in range(GIVE_UP - 1, GIVE_UP + 2)] == [
+        "ZeroDivisionError: division by zero",
+        *[NOT_SENT] * 2,
+    ]
+    assert [replies[place].text for place in range(GIVE_UP + 3, GIVE_UP + 5)] == ["B", "B"]
 
 
 def test_documents_without_a_reference_answer_are_refused(bench: Bench) -> None:
