@@ -71,7 +71,7 @@ def left_over(marked: Marked, found: Sequence[Statement], letters: str) -> State
     listed = [one for one in found if one.rank in (Rank.REPEATED, Rank.LISTED)]
     weak = marked.denied | letters_of(one for one in found if one.weak and one.mention.upper)
     able = [one for one in found if one.mention.upper and not one.weak and one not in listed]
-    if listed and listed[-1] is found[-1] and not found[-1].weak and weak >= declared - listed[-1].letters:
+    if listed and listed[-1] is found[-1] and weak >= declared - listed[-1].letters:
         able.append(listed[-1])
     if not able or marked.cut_off or words["undecided"].search(marked.text):
         return None

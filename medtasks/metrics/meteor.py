@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
-from functools import cache, lru_cache
-from operator import itemgetter
+from functools import cache, lru_cache, partial
+from typing import Any
 
 from medtasks.metrics import wordnet
 from medtasks.metrics._ngrams import Pairs, tokens_of
@@ -23,7 +22,7 @@ NO_SPLITTER = (
 WORD = "[A-Za-z0-9]+(?:[-.][A-Za-z0-9]+)*"
 PLAIN = re.compile(rf"{WORD}[,;:.]?(?: {WORD}[,;:.]?)*")
 PLAIN_TOKEN = re.compile(rf"{WORD}(?:\.(?= ))?|[,;:.]")
-CONTRACTIONS = ("cannot", "gimme", "gonna", "gotta", "lemme", "wanna")  # which NLTK splits in two
+CONTRACTION = re.compile("cannot|gimme|gonna|gotta|lemme|wanna")  # which NLTK splits in two
 
 
 class Meteor(BatchMetric, MeanMetric):
@@ -74,17 +73,20 @@ class Meteor(BatchMetric, MeanMetric):
             MetricUnavailableError: WordNet is absent (no other score is given under this name).
         """
         wordnet.corpus()  # an absent dictionary is an error even for pairs that would not look a word up
-        stem = _stemmer()
-        sides = zip(*tokens_of(pairs, word_tokens), strict=True)
-        return mean_table([aligned_score(prediction, reference, stem) for prediction, reference in sides])
+        predictions, references = tokens_of(pairs, word_tokens)
+        stemmer = _stemmer()
+        words = {word.lower() for tokens in references for word in tokens}
+        synonyms = _Synonyms(frozenset(map(stemmer.stem, words)))
+        single = import_nltk().translate.meteor_score.single_meteor_score  # lower-cases words
+        score = partial(single, stemmer=stemmer, wordnet=synonyms, alpha=ALPHA, beta=BETA, gamma=GAMMA)
+        return mean_table([score(one, other) for one, other in zip(references, predictions, strict=True)])
 
 
 def word_tokens(text: str) -> list[str]:
     """The tokens of ``nltk.word_tokenize``; sentences are split if punkt's data are installed."""
-    if PLAIN.fullmatch(text) and (". " not in text or sentence_splitter() == "none"):
-        lowered = text.lower()
-        if not any(word in lowered for word in CONTRACTIONS):
-            return PLAIN_TOKEN.findall(text)
+    is_plain = PLAIN.fullmatch(text) and not CONTRACTION.search(text.lower())
+    if is_plain and (". " not in text or sentence_splitter() == "none"):
+        return PLAIN_TOKEN.findall(text)
     tokens: list[str] = import_nltk().word_tokenize(text, preserve_line=sentence_splitter() == "none")
     return tokens
 
@@ -101,45 +103,39 @@ def sentence_splitter() -> str:
     return "punkt_tab"
 
 
-def aligned_score(prediction: Sequence[str], reference: Sequence[str], stem: Callable[[str], str]) -> float:
-    """NLTK's ``single_meteor_score`` of tokens, in half of the time.
+class _Lemma(str):
+    def name(self) -> str:
+        return self
 
-    Words are matched as they are, then by stem, then a stem with any synonym: from the last word to the first, each
-    with the last word of the reference that is left.
+
+class _Synset(list[_Lemma]):
+    def lemmas(self) -> list[_Lemma]:
+        return self
+
+
+class _Synonyms:
+    """The part of WordNet's reader that NLTK's matcher uses: synonyms among ``stems``, those of the references' words.
+
+    Its synsets are given as one, because the matcher only forms the union of their lemma names.
     """
-    ours, theirs = ([*enumerate(map(str.lower, side))] for side in (prediction, reference))
-    ours.reverse()
-    matches: dict[int, int] = {}
-    for stage in ("word", "stem", "synonym"):
-        if not ours or not theirs:
-            break
-        if stage == "stem":
-            ours, theirs = ([(place, stem(word)) for place, word in side] for side in (ours, theirs))
-        places: dict[str, list[int]] = {}
-        for place, word in theirs:
-            places.setdefault(word, []).append(place)
-        rest = []
-        for place, word in ours:
-            left = places.get(word)
-            if stage == "synonym":
-                same = [places[name] for name in places.keys() & wordnet.synonyms(word) if places[name]]
-                left = max(same, key=itemgetter(-1), default=None)
-            if left:
-                matches[place] = left.pop()
-            else:
-                rest.append((place, word))
-        ours = rest
-        theirs = sorted((place, word) for word, left in places.items() for place in left)
-    if not matches:
-        return 0.0
-    precision, recall = (len(matches) / len(side) for side in (prediction, reference))
-    mean = (precision * recall) / (ALPHA * precision + (1 - ALPHA) * recall)
-    chunks = sum(matches.get(place - 1, -2) + 1 != other for place, other in matches.items())
-    penalty: float = GAMMA * (chunks / len(matches)) ** BETA
-    return (1 - penalty) * mean
+
+    def __init__(self, stems: frozenset[str]) -> None:
+        self._stems = stems
+        self._found: dict[str, list[_Synset]] = {}
+
+    def synsets(self, word: str) -> list[_Synset]:
+        if word not in self._found:
+            self._found[word] = [_Synset(map(_Lemma, self._stems & wordnet.synonyms(word)))]
+        return self._found[word]
 
 
 @cache
-def _stemmer() -> Callable[[str], str]:
+def _stemmer() -> Any:
     """NLTK's Porter stemmer; a word is stemmed once."""
-    return lru_cache(maxsize=2**17)(import_nltk().PorterStemmer().stem)
+
+    class CachingStemmer(import_nltk().PorterStemmer):  # type: ignore[misc]
+        def __init__(self) -> None:
+            super().__init__()
+            self.stem = lru_cache(maxsize=2**17)(super().stem)
+
+    return CachingStemmer()
