@@ -74,6 +74,8 @@ def _selected(plain: str, letters: str, options: Mapping[str, str]) -> tuple[fro
     """The letters that a reply selects, options or not, and how."""
     if alone := letters_alone(plain):
         return alone, "letter"
+    if vocabulary_of(plain)["no_answer"].search(plain):  # null in JSON
+        return frozenset(), "letter"
     said = plain.rstrip(". ").casefold()
     same = [letter for letter in unique_forms(options).values() if options[letter].strip().casefold() == said]
     if len(same) == 1:  # also "A. fumigatus", whose letter belongs to the text
@@ -116,6 +118,8 @@ def _deciding(marked: Marked, letters: str) -> Sequence[Statement]:
         return [*_outranking([*firm, *doubts]), *unclear]
     found = weakened(marked, found)
     claims = [one for one in found if one.rank >= Rank.TENTATIVE]
+    if marked.words["withdraws"].search(text, claims[-1].position if claims else 0):
+        return ()
     if all(one.rank <= Rank.IMPLIED for one in claims):
         if left := left_over(marked, found, letters):
             return (left,)

@@ -91,10 +91,9 @@ def left_over(marked: Marked, found: Sequence[Statement], letters: str) -> State
         return None
     if not bold and (named <= last.letters or last.letters & weak):
         return None
-    labelled = last.mention.bracketed or any(one.rank == Rank.LABEL for one in able)
     closes = words["closes"].match(marked.text, last.position + 1)
     alike = any(last.mention.bracketed and one.mention.bracketed and one.letters != last.letters for one in found)
-    if closes and ((not others and not alike) or (named >= declared and not labelled)):
+    if closes and not others and not alike:
         return last
     return last if _is_alone(marked, found, last) else None
 
@@ -154,6 +153,8 @@ def _claims(marked: Marked) -> dict[int, tuple[Rank, frozenset[str]]]:
             at = match.start("letter")
             if words["enumerated"].match(text, at + 1) or words["in_row"].search(text, max(0, at - 12), at):
                 continue  # "Choose one: A. Polyp B. Adenoma"
+            if _is_quoted(marked, match.start(), at):
+                continue
             pair = words["paired"].search(text, max(0, match.start() - _REACH), match.start())
             if pair and not words["copula"].search(text, match.start(), at):  # "between answer A and answer D"
                 beside[at] = marked.mentions[pair.start()].letters
@@ -200,6 +201,8 @@ def _weighed(
         clause = ""
     if doubted or words["discredits"].search(clause) or words["question"].match(behind + after):
         return None
+    if words["hypothetical"].match(behind + after):
+        return None
     if rank == Rank.IMPLIED and _weakens(words, before + claim + words["turns"].split(after)[0]):
         return None
     if (rank <= Rank.SUGGESTED or words["qualifies"].search(clause + claim)) and words["but"].match(after):
@@ -210,6 +213,20 @@ def _weighed(
     if words["concludes"].search(before_claim) and rank >= Rank.SUGGESTED:
         return Rank.CONCLUDED
     return Rank.TENTATIVE if guessed else rank
+
+
+def _is_quoted(marked: Marked, start: int, position: int) -> bool:
+    """Whether a claim is within quotation marks in a sentence of other words: somebody else's claim."""
+    text, words = marked.text, marked.words
+    while not text[start].isalnum() and start < position:
+        start += 1
+    ends = words["quote_ends"].match(text, position + 1)
+    if ends is None:
+        return False
+    line = max(text.rfind("\n", 0, start) + 1, start - 120)
+    if words["quoted"].search(text[line:start]):
+        return True
+    return ends["more"] is not None and words["quoted_first"].search(text[line:start]) is not None
 
 
 def _is_loose_end(marked: Marked, position: int) -> bool:
