@@ -14,7 +14,8 @@ becomes plain text, the plain text a list of statements with a rank each, and th
    ``vitamin D``), an article or a pronoun. Letters joined by *or*, *and*, a comma or a slash are one mention. Denied
    ones (``not B``, ``no pleural effusion (B)``, a label below ``Why not the others?``) do not count.
 4. *Statements* (``statements``). Each mention has the highest rank (`medtasks.answers.vocabulary.Rank`) that words,
-   signs or its place give it. A condition, a question or a negation before a claim takes it back.
+   signs or its place give it. A condition, a question or a negation before a claim takes it back; so do quotation
+   marks around it and words that say whose claim it is (``The site's key says B``).
 5. *The decision* (``selection``). The firmest kind of statements decides: *stated* and above; else claims below that,
    with all mentions in the sentence of the last one, unless the response was cut off; else a letter that is *implied*
    because all others are denied, doubted or compared in their clauses, because it is in bold at the end, or because it
@@ -22,7 +23,8 @@ becomes plain text, the plain text a list of statements with a rank each, and th
    statement counts alone if it outranks the others, narrows them down (``B or C … the answer is B``), or takes them
    back (``Wait, …``); else all count, with doubts that follow (``though C is possible``). A bare letter also yields to
    another option's text, however short, in the sentence before it (``It is on the left. (B)``). Text below a heading
-   with *answer* or *conclusion* decides before the rest.
+   with *answer* or *conclusion* decides before the rest. A response selects nothing if it withdraws its last claim,
+   asks for the image afterwards, or has ``null`` as its answer in JSON.
 6. One letter among the options is ``ok``. Several letters are ``multiple``, no letter is ``none``, one letter that is
    not an option is ``out_of_range``. There is no partial credit.
 
@@ -69,7 +71,7 @@ class OptionLetterFilter(ResponseFilter):
         letters: the options; by default those of the document's benchmark. Their texts are the document's ``choices``.
     """
 
-    version = "15"
+    version = "16"
     status = staticmethod(option_status)
 
     def __init__(self, letters: str | None = None) -> None:

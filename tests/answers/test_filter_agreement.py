@@ -141,14 +141,14 @@ SLOW = pytest.mark.slow
         pytest.param(5, {"choice": 149, "no letter": 40, "alert": 41, "short": 42, "reasoned": 25}, marks=SLOW),
         pytest.param(6, {"choice": 344, "no letter": 86, "alert": 59, "short": 60, "reasoned": 40}, marks=SLOW),
         pytest.param(7, {"choice": 372, "no letter": 63, "alert": 60, "short": 60, "reasoned": 40}, marks=SLOW),
-        pytest.param(8, {"choice": 192, "no letter": 148, "alert": 60, "short": 60}, marks=SLOW),
+        pytest.param(8, {"choice": 191, "no letter": 148, "alert": 60, "short": 60}, marks=SLOW),
         pytest.param(9, {"choice": 178, "no letter": 162, "alert": 57, "short": 57}, marks=SLOW),
         pytest.param(10, {"choice": 298, "no letter": 60, "alert": 60, "short": 60}, marks=SLOW),
         pytest.param(11, {"choice": 297, "no letter": 60, "alert": 58, "short": 60}, marks=SLOW),
         pytest.param(12, {"choice": 295, "no letter": 60, "alert": 60, "short": 60}, marks=SLOW),
         pytest.param(13, {"choice": 295, "no letter": 60, "alert": 60, "short": 59}, marks=SLOW),
         pytest.param(14, {"choice": 287, "no letter": 60, "alert": 60, "short": 60}, marks=SLOW),
-        pytest.param(15, {"choice": 296, "no letter": 60, "alert": 60, "short": 60}, marks=SLOW),
+        pytest.param(15, {"choice": 295, "no letter": 60, "alert": 60, "short": 60}, marks=SLOW),
         pytest.param(16, {"choice": 298, "no letter": 60, "alert": 59, "short": 59}, marks=SLOW),
         pytest.param(17, {"choice": 293, "no letter": 60, "alert": 60, "short": 60}, marks=SLOW),
         pytest.param(18, {"choice": 296, "no letter": 60, "alert": 60, "short": 60}, marks=SLOW),
@@ -157,6 +157,7 @@ SLOW = pytest.mark.slow
         pytest.param(21, {"choice": 96, "no letter": 20}, marks=SLOW),
         pytest.param(22, {"choice": 307, "no letter": 80}, marks=SLOW),
         pytest.param(23, {"choice": 304, "no letter": 80}, marks=SLOW),
+        pytest.param(24, {"choice": 317, "no letter": 80}, marks=SLOW),
     ],
 )
 def test_sets_of_other_authors_are_read_as_they_read_them(number: int, agreeing: dict[str, int]) -> None:
@@ -166,6 +167,27 @@ def test_sets_of_other_authors_are_read_as_they_read_them(number: int, agreeing:
     letters = [(theirs, ours) for kind, theirs, ours in readings if kind in ("choice", "no letter")]
     wrong = [pair for pair in letters if len(pair[1]) == 1 and pair[0] != pair[1]]
     assert wrong == ([("none", "B")] if number == 6 else [])  # "The diagnosis is pneumothorax.", which is B's text
+
+
+def _read_adversarial(rows: list[dict[str, Any]]) -> list[tuple[str, str]]:
+    """The author's reading and ours of responses that authors wrote so that another letter looks chosen."""
+    found = [(row, extract_option(row["response"], "".join(row["options"]), row["options"])) for row in rows]
+    return [(row["reading"], one.letter or one.status) for row, one in found]
+
+
+def test_corrected_wrong_letters_stay_corrected() -> None:
+    readings = _read_adversarial([row for row in _lines("adversarial.jsonl") if row.get("corrected")])
+    assert len(readings) >= 80
+    assert [pair for pair in readings if len(pair[1]) == 1 and pair[0] != pair[1]] == []
+
+
+@pytest.mark.slow
+def test_few_adversarial_responses_yield_a_wrong_letter() -> None:
+    readings = _read_adversarial(_lines("adversarial.jsonl"))
+    wrong = [pair for pair in readings if len(pair[1]) == 1 and pair[0] != pair[1]]
+    agree = [theirs for theirs, ours in readings if theirs == ours or (len(theirs) > 1 and len(ours) > 1)]
+    assert len(wrong) <= 62
+    assert len(agree) >= 655
 
 
 PAIR = st.permutations("ABCDE").map(lambda letters: letters[:2])
