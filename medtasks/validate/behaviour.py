@@ -259,7 +259,9 @@ class _Behaviour:
 
     def _check_cases(self, name: str, items: Sequence[Item]) -> None:
         errors = self._benchmark.errors
-        for item in items if errors is not None else ():
+        if errors is None:
+            return
+        for item in items:
             values = errors.values(self._benchmark, item)
             counts = {rate: (one.statistics or one.high or ())[1:] for rate, one in values.items()}
             before = self._cases.setdefault(item.item_id, counts)
@@ -300,7 +302,7 @@ class _Behaviour:
         if not math.isfinite(value):
             self._about("MT504", metric.name, f"{what} is {value}, expected a finite number")
             return False
-        bounds = _RANGES.get(metric.name) or getattr(metric, "bounds", None)
+        bounds: Any = _RANGES.get(metric.name) or getattr(metric, "bounds", None)
         stated = isinstance(bounds, (tuple, list)) and len(bounds) == 2
         low, high = map(float, bounds) if stated else (0.0, 1.0)
         slack = _TOLERANCE * max(1.0, abs(value))

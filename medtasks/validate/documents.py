@@ -69,7 +69,7 @@ def check_documents(documents: Documents, benchmark: Benchmark, report: TaskRepo
 def _check_fields(document: Document, benchmark: Benchmark, report: TaskReport) -> None:
     """The fields that every document has, its question and its answer, each for itself."""
     for field, (words, wrong, empty) in _FIELDS.items():
-        value = document.get(field)
+        value: Any = document.get(field)
         fits = isinstance(value, (list, tuple) if field == "media" else str)
         if field not in document:
             report.count(wrong, document, f"`{field}` is missing, expected {words}", field)
