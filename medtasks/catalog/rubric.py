@@ -11,6 +11,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Mapping
+from contextlib import suppress
 from math import fsum
 from numbers import Real
 from pathlib import Path
@@ -120,13 +121,9 @@ def rubric_hash(rubric: Rubric, template: str | None = None) -> str:
     Covers the content of the YAML, except names of metrics and benchmarks, and the template with all it includes:
     ``template`` is the hash of that, by default of the template installed here.
     """
-    content = [
-        FORMAT,
-        rubric.model_dump(mode="json", exclude={"metrics", "benchmarks"}),
-        template_hash(rubric.template) if template is None else template,
-    ]
-    text = json.dumps(content, sort_keys=True, ensure_ascii=False)
-    return short_hash(text)
+    content = rubric.model_dump(mode="json", exclude={"metrics", "benchmarks"})
+    shown = template_hash(rubric.template) if template is None else template
+    return short_hash(json.dumps([FORMAT, content, shown], sort_keys=True, ensure_ascii=False))
 
 
 def _field(rubric: Rubric, document: Mapping[str, Any], field: str) -> Any:
@@ -144,19 +141,46 @@ def aspects_of(rubric: Rubric, document: Mapping[str, Any]) -> tuple[Aspect, ...
     Raises:
         DataError: the field with the aspects' names or texts is missing or malformed.
     """
-    if rubric.aspects_from is not None:
-        names = _field(rubric, document, rubric.aspects_from)
-        usable = isinstance(names, list | tuple) and names and all(_usable(name) for name in names)
-        if not usable:
-            raise _wrong(document, rubric.aspects_from, names, "a list of short one-line names")
-        return tuple(map(_named, dict.fromkeys(names)))
-    if rubric.texts_from is None:
+    if rubric.aspects_from is None and rubric.texts_from is None:
         return rubric.aspects
-    texts = _texts(rubric, document, rubric.texts_from)
-    return tuple(
-        aspect.model_copy(update={"guidance": texts[aspect.name], "anchors": {}}) if aspect.name in texts else aspect
-        for aspect in rubric.aspects
-    )
+    field = rubric.aspects_from or str(rubric.texts_from)
+    found = texts = _field(rubric, document, field)
+    if rubric.aspects_from is not None:
+        expected = "a list of short one-line names"
+        usable = isinstance(found, list | tuple) and bool(found) and all(map(_is_aspect_name, found))
+    else:
+        known = [aspect.name for aspect in rubric.aspects]
+        expected = f"texts for {', '.join(known)}"
+        with suppress(ValueError, RecursionError):
+            texts = json.loads(found) if isinstance(found, str) else found
+        usable = isinstance(texts, Mapping) and all(
+            name in known and isinstance(text, str) for name, text in texts.items()
+        )
+    if not usable:
+        raise DataError(
+            f"sample {document.get('sample_id', '(no id)')}: field `{field}` is {str(found)[:80]!r}, expected "
+            f"{expected}; prepare the data again."
+        )
+    if rubric.aspects_from is not None:
+        return tuple(map(_named, dict.fromkeys(found)))
+    own = []
+    for aspect in rubric.aspects:
+        text = texts.get(aspect.name, "")
+        # a bare range of scores says nothing that the scale does not
+        given = text.strip() and not _BARE_RANGE.fullmatch(text)
+        own.append(aspect.model_copy(update={"guidance": text, "anchors": {}}) if given else aspect)
+    return tuple(own)
+
+
+@functools.lru_cache(maxsize=1024)  # samples share names
+def _named(name: str) -> Aspect:
+    return Aspect(name=name)
+
+
+def _is_aspect_name(name: Any) -> bool:
+    if not isinstance(name, str) or name in RESERVED:
+        return False
+    return 0 < len(name) <= ASPECT_LENGTH and name.isprintable() and name == neutral(name).strip()
 
 
 def occurrences_of(rubric: Rubric, document: Mapping[str, Any]) -> tuple[int, ...]:
@@ -166,42 +190,6 @@ def occurrences_of(rubric: Rubric, document: Mapping[str, Any]) -> tuple[int, ..
         return (1,) * len(aspects)
     named = Counter(document[rubric.aspects_from])
     return tuple(named[aspect.name] for aspect in aspects)
-
-
-@functools.lru_cache(maxsize=1024)  # samples share names
-def _named(name: str) -> Aspect:
-    return Aspect(name=name)
-
-
-def _usable(name: Any) -> bool:
-    return (
-        isinstance(name, str)
-        and 0 < len(name) <= ASPECT_LENGTH
-        and name == neutral(name).strip()
-        and name.isprintable()
-        and name not in RESERVED
-    )
-
-
-def _wrong(document: Mapping[str, Any], field: str, found: Any, expected: str) -> DataError:
-    return DataError(
-        f"sample {document.get('sample_id', '(no id)')}: field `{field}` is {str(found)[:80]!r}, expected {expected}; "
-        "prepare the data again."
-    )
-
-
-def _texts(rubric: Rubric, document: Mapping[str, Any], field: str) -> dict[str, str]:
-    """The record's own text per aspect; a bare range of scores is dropped, because the scale already has it."""
-    found = _field(rubric, document, field)
-    expected = f"texts for {', '.join(aspect.name for aspect in rubric.aspects)}"
-    try:
-        texts = json.loads(found) if isinstance(found, str) else found
-    except (ValueError, RecursionError) as error:
-        raise _wrong(document, field, found, expected) from error
-    known = {aspect.name for aspect in rubric.aspects}
-    if not (isinstance(texts, Mapping) and known >= set(texts) and all(isinstance(one, str) for one in texts.values())):
-        raise _wrong(document, field, found, expected)
-    return {name: text for name, text in texts.items() if text.strip() and not _BARE_RANGE.fullmatch(text)}
 
 
 def verdict_schema(rubric: Rubric, document: Mapping[str, Any]) -> dict[str, Any]:
@@ -214,31 +202,25 @@ def verdict_schema(rubric: Rubric, document: Mapping[str, Any]) -> dict[str, Any
 
 @functools.lru_cache(maxsize=1024)  # most rubrics have the same aspects for all samples
 def _schema(aspects: tuple[Aspect, ...], reasons: bool) -> dict[str, Any]:
+    def strict(properties: dict[str, Any]) -> dict[str, Any]:
+        return {"type": "object", "properties": properties, "required": [*properties], "additionalProperties": False}
+
     scores: dict[str, Any] = {aspect.name: {"type": "integer", "enum": [*aspect.scale]} for aspect in aspects}
     if reasons:
-        scores = {name: _strict({"reason": {"type": "string"}, "score": score}) for name, score in scores.items()}
-    return _strict(scores)
-
-
-def _strict(properties: dict[str, Any]) -> dict[str, Any]:
-    return {"type": "object", "properties": properties, "required": [*properties], "additionalProperties": False}
+        scores = {name: strict({"reason": {"type": "string"}, "score": score}) for name, score in scores.items()}
+    return strict(scores)
 
 
 @functools.lru_cache(maxsize=1024)
-def _shown(aspects: tuple[Aspect, ...]) -> list[dict[str, Any]]:
-    """The aspects as the template sees them."""
-    return [neutral_fields(aspect.model_dump()) for aspect in aspects]
-
-
-@functools.lru_cache(maxsize=1024)
-def _form(aspects: tuple[Aspect, ...], reasons: bool) -> str:
-    """The form of the verdict as text, for servers without structured output."""
+def _in_prompt(aspects: tuple[Aspect, ...], reasons: bool) -> dict[str, Any]:
+    """The aspects as the template sees them, and the form of the verdict, for servers without structured output."""
     lines = []
     for aspect in aspects:
         score = f"<whole number from {aspect.minimum} to {aspect.maximum}>"
         value = f'{{"reason": "<one sentence>", "score": {score}}}' if reasons else score
         lines.append(f"  {json.dumps(aspect.name, ensure_ascii=False)}: {value}")
-    return "{\n" + ",\n".join(lines) + "\n}"
+    form = "{\n" + ",\n".join(lines) + "\n}"
+    return {"aspects": [neutral_fields(aspect.model_dump()) for aspect in aspects], "form": form}
 
 
 def judge_prompt(rubric: Rubric, sample_fields: Mapping[str, Any], response: str) -> str:
@@ -251,10 +233,10 @@ def judge_prompt(rubric: Rubric, sample_fields: Mapping[str, Any], response: str
         DataError: the sample lacks a field, or as :func:`aspects_of`.
         MedtasksError: the template cannot be rendered, or does not show the response exactly once and unchanged.
     """
-    aspects = aspects_of(rubric, sample_fields)
+    asked = _in_prompt(aspects_of(rubric, sample_fields), rubric.reasons)
     seen = {field: neutral_fields(_field(rubric, sample_fields, field)) for field in rubric.sees}
-    block, form = delimited(response), _form(aspects, rubric.reasons)
-    prompt = render(rubric.template, **seen, response=block, aspects=_shown(aspects), form=form)
+    block = delimited(response)
+    prompt = render(rubric.template, **seen, **asked, response=block)
     if prompt.count(block) != 1:
         raise MedtasksError(
             f"template {rubric.template} must show the response once and unchanged; write {{{{ response }}}} once, "
@@ -276,7 +258,10 @@ def total(rubric: Rubric, document: Mapping[str, Any], scores: Mapping[str, floa
         MedtasksError: ``scores`` are not one number within the scale for each aspect.
     """
     aspects = aspects_of(rubric, document)
-    if set(scores) != {aspect.name for aspect in aspects} or not all(_within(scores[one.name], one) for one in aspects):
+    within = set(scores) == {aspect.name for aspect in aspects} and all(
+        isinstance(scores[one.name], Real) and one.minimum <= scores[one.name] <= one.maximum for one in aspects
+    )
+    if not within:
         raise MedtasksError(f"scores {dict(scores)} are not a valid verdict under rubric {rubric.name}.")
     counted = dict(scores)
     if rubric.cap is not None:
@@ -292,8 +277,3 @@ def total(rubric: Rubric, document: Mapping[str, Any], scores: Mapping[str, floa
         return {**values, "total": share}
     right = all(counted[aspect.name] == aspect.maximum for aspect in aspects)
     return {**values, "strict": float(right), "partial": share}
-
-
-def _within(score: Any, aspect: Aspect) -> bool:
-    number: Any = score  # NaN is not
-    return isinstance(score, Real) and bool(aspect.minimum <= number <= aspect.maximum)

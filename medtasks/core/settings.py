@@ -8,7 +8,7 @@ import functools
 import hashlib
 import math
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
@@ -37,12 +37,9 @@ class Subset:
 
     def of(self, documents: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
         """The documents of the chosen clusters, in their order."""
-
-        def place(cluster: str) -> str:
-            return hashlib.sha256(f"{self.seed}\0{cluster}".encode("utf-8", "surrogatepass")).hexdigest()
-
-        clusters = sorted({document["cluster"] for document in documents}, key=place)
-        chosen = set(clusters[: math.ceil(self.share * len(clusters))])
+        names = {document["cluster"]: f"{self.seed}\0{document['cluster']}" for document in documents}
+        hashes = {name: hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest() for name, text in names.items()}
+        chosen = set(sorted(hashes, key=hashes.__getitem__)[: math.ceil(self.share * len(hashes))])
         return [document for document in documents if document["cluster"] in chosen]
 
 
@@ -138,49 +135,42 @@ def using(**changes: Any) -> Iterator[None]:
 @functools.lru_cache(maxsize=8)
 def _read(*values: str) -> Settings:
     given = dict(zip(_VARIABLES, values, strict=True))
-    blind, processes = given["MEDTASKS_BLIND"], given["WORLD_SIZE"]
+
+    def count(variable: str) -> int | None:
+        value = given[variable]
+        if value and (not value.isdecimal() or int(value) < 1):
+            raise UsageError(f"{variable} is {value!r}, expected a whole number of at least 1.")
+        return int(value) if value else None
+
+    def path(variable: str) -> Path | None:
+        return Path(given[variable]).expanduser() if given[variable] else None
+
+    blind, mini = given["MEDTASKS_BLIND"], given["MEDTASKS_DATA"] == "mini"
     if blind not in ("", "0", "1"):
         raise UsageError(f"MEDTASKS_BLIND is {blind!r}, expected 1 (prompts without media) or 0.")
-    mini = given["MEDTASKS_DATA"] == "mini"
+    failed, max_failed = given["MEDTASKS_MAX_FAILED"] or str(MAX_FAILED), -1.0
+    with suppress(ValueError):
+        max_failed = float(failed)
+    if not 0 <= max_failed <= 1:
+        raise UsageError(f"MEDTASKS_MAX_FAILED is {failed!r}, expected a share from 0 to 1, for example 0.01.")
     return Settings(
-        data=None if mini else _path(given["MEDTASKS_DATA"]),
+        data=None if mini else path("MEDTASKS_DATA"),
         mini=mini,
-        cache=_path(given["MEDTASKS_CACHE"]),
-        max_frames=_count("MEDTASKS_MAX_FRAMES", given),
+        cache=path("MEDTASKS_CACHE"),
+        max_frames=count("MEDTASKS_MAX_FRAMES"),
         subset=read_subset(given["MEDTASKS_SUBSET"]),
         blind=blind == "1",
-        max_failed=_share(given["MEDTASKS_MAX_FAILED"] or str(MAX_FAILED)),
-        templates=_path(given["MEDTASKS_TEMPLATES"]),
+        max_failed=max_failed,
+        templates=path("MEDTASKS_TEMPLATES"),
         judge=given["MEDTASKS_JUDGE"],
         bertscore_model=given["MEDTASKS_BERTSCORE_MODEL"],
-        bertscore_layer=_count("MEDTASKS_BERTSCORE_LAYER", given),
+        bertscore_layer=count("MEDTASKS_BERTSCORE_LAYER"),
         bleurt_model=given["MEDTASKS_BLEURT_MODEL"],
         rank=int(given["RANK"] or 0),
-        processes=int(processes or 1),
+        processes=int(given["WORLD_SIZE"] or 1),
         on_this_machine=int(given["LOCAL_WORLD_SIZE"] or 1),
         alone_on_cpu=given["ACCELERATE_USE_CPU"].lower() == "true"
         and given["MASTER_ADDR"] != ""
         and not given["WORLD_SIZE"],
         debug=given["VERBOSITY"] == "DEBUG",
     )
-
-
-def _count(variable: str, given: Mapping[str, str]) -> int | None:
-    value = given[variable]
-    if value and (not value.isdecimal() or int(value) < 1):
-        raise UsageError(f"{variable} is {value!r}, expected a whole number of at least 1.")
-    return int(value) if value else None
-
-
-def _path(given: str) -> Path | None:
-    return Path(given).expanduser() if given else None
-
-
-def _share(given: str) -> float:
-    try:
-        number = float(given)
-    except ValueError:
-        number = -1.0
-    if not 0 <= number <= 1:
-        raise UsageError(f"MEDTASKS_MAX_FAILED is {given!r}, expected a share from 0 to 1, for example 0.01.")
-    return number
