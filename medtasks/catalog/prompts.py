@@ -113,7 +113,6 @@ def template_source(template: str) -> str:
 
 
 def _source(template: str) -> tuple[str, str]:
-    """Text and path of a template."""
     environment = prompt_environment()
     assert environment.loader is not None
     try:
@@ -126,8 +125,9 @@ def _source(template: str) -> tuple[str, str]:
 
 
 def _absent(template: str) -> UsageError:
-    ours = (*overlay(), task_packages()[0].templates)
-    looked = ", ".join(map(str, (*ours, *(package.template_folder for package in task_packages() if not package.ours))))
+    packages = task_packages()
+    folders = (*overlay(), packages[0].templates, *(one.template_folder for one in packages if not one.ours))
+    looked = ", ".join(map(str, folders))
     return UsageError(f"template {template!r} is in none of {looked}; check the task's `template`.")
 
 
@@ -169,8 +169,7 @@ def template_parts(template: str) -> dict[str, tuple[str, nodes.Template]]:
 
 def template_variables(template: str) -> set[str]:
     """Names of the variables that ``template`` and everything it includes use."""
-    trees = (tree for _, tree in template_parts(template).values())
-    return {name for tree in trees for name in meta.find_undeclared_variables(tree)}
+    return set().union(*(meta.find_undeclared_variables(tree) for _, tree in template_parts(template).values()))
 
 
 @functools.lru_cache(maxsize=256)  # a few dozen texts, which the hashes of some two hundred tasks need

@@ -111,33 +111,6 @@ def read_installed(path: Path) -> TaskReading:
 
 
 @once
-def _load(path: Path) -> TaskSpec:
-    source, file, defects = read_installed(path)
-    errors = [one for one in defects if one.severity == "error"]
-    if file is None or errors:
-        first = errors[0]
-        more = f" ({len(errors) - 1} more: medtasks validate {path})" if len(errors) > 1 else ""
-        raise MedtasksError(f"{first.file}, line {first.line}: {first.message}{more}")
-    settings = source.block("lmms_eval_specific_kwargs")
-    pipelines = source.entries("filter_list")
-    return TaskSpec(
-        name=source.name,
-        kind=source.kind,
-        path=path,
-        metadata=file.metadata,
-        members=tuple(source.entries("task")),
-        template=settings.get("template"),
-        stage1_template=settings.get("stage1_template"),
-        system_template=settings.get("system_template"),
-        metrics=tuple(entry["metric"] for entry in source.entries("metric_list")),
-        filters=tuple(filter_name(step["function"]) for pipeline in pipelines for step in pipeline["filter"]),
-        generation=source.block("generation_kwargs"),
-        cluster_key=source.content.get("cluster_key"),
-        resolved={key: value for key, value in source.content.items() if key != "dataset_kwargs"},
-    )
-
-
-@once
 def load_specs() -> dict[str, TaskSpec]:
     """All tasks and groups by name.
 
@@ -151,7 +124,7 @@ def load_specs() -> dict[str, TaskSpec]:
     for name, path in task_files().items():
         try:
             if code_left_out(owner_of(path)) is None:
-                specs[name] = _load(path)
+                specs[name] = load_spec(name)
         except MedtasksError as error:
             if owner_of(path).ours:
                 raise
@@ -173,7 +146,29 @@ def load_spec(name: str) -> TaskSpec:
         raise UsageError(f"task {name!r} is unknown{near}; `medtasks list --all` shows all tasks.")
     if left_out := code_left_out(owner_of(path)):
         raise MedtasksError(f"task {name!r} cannot be used, because {left_out}")
-    return _load(path)
+    source, file, defects = read_installed(path)
+    errors = [one for one in defects if one.severity == "error"]
+    if file is None or errors:
+        first = errors[0]
+        more = f" ({len(errors) - 1} more: medtasks validate {path})" if len(errors) > 1 else ""
+        raise MedtasksError(f"{first.file}, line {first.line}: {first.message}{more}")
+    settings = source.block("lmms_eval_specific_kwargs")
+    pipelines = source.entries("filter_list")
+    return TaskSpec(
+        name=name,
+        kind=source.kind,
+        path=path,
+        metadata=file.metadata,
+        members=tuple(source.entries("task")),
+        template=settings.get("template"),
+        stage1_template=settings.get("stage1_template"),
+        system_template=settings.get("system_template"),
+        metrics=tuple(entry["metric"] for entry in source.entries("metric_list")),
+        filters=tuple(filter_name(step["function"]) for pipeline in pipelines for step in pipeline["filter"]),
+        generation=source.block("generation_kwargs"),
+        cluster_key=source.content.get("cluster_key"),
+        resolved={key: value for key, value in source.content.items() if key != "dataset_kwargs"},
+    )
 
 
 @once
