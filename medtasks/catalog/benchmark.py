@@ -87,8 +87,8 @@ class Value(NamedTuple):
 
     def mapped(self, change: Callable[[tuple[float, ...]], tuple[float, ...]]) -> Value:
         """The value of a derived metric: ``change`` of the statistics, or of the limits."""
-        ends = [None if row is None else change(row) for row in (self.statistics, self.low, self.high)]
-        return Value(*ends, judge=self.judge, failed=self.failed)
+        statistics, low, high = (None if row is None else change(row) for row in self[:3])
+        return Value(statistics, low, high, judge=self.judge, failed=self.failed)
 
 
 @dataclass(frozen=True, slots=True)

@@ -263,7 +263,9 @@ class _Behaviour:
             return
         for item in items:
             values = errors.values(self._benchmark, item)
-            counts = {rate: (one.statistics or one.high or ())[1:] for rate, one in values.items()}
+            counts: dict[str, tuple[float, ...]] = {
+                rate: (one.statistics or one.high or ())[1:] for rate, one in values.items()
+            }
             before = self._cases.setdefault(item.item_id, counts)
             for rate in sorted(rate for rate in counts if counts[rate] != before[rate]):
                 cases = f"{rate} has {counts[rate][0]:g} cases, expected {before[rate][0]:g}"

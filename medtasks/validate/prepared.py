@@ -72,7 +72,21 @@ class MediaCheck:
         if shown != sorted(set(shown)):
             yield f"frames are out of order: {doc['times']}"
         if doc["frames"]:
-            yield from self._true_times(doc, end)
+            path = self._prepared.media_path(doc["media"][0])
+            if path not in self._times:
+                try:
+                    index = read_index(path)
+                except MedtasksError as error:
+                    raise MediaError(str(error)) from error
+                self._times[path] = dict(zip(index.pts, index.times, strict=True))
+            for pts, time in zip(doc["frames"], doc["times"], strict=True):
+                true = self._times[path].get(pts)
+                if true is None:
+                    yield f"the video has no frame with timestamp {pts}"
+                elif true > end:
+                    yield f"the frame of {float(true):g} s is after the window's end ({float(end):g} s)"
+                elif float(true) != time:
+                    yield f"the frame recorded at {time:g} s was taken at {float(true):g} s"
         late = [float(time) for time in shown if time > end]
         if late:
             yield f"a frame of {late[0]:g} is shown, after the window's end ({float(end):g})"
@@ -89,20 +103,3 @@ class MediaCheck:
             yield f"{len(parts)} pictures are shown, {len(shown)} were chosen"
         if any(exact(part["time"]) > end for part in parts if "time" in part):
             yield "a picture in the message is later than the window's end"
-
-    def _true_times(self, doc: Mapping[str, Any], end: Fraction) -> Iterator[str]:
-        path = self._prepared.media_path(doc["media"][0])
-        if path not in self._times:
-            try:
-                index = read_index(path)
-            except MedtasksError as error:
-                raise MediaError(str(error)) from error
-            self._times[path] = dict(zip(index.pts, index.times, strict=True))
-        for pts, time in zip(doc["frames"], doc["times"], strict=True):
-            true = self._times[path].get(pts)
-            if true is None:
-                yield f"the video has no frame with timestamp {pts}"
-            elif true > end:
-                yield f"the frame of {float(true):g} s is after the window's end ({float(end):g} s)"
-            elif float(true) != time:
-                yield f"the frame recorded at {time:g} s was taken at {float(true):g} s"

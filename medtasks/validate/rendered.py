@@ -154,12 +154,18 @@ def check_prompts(
 def _count_leaks(
     document: Mapping[str, Any], prompt: str, visible: frozenset[str], place: Place, report: TaskReport
 ) -> None:
-    """Count the hidden fields of a document that its prompt shows."""
+    for field, text in leaks(document, visible, prompt):
+        message = f"the prompt contains {shown(text)} of the hidden field `{field}`"
+        report.count("MT209", document, message, field, place)
+
+
+def leaks(document: Mapping[str, Any], visible: frozenset[str], prompt: str) -> Iterator[tuple[str, str]]:
+    """Hidden fields of a document that its prompt shows, each with the text shown."""
     prompt = folded(prompt)
-    shown_texts = [folded(text) for key in visible & set(document) for text in _texts_in(document[key])]
+    shown_texts = [folded(text) for key in visible & set(document) for text in texts_in(document[key])]
     is_open = not options_of(document)
     for field in sorted(set(document) - visible - _HARMLESS):
-        texts = list(_texts_in(document[field]))
+        texts = list(texts_in(document[field]))
         sentences = [one for text in texts for one in _SENTENCE_ENDS.split(text) if len(one) >= 2 * LONG]
         for text in map(folded, (*texts, *sentences)):
             answer = is_open and field in ("target", "answer", "reference")
@@ -168,18 +174,17 @@ def _count_leaks(
             else:
                 leaked = answer and len(text) >= SHORT and any(map(str.isalpha, text)) and f" {text} " in f" {prompt} "
             if leaked and not any(text in one for one in shown_texts):
-                message = f"the prompt contains {shown(text)} of the hidden field `{field}`"
-                report.count("MT209", document, message, field, place)
+                yield field, text
                 break
 
 
-def _texts_in(value: Any) -> Iterator[str]:
+def texts_in(value: Any) -> Iterator[str]:
     """All strings in a value, at any depth."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, Mapping | list | tuple):
         for item in value.values() if isinstance(value, Mapping) else value:
-            yield from _texts_in(item)
+            yield from texts_in(item)
 
 
 def check_giveaways(documents: Documents, fields: Set[str], report: TaskReport) -> None:
@@ -206,7 +211,7 @@ def check_giveaways(documents: Documents, fields: Set[str], report: TaskReport) 
                 pairs[kind].append((number, own, other))
     for field in sorted(fields - _OPTIONS):
         values = [document.get(field) for document in documents]
-        texts = [_words(str(one) if isinstance(one, int | float) else " ".join(_texts_in(one))) for one in values]
+        texts = [_words(str(one) if isinstance(one, int | float) else " ".join(texts_in(one))) for one in values]
         for kind, rows in pairs.items():
             leaking = [documents[number] for number, own, _ in rows if own in texts[number]]
             others = sum(other in texts[number] for number, _, other in rows)
