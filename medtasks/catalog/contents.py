@@ -25,11 +25,7 @@ R = TypeVar("R")
 
 
 class Catalog:
-    """The packages in use and the parts that are left out.
-
-    ``packages`` are ours, then every usable installed one in the order of installation. One sentence on standard error
-    gives the reason for each that is not used.
-    """
+    """The packages in use, and what is left out, of which each is said once on standard error."""
 
     def __init__(self, packages: tuple[TaskPackage, ...] | None = None) -> None:
         self.packages, self.left_out = find_packages() if packages is None else (packages, ())
@@ -132,7 +128,6 @@ def raised_at(error: BaseException) -> Place | None:
 
 def raised_in(error: BaseException) -> str:
     """Where ``error`` was raised, in parentheses: :func:`raised_at`, or else the last frame."""
-    place = raised_at(error)
-    for frame in () if place else traceback.extract_tb(error.__traceback__)[-1:]:
-        place = Place(Path(frame.filename), frame.lineno or 1)
-    return f"({place or 'place unknown'})"
+    frames = traceback.extract_tb(error.__traceback__)
+    last = Place(Path(frames[-1].filename), frames[-1].lineno or 1) if frames else "place unknown"
+    return f"({raised_at(error) or last})"

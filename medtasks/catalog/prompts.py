@@ -79,11 +79,8 @@ class _Environment(ImmutableSandboxedEnvironment):
 def render(template: str, **variables: Any) -> str:
     """Render ``template`` (a path such as ``mi_cxr/mcq.j2``) with ``variables``, without trailing whitespace.
 
-    A prompt has at most `MOST_TEXT` characters, and a ``range`` at most 100,000 numbers (Jinja's own limit).
-
-    Raises:
-        UsageError: there is no such template.
-        MedtasksError: the template is malformed, uses a variable not in ``variables``, fails, or exceeds a limit.
+    Raises `UsageError` if there is no such template, `MedtasksError` if it is malformed, uses a variable that is not in
+    ``variables``, fails, or exceeds a limit: `MOST_TEXT`, or 100,000 numbers in a ``range`` (Jinja's own).
     """
     kept, size = [], 0
     try:
@@ -144,12 +141,8 @@ def overlay_diff(template: str) -> str:
 
 
 def template_parts(template: str) -> dict[str, tuple[str, nodes.Template]]:
-    """Source text and syntax tree of ``template`` and everything it includes, by name.
-
-    Raises:
-        UsageError: one of them does not exist.
-        MedtasksError: one is malformed, or includes another by a computed name.
-    """
+    """Source text and syntax tree of ``template`` and everything it includes, by name; raises `UsageError` if one of
+    them does not exist, `MedtasksError` if one is malformed, or includes another by a computed name."""
     parts: dict[str, tuple[str, nodes.Template]] = {}
     waiting = [template]
     for name in waiting:

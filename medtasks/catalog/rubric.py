@@ -66,12 +66,8 @@ def usable_rubrics() -> tuple[Rubric, ...]:
 
 
 def load_rubric(name: str) -> Rubric:
-    """The rubric called ``name``, with the templates in use.
-
-    Raises:
-        UsageError: there is no such rubric.
-        MedtasksError: as :func:`read_rubric`, or the name of a metric lacks the package's prefix.
-    """
+    """The rubric called ``name``, with the templates in use; raises `MedtasksError` as :func:`read_rubric`, also if the
+    name of a metric lacks the package's prefix, and `UsageError` if there is no such rubric."""
     return _load(name, overlay())
 
 
@@ -93,12 +89,8 @@ def _load(name: str, overlay: tuple[Path, ...]) -> Rubric:
 
 
 def read_rubric(path: Path) -> Rubric:
-    """The rubric in the YAML file ``path``.
-
-    Raises:
-        MedtasksError: the file is not a rubric (names file and field), or its template uses a field that is not in
-            ``sees``.
-    """
+    """The rubric in the YAML file ``path``; raises `MedtasksError`, with the field, if it is none, or if its template
+    uses a field that is not in ``sees``."""
     try:
         rubric = Rubric.model_validate(yaml.safe_load(path.read_text(encoding="utf-8")))
     except ValidationError as error:
@@ -138,8 +130,7 @@ def _field(rubric: Rubric, document: Mapping[str, Any], field: str) -> Any:
 def aspects_of(rubric: Rubric, document: Mapping[str, Any]) -> tuple[Aspect, ...]:
     """The scales on which a response to ``document`` is judged, in the order of the prompt; duplicate names count once.
 
-    Raises:
-        DataError: the field with the aspects' names or texts is missing or malformed.
+    Raises `DataError` if the field with the aspects' names or texts is missing or malformed.
     """
     if rubric.aspects_from is None and rubric.texts_from is None:
         return rubric.aspects
@@ -227,11 +218,8 @@ def judge_prompt(rubric: Rubric, sample_fields: Mapping[str, Any], response: str
     """The prompt about ``response``: the template, rendered with the fields that the rubric allows.
 
     The response is data between delimiters (:mod:`medtasks.catalog.quoting`); apart from it and the code in the
-    delimiters, the prompt is the same for every response to the sample.
-
-    Raises:
-        DataError: the sample lacks a field, or as :func:`aspects_of`.
-        MedtasksError: the template cannot be rendered, or does not show the response exactly once and unchanged.
+    delimiters, the prompt is the same for every response to the sample. Raises `DataError` if the sample lacks a field,
+    `MedtasksError` if the template cannot be rendered, or does not show the response exactly once and unchanged.
     """
     asked = _in_prompt(aspects_of(rubric, sample_fields), rubric.reasons)
     seen = {field: neutral_fields(_field(rubric, sample_fields, field)) for field in rubric.sees}
@@ -253,9 +241,7 @@ def total(rubric: Rubric, document: Mapping[str, Any], scores: Mapping[str, floa
     ``weighted_total``: ``total`` = 100 · Σ w s / Σ w max, and each aspect as 100 · s / max.
     ``mean_of_maximum``: ``total`` = Σ s / Σ max in 0..1, and each aspect as s / max.
     ``per_aspect``: each aspect as s / max, ``strict`` (1 if all have their maximum) and ``partial`` (Σ s / Σ max).
-
-    Raises:
-        MedtasksError: ``scores`` are not one number within the scale for each aspect.
+    Raises `MedtasksError` if ``scores`` are not one number within the scale for each aspect.
     """
     aspects = aspects_of(rubric, document)
     within = set(scores) == {aspect.name for aspect in aspects} and all(

@@ -116,9 +116,6 @@ def load_specs() -> dict[str, TaskSpec]:
 
     A faulty file of another package is left out with a warning; :mod:`medtasks.catalog.registry` warns about packages
     whose code cannot be used.
-
-    Raises:
-        MedtasksError: one of our files is faulty; the message names file, line and field.
     """
     specs = {}
     for name, path in task_files().items():
@@ -134,12 +131,8 @@ def load_specs() -> dict[str, TaskSpec]:
 
 @once
 def load_spec(name: str) -> TaskSpec:
-    """The task or group called ``name``.
-
-    Raises:
-        UsageError: there is no such task or group.
-        MedtasksError: its file is faulty, or the code of its package cannot be used.
-    """
+    """The task or group called ``name``; raises `UsageError` if there is none, `MedtasksError` if its file is faulty or
+    the code of its package cannot be used."""
     path = task_files().get(name)
     if path is None:
         near = suggestion(name, task_files())

@@ -47,11 +47,7 @@ _KINDS = {
 
 
 def check_regular(path: Path) -> int:
-    """The size in bytes of the regular file ``path``, or of that which it links to.
-
-    Raises:
-        OSError: it does not exist or is not a regular file; ``strerror`` has the reason.
-    """
+    """The size in bytes of the regular file ``path``, or of that which it links to; raises `OSError` if it is none."""
     status = path.stat()
     kind = stat.S_IFMT(status.st_mode)
     if kind != stat.S_IFREG:
@@ -65,11 +61,7 @@ def file_state(status: os.stat_result) -> tuple[int, ...]:
 
 
 def read_regular(path: Path, most: int = MAX_JSON_BYTES) -> bytes:
-    """The content of the regular file ``path``, of at most ``most`` bytes.
-
-    Raises:
-        OSError: it cannot be read, is not a regular file, or is larger; ``strerror`` has the reason.
-    """
+    """The content of the regular file ``path``; raises `OSError` if it cannot be read, or has over ``most`` bytes."""
     size = check_regular(path)
     if size > most:
         raise OSError(errno.EFBIG, f"{size:,} bytes, more than the limit of {most:,}", str(path))
@@ -77,11 +69,8 @@ def read_regular(path: Path, most: int = MAX_JSON_BYTES) -> bytes:
 
 
 def read_lines(path: Path) -> Iterator[bytes]:
-    """The lines of the regular file ``path``, one at a time, including line breaks.
-
-    Raises:
-        OSError: the file cannot be read, is not a regular file, or has a line of more than `MAX_LINE_BYTES`.
-    """
+    """The lines of the regular file ``path``, including line breaks; raises `OSError` if it cannot be read, or has a
+    line of more than `MAX_LINE_BYTES`."""
     check_regular(path)
     with path.open("rb") as stream:
         while line := stream.readline(MAX_LINE_BYTES + 1):
@@ -117,11 +106,7 @@ def file_sha256(path: Path, progress: Callable[[int, int], None] | None = None) 
 
 @contextlib.contextmanager
 def replaced(path: Path) -> Iterator[Path]:
-    """A temporary file to write; it atomically replaces ``path`` unless the block raises.
-
-    Raises:
-        OSError: it cannot be written; the old file is kept.
-    """
+    """A temporary file to write; it atomically replaces ``path`` unless the block raises."""
     with temporary_beside(path) as folder:
         yield folder / path.name
         (folder / path.name).replace(path)
@@ -138,9 +123,6 @@ def temporary_beside(target: Path) -> Iterator[Path]:
     It is in a hidden directory next to ``target`` that only this user can open, because a killed process leaves it
     behind and it may hold rows that must not be shared. The hidden directory is locked while in use, and the next call
     in the same parent directory removes an unlocked one (:func:`remove_abandoned`).
-
-    Raises:
-        OSError: it cannot be created.
     """
     remove_abandoned(target.parent)
     while True:  # until no other process removed it as abandoned before it was locked
@@ -187,9 +169,7 @@ def replace_directory(target: Path, new: Path) -> None:
 
     Readers, and crashes, find the old directory or the new one, never a mix: where kernel and file system cannot
     exchange two directories, ``target`` is moved aside for a moment, from which :func:`recover_directory` restores it.
-
-    Raises:
-        OSError: they cannot be renamed; ``target`` is unchanged.
+    With an `OSError`, ``target`` is unchanged.
     """
     recover_directory(target)
     here, both = -100, 2  # AT_FDCWD, RENAME_EXCHANGE
@@ -223,12 +203,9 @@ def _aside(target: Path) -> Path:
 def held(target: Path, doing: str, otherwise: str = "") -> Iterator[None]:
     """Lock the directory ``target``, which need not exist, for the block, against other processes on this file system.
 
-    The system releases the lock, a hidden file beside ``target``, when a process is killed.
-
-    Raises:
-        UsageError: another process holds it; the message says that it is being ``doing`` (``prepared``), by which
-            process, on which host and since when, and to wait ``otherwise`` to do something else.
-        OSError: the file beside ``target`` cannot be written.
+    The system releases the lock, a hidden file beside ``target``, when a process is killed. If another process holds
+    it, a `UsageError` says that ``target`` is being ``doing`` (``prepared``), by which process, on which host and since
+    when, and to wait ``otherwise`` to do something else.
     """
     from filelock import FileLock, Timeout
 

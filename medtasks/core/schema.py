@@ -89,7 +89,7 @@ def mismatch(at: str | int, found: object, words: str) -> PydanticCustomError:
 def problems(
     error: ValidationError, model: type[BaseModel] | None = None, *, secret: bool = False
 ) -> Iterator[Problem]:
-    """All problems in a validation error; each message has the field, what was found and what was expected.
+    """All problems in a validation error.
 
     A validator's own message is kept unchanged after the field; ``at`` in its context is the key or position.
     With ``model``, messages about unknown keys list the known ones. If values are ``secret``, none is in a message.

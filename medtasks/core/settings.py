@@ -114,11 +114,8 @@ _VARIABLES = ("MEDTASKS_DATA", "MEDTASKS_CACHE", "MEDTASKS_MAX_FRAMES", "MEDTASK
 
 
 def current_settings() -> Settings:
-    """The settings in force: those of the environment, unless a block :func:`using` others is running.
-
-    Raises:
-        UsageError: a variable has an invalid value.
-    """
+    """The settings in force: those of the environment, unless a block :func:`using` others is running; raises
+    `UsageError` if a variable has an invalid value."""
     return _CHANGED.get() or _read(*(os.environ.get(name, "").strip() for name in _VARIABLES))
 
 

@@ -57,15 +57,9 @@ def validate(
 ) -> Findings:
     """Findings about packages, benchmarks with their prepared data, tasks, groups, task files and their directories.
 
-    Args:
-        what: by default everything that is prepared.
-        quick: leave out what takes long: pictures and frames are not decoded, checksums not compared, and the scores of
-            installed tasks not tried.
-        progress: called with the numbers of files checked and of all.
-
-    Raises:
-        UsageError: there is nothing of that name, or no task file at a path.
-        NotPreparedError: one of the benchmarks is not prepared.
+    ``what`` is by default everything that is prepared. ``quick`` leaves out what takes long: pictures and frames are
+    not decoded, checksums not compared, and the scores of installed tasks not tried. Raises `UsageError` if there is
+    nothing of that name, or no task file at a path, `NotPreparedError` if one of the benchmarks is not prepared.
     """
     files = Files()
     benchmarks, given, paths = _chosen(what, files)
@@ -200,11 +194,7 @@ class _Checks:
         self._media: dict[str, MediaCheck] = {}
 
     def check_prepared(self, name: str) -> list[Finding]:
-        """Findings about the prepared data of a benchmark; with an error, no task's documents are checked.
-
-        Raises:
-            NotPreparedError: there are none.
-        """
+        """Findings about the prepared data of a benchmark; with an error, no task's documents are checked."""
         try:
             prepared = open_prepared(name)
             findings = check_data(prepared, not self._quick)

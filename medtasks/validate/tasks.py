@@ -135,9 +135,7 @@ def imported(name: str) -> Any:
     """The object that the dotted ``name`` refers to, imported from an installed package.
 
     A task file may come from anywhere: it must not run a file of the current directory, or a module of Python itself.
-
-    Raises:
-        LookupError: it cannot be imported, or is not in an installed package; the message has the reason.
+    Raises `LookupError` with the reason.
     """
     package = name.partition(".")[0]
     if package and package not in _installed():
