@@ -125,13 +125,6 @@ def test_what_it_prints_while_it_is_imported_does_not_reach_standard_output(pyth
     assert done.stderr == "welcome to our bench\n"
 
 
-def test_a_new_package_cannot_have_the_name_of_its_benchmark(python: Any, tmp_path: Path) -> None:
-    site = write_site(tmp_path / "site")
-    done = python("-m", "medtasks", "new", "acme", "--benchmark", "otherlab_dots", PYTHONPATH=str(site))
-    assert done.returncode == 2
-    assert "benchmark name 'otherlab_dots' is taken by otherlab-bench 2.1; choose another" in done.stderr
-
-
 @pytest.mark.parametrize("later", ["aaa_bench", "otherlab_bench"])
 def test_the_package_that_came_first_keeps_its_task(python: Any, tmp_path: Path, later: str) -> None:
     site = write_site(tmp_path / "site")

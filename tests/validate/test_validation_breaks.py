@@ -13,7 +13,7 @@ from pathlib import Path
 
 import medtasks.templates
 import pytest
-from defects import Defect, read
+from seeded_bench import Defect, read
 
 from medtasks.catalog.contents import fresh
 from medtasks.cli.app import main
