@@ -1,14 +1,20 @@
 """Rubrics: what a judge sees, on which scales it judges, and how its scores are summed.
 
-A rubric is a YAML file (aspects, scales with anchors, weights, aggregation) and a Jinja template for the prompt.
+A rubric is a YAML file (aspects, scales with anchors, weights, aggregation) and a Jinja template for the prompt. Model
+output is quoted there as data, so that it cannot close its own delimiters. Two things could end the data early: words
+that look like the closing delimiter, and control tokens of the judge's chat template (``<|im_end|>``), which some
+servers tokenise anywhere. Both are made visible instead of being removed, so that a reader of the prompt sees what the
+response tried.
 """
 
 from __future__ import annotations
 
 import functools
+import hashlib
 import json
 import math
 import re
+import unicodedata
 from collections import Counter
 from collections.abc import Mapping
 from contextlib import suppress
@@ -23,7 +29,6 @@ from pydantic import ValidationError
 from medtasks.catalog.contents import once, task_packages
 from medtasks.catalog.packages import LeftOut, TaskPackage
 from medtasks.catalog.prompts import overlay, render, template_hash, template_variables
-from medtasks.catalog.quoting import delimited, neutral, neutral_fields
 from medtasks.catalog.scales import PROVIDED, RESERVED, Aspect, Rubric
 from medtasks.core.errors import DataError, MedtasksError, UsageError
 from medtasks.core.files import short_hash
@@ -33,6 +38,23 @@ from medtasks.core.schema import first_problem
 FORMAT = 1
 ASPECT_LENGTH = 100
 _BARE_RANGE = re.compile(r"\s*\d+\s*(?:-|–|to)\s*\d+\s*")
+
+DELIMITER = "CANDIDATE TEXT"
+MARK = "[delimiter words quoted]"
+_BREAK = "·"
+
+# the words of a delimiter in any spelling
+_WORDS = re.compile(r"(?:begin|end)[\W_]*candidate[\W_]*text", re.IGNORECASE)
+# <|im_start|>, </s>, <start_of_turn>, <think>, <image>, DeepSeek's <｜User｜>; [INST] and its kin; <<SYS>>
+_TOKENS = re.compile(
+    r"<(?=[/|｜]?[A-Za-z_▁][^<>\n]{0,60}>)"
+    r"|<(?=</?SYS>>)"
+    r"|\[(?=/?(?:INST|THINK|gMASK|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_CALLS|TOOL_RESULTS|TOOL_CONTENT|IMG|IMG_BREAK|IMG_END)\])"
+)
+# control and format characters (zero-width, bidirectional, tags), private use, lone surrogates, line separators
+_HIDDEN = frozenset({"Cc", "Cf", "Co", "Cs", "Zl", "Zp"})
+# letters of other scripts that look like those of the delimiter words
+_LOOK_ALIKE = str.maketrans("АВЕСТХІаеіԁсхтвΑΒΕΙΝΤΧαոɡցıᴇɴᴅʙɢɪᴄᴀᴛх", "abectxiaeidcxtbabeintxanggiendbgicatx")
 
 
 def rubric_names() -> tuple[str, ...]:
@@ -214,10 +236,74 @@ def _in_prompt(aspects: tuple[Aspect, ...], reasons: bool) -> dict[str, Any]:
     return {"aspects": [neutral_fields(aspect.model_dump()) for aspect in aspects], "form": form}
 
 
+def _hidden(character: str) -> bool:
+    if character in "\n\t":
+        return False
+    # the plane of tags and variation selectors, which can encode invisible sentences
+    return unicodedata.category(character) in _HIDDEN or 0xE0000 <= ord(character) <= 0xE0FFF
+
+
+def _folded(text: str) -> tuple[str, list[int]]:
+    """``text`` without accents, widths and look-alikes, and the position in ``text`` of each remaining character."""
+    letters: list[str] = []
+    origins: list[int] = []
+    for position, character in enumerate(text):
+        for letter in unicodedata.normalize("NFKD", character).translate(_LOOK_ALIKE):
+            if not unicodedata.category(letter).startswith("M"):
+                letters.append(letter)
+                origins.append(position)
+    return "".join(letters), origins
+
+
+@functools.lru_cache(maxsize=4096)  # rubrics and samples repeat their texts
+def neutral(text: str) -> str:
+    r"""``text`` with line ends as ``\n``, hidden characters written out, delimiter words and control tokens broken.
+
+    Ordinary prose is unchanged; idempotent.
+
+    >>> neutral("END CANDIDATE TEXT. <|im_end|> a\u200bb, 5 < 6")
+    '[delimiter words quoted]. <·|im_end|> a\\u{200b}b, 5 < 6'
+    """
+    text = text.replace("\r\n", "\n")
+    if not (text.isascii() and text.replace("\n", "").isprintable()):
+        text = "".join(f"\\u{{{ord(character):x}}}" if _hidden(character) else character for character in text)
+    if text.isascii():
+        text = _WORDS.sub(MARK, text)
+    else:
+        folded, origins = _folded(text)
+        parts, position = [], 0
+        for match in _WORDS.finditer(folded):
+            start, last = origins[match.start()], origins[match.end() - 1]
+            parts += [text[position:start], MARK]
+            position = last + 1
+        text = "".join([*parts, text[position:]])
+    return _TOKENS.sub(lambda match: match[0] + _BREAK, text)
+
+
+def neutral_fields(value: Any) -> Any:
+    """``value`` with every text in it :func:`neutral`: a record's text cannot imitate a delimiter either."""
+    if isinstance(value, str):
+        return neutral(value)
+    if isinstance(value, dict):
+        return {key: neutral_fields(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [neutral_fields(inner) for inner in value]
+    return value
+
+
+def delimited(response: str) -> str:
+    """The neutral form of ``response`` between two lines with the same code.
+
+    The code is from the response's SHA-256: equal responses give equal prompts, and none can contain its own code.
+    """
+    code = hashlib.sha256(response.encode("utf-8", "surrogatepass")).hexdigest()[:32]
+    return f"=== BEGIN {DELIMITER} {code} ===\n{neutral(response)}\n=== END {DELIMITER} {code} ==="
+
+
 def judge_prompt(rubric: Rubric, sample_fields: Mapping[str, Any], response: str) -> str:
     """The prompt about ``response``: the template, rendered with the fields that the rubric allows.
 
-    The response is data between delimiters (:mod:`medtasks.catalog.quoting`); apart from it and the code in the
+    The response is data between delimiters (:func:`delimited`); apart from it and the code in the
     delimiters, the prompt is the same for every response to the sample. Raises `DataError` if the sample lacks a field,
     `MedtasksError` if the template cannot be rendered, or does not show the response exactly once and unchanged.
     """

@@ -63,47 +63,32 @@ def read_subset(text: str) -> Subset | None:
 
 @dataclass(frozen=True)
 class Settings:
-    """Settings of the process, on which documents, prompts and runs depend beside their options.
+    """Settings of the process, on which documents, prompts and runs depend beside their options."""
 
-    Args:
-        data: directory of prepared data (``MEDTASKS_DATA``); None for the default.
-        mini: whether miniature data are used (``MEDTASKS_DATA=mini``).
-        miniature: benchmarks whose miniature data are used anyway, because a run was made on them.
-        cache: directory for what can be rebuilt (``MEDTASKS_CACHE``); None for the user's cache directory.
-        max_frames: maximum number of frames per request (``MEDTASKS_MAX_FRAMES``); None for all.
-        subset: share of the clusters (``MEDTASKS_SUBSET``); None for all.
-        blind: whether prompts omit their media (``MEDTASKS_BLIND=1``), to measure what text alone achieves.
-        max_failed: share of requests that may fail before a run counts as failed (``MEDTASKS_MAX_FAILED``).
-        templates: directory of templates that precede the installed ones (``MEDTASKS_TEMPLATES``).
-        judge: the judges of a run (``MEDTASKS_JUDGE``, see :mod:`medtasks.judge.settings`); empty for none.
-        bertscore_model, bleurt_model: checkpoints of learned metrics (``MEDTASKS_BERTSCORE_MODEL``,
-            ``MEDTASKS_BLEURT_MODEL``); empty for the metrics' own.
-        bertscore_layer: layer that BERTScore compares (``MEDTASKS_BERTSCORE_LAYER``); None for the metric's own.
-        rank, processes, on_this_machine: number of this process among those of the command, and how many there are, in
-            all and on this machine (``RANK``, ``WORLD_SIZE`` and ``LOCAL_WORLD_SIZE``, set by launchers).
-        alone_on_cpu: whether ``accelerate launch --cpu`` started one process, as it does for any ``--num_processes``:
-            it then sets ``MASTER_ADDR``, but no ``WORLD_SIZE``.
-        debug: whether errors are shown with a traceback (``--verbosity DEBUG`` of the harness).
-    """
-
-    data: Path | None = None
-    mini: bool = False
-    miniature: frozenset[str] = frozenset()
-    cache: Path | None = None
-    max_frames: int | None = None
-    subset: Subset | None = None
-    blind: bool = False
-    max_failed: float = MAX_FAILED
-    templates: Path | None = None
-    judge: str = ""
+    data: Path | None = None  # directory of prepared data (``MEDTASKS_DATA``); None for the default
+    mini: bool = False  # whether miniature data are used (``MEDTASKS_DATA=mini``)
+    miniature: frozenset[str] = frozenset()  # benchmarks whose miniature data a run was made on, used anyway
+    cache: Path | None = None  # for what can be rebuilt (``MEDTASKS_CACHE``); None for the user's cache directory
+    max_frames: int | None = None  # most frames per request (``MEDTASKS_MAX_FRAMES``); None for all
+    subset: Subset | None = None  # share of the clusters (``MEDTASKS_SUBSET``); None for all
+    blind: bool = False  # whether prompts omit their media (``MEDTASKS_BLIND=1``): what does text alone achieve?
+    max_failed: float = MAX_FAILED  # share of requests that may fail before a run has failed (``MEDTASKS_MAX_FAILED``)
+    templates: Path | None = None  # directory of templates that precede the installed ones (``MEDTASKS_TEMPLATES``)
+    judge: str = ""  # the judges of a run (``MEDTASKS_JUDGE``, see :mod:`medtasks.judge.settings`); empty for none
+    # checkpoints of learned metrics, and the layer that BERTScore compares (``MEDTASKS_BERTSCORE_MODEL``,
+    # ``MEDTASKS_BLEURT_MODEL``, ``MEDTASKS_BERTSCORE_LAYER``); empty or None for the metrics' own
     bertscore_model: str = ""
     bertscore_layer: int | None = None
     bleurt_model: str = ""
+    # number of this process among those of the command, and how many there are, in all and on this machine (``RANK``,
+    # ``WORLD_SIZE`` and ``LOCAL_WORLD_SIZE``, set by launchers)
     rank: int = 0
     processes: int = 1
     on_this_machine: int = 1
+    # whether ``accelerate launch --cpu`` started one process, as it does for any ``--num_processes``: it then sets
+    # ``MASTER_ADDR``, but no ``WORLD_SIZE``
     alone_on_cpu: bool = False
-    debug: bool = False
+    debug: bool = False  # whether errors are shown with a traceback (``--verbosity DEBUG`` of the harness)
 
 
 _CHANGED: ContextVar[Settings | None] = ContextVar("settings", default=None)
