@@ -25,8 +25,7 @@ from medtasks.data.store import open_prepared
 from medtasks.harness.installed import harness_names
 from medtasks.validate import tasks
 from medtasks.validate.behaviour import check_behaviour
-from medtasks.validate.documents import Documents, check_documents
-from medtasks.validate.prepared import MediaCheck, check_data
+from medtasks.validate.documents import Documents, MediaCheck, check_data, check_documents
 from medtasks.validate.rendered import check_giveaways, check_judged, check_prompts, check_templates
 from medtasks.validate.report import TaskReport
 from medtasks.validate.tasks import Files, task_rows
