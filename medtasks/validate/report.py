@@ -16,11 +16,11 @@ class TaskReport:
     ``reported`` are the defects of documents that were reported for other tasks of the benchmark.
     """
 
-    def __init__(self, source: TaskSource, documents: int = 0, reported: set[tuple[str, ...]] | None = None) -> None:
+    def __init__(self, source: TaskSource, documents: int = 0) -> None:
         self.source = source
         self.documents = documents
         self.place = source.place("process_docs")
-        self.reported = set() if reported is None else reported
+        self.reported: set[tuple[str, ...]] = set()
         self._findings: list[Finding] = []
         self._general: dict[tuple[str, str], Finding] = {}
         self._counts: dict[tuple[str, str], tuple[str, Place | None, str | None, dict[str, None]]] = {}

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from catalogs import fresh
 
 from medtasks.api import (
     NO_OPTION,
@@ -29,7 +30,7 @@ from medtasks.api import (
 )
 from medtasks.benchmarks.documents import task_documents
 from medtasks.catalog.benchmark import Joined
-from medtasks.catalog.contents import fresh, task_files
+from medtasks.catalog.contents import task_files
 from medtasks.catalog.registry import all_benchmarks, get_benchmark
 from medtasks.catalog.spec import load_spec
 from medtasks.core.findings import Finding
