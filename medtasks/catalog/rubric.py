@@ -236,13 +236,6 @@ def _in_prompt(aspects: tuple[Aspect, ...], reasons: bool) -> dict[str, Any]:
     return {"aspects": [neutral_fields(aspect.model_dump()) for aspect in aspects], "form": form}
 
 
-def _hidden(character: str) -> bool:
-    if character in "\n\t":
-        return False
-    # the plane of tags and variation selectors, which can encode invisible sentences
-    return unicodedata.category(character) in _HIDDEN or 0xE0000 <= ord(character) <= 0xE0FFF
-
-
 def _folded(text: str) -> tuple[str, list[int]]:
     """``text`` without accents, widths and look-alikes, and the position in ``text`` of each remaining character."""
     letters: list[str] = []
@@ -266,7 +259,10 @@ def neutral(text: str) -> str:
     """
     text = text.replace("\r\n", "\n")
     if not (text.isascii() and text.replace("\n", "").isprintable()):
-        text = "".join(f"\\u{{{ord(character):x}}}" if _hidden(character) else character for character in text)
+        codes = {one: ord(one) for one in set(text) - {"\n", "\t"}}
+        # also the plane of tags and variation selectors, which can encode invisible sentences
+        hidden = [code for one, code in codes.items() if unicodedata.category(one) in _HIDDEN or code >> 12 == 0xE0]
+        text = text.translate({code: f"\\u{{{code:x}}}" for code in hidden})
     if text.isascii():
         text = _WORDS.sub(MARK, text)
     else:

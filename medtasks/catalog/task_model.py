@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PlainValidator, ValidationError, model_validator
 from pydantic_core import PydanticCustomError
 
-from medtasks.catalog.task_source import FunctionName, TaskSource, read_source
+from medtasks.catalog.task_source import FunctionName, TaskSource, read_into
 from medtasks.core.findings import Finding
 from medtasks.core.schema import expects, problems, shown, suggestion
 from medtasks.core.text import first_names
@@ -402,7 +402,8 @@ def read_task(path: Path) -> TaskReading:
 
     Nothing is said about the keys of a file if a part of it cannot be read.
     """
-    source = read_source(path)
+    source = TaskSource(path)
+    source.content = read_into(source, path)
     defects = list(source.defects)
     if any(defect.code in _UNREADABLE or defect.field == "include" for defect in defects):
         return TaskReading(source, None, defects)
@@ -419,7 +420,17 @@ def read_task(path: Path) -> TaskReading:
     try:
         file = model.model_validate(source.content)
     except ValidationError as error:
-        return TaskReading(source, None, [*defects, *_refused(source, error, model)])
+        found = list(problems(error, model))
+        unknown_keys = [one.keys for one in found if one.kind == "extra_forbidden"]
+        for one in found:
+            if one.kind == "missing" and any(
+                keys[:-1] == one.keys[:-1] and suggestion(keys[-1], [str(one.keys[-1])]) for keys in unknown_keys
+            ):
+                continue  # misspelt: the unknown key is reported, with this one as its suggestion
+            codes = _METADATA_CODES if one.keys[0] == "metadata" and len(one.keys) > 1 else _CODES
+            code = one.kind if one.kind.startswith("MT") else codes.get(one.kind, "MT109")
+            defects.append(source.finding(code, one.message, *one.keys))
+        return TaskReading(source, None, defects)
     known = Generation.model_fields
     for key in source.block("generation_kwargs"):
         if key not in known:
@@ -427,16 +438,3 @@ def read_task(path: Path) -> TaskReading:
             message += f"{suggestion(key, known)}, expected one of {first_names(known, 8)}"
             defects.append(source.finding("MT117", message, "generation_kwargs", key))
     return TaskReading(source, file, defects)
-
-
-def _refused(source: TaskSource, error: ValidationError, model: type[BaseModel]) -> Iterator[Finding]:
-    found = list(problems(error, model))
-    unknown_keys = [one.keys for one in found if one.kind == "extra_forbidden"]
-    for one in found:
-        if one.kind == "missing" and any(
-            keys[:-1] == one.keys[:-1] and suggestion(keys[-1], [str(one.keys[-1])]) for keys in unknown_keys
-        ):
-            continue  # misspelt: the unknown key is reported, with this one as its suggestion
-        codes = _METADATA_CODES if one.keys[0] == "metadata" and len(one.keys) > 1 else _CODES
-        code = one.kind if one.kind.startswith("MT") else codes.get(one.kind, "MT109")
-        yield source.finding(code, one.message, *one.keys)

@@ -69,15 +69,11 @@ class TaskSource:
         return value if isinstance(value, list) else []
 
 
-def read_source(path: Path) -> TaskSource:
-    """Read the task or group file ``path`` with everything it includes. Never raises: problems are in ``defects``."""
-    source = TaskSource(path)
-    source.content = _merged(source, path, ())
-    return source
+def read_into(source: TaskSource, path: Path, above: tuple[Path, ...] = ()) -> dict[str, Any]:
+    """The content of ``path``, which the files ``above`` include, over that of the file that it includes.
 
-
-def _merged(source: TaskSource, path: Path, above: tuple[Path, ...]) -> dict[str, Any]:
-    """The content of ``path``, which the files ``above`` include, over that of the file that it includes."""
+    Places, files and defects are added to ``source``. Never raises.
+    """
 
     def refuse(code: str, message: str, line: int = 1, field: str = "", fix: str | None = None) -> dict[str, Any]:
         source.defects.append(finding(code, path.stem, message, Place(path, line), field, fix=fix))
@@ -111,7 +107,7 @@ def _merged(source: TaskSource, path: Path, above: tuple[Path, ...]) -> dict[str
         elif target.resolve() in here:
             refuse("MT105", f"{said}, which includes this file", line, "include")
         else:
-            base = _merged(source, target, here)
+            base = read_into(source, target, here)
     own = {keys[0] for keys in lines if keys}
     source.places = {keys: place for keys, place in source.places.items() if keys[0] not in own}
     source.places.update({keys: Place(path, line) for keys, line in lines.items() if keys})

@@ -169,7 +169,9 @@ def check_functions(file: TaskFile, report: TaskReport) -> None:
     for position, step in enumerate(pipeline.filter):
         name, keys = step.function, ("filter_list", 0, "filter", position, "function")
         expected = "a filter class with the method apply(responses, documents)"
-        if not isinstance(name, FunctionName) or _resolved(report, name, keys, expected, _is_filter):
+        if not isinstance(name, FunctionName) or _resolved(
+            report, name, keys, expected, lambda kind: callable(getattr(kind, "apply", None))
+        ):
             try:
                 get_filter(filter_name(name))
             except MedtasksError as error:
@@ -204,10 +206,6 @@ def _resolved(report: TaskReport, name: str, keys: Keys, expected: str, fits: Ca
         return found
     report.key("MT121", f"{shown(str(name))} is not {expected}", *keys)
     return None
-
-
-def _is_filter(kind: Any) -> bool:
-    return callable(getattr(kind, "apply", None))
 
 
 def _check_metric(entry: MetricEntry, keys: Keys, report: TaskReport) -> None:
