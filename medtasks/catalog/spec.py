@@ -38,7 +38,6 @@ class TaskSpec(BaseModel, frozen=True):
     metrics: tuple[str, ...] = ()
     filters: tuple[str, ...] = ()
     generation: dict[str, Any] = {}
-    cluster_key: str | None = None
     resolved: dict[str, Any] = Field(default={}, repr=False)
 
     @property
@@ -159,7 +158,6 @@ def load_spec(name: str) -> TaskSpec:
         metrics=tuple(entry["metric"] for entry in source.entries("metric_list")),
         filters=tuple(filter_name(step["function"]) for pipeline in pipelines for step in pipeline["filter"]),
         generation=source.block("generation_kwargs"),
-        cluster_key=source.content.get("cluster_key"),
         resolved={key: value for key, value in source.content.items() if key != "dataset_kwargs"},
     )
 

@@ -14,7 +14,6 @@ from seeded_bench import (
     Defect,
     Documents,
     codes,
-    copy_records,
     copy_tasks,
     copy_template,
     of_documents,
@@ -188,12 +187,3 @@ def test_there_is_a_defect_of_every_code() -> None:
 
 def test_nothing_is_found_in_our_own_tasks() -> None:
     assert validate(["mi_cxr", "med_cmr", "kvasir_vqa_x1", "medstreambench"], quick=True).tasks == []
-
-
-@pytest.mark.slow
-def test_nothing_is_found_in_copies(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    copy_tasks(tmp_path / "tasks", "mi_cxr")
-    assert validate([str(tmp_path / "tasks" / "mi_cxr")], quick=True).tasks == []
-    copy_records(tmp_path / "data", "mi_cxr", lambda rows: rows)
-    monkeypatch.setenv("MEDTASKS_DATA", str(tmp_path / "data"))
-    assert validate(["mi_cxr"], quick=True).tasks == []
