@@ -14,7 +14,7 @@ from medtasks.benchmarks.errors import gold_text, name_problem
 from medtasks.benchmarks.layouts import layouts_left_out
 from medtasks.benchmarks.variants import varied_rows
 from medtasks.catalog.benchmark import Benchmark
-from medtasks.catalog.contents import kind_of, once, owner_of, resolve, task_files, task_packages
+from medtasks.catalog.contents import kind_of, owner_of, resolve, task_files, task_packages
 from medtasks.catalog.packages import TaskPackage
 from medtasks.catalog.registry import all_benchmarks, code_left_out, everything_left_out, filter_name, get_filter
 from medtasks.catalog.rubric import load_rubric, rubric_names
@@ -138,14 +138,10 @@ def imported(name: str) -> Any:
     Raises `LookupError` with the reason.
     """
     package = name.partition(".")[0]
-    if package and package not in _installed():
+    guests = {one.module.partition(".")[0] for one in task_packages()}
+    if package and package not in {"lmms_eval", *guests} and package not in _distributed():
         raise LookupError(f"no installed package has a module {shown(package)}")
     return resolve(name)
-
-
-@once
-def _installed() -> Collection[str]:
-    return {"lmms_eval", *(one.module.partition(".")[0] for one in task_packages()), *_distributed()}
 
 
 _distributed = functools.cache(packages_distributions)  # reads the files of every distribution
