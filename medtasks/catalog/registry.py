@@ -163,13 +163,11 @@ def filter_name(path: str) -> str:
 
 
 @once
-def _all_filters() -> Mapping[str, FilterInfo]:
-    return {filter_name(f"{part.kind.__module__}.{part.name}"): part for part, _ in _parts("filters")}
-
-
 def get_filter(name: str) -> FilterInfo:
     """The filter with this name (:func:`filter_name`) or dotted name; raises :class:`MedtasksError` without one."""
-    known = _all_filters()
+    known: dict[str, FilterInfo] = {}
+    for part, _ in _parts("filters"):
+        known[filter_name(f"{part.kind.__module__}.{part.name}")] = part
     if filter_name(name) not in known:
         raise MedtasksError(f"{unknown('filter', name, known)}.")
     return known[filter_name(name)]

@@ -14,7 +14,7 @@ from medtasks.catalog.contents import once, owner_of, resolve, task_files
 from medtasks.catalog.packages import warn
 from medtasks.catalog.prompts import template_hash
 from medtasks.catalog.registry import FilterInfo, code_left_out, filter_name, get_benchmark, get_filter
-from medtasks.catalog.task_model import ORDER_METRICS, Metadata, TaskReading, prompt_metrics, read_task
+from medtasks.catalog.task_model import ORDER_METRICS, Metadata, prompt_metrics, read_task
 from medtasks.catalog.task_source import FunctionName
 from medtasks.core.errors import MedtasksError, UsageError
 from medtasks.core.files import short_hash
@@ -103,10 +103,8 @@ def _own_names(value: Any) -> Any:
     return [_own_names(item) for item in value] if isinstance(value, list) else value
 
 
-@once
-def read_installed(path: Path) -> TaskReading:
-    """The task or group file ``path``, read once per catalog."""
-    return read_task(path)
+read_installed = once(read_task)
+"""A task or group file, read once per catalog."""
 
 
 @once
