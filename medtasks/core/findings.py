@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-from medtasks.core.text import one_line
+from medtasks.core.text import counted, one_line
 
 Severity = Literal["error", "warning", "note"]
 
@@ -193,7 +193,7 @@ def failed(findings: Sequence[Finding], strict: bool = False) -> bool:
 def summary(findings: Sequence[Finding]) -> str:
     """The number of findings of each severity, on one line."""
     counts = Counter[str](one.severity for one in findings)
-    return ", ".join(f"{counts[name]:,} {name}{'' if counts[name] == 1 else 's'}" for name in _WORST_FIRST)
+    return ", ".join(counted(counts[name], name) for name in _WORST_FIRST)
 
 
 def as_rows(findings: Sequence[Finding]) -> list[tuple[str, str, str, str, str]]:
