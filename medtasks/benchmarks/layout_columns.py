@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from medtasks.catalog.benchmark import Rate
 from medtasks.catalog.board_layout import ALL_GROUPS, Column, LayoutTable, Plot
 from medtasks.catalog.task_model import prompt_metric
+from medtasks.metrics.item_metrics import ErrorRate
 
 
 def scores(task: str, metrics: Mapping[str, str], suffix: str = "") -> tuple[Column, ...]:
@@ -80,7 +80,7 @@ HARMS = "could harm a patient"
 
 
 def error_columns(
-    task: str, rates: Iterable[Rate], suffix: str = "", *, breakdown: str | None = None, group: str | None = None
+    task: str, rates: Iterable[ErrorRate], suffix: str = "", *, breakdown: str | None = None, group: str | None = None
 ) -> tuple[Column, ...]:
     """Rates of kinds of error: first those that could harm a patient, then those that do not, then correct outcomes."""
     columns = []

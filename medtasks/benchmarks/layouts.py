@@ -10,7 +10,6 @@ from typing import TypeAlias
 
 from medtasks.benchmarks.errors import declared_rates
 from medtasks.benchmarks.layout_columns import error_columns, groups, kinds_of_error
-from medtasks.catalog.benchmark import Rate
 from medtasks.catalog.board_layout import ALL_GROUPS, BoardLayout, Column, LayoutTable, Plot
 from medtasks.catalog.contents import task_packages
 from medtasks.catalog.packages import LeftOut, TaskPackage
@@ -20,7 +19,7 @@ from medtasks.catalog.spec import TaskSpec, leaf_tasks, load_spec, load_specs
 from medtasks.core.errors import MedtasksError, first_line
 from medtasks.core.schema import unknown
 from medtasks.metrics.confidence import CONFIDENCE_NAMES
-from medtasks.metrics.item_metrics import SIGNED
+from medtasks.metrics.item_metrics import SIGNED, ErrorRate
 
 HEADLINE = "headline"
 """The name of the table of headline scores, which no other table may have."""
@@ -99,7 +98,7 @@ def default_layout(benchmark: str) -> BoardLayout:
     return _with_errors(layout, pooled=True)
 
 
-def _rates(spec: TaskSpec, *, pooled: bool) -> list[Rate]:
+def _rates(spec: TaskSpec, *, pooled: bool) -> list[ErrorRate]:
     """The kinds of error that task files declare, and with ``pooled`` those of the benchmark that the task names."""
     errors = spec.benchmark.errors if pooled else None
     own = [rate for rate in errors.rates if rate.name in spec.metadata.pooled] if errors else []

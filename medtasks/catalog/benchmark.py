@@ -87,9 +87,8 @@ class Value(NamedTuple):
 
     def mapped(self, change: Callable[[tuple[float, ...]], tuple[float, ...]]) -> Value:
         """The value of a derived metric: ``change`` of the statistics, or of the limits."""
-        ends = (None if row is None else change(row) for row in (self.statistics, self.low, self.high))
-        statistics, low, high = ends
-        return Value(statistics=statistics, low=low, high=high, judge=self.judge, failed=self.failed)
+        statistics, low, high = (None if row is None else change(row) for row in self[:3])
+        return Value(statistics, low, high, judge=self.judge, failed=self.failed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,29 +222,6 @@ class Turn:
     fallback_judge: str | None = None
 
 
-class Rate(Metric, Protocol):
-    """The rate of a kind of error (`medtasks.metrics.item_metrics.ErrorRate`)."""
-
-    @property
-    def label(self) -> str:
-        """The heading on a leaderboard."""
-
-    @property
-    def harms(self) -> bool:
-        """Whether the error could harm a patient if nobody noticed it."""
-
-
-class ErrorKinds(Protocol):
-    """Kinds of error (`medtasks.benchmarks.errors.Errors`)."""
-
-    @property
-    def rates(self) -> tuple[Rate, ...]:
-        """One per kind."""
-
-    def values(self, benchmark: Benchmark, item: Item) -> dict[str, Value]:
-        """The item's value of every rate."""
-
-
 @dataclass(frozen=True)
 class PrepareCommand:
     """``medtasks prepare <benchmark>``, for a benchmark whose preparation needs more than ``Benchmark.read``.
@@ -328,7 +304,7 @@ class Benchmark:
     null_option: str | None = None
     join: Callable[[Sequence[SampleView]], Joined] = sample_items
     pooled: Mapping[str, Callable[[Item], Value | None]] = field(default_factory=dict)
-    errors: ErrorKinds | None = None
+    errors: Any = None  # a `medtasks.benchmarks.errors.Errors`
     documents: Callable[[Any], list[Document]] = one_document
     record: type[Record] = Record
     read: Callable[[Any], Iterable[Record]] | None = None  # of a `medtasks.data.release.Release`

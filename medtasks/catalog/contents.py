@@ -2,15 +2,13 @@
 
 A function decorated with :func:`once` computes its value once for the current catalog. Such functions return
 benchmarks, filters and metrics (``registry``), templates (``prompts``), rubrics (``rubric``) and tasks (``spec``).
-:func:`fresh` replaces the catalog, and with it everything that was read.
 """
 
 from __future__ import annotations
 
 import functools
 import traceback
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Literal, ParamSpec, TypeVar, cast
@@ -25,14 +23,10 @@ R = TypeVar("R")
 
 
 class Catalog:
-    """The packages in use and the parts that are left out.
+    """The packages in use, and what is left out, of which each is said once on standard error."""
 
-    ``packages`` are ours, then every usable installed one in the order of installation. One sentence on standard error
-    gives the reason for each that is not used.
-    """
-
-    def __init__(self, packages: tuple[TaskPackage, ...] | None = None) -> None:
-        self.packages, self.left_out = find_packages() if packages is None else (packages, ())
+    def __init__(self) -> None:
+        self.packages, self.left_out = find_packages()
         self.values: dict[tuple[Any, ...], Any] = {}
         for part in self.left_out:
             part.warn()
@@ -46,18 +40,6 @@ def current() -> Catalog:
     if not _CURRENT:
         _CURRENT.append(Catalog())
     return _CURRENT[-1]
-
-
-@contextmanager
-def fresh(packages: tuple[TaskPackage, ...] | None = None) -> Iterator[Catalog]:
-    """Use a new catalog in the block, of the given ``packages`` or of those installed by now."""
-    made = Catalog(packages)
-    before = list(_CURRENT)
-    _CURRENT[:] = [made]
-    try:
-        yield made
-    finally:
-        _CURRENT[:] = before
 
 
 def once(function: Callable[P, R]) -> Callable[P, R]:
@@ -132,7 +114,6 @@ def raised_at(error: BaseException) -> Place | None:
 
 def raised_in(error: BaseException) -> str:
     """Where ``error`` was raised, in parentheses: :func:`raised_at`, or else the last frame."""
-    place = raised_at(error)
-    for frame in () if place else traceback.extract_tb(error.__traceback__)[-1:]:
-        place = Place(Path(frame.filename), frame.lineno or 1)
-    return f"({place or 'place unknown'})"
+    frames = traceback.extract_tb(error.__traceback__)
+    last = Place(Path(frames[-1].filename), frames[-1].lineno or 1) if frames else "place unknown"
+    return f"({raised_at(error) or last})"

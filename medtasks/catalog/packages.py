@@ -17,7 +17,7 @@ from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
 from importlib import import_module
-from importlib.machinery import ModuleSpec, PathFinder
+from importlib.machinery import PathFinder
 from importlib.metadata import EntryPoint, distributions, entry_points
 from importlib.util import find_spec
 from pathlib import Path
@@ -125,13 +125,13 @@ class TaskPackage:
         """
         return not self.prefix or name.startswith(f"{self.prefix}_")
 
-    def task_files(self) -> Iterator[Path]:
+    def task_files(self) -> list[Path]:
         """Its task and group files, sorted by path."""
-        yield from sorted([*self.tasks.glob("*/[!_]*.yaml"), *self.tasks.glob("*/groups/*.yaml")])
+        return sorted([*self.tasks.glob("*/[!_]*.yaml"), *self.tasks.glob("*/groups/*.yaml")])
 
-    def rubric_files(self) -> Iterator[Path]:
+    def rubric_files(self) -> list[Path]:
         """Its rubric files, sorted by name."""
-        yield from (path for path in sorted(self.rubrics.glob("*.yaml")) if self.owns(path.stem))
+        return [path for path in sorted(self.rubrics.glob("*.yaml")) if self.owns(path.stem)]
 
     @property
     def template_folder(self) -> Path:
@@ -165,13 +165,12 @@ def find_packages() -> tuple[tuple[TaskPackage, ...], tuple[LeftOut, ...]]:
         TaskPackage(OURS, medtasks.__version__, module, folder / "tasks", templates, folder / "rubrics")
         for module, folder in folders.items()
     ]
-    points, left_out = _entry_points()
+    left_out: list[LeftOut] = []
     taken = {path.stem: package.known_as for package in used for path in package.task_files()}
-    for point in sorted(points, key=_order):
-        distribution, version = _named(point)
+    for *_, distribution, version, value in sorted(_entry_points(left_out)):
         file = ""
         try:
-            package = _read(point, distribution, version)
+            package = _read(value, distribution, version)
             names = {path.stem: path for path in package.task_files()}
             for other in used:
                 if other.module == package.module:
@@ -190,51 +189,53 @@ def find_packages() -> tuple[tuple[TaskPackage, ...], tuple[LeftOut, ...]]:
     return tuple(used), tuple(left_out)
 
 
-def _entry_points() -> tuple[list[EntryPoint], list[LeftOut]]:
-    """The entry points of all distributions, and the distributions whose metadata cannot be read."""
-    with suppress(Exception):  # one distribution's unreadable file fails the call for all
-        return list(entry_points(group=GROUP)), []
-    points: list[EntryPoint] = []
-    left_out: list[LeftOut] = []
-    for distribution in distributions():
-        try:
-            points += distribution.entry_points.select(group=GROUP)
-        except Exception as error:
-            owner = Path(str(distribution.locate_file(""))) / str(getattr(distribution, "_path", ""))
-            why = f"its entry points cannot be read ({first_line(error)}); reinstall or uninstall it."
-            left_out.append(LeftOut(owner.name, "", why, str(owner)))
-    return points, left_out
+def _entry_points(left_out: list[LeftOut]) -> Iterator[tuple[float, str, str, str, str, str]]:
+    """Time of installation, normalised name and name of each entry point, then its distribution, the version, and its
+    value; distributions whose metadata cannot be read are added to ``left_out``.
 
-
-def _order(point: EntryPoint) -> tuple[float, str, str]:
-    """The sort key of an entry point: the time of installation, so that no new package disables an older one.
-
-    That is the time of the metadata: installers write them last.
+    In the order of installation, no new package disables an older one. The time is that of the metadata, which
+    installers write last.
     """
-    installed = 0.0
-    for file in (point.dist.files if point.dist else None) or ():
-        if file.name in ("METADATA", "PKG-INFO"):
-            with suppress(OSError):
-                installed = Path(str(file.locate())).parent.stat().st_mtime
-                break
-    return installed, _named(point)[0].lower().replace("_", "-"), point.name
-
-
-def _named(point: EntryPoint) -> tuple[str, str]:
-    """Name and version of an entry point's distribution, whose metadata may lack them."""
-    found: dict[str, str] = {}
-    with suppress(Exception):
-        found = dict(point.dist.metadata.items()) if point.dist else {}  # type: ignore[attr-defined]
-    return found.get("Name") or point.name, found.get("Version") or "unknown"
-
-
-def _read(point: EntryPoint, distribution: str, version: str) -> TaskPackage:
-    """The package of an entry point; raises `LookupError` with the reason if it cannot be used."""
-    module = point.value.partition(":")[0].partition("[")[0].strip()
-    if not all(part.isidentifier() for part in module.split(".")):
-        raise LookupError(f"its entry point is {point.value[:80]!r}, expected the name of a module; correct it.")
+    points: list[EntryPoint] = []
     try:
-        spec = _spec(module)
+        points += entry_points(group=GROUP)
+    except Exception:  # one distribution's unreadable file fails the call for all
+        for distribution in distributions():
+            try:
+                points += distribution.entry_points.select(group=GROUP)
+            except Exception as error:
+                owner = Path(str(distribution.locate_file(""))) / str(getattr(distribution, "_path", ""))
+                why = f"its entry points cannot be read ({first_line(error)}); reinstall or uninstall it."
+                left_out.append(LeftOut(owner.name, "", why, str(owner)))
+    for point in points:
+        metadata: dict[str, str] = {}
+        with suppress(Exception):
+            metadata = dict(point.dist.metadata.items()) if point.dist else {}  # type: ignore[attr-defined]
+        name, version = metadata.get("Name") or point.name, metadata.get("Version") or "unknown"
+        installed = 0.0
+        for file in (point.dist.files if point.dist else None) or ():
+            if file.name in ("METADATA", "PKG-INFO"):
+                with suppress(OSError):
+                    installed = Path(str(file.locate())).parent.stat().st_mtime
+                    break
+        yield installed, name.lower().replace("_", "-"), point.name, name, version, point.value
+
+
+def _read(value: str, distribution: str, version: str) -> TaskPackage:
+    """The package of an entry point; raises `LookupError` with the reason if it cannot be used.
+
+    Its module is found without importing any package above it, as `find_spec` alone would.
+    """
+    module = value.partition(":")[0].partition("[")[0].strip()
+    first, *rest = module.split(".")
+    if not all(part.isidentifier() for part in (first, *rest)):
+        raise LookupError(f"its entry point is {value[:80]!r}, expected the name of a module; correct it.")
+    try:
+        spec = find_spec(first)
+        for number in range(1, len(rest) + 1):
+            inside = spec.submodule_search_locations if spec is not None else None
+            name = ".".join([first, *rest[:number]])
+            spec = PathFinder.find_spec(name, inside) if inside is not None else None
     except (ImportError, ValueError, AttributeError) as error:
         raise LookupError(f"its module {module} cannot be found ({error}); check its entry point.") from error
     if spec is None:
@@ -248,17 +249,6 @@ def _read(point: EntryPoint, distribution: str, version: str) -> TaskPackage:
     folder = Path(spec.origin).parent
     folders = (folder / name for name in ("tasks", "templates", "rubrics"))
     package = TaskPackage(distribution, version, module, *folders)
-    if not any(True for _ in package.task_files()) and not any(package.rubrics.glob("*.yaml")):
+    if not package.task_files() and not any(package.rubrics.glob("*.yaml")):
         raise LookupError(f"{folder} has no YAML file in tasks/ or rubrics/; check its package data.")
     return package
-
-
-def _spec(module: str) -> ModuleSpec | None:
-    """The spec of a module, found without importing its parent packages, as `find_spec` would."""
-    first, *rest = module.split(".")
-    spec = find_spec(first)
-    for number in range(1, len(rest) + 1):
-        if spec is None or spec.submodule_search_locations is None:
-            return None
-        spec = PathFinder.find_spec(".".join([first, *rest[:number]]), spec.submodule_search_locations)
-    return spec

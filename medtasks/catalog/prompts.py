@@ -79,11 +79,8 @@ class _Environment(ImmutableSandboxedEnvironment):
 def render(template: str, **variables: Any) -> str:
     """Render ``template`` (a path such as ``mi_cxr/mcq.j2``) with ``variables``, without trailing whitespace.
 
-    A prompt has at most `MOST_TEXT` characters, and a ``range`` at most 100,000 numbers (Jinja's own limit).
-
-    Raises:
-        UsageError: there is no such template.
-        MedtasksError: the template is malformed, uses a variable not in ``variables``, fails, or exceeds a limit.
+    Raises `UsageError` if there is no such template, `MedtasksError` if it is malformed, uses a variable that is not in
+    ``variables``, fails, or exceeds a limit: `MOST_TEXT`, or 100,000 numbers in a ``range`` (Jinja's own).
     """
     kept, size = [], 0
     try:
@@ -113,7 +110,6 @@ def template_source(template: str) -> str:
 
 
 def _source(template: str) -> tuple[str, str]:
-    """Text and path of a template."""
     environment = prompt_environment()
     assert environment.loader is not None
     try:
@@ -126,8 +122,9 @@ def _source(template: str) -> tuple[str, str]:
 
 
 def _absent(template: str) -> UsageError:
-    ours = (*overlay(), task_packages()[0].templates)
-    looked = ", ".join(map(str, (*ours, *(package.template_folder for package in task_packages() if not package.ours))))
+    packages = task_packages()
+    folders = (*overlay(), packages[0].templates, *(one.template_folder for one in packages if not one.ours))
+    looked = ", ".join(map(str, folders))
     return UsageError(f"template {template!r} is in none of {looked}; check the task's `template`.")
 
 
@@ -144,12 +141,8 @@ def overlay_diff(template: str) -> str:
 
 
 def template_parts(template: str) -> dict[str, tuple[str, nodes.Template]]:
-    """Source text and syntax tree of ``template`` and everything it includes, by name.
-
-    Raises:
-        UsageError: one of them does not exist.
-        MedtasksError: one is malformed, or includes another by a computed name.
-    """
+    """Source text and syntax tree of ``template`` and everything it includes, by name; raises `UsageError` if one of
+    them does not exist, `MedtasksError` if one is malformed, or includes another by a computed name."""
     parts: dict[str, tuple[str, nodes.Template]] = {}
     waiting = [template]
     for name in waiting:
@@ -169,8 +162,7 @@ def template_parts(template: str) -> dict[str, tuple[str, nodes.Template]]:
 
 def template_variables(template: str) -> set[str]:
     """Names of the variables that ``template`` and everything it includes use."""
-    trees = (tree for _, tree in template_parts(template).values())
-    return {name for tree in trees for name in meta.find_undeclared_variables(tree)}
+    return set().union(*(meta.find_undeclared_variables(tree) for _, tree in template_parts(template).values()))
 
 
 @functools.lru_cache(maxsize=256)  # a few dozen texts, which the hashes of some two hundred tasks need

@@ -11,11 +11,11 @@ from pathlib import PurePosixPath
 from typing import Any, TypeGuard, TypeVar
 
 from pydantic import AfterValidator, AliasChoices, BaseModel, ConfigDict, ValidationError, model_validator
-from pydantic.fields import FieldInfo
 from pydantic_core import PydanticCustomError
 
 from medtasks.core.errors import DataError
 from medtasks.core.schema import first_problem, shown
+from medtasks.core.text import well_formed
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,8 @@ class ReleaseRow(BaseModel):
             return row
         given = {key: value for key, value in row.items() if value is not None}
         for name, field in cls.model_fields.items():
-            names = _names(name, field)
+            alias = field.validation_alias
+            names = [*map(str, alias.choices)] if isinstance(alias, AliasChoices) else [str(alias or name)]
             if not field.is_required() or any(one in given for one in names):
                 continue
             if len(names) > 1:
@@ -63,11 +64,6 @@ class ReleaseRow(BaseModel):
                 raise PydanticCustomError("alias", message, {"names": ", ".join(names), "found": found})
             given[names[0]] = None  # the field's type refuses it and states what is expected
         return given
-
-
-def _names(name: str, field: FieldInfo) -> list[str]:
-    alias = field.validation_alias
-    return list(map(str, alias.choices)) if isinstance(alias, AliasChoices) else [str(alias or name)]
 
 
 def with_keys(*keys: str) -> AfterValidator:
@@ -127,13 +123,7 @@ def texts_by_key(row: Mapping[str, Any], field: str, keys: tuple[str, ...], wher
 
 def is_text(value: object) -> TypeGuard[str]:
     """Whether ``value`` is a text that can be encoded: JSON may have half a surrogate pair."""
-    if not isinstance(value, str):
-        return False
-    try:
-        value.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
+    return isinstance(value, str) and well_formed(value) == value
 
 
 def is_path_below(value: object) -> TypeGuard[str]:
@@ -159,22 +149,17 @@ def distinct(records: Iterable[K]) -> list[K]:
     times: Counter[str] = Counter()
     found = []
     for record in records:
-        times[record.sample_id] += 1
-        number = times[record.sample_id]
-        again = {"sample_id": f"{record.sample_id}#{number}"}
-        found.append(record.model_copy(update=again) if number > 1 else record)
+        name = record.sample_id
+        times[name] += 1
+        found.append(record.model_copy(update={"sample_id": f"{name}#{times[name]}"}) if times[name] > 1 else record)
     return found
 
 
 def repeated(records: Sequence[Record]) -> dict[str, int]:
     """How many records repeat an earlier one except for the number of `distinct`, as an oddity; empty if none does."""
     several = {record.sample_id.partition("#")[0] for record in records if "#" in record.sample_id}
-    contents = Counter(
-        record.model_dump_json(exclude={"sample_id"})
-        for record in records
-        if record.sample_id.partition("#")[0] in several
-    )
-    number = contents.total() - len(contents)
+    alike = [record for record in records if record.sample_id.partition("#")[0] in several]
+    number = len(alike) - len({record.model_dump_json(exclude={"sample_id"}) for record in alike})
     return {"records that only repeat an earlier one": number} if number else {}
 
 

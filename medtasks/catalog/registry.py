@@ -40,9 +40,8 @@ class FilterInfo:
 
     def __post_init__(self) -> None:
         if not isinstance(self.kind, type) or not callable(getattr(self.kind, "apply", None)):
-            raise UsageError(
-                f"`kind` of FilterInfo is {self.kind!r}, expected a class with apply(responses, documents)."
-            )
+            expected = "a class with apply(responses, documents)"
+            raise UsageError(f"`kind` of FilterInfo is {self.kind!r}, expected {expected}.")
         if not isinstance(self.version, str) or not self.version:
             raise UsageError(f"`version` of filter {self.name} is {self.version!r}, expected a string such as '1'.")
         if not callable(self.status):
@@ -67,18 +66,33 @@ class Plugin:
         kinds = {"benchmarks": Benchmark, "filters": FilterInfo, "metrics": Metric, "layouts": BoardLayout}
         for name, kind in kinds.items():
             for part in getattr(self, name):
+                found = f"the class {part.__name__}" if isinstance(part, type) else f"a {type(part).__name__}"
                 if isinstance(part, type) or not isinstance(part, kind):
-                    found = f"the class {part.__name__}" if isinstance(part, type) else f"a {type(part).__name__}"
-                    raise UsageError(
-                        f"`{name}` of Plugin has {found}, expected instances of medtasks.api.{kind.__name__}."
-                    )
+                    expected = f"instances of medtasks.api.{kind.__name__}"
+                    raise UsageError(f"`{name}` of Plugin has {found}, expected {expected}.")
 
 
 @once
 def _loaded(package: TaskPackage) -> Plugin | LeftOut:
     """The parts of a package, or why none of them can be used."""
     try:
-        plugin = _read(package)
+        try:
+            with redirect_stdout(sys.stderr):  # what it prints must not get into a command's output
+                module = import_module(package.module)
+        except (Exception, SystemExit) as error:
+            if package.ours:
+                raise
+            why = f"{first_line(error)[:300].rstrip('.')}; fix or uninstall it"
+            raise MedtasksError(f"{package.module} cannot be imported {raised_in(error)}: {why}.") from error
+        plugin = getattr(module, "PLUGIN", None)
+        if plugin is None:
+            named = [name for name, value in vars(module).items() if isinstance(value, Plugin)]
+            if named:
+                message = f"{package.module} has a Plugin named {named[0]}; rename it to PLUGIN."
+                raise GuestCodeError(message, Place(Path(str(module.__file__)), 1))
+            return Plugin()
+        if not isinstance(plugin, Plugin):
+            raise MedtasksError(f"{package.module}.PLUGIN is a {type(plugin).__name__}, expected medtasks.api.Plugin.")
         if not package.ours:
             _refuse_taken(package, plugin)
         return plugin
@@ -90,27 +104,6 @@ def _loaded(package: TaskPackage) -> Plugin | LeftOut:
         left_out = LeftOut(package.owner, "", first_line(error), *where)
         left_out.warn()
         return left_out
-
-
-def _read(package: TaskPackage) -> Plugin:
-    try:
-        with redirect_stdout(sys.stderr):  # what it prints must not get into a command's output
-            module = import_module(package.module)
-    except (Exception, SystemExit) as error:
-        if package.ours:
-            raise
-        why = f"{first_line(error)[:300].rstrip('.')}; fix or uninstall it"
-        raise MedtasksError(f"{package.module} cannot be imported {raised_in(error)}: {why}.") from error
-    plugin = getattr(module, "PLUGIN", None)
-    if plugin is None:
-        named = [name for name, value in vars(module).items() if isinstance(value, Plugin)]
-        if named:
-            message = f"{package.module} has a Plugin named {named[0]}; rename it to PLUGIN."
-            raise GuestCodeError(message, Place(Path(str(module.__file__)), 1))
-        return Plugin()
-    if not isinstance(plugin, Plugin):
-        raise MedtasksError(f"{package.module}.PLUGIN is a {type(plugin).__name__}, expected medtasks.api.Plugin.")
-    return plugin
 
 
 def plugin_of(package: TaskPackage) -> Plugin:
@@ -170,13 +163,11 @@ def filter_name(path: str) -> str:
 
 
 @once
-def _all_filters() -> Mapping[str, FilterInfo]:
-    return {filter_name(f"{part.kind.__module__}.{part.name}"): part for part, _ in _parts("filters")}
-
-
 def get_filter(name: str) -> FilterInfo:
     """The filter with this name (:func:`filter_name`) or dotted name; raises :class:`MedtasksError` without one."""
-    known = _all_filters()
+    known: dict[str, FilterInfo] = {}
+    for part, _ in _parts("filters"):
+        known[filter_name(f"{part.kind.__module__}.{part.name}")] = part
     if filter_name(name) not in known:
         raise MedtasksError(f"{unknown('filter', name, known)}.")
     return known[filter_name(name)]

@@ -1,16 +1,23 @@
 """Rubrics: what a judge sees, on which scales it judges, and how its scores are summed.
 
-A rubric is a YAML file (aspects, scales with anchors, weights, aggregation) and a Jinja template for the prompt.
+A rubric is a YAML file (aspects, scales with anchors, weights, aggregation) and a Jinja template for the prompt. Model
+output is quoted there as data, so that it cannot close its own delimiters. Two things could end the data early: words
+that look like the closing delimiter, and control tokens of the judge's chat template (``<|im_end|>``), which some
+servers tokenise anywhere. Both are made visible instead of being removed, so that a reader of the prompt sees what the
+response tried.
 """
 
 from __future__ import annotations
 
 import functools
+import hashlib
 import json
 import math
 import re
+import unicodedata
 from collections import Counter
 from collections.abc import Mapping
+from contextlib import suppress
 from math import fsum
 from numbers import Real
 from pathlib import Path
@@ -22,7 +29,6 @@ from pydantic import ValidationError
 from medtasks.catalog.contents import once, task_packages
 from medtasks.catalog.packages import LeftOut, TaskPackage
 from medtasks.catalog.prompts import overlay, render, template_hash, template_variables
-from medtasks.catalog.quoting import delimited, neutral, neutral_fields
 from medtasks.catalog.scales import PROVIDED, RESERVED, Aspect, Rubric
 from medtasks.core.errors import DataError, MedtasksError, UsageError
 from medtasks.core.files import short_hash
@@ -32,6 +38,23 @@ from medtasks.core.schema import first_problem
 FORMAT = 1
 ASPECT_LENGTH = 100
 _BARE_RANGE = re.compile(r"\s*\d+\s*(?:-|–|to)\s*\d+\s*")
+
+DELIMITER = "CANDIDATE TEXT"
+MARK = "[delimiter words quoted]"
+_BREAK = "·"
+
+# the words of a delimiter in any spelling
+_WORDS = re.compile(r"(?:begin|end)[\W_]*candidate[\W_]*text", re.IGNORECASE)
+# <|im_start|>, </s>, <start_of_turn>, <think>, <image>, DeepSeek's <｜User｜>; [INST] and its kin; <<SYS>>
+_TOKENS = re.compile(
+    r"<(?=[/|｜]?[A-Za-z_▁][^<>\n]{0,60}>)"
+    r"|<(?=</?SYS>>)"
+    r"|\[(?=/?(?:INST|THINK|gMASK|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_CALLS|TOOL_RESULTS|TOOL_CONTENT|IMG|IMG_BREAK|IMG_END)\])"
+)
+# control and format characters (zero-width, bidirectional, tags), private use, lone surrogates, line separators
+_HIDDEN = frozenset({"Cc", "Cf", "Co", "Cs", "Zl", "Zp"})
+# letters of other scripts that look like those of the delimiter words
+_LOOK_ALIKE = str.maketrans("АВЕСТХІаеіԁсхтвΑΒΕΙΝΤΧαոɡցıᴇɴᴅʙɢɪᴄᴀᴛх", "abectxiaeidcxtbabeintxanggiendbgicatx")
 
 
 def rubric_names() -> tuple[str, ...]:
@@ -65,12 +88,8 @@ def usable_rubrics() -> tuple[Rubric, ...]:
 
 
 def load_rubric(name: str) -> Rubric:
-    """The rubric called ``name``, with the templates in use.
-
-    Raises:
-        UsageError: there is no such rubric.
-        MedtasksError: as :func:`read_rubric`, or the name of a metric lacks the package's prefix.
-    """
+    """The rubric called ``name``, with the templates in use; raises `MedtasksError` as :func:`read_rubric`, also if the
+    name of a metric lacks the package's prefix, and `UsageError` if there is no such rubric."""
     return _load(name, overlay())
 
 
@@ -92,12 +111,8 @@ def _load(name: str, overlay: tuple[Path, ...]) -> Rubric:
 
 
 def read_rubric(path: Path) -> Rubric:
-    """The rubric in the YAML file ``path``.
-
-    Raises:
-        MedtasksError: the file is not a rubric (names file and field), or its template uses a field that is not in
-            ``sees``.
-    """
+    """The rubric in the YAML file ``path``; raises `MedtasksError`, with the field, if it is none, or if its template
+    uses a field that is not in ``sees``."""
     try:
         rubric = Rubric.model_validate(yaml.safe_load(path.read_text(encoding="utf-8")))
     except ValidationError as error:
@@ -120,13 +135,9 @@ def rubric_hash(rubric: Rubric, template: str | None = None) -> str:
     Covers the content of the YAML, except names of metrics and benchmarks, and the template with all it includes:
     ``template`` is the hash of that, by default of the template installed here.
     """
-    content = [
-        FORMAT,
-        rubric.model_dump(mode="json", exclude={"metrics", "benchmarks"}),
-        template_hash(rubric.template) if template is None else template,
-    ]
-    text = json.dumps(content, sort_keys=True, ensure_ascii=False)
-    return short_hash(text)
+    content = rubric.model_dump(mode="json", exclude={"metrics", "benchmarks"})
+    shown = template_hash(rubric.template) if template is None else template
+    return short_hash(json.dumps([FORMAT, content, shown], sort_keys=True, ensure_ascii=False))
 
 
 def _field(rubric: Rubric, document: Mapping[str, Any], field: str) -> Any:
@@ -141,22 +152,48 @@ def _field(rubric: Rubric, document: Mapping[str, Any], field: str) -> Any:
 def aspects_of(rubric: Rubric, document: Mapping[str, Any]) -> tuple[Aspect, ...]:
     """The scales on which a response to ``document`` is judged, in the order of the prompt; duplicate names count once.
 
-    Raises:
-        DataError: the field with the aspects' names or texts is missing or malformed.
+    Raises `DataError` if the field with the aspects' names or texts is missing or malformed.
     """
-    if rubric.aspects_from is not None:
-        names = _field(rubric, document, rubric.aspects_from)
-        usable = isinstance(names, list | tuple) and names and all(_usable(name) for name in names)
-        if not usable:
-            raise _wrong(document, rubric.aspects_from, names, "a list of short one-line names")
-        return tuple(map(_named, dict.fromkeys(names)))
-    if rubric.texts_from is None:
+    if rubric.aspects_from is None and rubric.texts_from is None:
         return rubric.aspects
-    texts = _texts(rubric, document, rubric.texts_from)
-    return tuple(
-        aspect.model_copy(update={"guidance": texts[aspect.name], "anchors": {}}) if aspect.name in texts else aspect
-        for aspect in rubric.aspects
-    )
+    field = rubric.aspects_from or str(rubric.texts_from)
+    found = texts = _field(rubric, document, field)
+    if rubric.aspects_from is not None:
+        expected = "a list of short one-line names"
+        usable = isinstance(found, list | tuple) and bool(found) and all(map(_is_aspect_name, found))
+    else:
+        known = [aspect.name for aspect in rubric.aspects]
+        expected = f"texts for {', '.join(known)}"
+        with suppress(ValueError, RecursionError):
+            texts = json.loads(found) if isinstance(found, str) else found
+        usable = isinstance(texts, Mapping) and all(
+            name in known and isinstance(text, str) for name, text in texts.items()
+        )
+    if not usable:
+        raise DataError(
+            f"sample {document.get('sample_id', '(no id)')}: field `{field}` is {str(found)[:80]!r}, expected "
+            f"{expected}; prepare the data again."
+        )
+    if rubric.aspects_from is not None:
+        return tuple(map(_named, dict.fromkeys(found)))
+    own = []
+    for aspect in rubric.aspects:
+        text = texts.get(aspect.name, "")
+        # a bare range of scores says nothing that the scale does not
+        given = text.strip() and not _BARE_RANGE.fullmatch(text)
+        own.append(aspect.model_copy(update={"guidance": text, "anchors": {}}) if given else aspect)
+    return tuple(own)
+
+
+@functools.lru_cache(maxsize=1024)  # samples share names
+def _named(name: str) -> Aspect:
+    return Aspect(name=name)
+
+
+def _is_aspect_name(name: Any) -> bool:
+    if not isinstance(name, str) or name in RESERVED:
+        return False
+    return 0 < len(name) <= ASPECT_LENGTH and name.isprintable() and name == neutral(name).strip()
 
 
 def occurrences_of(rubric: Rubric, document: Mapping[str, Any]) -> tuple[int, ...]:
@@ -166,42 +203,6 @@ def occurrences_of(rubric: Rubric, document: Mapping[str, Any]) -> tuple[int, ..
         return (1,) * len(aspects)
     named = Counter(document[rubric.aspects_from])
     return tuple(named[aspect.name] for aspect in aspects)
-
-
-@functools.lru_cache(maxsize=1024)  # samples share names
-def _named(name: str) -> Aspect:
-    return Aspect(name=name)
-
-
-def _usable(name: Any) -> bool:
-    return (
-        isinstance(name, str)
-        and 0 < len(name) <= ASPECT_LENGTH
-        and name == neutral(name).strip()
-        and name.isprintable()
-        and name not in RESERVED
-    )
-
-
-def _wrong(document: Mapping[str, Any], field: str, found: Any, expected: str) -> DataError:
-    return DataError(
-        f"sample {document.get('sample_id', '(no id)')}: field `{field}` is {str(found)[:80]!r}, expected {expected}; "
-        "prepare the data again."
-    )
-
-
-def _texts(rubric: Rubric, document: Mapping[str, Any], field: str) -> dict[str, str]:
-    """The record's own text per aspect; a bare range of scores is dropped, because the scale already has it."""
-    found = _field(rubric, document, field)
-    expected = f"texts for {', '.join(aspect.name for aspect in rubric.aspects)}"
-    try:
-        texts = json.loads(found) if isinstance(found, str) else found
-    except (ValueError, RecursionError) as error:
-        raise _wrong(document, field, found, expected) from error
-    known = {aspect.name for aspect in rubric.aspects}
-    if not (isinstance(texts, Mapping) and known >= set(texts) and all(isinstance(one, str) for one in texts.values())):
-        raise _wrong(document, field, found, expected)
-    return {name: text for name, text in texts.items() if text.strip() and not _BARE_RANGE.fullmatch(text)}
 
 
 def verdict_schema(rubric: Rubric, document: Mapping[str, Any]) -> dict[str, Any]:
@@ -214,47 +215,98 @@ def verdict_schema(rubric: Rubric, document: Mapping[str, Any]) -> dict[str, Any
 
 @functools.lru_cache(maxsize=1024)  # most rubrics have the same aspects for all samples
 def _schema(aspects: tuple[Aspect, ...], reasons: bool) -> dict[str, Any]:
+    def strict(properties: dict[str, Any]) -> dict[str, Any]:
+        return {"type": "object", "properties": properties, "required": [*properties], "additionalProperties": False}
+
     scores: dict[str, Any] = {aspect.name: {"type": "integer", "enum": [*aspect.scale]} for aspect in aspects}
     if reasons:
-        scores = {name: _strict({"reason": {"type": "string"}, "score": score}) for name, score in scores.items()}
-    return _strict(scores)
-
-
-def _strict(properties: dict[str, Any]) -> dict[str, Any]:
-    return {"type": "object", "properties": properties, "required": [*properties], "additionalProperties": False}
+        scores = {name: strict({"reason": {"type": "string"}, "score": score}) for name, score in scores.items()}
+    return strict(scores)
 
 
 @functools.lru_cache(maxsize=1024)
-def _shown(aspects: tuple[Aspect, ...]) -> list[dict[str, Any]]:
-    """The aspects as the template sees them."""
-    return [neutral_fields(aspect.model_dump()) for aspect in aspects]
-
-
-@functools.lru_cache(maxsize=1024)
-def _form(aspects: tuple[Aspect, ...], reasons: bool) -> str:
-    """The form of the verdict as text, for servers without structured output."""
+def _in_prompt(aspects: tuple[Aspect, ...], reasons: bool) -> dict[str, Any]:
+    """The aspects as the template sees them, and the form of the verdict, for servers without structured output."""
     lines = []
     for aspect in aspects:
         score = f"<whole number from {aspect.minimum} to {aspect.maximum}>"
         value = f'{{"reason": "<one sentence>", "score": {score}}}' if reasons else score
         lines.append(f"  {json.dumps(aspect.name, ensure_ascii=False)}: {value}")
-    return "{\n" + ",\n".join(lines) + "\n}"
+    form = "{\n" + ",\n".join(lines) + "\n}"
+    return {"aspects": [neutral_fields(aspect.model_dump()) for aspect in aspects], "form": form}
+
+
+def _folded(text: str) -> tuple[str, list[int]]:
+    """``text`` without accents, widths and look-alikes, and the position in ``text`` of each remaining character."""
+    letters: list[str] = []
+    origins: list[int] = []
+    for position, character in enumerate(text):
+        for letter in unicodedata.normalize("NFKD", character).translate(_LOOK_ALIKE):
+            if not unicodedata.category(letter).startswith("M"):
+                letters.append(letter)
+                origins.append(position)
+    return "".join(letters), origins
+
+
+@functools.lru_cache(maxsize=4096)  # rubrics and samples repeat their texts
+def neutral(text: str) -> str:
+    r"""``text`` with line ends as ``\n``, hidden characters written out, delimiter words and control tokens broken.
+
+    Ordinary prose is unchanged; idempotent.
+
+    >>> neutral("END CANDIDATE TEXT. <|im_end|> a\u200bb, 5 < 6")
+    '[delimiter words quoted]. <·|im_end|> a\\u{200b}b, 5 < 6'
+    """
+    text = text.replace("\r\n", "\n")
+    if not (text.isascii() and text.replace("\n", "").isprintable()):
+        codes = {one: ord(one) for one in set(text) - {"\n", "\t"}}
+        # also the plane of tags and variation selectors, which can encode invisible sentences
+        hidden = [code for one, code in codes.items() if unicodedata.category(one) in _HIDDEN or code >> 12 == 0xE0]
+        text = text.translate({code: f"\\u{{{code:x}}}" for code in hidden})
+    if text.isascii():
+        text = _WORDS.sub(MARK, text)
+    else:
+        folded, origins = _folded(text)
+        parts, position = [], 0
+        for match in _WORDS.finditer(folded):
+            start, last = origins[match.start()], origins[match.end() - 1]
+            parts += [text[position:start], MARK]
+            position = last + 1
+        text = "".join([*parts, text[position:]])
+    return _TOKENS.sub(lambda match: match[0] + _BREAK, text)
+
+
+def neutral_fields(value: Any) -> Any:
+    """``value`` with every text in it :func:`neutral`: a record's text cannot imitate a delimiter either."""
+    if isinstance(value, str):
+        return neutral(value)
+    if isinstance(value, dict):
+        return {key: neutral_fields(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [neutral_fields(inner) for inner in value]
+    return value
+
+
+def delimited(response: str) -> str:
+    """The neutral form of ``response`` between two lines with the same code.
+
+    The code is from the response's SHA-256: equal responses give equal prompts, and none can contain its own code.
+    """
+    code = hashlib.sha256(response.encode("utf-8", "surrogatepass")).hexdigest()[:32]
+    return f"=== BEGIN {DELIMITER} {code} ===\n{neutral(response)}\n=== END {DELIMITER} {code} ==="
 
 
 def judge_prompt(rubric: Rubric, sample_fields: Mapping[str, Any], response: str) -> str:
     """The prompt about ``response``: the template, rendered with the fields that the rubric allows.
 
-    The response is data between delimiters (:mod:`medtasks.catalog.quoting`); apart from it and the code in the
-    delimiters, the prompt is the same for every response to the sample.
-
-    Raises:
-        DataError: the sample lacks a field, or as :func:`aspects_of`.
-        MedtasksError: the template cannot be rendered, or does not show the response exactly once and unchanged.
+    The response is data between delimiters (:func:`delimited`); apart from it and the code in the
+    delimiters, the prompt is the same for every response to the sample. Raises `DataError` if the sample lacks a field,
+    `MedtasksError` if the template cannot be rendered, or does not show the response exactly once and unchanged.
     """
-    aspects = aspects_of(rubric, sample_fields)
+    asked = _in_prompt(aspects_of(rubric, sample_fields), rubric.reasons)
     seen = {field: neutral_fields(_field(rubric, sample_fields, field)) for field in rubric.sees}
-    block, form = delimited(response), _form(aspects, rubric.reasons)
-    prompt = render(rubric.template, **seen, response=block, aspects=_shown(aspects), form=form)
+    block = delimited(response)
+    prompt = render(rubric.template, **seen, **asked, response=block)
     if prompt.count(block) != 1:
         raise MedtasksError(
             f"template {rubric.template} must show the response once and unchanged; write {{{{ response }}}} once, "
@@ -271,12 +323,13 @@ def total(rubric: Rubric, document: Mapping[str, Any], scores: Mapping[str, floa
     ``weighted_total``: ``total`` = 100 · Σ w s / Σ w max, and each aspect as 100 · s / max.
     ``mean_of_maximum``: ``total`` = Σ s / Σ max in 0..1, and each aspect as s / max.
     ``per_aspect``: each aspect as s / max, ``strict`` (1 if all have their maximum) and ``partial`` (Σ s / Σ max).
-
-    Raises:
-        MedtasksError: ``scores`` are not one number within the scale for each aspect.
+    Raises `MedtasksError` if ``scores`` are not one number within the scale for each aspect.
     """
     aspects = aspects_of(rubric, document)
-    if set(scores) != {aspect.name for aspect in aspects} or not all(_within(scores[one.name], one) for one in aspects):
+    within = set(scores) == {aspect.name for aspect in aspects} and all(
+        isinstance(scores[one.name], Real) and one.minimum <= scores[one.name] <= one.maximum for one in aspects
+    )
+    if not within:
         raise MedtasksError(f"scores {dict(scores)} are not a valid verdict under rubric {rubric.name}.")
     counted = dict(scores)
     if rubric.cap is not None:
@@ -292,8 +345,3 @@ def total(rubric: Rubric, document: Mapping[str, Any], scores: Mapping[str, floa
         return {**values, "total": share}
     right = all(counted[aspect.name] == aspect.maximum for aspect in aspects)
     return {**values, "strict": float(right), "partial": share}
-
-
-def _within(score: Any, aspect: Aspect) -> bool:
-    number: Any = score  # NaN is not
-    return isinstance(score, Real) and bool(aspect.minimum <= number <= aspect.maximum)

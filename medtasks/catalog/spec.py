@@ -14,7 +14,7 @@ from medtasks.catalog.contents import once, owner_of, resolve, task_files
 from medtasks.catalog.packages import warn
 from medtasks.catalog.prompts import template_hash
 from medtasks.catalog.registry import FilterInfo, code_left_out, filter_name, get_benchmark, get_filter
-from medtasks.catalog.task_model import ORDER_METRICS, Metadata, TaskReading, prompt_metrics, read_task
+from medtasks.catalog.task_model import ORDER_METRICS, Metadata, prompt_metrics, read_task
 from medtasks.catalog.task_source import FunctionName
 from medtasks.core.errors import MedtasksError, UsageError
 from medtasks.core.files import short_hash
@@ -38,7 +38,6 @@ class TaskSpec(BaseModel, frozen=True):
     metrics: tuple[str, ...] = ()
     filters: tuple[str, ...] = ()
     generation: dict[str, Any] = {}
-    cluster_key: str | None = None
     resolved: dict[str, Any] = Field(default={}, repr=False)
 
     @property
@@ -104,14 +103,39 @@ def _own_names(value: Any) -> Any:
     return [_own_names(item) for item in value] if isinstance(value, list) else value
 
 
-@once
-def read_installed(path: Path) -> TaskReading:
-    """The task or group file ``path``, read once per catalog."""
-    return read_task(path)
+read_installed = once(read_task)
+"""A task or group file, read once per catalog."""
 
 
 @once
-def _load(path: Path) -> TaskSpec:
+def load_specs() -> dict[str, TaskSpec]:
+    """All tasks and groups by name.
+
+    A faulty file of another package is left out with a warning; :mod:`medtasks.catalog.registry` warns about packages
+    whose code cannot be used.
+    """
+    specs = {}
+    for name, path in task_files().items():
+        try:
+            if code_left_out(owner_of(path)) is None:
+                specs[name] = load_spec(name)
+        except MedtasksError as error:
+            if owner_of(path).ours:
+                raise
+            warn(f"left out: {error}")
+    return specs
+
+
+@once
+def load_spec(name: str) -> TaskSpec:
+    """The task or group called ``name``; raises `UsageError` if there is none, `MedtasksError` if its file is faulty or
+    the code of its package cannot be used."""
+    path = task_files().get(name)
+    if path is None:
+        near = suggestion(name, task_files())
+        raise UsageError(f"task {name!r} is unknown{near}; `medtasks list --all` shows all tasks.")
+    if left_out := code_left_out(owner_of(path)):
+        raise MedtasksError(f"task {name!r} cannot be used, because {left_out}")
     source, file, defects = read_installed(path)
     errors = [one for one in defects if one.severity == "error"]
     if file is None or errors:
@@ -121,7 +145,7 @@ def _load(path: Path) -> TaskSpec:
     settings = source.block("lmms_eval_specific_kwargs")
     pipelines = source.entries("filter_list")
     return TaskSpec(
-        name=source.name,
+        name=name,
         kind=source.kind,
         path=path,
         metadata=file.metadata,
@@ -132,48 +156,8 @@ def _load(path: Path) -> TaskSpec:
         metrics=tuple(entry["metric"] for entry in source.entries("metric_list")),
         filters=tuple(filter_name(step["function"]) for pipeline in pipelines for step in pipeline["filter"]),
         generation=source.block("generation_kwargs"),
-        cluster_key=source.content.get("cluster_key"),
         resolved={key: value for key, value in source.content.items() if key != "dataset_kwargs"},
     )
-
-
-@once
-def load_specs() -> dict[str, TaskSpec]:
-    """All tasks and groups by name.
-
-    A faulty file of another package is left out with a warning; :mod:`medtasks.catalog.registry` warns about packages
-    whose code cannot be used.
-
-    Raises:
-        MedtasksError: one of our files is faulty; the message names file, line and field.
-    """
-    specs = {}
-    for name, path in task_files().items():
-        try:
-            if code_left_out(owner_of(path)) is None:
-                specs[name] = _load(path)
-        except MedtasksError as error:
-            if owner_of(path).ours:
-                raise
-            warn(f"left out: {error}")
-    return specs
-
-
-@once
-def load_spec(name: str) -> TaskSpec:
-    """The task or group called ``name``.
-
-    Raises:
-        UsageError: there is no such task or group.
-        MedtasksError: its file is faulty, or the code of its package cannot be used.
-    """
-    path = task_files().get(name)
-    if path is None:
-        near = suggestion(name, task_files())
-        raise UsageError(f"task {name!r} is unknown{near}; `medtasks list --all` shows all tasks.")
-    if left_out := code_left_out(owner_of(path)):
-        raise MedtasksError(f"task {name!r} cannot be used, because {left_out}")
-    return _load(path)
 
 
 @once

@@ -5,7 +5,6 @@ Keys are those of lmms-eval's task and group configuration, and our ``metadata``
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
 from math import inf
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple
@@ -13,7 +12,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PlainValidator, ValidationError, model_validator
 from pydantic_core import PydanticCustomError
 
-from medtasks.catalog.task_source import FunctionName, TaskSource, read_source
+from medtasks.catalog.task_source import FunctionName, TaskSource, read_into
 from medtasks.core.findings import Finding
 from medtasks.core.schema import expects, problems, shown, suggestion
 from medtasks.core.text import first_names
@@ -29,14 +28,21 @@ def _distinct(values: tuple[Any, ...]) -> tuple[Any, ...]:
     names = [getattr(value, "metric", None) or getattr(value, "name", value) for value in values]
     for number, name in enumerate(names):
         if name in names[:number]:
-            raise PydanticCustomError(
-                "MT114", "{name} is duplicated, expected once", {"name": shown(name), "at": number}
-            )
+            context = {"name": shown(name), "at": number}
+            raise PydanticCustomError("MT114", "{name} is duplicated, expected once", context)
     return values
 
 
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str) and not isinstance(value, FunctionName)
+
+
 def _is_name(value: Any) -> bool:
-    return isinstance(value, str) and not isinstance(value, FunctionName) and bool(value.strip())
+    return _is_text(value) and bool(value.strip())
+
+
+def _are_names(value: Any) -> bool:
+    return isinstance(value, list) and all(map(_is_name, value))
 
 
 def _answers(value: Any) -> tuple[str, ...]:
@@ -47,49 +53,27 @@ def _answers(value: Any) -> tuple[str, ...]:
     return tuple(texts)
 
 
-def _are_names(value: Any) -> bool:
-    return isinstance(value, list) and all(map(_is_name, value))
-
-
 Name = Annotated[str, expects("a non-empty string", _is_name)]
 Answers = Annotated[tuple[str, ...], PlainValidator(_answers)]
-NameOrNames = Annotated[
-    Any, expects("a string or a list of strings", lambda value: _is_name(value) or _are_names(value))
-]
+NameOrNames = Annotated[Any, expects("a string or a list of strings", lambda one: _is_name(one) or _are_names(one))]
 Names = Annotated[tuple[Name, ...], Field(strict=False), AfterValidator(_distinct)]
-AnyText = Annotated[
-    str, expects("a string", lambda value: isinstance(value, str) and not isinstance(value, FunctionName))
-]
-Function = Annotated[
-    FunctionName, expects("`!function` with a dotted name", lambda value: isinstance(value, FunctionName))
-]
-NameOrFunction = Annotated[
-    str, expects("a string or `!function`", lambda value: isinstance(value, str) and bool(value.strip()))
-]
+AnyText = Annotated[str, expects("a string", _is_text)]
+Function = Annotated[FunctionName, expects("`!function` with a dotted name", lambda one: isinstance(one, FunctionName))]
+NameOrFunction = Annotated[str, expects("a string or `!function`", lambda one: isinstance(one, str) and one.strip())]
 Choices = Annotated[
-    Any, expects("a string, a list, a mapping or `!function`", lambda value: isinstance(value, str | list | dict))
+    Any, expects("a string, a list, a mapping or `!function`", lambda one: isinstance(one, str | list | dict))
 ]
-Tags = Annotated[Any, expects("none, a string or a list", lambda value: _is_name(value) or isinstance(value, list))]
+Tags = Annotated[Any, expects("none, a string or a list", lambda one: _is_name(one) or isinstance(one, list))]
 Mapping = dict[str, Any]
 Count = Annotated[int, Field(ge=1)]
 FromZero = Annotated[int, Field(ge=0)]
 Amount = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
 
-Contradictions = Iterator[tuple[bool, str, str, str]]
-"""Whether settings contradict each other, the key to name, what is wrong, and the fix."""
-
-
-def _consistent(contradictions: Callable[[Any], Contradictions]) -> Any:
-    """A validator of a model that refuses it for the first of its contradictions."""
-
-    def check(model: Any) -> Any:
-        for wrong, at, message, fix in contradictions(model):
-            if wrong:
-                raise PydanticCustomError("MT113", "{words}", {"words": f"{message}; {fix}", "at": at})
-        return model
-
-    return model_validator(mode="after")(check)
+def _refuse(wrong: object, at: str, message: str, fix: str) -> None:
+    """If ``wrong``, refuse a model whose settings contradict each other; ``at`` is the key to name."""
+    if wrong:
+        raise PydanticCustomError("MT113", "{words}", {"words": f"{message}; {fix}", "at": at})
 
 
 class _Keys(BaseModel):
@@ -187,14 +171,15 @@ class ErrorKind(_Keys):
     harms: bool = False
     higher_is_better: bool = False
 
-    @_consistent
-    def _contradictions(self) -> Contradictions:
+    @model_validator(mode="after")
+    def _without_contradictions(self) -> ErrorKind:
         for key in ("gold", "answer"):
             wrong = bool(getattr(self, key)) == bool(getattr(self, f"{key}_other_than"))
             message = f"error {self.name} has both or neither of {key} and {key}_other_than"
-            yield wrong, key, message, "write one of them"
+            _refuse(wrong, key, message, "write one of them")
         message = f"error {self.name} has harms and higher_is_better, but a correct answer harms nobody"
-        yield self.harms and self.higher_is_better, "harms", message, "remove one"
+        _refuse(self.harms and self.higher_is_better, "harms", message, "remove one")
+        return self
 
 
 class Metadata(_Keys):
@@ -241,13 +226,14 @@ class Generation(BaseModel):
     repetition_penalty: Amount = _ABSENT
     seed: int = _ABSENT
 
-    @_consistent
-    def _contradictions(self) -> Contradictions:
+    @model_validator(mode="after")
+    def _without_contradictions(self) -> Generation:
         message = f"temperature is {self.temperature or 0:g}, but it is ignored without `do_sample: true`"
         ignored = bool(self.temperature) and not self.do_sample
-        yield ignored, "temperature", message, "set do_sample: true, or temperature: 0"
+        _refuse(ignored, "temperature", message, "set do_sample: true, or temperature: 0")
         message, fix = "do_sample is true at temperature 0", "set a temperature above 0, or do_sample: false"
-        yield self.do_sample and self.temperature == 0, "do_sample", message, fix
+        _refuse(self.do_sample and self.temperature == 0, "do_sample", message, fix)
+        return self
 
 
 class MetricEntry(_Keys):
@@ -280,11 +266,12 @@ class Templates(BaseModel):
     stage1_template: Name = _ABSENT
     system_template: Name = _ABSENT
 
-    @_consistent
-    def _contradictions(self) -> Contradictions:
+    @model_validator(mode="after")
+    def _without_contradictions(self) -> Templates:
         both = self.stage1_template is not None and self.system_template is not None
         message = "system_template is set, but a task with stage1_template has no system prompt"
-        yield both, "system_template", message, "remove one"
+        _refuse(both, "system_template", message, "remove one")
+        return self
 
 
 def _one_pipeline(value: tuple[Pipeline, ...]) -> tuple[Pipeline, ...]:
@@ -335,19 +322,19 @@ class TaskFile(_Keys):
     model_specific_target_kwargs: Mapping = _ABSENT
     auto_strip_thinking: bool = _ABSENT
 
-    @_consistent
-    def _contradictions(self) -> Contradictions:
+    @model_validator(mode="after")
+    def _without_contradictions(self) -> TaskFile:
         metadata, settings, repeated = self.metadata, self.lmms_eval_specific_kwargs, self.repeats > 1
         message = f"repeats is {self.repeats} without sampling, so every answer would be the same"
         fix = "set do_sample: true and a temperature, or repeats: 1"
-        yield repeated and not self.generation_kwargs.do_sample, "repeats", message, fix
+        _refuse(repeated and not self.generation_kwargs.do_sample, "repeats", message, fix)
         varied, prompts = metadata.varied, metadata.prompts
         if varied is not None:
             message = f"metadata.{varied} is set, but not the task whose questions are asked"
-            yield metadata.compare_with is None, "metadata", message, "name it as metadata.compare_with"
+            _refuse(metadata.compare_with is None, "metadata", message, "name it as metadata.compare_with")
             rows = f"{VARIANTS}.{self.task}"
             message = f"process_docs is {self.process_docs}, but metadata.{varied} is set"
-            yield self.process_docs != rows, "process_docs", message, f"write process_docs: !function {rows}"
+            _refuse(self.process_docs != rows, "process_docs", message, f"write process_docs: !function {rows}")
             for key, given in (
                 ("repeats", repeated),
                 ("metadata.rubrics", metadata.rubrics),
@@ -358,14 +345,15 @@ class TaskFile(_Keys):
                 message = (
                     f"{key} is set, but metadata.{varied} asks each question several times, in one stage, unjudged"
                 )
-                yield bool(given), key.partition(".")[0], message, f"remove it, or metadata.{varied}"
+                _refuse(given, key.partition(".")[0], message, f"remove it, or metadata.{varied}")
         if prompts:
             message = f"the template is {settings.template}, but the first of metadata.prompts is {prompts[0]}"
-            yield settings.template != prompts[0], "metadata", message, "begin metadata.prompts with the template"
+            _refuse(settings.template != prompts[0], "metadata", message, "begin metadata.prompts with the template")
         for key, given in (("repeats", repeated), (f"metadata.{varied}", varied is not None)):
             message = f"{key} is set, but confidences are compared for questions that are asked once"
             wrong = metadata.confidence is not None and bool(given)
-            yield wrong, key.partition(".")[0], message, "remove it, or metadata.confidence"
+            _refuse(wrong, key.partition(".")[0], message, "remove it, or metadata.confidence")
+        return self
 
 
 class GroupFile(_Keys):
@@ -377,11 +365,12 @@ class GroupFile(_Keys):
     group_alias: Name = _ABSENT
     aggregate_metric_list: Annotated[list[Any], Field(min_length=1)] = _ABSENT
 
-    @_consistent
-    def _contradictions(self) -> Contradictions:
+    @model_validator(mode="after")
+    def _without_contradictions(self) -> GroupFile:
         for key in ("options", "prompts", "confidence", "timing", "errors"):
             message = f"metadata.{key} is set, but a group asks nothing itself"
-            yield bool(getattr(self.metadata, key)), "metadata", message, "set it in the group's tasks"
+            _refuse(getattr(self.metadata, key), "metadata", message, "set it in the group's tasks")
+        return self
 
 
 _CODES = {"extra_forbidden": "MT107", "missing": "MT110", "literal_error": "MT112"}
@@ -402,7 +391,8 @@ def read_task(path: Path) -> TaskReading:
 
     Nothing is said about the keys of a file if a part of it cannot be read.
     """
-    source = read_source(path)
+    source = TaskSource(path)
+    source.content = read_into(source, path)
     defects = list(source.defects)
     if any(defect.code in _UNREADABLE or defect.field == "include" for defect in defects):
         return TaskReading(source, None, defects)
@@ -419,7 +409,17 @@ def read_task(path: Path) -> TaskReading:
     try:
         file = model.model_validate(source.content)
     except ValidationError as error:
-        return TaskReading(source, None, [*defects, *_refused(source, error, model)])
+        found = list(problems(error, model))
+        unknown_keys = [one.keys for one in found if one.kind == "extra_forbidden"]
+        for one in found:
+            if one.kind == "missing" and any(
+                keys[:-1] == one.keys[:-1] and suggestion(keys[-1], [str(one.keys[-1])]) for keys in unknown_keys
+            ):
+                continue  # misspelt: the unknown key is reported, with this one as its suggestion
+            codes = _METADATA_CODES if one.keys[0] == "metadata" and len(one.keys) > 1 else _CODES
+            code = one.kind if one.kind.startswith("MT") else codes.get(one.kind, "MT109")
+            defects.append(source.finding(code, one.message, *one.keys))
+        return TaskReading(source, None, defects)
     known = Generation.model_fields
     for key in source.block("generation_kwargs"):
         if key not in known:
@@ -427,16 +427,3 @@ def read_task(path: Path) -> TaskReading:
             message += f"{suggestion(key, known)}, expected one of {first_names(known, 8)}"
             defects.append(source.finding("MT117", message, "generation_kwargs", key))
     return TaskReading(source, file, defects)
-
-
-def _refused(source: TaskSource, error: ValidationError, model: type[BaseModel]) -> Iterator[Finding]:
-    found = list(problems(error, model))
-    unknown_keys = [one.keys for one in found if one.kind == "extra_forbidden"]
-    for one in found:
-        if one.kind == "missing" and any(
-            keys[:-1] == one.keys[:-1] and suggestion(keys[-1], [str(one.keys[-1])]) for keys in unknown_keys
-        ):
-            continue  # misspelt: the unknown key is reported, with this one as its suggestion
-        codes = _METADATA_CODES if one.keys[0] == "metadata" and len(one.keys) > 1 else _CODES
-        code = one.kind if one.kind.startswith("MT") else codes.get(one.kind, "MT109")
-        yield source.finding(code, one.message, *one.keys)

@@ -69,56 +69,49 @@ class TaskSource:
         return value if isinstance(value, list) else []
 
 
-def read_source(path: Path) -> TaskSource:
-    """Read the task or group file ``path`` with everything it includes. Never raises: problems are in ``defects``."""
-    source = TaskSource(path)
-    source.content = _merged(source, path, ())
-    return source
+def read_into(source: TaskSource, path: Path, above: tuple[Path, ...] = ()) -> dict[str, Any]:
+    """The content of ``path``, which the files ``above`` include, over that of the file that it includes.
 
+    Places, files and defects are added to ``source``. Never raises.
+    """
 
-def _merged(source: TaskSource, path: Path, above: tuple[Path, ...]) -> dict[str, Any]:
+    def refuse(code: str, message: str, line: int = 1, field: str = "", fix: str | None = None) -> dict[str, Any]:
+        source.defects.append(finding(code, path.stem, message, Place(path, line), field, fix=fix))
+        return {}
+
     source.files.append(path)
     try:
         text = path.read_bytes().decode("utf-8")
     except (OSError, ValueError) as error:  # UnicodeDecodeError and embedded null bytes are ValueErrors
-        message = f"not a readable UTF-8 file ({error})"
-        source.defects.append(finding("MT101", source.name, message, Place(path, 1), fix="fix or restore it"))
-        return {}
+        return refuse("MT101", f"not a readable UTF-8 file ({error})", fix="fix or restore it")
     content, lines, defects = parse_yaml(text, path)
     source.defects += defects
     if not isinstance(content, dict):
         if not defects:
             found = "is empty" if content is None else f"contains {shown(content)}"
-            message = f"the file {found}, expected a mapping of task keys"
-            source.defects.append(finding("MT102", path.stem, message, Place(path, 1)))
+            refuse("MT102", f"the file {found}, expected a mapping of task keys")
         return {}
-    base = {}
-    if content.get("include") is not None:
-        base = _included(source, path, content["include"], Place(path, lines["include",]), above)
+    base, include = {}, content.get("include")
+    if include is not None:
+        here, is_text, is_file = (*above, path.resolve()), isinstance(include, str) and bool(include.strip()), False
+        target = path.parent / (include if is_text else "")
+        # as a path, it may be too long, have a null byte, or be a loop of links
+        with suppress(OSError, ValueError, RuntimeError):
+            is_file = target.is_file()
+        said, line = f"field `include` is {shown(include)}", lines["include",]
+        if not is_text:
+            words = "expected the name of one file, relative to this one"
+            refuse("MT109", f"{said}, {words}", line, "include")
+        elif not is_file:
+            refuse("MT104", f"{said}, expected a file", line, "include")
+        elif target.resolve() in here:
+            refuse("MT105", f"{said}, which includes this file", line, "include")
+        else:
+            base = read_into(source, target, here)
     own = {keys[0] for keys in lines if keys}
     source.places = {keys: place for keys, place in source.places.items() if keys[0] not in own}
     source.places.update({keys: Place(path, line) for keys, line in lines.items() if keys})
     return {key: value for key, value in {**base, **content}.items() if key != "include"}
-
-
-def _included(source: TaskSource, path: Path, include: Any, place: Place, above: tuple[Path, ...]) -> dict[str, Any]:
-    def refused(code: str, message: str) -> dict[str, Any]:
-        source.defects.append(finding(code, path.stem, f"field `include` {message}", place, "include"))
-        return {}
-
-    if not isinstance(include, str) or not include.strip():
-        return refused("MT109", f"is {shown(include)}, expected the name of one file, relative to this one")
-    target, is_file = path.parent / include, False
-    with suppress(
-        OSError, ValueError, RuntimeError
-    ):  # as a path, it is too long, has a null byte, or is a loop of links
-        is_file = target.is_file()
-    if not is_file:
-        return refused("MT104", f"is {shown(include)}, expected a file")
-    above = (*above, path.resolve())
-    if target.resolve() in above:
-        return refused("MT105", f"is {shown(include)}, which includes this file")
-    return _merged(source, target, above)
 
 
 @lru_cache(maxsize=256)  # many tasks include the same file

@@ -31,13 +31,8 @@ R = TypeVar("R")
 
 
 def exit_with_sentence(function: Callable[P, R]) -> Callable[P, R]:
-    """Make ``function`` end the process with one sentence if it raises :class:`MedtasksError`.
-
-    Raises:
-        MedtasksError: within :func:`errors_raised`.
-        SystemExit: otherwise, with code 1, after printing ``medtasks: <message>`` to standard error; the cause stays
-            attached.
-    """
+    """Make ``function`` end the process, with code 1 and ``medtasks: <message>`` on standard error, if it raises
+    :class:`MedtasksError`; but not within :func:`errors_raised`."""
 
     @functools.wraps(function)
     def guarded(*args: P.args, **kwargs: P.kwargs) -> R:

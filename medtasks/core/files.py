@@ -47,11 +47,7 @@ _KINDS = {
 
 
 def check_regular(path: Path) -> int:
-    """The size in bytes of the regular file ``path``; symbolic links are followed.
-
-    Raises:
-        OSError: it does not exist or is not a regular file; ``strerror`` has the reason.
-    """
+    """The size in bytes of the regular file ``path``, or of that which it links to; raises `OSError` if it is none."""
     status = path.stat()
     kind = stat.S_IFMT(status.st_mode)
     if kind != stat.S_IFREG:
@@ -65,11 +61,7 @@ def file_state(status: os.stat_result) -> tuple[int, ...]:
 
 
 def read_regular(path: Path, most: int = MAX_JSON_BYTES) -> bytes:
-    """The content of the regular file ``path``, of at most ``most`` bytes.
-
-    Raises:
-        OSError: it cannot be read, is not a regular file, or is larger; ``strerror`` has the reason.
-    """
+    """The content of the regular file ``path``; raises `OSError` if it cannot be read, or has over ``most`` bytes."""
     size = check_regular(path)
     if size > most:
         raise OSError(errno.EFBIG, f"{size:,} bytes, more than the limit of {most:,}", str(path))
@@ -77,11 +69,8 @@ def read_regular(path: Path, most: int = MAX_JSON_BYTES) -> bytes:
 
 
 def read_lines(path: Path) -> Iterator[bytes]:
-    """The lines of the regular file ``path``, one at a time, including line breaks.
-
-    Raises:
-        OSError: the file cannot be read, is not a regular file, or has a line of more than `MAX_LINE_BYTES`.
-    """
+    """The lines of the regular file ``path``, including line breaks; raises `OSError` if it cannot be read, or has a
+    line of more than `MAX_LINE_BYTES`."""
     check_regular(path)
     with path.open("rb") as stream:
         while line := stream.readline(MAX_LINE_BYTES + 1):
@@ -117,15 +106,10 @@ def file_sha256(path: Path, progress: Callable[[int, int], None] | None = None) 
 
 @contextlib.contextmanager
 def replaced(path: Path) -> Iterator[Path]:
-    """A temporary file to write; it atomically replaces ``path`` unless the block raises.
-
-    Raises:
-        OSError: it cannot be written; the old file is kept.
-    """
+    """A temporary file to write; it atomically replaces ``path`` unless the block raises."""
     with temporary_beside(path) as folder:
-        partial = folder / path.name
-        yield partial
-        partial.replace(path)
+        yield folder / path.name
+        (folder / path.name).replace(path)
 
 
 _TEMPORARY = ".tmp"
@@ -139,19 +123,29 @@ def temporary_beside(target: Path) -> Iterator[Path]:
     It is in a hidden directory next to ``target`` that only this user can open, because a killed process leaves it
     behind and it may hold rows that must not be shared. The hidden directory is locked while in use, and the next call
     in the same parent directory removes an unlocked one (:func:`remove_abandoned`).
-
-    Raises:
-        OSError: it cannot be created.
     """
     remove_abandoned(target.parent)
-    folder, lock = _make_beside(target)
+    while True:  # until no other process removed it as abandoned before it was locked
+        folder, ours = Path(tempfile.mkdtemp(dir=target.parent, prefix=f".{target.name}.", suffix=_TEMPORARY)), True
+        try:
+            handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+        except FileNotFoundError:
+            continue
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            ours = False
+        except OSError:  # no locks here, so no other process removes it
+            pass
+        if ours and folder.is_dir():
+            break
+        os.close(handle)
     try:
-        made = folder / target.name
-        made.mkdir()
-        yield made
+        (folder / target.name).mkdir()
+        yield folder / target.name
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-        os.close(lock)
+        os.close(handle)
 
 
 def remove_abandoned(directory: Path) -> None:
@@ -169,40 +163,20 @@ def remove_abandoned(directory: Path) -> None:
                     shutil.rmtree(folder, ignore_errors=True)
 
 
-def _make_beside(target: Path) -> tuple[Path, int]:
-    """A new directory and its lock; retries if another process removed it as abandoned before it was locked."""
-    while True:
-        folder = Path(tempfile.mkdtemp(dir=target.parent, prefix=f".{target.name}.", suffix=_TEMPORARY))
-        try:
-            handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-        except FileNotFoundError:
-            continue
-        ours = True
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            ours = False
-        except OSError:  # no locks here, so no other process removes it
-            pass
-        if ours and folder.is_dir():
-            return folder, handle
-        os.close(handle)
-
-
 def replace_directory(target: Path, new: Path) -> None:
     """Put the directory ``new`` in the place of ``target``, which is deleted if it exists; both have the same parent,
     or ``new`` is in a directory of :func:`temporary_beside`.
 
     Readers, and crashes, find the old directory or the new one, never a mix: where kernel and file system cannot
     exchange two directories, ``target`` is moved aside for a moment, from which :func:`recover_directory` restores it.
-
-    Raises:
-        OSError: they cannot be renamed; ``target`` is unchanged.
+    With an `OSError`, ``target`` is unchanged.
     """
     recover_directory(target)
+    here, both = -100, 2  # AT_FDCWD, RENAME_EXCHANGE
+    exchange = getattr(ctypes.CDLL(None), "renameat2", None) if sys.platform.startswith("linux") else None
     if not target.exists():
         new.rename(target)
-    elif not _exchanged(new, target):
+    elif exchange is None or exchange(here, os.fsencode(new), here, os.fsencode(target), both) != 0:
         aside = _aside(target)
         target.rename(aside)
         try:
@@ -225,29 +199,13 @@ def _aside(target: Path) -> Path:
     return target.with_name(f".{target.name}.aside")
 
 
-def _exchanged(first: Path, second: Path) -> bool:
-    """Exchange two directories by ``renameat2``; False if that is not possible."""
-    exchange = getattr(ctypes.CDLL(None), "renameat2", None) if sys.platform.startswith("linux") else None
-    if exchange is None:
-        return False
-    here, flag = -100, 2  # AT_FDCWD, RENAME_EXCHANGE
-    return bool(exchange(here, os.fsencode(first), here, os.fsencode(second), flag) == 0)
-
-
 @contextlib.contextmanager
 def held(target: Path, doing: str, otherwise: str = "") -> Iterator[None]:
     """Lock the directory ``target``, which need not exist, for the block, against other processes on this file system.
 
-    The system releases the lock, a hidden file beside ``target``, when a process is killed.
-
-    Args:
-        target: the directory.
-        doing: the work, for the message to others: ``prepared``.
-        otherwise: what they can do other than wait, if anything.
-
-    Raises:
-        UsageError: another process holds it; the message names process, host and time.
-        OSError: the file beside ``target`` cannot be written.
+    The system releases the lock, a hidden file beside ``target``, when a process is killed. If another process holds
+    it, a `UsageError` says that ``target`` is being ``doing`` (``prepared``), by which process, on which host and since
+    when, and to wait ``otherwise`` to do something else.
     """
     from filelock import FileLock, Timeout
 

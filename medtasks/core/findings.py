@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-from medtasks.core.text import one_line
+from medtasks.core.text import counted, one_line
 
 Severity = Literal["error", "warning", "note"]
 
@@ -192,18 +193,16 @@ def failed(findings: Sequence[Finding], strict: bool = False) -> bool:
 def summary(findings: Sequence[Finding]) -> str:
     """The number of findings of each severity, on one line."""
     counts = Counter[str](one.severity for one in findings)
-    return ", ".join(f"{counts[name]:,} {name}{'' if counts[name] == 1 else 's'}" for name in _WORST_FIRST)
+    return ", ".join(counted(counts[name], name) for name in _WORST_FIRST)
 
 
 def as_rows(findings: Sequence[Finding]) -> list[tuple[str, str, str, str, str]]:
     """Rows of a table, errors first; files below the current directory relative to it."""
-    ordered = sorted(findings, key=lambda one: _WORST_FIRST.index(one.severity))
-    return [(one.severity, one.code, one_line(one.where), _place(one), one_line(one.message)) for one in ordered]
-
-
-def _place(found: Finding) -> str:
-    try:
-        file = Path(found.file).resolve().relative_to(Path.cwd().resolve()).as_posix() if found.file else ""
-    except (OSError, ValueError, RuntimeError):  # elsewhere, or not a path at all
-        file = found.file
-    return one_line(f"{file}:{found.line}" if found.line else file)
+    rows = []
+    for one in sorted(findings, key=lambda one: _WORST_FIRST.index(one.severity)):
+        file = one.file
+        with suppress(OSError, ValueError, RuntimeError):  # elsewhere, or not a path at all
+            file = Path(file).resolve().relative_to(Path.cwd().resolve()).as_posix() if file else ""
+        place = f"{file}:{one.line}" if one.line else file
+        rows.append((str(one.severity), one.code, one_line(one.where), one_line(place), one_line(one.message)))
+    return rows

@@ -54,19 +54,16 @@ def shown(value: Any) -> str:
     text = _ADDRESS.sub(HIDDEN, _SECRET.sub(HIDDEN, text))
     stripped = text.strip()
     if re.match(r"(~|\.{1,2}|[A-Za-z]:)?[/\\]", stripped) and not re.search(r"[\n,;'\"<>|=()]", stripped):
-        return re.split(r"[/\\]", stripped.rstrip("/\\"))[-1] or HIDDEN  # a whole path, which may have spaces
-    return _PATH.sub(lambda found: found[1] or _last(found[0]), text)
+        return _last(stripped)  # a whole path, which may have spaces
+    # a separator alone is not a path
+    return _PATH.sub(lambda found: found[1] or (found[0] if len(found[0]) == 1 else _last(found[0])), text)
 
 
 def _last(path: str) -> str:
-    """The last part of a path that ends in a separator; a separator alone is not a path."""
-    if len(path) == 1:
-        return path
     return re.split(r"[/\\]", path.rstrip("/\\"))[-1] or HIDDEN
 
 
 def _redacted(value: Any) -> Any:
-    """``value`` with every text in it redacted."""
     if isinstance(value, Mapping):
         return {str(key): HIDDEN if is_secret(str(key)) else _redacted(one) for key, one in value.items()}
     if isinstance(value, (list, tuple)):
@@ -82,11 +79,11 @@ def shown_argument(text: str) -> str:
     >>> shown_argument("pretrained=/data/Qwen,api_key=abc,device=cuda:0")
     'pretrained=Qwen,api_key=…,device=cuda:0'
     """
-    entries = []
-    for entry in text.split(","):
-        key, equals, value = entry.partition("=")
-        entries.append(f"{key}{equals}{HIDDEN if is_secret(key.strip()) else shown(value)}" if equals else shown(entry))
-    return ",".join(entries)
+    entries = [entry.partition("=") for entry in text.split(",")]
+    return ",".join(
+        f"{key}={HIDDEN if is_secret(key.strip()) else shown(value)}" if equals else shown(key)
+        for key, equals, value in entries
+    )
 
 
 def shown_facts(facts: Mapping[str, Any]) -> dict[str, str]:

@@ -89,7 +89,7 @@ def mismatch(at: str | int, found: object, words: str) -> PydanticCustomError:
 def problems(
     error: ValidationError, model: type[BaseModel] | None = None, *, secret: bool = False
 ) -> Iterator[Problem]:
-    """All problems in a validation error; each message has the field, what was found and what was expected.
+    """All problems in a validation error.
 
     A validator's own message is kept unchanged after the field; ``at`` in its context is the key or position.
     With ``model``, messages about unknown keys list the known ones. If values are ``secret``, none is in a message.
@@ -112,10 +112,12 @@ def _message(error: ErrorDetails, keys: Keys, model: type[BaseModel] | None, *, 
     if kind == "missing":
         return f"{place} is missing"
     if kind == "extra_forbidden":
-        known = _fields_at(model, keys[:-1])
-        return f"{place} is unknown{suggestion(keys[-1], known)}" + (
-            f", expected one of {first_names(known, 8)}" if known else ""
-        )
+        for key in keys[:-1]:
+            if isinstance(key, str) and model is not None and key in model.model_fields:  # else a key of a mapping
+                model = next(_models_in(model.model_fields[key].annotation), None)
+        known = list(model.model_fields) if model is not None else []
+        expected = f", expected one of {first_names(known, 8)}" if known else ""
+        return f"{place} is unknown{suggestion(keys[-1], known)}{expected}"
     if kind == "json_invalid" and not keys:
         return f"not valid JSON ({error['ctx']['error']})"
     if kind == "expected":
@@ -133,15 +135,8 @@ def _message(error: ErrorDetails, keys: Keys, model: type[BaseModel] | None, *, 
     return f"{place} {found}, expected {expected}"
 
 
-def _fields_at(model: type[BaseModel] | None, keys: Keys) -> list[str]:
-    """The fields of ``model``, or of the model that it nests at ``keys``."""
-    for key in keys:
-        if isinstance(key, str) and model is not None and key in model.model_fields:  # else a key of a mapping
-            model = next(_models_in(model.model_fields[key].annotation), None)
-    return list(model.model_fields) if model is not None else []
-
-
 def _models_in(annotation: Any) -> Iterator[type[BaseModel]]:
+    """The models that a field of this type may nest."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         yield annotation
     for part in get_args(annotation):

@@ -8,7 +8,7 @@ import functools
 import hashlib
 import math
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
@@ -37,12 +37,9 @@ class Subset:
 
     def of(self, documents: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
         """The documents of the chosen clusters, in their order."""
-
-        def place(cluster: str) -> str:
-            return hashlib.sha256(f"{self.seed}\0{cluster}".encode("utf-8", "surrogatepass")).hexdigest()
-
-        clusters = sorted({document["cluster"] for document in documents}, key=place)
-        chosen = set(clusters[: math.ceil(self.share * len(clusters))])
+        names = {document["cluster"]: f"{self.seed}\0{document['cluster']}" for document in documents}
+        hashes = {name: hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest() for name, text in names.items()}
+        chosen = set(sorted(hashes, key=hashes.__getitem__)[: math.ceil(self.share * len(hashes))])
         return [document for document in documents if document["cluster"] in chosen]
 
 
@@ -66,47 +63,32 @@ def read_subset(text: str) -> Subset | None:
 
 @dataclass(frozen=True)
 class Settings:
-    """Settings of the process, on which documents, prompts and runs depend beside their options.
+    """Settings of the process, on which documents, prompts and runs depend beside their options."""
 
-    Args:
-        data: directory of prepared data (``MEDTASKS_DATA``); None for the default.
-        mini: whether miniature data are used (``MEDTASKS_DATA=mini``).
-        miniature: benchmarks whose miniature data are used anyway, because a run was made on them.
-        cache: directory for what can be rebuilt (``MEDTASKS_CACHE``); None for the user's cache directory.
-        max_frames: maximum number of frames per request (``MEDTASKS_MAX_FRAMES``); None for all.
-        subset: share of the clusters (``MEDTASKS_SUBSET``); None for all.
-        blind: whether prompts omit their media (``MEDTASKS_BLIND=1``), to measure what text alone achieves.
-        max_failed: share of requests that may fail before a run counts as failed (``MEDTASKS_MAX_FAILED``).
-        templates: directory of templates that precede the installed ones (``MEDTASKS_TEMPLATES``).
-        judge: the judges of a run (``MEDTASKS_JUDGE``, see :mod:`medtasks.judge.settings`); empty for none.
-        bertscore_model, bleurt_model: checkpoints of learned metrics (``MEDTASKS_BERTSCORE_MODEL``,
-            ``MEDTASKS_BLEURT_MODEL``); empty for the metrics' own.
-        bertscore_layer: layer that BERTScore compares (``MEDTASKS_BERTSCORE_LAYER``); None for the metric's own.
-        rank, processes, on_this_machine: number of this process among those of the command, and how many there are, in
-            all and on this machine (``RANK``, ``WORLD_SIZE`` and ``LOCAL_WORLD_SIZE``, set by launchers).
-        alone_on_cpu: whether ``accelerate launch --cpu`` started one process, as it does for any ``--num_processes``:
-            it then sets ``MASTER_ADDR``, but no ``WORLD_SIZE``.
-        debug: whether errors are shown with a traceback (``--verbosity DEBUG`` of the harness).
-    """
-
-    data: Path | None = None
-    mini: bool = False
-    miniature: frozenset[str] = frozenset()
-    cache: Path | None = None
-    max_frames: int | None = None
-    subset: Subset | None = None
-    blind: bool = False
-    max_failed: float = MAX_FAILED
-    templates: Path | None = None
-    judge: str = ""
+    data: Path | None = None  # directory of prepared data (``MEDTASKS_DATA``); None for the default
+    mini: bool = False  # whether miniature data are used (``MEDTASKS_DATA=mini``)
+    miniature: frozenset[str] = frozenset()  # benchmarks whose miniature data a run was made on, used anyway
+    cache: Path | None = None  # for what can be rebuilt (``MEDTASKS_CACHE``); None for the user's cache directory
+    max_frames: int | None = None  # most frames per request (``MEDTASKS_MAX_FRAMES``); None for all
+    subset: Subset | None = None  # share of the clusters (``MEDTASKS_SUBSET``); None for all
+    blind: bool = False  # whether prompts omit their media (``MEDTASKS_BLIND=1``): what does text alone achieve?
+    max_failed: float = MAX_FAILED  # share of requests that may fail before a run has failed (``MEDTASKS_MAX_FAILED``)
+    templates: Path | None = None  # directory of templates that precede the installed ones (``MEDTASKS_TEMPLATES``)
+    judge: str = ""  # the judges of a run (``MEDTASKS_JUDGE``, see :mod:`medtasks.judge.settings`); empty for none
+    # checkpoints of learned metrics, and the layer that BERTScore compares (``MEDTASKS_BERTSCORE_MODEL``,
+    # ``MEDTASKS_BLEURT_MODEL``, ``MEDTASKS_BERTSCORE_LAYER``); empty or None for the metrics' own
     bertscore_model: str = ""
     bertscore_layer: int | None = None
     bleurt_model: str = ""
+    # number of this process among those of the command, and how many there are, in all and on this machine (``RANK``,
+    # ``WORLD_SIZE`` and ``LOCAL_WORLD_SIZE``, set by launchers)
     rank: int = 0
     processes: int = 1
     on_this_machine: int = 1
+    # whether ``accelerate launch --cpu`` started one process, as it does for any ``--num_processes``: it then sets
+    # ``MASTER_ADDR``, but no ``WORLD_SIZE``
     alone_on_cpu: bool = False
-    debug: bool = False
+    debug: bool = False  # whether errors are shown with a traceback (``--verbosity DEBUG`` of the harness)
 
 
 _CHANGED: ContextVar[Settings | None] = ContextVar("settings", default=None)
@@ -117,11 +99,8 @@ _VARIABLES = ("MEDTASKS_DATA", "MEDTASKS_CACHE", "MEDTASKS_MAX_FRAMES", "MEDTASK
 
 
 def current_settings() -> Settings:
-    """The settings in force: those of the environment, unless a block :func:`using` others is running.
-
-    Raises:
-        UsageError: a variable has an invalid value.
-    """
+    """The settings in force: those of the environment, unless a block :func:`using` others is running; raises
+    `UsageError` if a variable has an invalid value."""
     return _CHANGED.get() or _read(*(os.environ.get(name, "").strip() for name in _VARIABLES))
 
 
@@ -138,49 +117,42 @@ def using(**changes: Any) -> Iterator[None]:
 @functools.lru_cache(maxsize=8)
 def _read(*values: str) -> Settings:
     given = dict(zip(_VARIABLES, values, strict=True))
-    blind, processes = given["MEDTASKS_BLIND"], given["WORLD_SIZE"]
+
+    def count(variable: str) -> int | None:
+        value = given[variable]
+        if value and (not value.isdecimal() or int(value) < 1):
+            raise UsageError(f"{variable} is {value!r}, expected a whole number of at least 1.")
+        return int(value) if value else None
+
+    def path(variable: str) -> Path | None:
+        return Path(given[variable]).expanduser() if given[variable] else None
+
+    blind, mini = given["MEDTASKS_BLIND"], given["MEDTASKS_DATA"] == "mini"
     if blind not in ("", "0", "1"):
         raise UsageError(f"MEDTASKS_BLIND is {blind!r}, expected 1 (prompts without media) or 0.")
-    mini = given["MEDTASKS_DATA"] == "mini"
+    failed, max_failed = given["MEDTASKS_MAX_FAILED"] or str(MAX_FAILED), -1.0
+    with suppress(ValueError):
+        max_failed = float(failed)
+    if not 0 <= max_failed <= 1:
+        raise UsageError(f"MEDTASKS_MAX_FAILED is {failed!r}, expected a share from 0 to 1, for example 0.01.")
     return Settings(
-        data=None if mini else _path(given["MEDTASKS_DATA"]),
+        data=None if mini else path("MEDTASKS_DATA"),
         mini=mini,
-        cache=_path(given["MEDTASKS_CACHE"]),
-        max_frames=_count("MEDTASKS_MAX_FRAMES", given),
+        cache=path("MEDTASKS_CACHE"),
+        max_frames=count("MEDTASKS_MAX_FRAMES"),
         subset=read_subset(given["MEDTASKS_SUBSET"]),
         blind=blind == "1",
-        max_failed=_share(given["MEDTASKS_MAX_FAILED"] or str(MAX_FAILED)),
-        templates=_path(given["MEDTASKS_TEMPLATES"]),
+        max_failed=max_failed,
+        templates=path("MEDTASKS_TEMPLATES"),
         judge=given["MEDTASKS_JUDGE"],
         bertscore_model=given["MEDTASKS_BERTSCORE_MODEL"],
-        bertscore_layer=_count("MEDTASKS_BERTSCORE_LAYER", given),
+        bertscore_layer=count("MEDTASKS_BERTSCORE_LAYER"),
         bleurt_model=given["MEDTASKS_BLEURT_MODEL"],
         rank=int(given["RANK"] or 0),
-        processes=int(processes or 1),
+        processes=int(given["WORLD_SIZE"] or 1),
         on_this_machine=int(given["LOCAL_WORLD_SIZE"] or 1),
         alone_on_cpu=given["ACCELERATE_USE_CPU"].lower() == "true"
         and given["MASTER_ADDR"] != ""
         and not given["WORLD_SIZE"],
         debug=given["VERBOSITY"] == "DEBUG",
     )
-
-
-def _count(variable: str, given: Mapping[str, str]) -> int | None:
-    value = given[variable]
-    if value and (not value.isdecimal() or int(value) < 1):
-        raise UsageError(f"{variable} is {value!r}, expected a whole number of at least 1.")
-    return int(value) if value else None
-
-
-def _path(given: str) -> Path | None:
-    return Path(given).expanduser() if given else None
-
-
-def _share(given: str) -> float:
-    try:
-        number = float(given)
-    except ValueError:
-        number = -1.0
-    if not 0 <= number <= 1:
-        raise UsageError(f"MEDTASKS_MAX_FAILED is {given!r}, expected a share from 0 to 1, for example 0.01.")
-    return number

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any
 
-from medtasks.catalog.quoting import DELIMITER
+from medtasks.catalog.rubric import DELIMITER
 from medtasks.core.errors import UsageError
 
 SPARE = 40  # extra words allowed in a candidate that contains the reference
@@ -27,13 +27,13 @@ _BLOCK = re.compile(
     rf"^=== BEGIN {DELIMITER} (?P<code>[0-9a-f]+) ===\n(?P<text>.*?)\n=== END {DELIMITER} (?P=code) ===$",
     re.DOTALL | re.MULTILINE,
 )
-"""A delimited text as `quoting` writes it; the closing line has the code of the opening line."""
+"""A delimited text as `medtasks.catalog.rubric` writes it; the closing line has the code of the opening line."""
 
 
 def rule_based(request: Mapping[str, Any]) -> str:
     """The default verdict on a rubric's prompt.
 
-    The candidate is the first delimited text (`medtasks.catalog.quoting`) in a user message. The reference is the last
+    The candidate is the first delimited text (`medtasks.catalog.rubric`) in a user message. The reference is the last
     line before it that begins with "Reference answer:" or "Expected answer:". A prompt without candidate or reference
     gets the minimum, with that reason.
 

@@ -1,30 +1,32 @@
 """Rules for scores: do they separate correct answers from others?
 
-Neither a model nor the harness is needed: answers are derived from the documents (:mod:`medtasks.validate.trials`)
+Neither a model nor the harness is needed: answers (right, trivial, shuffled, malformed) are derived from the documents
 and scored by the task's own filter, ``process_results`` and metrics; exceptions become findings.
 """
 
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import Any
+from contextlib import contextmanager, suppress
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from medtasks.adapters.policies import Question, abstain, constant, early, oracle
 from medtasks.answers.option_letter import join_stages
 from medtasks.benchmarks.variants import joined_items
 from medtasks.catalog.benchmark import Benchmark, Item, Value
 from medtasks.catalog.contents import raised_at
+from medtasks.catalog.packages import OURS
 from medtasks.catalog.registry import place_of
 from medtasks.catalog.spec import TaskSpec, read_installed
 from medtasks.core.errors import MedtasksError
 from medtasks.core.findings import Finding
 from medtasks.core.schema import shown
 from medtasks.core.text import shortened
-from medtasks.metrics.base import Metric
+from medtasks.metrics.base import Metric, corpus_score
 from medtasks.metrics.item_metrics import SIGNED
 from medtasks.metrics.registry import get_metric
 from medtasks.runs.replies import Reply
@@ -34,7 +36,6 @@ from medtasks.runs.scoring import score_samples
 from medtasks.runs.verdicts import with_judged_scores
 from medtasks.validate.documents import Documents
 from medtasks.validate.report import TaskReport
-from medtasks.validate.trials import MESSY, TIMED, TOLERANCE, best_score, policy_answers, range_of, reaches
 
 MOST = 200
 """The number of documents per task that are checked."""
@@ -57,6 +58,37 @@ _TRIVIAL = {
 }
 """Answers that must score lower than correct ones: code of the finding, and what they are."""
 
+_MESSY: Mapping[str, str] = {
+    "empty": "",
+    "blank": " \n\t ",
+    "long": "The first finding is seen again (B), or it may not be. " * 120,
+    "non-ASCII": "Ответ: ответа нет 🩺 — 所见正常。 Ελ\u0301κος, قرحة \u202eA\u202c e\u0301",
+    "markup": '<think>A or B?</think>\n# Answer\n**<b>C</b>** | `{"answer": ["D"]}` | $\\boxed{E}$ <answer>A</answer>',
+    "unclosed": '<think>I wonder whether {{ target }} {% if %} ${ \\boxed{ ```json {"answer": ',
+    "control": "\x00\x1b[31mA\x07\r\n\u2028B\ufeff",
+}
+"""Malformed responses as models sometimes give them, by kind."""
+
+_TOLERANCE = 1e-9
+
+_REACHED = {
+    **dict.fromkeys(("accuracy", "exact_match", "rouge1", "rougeL", "content", "content_closed", "overall"), 1.0),
+    **dict.fromkeys(("responsiveness", "stability"), 1.0),
+    **dict.fromkeys(("chrf", "chrf++"), 100.0),
+    **dict.fromkeys(("false_alarm_rate", "miss_rate", "invalid_rate"), 0.0),
+}
+"""Scores of a model that always gives the reference answer."""
+
+_RANGES = {
+    **dict.fromkeys(("chrf", "chrf++"), (0.0, 100.0)),
+    "cider": (0.0, 10.0),
+    "signed_delay": (-math.inf, math.inf),
+}
+"""Ranges of our metrics other than 0 to 1."""
+
+_TIMED = frozenset({"responsiveness", "stability", "overall", "false_alarm_rate", "miss_rate"})
+"""Metrics of answer times in streams: the times in the records limit what can be reached."""
+
 
 def check_behaviour(spec: TaskSpec, benchmark: Benchmark, documents: Documents) -> list[Finding]:
     """Findings about the scores of answers to the first :data:`MOST` ``documents`` under the rules of ``spec``.
@@ -69,20 +101,43 @@ def check_behaviour(spec: TaskSpec, benchmark: Benchmark, documents: Documents) 
     return checks.report.findings()
 
 
-@dataclass(frozen=True)
-class _Trial:
-    """The samples of one response to every document, in document order, the items they were joined into, and the scores
-    of all; None if they cannot be computed, or the statistics are not sound."""
+def policy_answers(documents: Documents) -> tuple[list[str], dict[str, list[str]]]:
+    """The reference answers in the form that the task asks for, and answers that ignore the question, by name.
+
+    ``constant`` and ``commonest`` are the same for every question, ``abstain`` is the abstention that the task defines
+    (left out if a document lacks one), ``early`` answers streams before there is anything to see. ``shuffled`` are the
+    reference answers of other documents, for as many as possible (left out if all are equal).
+    """
+    references = sorted(str(document["target"]) for document in documents)
+    questions = [Question.of(document, str(document["sample_id"]), references) for document in documents]
+    perfect = [oracle(question) for question in questions]
+    counts = Counter(perfect)
+    commonest = min(counts, key=lambda answer: (-counts[answer], answer))
+    others = {
+        "constant": [constant(question) for question in questions],
+        "commonest": [commonest for _ in questions],
+        "empty": ["" for _ in questions],
+    }
+    if all(question.abstention is not None for question in questions):
+        others["abstain"] = [abstain(question) for question in questions]
+    if any(question.positive is not None for question in questions):
+        others["early"] = [early(question) for question in questions]
+    if len(counts) > 1:
+        ordered = sorted(range(len(perfect)), key=perfect.__getitem__)
+        shift = counts[commonest]  # no group of equal answers is longer, so none is moved within itself
+        moved = dict(zip(ordered, (perfect[at] for at in (*ordered[shift:], *ordered[:shift])), strict=True))
+        others["shuffled"] = [moved[at] for at in range(len(perfect))]
+    return perfect, others
+
+
+class _Trial(NamedTuple):
+    """The samples of one response to every document, in document order, the items they were joined into, their metrics,
+    and the scores of all; None if they cannot be computed, or the statistics are not sound."""
 
     samples: list[Sample]
     items: tuple[Item, ...]
     metrics: dict[str, Metric]
     scores: dict[str, float] | None
-
-    def has_enough(self, name: str) -> bool:
-        """Whether the metric applies to at least :data:`FEW` items."""
-        rows = [item.values[name].statistics for item in self.items if name in item.values]
-        return sum(row is not None and not (len(row) == 2 and row[1] == 0) for row in rows) >= FEW
 
 
 class _Behaviour:
@@ -109,13 +164,12 @@ class _Behaviour:
         if oracle.scores is None:
             return
         self._check_top(oracle, oracle.scores)
-        trials = {name: self._trial(name, answers) for name, answers in others.items() if name not in unbearable}
-        scores = {
-            name: trial.scores for name, trial in trials.items() if trial is not None and trial.scores is not None
-        }
+        scores: dict[str, dict[str, float]] = {}
+        for name, answers in others.items():
+            trial = None if name in unbearable else self._trial(name, answers)
+            if trial is not None and trial.scores is not None:
+                scores[name] = trial.scores
         self._compare(oracle, oracle.scores, scores)
-
-    # reports
 
     def _about(self, code: str, metric: str, message: str, error: BaseException | None = None, **changed: Any) -> None:
         """Report something about a metric, or about the whole task if ``metric`` is empty.
@@ -137,16 +191,14 @@ class _Behaviour:
         except (Exception, SystemExit) as error:
             self._about("MT507", metric, f"{what} ({_sentence(error)})", error, fix=fix)
 
-    # trials
-
     def _trial(self, name: str, answers: Sequence[str]) -> _Trial | None:
         """What one answer to each document scores; None if the samples cannot be created."""
-        answered = []
+        spec, answered = self._spec, []
         for document, answer in zip(self._documents, answers, strict=True):
-            response = join_stages([answer, answer]) if self._spec.stage1_template else answer
-            answered.append(Answered(dict(document), (Reply(response),) * self._spec.repeats))
+            response = join_stages([answer, answer]) if spec.stage1_template else answer
+            answered.append(Answered(dict(document), (Reply(response),) * spec.repeats))
         try:
-            samples = scored_samples(self._spec, answered)
+            samples = scored_samples(spec, answered)
         except (Exception, SystemExit) as error:
             alone = [self._alone(one, "MT507", f"{name}: ", fix=_CODE) for one in answered]
             if all(alone):
@@ -154,11 +206,11 @@ class _Behaviour:
                 self._about("MT507", "", what, error, fix=_CODE)
             return None
         with self._failures(f"the samples of {name} cannot be joined", fix=_CODE):
-            judged = with_judged_scores(self._spec, samples)
+            judged = with_judged_scores(spec, samples)
             items = joined_items(self._benchmark, [sample.view() for sample in judged]).items
             self._check_cases(name, items)
             metrics = {metric: get_metric(metric) for sample in judged for metric in sample.scores}
-            lacking = [metric for metric in self._spec.metrics if metric not in metrics]
+            lacking = [metric for metric in spec.metrics if metric not in metrics]
             for metric in lacking:
                 message = f"`process_results` gives no {shown(metric)}, expected its statistics as in `metric_list`"
                 self._about("MT507", metric, message, fix="add it, or remove it from the list")
@@ -194,9 +246,8 @@ class _Behaviour:
                 sound = self._is_sound(where, metrics[metric], item.values[metric]) and sound
         if not sound:
             return None
-        metadata = self._spec.metadata
         with self._failures(f"the samples of {name} cannot be scored", fix=_CODE):
-            by, pooled = metadata.breakdowns, metadata.pooled
+            by, pooled = self._spec.metadata.breakdowns, self._spec.metadata.pooled
             scored = score_samples(samples, self._benchmark, by, pooled, resamples=_RESAMPLES).metrics
             scores = {metric: score.value for metric, score in scored.items() if score.value is not None}
             for metric in filter(metrics.__contains__, scores):
@@ -206,15 +257,15 @@ class _Behaviour:
             return scores
         return None
 
-    # rules
-
     def _check_cases(self, name: str, items: Sequence[Item]) -> None:
         errors = self._benchmark.errors
         if errors is None:
             return
         for item in items:
             values = errors.values(self._benchmark, item)
-            counts = {rate: (one.statistics or one.high or ())[1:] for rate, one in values.items()}
+            counts: dict[str, tuple[float, ...]] = {
+                rate: (one.statistics or one.high or ())[1:] for rate, one in values.items()
+            }
             before = self._cases.setdefault(item.item_id, counts)
             for rate in sorted(rate for rate in counts if counts[rate] != before[rate]):
                 cases = f"{rate} has {counts[rate][0]:g} cases, expected {before[rate][0]:g}"
@@ -246,44 +297,71 @@ class _Behaviour:
         return True
 
     def _is_in_range(self, metric: Metric, value: float, what: str) -> bool:
-        """Whether the value is finite; a value that is only out of range is reported but accepted."""
+        """Whether the value is finite; a value that is only out of range is reported but accepted.
+
+        Our ranges are known by name; another package's is the metric's attribute ``bounds``, or assumed: 0 to 1.
+        """
         if not math.isfinite(value):
             self._about("MT504", metric.name, f"{what} is {value}, expected a finite number")
             return False
-        known, slack = range_of(metric), TOLERANCE * max(1.0, abs(value))
-        if not known.low - slack <= value <= known.high + slack:
-            message = f"{what} is {value:g}, expected {known.low:g} to {known.high:g}"
-            fix = None if known.stated else "add `bounds` to the metric, or fix it"
-            self._about("MT504", metric.name, message, fix=fix, severity=None if known.stated else "warning")
+        bounds: Any = _RANGES.get(metric.name) or getattr(metric, "bounds", None)
+        stated = isinstance(bounds, (tuple, list)) and len(bounds) == 2
+        low, high = map(float, bounds) if stated else (0.0, 1.0)
+        slack = _TOLERANCE * max(1.0, abs(value))
+        if not low - slack <= value <= high + slack:
+            message = f"{what} is {value:g}, expected {low:g} to {high:g}"
+            if stated or type(metric).__module__.partition(".")[0] == OURS:
+                self._about("MT504", metric.name, message)
+            else:
+                fix = "add `bounds` to the metric, or fix it"
+                self._about("MT504", metric.name, message, fix=fix, severity="warning")
         return True
 
     def _check_top(self, oracle: _Trial, best: Mapping[str, float]) -> None:
+        """Report metrics that the reference answers do not bring to their best score, as far as it is known.
+
+        Some metrics do not reach their maximum even then, such as METEOR, or BLEU of a few words: their best is the
+        score of pairs of equal texts, if these determine it.
+        """
         targets = [str(document["target"]) for document in self._documents]
-        for name in filter(oracle.metrics.__contains__, best):
-            metric, value = oracle.metrics[name], best[name]
-            top = None if name in SIGNED else best_score(metric, targets)
-            if top is not None and not reaches(metric, value, top):
-                first = _first_below(oracle, metric, top)
-                message = f"the reference answers score {value:.6g}, expected {top:.6g}{first}"
-                # times in the records may make an answer late or early, regardless of the scoring
-                self._about("MT501", name, message, severity="warning" if name in TIMED else None)
+        for name in (name for name in best if name in oracle.metrics and name not in SIGNED):
+            metric, top = oracle.metrics[name], _REACHED.get(name, math.nan)
+            if name not in _REACHED:
+                with suppress(Exception):  # scored elsewhere, or unavailable; process_results is checked separately
+                    rows = [metric.statistics(target, target) for target in targets]
+                    top = corpus_score(metric, np.array(rows, dtype=np.float64))
+            if not math.isfinite(top) or _reaches(metric, best[name], top):
+                continue
+            message = f"the reference answers score {best[name]:.6g}, expected {top:.6g}"
+            for sample in oracle.samples:
+                score = sample.scores.get(name)
+                if score is not None and not _reaches(metric, score, top):
+                    change = f"{shown(sample.responses[0])} was filtered to {shown(sample.filtered)}"
+                    message += f"; in sample {shown(sample.sample_id)} {change}"
+                    break
+            # times in the records may make an answer late or early, regardless of the scoring
+            self._about("MT501", name, message, severity="warning" if name in _TIMED else None)
 
     def _compare(self, oracle: _Trial, best: Mapping[str, float], others: Mapping[str, Mapping[str, float]]) -> None:
         """Report metrics that score trivial answers as high as right ones."""
 
         def as_good(names: Sequence[str], other: Mapping[str, float]) -> bool:
             compared = [name for name in names if name in other]
-            return bool(compared) and all(reaches(oracle.metrics[name], other[name], best[name]) for name in compared)
+            return bool(compared) and all(_reaches(oracle.metrics[name], other[name], best[name]) for name in compared)
 
-        known = [name for name in best if name in oracle.metrics and name not in SIGNED]
-        telling = [name for name in known if not self.report.has("MT501", name) and oracle.has_enough(name)]
+        telling = []
+        for name in best:
+            rows = [item.values[name].statistics for item in oracle.items if name in item.values]
+            applying = sum(row is not None and not (len(row) == 2 and row[1] == 0) for row in rows)
+            if name in oracle.metrics and name not in SIGNED and not self.report.has("MT501", name) and applying >= FEW:
+                telling.append(name)
         for policy, (code, what) in _TRIVIAL.items():
             if policy in others and as_good(telling, others[policy]):
                 scores = ", ".join(f"{name} {best[name]:.4g}" for name in telling)
                 self._about(code, "", f"answering {what} scores as high as the reference answers ({scores})")
         if self.report.has("MT502") or self.report.has("MT503"):
             return
-        for name in sorted(set(telling) - TIMED):
+        for name in sorted(set(telling) - _TIMED):
             if others and all(as_good([name], one) for one in others.values()):
                 message = f"{', '.join(others)} answers all score {best[name]:g} as the reference answers do"
                 self._about("MT502", name, message, fix="leave the metric out, or fix it", severity="warning")
@@ -292,7 +370,7 @@ class _Behaviour:
         """Report what malformed responses break; returns the kinds that do."""
         unbearable: set[str] = set()
         for document in self._documents[:_MESSY_DOCUMENTS]:
-            for kind, response in MESSY.items():
+            for kind, response in _MESSY.items():
                 replies = (Reply(response),) * self._spec.repeats
                 sample = self._alone(Answered(dict(document), replies), "MT509", field=kind)
                 if sample is None:
@@ -317,14 +395,10 @@ def _fault_of(metric: Metric, row: Sequence[float]) -> str | None:
     return None if finite else f"the statistics are {list(row)[:6]}, expected finite numbers"
 
 
-def _first_below(trial: _Trial, metric: Metric, top: float) -> str:
-    """The first sample with a lower score, if samples have scores."""
-    for sample in trial.samples:
-        score = sample.scores.get(metric.name)
-        if score is not None and not reaches(metric, score, top):
-            change = f"{shown(sample.responses[0])} was filtered to {shown(sample.filtered)}"
-            return f"; in sample {shown(sample.sample_id)} {change}"
-    return ""
+def _reaches(metric: Metric, value: float, other: float) -> bool:
+    """Whether ``value`` is at least as good as ``other``, up to rounding."""
+    slack = _TOLERANCE * max(1.0, abs(other))
+    return value >= other - slack if metric.higher_is_better else value <= other + slack
 
 
 def _sentence(error: BaseException) -> str:

@@ -1,17 +1,27 @@
-"""Rules for documents and their options: complete, consistently typed, distinct, no hints at the answer."""
+"""Rules for prepared data, and for the documents made of them: complete, consistently typed, distinct, no hints at the
+answer, no leakage of the future into windows of streams."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from difflib import SequenceMatcher
+from fractions import Fraction
 from itertools import combinations
+from pathlib import Path
 from typing import Any
 
+from medtasks.benchmarks.documents import doc_to_messages, doc_to_visual
 from medtasks.benchmarks.variants import question_of
 from medtasks.catalog.benchmark import Benchmark
+from medtasks.catalog.registry import get_benchmark
+from medtasks.core.errors import MediaError, MedtasksError, first_line
+from medtasks.core.findings import Finding, failed, finding
 from medtasks.core.schema import shown
 from medtasks.core.text import first_names
+from medtasks.data.media.video import read_index
+from medtasks.data.media.windows import exact
+from medtasks.data.prepared import Prepared
 from medtasks.validate.report import TaskReport
 
 Document = Mapping[str, Any]
@@ -36,130 +46,6 @@ _FIELDS: Mapping[str, tuple[str, str, str]] = {
 }
 """Fields of every document: the type in words, and the codes of a wrong type and of an empty value."""
 
-
-def check_documents(documents: Documents, benchmark: Benchmark, report: TaskReport) -> None:
-    """Report the defects of one task's documents."""
-    for document in documents:
-        for of_one in (_check_fields, _check_question, _check_options, _check_answer, _check_writable):
-            of_one(document, benchmark, report)
-    for of_all in (_check_ids, _check_duplicates, _check_types, _check_bias):
-        of_all(documents, benchmark, report)
-
-
-def _check_fields(document: Document, benchmark: Benchmark, report: TaskReport) -> None:
-    for field, (words, wrong, empty) in _FIELDS.items():
-        value = document.get(field)
-        if field not in document:
-            report.count(wrong, document, f"`{field}` is missing, expected {words}", field)
-        elif not (_is_texts(value) if field == "media" else isinstance(value, str)):
-            report.count(wrong, document, f"`{field}` is {shown(value)}, expected {words}", field)
-        elif empty and not (value.strip() if isinstance(value, str) else value):
-            content = "a picture or video" if field == "media" else "text"
-            report.count(empty, document, f"`{field}` is empty, expected {content}", field)
-    if document.get("benchmark") != benchmark.name:
-        message = f"`benchmark` is {shown(document.get('benchmark'))}, expected {benchmark.name!r}"
-        report.count("MT320", document, message, "benchmark")
-
-
-def _is_texts(value: Any) -> bool:
-    return isinstance(value, (list, tuple)) and all(isinstance(item, str) for item in value)
-
-
-def _check_question(document: Document, _: Benchmark, report: TaskReport) -> None:
-    question, target = document.get("question"), document.get("target")
-    if "question" in document and (not isinstance(question, str) or not question.strip()):
-        report.count("MT310", document, f"`question` is {shown(question)}, expected a non-empty string", "question")
-    elif isinstance(question, str) and isinstance(target, str) and len(target.strip()) >= LONG:
-        is_open = target != document.get("abstention") and not options_of(document)
-        if is_open and folded(target).rstrip(".") in folded(question):
-            report.count("MT323", document, f"the question contains its answer ({shown(target)})", "question")
-
-
-def _check_options(document: Document, benchmark: Benchmark, report: TaskReport) -> None:
-    options, choices = options_of(document), document.get("choices")
-    texts = [folded(text) for _, text in options]
-    if len(options) == 1 or (not options and isinstance(choices, Mapping)):
-        plural = "" if options else "s"
-        report.count("MT311", document, f"{len(options)} option{plural}, expected at least two")
-    empty = [name for (name, _), text in zip(options, texts, strict=True) if not text]
-    if empty:
-        report.count("MT316", document, f"option {empty[0]} is empty, expected text")
-    elif len(options) > 1 and len(set(texts)) == 1:
-        report.count("MT312", document, f"all options are {shown(texts[0])}, expected different ones")
-    else:
-        for (one, first), (two, second) in combinations(zip(options, texts, strict=True), 2):
-            if _similar(first, second):
-                message = f"options {one[0]} and {two[0]} are nearly equal ({shown(first)})"
-                report.count("MT313", document, message)
-                break
-    letters = benchmark.options
-    if isinstance(choices, Mapping) and options and letters and not set(choices) <= set(letters):
-        odd = ", ".join(sorted(set(map(str, choices)) - set(letters)))
-        report.count("MT318", document, f"options are called {odd}, expected {', '.join(letters)}")
-
-
-def _check_answer(document: Document, benchmark: Benchmark, report: TaskReport) -> None:
-    target, options, choices = document.get("target"), options_of(document), document.get("choices")
-    if not isinstance(target, str):
-        return
-    if benchmark.doubt is not None and (why := benchmark.doubt(document)):
-        report.count("MT325", document, why, "target")
-    if not target.strip() or not options:
-        return
-    if isinstance(choices, Mapping):
-        right, names = target in choices, first_names((name for name, _ in options), 8)
-    else:
-        guesses = document.get("guesses")
-        also = [*guesses] if isinstance(guesses, (list, tuple)) else []
-        allowed = {folded(str(text)) for text in (*dict(options).values(), *also, document.get("abstention", ""))}
-        right, names = all(folded(part) in allowed for part in target.split("; ")), "the options"
-        right = right or folded(target) in allowed
-    if not right:
-        report.count("MT307", document, f"the answer is {shown(target)}, expected one of {names}")
-
-
-def _check_writable(document: Document, _: Benchmark, report: TaskReport) -> None:
-    try:
-        json.dumps(document, allow_nan=False, ensure_ascii=False).encode()
-    except (TypeError, ValueError, RecursionError) as error:
-        report.count("MT321", document, f"it cannot be written as JSON ({error})")
-
-
-def _check_ids(documents: Documents, _: Benchmark, report: TaskReport) -> None:
-    first: dict[str, int] = {}
-    for number, document in enumerate(documents, start=1):
-        earlier = first.setdefault(str(document.get("sample_id")), number)
-        if earlier != number:
-            message = f"documents {earlier} and {number} have the same `sample_id`"
-            report.count("MT305", document, message, "sample_id")
-
-
-def _check_duplicates(documents: Documents, benchmark: Benchmark, report: TaskReport) -> None:
-    """The same prompt with the same media is a duplicate, or a contradiction if the answers differ."""
-    seen: dict[str, Document] = {}
-    for document in documents:
-        fields = [*sorted(benchmark.visible_fields & set(document)), "media", "frames", "prompt_template"]
-        first = seen.setdefault(repr([(field, document.get(field)) for field in fields]), document)
-        message = f"question, options and media are those of {shown(first.get('sample_id'))}"
-        if first is not document and first.get("target") == document.get("target"):
-            report.count("MT306", document, message)
-        elif first is not document:
-            report.count("MT319", document, f"{message}, the answer is not")
-
-
-def _check_types(documents: Documents, _: Benchmark, report: TaskReport) -> None:
-    """The harness keeps documents in a table with one type per column."""
-    first: dict[str, tuple[str, object]] = {}
-    for document in documents:
-        for field, value in document.items():
-            if value is not None:
-                kind = next((word for word, types in _KINDS.items() if isinstance(value, types)), type(value).__name__)
-                known, name = first.setdefault(field, (kind, document.get("sample_id")))
-                if known != kind:
-                    message = f"`{field}` is a {kind}, but a {known} in {shown(name)}, expected one type"
-                    report.count("MT322", document, message, field)
-
-
 _KINDS: Mapping[str, Any] = {
     "truth value": bool,
     "number": (int, float),
@@ -181,6 +67,108 @@ LONGEST_SHARE = 0.6
 """Share of questions whose correct answer is the longest, above which length gives it away."""
 
 
+def check_documents(documents: Documents, benchmark: Benchmark, report: TaskReport) -> None:
+    """Report the defects of one task's documents."""
+    for document in documents:
+        _check_fields(document, benchmark, report)
+        _check_options(document, benchmark, report)
+    _check_among_each_other(documents, benchmark, report)
+    _check_bias(documents, report)
+
+
+def _check_fields(document: Document, benchmark: Benchmark, report: TaskReport) -> None:
+    """The fields that every document has, its question and its answer, each for itself."""
+    for field, (words, wrong, empty) in _FIELDS.items():
+        value: Any = document.get(field)
+        fits = isinstance(value, (list, tuple) if field == "media" else str)
+        if field not in document:
+            report.count(wrong, document, f"`{field}` is missing, expected {words}", field)
+        elif not fits or not all(isinstance(text, str) for text in value):  # its characters, or the items of a list
+            report.count(wrong, document, f"`{field}` is {shown(value)}, expected {words}", field)
+        elif empty and not (value.strip() if isinstance(value, str) else value):
+            content = "a picture or video" if field == "media" else "text"
+            report.count(empty, document, f"`{field}` is empty, expected {content}", field)
+    if document.get("benchmark") != benchmark.name:
+        message = f"`benchmark` is {shown(document.get('benchmark'))}, expected {benchmark.name!r}"
+        report.count("MT320", document, message, "benchmark")
+    question, target = document.get("question"), document.get("target")
+    if "question" in document and (not isinstance(question, str) or not question.strip()):
+        report.count("MT310", document, f"`question` is {shown(question)}, expected a non-empty string", "question")
+    elif isinstance(question, str) and isinstance(target, str) and len(target.strip()) >= LONG:
+        is_open = target != document.get("abstention") and not options_of(document)
+        if is_open and folded(target).rstrip(".") in folded(question):
+            report.count("MT323", document, f"the question contains its answer ({shown(target)})", "question")
+    if isinstance(target, str) and benchmark.doubt is not None and (why := benchmark.doubt(document)):
+        report.count("MT325", document, why, "target")
+    try:
+        json.dumps(document, allow_nan=False, ensure_ascii=False).encode()
+    except (TypeError, ValueError, RecursionError) as error:
+        report.count("MT321", document, f"it cannot be written as JSON ({error})")
+
+
+def _check_options(document: Document, benchmark: Benchmark, report: TaskReport) -> None:
+    """The options, and whether the answer is one of them."""
+    options, choices, target = options_of(document), document.get("choices"), document.get("target")
+    texts = [folded(text) for _, text in options]
+    if len(options) == 1 or (not options and isinstance(choices, Mapping)):
+        plural = "" if options else "s"
+        report.count("MT311", document, f"{len(options)} option{plural}, expected at least two")
+    empty = [name for (name, _), text in zip(options, texts, strict=True) if not text]
+    if empty:
+        report.count("MT316", document, f"option {empty[0]} is empty, expected text")
+    elif len(options) > 1 and len(set(texts)) == 1:
+        report.count("MT312", document, f"all options are {shown(texts[0])}, expected different ones")
+    else:
+        for (one, first), (two, second) in combinations(zip(options, texts, strict=True), 2):
+            if _similar(first, second):
+                message = f"options {one[0]} and {two[0]} are nearly equal ({shown(first)})"
+                report.count("MT313", document, message)
+                break
+    letters = benchmark.options
+    if isinstance(choices, Mapping) and options and letters and not set(choices) <= set(letters):
+        odd = ", ".join(sorted(set(map(str, choices)) - set(letters)))
+        report.count("MT318", document, f"options are called {odd}, expected {', '.join(letters)}")
+    if not options or not isinstance(target, str) or not target.strip():
+        return
+    if isinstance(choices, Mapping):
+        right, names = target in choices, first_names((name for name, _ in options), 8)
+    else:
+        guesses = document.get("guesses")
+        also = [*guesses] if isinstance(guesses, (list, tuple)) else []
+        allowed = {*texts, *(folded(str(text)) for text in (*also, document.get("abstention", "")))}
+        right, names = all(folded(part) in allowed for part in target.split("; ")), "the options"
+        right = right or folded(target) in allowed
+    if not right:
+        report.count("MT307", document, f"the answer is {shown(target)}, expected one of {names}")
+
+
+def _check_among_each_other(documents: Documents, benchmark: Benchmark, report: TaskReport) -> None:
+    """Ids are unique; each prompt with its media occurs once, and has one answer; each field has one type, because the
+    harness keeps documents in a table with one type per column."""
+    numbers: dict[str, int] = {}
+    prompts: dict[str, Document] = {}
+    types: dict[str, tuple[str, object]] = {}
+    for number, document in enumerate(documents, start=1):
+        earlier = numbers.setdefault(str(document.get("sample_id")), number)
+        if earlier != number:
+            message = f"documents {earlier} and {number} have the same `sample_id`"
+            report.count("MT305", document, message, "sample_id")
+        fields = [*sorted(benchmark.visible_fields & set(document)), "media", "frames", "prompt_template"]
+        first = prompts.setdefault(repr([(field, document.get(field)) for field in fields]), document)
+        message = f"question, options and media are those of {shown(first.get('sample_id'))}"
+        if first is not document and first.get("target") == document.get("target"):
+            report.count("MT306", document, message)
+        elif first is not document:
+            report.count("MT319", document, f"{message}, the answer is not")
+        for field, value in document.items():
+            if value is not None:
+                kind = next((word for word, kinds in _KINDS.items() if isinstance(value, kinds)), type(value).__name__)
+                known, name = types.setdefault(field, (kind, document.get("sample_id")))
+                if known != kind:
+                    message = f"`{field}` is a {kind}, but a {known} in {shown(name)}, expected one type"
+                    report.count("MT322", document, message, field)
+
+
 def options_of(document: Mapping[str, Any]) -> list[tuple[str, str]]:
     """Name and text of each option: by letter (``choices``) or by number (``options``); none for open questions."""
     choices, options = document.get("choices"), document.get("options")
@@ -193,7 +181,8 @@ def options_of(document: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 def _similar(first: str, second: str) -> bool:
     """Whether texts differ only by marks or misspelling; a different number or word makes a different option."""
-    if _without_marks(first) == _without_marks(second):
+    bare = ["".join(one if one.isalnum() or one in "+-<>=/%" else " " for one in text) for text in (first, second)]
+    if folded(bare[0]) == folded(bare[1]):
         return True
     match = SequenceMatcher(None, first, second, autojunk=False)
     if match.quick_ratio() < SIMILAR or match.ratio() < SIMILAR:
@@ -206,7 +195,7 @@ def _similar(first: str, second: str) -> bool:
     )
 
 
-def _check_bias(documents: Documents, _: Benchmark, report: TaskReport) -> None:
+def _check_bias(documents: Documents, report: TaskReport) -> None:
     """Report if the position or length of the correct options gives them away.
 
     Positions are tested for uniformity with Pearson's chi-square test; a streaming item counts once.
@@ -244,5 +233,89 @@ def folded(text: str) -> str:
     return " ".join(text.split()).casefold()
 
 
-def _without_marks(text: str) -> str:
-    return folded("".join(letter if letter.isalnum() or letter in "+-<>=/%" else " " for letter in text))
+def check_data(prepared: Prepared, decode: bool) -> list[Finding]:
+    """Findings about records and media files, which are compared by size or, to ``decode`` them, by checksum."""
+    manifest, name = prepared.manifest, prepared.manifest.benchmark
+    try:
+        missing = prepared.changed_media() if decode else prepared.missing_media()
+        prepared.records()
+    except MedtasksError as error:
+        return [finding("MT401", str(prepared.directory), str(error))]
+    fix = f"restore it, or prepare again: {get_benchmark(name).prepare}"
+    message = "missing or changed since the data were prepared"
+    findings = [finding("MT402", str(prepared.media_path(file)), message, fix=fix) for file in missing]
+    if failed(findings):
+        return findings
+    if manifest.references_only:
+        findings.append(finding("MT402", name, "only references were prepared: no media to check", severity="note"))
+    findings += [finding("MT404", name, difference) for difference in manifest.differences]
+    left_out = manifest.excluded.items()
+    return [*findings, *(finding("MT405", name, f"{number:,} records ({reason})") for reason, number in left_out)]
+
+
+class MediaCheck:
+    """Checks the pictures of a benchmark's documents, each once, and that windows show no frame after their end.
+
+    It does not trust the prepared data: it rereads the timestamps from the video, and takes the frames from the
+    messages that an adapter would get. Without ``decode`` no picture is read.
+    """
+
+    def __init__(self, prepared: Prepared, decode: bool) -> None:
+        self._prepared = prepared
+        self._decode = decode
+        self._times: dict[Path, dict[int, Fraction]] = {}
+        self._decoded: set[tuple[str, ...]] = set()
+
+    def __call__(self, document: Document, template: str, report: TaskReport) -> None:
+        """Report what is wrong with the media of ``document``."""
+        is_window = {"window_end", "times", "frames"} <= set(document)
+        try:
+            if is_window:
+                for message in self._window(document, template):
+                    report.count("MT330", document, message)
+            elif self._decode and tuple(document["media"]) not in self._decoded:
+                doc_to_visual(document)
+                self._decoded.add(tuple(document["media"]))
+        except MediaError as error:
+            report.count("MT402", document, str(error), str(error))
+        except Exception as error:  # documents may be another package's
+            message = f"its window cannot be read ({first_line(error)})" if is_window else first_line(error)
+            report.count("MT330" if is_window else "MT403", document, message)
+
+    def _window(self, doc: Document, template: str) -> Iterator[str]:
+        end = exact(doc["window_end"])
+        chosen = [exact(time) for time in doc["times"]]
+        if chosen != sorted(set(chosen)):
+            yield f"frames are out of order: {doc['times']}"
+        if doc["frames"]:
+            path = self._prepared.media_path(doc["media"][0])
+            if path not in self._times:
+                try:
+                    index = read_index(path)
+                except MedtasksError as error:
+                    raise MediaError(str(error)) from error
+                self._times[path] = dict(zip(index.pts, index.times, strict=True))
+            for pts, time in zip(doc["frames"], doc["times"], strict=True):
+                true = self._times[path].get(pts)
+                if true is None:
+                    yield f"the video has no frame with timestamp {pts}"
+                elif true > end:
+                    yield f"the frame of {float(true):g} s is after the window's end ({float(end):g} s)"
+                elif float(true) != time:
+                    yield f"the frame recorded at {time:g} s was taken at {float(true):g} s"
+        late = [float(time) for time in chosen if time > end]
+        if late:
+            yield f"a frame of {late[0]:g} is shown, after the window's end ({float(end):g})"
+        if not self._decode:
+            return
+        try:
+            content = doc_to_messages(doc, {"template": template})[-1]["content"]
+        except MediaError:
+            raise
+        except MedtasksError:  # the check of the prompts reports it
+            return
+        parts = [part for part in content if part["type"] == "image"]
+        if len(parts) != len(chosen):
+            yield f"{len(parts)} pictures are shown, {len(chosen)} were chosen"
+        if any(exact(part["time"]) > end for part in parts if "time" in part):
+            yield "a picture in the message is later than the window's end"

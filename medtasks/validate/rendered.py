@@ -111,7 +111,7 @@ def read_template(name: str, named_at: Place) -> tuple[dict[str, Place], list[Fi
     return variables, findings
 
 
-def _place(name: str, line: int) -> Place:
+def _place(name: str, line: int = 1) -> Place:
     try:
         return Place(template_path(name), line)
     except MedtasksError:
@@ -127,15 +127,14 @@ def check_prompts(
         name = stage1 or template
         try:
             if stage1:
-                place = Place(template_path(stage1), 1)
-                _count_leaks(document, first_prompt(document, stage1), visible - WITHHELD, place, report)
+                _count_leaks(document, first_prompt(document, stage1), visible - WITHHELD, _place(stage1), report)
             name = document.get("prompt_template", template)
             prompt = prompt_text(document, template, **values)
         except Exception as error:  # a template may divide by zero, or call a field as a function
-            report.count("MT208", document, shortened(str(error), 300), place=Place(template_path(name), 1))
+            report.count("MT208", document, shortened(str(error), 300), place=_place(name))
             continue
-        place = Place(template_path(name), 1)
-        if not prompt.strip():
+        place, plain, question = _place(name), folded(prompt), document.get("question")
+        if not plain:
             report.count("MT212", document, "the prompt is empty", place=place)
             continue
         if "prompt_of" in document:
@@ -143,20 +142,13 @@ def check_prompts(
             if prompt in others:
                 report.count("MT220", document, "the prompt is that of another template", place=place)
             others.add(prompt)
-        _count_missing(document, prompt, visible, place, report)
+        if "question" in visible and isinstance(question, str) and folded(question) not in plain:
+            report.count("MT216", document, "the prompt does not contain the question", place=place)
+        for option, text in options_of(document) if visible & _OPTIONS else ():
+            if folded(text) not in plain:
+                report.count("MT214", document, f"option {option} ({shown(text)}) is not in the prompt", place=place)
+                break
         _count_leaks(document, prompt, visible, place, report)
-
-
-def _count_missing(
-    document: Mapping[str, Any], prompt: str, visible: frozenset[str], place: Place, report: TaskReport
-) -> None:
-    plain, question = folded(prompt), document.get("question")
-    if "question" in visible and isinstance(question, str) and folded(question) not in plain:
-        report.count("MT216", document, "the prompt does not contain the question", place=place)
-    for name, text in options_of(document) if visible & _OPTIONS else ():
-        if folded(text) not in plain:
-            report.count("MT214", document, f"option {name} ({shown(text)}) is not in the prompt", place=place)
-            return
 
 
 def _count_leaks(
@@ -201,40 +193,34 @@ def check_giveaways(documents: Documents, fields: Set[str], report: TaskReport) 
     A field is reported if it contains the document's own answer in most documents, and another answer in few: as text,
     or as a letter. The list of options contains all answers and is left out.
     """
-    answers = list(_answers(documents))
+    distinct = sorted({str(document.get("target")) for document in documents})
+    following = dict(zip(distinct, (*distinct[1:], *distinct[:1]), strict=True))
+    # the words of each document's own answer and of a wrong one, by text and, with options, by letter
+    pairs: dict[str, list[tuple[int, str, str]]] = {"text": [], "letter": []}
+    for number, document in enumerate(documents):
+        target, options = str(document.get("target")), dict(options_of(document))
+        if target in options and isinstance(document.get("choices"), Mapping):
+            wrong = next((name for name in options if options[name] != options[target]), None)
+            answers = {} if wrong is None else {"text": (options[target], options[wrong]), "letter": (target, wrong)}
+        else:
+            wrong = next((one for one in (*options.values(), following[target]) if one != target), None)
+            answers = {} if wrong is None else {"text": (target, wrong)}
+        for kind, both in answers.items():
+            own, other = map(_words, both)
+            if own.strip() and other.strip() and own != other:
+                pairs[kind].append((number, own, other))
     for field in sorted(fields - _OPTIONS):
         values = [document.get(field) for document in documents]
         texts = [_words(str(one) if isinstance(one, int | float) else " ".join(texts_in(one))) for one in values]
-        for kind in ("text", "letter"):
-            rows = [
-                (document, pair[kind][0] in text, pair[kind][1] in text)
-                for document, text, pair in zip(documents, texts, answers, strict=True)
-                if kind in pair
-            ]
-            leaking = [document for document, own, _ in rows if own]
-            other = sum(has_other for _, _, has_other in rows)
-            if len(rows) < FEW or len(leaking) < MOST * len(rows) or other > OTHERS * len(rows):
+        for kind, rows in pairs.items():
+            leaking = [documents[number] for number, own, _ in rows if own in texts[number]]
+            others = sum(other in texts[number] for number, _, other in rows)
+            if len(rows) < FEW or len(leaking) < MOST * len(rows) or others > OTHERS * len(rows):
                 continue
             report.withdraw("MT323", field)
             for document in leaking:
                 message = f"`{field}` contains the {kind} of the gold answer ({shown(document['target'])})"
                 report.count("MT219", document, f"{message}, which the prompt shows", field)
-
-
-def _answers(documents: Documents) -> Iterator[dict[str, tuple[str, str]]]:
-    """For each document the words of its own answer and of a wrong one, by text and, with options, by letter."""
-    distinct = sorted({str(document.get("target")) for document in documents})
-    following = dict(zip(distinct, (*distinct[1:], *distinct[:1]), strict=True))
-    for document in documents:
-        target, options = str(document.get("target")), dict(options_of(document))
-        if target in options and isinstance(document.get("choices"), Mapping):
-            wrong = next((name for name in options if options[name] != options[target]), None)
-            pairs = {} if wrong is None else {"text": (options[target], options[wrong]), "letter": (target, wrong)}
-        else:
-            wrong = next((one for one in (*options.values(), following[target]) if one != target), None)
-            pairs = {} if wrong is None else {"text": (target, wrong)}
-        words = {kind: (_words(own), _words(other)) for kind, (own, other) in pairs.items()}
-        yield {kind: pair for kind, pair in words.items() if all(map(str.strip, pair)) and pair[0] != pair[1]}
 
 
 def _words(text: str) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from medtasks.catalog.task_source import TaskSource
-from medtasks.core.findings import Finding, Place, Severity, finding
+from medtasks.core.findings import Finding, Place, finding
 from medtasks.core.text import shortened
 
 
@@ -16,11 +16,11 @@ class TaskReport:
     ``reported`` are the defects of documents that were reported for other tasks of the benchmark.
     """
 
-    def __init__(self, source: TaskSource, documents: int = 0, reported: set[tuple[str, ...]] | None = None) -> None:
+    def __init__(self, source: TaskSource, documents: int = 0) -> None:
         self.source = source
         self.documents = documents
         self.place = source.place("process_docs")
-        self.reported = set() if reported is None else reported
+        self.reported: set[tuple[str, ...]] = set()
         self._findings: list[Finding] = []
         self._general: dict[tuple[str, str], Finding] = {}
         self._counts: dict[tuple[str, str], tuple[str, Place | None, str | None, dict[str, None]]] = {}
@@ -33,20 +33,10 @@ class TaskReport:
         """Report something about the value at ``keys`` of the task file; ``changed`` are its `fix` or `severity`."""
         self._findings.append(self.source.finding(code, message, *keys, **changed))
 
-    def say(
-        self,
-        code: str,
-        message: str,
-        field: str = "",
-        place: Place | None = None,
-        *,
-        fix: str | None = None,
-        severity: Severity | None = None,
-    ) -> None:
+    def say(self, code: str, message: str, field: str = "", place: Place | None = None, **changed: Any) -> None:
         """Report something about ``field`` in all documents; only the first report per code and field is kept."""
-        if (code, field) not in self._general:
-            name, place = self.source.name, place or self.place
-            self._general[code, field] = finding(code, name, message, place, field, fix=fix, severity=severity)
+        one = finding(code, self.source.name, message, place or self.place, field, **changed)
+        self._general.setdefault((code, field), one)
 
     def count(
         self,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -25,8 +25,7 @@ from medtasks.data.store import open_prepared
 from medtasks.harness.installed import harness_names
 from medtasks.validate import tasks
 from medtasks.validate.behaviour import check_behaviour
-from medtasks.validate.documents import Documents, check_documents
-from medtasks.validate.prepared import MediaCheck, check_data
+from medtasks.validate.documents import Documents, MediaCheck, check_data, check_documents
 from medtasks.validate.rendered import check_giveaways, check_judged, check_prompts, check_templates
 from medtasks.validate.report import TaskReport
 from medtasks.validate.tasks import Files, task_rows
@@ -57,21 +56,22 @@ def validate(
 ) -> Findings:
     """Findings about packages, benchmarks with their prepared data, tasks, groups, task files and their directories.
 
-    Args:
-        what: by default everything that is prepared.
-        quick: leave out what takes long: pictures and frames are not decoded, checksums not compared, and the scores of
-            installed tasks not tried.
-        progress: called with the numbers of files checked and of all.
-
-    Raises:
-        UsageError: there is nothing of that name, or no task file at a path.
-        NotPreparedError: one of the benchmarks is not prepared.
+    ``what`` is by default everything that is prepared. ``quick`` leaves out what takes long: pictures and frames are
+    not decoded, checksums not compared, and the scores of installed tasks not tried. Raises `UsageError` if there is
+    nothing of that name, or no task file at a path, `NotPreparedError` if one of the benchmarks is not prepared.
     """
     files = Files()
     benchmarks, given, paths = _chosen(what, files)
     checks = _Checks(files, quick)
     found = Findings(len(paths), {name: checks.check_prepared(name) for name in benchmarks})
-    found.tasks += _layout(given)
+    first: dict[str, Path] = {}
+    for path in given:
+        if path.suffix != ".yaml":
+            message = "the file is never read, expected the suffix .yaml"
+            found.tasks.append(finding("MT116", path.stem, message, Place(path, 1)))
+        elif not _is_shared(path) and first.setdefault(path.stem, path) != path:
+            message = f"{first[path.stem]} has the same name, expected one file per task"
+            found.tasks.append(finding("MT119", path.stem, message, Place(path, 1)))
     included, faulty = set[Path](), set[TaskPackage]()
     for number, path in enumerate(paths, start=1):
         if not _is_shared(path):
@@ -93,12 +93,22 @@ def validate(
 
 
 def _once(findings: Sequence[Finding]) -> list[Finding]:
-    """One finding for each cause, sorted by place; it names the other tasks that have the cause."""
+    """One finding for each cause, sorted by place; it names the other tasks that have the cause.
+
+    Findings of one cause have in common the defect of documents, or the code, template or file at fault.
+    """
     causes: dict[tuple[object, ...], list[Finding]] = {}
     places = {f"{one.file}, line {one.line}" for one in findings if one.severity == "error"}
     for one in findings:
-        if one.message.partition(": ")[0] not in places:  # else it quotes the error in a file that it depends on
-            causes.setdefault(_cause(one), []).append(one)
+        if one.message.partition(": ")[0] in places:  # it quotes the error in a file that it depends on
+            continue
+        counted, about = _COUNTED.match(one.message), one.code[2]
+        cause: tuple[object, ...] = (one.code, one.file, one.line, one.field, one.message)
+        if one.code == "MT303" or (counted and about == "3"):
+            cause = (one.code, one.field, one.message[counted.end() :] if counted else one.message)
+        elif counted or about == "5":
+            cause = (one.code, one.file, one.line, one.code == "MT509" or one.field)
+        causes.setdefault(cause, []).append(one)
     found = []
     for first, *others in causes.values():
         tasks = dict.fromkeys(one.where for one in others if one.where != first.where)
@@ -107,57 +117,40 @@ def _once(findings: Sequence[Finding]) -> list[Finding]:
     return sorted(found, key=lambda one: (one.file, one.line or 0, one.code, one.field, one.message))
 
 
-def _cause(one: Finding) -> tuple[object, ...]:
-    """What is the same in findings of one cause: the defect of documents, or the code, template or file at fault."""
-    counted = _COUNTED.match(one.message)
-    if one.code == "MT303" or (counted and one.code[2] == "3"):
-        return one.code, one.field, one.message[counted.end() :] if counted else one.message
-    if counted or one.code[2] == "5":
-        return one.code, one.file, one.line, one.code == "MT509" or one.field
-    return one.code, one.file, one.line, one.field, one.message
-
-
 def _chosen(what: Sequence[str], files: Files) -> tuple[list[str], list[Path], list[Path]]:
     """The benchmarks whose data are checked, the files given by a path, and all files."""
     only_files = bool(what) and all(Path(name).is_file() for name in what)
-    what = what if only_files else _without_packages(what)
-    of = {} if only_files else {name: files.benchmark_of(name) for name in files.known}
-    named = [name for name in what if name in {*all_benchmarks(), *filter(None, of.values())}]
+    names, named, of = list(what), list[str](), dict[str, str]()
+    if not only_files:
+        of = {name: files.benchmark_of(name) for name in files.known}
+        packages = {name: one for one in task_packages() if not one.ours for name in (one.distribution, one.module)}
+        names = []
+        for name in what:  # a package stands for its benchmarks
+            brought = plugin_of(packages[name]).benchmarks if name in packages else ()
+            names += [one.name for one in brought] or [name]
+        named = [name for name in names if name in {*all_benchmarks(), *filter(None, of.values())}]
     if not what:
-        named = [name for name in all_benchmarks() if _is_prepared(name)]
+        for name in all_benchmarks():
+            try:
+                open_prepared(name)
+            except NotPreparedError:
+                continue
+            except (MedtasksError, OSError):  # the checks report what is wrong with data that cannot be opened
+                pass
+            named.append(name)
         if not named:
             raise NotPreparedError("no benchmark is prepared; run: medtasks prepare --help")
-    folders = {_folder(files.known[name]) for name in of if of[name] in named}
-    names = [name for name in of if of[name] in named or (not of[name] and _folder(files.known[name]) in folders)]
-    names += [name for name in what if name in files.known]
-    paths = [name for name in what if name not in named and name not in files.known]
+    # the directory of a benchmark's files: some may be too faulty to name it
+    folders = {name: path.parents[kind_of(path) == "group"] for name, path in files.known.items()}
+    theirs = {folders[name] for name in of if of[name] in named}
+    members = [name for name in of if of[name] in named or (not of[name] and folders[name] in theirs)]
+    members += [name for name in names if name in files.known]
+    paths = [name for name in names if name not in named and name not in files.known]
     given = [file for path in paths for file in _files_at(Path(path), files.known)]
-    everything = [files.known[name] for name in files.everything_in(names)]
+    everything = [files.known[name] for name in files.everything_in(members)]
     files.known |= {path.stem: path for path in given if not _is_shared(path)}
     benchmarks = [name for name in named if name in all_benchmarks()]
     return benchmarks, given, list(dict.fromkeys([*given, *everything]))
-
-
-def _folder(path: Path) -> Path:
-    """The directory of a benchmark's files."""
-    return path.parent.parent if kind_of(path) == "group" else path.parent
-
-
-def _without_packages(what: Sequence[str]) -> list[str]:
-    """``what`` with the benchmarks of each package that is named by its module or distribution."""
-    packages = {name: one for one in task_packages() if not one.ours for name in (one.distribution, one.module)}
-    several = ([one.name for one in plugin_of(packages[name]).benchmarks] if name in packages else [] for name in what)
-    return [one for name, brought in zip(what, several, strict=True) for one in brought or [name]]
-
-
-def _is_prepared(benchmark: str) -> bool:
-    try:
-        open_prepared(benchmark)
-    except NotPreparedError:
-        return False
-    except (MedtasksError, OSError):  # the checks report what is wrong with data that cannot be opened
-        pass
-    return True
 
 
 def _is_shared(path: Path) -> bool:
@@ -165,6 +158,7 @@ def _is_shared(path: Path) -> bool:
 
 
 def _files_at(path: Path, known: Mapping[str, Path]) -> list[Path]:
+    """The task files at a path: those below ``tasks`` directories, or all that look like one."""
     if path.is_file():
         return [path]
     if not path.is_dir():
@@ -188,16 +182,6 @@ def _is_task_file(path: Path) -> bool:
         return True  # the check of the file reports what is wrong with it
 
 
-def _layout(given: Sequence[Path]) -> Iterator[Finding]:
-    first: dict[str, Path] = {}
-    for path in given:
-        if path.suffix != ".yaml":
-            yield finding("MT116", path.stem, "the file is never read, expected the suffix .yaml", Place(path, 1))
-        elif not _is_shared(path) and first.setdefault(path.stem, path) != path:
-            message = f"{first[path.stem]} has the same name, expected one file per task"
-            yield finding("MT119", path.stem, message, Place(path, 1))
-
-
 class _Checks:
     """Checks files one by one."""
 
@@ -209,11 +193,7 @@ class _Checks:
         self._media: dict[str, MediaCheck] = {}
 
     def check_prepared(self, name: str) -> list[Finding]:
-        """Findings about the prepared data of a benchmark; with an error, no task's documents are checked.
-
-        Raises:
-            NotPreparedError: there are none.
-        """
+        """Findings about the prepared data of a benchmark; with an error, no task's documents are checked."""
         try:
             prepared = open_prepared(name)
             findings = check_data(prepared, not self._quick)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from importlib.metadata import packages_distributions
 from pathlib import Path
 from typing import Any
@@ -14,12 +14,12 @@ from medtasks.benchmarks.errors import gold_text, name_problem
 from medtasks.benchmarks.layouts import layouts_left_out
 from medtasks.benchmarks.variants import varied_rows
 from medtasks.catalog.benchmark import Benchmark
-from medtasks.catalog.contents import kind_of, once, owner_of, resolve, task_files, task_packages
+from medtasks.catalog.contents import kind_of, owner_of, resolve, task_files, task_packages
 from medtasks.catalog.packages import TaskPackage
 from medtasks.catalog.registry import all_benchmarks, code_left_out, everything_left_out, filter_name, get_filter
 from medtasks.catalog.rubric import load_rubric, rubric_names
 from medtasks.catalog.spec import read_installed
-from medtasks.catalog.task_model import AGGREGATIONS, GroupFile, Metadata, MetricEntry, TaskFile, read_task
+from medtasks.catalog.task_model import AGGREGATIONS, GroupFile, MetricEntry, TaskFile, read_task
 from medtasks.catalog.task_source import FunctionName
 from medtasks.core.errors import MedtasksError
 from medtasks.core.findings import Finding, Place, failed, finding
@@ -65,42 +65,23 @@ def check_packages(packages: Collection[TaskPackage], faulty: Collection[TaskPac
     left_out = [part for part in everything_left_out() if part.owner in owners]
     causes = {part.owner for part in left_out} | {package.owner for package in faulty}
     left_out += [part for package in packages if package.owner not in causes for part in layouts_left_out(package)]
-    places = [Place(Path(part.file), part.line or 1) if part.file else None for part in left_out]
-    return [
-        finding("MT150", part.owner, f"{part.part or 'the package'} is left out: {part.why}", place)
-        for part, place in zip(left_out, places, strict=True)
-    ]
-
-
-OWN_AGGREGATIONS = "medtasks.benchmarks.aggregations."
+    findings = []
+    for part in left_out:
+        place = Place(Path(part.file), part.line or 1) if part.file else None
+        findings.append(finding("MT150", part.owner, f"{part.part or 'the package'} is left out: {part.why}", place))
+    return findings
 
 
 def check_metadata(file: TaskFile | GroupFile, known: Mapping[str, Path], report: TaskReport) -> None:
     """Report the names in ``metadata`` that are unknown or cannot be used; ``known`` are all tasks and groups."""
     metadata, task = file.metadata, report.source
-    for code, kind, name, names, keys in _names(metadata, known):
-        if name not in names and not (code == "MT130" and code_left_out(owner_of(task.path))):
-            report.key(code, unknown(kind, name, sorted(names)), "metadata", *keys)
-        elif code == "MT126":
-            try:
-                load_rubric(name)
-            except MedtasksError as error:
-                report.key(code, str(error), "metadata", *keys, fix="")
-    if metadata.compare_with == task.name:
-        message = f"`metadata.compare_with` is {shown(task.name)}, this {task.kind} itself"
-        report.key("MT131", message, "metadata", "compare_with", fix="name the plain one")
-    for number, error_kind in enumerate(metadata.errors):
-        if problem := name_problem(task.name, error_kind, owner_of(task.path)):
-            message = f"error {shown(error_kind.name)} cannot be counted: {problem}"
-            report.key("MT145", message, "metadata", "errors", number, "name")
-
-
-def _names(metadata: Metadata, known: Collection[str]) -> Iterator[tuple[str, str, str, Collection[str], Keys]]:
-    """Every name in ``metadata``: the code if it is unknown, what it names, itself, the known ones, and its keys."""
     benchmark = all_benchmarks().get(metadata.benchmark)
-    yield "MT130", "benchmark", metadata.benchmark, all_benchmarks(), ("benchmark",)
-    if metadata.compare_with is not None:
-        yield "MT131", "task or group", metadata.compare_with, known, ("compare_with",)
+    if benchmark is None and not code_left_out(owner_of(task.path)):
+        message = unknown("benchmark", metadata.benchmark, sorted(all_benchmarks()))
+        report.key("MT130", message, "metadata", "benchmark")
+    if metadata.compare_with is not None and metadata.compare_with not in known:
+        message = unknown("task or group", metadata.compare_with, sorted(known))
+        report.key("MT131", message, "metadata", "compare_with")
     lists: list[tuple[str, str, Collection[str]]] = [
         ("MT126", "rubrics", rubric_names()),
         ("MT129", "learned", LEARNED),
@@ -111,7 +92,21 @@ def _names(metadata: Metadata, known: Collection[str]) -> Iterator[tuple[str, st
         lists += [("MT127", "breakdowns", benchmark.breakdowns), ("MT128", "pooled", pooled)]
     for code, key, names in lists:
         for number, name in enumerate(getattr(metadata, key)):
-            yield code, key.removesuffix("s"), name, names, (key, number)
+            if name not in names:
+                message = unknown(key.removesuffix("s"), name, sorted(names))
+                report.key(code, message, "metadata", key, number)
+            elif key == "rubrics":
+                try:
+                    load_rubric(name)
+                except MedtasksError as error:
+                    report.key(code, str(error), "metadata", key, number, fix="")
+    if metadata.compare_with == task.name:
+        message = f"`metadata.compare_with` is {shown(task.name)}, this {task.kind} itself"
+        report.key("MT131", message, "metadata", "compare_with", fix="name the plain one")
+    for number, error_kind in enumerate(metadata.errors):
+        if problem := name_problem(task.name, error_kind, owner_of(task.path)):
+            message = f"error {shown(error_kind.name)} cannot be counted: {problem}"
+            report.key("MT145", message, "metadata", "errors", number, "name")
 
 
 def _metric(name: str) -> Metric | None:
@@ -140,19 +135,13 @@ def imported(name: str) -> Any:
     """The object that the dotted ``name`` refers to, imported from an installed package.
 
     A task file may come from anywhere: it must not run a file of the current directory, or a module of Python itself.
-
-    Raises:
-        LookupError: it cannot be imported, or is not in an installed package; the message has the reason.
+    Raises `LookupError` with the reason.
     """
     package = name.partition(".")[0]
-    if package and package not in _installed():
+    guests = {one.module.partition(".")[0] for one in task_packages()}
+    if package and package not in {"lmms_eval", *guests} and package not in _distributed():
         raise LookupError(f"no installed package has a module {shown(package)}")
     return resolve(name)
-
-
-@once
-def _installed() -> Collection[str]:
-    return {"lmms_eval", *(one.module.partition(".")[0] for one in task_packages()), *_distributed()}
 
 
 _distributed = functools.cache(packages_distributions)  # reads the files of every distribution
@@ -172,9 +161,17 @@ def check_functions(file: TaskFile, report: TaskReport) -> None:
     if rows is not None and rows.benchmark != file.metadata.benchmark in all_benchmarks():
         message = f"`process_docs` takes rows of {shown(rows.benchmark)}, expected {shown(file.metadata.benchmark)}"
         report.key("MT137", f"{message}, the task's benchmark", "process_docs")
-    for number, pipeline in enumerate(file.filter_list):
-        for position, step in enumerate(pipeline.filter):
-            _check_filter(step.function, ("filter_list", number, "filter", position, "function"), report)
+    (pipeline,) = file.filter_list
+    for position, step in enumerate(pipeline.filter):
+        name, keys = step.function, ("filter_list", 0, "filter", position, "function")
+        expected = "a filter class with the method apply(responses, documents)"
+        if not isinstance(name, FunctionName) or _resolved(
+            report, name, keys, expected, lambda kind: callable(getattr(kind, "apply", None))
+        ):
+            try:
+                get_filter(filter_name(name))
+            except MedtasksError as error:
+                report.key("MT123", str(error), *keys)
     for number, entry in enumerate(file.metric_list):
         _check_metric(entry, ("metric_list", number), report)
     if not failed(report.findings()):  # else an error that this file shares with the task may be the cause
@@ -207,23 +204,11 @@ def _resolved(report: TaskReport, name: str, keys: Keys, expected: str, fits: Ca
     return None
 
 
-def _check_filter(name: str, keys: Keys, report: TaskReport) -> None:
-    expected = "a filter class with the method apply(responses, documents)"
-    if isinstance(name, FunctionName) and not _resolved(
-        report, name, keys, expected, lambda kind: callable(getattr(kind, "apply", None))
-    ):
-        return
-    try:
-        get_filter(filter_name(name))
-    except MedtasksError as error:
-        report.key("MT123", str(error), *keys)
-
-
 def _check_metric(entry: MetricEntry, keys: Keys, report: TaskReport) -> None:
     metric, name = _metric(entry.metric), entry.metric
     if metric is None:
         report.key("MT124", f"metric {shown(name)} is unknown", *keys, "metric")
-    if metric is not None and entry.higher_is_better != metric.higher_is_better:
+    elif entry.higher_is_better != metric.higher_is_better:
         message = f"`higher_is_better` of {name} is {entry.higher_is_better}, expected {metric.higher_is_better}"
         report.key("MT135", message, *keys, "higher_is_better")
     aggregation, keys = entry.aggregation, (*keys, "aggregation")
@@ -239,7 +224,7 @@ def _check_metric(entry: MetricEntry, keys: Keys, report: TaskReport) -> None:
     if metric is not None and _metric(called) is not None:
         message = f"metric {shown(name)} is aggregated as {called!r}, expected its own aggregation"
         report.key("MT134", message, *keys)
-    elif _metric(called) is None and aggregation.startswith(OWN_AGGREGATIONS):
+    elif _metric(called) is None and aggregation.startswith("medtasks.benchmarks.aggregations."):
         report.key("MT125", f"aggregation {shown(str(aggregation))} belongs to no known metric", *keys)
 
 

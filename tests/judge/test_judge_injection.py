@@ -11,8 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rubric_cases import TASKS, case
 
-from medtasks.catalog.quoting import DELIMITER, MARK, delimited, neutral
-from medtasks.catalog.rubric import judge_prompt
+from medtasks.catalog.rubric import DELIMITER, MARK, delimited, judge_prompt, neutral
 
 HONEST = "One round nodule in the left upper lung."
 CODE = "0123456789abcdef" * 2

@@ -15,8 +15,7 @@ from openai.types.chat import ChatCompletion
 from rubric_cases import TASKS, case
 from test_judge_injection import ADVERSARIAL, HONEST
 
-from medtasks.catalog.quoting import delimited
-from medtasks.catalog.rubric import aspects_of, judge_prompt, verdict_schema
+from medtasks.catalog.rubric import aspects_of, delimited, judge_prompt, verdict_schema
 from medtasks.core.errors import UsageError
 from medtasks.judge.stub import MODEL, StubJudge, rule_based
 from medtasks.judge.verdict import Verdict, parse_verdict

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
+from catalogs import fresh
 from medtasks.leaderboard.board.reference import load_reference, place_of
 
 from medtasks.benchmarks import layouts as boards
@@ -16,7 +17,7 @@ from medtasks.benchmarks.med_cmr.board import MED_CMR
 from medtasks.benchmarks.medstreambench.board import MEDSTREAMBENCH
 from medtasks.benchmarks.mi_cxr.board import MI_CXR
 from medtasks.catalog.board_layout import ALL_GROUPS, BoardLayout, Column, LayoutTable, Plot
-from medtasks.catalog.contents import fresh, task_packages
+from medtasks.catalog.contents import task_packages
 from medtasks.catalog.registry import Plugin, all_benchmarks
 from medtasks.core.errors import MedtasksError
 

@@ -26,7 +26,7 @@ from medtasks.catalog.task_source import TaskSource
 from medtasks.core.findings import Finding
 from medtasks.data.manifest import fingerprint
 from medtasks.data.store import open_prepared
-from medtasks.validate.prepared import MediaCheck
+from medtasks.validate.documents import MediaCheck
 from medtasks.validate.report import TaskReport
 
 TEMPLATE = "medstreambench/window.j2"

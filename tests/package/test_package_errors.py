@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from catalogs import fresh
 from other_lab import write_site
 
 from medtasks.benchmarks import mi_cxr
-from medtasks.catalog.contents import fresh
 from medtasks.catalog.spec import load_spec
 
 TITLE = 'title: "Counting dots"'

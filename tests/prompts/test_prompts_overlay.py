@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from medtasks.benchmarks.documents import doc_to_messages, task_documents
-from medtasks.catalog.prompts import overlay_diff, template_source
+from medtasks.catalog.prompts import overlay_diff, template_hash, template_source
 from medtasks.catalog.rubric import judge_prompt, load_rubric, rubric_hash
 from medtasks.catalog.spec import load_spec
 from medtasks.core.errors import UsageError
@@ -54,6 +54,10 @@ def test_the_difference_of_an_overlay_is_shown_and_its_directory_checked(
     monkeypatch.setenv("MEDTASKS_TEMPLATES", str(tmp_path))
     assert "+Verbatim: {{ question }}\n" in overlay_diff("kvasir_vqa_x1/answer.j2")
     assert overlay_diff("mi_cxr/mcq.j2") == ""
+    before = template_hash("mi_cxr/mcq.j2")
+    (tmp_path / "mi_cxr").mkdir()
+    (tmp_path / "mi_cxr" / "_options.j2").write_text("included by it")
+    assert template_hash("mi_cxr/mcq.j2") != before
     monkeypatch.setenv("MEDTASKS_TEMPLATES", str(tmp_path / "nowhere"))
     with pytest.raises(UsageError, match="expected a directory of templates"):
         template_source("kvasir_vqa_x1/answer.j2")

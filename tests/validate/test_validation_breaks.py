@@ -13,9 +13,9 @@ from pathlib import Path
 
 import medtasks.templates
 import pytest
-from defects import Defect, read
+from catalogs import fresh
+from seeded_bench import Defect, read
 
-from medtasks.catalog.contents import fresh
 from medtasks.cli.app import main
 from medtasks.cli.scaffold import write_package
 
