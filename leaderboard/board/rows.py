@@ -15,7 +15,7 @@ from medtasks.runs.scores import COVERAGE, MetricScore, Scores
 from medtasks.runs.signature import format_signature, parse_signature
 from medtasks.verify.verification import unverified_note
 
-from ..rank.comparability import ComparabilityGroups, coverage_notes, level
+from ..rank.comparability import ComparabilityGroups, coverage_notes
 from ..verify.scored_run import ScoredRun
 from .board import Apart, BoardColumn, BoardRow, BoardTable, Cell
 from .numbers import column_key
@@ -166,7 +166,7 @@ class Tables:
             yield f"No run of {', '.join(unusual)} follows today's task files; these runs agree with each other."
         ranked = [(task, run) for (task, _), group in groups.items() for run in group.ranked.values()]
         yield from sorted({f"{note}." for task, run in ranked for note in coverage_notes(run, task)})
-        levels = {(level(run, task), task) for task, run in ranked}
+        levels = {(group.level, task) for (task, _), group in groups.items() if group.ranked}
         if unverified := sorted(task for found, task in levels if found == 1):
             yield unverified_note(unverified)
         if claimed := sorted(task for found, task in levels if found == 2):

@@ -12,7 +12,6 @@ import statistics
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import combinations
-from typing import Any
 
 import numpy as np
 
@@ -120,33 +119,30 @@ def prompt_ranks(
         return [], None
     task = prompted[0].task
     each = {one.key: one for one in prompted if one.task == task}
-    mean = next(one for one in whole if one.task == task)
     found = {key: ranking for key, one in each.items() if (ranking := ranking_of(one)) is not None}
-    ranks = {key: {one.model: one.rank for one in ranking.ranked} for key, ranking in found.items()}
+    ranks = {
+        int(each[key].metric.removeprefix("prompt_")): {one.model: one.rank for one in ranking.ranked}
+        for key, ranking in found.items()
+    }
     models = sorted(set.intersection(*map(set, ranks.values()))) if ranks else []
     if len(models) < 2:
         return [], None
+    from scipy.stats import kendalltau  # slow to import
+
+    mean = next(one for one in whole if one.task == task)
     over_all = ranking_of(mean)
     rankings = {**({} if over_all is None else {mean.key: over_all}), **found}
     rows: dict[str, dict[str, Cell]] = {}
+    shown = []
     for key, ranking in rankings.items():
         signature = format_signature({**parse_signature(ranking.signature), "of": "ranks"})
         for one in ranking.ranked:
             cell = Cell(value=one.rank, low=one.best, high=one.worst, items=ranking.items, signature=signature)
             rows.setdefault(one.model, {})[f"{key}.rank"] = cell
-    rank: dict[str, Any] = {"unit": "rank", "chance": None, "higher_is_better": False}
-    shown = [
-        one.column.model_copy(update={"key": f"{key}.rank", "metric": f"{one.column.metric}.rank", **rank})
-        for key, one in rankings.items()
-    ]
+        update = {"unit": "rank", "chance": None, "higher_is_better": False, "metric": f"{ranking.column.metric}.rank"}
+        shown.append(ranking.column.model_copy(update={"key": f"{key}.rank", **update}))
     note = "With 95 % intervals of the ranks; 1 is the best."
     table = made_table("prompt-ranks", "Rank under each prompt", note, shown, rows, {})
-    numbers = [int(each[key].metric.removeprefix("prompt_")) for key in ranks]
-    return [table], _order(task, models, dict(zip(numbers, ranks.values(), strict=True)))
-
-
-def _order(task: str, models: Sequence[str], ranks: Mapping[int, Mapping[str, int]]) -> PromptOrder:
-    from scipy.stats import kendalltau
 
     changes = []
     for first, second in combinations(models, 2):
@@ -157,7 +153,7 @@ def _order(task: str, models: Sequence[str], ranks: Mapping[int, Mapping[str, in
     by_prompt = [[one[model] for model in models] for one in ranks.values()]
     pairs = [pair for pair in combinations(by_prompt, 2) if all(len(set(one)) > 1 for one in pair)]
     known = [float(kendalltau(*pair).statistic) for pair in pairs]  # tau-b
-    return PromptOrder(
+    order = PromptOrder(
         task=task,
         prompts=len(ranks),
         pairs=len(models) * (len(models) - 1) // 2,
@@ -165,6 +161,7 @@ def _order(task: str, models: Sequence[str], ranks: Mapping[int, Mapping[str, in
         tau=sum(known) / len(known) if known else None,
         lowest_tau=min(known, default=None),
     )
+    return [table], order
 
 
 def media_gain(
@@ -206,27 +203,24 @@ def media_gain(
         for name, title, keys in ((GAINS, GAINS_TITLE, headings), (f"{GAINS}-parts", f"{GAINS_TITLE}, in parts", rest))
         if keys
     ]
-    return [table], plots, _text_only(first, groups)
 
-
-def _text_only(column: BoardColumn, groups: ComparabilityGroups) -> TextOnly | None:
-    twins = groups.blind_twins(column.task, column.metric)
-    entries = {model: blind.entries[column.task] for model, (_, blind) in sorted(twins.items())}
+    twins = groups.blind_twins(first.task, first.metric)
+    entries = {model: blind.entries[first.task] for model, (_, blind) in sorted(twins.items())}
     items = next(iter(entries.values())).items
     entries = {model: entry for model, entry in entries.items() if entry.items == items}
-    tables = [entry.statistics[column.metric] for entry in entries.values()]
+    tables = [entry.statistics[first.metric] for entry in entries.values()]
     if tables[0].shape[1] != 2:  # not a mean over answers
-        return None
-    full = np.all([(table[:, 0] == table[:, 1]) & ~without_value(table) for table in tables], axis=0)
-    counted = np.any([~without_value(table) for table in tables], axis=0)
-    return TextOnly(
-        task=column.task,
-        metric=column.metric,
+        return [table], plots, None
+    full = np.all([(one[:, 0] == one[:, 1]) & ~without_value(one) for one in tables], axis=0)
+    text_only = TextOnly(
+        task=first.task,
+        metric=first.metric,
         models=tuple(entries),
-        items=int(counted.sum()),
-        expected=None if column.chance is None else column.chance ** len(entries),
+        items=int(np.any([~without_value(one) for one in tables], axis=0).sum()),
+        expected=None if first.chance is None else first.chance ** len(entries),
         answered=tuple(items[row] for row in np.flatnonzero(full).tolist()),
     )
+    return [table], plots, text_only
 
 
 def _cell(benchmark: Benchmark, seeing: ScoredRun, blind: ScoredRun, column: BoardColumn) -> Cell | None:
