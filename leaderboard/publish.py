@@ -20,8 +20,8 @@ from medtasks.verify.scored import RunStore
 
 from .board.board import Board
 from .board.build import RESAMPLES, build_board
-from .board.claimed import read_claims, with_claims
 from .board.models import Described, read_by_model
+from .board.reference import read_claims, with_claims
 from .board.usage import Price
 from .exports.tables import exports_of
 from .intake.collect import collect, state_of_results

@@ -16,8 +16,7 @@ import yaml
 from invented_runs import MODELS, Invented, edit_json, make_run, write_run_of
 from medtasks.leaderboard.board.build import build_board
 from medtasks.leaderboard.intake.check import CheckReport, check_results
-from medtasks.leaderboard.intake.check_rules import RULES, Submission
-from medtasks.leaderboard.intake.check_run import Asked, check_run
+from medtasks.leaderboard.intake.check_run import RULES, Asked, Submission, check_run
 from medtasks.leaderboard.intake.collect import collect
 from medtasks.leaderboard.intake.remove_rows import remove_rows
 from medtasks.leaderboard.rank.comparability import MINIATURE
