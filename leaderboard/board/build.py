@@ -34,10 +34,9 @@ from .board import (
     Ranking,
     Refused,
 )
-from .confidence import confidence_section
 from .models import Models, distinct_names, model_facts
 from .reference import Reference, load_reference, place_of, published_rows
-from .rows import Tables, board_columns, held_chance, is_incomplete, without_empty
+from .rows import Tables, board_columns, confidence_section, held_chance, is_incomplete, without_empty
 from .usage import SECONDS, Prices, cost_of, plotted, used_by
 
 RESAMPLES = 1000

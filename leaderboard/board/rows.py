@@ -1,27 +1,51 @@
-"""Columns and rows of a board's tables: each model's comparable scores, then those not comparable, with the reasons."""
+"""Columns and rows of a board's tables: each model's comparable scores, then those not comparable, with the reasons;
+and the tables and plots of confidences."""
 
 from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from medtasks.catalog.board_layout import ALL_GROUPS, Column
 from medtasks.catalog.spec import load_spec
+from medtasks.metrics.confidence import BINS, CONFIDENCE_NAMES, ECE
 from medtasks.metrics.item_metrics import SIGNED
 from medtasks.metrics.registry import get_metric, unit_of
-from medtasks.runs.scores import COVERAGE, MetricScore, Scores
+from medtasks.runs.scores import COVERAGE, MetricScore, Reliability, Scores
 from medtasks.runs.signature import format_signature, parse_signature
 from medtasks.verify.verification import unverified_note
 
 from ..rank.comparability import ComparabilityGroups, coverage_notes
 from ..verify.scored_run import ScoredRun
-from .board import Apart, BoardColumn, BoardRow, BoardTable, Cell
+from .board import Apart, BoardColumn, BoardPlot, BoardRow, BoardTable, Cell, ModelReliability
 from .numbers import column_key
 
 _SHARED = ("task", "metric", "label", "breakdown", "group", "remark")
 _VARYING = re.compile(r"\b[0-9a-f]{8}…|[\d,]+ of [\d,]+(?= documents)|[\d,]+ samples? instead of [\d,]+")
+
+_KINDS: tuple[Any, ...] = ("bars", "reliability", "coverage")
+_LABELS = dict(
+    zip(
+        CONFIDENCE_NAMES,
+        ("confidence given", "calibration error", "Brier score", "risk-coverage area", "accuracy at 80 % coverage"),
+        strict=True,
+    )
+)
+_NOTE = (
+    "Scores over the answers with a confidence, whose share is given. Calibration error (15 bins of equal width), Brier"
+    " score and area under the risk-coverage curve: 0 is best. Models without confidences are not listed."
+)
+_BINS_NOTE = (
+    "A calibrated model is right as often as its confidence says, which is the dashed line. Marks grow with the share"
+    " of the answers; lines are 95 % intervals. The table has accuracy minus mean confidence: below 0 a model is too"
+    " sure."
+)
+_CURVE_NOTE = "Accuracy when only the most confident answers count. The curve of useless confidences is level."
+
+_EMPTY = Cell(value=None, items=0, reason="no answer with this confidence", signature="")
 
 
 def board_columns(columns: Iterable[Column], runs: Sequence[ScoredRun] = ()) -> tuple[BoardColumn, ...]:
@@ -155,22 +179,20 @@ class Tables:
             )
             for model, _, key in others
         )
-        note = " ".join(filter(None, (note, *self._notes(columns))))
-        return made_table(name, title, note, columns, rows, runs, not_comparable)
-
-    def _notes(self, columns: Sequence[BoardColumn]) -> Iterator[str]:
-        """Tasks without a usual run, how much of a release the comparable runs answered, if not all, and tasks whose
-        documents were not verified, or whose scores cannot be recomputed."""
+        # what a reader must know of the comparable runs
         groups = {(one.task, one.metric): self._groups.of(one.task, one.metric) for one in columns}
-        if unusual := sorted({task for (task, _), group in groups.items() if not group.usual}):
-            yield f"No run of {', '.join(unusual)} follows today's task files; these runs agree with each other."
         ranked = [(task, run) for (task, _), group in groups.items() for run in group.ranked.values()]
-        yield from sorted({f"{note}." for task, run in ranked for note in coverage_notes(run, task)})
         levels = {(group.level, task) for (task, _), group in groups.items() if group.ranked}
+        notes = [note]
+        if unusual := sorted({task for (task, _), group in groups.items() if not group.usual}):
+            told = f"No run of {', '.join(unusual)} follows today's task files; these runs agree with each other."
+            notes.append(told)
+        notes += sorted({f"{text}." for task, run in ranked for text in coverage_notes(run, task)})
         if unverified := sorted(task for found, task in levels if found == 1):
-            yield unverified_note(unverified)
+            notes.append(unverified_note(unverified))
         if claimed := sorted(task for found, task in levels if found == 2):
-            yield f"Scores of {', '.join(claimed)} are claimed: they cannot be computed from responses here."
+            notes.append(f"Scores of {', '.join(claimed)} are claimed: they cannot be computed from responses here.")
+        return made_table(name, title, " ".join(filter(None, notes)), columns, rows, runs, not_comparable)
 
 
 def without_empty(table: BoardTable, printed: Collection[str] = ()) -> BoardTable:
@@ -187,4 +209,82 @@ def _shortened(reasons: Iterable[str]) -> tuple[str, ...]:
         same_text.setdefault(_VARYING.sub("", reason), []).append(reason)
     return tuple(
         first + f" (and {len(others)} more of other tasks)" * bool(others) for first, *others in same_text.values()
+    )
+
+
+def confidence_section(
+    headline: Sequence[BoardColumn], runs: Sequence[ScoredRun], groups: ComparabilityGroups, tables: Tables
+) -> tuple[list[BoardTable], list[BoardPlot], tuple[ModelReliability, ...]]:
+    """The tables and plots of one benchmark's confidences, and the models' accuracy by confidence: for the first
+    headline column with confidences, and for the tasks that are compared with its own."""
+    held = {name for run in runs for name, entry in run.entries.items() if ECE in entry.scores.metrics}
+    tasks: dict[str, str] = {}
+    for first in headline:
+        specs = {name: load_spec(name).metadata for name in sorted(held)}
+        twins = {name: one.title.rpartition(", ")[2] for name, one in specs.items() if one.compare_with == first.task}
+        if twins or first.task in held:
+            tasks = {**({first.task: ""} if first.task in held else {}), **twins}
+            break
+    known: list[ModelReliability] = []
+    made: list[BoardTable] = []
+    plots: list[BoardPlot] = []
+    for task, title in tasks.items():
+        found = {
+            model: (run, reliability)
+            for model, run in groups.of(task, ECE).ranked.items()
+            if (reliability := run.entries[task].scores.reliability) is not None
+        }
+        if not found:
+            continue
+        known += [ModelReliability(task=task, model=model, reliability=one) for model, (_, one) in found.items()]
+        columns = board_columns([Column(task, metric, label) for metric, label in _LABELS.items()])
+        name, what = (f"-{task}", f": {title}") if title else ("", "")
+        section = [
+            tables.table(f"confidence{name}", f"Confidence{what}", columns, _NOTE),
+            *_curves(task, name, what, found),
+        ]
+        made += section
+        for kind, table in zip(_KINDS, section, strict=True):
+            keys = tuple(column.key for column in table.columns)
+            plots.append(BoardPlot(name=table.name, title=table.title, kind=kind, table=table.name, columns=keys))
+    return made, plots, tuple(known)
+
+
+def _curves(
+    task: str, name: str, what: str, found: Mapping[str, tuple[ScoredRun, Reliability]]
+) -> tuple[BoardTable, BoardTable]:
+    """Accuracy by confidence, and by coverage."""
+    bins: dict[str, BoardColumn] = {}
+    parts: dict[str, BoardColumn] = {}
+    by_bin: dict[str, dict[str, Cell]] = {}
+    by_part: dict[str, dict[str, Cell]] = {}
+
+    def column(key: str, label: str, *, signed: bool = False) -> BoardColumn:
+        facts: dict[str, Any] = {"metric": "accuracy", "unit": "fraction", "higher_is_better": True, "signed": signed}
+        return BoardColumn(key=f"{task}.accuracy.{key}", task=task, label=label, **facts)
+
+    for model, (run, reliability) in found.items():
+        signature = {**parse_signature(run.entries[task].signatures[ECE]), "metric": "accuracy"}
+        by_bin[model], by_part[model] = {}, {}
+        for one in reliability.bins:
+            label = f"{100 * one.low:.0f} to {100 * one.high:.0f} %"
+            shown = column(f"bin-{round(one.high * BINS):02}", label, signed=True)
+            bins[shown.key] = shown
+            low, high = (None, None) if one.interval is None else (end - one.confidence for end in one.interval)
+            text = format_signature({**signature, "minus": "confidence", "bin": f"{one.low:.4f}-{one.high:.4f}"})
+            by_bin[model][shown.key] = Cell(
+                value=one.accuracy - one.confidence, low=low, high=high, items=one.answers, signature=text
+            )
+        answers = sum(one.answers for one in reliability.bins)
+        for place, accuracy in enumerate(reliability.curve, start=1):
+            shown = column(f"coverage-{place:02}", f"{10 * place} %")
+            parts[shown.key] = shown
+            text = format_signature({**signature, "coverage": f"{place / 10:g}"})
+            by_part[model][shown.key] = Cell(value=accuracy, items=answers, signature=text)
+    by_bin = {model: {key: cells.get(key, _EMPTY) for key in sorted(bins)} for model, cells in by_bin.items()}
+    runs = {model: (run.public.key,) for model, (run, _) in found.items()}
+    columns, places = ([one[key] for key in sorted(one)] for one in (bins, parts))
+    return (
+        made_table(f"reliability{name}", f"Accuracy by confidence{what}", _BINS_NOTE, columns, by_bin, runs),
+        made_table(f"coverage{name}", f"Accuracy by coverage{what}", _CURVE_NOTE, places, by_part, runs),
     )

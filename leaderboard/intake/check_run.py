@@ -219,8 +219,9 @@ def _whole_run(run: Submission, known: Sequence[str]) -> Iterator[Finding]:
         kept = [name for name in known if is_withheld(run.manifest.tasks[name].benchmark) is withheld]
         if stripped := [name for name in kept if lacks_texts(run.samples[name])]:
             fix = "nothing to fix, but its statistics cannot be checked" if withheld else ""
-            more = {"file": f"samples/{stripped[0]}.jsonl", "fix": fix, "severity": "note" if withheld else None}
-            yield run.in_tasks("LB305", "neither prompts nor responses", stripped, **more)
+            severity: Severity | None = "note" if withheld else None
+            found, file = "neither prompts nor responses", f"samples/{stripped[0]}.jsonl"
+            yield run.in_tasks("LB305", found, stripped, file=file, fix=fix, severity=severity)
 
 
 def _comparable(run: Submission, name: str) -> Iterator[Finding]:

@@ -119,15 +119,13 @@ class ComparabilityGroups:
             replaced |= older
             apart |= {one.key: self._reasons(one, task, *main[:1]) for one in others.values()}
         found = ComparabilityGroup(
+            signature=main[0].signature if main else "",
             ranked={model: one.run for model, one in sorted(ranked.items())},
             waiting={model: one.run for model, one in sorted(waiting.items())},
             apart=apart,
             replaced=replaced,
-            **(
-                {"signature": main[0].signature, "usual": _is_usual(main[0], task), "level": main[0].level}
-                if main
-                else {}
-            ),
+            usual=not main or _is_usual(main[0], task),
+            level=main[0].level if main else 0,
         )
         return self._known.setdefault((task, metric), found)
 

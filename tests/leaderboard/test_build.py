@@ -13,7 +13,7 @@ from made_runs import FAIR, GOOD, KEY, POOR, board, cxr, entry, page, ranked, ri
 from medtasks.leaderboard.board.board import Board, Refused, Round, Timeline
 from medtasks.leaderboard.board.build import build_board
 from medtasks.leaderboard.board.models import Described, read_by_model
-from medtasks.leaderboard.board.sentences import finding
+from medtasks.leaderboard.board.numbers import finding
 from medtasks.leaderboard.board.usage import Price
 
 from medtasks.catalog.board_layout import BoardLayout, Column

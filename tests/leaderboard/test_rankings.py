@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from made_runs import CLUSTERS, right
 from medtasks.leaderboard.board.board import BoardColumn, BoardModel, Cell, Pair, Ranked, Ranking
-from medtasks.leaderboard.board.sentences import finding
+from medtasks.leaderboard.board.numbers import finding
 from medtasks.leaderboard.rank.rankings import rank_models
 from statsmodels.stats.multitest import multipletests
 
