@@ -121,7 +121,7 @@ def test_a_run_without_its_judge_keeps_its_row_and_has_no_rank() -> None:
     waiting = run("waiting", [kvasir(2, "j0", np.full((240, 2), np.nan))])
     found = page(run("judged", [kvasir(1, "j0")]), waiting)
     assert ranked(found) == ["judged"]
-    assert found.rankings[0].unranked == {"waiting": "all items await a judge"}
+    assert found.rankings[0].unranked == {"waiting": "none of 240 items has a verdict"}
     assert found.tables[0].apart == ()
     cells = next(row.cells for row in found.tables[0].rows if row.model == "waiting")
     assert {key: cell.value is None for key, cell in cells.items()} == {

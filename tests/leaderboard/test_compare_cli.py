@@ -191,7 +191,7 @@ def test_what_only_one_run_was_judged_in_has_no_difference_and_says_why() -> Non
     nothing = np.full((240, 2), np.nan)
     (line,) = pair_of(judged_accuracy=(nothing, right(0.5, 1))).lines
     assert line.pair is None
-    assert (line.reason, line.unpaired) == ("first run: all items await a judge", 240)
+    assert (line.reason, line.unpaired) == ("first run: none of 240 items has a verdict", 240)
 
 
 def test_other_clusters_are_not_comparable() -> None:
