@@ -108,10 +108,8 @@ def publish(
     figures: Sequence[str] = (),
     **options: Any,
 ) -> Board:
-    """Read ``results``, and write pages, figures and exports to ``site``; an earlier site there is replaced.
-
-    If all is as at the last build, and nobody changed the site since, nothing is written. Arguments are those of
-    :func:`board_of` and :func:`write_site`, as are errors.
+    """Read ``results``, and write pages, figures and exports to ``site``, unless all is as at the last build and nobody
+    changed the site since. Arguments and errors are those of :func:`board_of` and :func:`write_site`.
 
     Raises:
         UsageError: there are no results.
@@ -138,15 +136,12 @@ def write_site(
     figures: Sequence[str] = (),
     made_of: str = "",
 ) -> None:
-    """Write the pages and exports of ``board`` to ``directory``; open its ``index.html``.
-
-    The same arguments give the same bytes. An earlier site is replaced in one step, and files in it that
-    we did not write (a ``CNAME``, say) stay.
+    """Write the pages and exports of ``board`` to ``directory``: new, empty, or an earlier site, which is replaced in
+    one step, and in which files that we did not write (a ``CNAME``, say) stay. The same arguments give the same bytes.
 
     Args:
-        directory: new, empty, or an earlier site.
         samples: texts for the comparison page; without them it compares scores only.
-        figures: formats of figures for download; none draws none.
+        figures: formats of figures for download.
         made_of: a hash of everything that the site is made of, by which :func:`publish` knows it.
 
     Raises:

@@ -17,8 +17,7 @@ from medtasks.runs.usage import Usage
 from medtasks.stats.bootstrap import CONFIDENCE
 
 from ..rank.comparability import ComparabilityGroups, on_common_items, same_responses
-from ..rank.over_models import media_gain, prompt_ranks, with_models
-from ..rank.rankings import SEED, rank_models
+from ..rank.rankings import SEED, media_gain, prompt_ranks, rank_models, with_models
 from ..verify.rejudging import Rejudged
 from ..verify.scored_run import Entry, ScoredRun
 from .board import (

@@ -1,18 +1,5 @@
-"""The model of a run: its slug, its name on a board, and the organiser's facts about it.
-
-A file of models is YAML: a slug, a name or a glob of names, and facts about the model::
-
-    Qwen2.5-VL-7B*:
-      name: Qwen2.5-VL 7B
-      family: qwen
-      size: 7B
-      type: general            # closed, general or medical
-      link: https://example.org/model
-      trained: {kvasir_vqa_x1: "yes", mi_cxr: unknown}
-      notes: [quantised by us]
-
-A slug takes precedence over a name, and a name over a glob; if several globs match, the first one applies.
-"""
+"""The model of a run: its slug, its name on a board, and the organiser's facts about it (docs/leaderboard.md has a file
+of models)."""
 
 from __future__ import annotations
 
@@ -114,8 +101,7 @@ def model_name(manifest: RunManifest) -> str:
 def model_key(manifest: RunManifest) -> str:
     """The model's slug: the end of its name and a hash of all that identifies it; safe in addresses and file names.
 
-    Processes, devices, batch sizes, media or not, and seeds (except a baseline's) do not identify a model. Of local
-    paths only the last part does.
+    Neither `NO_IDENTITY` nor seeds (except a baseline's) identify a model; of local paths only the last part does.
     """
     facts = model_arguments(manifest)
     kept = {  # adapters, like weights, are identified by their fingerprint if they have one
@@ -191,10 +177,7 @@ def read_by_model(path: Path, kind: type[M]) -> dict[str, M]:
 
 
 def model_facts(run: BoardRun, models: Models | None = None) -> BoardModel:
-    """The model of a run as the board shows it: the organiser's facts, or what its name reveals.
-
-    Baselines have the type ``baseline``; otherwise type, size and training data are unknown unless given.
-    """
+    """The model of a run as the board shows it: the organiser's facts, or what its name reveals."""
     name = str(run.model_facts.get("name", run.model))
     given = find(models or {}, run.model, name) or Described()
     policy = "policy" in run.model_facts

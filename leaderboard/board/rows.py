@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -175,7 +175,7 @@ class Tables:
         not_comparable = (
             Apart(
                 row=BoardRow(model=model, cells=apart[key], runs=(key,), blind=self._runs[key].blind),
-                reasons=_shortened(reasons[key]),
+                reasons=tuple(_shortened(reasons[key])),
             )
             for model, _, key in others
         )
@@ -202,14 +202,13 @@ def without_empty(table: BoardTable, printed: Collection[str] = ()) -> BoardTabl
     return table.model_copy(update={"columns": tuple(column for column in table.columns if column.key in filled)})
 
 
-def _shortened(reasons: Iterable[str]) -> tuple[str, ...]:
+def _shortened(reasons: Iterable[str]) -> Iterator[str]:
     """The reasons; those that differ only in hashes or counts (one per task) are combined."""
     same_text: dict[str, list[str]] = {}
     for reason in reasons:
         same_text.setdefault(_VARYING.sub("", reason), []).append(reason)
-    return tuple(
-        first + f" (and {len(others)} more of other tasks)" * bool(others) for first, *others in same_text.values()
-    )
+    for first, *others in same_text.values():
+        yield f"{first} (and {len(others)} more of other tasks)" if others else first
 
 
 def confidence_section(

@@ -78,9 +78,7 @@ def check_results(
     """Check the result directories in ``paths``; nothing is changed. ``docs/leaderboard.md`` lists what is checked.
 
     Args:
-        coverage: the share of a release's records that must be prepared.
-        demonstration: allow miniature data.
-        public: whether the repository is public; if not, rows that must not be shared are a warning.
+        coverage, demonstration, public: as of `Asked`.
         rescore: compute learned metrics again (the slowest part).
         ask_again: asks a judge again about some of a run's verdicts (`medtasks.leaderboard.verify.rejudging.rejudge`).
         environment: variables whose secrets are searched for; by default this process's.

@@ -98,7 +98,8 @@ RULES: Mapping[str, Rule] = {rule.code: rule for rule in _RULES}
 
 
 class Asked(NamedTuple):
-    """A repository's requirements; see `medtasks.leaderboard.intake.check.check_results`."""
+    """A repository's requirements: the share of a release's records that must be prepared, whether miniature data are
+    allowed, and whether it is public; if not, rows that must not be shared are a warning."""
 
     coverage: float
     demonstration: bool

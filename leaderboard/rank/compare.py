@@ -2,8 +2,7 @@
 
 Several pairs of runs, such as base and tuned models, are compared over the tasks of a group: each pair and task gives
 one difference, tuned - base, over the items with a value in both runs, and the tests ask whether these differences lean
-to one side. A task with few items counts as much as one with many, and the differences of one pair are not independent
-of each other.
+to one side.
 """
 
 from __future__ import annotations

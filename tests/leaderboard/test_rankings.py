@@ -151,24 +151,6 @@ def test_one_cluster_has_ranks_but_no_interval_and_no_test() -> None:
     assert found.detectable is None
 
 
-def test_corpus_metrics_are_ranked_by_the_corpus_score() -> None:
-    metric, draw = get_metric("bleu"), np.random.default_rng(0)
-    words = ["the polyp is red", "two polyps are seen", "no text is there", "a snare lies left", "the image shows one"]
-    said = [words[number] for number in draw.integers(0, 5, 40)]
-    answers = {
-        name: [text if draw.random() < share else words[0] for text in said]
-        for name, share in (("good", 0.9), ("poor", 0.3))
-    }
-    tables = {
-        name: np.array([metric.statistics(*both) for both in zip(given, said, strict=True)], dtype=float)
-        for name, given in answers.items()
-    }
-    found = ranking(tables, "bleu", clusters=[f"i{number // 4}" for number in range(40)])
-    scores = {name: float(metric.score(table.sum(axis=0))) for name, table in tables.items()}
-    assert [one.model for one in found.ranked] == ["good", "poor"]
-    assert found.pairs[0].difference == pytest.approx(scores["good"] - scores["poor"])
-
-
 def test_neither_order_nor_company_moves_a_number() -> None:
     assert ranking(dict(reversed(MODELS.items()))) == ranking(MODELS)
     two, all_four = (pair(ranking(models), "a", "d") for models in ({name: MODELS[name] for name in "ad"}, MODELS))
