@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import medtasks
 from medtasks.benchmarks.layouts import HEADLINE, all_layouts, columns_of
@@ -35,7 +36,7 @@ from .board import (
 )
 from .models import Models, distinct_names, model_facts
 from .reference import Reference, load_reference, place_of, published_rows
-from .rows import Tables, board_columns, confidence_section, held_chance, is_incomplete, without_empty
+from .rows import board_columns, comparable_table, confidence_section, held_chance, is_incomplete, without_empty
 from .usage import SECONDS, Prices, cost_of, plotted, used_by
 
 RESAMPLES = 1000
@@ -167,23 +168,23 @@ class _Filling:
         places = [{one.model: float(one.rank) for one in ranking.ranked} for ranking in rankings]
         models = {model for by_model in places for model in by_model}
         order = {model: tuple(by_model.get(model, float("inf")) for by_model in places) for model in models}
-        tables = Tables(self._runs, groups, order)
+        table = functools.partial(comparable_table, groups, order)
         first = LayoutTable(name=HEADLINE, title="Headline scores", columns=self._layout.headline)
         every = [
-            tables.table(one.name, one.title, board_columns(one.columns, self._runs), one.note)
+            table(one.name, one.title, board_columns(one.columns, self._runs), one.note)
             for one in (first, *self._layout.tables)
         ]
         rows = published_rows(reference, {place_of(column): column.key for table in every for column in table.columns})
         printed = {cell.column for row in rows for cell in row.cells}
         filled = [without_empty(table, printed) for table in every]
         kept = [table for table in filled if table.columns or table.name == HEADLINE]
-        plots = self._plots(kept, tables)
+        plots = self._plots(kept, table)
         gains, bars, text_only = media_gain(
             benchmark, headline, (one for table in kept for one in table.columns), groups
         )
         kept += gains
         ranks, prompt_order = prompt_ranks([one for table in kept for one in table.columns], self._ranking)
-        confidences, curves, reliability = confidence_section(headline, self._runs, groups, tables)
+        confidences, curves, reliability = confidence_section(headline, self._runs, groups, table)
         plots += [*bars, *curves]
 
         usage: list[ModelUsage] = []
@@ -250,8 +251,8 @@ class _Filling:
             resamples=self._resamples,
         )
 
-    def _plots(self, shown: list[BoardTable], tables: Tables) -> list[BoardPlot]:
-        """The plots with data; if no table in ``shown`` has a plot's columns, one is added.
+    def _plots(self, shown: list[BoardTable], made: Callable[..., BoardTable]) -> list[BoardPlot]:
+        """The plots with data; if no table in ``shown`` has a plot's columns, one is ``made`` and added.
 
         Columns have a value in some row (ranks: in two), those of a paired plot on both sides.
         """
@@ -262,7 +263,7 @@ class _Filling:
                 tasks = {one.task for one in (self._letters if plot.kind == "letters" else self._timelines)}
                 columns = tuple(one for one in columns if one.task in tasks)
             else:
-                rows = tables.table(plot.name, plot.title, (*columns, *against)).rows
+                rows = made(plot.name, plot.title, (*columns, *against)).rows
                 values = Counter(key for row in rows for key, cell in row.cells.items() if cell.value is not None)
                 valued = {key for key, count in values.items() if count > plot.ranks}  # a rank is one among several
                 sides = [
@@ -278,7 +279,7 @@ class _Filling:
                 name = plot.name
                 while name in {one.name for one in shown}:
                     name = f"{name}-numbers"
-                table = tables.table(name, plot.title, (*columns, *against))
+                table = made(name, plot.title, (*columns, *against))
                 shown.append(table)
             found.append(
                 BoardPlot(

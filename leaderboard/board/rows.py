@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -27,13 +27,7 @@ _SHARED = ("task", "metric", "label", "breakdown", "group", "remark")
 _VARYING = re.compile(r"\b[0-9a-f]{8}…|[\d,]+ of [\d,]+(?= documents)|[\d,]+ samples? instead of [\d,]+")
 
 _KINDS: tuple[Any, ...] = ("bars", "reliability", "coverage")
-_LABELS = dict(
-    zip(
-        CONFIDENCE_NAMES,
-        ("confidence given", "calibration error", "Brier score", "risk-coverage area", "accuracy at 80 % coverage"),
-        strict=True,
-    )
-)
+_LABELS = ("confidence given", "calibration error", "Brier score", "risk-coverage area", "accuracy at 80 % coverage")
 _NOTE = (
     "Scores over the answers with a confidence, whose share is given. Calibration error (15 bins of equal width), Brier"
     " score and area under the risk-coverage curve: 0 is best. Models without confidences are not listed."
@@ -143,56 +137,55 @@ def made_table(
     return BoardTable(name=name, title=title, note=note, columns=tuple(columns), rows=tuple(rows), apart=tuple(apart))
 
 
-class Tables:
-    """Tables of one benchmark from several runs; ``order`` gives the order of models."""
-
-    def __init__(
-        self, runs: Sequence[ScoredRun], groups: ComparabilityGroups, order: Mapping[str, tuple[float, ...]]
-    ) -> None:
-        self._runs = {run.public.key: run for run in runs}
-        self._groups = groups
-        self._order = order
-
-    def table(self, name: str, title: str, columns: Sequence[BoardColumn], note: str = "") -> BoardTable:
-        """The table of the columns; a model's row may combine several runs, a row that is not comparable has one."""
-        rows: dict[str, dict[str, Cell]] = {}
-        runs: dict[str, set[str]] = {}
-        apart: dict[str, dict[str, Cell]] = {}
-        reasons: dict[str, dict[str, None]] = {}
-        for column in columns:
-            group = self._groups.of(column.task, column.metric)
-            for model, run in {**group.waiting, **group.ranked}.items():
-                if (cell := cell_of(run, column)) is not None:
-                    rows.setdefault(model, {})[column.key] = cell
-                    runs.setdefault(model, set()).add(run.public.key)
-            for key, why in group.apart.items():
-                if (cell := cell_of(self._runs[key], column)) is not None:
-                    apart.setdefault(key, {})[column.key] = cell
-                    reasons.setdefault(key, {}).update(dict.fromkeys(why))
-        last = (float("inf"),)
-        rows = {model: rows[model] for model in sorted(rows, key=lambda model: (self._order.get(model, last), model))}
-        others = sorted((self._runs[key].model, self._runs[key].public.created, key) for key in apart)
-        not_comparable = (
-            Apart(
-                row=BoardRow(model=model, cells=apart[key], runs=(key,), blind=self._runs[key].blind),
-                reasons=tuple(_shortened(reasons[key])),
-            )
-            for model, _, key in others
+def comparable_table(
+    groups: ComparabilityGroups,
+    order: Mapping[str, tuple[float, ...]],
+    name: str,
+    title: str,
+    columns: Sequence[BoardColumn],
+    note: str = "",
+) -> BoardTable:
+    """The table of the columns, with models in this ``order``; a row may combine several runs of a model, one that is
+    not comparable has one."""
+    of = {(one.task, one.metric): groups.of(one.task, one.metric) for one in columns}
+    rows: dict[str, dict[str, Cell]] = {}
+    runs: dict[str, set[str]] = {}
+    apart: dict[tuple[str, str, str], tuple[ScoredRun, dict[str, Cell], dict[str, None]]] = {}
+    for column in columns:
+        group = of[column.task, column.metric]
+        for model, run in {**group.waiting, **group.ranked}.items():
+            if (cell := cell_of(run, column)) is not None:
+                rows.setdefault(model, {})[column.key] = cell
+                runs.setdefault(model, set()).add(run.public.key)
+        for run, why in group.apart:
+            if (cell := cell_of(run, column)) is not None:
+                key = (run.model, run.public.created, run.public.key)
+                _, cells, reasons = apart.setdefault(key, (run, {}, {}))
+                cells[column.key] = cell
+                reasons.update(dict.fromkeys(why))
+    last = (float("inf"),)
+    rows = {model: rows[model] for model in sorted(rows, key=lambda model: (order.get(model, last), model))}
+    not_comparable = [
+        Apart(
+            row=BoardRow(model=run.model, cells=cells, runs=(run.public.key,), blind=run.blind),
+            reasons=tuple(_shortened(reasons)),
         )
-        # what a reader must know of the comparable runs
-        groups = {(one.task, one.metric): self._groups.of(one.task, one.metric) for one in columns}
-        ranked = [(task, run) for (task, _), group in groups.items() for run in group.ranked.values()]
-        levels = {(group.level, task) for (task, _), group in groups.items() if group.ranked}
-        notes = [note]
-        if unusual := sorted({task for (task, _), group in groups.items() if not group.usual}):
-            told = f"No run of {', '.join(unusual)} follows today's task files; these runs agree with each other."
-            notes.append(told)
-        notes += sorted({f"{text}." for task, run in ranked for text in coverage_notes(run, task)})
-        if unverified := sorted(task for found, task in levels if found == 1):
-            notes.append(unverified_note(unverified))
-        if claimed := sorted(task for found, task in levels if found == 2):
-            notes.append(f"Scores of {', '.join(claimed)} are claimed: they cannot be computed from responses here.")
-        return made_table(name, title, " ".join(filter(None, notes)), columns, rows, runs, not_comparable)
+        for _, (run, cells, reasons) in sorted(apart.items(), key=lambda one: one[0])
+    ]
+
+    # what a reader must know of the comparable runs
+    ranked = [(task, run) for (task, _), group in of.items() for run in group.ranked.values()]
+    levels = {(group.level, task) for (task, _), group in of.items() if group.ranked}
+    notes = [note]
+    if unusual := sorted({task for (task, _), group in of.items() if not group.usual}):
+        told = f"No run of {', '.join(unusual)} follows today's task files; these runs agree with each other."
+        notes.append(told)
+    notes += sorted({f"{text}." for task, run in ranked for text in coverage_notes(run, task)})
+    if unverified := sorted(task for level, task in levels if level == 1):
+        notes.append(unverified_note(unverified))
+    if claimed := sorted(task for level, task in levels if level == 2):
+        notes.append(f"Scores of {', '.join(claimed)} are claimed: they cannot be computed from responses here.")
+    return made_table(name, title, " ".join(filter(None, notes)), columns, rows, runs, not_comparable)
 
 
 def without_empty(table: BoardTable, printed: Collection[str] = ()) -> BoardTable:
@@ -212,10 +205,13 @@ def _shortened(reasons: Iterable[str]) -> Iterator[str]:
 
 
 def confidence_section(
-    headline: Sequence[BoardColumn], runs: Sequence[ScoredRun], groups: ComparabilityGroups, tables: Tables
+    headline: Sequence[BoardColumn],
+    runs: Sequence[ScoredRun],
+    groups: ComparabilityGroups,
+    table: Callable[[str, str, Sequence[BoardColumn], str], BoardTable],
 ) -> tuple[list[BoardTable], list[BoardPlot], tuple[ModelReliability, ...]]:
     """The tables and plots of one benchmark's confidences, and the models' accuracy by confidence: for the first
-    headline column with confidences, and for the tasks that are compared with its own."""
+    headline column with confidences, and for the tasks that are compared with its own; ``table`` makes a table."""
     held = {name for run in runs for name, entry in run.entries.items() if ECE in entry.scores.metrics}
     tasks: dict[str, str] = {}
     for first in headline:
@@ -236,16 +232,15 @@ def confidence_section(
         if not found:
             continue
         known += [ModelReliability(task=task, model=model, reliability=one) for model, (_, one) in found.items()]
-        columns = board_columns([Column(task, metric, label) for metric, label in _LABELS.items()])
+        labels = zip(CONFIDENCE_NAMES, _LABELS, strict=True)
+        columns = board_columns([Column(task, metric, label) for metric, label in labels])
         name, what = (f"-{task}", f": {title}") if title else ("", "")
-        section = [
-            tables.table(f"confidence{name}", f"Confidence{what}", columns, _NOTE),
-            *_curves(task, name, what, found),
-        ]
+        scores = table(f"confidence{name}", f"Confidence{what}", columns, _NOTE)
+        section = [scores, *_curves(task, name, what, found)]
         made += section
-        for kind, table in zip(_KINDS, section, strict=True):
-            keys = tuple(column.key for column in table.columns)
-            plots.append(BoardPlot(name=table.name, title=table.title, kind=kind, table=table.name, columns=keys))
+        for kind, one in zip(_KINDS, section, strict=True):
+            keys = tuple(column.key for column in one.columns)
+            plots.append(BoardPlot(name=one.name, title=one.title, kind=kind, table=one.name, columns=keys))
     return made, plots, tuple(known)
 
 

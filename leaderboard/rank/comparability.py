@@ -39,16 +39,16 @@ _CLAIMED = {"items": "", "data": ""}
 class ComparabilityGroup:
     """The comparable runs of one metric of one task or group, by model, and what happened to the others.
 
-    ``ranked`` have a value; ``waiting`` were asked the same but have none. ``apart`` lists by run why its score is not
-    comparable; ``replaced`` gives by run the other run of the same model that counts instead. ``usual`` is False if the
-    comparable runs do not follow today's task files. ``level`` is how far they are verified: 0 in full, 1 scored from
-    the responses, but with the documents that were submitted, 2 with scores that were submitted.
+    ``ranked`` have a value; ``waiting`` were asked the same but have none. ``apart`` are the runs whose score is not
+    comparable, and why; ``replaced`` gives by run the other run of the same model that counts instead. ``usual`` is
+    False if the comparable runs do not follow today's task files. ``level`` is how far they are verified: 0 in full, 1
+    scored from the responses, but with the documents that were submitted, 2 with scores that were submitted.
     """
 
     signature: str = ""
     ranked: dict[str, ScoredRun] = field(default_factory=dict)
     waiting: dict[str, ScoredRun] = field(default_factory=dict)
-    apart: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    apart: list[tuple[ScoredRun, tuple[str, ...]]] = field(default_factory=list)
     replaced: dict[str, str] = field(default_factory=dict)
     usual: bool = True
     level: int = 0
@@ -113,11 +113,11 @@ class ComparabilityGroups:
         for model in ranked.keys() & waiting.keys():
             replaced[waiting.pop(model).key] = ranked[model].key
         placed = {one.key for one in (*ranked.values(), *waiting.values())} | replaced.keys()
-        apart: dict[str, tuple[str, ...]] = {}
+        apart: list[tuple[ScoredRun, tuple[str, ...]]] = []
         for members in _by_group([one for one in runs if one.key not in placed]):
             others, older = _newest(members)
             replaced |= older
-            apart |= {one.key: self._reasons(one, task, *main[:1]) for one in others.values()}
+            apart += [(one.run, self._reasons(one, task, *main[:1])) for one in others.values()]
         found = ComparabilityGroup(
             signature=main[0].signature if main else "",
             ranked={model: one.run for model, one in sorted(ranked.items())},
