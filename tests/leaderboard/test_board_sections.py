@@ -150,9 +150,7 @@ def test_rotations_are_in_a_table_a_figure_latex_and_json(published: Callable[[s
     scores, row = made.scores("Guess-1B", ROTATED)["metrics"], row_of(table, "guess")
     assert [row.cells[key].value for key in keys] == [scores[metric]["value"] for metric in ROTATIONS]
 
-
-def test_the_page_has_each_letter_with_its_interval(published: Callable[[str], Published]) -> None:
-    made = published("rotations")
+    # the page has each letter with its interval
     letters = Scores.model_validate(made.scores("Guess-1B", ROTATED)).letters
     assert isinstance(letters, RotatedLetters)
     (counts,) = (one for one in made.benchmark().letters if one.model.startswith("guess"))
