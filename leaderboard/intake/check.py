@@ -185,16 +185,6 @@ def _copies(runs: Mapping[Path, ScoredRun]) -> Iterator[Finding]:
             yield problem("LB212", folders[key].name, found, file=folders[key] / "manifest.json")
 
 
-def secret_patterns(environment: Mapping[str, str]) -> Patterns:
-    """Patterns of keys and tokens by kind, and of the values that such variables have here."""
-    values = {
-        f"the value of ${name}": re.compile(re.escape(value.strip()))
-        for name, value in sorted(environment.items())
-        if _VARIABLE.search(name) and len(value.strip()) >= _SHORTEST
-    }
-    return {**SECRETS, **values}
-
-
 def _inside(folder: Path, tasks: Collection[str], secrets: Patterns) -> Iterator[Finding]:
     """Findings about the files of a run's directory, whose manifest names ``tasks``."""
     where = folder.name
