@@ -213,18 +213,17 @@ TASKS = leaf_tasks("mi_cxr")
 USAGE = RunUsage(**COUNTED.model_dump(), tasks=dict.fromkeys(TASKS, Usage(samples=1, seconds=2.0)))
 
 
-def test_a_cost_is_tokens_by_price_or_hours_by_price() -> None:
-    assert Price(prompt_price=0.4, completion_price=1.6).cost(COUNTED) == pytest.approx(3 * 0.4 + 0.05 * 1.6)
-    assert Price(device_hour_price=2.5).cost(COUNTED) == pytest.approx(2 * 2 * 2.5)
+def test_a_cost_is_tokens_by_price_or_hours_by_price(tmp_path: Path) -> None:
+    by_tokens, by_hours = Price(prompt_price=0.4, completion_price=1.6), Price(device_hour_price=2.5)
+    assert by_tokens.cost(COUNTED) == pytest.approx(3 * 0.4 + 0.05 * 1.6)
+    assert by_hours.cost(COUNTED) == pytest.approx(2 * 2 * 2.5)
     # without the count there is no cost
-    assert Price(prompt_price=0.4, completion_price=1.6).cost(Usage(samples=3, output_tokens=9)) is None
-    assert Price(device_hour_price=2.5).cost(Usage(samples=3, prompt_tokens=9, output_tokens=9)) is None
-
-
-def test_a_file_of_prices_is_yaml_or_json(tmp_path: Path) -> None:
+    assert by_tokens.cost(Usage(samples=3, output_tokens=9)) is None
+    assert by_hours.cost(Usage(samples=3, prompt_tokens=9, output_tokens=9)) is None
+    # a file of prices is YAML or JSON
     for text in ("Qwen2.5-VL-7B*: {device_hour_price: 2.50}\n", '{"Qwen2.5-VL-7B*": {"device_hour_price": 2.5}}'):
         (tmp_path / "prices").write_text(text)
-        assert read_by_model(tmp_path / "prices", Price) == {"Qwen2.5-VL-7B*": Price(device_hour_price=2.5)}
+        assert read_by_model(tmp_path / "prices", Price) == {"Qwen2.5-VL-7B*": by_hours}
 
 
 def runs(**usage: Any) -> list[Any]:

@@ -218,11 +218,10 @@ def test_a_folder_without_a_run_and_one_that_is_broken_hide_no_other(
     written: dict[str, Path], copy: Callable[[str], Path], tmp_path: Path
 ) -> None:
     (tmp_path / "empty").mkdir()
-    assert codes(check(tmp_path / "empty")) == ["LB101"]
     folder = copy("clean")
     (folder / "samples" / "med_cmr_mcq_su.jsonl").write_text("{\n")
-    report = check(folder, written["unjudged"])
-    assert codes(report) == ["LB102", "LB205"]
+    report = check(tmp_path / "empty", folder, written["unjudged"])
+    assert codes(report) == ["LB101", "LB102", "LB205"]
     assert len(report.folders) == 2
     message = only(report, "LB102").message
     assert "med_cmr_mcq_su.jsonl, line 1" in message

@@ -97,13 +97,10 @@ def test_few_patients_are_told_with_every_pair_and_the_ranking() -> None:
     assert found.detectable is None
 
 
-def test_lower_is_better_ranks_the_other_way() -> None:
+def test_lower_is_better_ranks_the_other_way_and_equal_scores_share_a_rank_and_a_letter() -> None:
     found = ranking({"loud": right(0.8, 1), "quiet": right(0.2, 2)}, "false_alarm_rate")
     assert [(one.model, one.best, one.worst) for one in found.ranked] == [("quiet", 1, 1), ("loud", 2, 2)]
     assert found.pairs[0].difference < 0
-
-
-def test_equal_scores_share_a_rank_and_a_letter() -> None:
     found = ranking({"x": MODELS["a"], "y": MODELS["a"].copy(), "z": MODELS["d"]})
     assert [(one.model, one.rank) for one in found.ranked] == [("x", 1), ("y", 1), ("z", 3)]
     assert found.ranked[0].letters == found.ranked[1].letters != found.ranked[2].letters
@@ -134,16 +131,13 @@ def test_items_that_do_not_count_for_one_model_are_left_out_of_the_pair() -> Non
     assert "no item has a value from both" in (found.reason or "")
 
 
-def test_a_model_of_which_no_item_counts_is_not_ranked() -> None:
+def test_a_model_of_which_no_item_counts_has_no_rank_and_one_cluster_no_interval_and_no_test() -> None:
     found = ranking({**MODELS, "none": np.zeros((240, 2))}, unranked={"late": "awaits a judge"})
     assert found.unranked == {"late": "awaits a judge", "none": "no item counts"}
     assert {one.model for one in found.ranked} == {*MODELS}
     alone = ranking({"a": MODELS["a"]})
     assert [(one.rank, one.best, one.worst, one.letters) for one in alone.ranked] == [(1, 1, 1, ("a",))]
     assert (alone.pairs, alone.detectable) == ((), None)
-
-
-def test_one_cluster_has_ranks_but_no_interval_and_no_test() -> None:
     found = ranking({name: table * [0.5, 1] for name, table in MODELS.items()}, "rougeL", clusters=["p"] * 240)
     assert [(one.rank, one.best, one.worst) for one in found.ranked] == [(rank, None, None) for rank in (1, 2, 3, 4)]
     assert {(one.p_value, one.low) for one in found.pairs} == {(None, None)}
