@@ -237,17 +237,18 @@ def _paths(text: str, where: str, path: Path, line: int | None = None) -> Iterat
         return  # reported when the directory is read
     if line is not None:
         content = {key: content[key] for key in _OURS if key in content} if isinstance(content, dict) else None
-    waiting = [("", content)]  # fields with values whose texts, including keys, are searched
+    waiting = [("", content)]  # a stack of fields and values, whose texts, including keys, are searched
     while waiting:
-        field, value = waiting.pop(0)
+        field, value = waiting.pop()
         if isinstance(value, str):
             for found in _PATH.finditer(value):
                 yield problem("LB302", where, f"the path {found[0][:60]!r}", file=path, line=line, field=field)
         elif isinstance(value, list):
-            waiting[:0] = [(field, one) for one in value]
+            waiting += [(field, one) for one in reversed(value)]
         elif isinstance(value, dict):
             prefix = f"{field}." if field else ""
-            waiting[:0] = [pair for key, one in value.items() for pair in ((field, key), (f"{prefix}{key}", one))]
+            for key, one in reversed(value.items()):
+                waiting += [(f"{prefix}{key}", one), (field, key)]
 
 
 def _beside(path: Path, folders: Collection[Path], secrets: Patterns, asked: Asked) -> Iterator[Finding]:
