@@ -3,6 +3,7 @@ it replaces an earlier site, and nothing else."""
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import shutil
@@ -20,8 +21,8 @@ from medtasks.verify.scored import RunStore
 
 from .board.board import Board
 from .board.build import RESAMPLES, build_board
-from .board.claimed import read_claims, with_claims
 from .board.models import Described, read_by_model
+from .board.reference import read_claims, with_claims
 from .board.usage import Price
 from .exports.tables import exports_of
 from .intake.collect import collect, state_of_results
@@ -63,7 +64,7 @@ def board_of(
         DataError: the file of models, prices or verdicts cannot be read.
     """
     claims = read_claims(claimed)
-    store = RunStore(None if cache is None else cache / "scores")
+    store = RunStore(cache and cache / "scores")
     state = None if cache is None else state_of_results(results, store)
     options: list[Any] = [title, demonstration, published, RESAMPLES]
     for kind, path in {"models": models, "prices": prices, "rejudged": rejudged}.items():
@@ -72,7 +73,7 @@ def board_of(
                 options.append([kind, file_sha256(path)])
     options.append([[model, asdict(entry)] for model, entry in claims])
     key = "" if state is None else store.key(canonical_json(options), state, code_hash(Path(__file__).parent))
-    boards = TableStore(None if cache is None else cache / "boards")
+    boards = TableStore(cache and cache / "boards")
     kept = boards.read(key) if key else None
     if kept is not None:
         return Board.model_validate(kept[0]), key
@@ -107,10 +108,8 @@ def publish(
     figures: Sequence[str] = (),
     **options: Any,
 ) -> Board:
-    """Read ``results``, and write pages, figures and exports to ``site``; an earlier site there is replaced.
-
-    If all is as at the last build, and nobody changed the site since, nothing is written. Arguments are those of
-    :func:`board_of` and :func:`write_site`, as are errors.
+    """Read ``results``, and write pages, figures and exports to ``site``, unless all is as at the last build and nobody
+    changed the site since. Arguments and errors are those of :func:`board_of` and :func:`write_site`.
 
     Raises:
         UsageError: there are no results.
@@ -121,12 +120,10 @@ def publish(
         raise UsageError(f"nothing to show: {reasons}.") if reasons else no_run(results[0])
     made_of = key and hashlib.sha256(f"{key} {' '.join(sorted(figures))}".encode()).hexdigest()
     recover_directory(site)
-    try:
-        mark = json.loads((site / _MARK).read_text(encoding="utf-8"))
-        if made_of and mark["made_of"] == made_of and mark["content"] == _content(site, mark["holds"]):
+    mark = _mark(site)
+    with contextlib.suppress(OSError):  # files of it are missing
+        if made_of and mark.get("made_of") == made_of and mark.get("content") == _content(site, mark["holds"]):
             return board
-    except (OSError, ValueError, KeyError, TypeError):  # another site, or none
-        pass
     write_site(board, site, samples=samples_of(board, results), figures=figures, made_of=made_of)
     return board
 
@@ -139,15 +136,12 @@ def write_site(
     figures: Sequence[str] = (),
     made_of: str = "",
 ) -> None:
-    """Write the pages and exports of ``board`` to ``directory``; open its ``index.html``.
-
-    The same arguments give the same bytes. An earlier site is replaced in one step, and files in it that
-    we did not write (a ``CNAME``, say) stay.
+    """Write the pages and exports of ``board`` to ``directory``: new, empty, or an earlier site, which is replaced in
+    one step, and in which files that we did not write (a ``CNAME``, say) stay. The same arguments give the same bytes.
 
     Args:
-        directory: new, empty, or an earlier site.
         samples: texts for the comparison page; without them it compares scores only.
-        figures: formats of figures for download; none draws none.
+        figures: formats of figures for download.
         made_of: a hash of everything that the site is made of, by which :func:`publish` knows it.
 
     Raises:
@@ -156,7 +150,14 @@ def write_site(
     """
     directory = directory.absolute()
     recover_directory(directory)
-    others = _other_files(directory)
+    if directory.exists() and not directory.is_dir():
+        raise UsageError(f"{directory}: is a file; name a directory for the pages.")
+    others = sorted(path.name for path in directory.iterdir()) if directory.exists() else []
+    if others:
+        earlier = _mark(directory)
+        if not earlier:
+            raise UsageError(f"{directory}: has files, but no site of `medtasks leaderboard`; name a new directory.")
+        others = [name for name in others if name not in {*earlier["holds"], _MARK}]
     directory.parent.mkdir(parents=True, exist_ok=True)
     with temporary_beside(directory) as site:
         links: Files = {}
@@ -212,22 +213,10 @@ def _content(site: Path, names: Sequence[str]) -> str:
     return digest.hexdigest()
 
 
-def _other_files(directory: Path) -> list[str]:
-    """The entries of ``directory`` that do not belong to the site.
-
-    Raises:
-        UsageError: it is a file, or has files but no site.
-    """
-    if directory.exists() and not directory.is_dir():
-        raise UsageError(f"{directory}: is a file; name a directory for the pages.")
-    names = sorted(path.name for path in directory.iterdir()) if directory.exists() else []
-    if not names:
-        return []
+def _mark(directory: Path) -> dict[str, Any]:
+    """What a site of ours says of itself: the entries that it ``holds``, and what it is made of; empty for others."""
     try:
         mark = json.loads((directory / _MARK).read_text(encoding="utf-8"))
-        ours = {*mark["holds"], _MARK} if mark["generator"] == _GENERATOR else set()
+        return mark if mark["generator"] == _GENERATOR and {*mark["holds"]} else {}
     except (OSError, ValueError, KeyError, TypeError):
-        ours = set()
-    if not ours:
-        raise UsageError(f"{directory}: has files, but no site of `medtasks leaderboard`; name a new directory.")
-    return [name for name in names if name not in ours]
+        return {}

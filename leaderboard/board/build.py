@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import medtasks
 from medtasks.benchmarks.layouts import HEADLINE, all_layouts, columns_of
-from medtasks.catalog.board_layout import BoardLayout, Column, LayoutTable, Plot
+from medtasks.catalog.board_layout import BoardLayout, Column, LayoutTable
 from medtasks.catalog.registry import benchmark_owner, get_benchmark
 from medtasks.catalog.spec import load_spec
 from medtasks.core.errors import DataError
@@ -17,8 +18,7 @@ from medtasks.runs.usage import Usage
 from medtasks.stats.bootstrap import CONFIDENCE
 
 from ..rank.comparability import ComparabilityGroups, on_common_items, same_responses
-from ..rank.over_models import media_gain, prompt_ranks, with_models
-from ..rank.rankings import SEED, rank_models
+from ..rank.rankings import SEED, media_gain, prompt_ranks, rank_models, with_models
 from ..verify.rejudging import Rejudged
 from ..verify.scored_run import Entry, ScoredRun
 from .board import (
@@ -34,10 +34,9 @@ from .board import (
     Ranking,
     Refused,
 )
-from .confidence import confidence_section
 from .models import Models, distinct_names, model_facts
 from .reference import Reference, load_reference, place_of, published_rows
-from .rows import Tables, board_columns, held_chance, is_incomplete, without_empty
+from .rows import board_columns, comparable_table, confidence_section, held_chance, is_incomplete, without_empty
 from .usage import SECONDS, Prices, cost_of, plotted, used_by
 
 RESAMPLES = 1000
@@ -65,12 +64,23 @@ def build_board(
     by_key = {run.public.key: run for run in sorted(runs, key=lambda run: (run.public.key, run.public.folder))}
     runs = sorted(by_key.values(), key=lambda run: (run.public.created, run.public.key))
     groups = ComparabilityGroups(runs, demonstration=demonstration)
-    known = _models(runs, models)
-    boards = tuple(
-        with_models(_Filling(layout, runs, groups).board(published, resamples, prices or {}), known)
-        for layout in (all_layouts().values() if layouts is None else layouts)
-        if _is_shown(layout, runs)
-    )
+
+    known: dict[str, BoardModel] = {}
+    for run in runs:  # facts are from the newest run, training data from all
+        facts = model_facts(run.public, models)
+        trained = {**known[facts.slug].trained, **facts.trained} if facts.slug in known else facts.trained
+        known[facts.slug] = facts.model_copy(update={"trained": trained})
+    model_facts_of = {run.public.model: run.public.model_facts for run in runs}
+    names = distinct_names({slug: facts.name for slug, facts in known.items()}, model_facts_of)
+    known = {slug: facts.model_copy(update={"name": names[slug]}) for slug, facts in sorted(known.items())}
+
+    boards = []
+    entries = [entry for run in runs for entry in run.entries.values()]
+    for layout in all_layouts().values() if layouts is None else layouts:
+        tasks = {column.task for column in columns_of(layout)}  # its own, or of another track
+        if any(entry.benchmark == layout.benchmark or entry.name in tasks for entry in entries):
+            filled = _Filling(layout, runs, groups, resamples).board(published, prices or {})
+            boards.append(with_models(filled, known))
     return Board(
         title=title,
         medtasks=medtasks.__version__,
@@ -81,21 +91,9 @@ def build_board(
         demonstration=demonstration,
         models=known,
         runs={facts.key: facts for facts in _runs(runs, groups, boards, prices or {}, rejudged)},
-        benchmarks=boards,
+        benchmarks=tuple(boards),
         refused=tuple(sorted(refused, key=lambda one: (one.folder, one.reason))),
     )
-
-
-def _models(runs: Sequence[ScoredRun], models: Models | None) -> dict[str, BoardModel]:
-    """Models by slug, with distinct names; facts are from the newest run, training data from all."""
-    found: dict[str, BoardModel] = {}
-    for run in runs:
-        facts = model_facts(run.public, models)
-        trained = {**found[facts.slug].trained, **facts.trained} if facts.slug in found else facts.trained
-        found[facts.slug] = facts.model_copy(update={"trained": trained})
-    model_facts_of = {run.public.model: run.public.model_facts for run in runs}
-    names = distinct_names({slug: facts.name for slug, facts in found.items()}, model_facts_of)
-    return {slug: facts.model_copy(update={"name": names[slug]}) for slug, facts in sorted(found.items())}
 
 
 def _runs(
@@ -131,84 +129,82 @@ def _runs(
     return sorted(found, key=lambda facts: facts.key)
 
 
-def _is_shown(layout: BoardLayout, runs: Iterable[ScoredRun]) -> bool:
-    """Whether any run has a score of the layout's benchmark, or of another track in its columns."""
-    tasks = {column.task for column in columns_of(layout)}
-    entries = (entry for run in runs for entry in run.entries.values())
-    return any(entry.benchmark == layout.benchmark or entry.name in tasks for entry in entries)
-
-
 class _Filling:
     """A benchmark's layout, filled with the scores of the runs.
 
     Columns that neither a run nor a paper fills are left out, as are tables and plots with only such columns.
     """
 
-    def __init__(self, layout: BoardLayout, runs: Sequence[ScoredRun], groups: ComparabilityGroups) -> None:
+    def __init__(
+        self, layout: BoardLayout, runs: Sequence[ScoredRun], groups: ComparabilityGroups, resamples: int
+    ) -> None:
         self._layout = layout
         self._runs = runs
         self._groups = groups
-        self.letters = tuple(
+        self._resamples = resamples
+        self._letters = [
             LetterCounts(
                 task=entry.name,
                 model=model,
-                gold=entry.scores.letters.gold,
-                chosen=entry.scores.letters.chosen,
-                preference=getattr(entry.scores.letters, "preference", {}),
+                gold=letters.gold,
+                chosen=letters.chosen,
+                preference=getattr(letters, "preference", {}),
             )
             for model, entry in self._entries("letters")
-            if entry.scores.letters is not None
-        )
-        self.timelines = tuple(one for _, entry in self._entries("timeline") for one in entry.timelines)
+            if (letters := entry.scores.letters) is not None
+        ]
+        self._timelines = [one for _, entry in self._entries("timeline") for one in entry.timelines]
 
-    def board(self, published: bool, resamples: int, prices: Prices) -> BenchmarkBoard:
-        benchmark = get_benchmark(self._layout.benchmark)
+    def board(self, published: bool, prices: Prices) -> BenchmarkBoard:
+        benchmark, groups = get_benchmark(self._layout.benchmark), self._groups
         reference, unpublished = Reference(), ""
         try:
             reference = load_reference(benchmark.name) if published else reference
         except DataError as error:  # one package's file must not cost the other benchmarks
             unpublished = shown(str(error))
+
         headline = board_columns(self._layout.headline, self._runs)
-        rankings = tuple(filter(None, (self._ranking(column, resamples) for column in headline)))
+        rankings = tuple(filter(None, map(self._ranking, headline)))
         places = [{one.model: float(one.rank) for one in ranking.ranked} for ranking in rankings]
         models = {model for by_model in places for model in by_model}
         order = {model: tuple(by_model.get(model, float("inf")) for by_model in places) for model in models}
-        tables = Tables(self._runs, self._groups, order)
+        table = functools.partial(comparable_table, groups, order)
         first = LayoutTable(name=HEADLINE, title="Headline scores", columns=self._layout.headline)
         every = [
-            tables.table(one.name, one.title, board_columns(one.columns, self._runs), one.note)
+            table(one.name, one.title, board_columns(one.columns, self._runs), one.note)
             for one in (first, *self._layout.tables)
         ]
-        keys = {place_of(column): column.key for table in every for column in table.columns}
-        rows = published_rows(reference, keys)
+        rows = published_rows(reference, {place_of(column): column.key for table in every for column in table.columns})
         printed = {cell.column for row in rows for cell in row.cells}
         filled = [without_empty(table, printed) for table in every]
         kept = [table for table in filled if table.columns or table.name == HEADLINE]
-        plots = self._plots(kept, tables)
-        others = (column for table in kept for column in table.columns)
-        gains, bars, text_only = media_gain(benchmark, headline, others, self._groups)
+        plots = self._plots(kept, table)
+        gains, bars, text_only = media_gain(
+            benchmark, headline, (one for table in kept for one in table.columns), groups
+        )
         kept += gains
-        plots += bars
-        columns = [column for table in kept for column in table.columns]
-        ranks, prompt_order = prompt_ranks(columns, lambda column: self._ranking(column, resamples))
-        kept += ranks
-        confidences, curves, reliability = confidence_section(headline, self._runs, self._groups, tables)
-        kept += confidences
-        plots += curves
-        ordering = next((column for column in headline if not column.signed), None)
-        usage = () if ordering is None else tuple(self._usage(ordering, every[0], prices))
-        measure = plotted([(one.usage, one.cost) for one in usage])
-        if ordering is not None and measure is not None:
-            taken = {plot.name for plot in plots}
-            cost = BoardPlot(
-                name=next(one for one in ("cost", "score-against-cost", "cost-of-answers") if one not in taken),
-                title=f"{ordering.label} against {measure.label.lower()}",
-                kind="cost",
-                table=HEADLINE,
-                columns=(ordering.key,),
-                note="Times depend on the machine." if measure is SECONDS else "",
-            )
-            plots.append(cost)
+        ranks, prompt_order = prompt_ranks([one for table in kept for one in table.columns], self._ranking)
+        confidences, curves, reliability = confidence_section(headline, self._runs, groups, table)
+        plots += [*bars, *curves]
+
+        usage: list[ModelUsage] = []
+        if (ordering := next((column for column in headline if not column.signed), None)) is not None:
+            cells = {row.model: row.cells.get(ordering.key) for row in every[0].rows if not row.blind}
+            for model, run in groups.of(ordering.task, ordering.metric).ranked.items():
+                used, cost = used_by(run, prices, ordering.task)
+                if (cell := cells.get(model)) is not None and used != Usage():
+                    usage.append(ModelUsage(model=model, run=run.public.key, score=cell, usage=used, cost=cost))
+            if measure := plotted([(one.usage, one.cost) for one in usage]):
+                taken = {plot.name for plot in plots}
+                against = BoardPlot(
+                    name=next(one for one in ("cost", "score-against-cost", "cost-of-answers") if one not in taken),
+                    title=f"{ordering.label} against {measure.label.lower()}",
+                    kind="cost",
+                    table=HEADLINE,
+                    columns=(ordering.key,),
+                    note="Times depend on the machine." if measure is SECONDS else "",
+                )
+                plots.append(against)
         own = ("name", "title", "paper", "source", "licence", "language", "intended_use")
         return BenchmarkBoard(
             **{name: getattr(benchmark, name) for name in own},
@@ -216,12 +212,12 @@ class _Filling:
             shows=self._layout.shows,
             why=self._layout.why,
             rankings=rankings,
-            tables=tuple(kept),
+            tables=(*kept, *ranks, *confidences),
             plots=tuple(plots),
-            letters=self.letters,
+            letters=tuple(self._letters),
             reliability=reliability,
-            timelines=self.timelines,
-            usage=usage,
+            timelines=tuple(self._timelines),
+            usage=tuple(usage),
             text_only=text_only,
             prompt_order=prompt_order,
             published=rows,
@@ -230,7 +226,7 @@ class _Filling:
             published_problem=unpublished,
         )
 
-    def _ranking(self, column: BoardColumn, resamples: int) -> Ranking | None:
+    def _ranking(self, column: BoardColumn) -> Ranking | None:
         """The ranking by one headline column; None for a signed score, or if no run is comparable."""
         group = self._groups.of(column.task, column.metric)
         if column.signed or not (group.ranked or group.waiting):
@@ -252,23 +248,29 @@ class _Filling:
             cluster=load_spec(column.task).benchmark.cluster,
             signature=group.signature,
             unranked=unranked,
-            resamples=resamples,
+            resamples=self._resamples,
         )
 
-    def _usage(self, column: BoardColumn, table: BoardTable, prices: Prices) -> Iterator[ModelUsage]:
-        """What the runs ranked by a headline score used."""
-        cells = {row.model: row.cells.get(column.key) for row in table.rows if not row.blind}
-        for model, run in self._groups.of(column.task, column.metric).ranked.items():
-            usage, cost = used_by(run, prices, column.task)
-            cell = cells.get(model)
-            if cell is not None and usage != Usage():
-                yield ModelUsage(model=model, run=run.public.key, score=cell, usage=usage, cost=cost)
+    def _plots(self, shown: list[BoardTable], made: Callable[..., BoardTable]) -> list[BoardPlot]:
+        """The plots with data; if no table in ``shown`` has a plot's columns, one is ``made`` and added.
 
-    def _plots(self, shown: list[BoardTable], tables: Tables) -> list[BoardPlot]:
-        """The plots with data; if no table in ``shown`` has a plot's columns, one is added."""
+        Columns have a value in some row (ranks: in two), those of a paired plot on both sides.
+        """
         found = []
         for plot in self._layout.plots:
-            columns, against = self._drawn(plot, tables)
+            columns, against = (board_columns(one, self._runs) for one in (plot.columns, plot.against))
+            if plot.kind in ("letters", "timeline"):
+                tasks = {one.task for one in (self._letters if plot.kind == "letters" else self._timelines)}
+                columns = tuple(one for one in columns if one.task in tasks)
+            else:
+                rows = made(plot.name, plot.title, (*columns, *against)).rows
+                values = Counter(key for row in rows for key, cell in row.cells.items() if cell.value is not None)
+                valued = {key for key, count in values.items() if count > plot.ranks}  # a rank is one among several
+                sides = [
+                    one for one in zip(columns, against or columns, strict=True) if {side.key for side in one} <= valued
+                ]
+                columns = tuple(one for one, _ in sides)
+                against = tuple(other for _, other in sides) if against else ()
             if not columns:
                 continue
             keys = {column.key for column in (*columns, *against)}
@@ -277,7 +279,7 @@ class _Filling:
                 name = plot.name
                 while name in {one.name for one in shown}:
                     name = f"{name}-numbers"
-                table = tables.table(name, plot.title, (*columns, *against))
+                table = made(name, plot.title, (*columns, *against))
                 shown.append(table)
             found.append(
                 BoardPlot(
@@ -289,20 +291,6 @@ class _Filling:
                 )
             )
         return found
-
-    def _drawn(self, plot: Plot, tables: Tables) -> tuple[tuple[BoardColumn, ...], tuple[BoardColumn, ...]]:
-        """The plot's columns with a value in some row (ranks: in two); for a paired plot, with values on both sides."""
-        columns, against = (board_columns(one, self._runs) for one in (plot.columns, plot.against))
-        if plot.kind in ("letters", "timeline"):
-            tasks = {one.task for one in (self.letters if plot.kind == "letters" else self.timelines)}
-            return tuple(one for one in columns if one.task in tasks), ()
-        rows = tables.table(plot.name, plot.title, (*columns, *against)).rows
-        values = Counter(key for row in rows for key, cell in row.cells.items() if cell.value is not None)
-        valued = {key for key, count in values.items() if count > plot.ranks}  # a rank is one among several models
-        if not plot.against:
-            return tuple(one for one in columns if one.key in valued), ()
-        both = [(one, two) for one, two in zip(columns, against, strict=True) if {one.key, two.key} <= valued]
-        return tuple(one for one, _ in both), tuple(two for _, two in both)
 
     def _entries(self, kind: str) -> Iterator[tuple[str, Entry]]:
         """The ranked models' entries in the tasks of all plots of a kind."""

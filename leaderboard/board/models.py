@@ -1,18 +1,5 @@
-"""The model of a run: its slug, its name on a board, and the organiser's facts about it.
-
-A file of models is YAML: a slug, a name or a glob of names, and facts about the model::
-
-    Qwen2.5-VL-7B*:
-      name: Qwen2.5-VL 7B
-      family: qwen
-      size: 7B
-      type: general            # closed, general or medical
-      link: https://example.org/model
-      trained: {kvasir_vqa_x1: "yes", mi_cxr: unknown}
-      notes: [quantised by us]
-
-A slug takes precedence over a name, and a name over a glob; if several globs match, the first one applies.
-"""
+"""The model of a run: its slug, its name on a board, and the organiser's facts about it (docs/leaderboard.md has a file
+of models)."""
 
 from __future__ import annotations
 
@@ -20,7 +7,7 @@ import fnmatch
 import hashlib
 import re
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from itertools import combinations
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
@@ -114,25 +101,23 @@ def model_name(manifest: RunManifest) -> str:
 def model_key(manifest: RunManifest) -> str:
     """The model's slug: the end of its name and a hash of all that identifies it; safe in addresses and file names.
 
-    Processes, devices, batch sizes, media or not, and seeds (except a baseline's) do not identify a model. Of local
-    paths only the last part does.
+    Neither `NO_IDENTITY` nor seeds (except a baseline's) identify a model; of local paths only the last part does.
     """
     facts = model_arguments(manifest)
-    baseline = bool(facts.get("policy"))
     kept = {  # adapters, like weights, are identified by their fingerprint if they have one
         key: shown(value["fingerprint"] if isinstance(value, Mapping) and value.get("fingerprint") else value)
         for key, value in facts.items()
-        if value not in (None, "") and key not in NO_IDENTITY and not is_secret(key) and (baseline or key != "seed")
+        if value not in (None, "") and key not in NO_IDENTITY and not is_secret(key)
     }
-    # weights in another directory are the same weights
-    if "fingerprint" in kept:
+    if not facts.get("policy"):
+        kept.pop("seed", None)
+    if "fingerprint" in kept:  # weights in another directory are the same weights
         kept.pop("pretrained", None)
         kept.pop("checkpoint", None)
     if manifest.model.get("layout") and manifest.model.get("model") != "unknown":
         kept.pop("sha256", None)  # the model of these predictions is identified by its name
-    word = re.sub(
-        r"[^a-z0-9.]+|\.(?![a-z0-9])|(?<![a-z0-9])\.", "-", model_name(manifest).rpartition("/")[2].casefold()
-    )
+    word = model_name(manifest).rpartition("/")[2].casefold()
+    word = re.sub(r"[^a-z0-9.]+|\.(?![a-z0-9])|(?<![a-z0-9])\.", "-", word)
     word = re.sub(r"-+", "-", word)[:LONGEST].strip("-.")
     return f"{word or 'model'}-{hashlib.sha256(canonical_json(kept).encode('utf-8', 'replace')).hexdigest()[:8]}"
 
@@ -152,10 +137,7 @@ def model_arguments(manifest: RunManifest) -> dict[str, Any]:
 class _Loader(yaml.SafeLoader):
     """``0.530`` keeps its digits and ``no`` is not a boolean; only ``null`` is special."""
 
-    yaml_implicit_resolvers = {  # noqa: RUF012 - PyYAML's own attribute
-        first: [(tag, pattern) for tag, pattern in resolvers if tag == "tag:yaml.org,2002:null"]
-        for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
-    }
+    yaml_implicit_resolvers = {}  # noqa: RUF012 - PyYAML's own attribute
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         keys = [self.construct_object(key, deep=True) for key, _ in node.value]
@@ -163,6 +145,9 @@ class _Loader(yaml.SafeLoader):
             mark = node.start_mark
             raise yaml.constructor.ConstructorError(None, None, f"key {repeated[0]!r} is duplicated", mark)
         return super().construct_mapping(node, deep)
+
+
+_Loader.add_implicit_resolver("tag:yaml.org,2002:null", re.compile("(~|null|Null|NULL|)$"), ["~", "n", "N", ""])
 
 
 def read_by_model(path: Path, kind: type[M]) -> dict[str, M]:
@@ -192,10 +177,7 @@ def read_by_model(path: Path, kind: type[M]) -> dict[str, M]:
 
 
 def model_facts(run: BoardRun, models: Models | None = None) -> BoardModel:
-    """The model of a run as the board shows it: the organiser's facts, or what its name reveals.
-
-    Baselines have the type ``baseline``; otherwise type, size and training data are unknown unless given.
-    """
+    """The model of a run as the board shows it: the organiser's facts, or what its name reveals."""
     name = str(run.model_facts.get("name", run.model))
     given = find(models or {}, run.model, name) or Described()
     policy = "policy" in run.model_facts
@@ -216,54 +198,46 @@ def model_facts(run: BoardRun, models: Models | None = None) -> BoardModel:
 def find(entries: Mapping[str, M], slug: str, name: str) -> M | None:
     """The entry for a model: by its slug, else by its name, else by the first glob that matches the name."""
     names = (name.casefold(), name.rpartition("/")[2].casefold())
-    ways: tuple[Callable[[str], bool], ...] = (
-        lambda key: key == slug,
-        lambda key: key.casefold() in names,
-        lambda key: any(fnmatch.fnmatchcase(one, key.casefold()) for one in names),
-    )
-    return next((entry for matches in ways for key, entry in entries.items() if matches(key)), None)
+    named = [entry for key, entry in entries.items() if key.casefold() in names]
+    globs = [entry for key, entry in entries.items() if any(fnmatch.fnmatchcase(one, key.casefold()) for one in names)]
+    return entries.get(slug) or next(iter((*named, *globs)), None)
 
 
 def distinct_names(names: Mapping[str, str], facts: Mapping[str, Facts]) -> dict[str, str]:
     """The names by slug; equal ones are followed by the facts (`BoardRun.model_facts`) in which their models differ.
 
+    These are the smallest set of facts in which all differ; if `_MOST` are not enough, the slug's hash is added.
+
     >>> distinct_names({"a-1": "m", "b-2": "m", "c-3": "n"}, {"a-1": {"model": "vllm"}, "b-2": {"model": "openai"}})
     {'a-1': 'm (vllm)', 'b-2': 'm (openai)', 'c-3': 'n'}
     """
     same_name: dict[str, list[str]] = defaultdict(list)
-    for slug, name in names.items():
+    for slug, name in sorted(names.items()):
         same_name[name.casefold()].append(slug)
     found = dict(names)
     for slugs in same_name.values():
-        if len(slugs) > 1:
-            words = _words({slug: facts.get(slug, {}) for slug in sorted(slugs)})
-            found.update({slug: f"{names[slug]} ({text})" for slug, text in words.items() if text})
+        if len(slugs) == 1:
+            continue
+        of = {slug: facts.get(slug, {}) for slug in slugs}
+        stated = {key for one in of.values() for key in one}
+        known = (stated - NO_IDENTITY - {"name", "seed", *CHECKPOINT_NAMES}) | (stated & {"model"})
+        ordered = [*_FIRST, *sorted(known - {*_FIRST, *_LAST}), *_LAST]
+        differing = [key for key in ordered if key in known and len({one.get(key) for one in of.values()}) > 1]
+
+        def described_by(keys: Iterable[str], of: Mapping[str, Facts] = of) -> list[str]:
+            given = ([_in_words(key, one[key]) for key in keys if key in one] for one in of.values())
+            return [", ".join(filter(None, words)) for words in given]
+
+        sets = (described_by(keys) for number in range(1, _MOST + 1) for keys in combinations(differing, number))
+        words = next((one for one in sets if len(set(one)) == len(one)), [])
+        if not words:
+            some = zip(described_by(differing[:_MOST]), slugs, strict=True)
+            words = [", ".join(filter(None, (text, slug[-_DIGITS:]))) for text, slug in some]
+        found.update({slug: f"{names[slug]} ({text})" for slug, text in zip(slugs, words, strict=True) if text})
     return found
 
 
-def _words(facts: Mapping[str, Facts]) -> dict[str, str]:
-    """By slug, the smallest set of facts in which all differ; if `_MOST` are not enough, the slug's hash is added."""
-    stated = {key for one in facts.values() for key in one}
-    known = (stated - NO_IDENTITY - {"name", "seed", *CHECKPOINT_NAMES}) | (stated & {"model"})
-    ordered = [*_FIRST, *sorted(known - {*_FIRST, *_LAST}), *_LAST]
-    differing = [key for key in ordered if key in known and len({one.get(key) for one in facts.values()}) > 1]
-
-    def described_by(keys: Sequence[str]) -> dict[str, str]:
-        return {
-            slug: ", ".join(filter(None, (_word(key, one[key]) for key in keys if key in one)))
-            for slug, one in facts.items()
-        }
-
-    for number in range(1, _MOST + 1):
-        for keys in combinations(differing, number):
-            words = described_by(keys)
-            if len(set(words.values())) == len(words):
-                return words
-    words = described_by(differing[:_MOST])
-    return {slug: ", ".join(filter(None, (text, slug[-_DIGITS:]))) for slug, text in words.items()}
-
-
-def _word(key: str, value: str) -> str:
+def _in_words(key: str, value: str) -> str:
     if key == "model":
         return value
     if key == "presentation":

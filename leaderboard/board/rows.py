@@ -1,27 +1,45 @@
-"""Columns and rows of a board's tables: each model's comparable scores, then those not comparable, with the reasons."""
+"""Columns and rows of a board's tables: each model's comparable scores, then those not comparable, with the reasons;
+and the tables and plots of confidences."""
 
 from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from medtasks.catalog.board_layout import ALL_GROUPS, Column
 from medtasks.catalog.spec import load_spec
+from medtasks.metrics.confidence import BINS, CONFIDENCE_NAMES, ECE
 from medtasks.metrics.item_metrics import SIGNED
 from medtasks.metrics.registry import get_metric, unit_of
-from medtasks.runs.scores import COVERAGE, MetricScore, Scores
+from medtasks.runs.scores import COVERAGE, MetricScore, Reliability, Scores
 from medtasks.runs.signature import format_signature, parse_signature
 from medtasks.verify.verification import unverified_note
 
-from ..rank.comparability import ComparabilityGroups, coverage_notes, level
+from ..rank.comparability import ComparabilityGroups, coverage_notes
 from ..verify.scored_run import ScoredRun
-from .board import Apart, BoardColumn, BoardRow, BoardTable, Cell
+from .board import Apart, BoardColumn, BoardPlot, BoardRow, BoardTable, Cell, ModelReliability
 from .numbers import column_key
 
 _SHARED = ("task", "metric", "label", "breakdown", "group", "remark")
 _VARYING = re.compile(r"\b[0-9a-f]{8}…|[\d,]+ of [\d,]+(?= documents)|[\d,]+ samples? instead of [\d,]+")
+
+_KINDS: tuple[Any, ...] = ("bars", "reliability", "coverage")
+_LABELS = ("confidence given", "calibration error", "Brier score", "risk-coverage area", "accuracy at 80 % coverage")
+_NOTE = (
+    "Scores over the answers with a confidence, whose share is given. Calibration error (15 bins of equal width), Brier"
+    " score and area under the risk-coverage curve: 0 is best. Models without confidences are not listed."
+)
+_BINS_NOTE = (
+    "A calibrated model is right as often as its confidence says, which is the dashed line. Marks grow with the share"
+    " of the answers; lines are 95 % intervals. The table has accuracy minus mean confidence: below 0 a model is too"
+    " sure."
+)
+_CURVE_NOTE = "Accuracy when only the most confident answers count. The curve of useless confidences is level."
+
+_EMPTY = Cell(value=None, items=0, reason="no answer with this confidence", signature="")
 
 
 def board_columns(columns: Iterable[Column], runs: Sequence[ScoredRun] = ()) -> tuple[BoardColumn, ...]:
@@ -119,58 +137,55 @@ def made_table(
     return BoardTable(name=name, title=title, note=note, columns=tuple(columns), rows=tuple(rows), apart=tuple(apart))
 
 
-class Tables:
-    """Tables of one benchmark from several runs; ``order`` gives the order of models."""
-
-    def __init__(
-        self, runs: Sequence[ScoredRun], groups: ComparabilityGroups, order: Mapping[str, tuple[float, ...]]
-    ) -> None:
-        self._runs = {run.public.key: run for run in runs}
-        self._groups = groups
-        self._order = order
-
-    def table(self, name: str, title: str, columns: Sequence[BoardColumn], note: str = "") -> BoardTable:
-        """The table of the columns; a model's row may combine several runs, a row that is not comparable has one."""
-        rows: dict[str, dict[str, Cell]] = {}
-        runs: dict[str, set[str]] = {}
-        apart: dict[str, dict[str, Cell]] = {}
-        reasons: dict[str, dict[str, None]] = {}
-        for column in columns:
-            group = self._groups.of(column.task, column.metric)
-            for model, run in {**group.waiting, **group.ranked}.items():
-                if (cell := cell_of(run, column)) is not None:
-                    rows.setdefault(model, {})[column.key] = cell
-                    runs.setdefault(model, set()).add(run.public.key)
-            for key, why in group.apart.items():
-                if (cell := cell_of(self._runs[key], column)) is not None:
-                    apart.setdefault(key, {})[column.key] = cell
-                    reasons.setdefault(key, {}).update(dict.fromkeys(why))
-        last = (float("inf"),)
-        rows = {model: rows[model] for model in sorted(rows, key=lambda model: (self._order.get(model, last), model))}
-        others = sorted((self._runs[key].model, self._runs[key].public.created, key) for key in apart)
-        not_comparable = (
-            Apart(
-                row=BoardRow(model=model, cells=apart[key], runs=(key,), blind=self._runs[key].blind),
-                reasons=_shortened(reasons[key]),
-            )
-            for model, _, key in others
+def comparable_table(
+    groups: ComparabilityGroups,
+    order: Mapping[str, tuple[float, ...]],
+    name: str,
+    title: str,
+    columns: Sequence[BoardColumn],
+    note: str = "",
+) -> BoardTable:
+    """The table of the columns, with models in this ``order``; a row may combine several runs of a model, one that is
+    not comparable has one."""
+    of = {(one.task, one.metric): groups.of(one.task, one.metric) for one in columns}
+    rows: dict[str, dict[str, Cell]] = {}
+    runs: dict[str, set[str]] = {}
+    apart: dict[tuple[str, str, str], tuple[ScoredRun, dict[str, Cell], dict[str, None]]] = {}
+    for column in columns:
+        group = of[column.task, column.metric]
+        for model, run in {**group.waiting, **group.ranked}.items():
+            if (cell := cell_of(run, column)) is not None:
+                rows.setdefault(model, {})[column.key] = cell
+                runs.setdefault(model, set()).add(run.public.key)
+        for run, why in group.apart:
+            if (cell := cell_of(run, column)) is not None:
+                key = (run.model, run.public.created, run.public.key)
+                _, cells, reasons = apart.setdefault(key, (run, {}, {}))
+                cells[column.key] = cell
+                reasons.update(dict.fromkeys(why))
+    last = (float("inf"),)
+    rows = {model: rows[model] for model in sorted(rows, key=lambda model: (order.get(model, last), model))}
+    not_comparable = [
+        Apart(
+            row=BoardRow(model=run.model, cells=cells, runs=(run.public.key,), blind=run.blind),
+            reasons=tuple(_shortened(reasons)),
         )
-        note = " ".join(filter(None, (note, *self._notes(columns))))
-        return made_table(name, title, note, columns, rows, runs, not_comparable)
+        for _, (run, cells, reasons) in sorted(apart.items(), key=lambda one: one[0])
+    ]
 
-    def _notes(self, columns: Sequence[BoardColumn]) -> Iterator[str]:
-        """Tasks without a usual run, how much of a release the comparable runs answered, if not all, and tasks whose
-        documents were not verified, or whose scores cannot be recomputed."""
-        groups = {(one.task, one.metric): self._groups.of(one.task, one.metric) for one in columns}
-        if unusual := sorted({task for (task, _), group in groups.items() if not group.usual}):
-            yield f"No run of {', '.join(unusual)} follows today's task files; these runs agree with each other."
-        ranked = [(task, run) for (task, _), group in groups.items() for run in group.ranked.values()]
-        yield from sorted({f"{note}." for task, run in ranked for note in coverage_notes(run, task)})
-        levels = {(level(run, task), task) for task, run in ranked}
-        if unverified := sorted(task for found, task in levels if found == 1):
-            yield unverified_note(unverified)
-        if claimed := sorted(task for found, task in levels if found == 2):
-            yield f"Scores of {', '.join(claimed)} are claimed: they cannot be computed from responses here."
+    # what a reader must know of the comparable runs
+    ranked = [(task, run) for (task, _), group in of.items() for run in group.ranked.values()]
+    levels = {(group.level, task) for (task, _), group in of.items() if group.ranked}
+    notes = [note]
+    if unusual := sorted({task for (task, _), group in of.items() if not group.usual}):
+        told = f"No run of {', '.join(unusual)} follows today's task files; these runs agree with each other."
+        notes.append(told)
+    notes += sorted({f"{text}." for task, run in ranked for text in coverage_notes(run, task)})
+    if unverified := sorted(task for level, task in levels if level == 1):
+        notes.append(unverified_note(unverified))
+    if claimed := sorted(task for level, task in levels if level == 2):
+        notes.append(f"Scores of {', '.join(claimed)} are claimed: they cannot be computed from responses here.")
+    return made_table(name, title, " ".join(filter(None, notes)), columns, rows, runs, not_comparable)
 
 
 def without_empty(table: BoardTable, printed: Collection[str] = ()) -> BoardTable:
@@ -180,11 +195,90 @@ def without_empty(table: BoardTable, printed: Collection[str] = ()) -> BoardTabl
     return table.model_copy(update={"columns": tuple(column for column in table.columns if column.key in filled)})
 
 
-def _shortened(reasons: Iterable[str]) -> tuple[str, ...]:
+def _shortened(reasons: Iterable[str]) -> Iterator[str]:
     """The reasons; those that differ only in hashes or counts (one per task) are combined."""
     same_text: dict[str, list[str]] = {}
     for reason in reasons:
         same_text.setdefault(_VARYING.sub("", reason), []).append(reason)
-    return tuple(
-        first + f" (and {len(others)} more of other tasks)" * bool(others) for first, *others in same_text.values()
+    for first, *others in same_text.values():
+        yield f"{first} (and {len(others)} more of other tasks)" if others else first
+
+
+def confidence_section(
+    headline: Sequence[BoardColumn],
+    runs: Sequence[ScoredRun],
+    groups: ComparabilityGroups,
+    table: Callable[[str, str, Sequence[BoardColumn], str], BoardTable],
+) -> tuple[list[BoardTable], list[BoardPlot], tuple[ModelReliability, ...]]:
+    """The tables and plots of one benchmark's confidences, and the models' accuracy by confidence: for the first
+    headline column with confidences, and for the tasks that are compared with its own; ``table`` makes a table."""
+    held = {name for run in runs for name, entry in run.entries.items() if ECE in entry.scores.metrics}
+    tasks: dict[str, str] = {}
+    for first in headline:
+        specs = {name: load_spec(name).metadata for name in sorted(held)}
+        twins = {name: one.title.rpartition(", ")[2] for name, one in specs.items() if one.compare_with == first.task}
+        if twins or first.task in held:
+            tasks = {**({first.task: ""} if first.task in held else {}), **twins}
+            break
+    known: list[ModelReliability] = []
+    made: list[BoardTable] = []
+    plots: list[BoardPlot] = []
+    for task, title in tasks.items():
+        found = {
+            model: (run, reliability)
+            for model, run in groups.of(task, ECE).ranked.items()
+            if (reliability := run.entries[task].scores.reliability) is not None
+        }
+        if not found:
+            continue
+        known += [ModelReliability(task=task, model=model, reliability=one) for model, (_, one) in found.items()]
+        labels = zip(CONFIDENCE_NAMES, _LABELS, strict=True)
+        columns = board_columns([Column(task, metric, label) for metric, label in labels])
+        name, what = (f"-{task}", f": {title}") if title else ("", "")
+        scores = table(f"confidence{name}", f"Confidence{what}", columns, _NOTE)
+        section = [scores, *_curves(task, name, what, found)]
+        made += section
+        for kind, one in zip(_KINDS, section, strict=True):
+            keys = tuple(column.key for column in one.columns)
+            plots.append(BoardPlot(name=one.name, title=one.title, kind=kind, table=one.name, columns=keys))
+    return made, plots, tuple(known)
+
+
+def _curves(
+    task: str, name: str, what: str, found: Mapping[str, tuple[ScoredRun, Reliability]]
+) -> tuple[BoardTable, BoardTable]:
+    """Accuracy by confidence, and by coverage."""
+    bins: dict[str, BoardColumn] = {}
+    parts: dict[str, BoardColumn] = {}
+    by_bin: dict[str, dict[str, Cell]] = {}
+    by_part: dict[str, dict[str, Cell]] = {}
+
+    def column(key: str, label: str, *, signed: bool = False) -> BoardColumn:
+        facts: dict[str, Any] = {"metric": "accuracy", "unit": "fraction", "higher_is_better": True, "signed": signed}
+        return BoardColumn(key=f"{task}.accuracy.{key}", task=task, label=label, **facts)
+
+    for model, (run, reliability) in found.items():
+        signature = {**parse_signature(run.entries[task].signatures[ECE]), "metric": "accuracy"}
+        by_bin[model], by_part[model] = {}, {}
+        for one in reliability.bins:
+            label = f"{100 * one.low:.0f} to {100 * one.high:.0f} %"
+            shown = column(f"bin-{round(one.high * BINS):02}", label, signed=True)
+            bins[shown.key] = shown
+            low, high = (None, None) if one.interval is None else (end - one.confidence for end in one.interval)
+            text = format_signature({**signature, "minus": "confidence", "bin": f"{one.low:.4f}-{one.high:.4f}"})
+            by_bin[model][shown.key] = Cell(
+                value=one.accuracy - one.confidence, low=low, high=high, items=one.answers, signature=text
+            )
+        answers = sum(one.answers for one in reliability.bins)
+        for place, accuracy in enumerate(reliability.curve, start=1):
+            shown = column(f"coverage-{place:02}", f"{10 * place} %")
+            parts[shown.key] = shown
+            text = format_signature({**signature, "coverage": f"{place / 10:g}"})
+            by_part[model][shown.key] = Cell(value=accuracy, items=answers, signature=text)
+    by_bin = {model: {key: cells.get(key, _EMPTY) for key in sorted(bins)} for model, cells in by_bin.items()}
+    runs = {model: (run.public.key,) for model, (run, _) in found.items()}
+    columns, places = ([one[key] for key in sorted(one)] for one in (bins, parts))
+    return (
+        made_table(f"reliability{name}", f"Accuracy by confidence{what}", _BINS_NOTE, columns, by_bin, runs),
+        made_table(f"coverage{name}", f"Accuracy by coverage{what}", _CURVE_NOTE, places, by_part, runs),
     )

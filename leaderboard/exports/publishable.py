@@ -101,7 +101,7 @@ def _why_not(one: Headline, groups: ComparabilityGroups) -> str:
     group, score = groups.of(one.column.task, one.column.metric), one.score
     tasks = [one.run.manifest.tasks[name] for name in one.tasks]
     failed = sum(sum(facts.failed.values()) for facts in tasks)
-    reasons = [reason for several in group.apart.values() for reason in several]
+    reasons = [reason for _, several in group.apart for reason in several]
     if any(facts.subset for facts in tasks):
         reasons.append("only a subset of the clusters was asked")
     if failed:

@@ -1,27 +1,53 @@
-"""The check of submissions to a leaderboard's repository."""
+"""The check of submissions to a leaderboard's repository: each run, runs beside each other, and the files in and beside
+them: no other files, media, secrets or local paths."""
 
 from __future__ import annotations
 
+import json
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import re
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from medtasks.catalog.spec import load_specs
 from medtasks.core.errors import MedtasksError
-from medtasks.core.findings import Finding, failed
-from medtasks.core.text import first_names
+from medtasks.core.findings import Finding, Severity, failed
+from medtasks.core.redaction import SECRETS
+from medtasks.core.text import counted, first_names
 from medtasks.runs.folder import read_run
+from medtasks.runs.reply_files import SUFFIX as UNFINISHED
 
 from ..rank.comparability import released_share, same_responses
 from ..verify.rejudging import AGREEMENT, Rejudged
 from ..verify.scored_run import ScoredRun, scored_run
-from .check_files import Patterns, check_beside, check_files, secret_patterns
-from .check_rules import MOST, Asked, Submission, problem
-from .check_run import check_learned, check_run
-from .collect import Found, find_everything
+from .check_run import MOST, Asked, Submission, check_learned, check_run, problem
+from .collect import find_everything
+from .remove_rows import is_withheld
 
 COVERAGE = 0.95
 """Share of a release's records that must be prepared, by default."""
+
+Patterns = Mapping[str, re.Pattern[str]]
+
+_VARIABLE = re.compile(r"_(API_KEY|TOKEN|SECRET|ACCESS_KEY|PASSWORD)$")
+_SHORTEST = 8
+"""Minimum length of the values that are searched for."""
+
+_PATH = re.compile(
+    r"""(?:^|(?<=[\s=,;"'(\[]))(?:~?/[\w.@+-]+/[^\s,;"')\]]*|~/[^\s,;"')\]]+|[A-Za-z]:[\\/][^\s,;"')\]]+|file://[^\s,;"')]+)"""
+)
+_OURS = ("sample_id", "cluster", "media", "task")
+"""The fields of a sample that its machine writes; the others come from the release or the model."""
+
+_MEDIA = {
+    *(".avi", ".bmp", ".dcm", ".gif", ".gz", ".jpeg", ".jpg", ".mkv", ".mov", ".mp4"),
+    *(".nii", ".png", ".tif", ".tiff", ".wav", ".webm", ".webp"),
+}
+_LOG = re.compile(r".*_(?:samples_(?P<task>.+)\.jsonl|results\.json)", re.I)
+"""Files of lmms-eval beside a run's directory: whole documents, and the full command."""
+_REPLIES = re.compile(r"(?P<task>.+)\.rank\d+\.jsonl")
 
 
 @dataclass(frozen=True)
@@ -52,9 +78,7 @@ def check_results(
     """Check the result directories in ``paths``; nothing is changed. ``docs/leaderboard.md`` lists what is checked.
 
     Args:
-        coverage: the share of a release's records that must be prepared.
-        demonstration: allow miniature data.
-        public: whether the repository is public; if not, rows that must not be shared are a warning.
+        coverage, demonstration, public: as of `Asked`.
         rescore: compute learned metrics again (the slowest part).
         ask_again: asks a judge again about some of a run's verdicts (`medtasks.leaderboard.verify.rejudging.rejudge`).
         environment: variables whose secrets are searched for; by default this process's.
@@ -63,28 +87,49 @@ def check_results(
         UsageError: a path is not a directory.
     """
     asked = Asked(coverage=coverage, demonstration=demonstration, public=public)
-    secrets = secret_patterns(os.environ if environment is None else environment)
+    # keys and tokens by kind, and the values that such variables have here
+    secrets = dict(SECRETS)
+    for name, value in sorted((os.environ if environment is None else environment).items()):
+        if _VARIABLE.search(name) and len(value.strip()) >= _SHORTEST:
+            secrets[f"the value of ${name}"] = re.compile(re.escape(value.strip()))
+
     everything = find_everything(paths)
     folders = everything.folders
-    findings = list(_around(paths, everything, secrets, asked))
+    findings: list[Finding] = []
+    for path in dict.fromkeys(paths):
+        inside = [folder for folder in folders if folder.resolve().is_relative_to(path.resolve())]
+        if not inside:
+            findings.append(problem("LB101", path.name, "it contains no result directory", file=path))
+        findings += _beside(path, inside, secrets, asked)
+    for one in everything.unread:
+        findings.append(problem("LB104" if one.link else "LB102", one.path.name, one.found, fix=one.fix, file=one.path))
+
     runs: dict[Path, ScoredRun] = {}
     rejudged: list[Rejudged] = []
     for number, folder in enumerate(folders):
         if progress is not None:
             progress(number, len(folders))
-        run, found = _checked(folder, asked, rescore, secrets)
-        findings += found
-        if run is None:
+        try:
+            manifest, samples = read_run(folder)
+            run = Submission(folder, manifest, samples, scored_run(folder))
+            found = [*check_run(run, asked), *(check_learned(run) if rescore else ())]
+        except Exception as error:  # untrusted input
+            unreadable = problem("LB102", folder.name, f"{type(error).__name__}: {error}".rstrip("."), file=folder)
+            if isinstance(error, MedtasksError):  # the message has what was expected, and the fix
+                unreadable = replace(unreadable, message=str(error))
+            tasks = [path.stem for path in (folder / "samples").glob("*.jsonl")]
+            findings += [unreadable, *_inside(folder, tasks, secrets)]
             continue
-        runs[folder] = run
+        findings += [*found, *_inside(folder, manifest.tasks, secrets)]
+        runs[folder] = run.scored
         try:
             again = [] if ask_again is None else [*ask_again(scored_run(folder, whole=True))]
         except MedtasksError as error:
-            findings.append(problem("LB214", folder.name, str(error).rstrip("."), file=folder / "manifest.json"))
+            findings.append(run.problem("LB214", folder.name, str(error).rstrip(".")))
             continue
         rejudged += again
         findings += [
-            problem("LB213", folder.name, f"{one.rubric}: {one}", file=folder / "manifest.json", field="judge")
+            run.problem("LB213", folder.name, f"{one.rubric}: {one}", "judge")
             for one in again
             if one.equal < AGREEMENT * one.scores or not one.scores
         ]
@@ -92,32 +137,6 @@ def check_results(
     if progress is not None:
         progress(len(folders), len(folders))
     return CheckReport(tuple(str(folder) for folder in folders), tuple(findings), tuple(rejudged))
-
-
-def _checked(folder: Path, asked: Asked, rescore: bool, secrets: Patterns) -> tuple[ScoredRun | None, list[Finding]]:
-    """The run (None if the directory cannot be read) and all findings; never raises."""
-    try:
-        manifest, samples = read_run(folder)
-        run = Submission(folder, manifest, samples, scored_run(folder))
-        found = [*check_run(run, asked), *(check_learned(run) if rescore else ())]
-    except Exception as error:
-        unreadable = problem("LB102", folder.name, f"{type(error).__name__}: {error}".rstrip("."), file=folder)
-        if isinstance(error, MedtasksError):  # the message has what was expected, and the fix
-            unreadable = replace(unreadable, message=str(error))
-        tasks = [path.stem for path in (folder / "samples").glob("*.jsonl")]
-        return None, [unreadable, *check_files(folder, tasks, secrets)]
-    return run.scored, [*found, *check_files(folder, manifest.tasks, secrets)]
-
-
-def _around(paths: Sequence[Path], everything: Found, secrets: Patterns, asked: Asked) -> Iterator[Finding]:
-    """Findings about paths without a run, unreadable directories, and files beside the runs."""
-    for path in dict.fromkeys(paths):
-        inside = [folder for folder in everything.folders if folder.resolve().is_relative_to(path.resolve())]
-        if not inside:
-            yield problem("LB101", path.name, "it contains no result directory", file=path)
-        yield from check_beside(path, inside, secrets, asked)
-    for one in everything.unread:
-        yield problem("LB104" if one.link else "LB102", one.path.name, one.found, fix=one.fix, file=one.path)
 
 
 def _other_data(runs: Mapping[Path, ScoredRun]) -> Iterator[Finding]:
@@ -164,3 +183,109 @@ def _copies(runs: Mapping[Path, ScoredRun]) -> Iterator[Finding]:
         for other, tasks in copies.items():
             found = f"the responses of {first_names(tasks, MOST)} are those of {folders[other].name}, another model"
             yield problem("LB212", folders[key].name, found, file=folders[key] / "manifest.json")
+
+
+def _inside(folder: Path, tasks: Collection[str], secrets: Patterns) -> Iterator[Finding]:
+    """Findings about the files of a run's directory, whose manifest names ``tasks``."""
+    where = folder.name
+    expected = {"manifest.json", "scores.json", *(f"samples/{task}.jsonl" for task in tasks)}
+    for path in _files(folder):
+        name = path.relative_to(folder).as_posix()
+        if path.is_symlink():
+            yield problem("LB104", where, f"{name} is a link", file=path)
+        elif name not in expected:
+            kind = f"a {path.suffix} file" if path.suffix else "a file"
+            yield problem("LB103", where, f"{name} is {kind} of {path.stat().st_size:,} bytes", file=path)
+        yield from _texts_in(path, where, secrets)
+    if not (folder / "scores.json").is_file():
+        missing, fix = "scores.json is missing", "restore it, or run `medtasks score`"
+        yield problem("LB102", where, missing, expected="the scores of the run", fix=fix)
+
+
+def _files(folder: Path) -> list[Path]:
+    return [path for path in sorted(folder.rglob("*")) if path.is_symlink() or not path.is_dir()]
+
+
+def _texts_in(path: Path, where: str, secrets: Patterns) -> Iterator[Finding]:
+    """Findings about secrets in any file, and local paths in a run's files."""
+    if not path.is_file():
+        return
+    counts: Counter[str] = Counter()
+    try:
+        with path.open(encoding="utf-8", errors="replace", newline="\n") as lines:
+            for number, line in enumerate(lines, start=1):
+                found = [(kind, match[0]) for kind, of in secrets.items() for match in of.finditer(line)]
+                masked = [f"{kind} ({text[:4]}…, {len(text)} characters)" for kind, text in found]
+                findings = [problem("LB301", where, text, file=path, line=number) for text in masked]
+                findings += _paths(line, where, path, number) if path.suffix == ".jsonl" else ()
+                for one in findings:
+                    counts[one.code] += 1
+                    if counts[one.code] <= MOST:
+                        yield one
+        if path.name == "manifest.json":
+            yield from _paths(path.read_text(encoding="utf-8", errors="replace"), where, path)
+    except OSError as error:
+        text, fix = f"{path.name} cannot be read ({error.strerror})", "restore it, or remove it"
+        yield problem("LB102", where, text, fix=fix, file=path)
+
+
+def _paths(text: str, where: str, path: Path, line: int | None = None) -> Iterator[Finding]:
+    """Paths of one machine in a manifest, or in what a machine writes of a sample."""
+    try:
+        content = json.loads(text)
+    except (ValueError, RecursionError):
+        return  # reported when the directory is read
+    if line is not None:
+        content = {key: content[key] for key in _OURS if key in content} if isinstance(content, dict) else None
+    waiting = [("", content)]  # a stack of fields and values, whose texts, including keys, are searched
+    while waiting:
+        field, value = waiting.pop()
+        if isinstance(value, str):
+            for found in _PATH.finditer(value):
+                yield problem("LB302", where, f"the path {found[0][:60]!r}", file=path, line=line, field=field)
+        elif isinstance(value, list):
+            waiting += [(field, one) for one in reversed(value)]
+        elif isinstance(value, dict):
+            prefix = f"{field}." if field else ""
+            for key, one in reversed(value.items()):
+                waiting += [(f"{prefix}{key}", one), (field, key)]
+
+
+def _beside(path: Path, folders: Collection[Path], secrets: Patterns, asked: Asked) -> Iterator[Finding]:
+    """Findings about the files in ``path`` that do not belong to its runs' ``folders``.
+
+    Files of lmms-eval beside a run, and those of unfinished runs, are a note, unless they have rows that must not be
+    shared.
+    """
+    runs = {folder.resolve() for folder in folders}
+    passed: dict[Path, list[Path]] = {}
+    held: dict[tuple[Path, str], list[Path]] = {}
+    for file in _files(path):
+        place = file.parent.resolve()
+        if ".git" in file.relative_to(path).parts or runs & {place, *place.parents}:
+            continue
+        text = f"{file.name} is beside the results"
+        log, unfinished = _LOG.fullmatch(file.name), file.parent.name.endswith(UNFINISHED)
+        if file.suffix.lower() in _MEDIA:
+            yield problem("LB103", path.name, text, expected="no media", fix="remove it", file=file)
+        elif log is not None and place not in {folder.parent for folder in runs}:
+            fix = "remove it, or make it a run: `medtasks score LOG --from lmms-eval --out NEW_DIR`"
+            yield problem("LB103", path.name, text, expected="a result directory beside it", fix=fix, file=file)
+        elif log is not None or unfinished:
+            passed.setdefault(file.parent, []).append(file)
+        # both have prompts, logs also references
+        named = log or (_REPLIES.fullmatch(file.name) if unfinished else None)
+        spec = load_specs().get(named["task"] or "") if named is not None else None
+        if spec is not None and is_withheld(spec.metadata.benchmark) and not asked.demonstration:
+            held.setdefault((file.parent, spec.metadata.benchmark), []).append(file)
+        if not file.is_symlink():
+            yield from _texts_in(file, path.name, secrets)
+    for folder, files in passed.items():
+        kind = "of a run that was not finished" if folder.name.endswith(UNFINISHED) else "of lmms-eval itself"
+        text, fix = f"beside the results: {counted(len(files), 'file')} {kind}", "this may stay: it is not read"
+        yield problem("LB103", path.name, text, expected="only results", fix=fix, file=folder, severity="note")
+    for (_, benchmark), files in held.items():
+        text = f"beside the results: {counted(len(files), 'file')} with prompts of {benchmark} ({files[0].name})"
+        expected, fix = "nothing that must not be shared", "remove this, or keep the repository private"
+        severity: Severity | None = None if asked.public else "warning"
+        yield problem("LB304", path.name, text, expected=expected, fix=fix, file=files[0], severity=severity)

@@ -1,17 +1,21 @@
-"""Whether a run can be ranked: complete, comparable, sufficiently covered, judged, verified, no leaked answers."""
+"""The rules of the submission check, each with a stable code, and the checks of one run: complete, comparable,
+sufficiently covered, judged, verified, no leaked answers."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import islice
+from pathlib import Path
+from typing import Any, NamedTuple
 
 from medtasks.catalog.registry import get_benchmark
 from medtasks.catalog.spec import leaf_tasks, load_spec
 from medtasks.core.findings import Finding, Severity
 from medtasks.core.text import counted, first_names
 from medtasks.metrics.learned import LEARNED
-from medtasks.runs.manifest import filter_versions
-from medtasks.runs.samples import lacks_texts
+from medtasks.runs.manifest import RunManifest, filter_versions
+from medtasks.runs.samples import Sample, lacks_texts
 from medtasks.runs.scored import with_learned_metrics
 from medtasks.runs.scores import COVERAGE, coverage_text
 from medtasks.runs.signature import changed_options
@@ -21,11 +25,122 @@ from medtasks.verify.documents import is_miniature
 from ..board.rows import is_incomplete
 from ..rank.comparability import protocols_today, released_share
 from ..verify.board_run import release_coverage
-from .check_rules import MOST, Asked, Submission, problem
+from ..verify.rejudging import AGREEMENT
+from ..verify.scored_run import ScoredRun
 from .remove_rows import is_withheld, layout_of
 
+MOST = 5
+"""Maximum number of findings of one kind per task or file."""
 _TOLERANCE = 1e-3
 """A learned score depends a little on the others in its batch."""
+
+
+class Rule(NamedTuple):
+    """A rule: what is expected, and how to fix what breaks it, unless a finding says otherwise."""
+
+    severity: Severity
+    title: str
+    expected: str
+    fix: str
+
+
+_AS_WRITTEN = "submit the directory as the run wrote it"
+RULES: Mapping[str, Rule] = {
+    "LB101": Rule("error", "no result directory", "at least one",
+        "submit the directory …_medtasks that a run writes; `medtasks score --out` makes one of other logs"),
+    "LB102": Rule("error", "result directory cannot be read", "files and directories that can be read", "restore it"),
+    "LB103": Rule("error", "file does not belong to a result directory",
+        "only manifest.json, scores.json and samples/<task>.jsonl", "remove it; results never include media"),
+    "LB104": Rule("error", "link instead of a file", "a file", "copy what it points to"),
+    "LB106": Rule("error", "learned metric differs from what its model gives", "the score computed here",
+        "score the directory again: `medtasks score DIR --out NEW_DIR`"),
+    "LB107": Rule("warning", "metric cannot be computed here", "its score", "see `medtasks doctor`"),
+    "LB201": Rule("error", "not every document was asked", "all documents", "run the task to its end"),
+    "LB202": Rule("error", "miniature data", "the release", "prepare the release and run on it"),
+    "LB203": Rule("error", "protocol differs from today's", "that of the task files installed here",
+        "run with the unchanged task file, or score the directory again if only scoring changed"),
+    "LB204": Rule("error", "too little of the release is covered", "the whole release",
+        "obtain the missing media, prepare and run again"),
+    "LB205": Rule("error", "responses are not judged", "all of them", "run `medtasks judge DIR --judge FILE`"),
+    "LB206": Rule("warning", "blind run", "media", "nothing to fix; it is shown beside the model, unranked"),
+    "LB207": Rule("warning", "task of no installed package", "one that has", "install it to have the task shown"),
+    "LB208": Rule("warning", "part of the benchmark", "all of its tasks", "run the whole group to have it ranked"),
+    "LB209": Rule("warning", "data differ from those of the other runs", "the same data",
+        "prepare the same release to be comparable"),
+    "LB210": Rule("error", "requests without a response", "a response to each",
+        "repeat the command of the run: it sends only these again"),
+    "LB211": Rule("warning", "newer run of a model", "one run per model",
+        "make sure that both are from the same people, and remove one of them"),
+    "LB212": Rule("warning", "responses of another model", "responses of its own",
+        "make sure that each model was asked"),
+    "LB213": Rule("warning", "verdicts differ from those given again", f"{AGREEMENT:.0%} or more equal scores",
+        "ask for the judge's settings, or judge the run yourself: `medtasks judge DIR --judge FILE`"),
+    "LB214": Rule("error", "verdicts were not asked again", "an answer of the judge", "correct the judge's settings"),
+    "LB301": Rule("error", "key or token", "no secret in any file",
+        "remove it everywhere, revoke it, and run again with the key in an environment variable"),
+    "LB302": Rule("error", "path of one machine", "no path of one machine",
+        "replace it with a name that makes sense on other machines"),
+    "LB303": Rule("error", "hidden text in a prompt", "nothing of it",
+        "run again with a template that does not show it"),
+    "LB304": Rule("error", "rows of data that must not be shared", "only ids, extracted options and scores",
+        "publish what `medtasks leaderboard strip` leaves, or keep the repository private"),
+    "LB305": Rule("error", "samples without prompts and responses", "both", _AS_WRITTEN),
+    "LB401": Rule("error", "samples are not of the data", "the documents of the task", _AS_WRITTEN),
+    "LB402": Rule("warning", "run cannot be verified here", "the data of the run",
+        "prepare the data of the run here"),
+    "LB403": Rule("error", "prompt differs from the template", "the prompt that the task's template renders",
+        _AS_WRITTEN),
+}  # fmt: skip
+"""The rules by code; a code never changes its meaning."""
+
+
+class Asked(NamedTuple):
+    """A repository's requirements: the share of a release's records that must be prepared, whether miniature data are
+    allowed, and whether it is public; if not, rows that must not be shared are a warning."""
+
+    coverage: float
+    demonstration: bool
+    public: bool
+
+
+def problem(
+    code: str,
+    where: str,
+    found: str,
+    *,
+    expected: str = "",
+    fix: str = "",
+    file: Path | None = None,
+    line: int | None = None,
+    field: str = "",
+    severity: Severity | None = None,
+) -> Finding:
+    """A finding of rule ``code``, in one sentence: what was found, what was expected, and how to fix it."""
+    rule = RULES[code]
+    place = f"field `{field}`: " if field else ""
+    message = f"{place}{found}, expected {expected or rule.expected}; {fix or rule.fix}."
+    return Finding(severity or rule.severity, rule.title, where, message, code, str(file or ""), line, field)
+
+
+@dataclass(frozen=True)
+class Submission:
+    """A run that could be read: its directory, its content, and as it is scored here."""
+
+    folder: Path
+    manifest: RunManifest
+    samples: Mapping[str, Sequence[Sample]]
+    scored: ScoredRun
+
+    def problem(
+        self, code: str, where: str, found: str, field: str = "", file: str = "manifest.json", **more: Any
+    ) -> Finding:
+        """A finding about one of the run's files; ``more`` are further arguments of `problem`."""
+        return problem(code, where, found, file=self.folder / file, field=field, **more)
+
+    def in_tasks(self, code: str, found: str, tasks: Sequence[str], field: str = "", **more: Any) -> Finding:
+        """A finding about all of the tasks, with their number; ``field`` is that of the first task's facts."""
+        number = f" (in {len(tasks):,} tasks)" * (len(tasks) > 1)
+        return self.problem(code, tasks[0], found + number, field and f"tasks.{tasks[0]}.{field}", **more)
 
 
 def check_run(run: Submission, asked: Asked) -> Iterator[Finding]:
@@ -48,9 +163,9 @@ def _complete(run: Submission, known: Sequence[str]) -> Iterator[Finding]:
     for option, value in limited.items():
         found = f"--{option} {value}".removesuffix(".0")
         yield run.problem("LB201", run.folder.name, found, f"settings.{option}", fix=f"run again without --{option}")
-    for subset, tasks in _grouped({name: run.manifest.tasks[name].subset for name in known}).items():
-        found, fix = _in_tasks(f"the subset {subset}", tasks), "run again without MEDTASKS_SUBSET"
-        yield run.problem("LB201", tasks[0], found, f"tasks.{tasks[0]}.subset", fix=fix)
+    for subset in sorted({run.manifest.tasks[name].subset for name in known} - {""}):
+        tasks = [name for name in known if run.manifest.tasks[name].subset == subset]
+        yield run.in_tasks("LB201", f"the subset {subset}", tasks, "subset", fix="run again without MEDTASKS_SUBSET")
     for name in known:
         facts = run.manifest.tasks[name]
         if failed := sum(facts.failed.values()):
@@ -72,19 +187,6 @@ def _complete(run: Submission, known: Sequence[str]) -> Iterator[Finding]:
             yield run.problem("LB208", name, f"the group lacks {first_names(lacking, MOST)}", f"groups.{name}")
 
 
-def _grouped(texts: Mapping[str, str]) -> dict[str, list[str]]:
-    """Tasks by the text that they have; those without one are left out."""
-    tasks: dict[str, list[str]] = {}
-    for task, text in texts.items():
-        tasks.setdefault(text, []).append(task)
-    return {text: tasks[text] for text in sorted(tasks.keys() - {""})}
-
-
-def _in_tasks(found: str, tasks: Sequence[str]) -> str:
-    """What was found in ``tasks``, with their number."""
-    return found + f" (in {len(tasks):,} tasks)" * (len(tasks) > 1)
-
-
 def _data(run: Submission, asked: Asked) -> Iterator[Finding]:
     enough = f"{asked.coverage:.0%} or more"
     for name in run.scored.public.data:  # not those of packages that are not installed
@@ -103,22 +205,21 @@ def _data(run: Submission, asked: Asked) -> Iterator[Finding]:
             share, subset = released_share(entry), any(run.manifest.tasks[leaf].subset for leaf in leaf_tasks(task))
             if entry.benchmark == name and run.scored.complete[task] and not subset and share < asked.coverage:
                 found = f"{counted(len(entry.items), 'item')}, {share:.1%} of the published number"
-                fix, file = "submit the directory as the run wrote it", f"samples/{task}.jsonl"
-                yield run.problem("LB204", task, found, expected=enough, fix=fix, file=file)
+                file = f"samples/{task}.jsonl"
+                yield run.problem("LB204", task, found, expected=enough, fix=_AS_WRITTEN, file=file)
 
 
 def _whole_run(run: Submission, known: Sequence[str]) -> Iterator[Finding]:
     """Blind tasks, and tasks without prompts and responses, which is an error where these may be shared."""
-    blind = [name for name in known if run.manifest.tasks[name].blind]
-    if blind:
-        found = _in_tasks("prompts were sent without media", blind)
-        yield run.problem("LB206", blind[0], found, f"tasks.{blind[0]}.blind")
-    stripped = [name for name in known if lacks_texts(run.samples[name])]
+    if blind := [name for name in known if run.manifest.tasks[name].blind]:
+        yield run.in_tasks("LB206", "prompts were sent without media", blind, "blind")
     for withheld in (False, True):
-        if tasks := [name for name in stripped if is_withheld(run.manifest.tasks[name].benchmark) is withheld]:
-            found, file = _in_tasks("neither prompts nor responses", tasks), f"samples/{tasks[0]}.jsonl"
+        kept = [name for name in known if is_withheld(run.manifest.tasks[name].benchmark) is withheld]
+        if stripped := [name for name in kept if lacks_texts(run.samples[name])]:
             fix = "nothing to fix, but its statistics cannot be checked" if withheld else ""
-            yield run.problem("LB305", tasks[0], found, fix=fix, file=file, severity="note" if withheld else None)
+            severity: Severity | None = "note" if withheld else None
+            found, file = "neither prompts nor responses", f"samples/{stripped[0]}.jsonl"
+            yield run.in_tasks("LB305", found, stripped, file=file, fix=fix, severity=severity)
 
 
 def _comparable(run: Submission, name: str) -> Iterator[Finding]:
@@ -135,11 +236,10 @@ def _comparable(run: Submission, name: str) -> Iterator[Finding]:
     others = [f"{what} {here!r} instead of {there!r}" for what, (here, there) in pairs.items() if here != there]
     others += [f"--{option} {value!r}" for option, value in changed_options(run.manifest.settings).items()]
     others += [f"back-end's {what}: {value}" for what, value in facts.presentation.items()]
-    if facts.blind or (facts.protocol_hash in today and not others):
-        return
-    found = f"{facts.protocol_hash} ({'; '.join(others) or 'other filters, metrics or versions'})"
-    expected = f"{' or '.join(sorted(today))}, from the task files installed here"
-    yield run.problem("LB203", name, found, f"tasks.{name}.protocol_hash", expected=expected)
+    if not facts.blind and (others or facts.protocol_hash not in today):
+        found = f"{facts.protocol_hash} ({'; '.join(others) or 'other filters, metrics or versions'})"
+        expected = f"{' or '.join(sorted(today))}, from the task files installed here"
+        yield run.problem("LB203", name, found, f"tasks.{name}.protocol_hash", expected=expected)
 
 
 def _prompts(run: Submission, name: str, asked: Asked) -> Iterator[Finding]:
@@ -165,6 +265,7 @@ def _judged(run: Submission, known: Sequence[str]) -> Iterator[Finding]:
     """Scores that are not judged or have too few verdicts; an error for headline scores."""
     layouts = filter(None, map(layout_of, {run.manifest.tasks[name].benchmark for name in known}))
     headline = {(column.task, column.metric) for layout in layouts for column in layout.headline}
+    fix = f"run `medtasks judge {run.folder} --judge FILE`"
     for name, entry in run.scored.entries.items():
         lacking: dict[tuple[str, Severity], list[str]] = {}
         for metric, score in entry.scores.metrics.items():
@@ -172,24 +273,22 @@ def _judged(run: Submission, known: Sequence[str]) -> Iterator[Finding]:
                 severity: Severity = "error" if (name, metric) in headline else "warning"
                 lacking.setdefault((coverage_text(score.samples, None, score.judged), severity), []).append(metric)
         for (found, severity), metrics in lacking.items():
-            fix = f"run `medtasks judge {run.folder} --judge FILE`"
-            field = ", ".join(metrics)
-            yield run.problem("LB205", name, found, field, "scores.json", fix=fix, severity=severity)
+            yield run.problem("LB205", name, found, ", ".join(metrics), "scores.json", fix=fix, severity=severity)
 
 
 def _verified(run: Submission) -> Iterator[Finding]:
     """What verification refused, and what it could not verify, other than stripped tasks."""
-    unverifiable: dict[str, str] = {}
+    unverifiable: dict[str, list[str]] = {}
     for task, one in run.scored.verification.items():
-        if one.outcome == "unverifiable" and not lacks_texts(run.samples[task]):
-            unverifiable[task] = one.reason
-        file, ids = f"samples/{task}.jsonl", [sample.sample_id for sample in run.samples[task]]
-        for name in one.samples:
-            line = ids.index(name) + 1
-            yield run.problem("LB403", f"{task}: {name}", "another prompt", file=file, line=line, field="prompt")
+        samples, file = run.samples[task], f"samples/{task}.jsonl"
+        if one.outcome == "unverifiable" and not lacks_texts(samples):
+            unverifiable.setdefault(one.reason, []).append(task)
+        for line, name in enumerate((sample.sample_id for sample in samples), start=1):
+            if name in one.samples:
+                yield run.problem("LB403", f"{task}: {name}", "another prompt", file=file, line=line, field="prompt")
         if one.outcome == "refused" and not one.samples:
             yield run.problem("LB401", task, one.reason, file=file)
-    for why, tasks in _grouped(unverifiable).items():
+    for why, tasks in sorted(unverifiable.items()):
         found = f"{first_names(tasks, MOST)} cannot be verified here ({why})"
         yield run.problem("LB402", run.folder.name, found)
 

@@ -59,9 +59,7 @@ def collect(
     Runs with the same content count once. With a ``store``, unchanged directories are not scored again.
     """
     found = find_everything(paths)
-    runs = found.runs
-    store = store or RunStore(None)
-    scored: dict[str, ScoredRun] = {}
+    runs, store = found.runs, store or RunStore(None)
     refused = [
         (path.resolve().name, NO_RUN)
         for path in dict.fromkeys(paths)
@@ -73,6 +71,7 @@ def collect(
         for one in found.unread
         if not one.link or one.path.resolve() not in read  # otherwise its target is shown
     ]
+    scored: dict[str, ScoredRun] = {}
     report = progress or (lambda *_: None)
     report(0, len(runs))
     ahead = _score_ahead(runs, store, report)
@@ -80,7 +79,12 @@ def collect(
         try:
             one = scored_run(run, store)
         except Exception as error:  # untrusted input: one bad run must not hide the others
-            refused.append((run.name, _reason(error, run)))
+            text = " ".join(str(error).split())  # on one line, with directories shortened to their names
+            for folder in (str(run.directory.resolve()), str(run.directory)):
+                text = text.replace(folder, run.directory.resolve().name)
+            text = shown(text)[:500] or "it cannot be read"
+            ours = isinstance(error, MedtasksError)
+            refused.append((run.name, text if ours else f"it cannot be read ({type(error).__name__}: {text})"))
         else:
             known = scored.setdefault(one.public.digest, one)
             if one.public.folder < known.public.folder:  # the same copy for any order of paths
@@ -99,7 +103,14 @@ def _score_ahead(runs: Sequence[Source], store: RunStore, progress: Progress) ->
     """
     processes = min(MOST_PROCESSES, os.cpu_count() or 1)
     served = threading.current_thread() is not threading.main_thread()  # a fork would copy the locks of other threads
-    if served or store.folder is None or processes < 2 or sum(_unread_bytes(run, store) for run in runs) < LARGE:
+    if served or store.folder is None or processes < 2:
+        return False
+    unread = 0
+    for run in runs:
+        with contextlib.suppress(Exception):  # reported when the run is read
+            if not store.knows(store.key_of(run.content, run.contains)):
+                unread += sum(path.stat().st_size for path in run.files)
+    if unread < LARGE:
         return False
     context = multiprocessing.get_context("fork" if sys.platform == "linux" else "spawn")
     pool = ProcessPoolExecutor(processes, context, _end_with_parent)
@@ -111,14 +122,6 @@ def _score_ahead(runs: Sequence[Source], store: RunStore, progress: Progress) ->
     finally:
         pool.shutdown(cancel_futures=True)
     return True
-
-
-def _unread_bytes(run: Source, store: RunStore) -> int:
-    """Size of the run's files; 0 if it is kept, or if they cannot be read."""
-    with contextlib.suppress(Exception):  # reported when the run is read
-        if not store.knows(store.key_of(run.content, run.contains)):
-            return sum(path.stat().st_size for path in run.files)
-    return 0
 
 
 def _end_with_parent() -> None:
@@ -184,12 +187,3 @@ def find_everything(paths: Sequence[Path]) -> Found:
         [*(RunFolder(folders[key]) for key in sorted(folders)), *(logs[key] for key in sorted(logs))],
         [unread[key] for key in sorted(unread)],
     )
-
-
-def _reason(error: Exception, run: Source) -> str:
-    """The error on one line, with directories shortened to their names."""
-    text = " ".join(str(error).split())
-    for folder in (str(run.directory.resolve()), str(run.directory)):
-        text = text.replace(folder, run.directory.resolve().name)
-    text = shown(text)[:500] or "it cannot be read"
-    return text if isinstance(error, MedtasksError) else f"it cannot be read ({type(error).__name__}: {text})"

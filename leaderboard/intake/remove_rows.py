@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,6 @@ from medtasks.benchmarks.layouts import all_layouts, columns_of
 from medtasks.benchmarks.variants import joined_items
 from medtasks.catalog.benchmark import with_derived
 from medtasks.catalog.board_layout import BoardLayout
-from medtasks.catalog.registry import get_benchmark
 from medtasks.catalog.spec import load_spec, load_specs
 from medtasks.core.errors import MedtasksError
 from medtasks.runs.confidence import kept_confidences
@@ -57,8 +56,7 @@ def remove_rows(folder: Path, out: Path, report: Callable[[str], object] = lambd
     """
     folder = one_run(folder)
     with as_data_error(folder):
-        manifest, samples = read_run(folder)
-        before = RunRecord.scored(manifest, samples)
+        before = RunRecord.scored(*read_run(folder))
         record, left_out = _without_rows(before, words=False)
         if left_out:
             record, left_out = _without_rows(before, words=True)
@@ -80,16 +78,32 @@ def _without_rows(before: RunRecord, *, words: bool) -> tuple[RunRecord, list[st
     names = {name: f"c{number:06d}" for number, name in enumerate(clusters, start=1)}
     kept: dict[str, Sequence[Sample]] = {}
     left_out = []
+
+    def unchanged(name: str, old: Scores, new: Scores) -> bool:
+        if old != new:
+            changed = [metric for metric, score in old.metrics.items() if score != new.metrics.get(metric)]
+            what = [*changed, "breakdowns"][0]
+            left_out.append(f"{name}, because its {what} would change without the texts of its rows")
+        return old == new
+
     for task, members in before.samples.items():
-        try:
-            without = _task_without_rows(task, members, names, words=words) if task in withheld else members
-        except _NeedsRows as error:
-            left_out.append(str(error))
-            continue
+        without = members
+        if task in withheld:
+            fields = _fields_read(task, members)
+            texts = (
+                (field, text) for field, text in _texts(fields, members) if len(text) > _LONGEST or " " in text.strip()
+            )
+            if (found := next(texts, None)) is not None:
+                field, text = found
+                why = f"its scores depend on the field `{field}`, which is text ({text[:40]!r})"
+                left_out.append(f"{task}, because {why}")
+                continue
+            without = [
+                _without_row(sample, fields, names[sample.cluster], confidence, words=words)
+                for sample, confidence in zip(members, kept_confidences(members), strict=True)
+            ]
         alone = RunRecord.scored(manifest.model_copy(update={"groups": {}}), {task: without})
-        if changed := _first_change(before.tasks[task], alone.tasks[task]):
-            left_out.append(f"{task}, because its {changed} would change without the texts of its rows")
-        else:
+        if unchanged(task, before.tasks[task], alone.tasks[task]):
             kept[task] = without
     groups = {name: leaves for name, leaves in manifest.groups.items() if kept.keys() >= {*leaves}}
     facts = {task: one for task, one in manifest.tasks.items() if task in kept}
@@ -97,20 +111,9 @@ def _without_rows(before: RunRecord, *, words: bool) -> tuple[RunRecord, list[st
     for name in manifest.groups:
         if name not in groups:
             left_out.append(f"{name}, because one of its tasks is")
-        elif changed := _first_change(before.groups[name], record.groups[name]):
-            left_out.append(f"{name}, because its {changed} would change without the texts of its rows")
+        elif not unchanged(name, before.groups[name], record.groups[name]):
             del groups[name], record.groups[name]
     return record, left_out
-
-
-class _NeedsRows(MedtasksError):
-    """A task whose scores need the text of its rows."""
-
-
-def _first_change(before: Scores, after: Scores) -> str:
-    """The first metric that differs, if the scores do."""
-    changed = (name for name, score in before.metrics.items() if score != after.metrics.get(name))
-    return "" if before == after else next(changed, "breakdowns")
 
 
 class _Watched(dict[str, Any]):
@@ -129,10 +132,9 @@ class _Watched(dict[str, Any]):
         return super().get(key, default)
 
 
-def _fields(task: str, samples: Sequence[Sample]) -> frozenset[str]:
+def _fields_read(task: str, samples: Sequence[Sample]) -> frozenset[str]:
     """The fields of documents that joining, breakdowns and pooled metrics read."""
-    metadata = load_spec(task).metadata
-    benchmark = get_benchmark(metadata.benchmark)
+    benchmark = load_spec(task).benchmark
     seen: set[str] = set()
     views = [replace(view, document=_Watched(view.document, seen)) for view in (one.view() for one in samples)]
     task_of = {one.sample_id: task for one in views}
@@ -142,32 +144,30 @@ def _fields(task: str, samples: Sequence[Sample]) -> frozenset[str]:
     for view in (*views, *(item.view for item in joined)):  # of incomplete items, too
         for breakdown in benchmark.breakdowns.values():
             breakdown(view)
-    for sample in samples:
-        for field in sorted(seen & sample.document.keys()):
-            for text in texts_in(sample.document[field]):
-                if len(text) > _LONGEST or " " in text.strip():
-                    why = f"its scores depend on the field `{field}`, which is text ({text[:40]!r})"
-                    raise _NeedsRows(f"{task}, because {why}")
     return frozenset(seen)
 
 
-def _task_without_rows(task: str, samples: Sequence[Sample], names: Mapping[str, str], *, words: bool) -> list[Sample]:
-    fields, options = _fields(task, samples), load_spec(task).benchmark.options
-    confidences = kept_confidences(samples)
-    without = []
-    for sample, confidence in zip(samples, confidences, strict=True):
-        # of the gold answer and the extracted ones, options are kept, and possible answers that are no sentences
-        guesses = sample.document.get("guesses", ()) if words else ()
-        shown = {*options, *(one for one in guesses if len(one) <= _LONGEST and " " not in one)}
-        without.append(_sample_without_rows(sample, fields, names[sample.cluster], confidence, shown))
-    return without
+def _texts(fields: frozenset[str], samples: Sequence[Sample]) -> Iterator[tuple[str, str]]:
+    """The texts in these fields of the documents, each with its field."""
+    for sample in samples:
+        for field in sorted(fields & sample.document.keys()):
+            yield from ((field, text) for text in texts_in(sample.document[field]))
 
 
-def _sample_without_rows(
-    sample: Sample, fields: frozenset[str], cluster: str, confidence: float | str | None, shown: set[str]
+def _without_row(
+    sample: Sample, fields: frozenset[str], cluster: str, confidence: float | str | None, *, words: bool
 ) -> Sample:
+    """The sample with these ``fields`` of its document, and of the gold answer and the extracted ones those that are
+    options or, with ``words``, possible answers that are no sentences."""
     benchmark = load_spec(sample.task).benchmark
+    guesses = sample.document.get("guesses", ()) if words else ()
+    shown = {*benchmark.options, *(one for one in guesses if len(one) <= _LONGEST and " " not in one)}
+
+    def option(filtered: str, status: str) -> str:
+        return filtered if filtered in shown or filtered == f"[{status}]" else ""
+
     own = sample.document.get("choices") or benchmark.options  # their number is the chance level
+    choices = {"choices": dict.fromkeys(own, "")} if len(own) != len(benchmark.options) else {}
     return sample.model_copy(
         update={
             "cluster": cluster,
@@ -177,19 +177,11 @@ def _sample_without_rows(
             "responses": (),
             "probabilities": (),
             "confidence": confidence,
-            "filtered": _option(sample.filtered, sample.status, shown),
+            "filtered": option(sample.filtered, sample.status),
             "repeats": tuple(
-                one.model_copy(update={"filtered": _option(one.filtered, one.status, shown)}) for one in sample.repeats
+                one.model_copy(update={"filtered": option(one.filtered, one.status)}) for one in sample.repeats
             ),
             "verdicts": {},
-            "document": {
-                **({"choices": dict.fromkeys(own, "")} if len(own) != len(benchmark.options) else {}),
-                **{key: value for key, value in sample.document.items() if key in fields},
-            },
+            "document": {**choices, **{key: value for key, value in sample.document.items() if key in fields}},
         }
     )
-
-
-def _option(filtered: str, status: str, shown: set[str]) -> str:
-    """An option's letter, or why there is none; open answers are removed."""
-    return filtered if filtered in shown or filtered == f"[{status}]" else ""

@@ -95,13 +95,9 @@ class HarnessRun:
         made = [score_predictions(file, created) for file in files]
         samples = {task: found for one in made for task, found in one.samples.items()}
         groups = {name: leaf_tasks(name) for name, spec in load_specs().items() if spec.kind == "group"}
+        predictions = {task: path.name for task, path in self.logs.items()}
         update = {
-            "model": {
-                "model": model,
-                "predictions": {task: path.name for task, path in self.logs.items()},
-                "layout": _LAYOUT,
-                "sha256": self.content,
-            },
+            "model": {"model": model, "predictions": predictions, "layout": _LAYOUT, "sha256": self.content},
             "settings": settings,
             "tasks": {task: facts for one in made for task, facts in one.manifest.tasks.items()},
             "groups": {name: members for name, members in groups.items() if {*members} <= samples.keys()},

@@ -6,7 +6,7 @@ import functools
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import permutations
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -16,7 +16,6 @@ from medtasks.core.files import canonical_json, short_hash
 from medtasks.metrics.base import Array
 from medtasks.metrics.registry import get_metric
 from medtasks.runs.manifest import frame_settings, protocol_hash
-from medtasks.runs.record import Verification
 from medtasks.runs.scores import MetricScore
 from medtasks.runs.signature import differences, format_signature, parse_signature, versions_today
 
@@ -40,42 +39,39 @@ _CLAIMED = {"items": "", "data": ""}
 class ComparabilityGroup:
     """The comparable runs of one metric of one task or group, by model, and what happened to the others.
 
-    ``ranked`` have a value; ``waiting`` were asked the same but have none. ``apart`` lists by run why its score is not
-    comparable; ``replaced`` gives by run the other run of the same model that counts instead. ``usual`` is False if the
-    comparable runs do not follow today's task files.
+    ``ranked`` have a value; ``waiting`` were asked the same but have none. ``apart`` are the runs whose score is not
+    comparable, and why; ``replaced`` gives by run the other run of the same model that counts instead. ``usual`` is
+    False if the comparable runs do not follow today's task files. ``level`` is how far they are verified: 0 in full, 1
+    scored from the responses, but with the documents that were submitted, 2 with scores that were submitted.
     """
 
     signature: str = ""
     ranked: dict[str, ScoredRun] = field(default_factory=dict)
     waiting: dict[str, ScoredRun] = field(default_factory=dict)
-    apart: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    apart: list[tuple[ScoredRun, tuple[str, ...]]] = field(default_factory=list)
     replaced: dict[str, str] = field(default_factory=dict)
     usual: bool = True
+    level: int = 0
 
 
-@dataclass(frozen=True)
-class _Candidate:
-    """One run's score of the metric; ``group_key`` is equal for comparable runs, ``share`` is that of the release.
-
-    ``level`` is that of :func:`level`.
-    """
+class _Candidate(NamedTuple):
+    """One run's score of the metric. ``items`` is a hash of its items and clusters, ``group_key`` is equal for
+    comparable runs, ``share`` is that of the release, ``level`` as of `ComparabilityGroup`; ``counts`` is whether the
+    run is complete, not refused and, unless in a demonstration, not on miniature data."""
 
     run: ScoredRun
     score: MetricScore
     signature: str
-    group_key: tuple[str, str]
-    eligible: bool
-    share: float
+    items: str
     level: int
+    group_key: tuple[str, str]
+    share: float
+    refused: list[str]
+    counts: bool
 
     @property
     def key(self) -> str:
         return str(self.run.public.key)
-
-    @property
-    def asked(self) -> dict[str, str]:
-        parts = parse_signature(self.signature)
-        return {key: parts[key] for key in _ASKED if key in parts}
 
 
 class ComparabilityGroups:
@@ -90,113 +86,117 @@ class ComparabilityGroups:
     def of(self, task: str, metric: str) -> ComparabilityGroup:
         """The comparability group of one metric of one task or group.
 
-        Its runs are complete, not blind, not on miniature data, not refused (:func:`refusals`), and have equal
-        signatures and items. If there are several such sets, one with values is preferred, then all clusters, verified
-        runs (:func:`level`), today's task files, most of the release (:func:`released_share`), most models, and the
-        first signature. Runs that are not verified are ranked only if no run is, and among themselves whatever data
-        and items they claim: nobody can tell here which are right, so none may displace another. Only the newest
-        comparable run per model is used.
+        Its runs are complete, not blind, not on miniature data, not refused, and have equal signatures and items. If
+        there are several such sets, one with values is preferred, then all clusters, verified runs, today's task files,
+        most of the release (:func:`released_share`), most models, and the first signature. Runs that are not verified
+        are ranked only if no run is, and among themselves whatever data and items they claim: nobody can tell here
+        which are right, so none may displace another. Only the newest comparable run per model is used.
         """
         if (task, metric) in self._known:
             return self._known[task, metric]
         runs = self._candidates(task, metric)
-        main = _comparable(runs, task)
+        eligible = [one for one in runs if one.counts and not one.run.blind]
+
+        def order(members: list[_Candidate]) -> tuple[Any, ...]:
+            first, valued = members[0], {one.run.model for one in members if one.score.value is not None}
+            share = max(one.share for one in members)
+            quality = (not valued, "subset" in _asked(first), first.level, not _is_usual(first, task), -share)
+            return *quality, -len(valued), first.group_key
+
+        best = min(_by_group(eligible), key=order, default=[])
+        most = max((one.share for one in best), default=0.0)
+        main = [one for one in best if not one.level or one.share >= min(most, _WHOLE)]
         ranked, replaced = _newest([one for one in main if one.score.value is not None])
-        unscored = [one for one in runs if main and one.eligible and one.score.value is None]
-        waiting, older = _newest([one for one in unscored if one.asked == main[0].asked])
+        unscored = [one for one in eligible if one.score.value is None and _asked(one) == _asked(main[0])]
+        waiting, older = _newest(unscored)
         replaced |= older
         for model in ranked.keys() & waiting.keys():
             replaced[waiting.pop(model).key] = ranked[model].key
-        placed = {candidate.key for candidate in (*ranked.values(), *waiting.values())} | replaced.keys()
-        apart: dict[str, tuple[str, ...]] = {}
-        rest = [candidate for candidate in runs if candidate.key not in placed]
-        for one in dict.fromkeys(candidate.group_key for candidate in rest):
-            others, older = _newest([candidate for candidate in rest if candidate.group_key == one])
+        placed = {one.key for one in (*ranked.values(), *waiting.values())} | replaced.keys()
+        apart: list[tuple[ScoredRun, tuple[str, ...]]] = []
+        for members in _by_group([one for one in runs if one.key not in placed]):
+            others, older = _newest(members)
             replaced |= older
-            apart |= {candidate.key: self._reasons(candidate, task, metric, main) for candidate in others.values()}
-        self._known[task, metric] = ComparabilityGroup(
+            apart += [(one.run, self._reasons(one, task, *main[:1])) for one in others.values()]
+        found = ComparabilityGroup(
             signature=main[0].signature if main else "",
-            ranked={model: candidate.run for model, candidate in sorted(ranked.items())},
-            waiting={model: candidate.run for model, candidate in sorted(waiting.items())},
+            ranked={model: one.run for model, one in sorted(ranked.items())},
+            waiting={model: one.run for model, one in sorted(waiting.items())},
             apart=apart,
             replaced=replaced,
             usual=not main or _is_usual(main[0], task),
+            level=main[0].level if main else 0,
         )
-        return self._known[task, metric]
+        return self._known.setdefault((task, metric), found)
 
     def blind_twins(self, task: str, metric: str) -> dict[str, tuple[ScoredRun, ScoredRun]]:
-        """By ranked model, its run and its newest one without media on the same items, otherwise asked the same.
-
-        Such a run has another protocol hash, which covers both `blind` and the generation settings; those are compared
-        themselves.
-        """
-        ranked = self.of(task, metric).ranked
-        found = {}
-        for blind in (candidate.run for candidate in self._candidates(task, metric)):  # oldest first
-            seeing = ranked.get(blind.model)
-            if (
-                seeing is not None
-                and blind.blind
-                and self._counts(blind, task)
-                and self._items_of(blind, task) == self._items_of(seeing, task)
-                and _asked_blindly(blind, seeing, task, metric)
-            ):
-                found[blind.model] = seeing, blind
-        return found
-
-    def _counts(self, run: ScoredRun, task: str) -> bool:
-        """Whether the run is complete, not refused and, unless in a demonstration, not on miniature data."""
-        mini = run.public.mini and not self._demonstration
-        return not (mini or refusals(run, task)) and run.complete.get(task, False)
+        """By ranked model, its run and its newest one without media on the same items, otherwise asked the same."""
+        ranked, candidates = self.of(task, metric).ranked, self._candidates(task, metric)  # oldest first
+        seeing = {one.run.model: one for one in candidates if ranked.get(one.run.model) is one.run}
+        pairs = [(seeing[one.run.model], one) for one in candidates if one.counts and one.run.model in seeing]
+        twins = [(one, other) for one, other in pairs if one.items == other.items and _is_blind_twin(other, one, task)]
+        return {one.run.model: (one.run, blind.run) for one, blind in twins}
 
     def _candidates(self, task: str, metric: str) -> list[_Candidate]:
         """The runs that have a score for the metric, oldest first."""
-        found = []
+        candidates = []
         for run in self._runs:
             entry = run.entries.get(task)
             score = None if entry is None else entry.scores.metrics.get(metric)
             if entry is None or score is None or not score.samples:
                 continue
-            eligible = not run.blind and self._counts(run, task)
-            own, line = level(run, task), entry.signatures[metric]
-            key = (line, self._items_of(run, task))
-            if own:
-                key = (format_signature({**parse_signature(line), **_CLAIMED}), str(own))
-            found.append(_Candidate(run, score, line, key, eligible, released_share(entry), own))
-        return found
+            key, signature = (run.public.key, task), entry.signatures[metric]
+            if key not in self._items:  # stripped runs rename clusters
+                self._items[key] = short_hash(canonical_json([entry.items, clusters_by_item(entry)]))
+            group_key = (signature, self._items[key])
+            outcomes = {leaf: run.verification[leaf] for leaf in leaf_tasks(task) if leaf in run.verification}
+            levels = (2 if one.claimed else int(one.outcome == "unverifiable") for one in outcomes.values())
+            if level := max(levels, default=0):
+                group_key = (format_signature({**parse_signature(signature), **_CLAIMED}), str(level))
+            refused = [
+                one.reason if leaf == task else f"{leaf}: {one.reason}"
+                for leaf, one in outcomes.items()
+                if one.outcome == "refused"
+            ]
+            mini = run.public.mini and not self._demonstration
+            counts = run.complete.get(task, False) and not mini and not refused
+            share = released_share(entry)
+            candidates.append(
+                _Candidate(run, score, signature, self._items[key], level, group_key, share, refused, counts)
+            )
+        return candidates
 
-    def _items_of(self, run: ScoredRun, task: str) -> str:
-        """A hash of items, and of how clusters divide them (stripped runs rename clusters)."""
-        key = (run.public.key, task)
-        if key not in self._items:
-            entry = run.entries[task]
-            text = canonical_json([entry.items, clusters_by_item(entry)])
-            self._items[key] = short_hash(text)
-        return self._items[key]
-
-    def _reasons(self, candidate: _Candidate, task: str, metric: str, main: Sequence[_Candidate]) -> tuple[str, ...]:
-        reasons = refusals(candidate.run, task)
-        if main and candidate.level > main[0].level:
-            reasons += claims(candidate.run, task) if candidate.level == 2 else [UNVERIFIED]
-        if candidate.run.blind:
+    def _reasons(self, candidate: _Candidate, task: str, main: _Candidate | None = None) -> tuple[str, ...]:
+        """Why the run is not comparable with ``main``, the first of those that are."""
+        run, reasons, leaves = candidate.run, [*candidate.refused], leaf_tasks(task)
+        if main is not None and candidate.level > main.level:
+            known = [run.verification[leaf] for leaf in leaves if leaf in run.verification]
+            reasons += [one.reason for one in known if one.claimed] if candidate.level == 2 else [UNVERIFIED]
+        if run.blind:
             reasons.append(BLIND)
-        if candidate.run.public.mini and not self._demonstration:
+        if run.public.mini and not self._demonstration:
             reasons.append(MINIATURE)
-        if unasked := not candidate.run.complete.get(task, False):
-            reasons.append(_unasked(candidate.run, task))
-        usual = coverage_notes(main[0].run, task) if main else []
-        reasons += [note for note in coverage_notes(candidate.run, task) if note not in usual]
-        if main and not (candidate.run.blind and _asked_blindly(candidate.run, main[0].run, task, metric)):
-            here, there = candidate.signature, main[0].signature
-            if candidate.level and candidate.group_key == main[0].group_key and candidate.share < main[0].share:
+        if unasked := not run.complete.get(task, False):
+            counts = {leaf: run.public.counts[leaf] for leaf in leaves if leaf in run.public.counts}
+            answered, asked = (sum(one.get(what, 0) for one in counts.values()) for what in ("answered", "asked"))
+            if lacking := [leaf for leaf in leaves if leaf not in counts]:
+                reasons.append(f"run without {', '.join(lacking)}")
+            elif answered < asked:
+                limited = "run with --limit: " if "limit" in run.public.settings else ""
+                reasons.append(f"{limited}{answered:,} of {asked:,} documents")
+            else:
+                reasons.append("streaming items without all of their rounds")
+        usual = coverage_notes(main.run, task) if main is not None else []
+        reasons += [note for note in coverage_notes(run, task) if note not in usual]
+        if main is not None and not _is_blind_twin(candidate, main, task):
+            here, there = candidate.signature, main.signature
+            if candidate.level and candidate.group_key == main.group_key and candidate.share < main.share:
                 reasons.append(SMALLER)
             # that an incomplete run has other items goes without saying
             if unasked:
                 here = format_signature({**parse_signature(here), "items": parse_signature(there).get("items", "none")})
             reasons += differences(here, there)
-            if candidate.signature == main[0].signature and self._items_of(candidate.run, task) != self._items_of(
-                main[0].run, task
-            ):
+            if candidate.signature == main.signature and candidate.items != main.items:
                 reasons.append(OTHER_ITEMS)
         return tuple(dict.fromkeys(reasons))
 
@@ -205,29 +205,6 @@ def coverage_notes(run: ScoredRun, task: str) -> list[str]:
     """The run's notes about media that were missing when the task's data were prepared."""
     benchmark = load_spec(task).metadata.benchmark
     return [note for note in run.public.notes if note.startswith(f"{benchmark}: coverage ")]
-
-
-def refusals(run: ScoredRun, task: str) -> list[str]:
-    """The reasons not to rank the run in a task or group, a sentence each."""
-    found = {leaf: one.reason for leaf, one in _outcomes(run, task).items() if one.outcome == "refused"}
-    return [reason if leaf == task else f"{leaf}: {reason}" for leaf, reason in found.items()]
-
-
-def claims(run: ScoredRun, task: str) -> list[str]:
-    """Why scores of the run in a task or group are those that were submitted, a sentence each."""
-    found = _outcomes(run, task)
-    return list(dict.fromkeys(one.reason for one in found.values() if one.claimed))
-
-
-def level(run: ScoredRun, task: str) -> int:
-    """How far a task or group is verified: 0 in full, 1 scored from the responses, but with the documents that were
-    submitted, 2 with scores that were submitted."""
-    found = _outcomes(run, task).values()
-    return max((2 if one.claimed else int(one.outcome == "unverifiable") for one in found), default=0)
-
-
-def _outcomes(run: ScoredRun, task: str) -> dict[str, Verification]:
-    return {leaf: run.verification[leaf] for leaf in leaf_tasks(task) if leaf in run.verification}
 
 
 def clusters_by_item(entry: Entry) -> list[str]:
@@ -263,22 +240,11 @@ def released_share(entry: Entry) -> float:
     return min(1.0, len(entry.items) / published) if published else 1.0
 
 
-def _comparable(runs: Sequence[_Candidate], task: str) -> list[_Candidate]:
-    """The runs to rank; empty if none is eligible."""
-    sets: dict[tuple[str, str], list[_Candidate]] = {}
-    for candidate in runs:
-        if candidate.eligible:
-            sets.setdefault(candidate.group_key, []).append(candidate)
-
-    def order(members: list[_Candidate]) -> tuple[Any, ...]:
-        first, valued = members[0], {one.run.model for one in members if one.score.value is not None}
-        share = max(one.share for one in members)
-        quality = (not valued, "subset" in first.asked, first.level, not _is_usual(first, task), -share)
-        return *quality, -len(valued), first.group_key
-
-    best = min(sets.values(), key=order, default=[])
-    most = max((candidate.share for candidate in best), default=0.0)
-    return [candidate for candidate in best if not candidate.level or candidate.share >= min(most, _WHOLE)]
+def _by_group(runs: Iterable[_Candidate]) -> list[list[_Candidate]]:
+    groups: dict[tuple[str, str], list[_Candidate]] = {}
+    for one in runs:
+        groups.setdefault(one.group_key, []).append(one)
+    return [*groups.values()]
 
 
 def _newest(runs: Sequence[_Candidate]) -> tuple[dict[str, _Candidate], dict[str, str]]:
@@ -287,34 +253,28 @@ def _newest(runs: Sequence[_Candidate]) -> tuple[dict[str, _Candidate], dict[str
     return newest, {one.key: newest[one.run.model].key for one in runs if one is not newest[one.run.model]}
 
 
-def _asked_blindly(blind: ScoredRun, seeing: ScoredRun, task: str, metric: str) -> bool:
-    """Whether the two runs differ only in that the first had no media."""
-    here, there = (parse_signature(one.entries[task].signatures[metric]) for one in (blind, seeing))
+def _asked(candidate: _Candidate) -> dict[str, str]:
+    parts = parse_signature(candidate.signature)
+    return {key: parts[key] for key in _ASKED if key in parts}
+
+
+def _is_blind_twin(blind: _Candidate, seeing: _Candidate, task: str) -> bool:
+    """Whether the first run had no media, and differs from the second only in that.
+
+    It has another protocol hash, which covers both `blind` and the generation settings; those are compared themselves.
+    """
+    here, there = parse_signature(blind.signature), parse_signature(seeing.signature)
     differing = {key for key in {*here, *there} if here.get(key) != there.get(key)}
-    settings = [[one.public.generation.get(leaf) for leaf in leaf_tasks(task)] for one in (blind, seeing)]
-    return differing <= {"blind", "protocol"} and settings[0] == settings[1]
-
-
-def _unasked(run: ScoredRun, task: str) -> str:
-    """Why the run of a task or group is incomplete."""
-    counts = run.public.counts
-    leaves = leaf_tasks(task)
-    if lacking := [leaf for leaf in leaves if leaf not in counts]:
-        return f"run without {', '.join(lacking)}"
-    answered, asked = (sum(counts[leaf].get(what, 0) for leaf in leaves) for what in ("answered", "asked"))
-    if answered < asked:
-        limited = "run with --limit: " if "limit" in run.public.settings else ""
-        return f"{limited}{answered:,} of {asked:,} documents"
-    return "streaming items without all of their rounds"
+    settings = [[one.run.public.generation.get(leaf) for leaf in leaf_tasks(task)] for one in (blind, seeing)]
+    return blind.run.blind and differing <= {"blind", "protocol"} and settings[0] == settings[1]
 
 
 def _is_usual(candidate: _Candidate, task: str) -> bool:
     """Whether the run follows today's task files, with the harness's usual settings."""
-    protocols = candidate.run.public.protocols
+    protocols, asked = candidate.run.public.protocols, _asked(candidate)
     leaves = [leaf for leaf in leaf_tasks(task) if leaf in protocols]
-    others = versions_today(leaves).items() - candidate.asked.items()  # a hash alone can be claimed
-    known = all(protocols[leaf] in protocols_today(leaf) for leaf in leaves)
-    return known and "harness" not in candidate.asked and not others
+    others = versions_today(leaves).items() - asked.items()  # a hash alone can be claimed
+    return "harness" not in asked and not others and all(protocols[leaf] in protocols_today(leaf) for leaf in leaves)
 
 
 @functools.cache

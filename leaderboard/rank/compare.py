@@ -2,8 +2,7 @@
 
 Several pairs of runs, such as base and tuned models, are compared over the tasks of a group: each pair and task gives
 one difference, tuned - base, over the items with a value in both runs, and the tests ask whether these differences lean
-to one side. A task with few items counts as much as one with many, and the differences of one pair are not independent
-of each other.
+to one side.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from medtasks.catalog.spec import leaf_tasks, load_spec
 from medtasks.core.errors import DataError, UsageError
 from medtasks.core.schema import suggestion
 from medtasks.core.tables import TextTable, grouped_notes, p_text, signed_interval
-from medtasks.core.text import counted, first_names
+from medtasks.core.text import first_names
 from medtasks.metrics.registry import get_metric, unit_of
 from medtasks.runs.comparisons import compare_statistics
 from medtasks.runs.find import NO_RUN, no_run
@@ -69,7 +68,35 @@ class Comparison:
     @property
     def table(self) -> TextTable:
         """The lines as ``medtasks compare`` prints them; A is the first run."""
-        return TextTable(COLUMNS, [_row(line) for line in self.lines], notes=_notes(self.lines))
+        rows = []
+        texts: dict[str, list[tuple[str, str]]] = {"no difference": [], "no interval": [], "warning": [], "unlike": []}
+        for line in self.lines:
+            pair, unit, place = line.pair, line.unit, f"{line.task} {line.metric}"
+            values, counts = [""] * 6, ["0", "no" if line.unlike else "yes", "0", f"{line.unpaired:,}"]
+            if pair is not None:
+                ends = signed_interval((pair.low, pair.high), _DIGITS[unit])
+                difference = signed_number(pair.difference, unit, "+")
+                values = [signed_number(line.first, unit), signed_number(line.second, unit), difference, ends]
+                values += [p_text(pair.p_value), p_text(pair.p_holm)]
+                counts[0], counts[2] = f"{pair.items:,}", f"{pair.clusters:,}"
+                if pair.warning is not None:
+                    texts["warning"].append((f"warning: {pair.warning}", place))
+            rows.append((line.task, line.metric, *values, *counts, signed_number(line.detectable, unit)))
+            if line.reason is not None:
+                kind = "no difference" if pair is None or pair.p_value is None else "no interval"
+                texts[kind].append((f"{kind}: {line.reason}", place))
+            texts["unlike"] += [(f"not comparable: {reason}", place) for reason in line.unlike]
+        notes = [
+            "Scores are over the items with a value in both runs; intervals and p are from the cluster sign-flip test."
+        ]
+        tests = sum(line.pair is not None and line.pair.p_value is not None for line in self.lines)
+        if tests > 1:
+            notes.append(f"p (Holm) is corrected over the {tests:,} tests of this table.")
+        notes.append(
+            "detectable: the minimum detectable difference (80 % power); smaller ones are likely to be missed."
+        )
+        reasons = [note for kind in texts.values() for note in grouped_notes(kind)]
+        return TextTable(COLUMNS, rows, notes=[*(f"  {note}" for note in notes), *reasons])
 
     def _repr_html_(self) -> str:
         return self.table._repr_html_()
@@ -113,41 +140,8 @@ def signed_number(value: float | None, unit: str, sign: str = "") -> str:
     return "" if value is None else f"{value:{sign}.{_DIGITS[unit]}f}"
 
 
-def _row(line: Line) -> tuple[str, ...]:
-    pair, unit, comparable = line.pair, line.unit, "no" if line.unlike else "yes"
-    if pair is None:
-        return (line.task, line.metric, *[""] * 6, "0", comparable, "0", f"{line.unpaired:,}", "")
-    scores = (signed_number(line.first, unit), signed_number(line.second, unit))
-    ends = signed_interval((pair.low, pair.high), _DIGITS[unit])
-    tests = (signed_number(pair.difference, unit, "+"), ends, p_text(pair.p_value), p_text(pair.p_holm))
-    counts = (f"{pair.items:,}", comparable, f"{pair.clusters:,}", f"{line.unpaired:,}")
-    return (line.task, line.metric, *scores, *tests, *counts, signed_number(line.detectable, unit))
-
-
-def _notes(lines: Sequence[Line]) -> list[str]:
-    tests = sum(line.pair is not None and line.pair.p_value is not None for line in lines)
-    several = [f"  p (Holm) is corrected over the {counted(tests, 'test')} of this table."] if tests > 1 else []
-    texts: dict[str, list[tuple[str, str]]] = {"no difference": [], "no interval": [], "warning": [], "unlike": []}
-    for line in lines:
-        place, pair = f"{line.task} {line.metric}", line.pair
-        if line.reason is not None:
-            kind = "no difference" if pair is None or pair.p_value is None else "no interval"
-            texts[kind].append((f"{kind}: {line.reason}", place))
-        if pair is not None and pair.warning is not None:
-            texts["warning"].append((f"warning: {pair.warning}", place))
-        texts["unlike"] += [(f"not comparable: {reason}", place) for reason in line.unlike]
-    return [
-        "  Scores are over the items with a value in both runs; intervals and p are from the cluster sign-flip test.",
-        *several,
-        "  detectable: the minimum detectable difference (80 % power); smaller ones are likely to be missed.",
-        *(note for kind in texts.values() for note in grouped_notes(kind)),
-    ]
-
-
 def read_one(folder: Path, cache: Path | None = None) -> ScoredRun:
-    """The single run in ``folder``, which is or contains a result directory or lmms-eval's logs of one.
-
-    ``cache`` is the directory that keeps scored runs.
+    """The single run in or below ``folder``; ``cache`` is the directory that keeps scored runs.
 
     Raises:
         UsageError: ``folder`` is not a directory or does not contain one run.
@@ -176,21 +170,8 @@ def compare_runs(
     Raises:
         UsageError: the runs have no task in common, or one of them lacks ``task`` or ``metric``.
     """
-    places = _places(first, second, task, metric)
-    lines = []
-    for number, (name, one) in enumerate(places, start=1):
-        lines.append(_line(first.entries[name], second.entries[name], one))
-        if progress is not None:
-            progress(number, len(places))
-    corrected = iter(with_holm([line.pair for line in lines if line.pair is not None]))
-    lines = [line if line.pair is None else replace(line, pair=next(corrected)) for line in lines]
-    return Comparison(first=first.model, second=second.model, lines=tuple(lines))
-
-
-def _places(first: ScoredRun, second: ScoredRun, task: str | None, metric: str | None) -> list[tuple[str, str]]:
-    """Tasks with their metrics, those with most items first."""
     both = first.entries.keys() & second.entries.keys()
-    shared = sorted(both, key=lambda name: (-len(first.entries[name].items), name))
+    shared = sorted(both, key=lambda name: (-len(first.entries[name].items), name))  # those with most items first
     if not shared:
         raise UsageError(
             f"the two runs have no task in common: A has {first_names(sorted(first.entries))}, B has "
@@ -200,17 +181,25 @@ def _places(first: ScoredRun, second: ScoredRun, task: str | None, metric: str |
         raise UsageError(
             f"--task {task}: not in both runs{suggestion(task, shared)}, which share {first_names(shared)}; choose one."
         )
-    found = [
+    places = [
         (name, one)
         for name in (shared if task is None else [task])
         for one in first.entries[name].statistics
         if one in second.entries[name].statistics
     ]
-    metrics = list(dict.fromkeys(one for _, one in found))
+    metrics = list(dict.fromkeys(one for _, one in places))
     if metric is not None and metric not in metrics:
         some = first_names(metrics, 12) or "none"
         raise UsageError(f"--metric {metric}: not in both runs{suggestion(metric, metrics)}, which share {some}.")
-    return [place for place in found if metric in (None, place[1])]
+    places = [place for place in places if metric in (None, place[1])]
+    lines = []
+    for number, (name, one) in enumerate(places, start=1):
+        lines.append(_line(first.entries[name], second.entries[name], one))
+        if progress is not None:
+            progress(number, len(places))
+    corrected = iter(with_holm([line.pair for line in lines if line.pair is not None]))
+    lines = [line if line.pair is None else replace(line, pair=next(corrected)) for line in lines]
+    return Comparison(first=first.model, second=second.model, lines=tuple(lines))
 
 
 def _line(first: Entry, second: Entry, metric: str) -> Line:
@@ -230,27 +219,13 @@ def _line(first: Entry, second: Entry, metric: str) -> Line:
     line = Line(first.name, metric, unit_of(metric), counted - 2 * in_both, tuple(unlike))
     found = compare_statistics(metric, one, two, clusters)
     if found is None:
-        return replace(line, reason=_why_not(first, second, metric, shared))
-    error = found.standard_error
-    return replace(
-        line,
-        first=found.first,
-        second=found.second,
-        pair=pair_of("first", "second", metric, (one, two), found),
-        detectable=detectable_difference(error, found.clusters) if error else None,
-        reason=found.reason,
-    )
-
-
-def _why_not(first: Entry, second: Entry, metric: str, shared: Sequence[str]) -> str:
-    """Why no item has a value from both runs."""
-    if not shared:
-        return "the runs have no item in common"
-    for name, entry in (("first", first), ("second", second)):
-        score = entry.scores.metrics[metric]
-        if score.value is None:
-            return f"{name} run: {score.reason or 'no value'}"
-    return "no item has a value from both runs"
+        sides = (("first", first.scores.metrics[metric]), ("second", second.scores.metrics[metric]))
+        why = [f"{side} run: {score.reason or 'no value'}" for side, score in sides if score.value is None]
+        why = [*why, "no item has a value from both runs"] if shared else ["the runs have no item in common"]
+        return replace(line, reason=why[0])
+    pair, error = pair_of("first", "second", metric, (one, two), found), found.standard_error
+    least = detectable_difference(error, found.clusters) if error else None
+    return replace(line, first=found.first, second=found.second, pair=pair, detectable=least, reason=found.reason)
 
 
 def compare_pairs(
@@ -265,6 +240,8 @@ def compare_pairs(
     Raises:
         UsageError: the runs share no group of several tasks, or not ``group`` or ``metric``.
     """
+    from scipy.stats import binomtest, wilcoxon  # slow to import, and few comparisons are of several pairs
+
     runs = [run for pair in pairs for run in pair]
     shared = set.intersection(*({*run.entries} for run in runs))
     places: list[tuple[str, str, list[str]]] = []
@@ -290,24 +267,19 @@ def compare_pairs(
                 differences.append(TaskDifference(base.model, tuned.model, task, difference, reason, line.unlike))
             if progress is not None:
                 progress(len(tests) * len(pairs) + len(differences) // len(tasks), len(places) * len(pairs))
-        tests.append(_tested(name, one, differences))
+        sign = 1 if get_metric(one).higher_is_better else -1
+        leaning = [sign * found.difference for found in differences if found.difference]
+        better = sum(found > 0 for found in leaning)
+        test = LeaningTest(
+            group=name,
+            metric=one,
+            unit=unit_of(one),
+            differences=tuple(differences),
+            better=better,
+            worse=len(leaning) - better,
+            sign_p=float(binomtest(better, len(leaning)).pvalue) if leaning else None,
+            wilcoxon_p=float(wilcoxon(leaning).pvalue) if leaning else None,
+            least_p=min(1.0, 2.0 ** (1 - len(leaning))),
+        )
+        tests.append(test)
     return tests
-
-
-def _tested(group: str, metric: str, differences: Sequence[TaskDifference]) -> LeaningTest:
-    from scipy.stats import binomtest, wilcoxon  # slow to import, and few comparisons are of several pairs
-
-    sign = 1 if get_metric(metric).higher_is_better else -1
-    leaning = [sign * one.difference for one in differences if one.difference]
-    better = sum(one > 0 for one in leaning)
-    return LeaningTest(
-        group=group,
-        metric=metric,
-        unit=unit_of(metric),
-        differences=tuple(differences),
-        better=better,
-        worse=len(leaning) - better,
-        sign_p=float(binomtest(better, len(leaning)).pvalue) if leaning else None,
-        wilcoxon_p=float(wilcoxon(leaning).pvalue) if leaning else None,
-        least_p=min(1.0, 2.0 ** (1 - len(leaning))),
-    )

@@ -35,20 +35,15 @@ ICC = 0.1
 
 
 class Spread(NamedTuple):
-    """The standard error of the difference between two models' scores over ``clusters`` clusters.
-
-    ``basis`` says in a sentence where it is from.
-    """
+    """The standard error of the difference between two models' scores over ``clusters`` clusters, to whose square root
+    it is inversely proportional; ``basis`` says in a sentence where it is from."""
 
     error: float
     clusters: int
     basis: str
 
     def detectable(self, clusters: int) -> float | None:
-        """The minimum detectable difference (80 % power at level 0.05) with so many clusters; None if there is none.
-
-        The standard error is proportional to ``1 / sqrt(clusters)``.
-        """
+        """The minimum detectable difference (80 % power at level 0.05) with so many clusters; None if there is none."""
         return detectable_difference(self.error * math.sqrt(self.clusters / clusters), clusters)
 
     def needed(self, difference: float) -> int | None:
@@ -133,11 +128,10 @@ def plan_task(
         score: expected accuracy, without a pilot.
         icc: correlation of answers in one cluster, without a pilot.
         difference: also find the number of clusters that detects it, in points or the metric's unit.
-        shares: of the clusters.
+        shares: of the clusters, above 0 and up to 1.
 
     Raises:
-        UsageError: there is no such task, its data have no documents, there are more than two pilots, a share is not
-            above 0 and up to 1, or the spread is unknown.
+        UsageError: an argument is wrong, the data have no documents of the task, or the spread is unknown.
         NotPreparedError: the data are not prepared.
     """
     if len(pilots) > 2:
@@ -156,7 +150,6 @@ def plan_task(
         raise UsageError(f"{task}: the prepared data have no documents of its tasks.")
     spread = pilot_spread(task, metric, *pilots) if pilots else assumed_spread(task, metric, documents, score, icc)
     unit = unit_of(metric)
-    scale = 100 if unit == "fraction" else 1
     subsets = []
     for share in shares:
         chosen = documents if share == 1 else [one for part in parts for one in Subset(share, 0).of(part)]
@@ -171,7 +164,7 @@ def plan_task(
         left_out=tuple(left_out),
         clusters=len({one["cluster"] for one in documents}),
         difference=difference,
-        needed=None if difference is None else spread.needed(difference / scale),
+        needed=None if difference is None else spread.needed(difference / (100 if unit == "fraction" else 1)),
     )
 
 
@@ -180,8 +173,9 @@ def default_metric(task: str) -> str:
     spec = load_spec(task)
     layout = all_layouts().get(spec.metadata.benchmark)
     shown = [] if layout is None else [*layout.headline, *(one for table in layout.tables for one in table.columns)]
-    metrics = [*spec.scores, *(one for leaf in leaf_tasks(task) for one in load_spec(leaf).scores)]
-    return next(iter((*(column.metric for column in shown if column.task == task), *metrics)))
+    metrics = [column.metric for column in shown if column.task == task]
+    metrics += [*spec.scores, *(one for leaf in leaf_tasks(task) for one in load_spec(leaf).scores)]
+    return metrics[0]
 
 
 def pilot_spread(task: str, metric: str, first: ScoredRun, second: ScoredRun | None = None) -> Spread:

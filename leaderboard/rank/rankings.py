@@ -1,21 +1,30 @@
-"""Ranks of models by one score, with intervals, and groups that do not differ significantly."""
+"""Ranks of models by one score, with intervals, and groups that do not differ significantly; how scores go with size,
+means by type of model, ranks under each prompt, and what the media add: each model's score minus that of its blind run.
+
+Chen et al. 2024 (MMStar) call that difference multi-modal gain. Here it is paired, with a cluster-jackknife interval.
+"""
 
 from __future__ import annotations
 
 import math
+import re
 import statistics
-from collections.abc import Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import combinations
 
 import numpy as np
-import numpy.typing as npt
 
+from medtasks.catalog.benchmark import Benchmark
+from medtasks.catalog.spec import leaf_tasks
 from medtasks.metrics.base import Array, totals
+from medtasks.metrics.item_metrics import ErrorRate
 from medtasks.metrics.registry import get_metric
+from medtasks.runs.comparisons import compare_statistics
+from medtasks.runs.signature import format_signature, parse_signature
 from medtasks.runs.table import without_value
 from medtasks.stats.bootstrap import joint_resamples
 from medtasks.stats.paired import (
-    ClusteredScore,
     PairedDifference,
     clustered_score,
     detectable_difference,
@@ -25,13 +34,44 @@ from medtasks.stats.paired import (
 )
 from medtasks.stats.ranks import compact_letters, rank_intervals
 
-from ..board.board import BoardColumn, Pair, Ranked, Ranking
+from ..board.board import (
+    BenchmarkBoard,
+    BoardColumn,
+    BoardModel,
+    BoardPlot,
+    BoardTable,
+    Cell,
+    OrderChange,
+    Pair,
+    PromptOrder,
+    Ranked,
+    Ranking,
+    SizeCorrelation,
+    TextOnly,
+    TypeMeans,
+)
+from ..board.rows import cell_of, made_table
+from ..verify.scored_run import ScoredRun
+from .comparability import ComparabilityGroups
 
 SEED = 0
 LEVEL = 0.05
 """Two models differ significantly if Holm's p-value is at most this."""
 VERDICTS = ("accuracy", "exact_match", "judged_strict")
 """Metrics that score an answer as right or wrong."""
+
+FEWEST = 4
+"""Least number of models with a known size for a correlation."""
+TYPES = ("closed", "general", "medical")
+GAINS = "media-gain"
+GAINS_TITLE = "What the media add"
+_GAINS_NOTE = (
+    "Score of the run minus score of the same model's blind run (prompts without media), on the same items. 0: the "
+    "media change nothing. Lines are 95 % intervals of the paired difference."
+)
+_PROMPT = re.compile(r"prompt_([0-9]+)")
+_SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([MBT])\b", re.IGNORECASE)
+_BILLIONS = {"M": 0.001, "B": 1.0, "T": 1000.0}
 
 
 def rank_models(
@@ -50,33 +90,53 @@ def rank_models(
     (`medtasks.runs.table.without_value`) do not count, and models with only such rows are not ranked. ``clusters`` has
     the cluster of each item, ``cluster`` says what that is, ``unranked`` why further models have no rank.
     """
-    metric = get_metric(column.metric)
+    score = get_metric(column.metric).score
     counted = {model: ~without_value(tables[model]) for model in sorted(tables)}
     # zeros in the rows that do not count, so that sums ignore them
     zeroed = {
         model: tables[model] if rows.all() else np.where(rows[:, None], tables[model], 0.0)
         for model, rows in counted.items()
     }
-    values = {model: float(metric.score(totals(table))) for model, table in zeroed.items()}
+    values = {model: float(score(totals(table))) for model, table in zeroed.items()}
     unscored = {model: "no item counts" for model, value in values.items() if not math.isfinite(value)}
     sign = 1 if column.higher_is_better else -1
     order = sorted(values.keys() - unscored.keys(), key=lambda model: (-sign * values[model], model))
     # items that count for no model, and their clusters, are not resampled
     kept = np.any([counted[model] for model in order], axis=0) if order else np.zeros(len(clusters), dtype=bool)
     inside = [clusters[row] for row in np.flatnonzero(kept).tolist()]
-    drawn = joint_resamples(
-        [(zeroed[model][kept], metric.score) for model in order], inside, resamples=resamples, seed=SEED
-    )
+    drawn = joint_resamples([(zeroed[model][kept], score) for model in order], inside, resamples=resamples, seed=SEED)
     bounds = rank_intervals(drawn, higher_is_better=column.higher_is_better)
+
+    # every pair, over the items that count for both; most pairs have all items in common
     number = {name: code for code, name in enumerate(sorted({*clusters}))}
     codes = np.array([number[name] for name in clusters], dtype=np.int64)
-    pairs = _all_pairs(column.metric, {model: (tables[model], counted[model]) for model in order}, codes, values)
-    letters = compact_letters(
-        [(one.first, one.second) for one in pairs if one.p_holm is not None and one.p_holm <= LEVEL], order
-    )
+    own = {model: clustered_score(tables[model][counted[model]], codes[counted[model]], score) for model in order}
+    found = []
+    for first, second in combinations(order, 2):
+        both = counted[first] & counted[second]
+        sides = (
+            own[model]
+            if np.array_equal(both, counted[model])
+            else clustered_score(tables[model][both], codes[both], score)
+            for model in (first, second)
+        )
+        difference = paired_difference(*sides)
+        if not (difference.items and math.isfinite(difference.difference)):
+            difference = PairedDifference(
+                first=values[first],
+                second=values[second],
+                difference=values[first] - values[second],
+                items=0,
+                clusters=0,
+                reason="no item has a value from both; the difference is between scores over different items",
+            )
+        found.append(pair_of(first, second, column.metric, (tables[first], tables[second]), difference))
+    pairs = with_holm(found)
+    differ = [(one.first, one.second) for one in pairs if one.p_holm is not None and one.p_holm <= LEVEL]
+    letters = compact_letters(differ, order)
     # pairs that never differ have no standard error
     errors = [(one.standard_error, one.clusters) for one in pairs if one.standard_error]
-    known = [found for one in errors if (found := detectable_difference(*one)) is not None]
+    known = [least for one in errors if (least := detectable_difference(*one)) is not None]
     return Ranking(
         column=column,
         items=len(inside),
@@ -100,42 +160,18 @@ def rank_models(
     )
 
 
-def _all_pairs(
-    metric: str,
-    models: Mapping[str, tuple[Array, npt.NDArray[np.bool_]]],
-    codes: npt.NDArray[np.int64],
-    values: Mapping[str, float],
-) -> tuple[Pair, ...]:
-    """Every pair of models, compared over the items that count for both; ``models`` has statistics and which count."""
-    score = get_metric(metric).score
-
-    def side(model: str, rows: npt.NDArray[np.bool_]) -> ClusteredScore:
-        whole = np.array_equal(rows, models[model][1])
-        return own[model] if whole else clustered_score(models[model][0][rows], codes[rows], score)
-
-    # most pairs have all items in common
-    own = {model: clustered_score(table[rows], codes[rows], score) for model, (table, rows) in models.items()}
-    pairs = []
-    for first, second in combinations(models, 2):
-        both = models[first][1] & models[second][1]
-        found = paired_difference(side(first, both), side(second, both))
-        if not (found.items and math.isfinite(found.difference)):
-            found = PairedDifference(
-                first=values[first],
-                second=values[second],
-                difference=values[first] - values[second],
-                items=0,
-                clusters=0,
-                reason="no item has a value from both; the difference is between scores over different items",
-            )
-        pairs.append(pair_of(first, second, metric, (models[first][0], models[second][0]), found))
-    return with_holm(pairs)
-
-
 def pair_of(first: str, second: str, metric: str, tables: tuple[Array, Array], found: PairedDifference) -> Pair:
     """The pair for the difference ``found`` between two models with these statistics ``(items, width)`` of the same
-    items; Holm's correction comes later."""
-    wins, losses = _wins(*tables) if metric in VERDICTS and found.items else (None, None)
+    items; Holm's correction comes later.
+
+    Of verdicts it counts the items that only one model has right, unless an item was asked several times.
+    """
+    wins = losses = None
+    if metric in VERDICTS and found.items:
+        both = ~(without_value(tables[0]) | without_value(tables[1]))
+        one, other = (table[both] for table in tables)
+        if all((table[:, 1] == 1).all() and np.isin(table[:, 0], (0, 1)).all() for table in (one, other)):
+            wins, losses = int((one[:, 0] > other[:, 0]).sum()), int((one[:, 0] < other[:, 0]).sum())
     shared = ("items", "clusters", "difference", "low", "high", "p_value", "reason", "standard_error")
     values = {name: getattr(found, name) for name in shared}
     return Pair(first=first, second=second, **values, p_holm=None, wins=wins, losses=losses)
@@ -151,12 +187,196 @@ def with_holm(pairs: Sequence[Pair]) -> tuple[Pair, ...]:
     )
 
 
-def _wins(first: Array, second: Array) -> tuple[int, int] | tuple[None, None]:
-    """Items that only the first and only the second has right; None if an item was asked several times."""
-    both = ~(without_value(first) | without_value(second))
-    one, other = first[both], second[both]
-    for table in (one, other):
-        if not ((table[:, 1] == 1).all() and ((table[:, 0] == 0) | (table[:, 0] == 1)).all()):
-            return None, None
-    surplus = one[:, 0] - other[:, 0]
-    return int((surplus > 0).sum()), int((surplus < 0).sum())
+def billions_of(size: str | None) -> float | None:
+    """Parameters in billions; of a mixture of experts all of them.
+
+    >>> [billions_of(size) for size in ("500M", "235B-A22B", None, "large")]
+    [0.5, 235.0, None, None]
+    """
+    found = _SIZE.match(size or "")
+    return float(found[1]) * _BILLIONS[found[2].upper()] if found else None
+
+
+def with_models(board: BenchmarkBoard, models: Mapping[str, BoardModel]) -> BenchmarkBoard:
+    """The benchmark with its correlations with size and its means by type of model.
+
+    Both are of headline scores, of the same metrics in the tasks of a headline group, and of the other scores of
+    headline tasks, but not of gains; means by type also of kinds of error. Blind runs and those that are not comparable
+    are left out.
+    """
+    headline = {(leaf, one.metric) for one in board.tables[0].columns for leaf in (one.task, *leaf_tasks(one.task))}
+    tasks = {one.task for one in board.tables[0].columns}
+    scored = [table for table in board.tables if table.name != GAINS]
+    first = {column.key: table for table in reversed(scored) for column in table.columns}
+    correlations: list[SizeCorrelation] = []
+    means: list[TypeMeans] = []
+    for column in {column.key: column for table in scored for column in table.columns}.values():
+        if column.breakdown is not None or column.signed:
+            continue
+        if column.task not in tasks and (column.task, column.metric) not in headline:
+            continue
+        cells = [(models[row.model], row.cells.get(column.key)) for row in first[column.key].rows if not row.blind]
+        values = [(model, cell.value) for model, cell in cells if cell is not None and cell.value is not None]
+        sized: dict[str, list[tuple[str | None, float]]] = defaultdict(list)  # by published table; of runs without one
+        if not isinstance(get_metric(column.metric), ErrorRate):
+            sized[""] = [(model.size, value) for model, value in values]
+        for row in board.published:
+            for cell in row.cells:
+                if cell.column == column.key and cell.rankable and cell.value is not None:
+                    sized[row.table].append((row.size, cell.value))
+        for name, pairs in sized.items():
+            known = [(math.log(size), value) for text, value in pairs if (size := billions_of(text))]
+            if len(known) >= FEWEST and all(len(set(side)) > 1 for side in zip(*known, strict=True)):
+                r = statistics.correlation(*zip(*known, strict=True))
+                correlations.append(SizeCorrelation(published=name, column=column, models=len(known), r=r))
+        by_type = {kind: [value for model, value in values if model.type == kind] for kind in TYPES}
+        stated = {kind: found for kind, found in by_type.items() if found}
+        if len(stated) > 1:
+            mean = {kind: statistics.fmean(found) for kind, found in stated.items()}
+            means.append(TypeMeans(column=column, means=mean, models={kind: len(one) for kind, one in stated.items()}))
+    correlations.sort(key=lambda one: bool(one.published))  # those of runs first
+    return board.model_copy(update={"size_correlations": tuple(correlations), "type_means": tuple(means)})
+
+
+def prompt_ranks(
+    columns: Iterable[BoardColumn], ranking_of: Callable[[BoardColumn], Ranking | None]
+) -> tuple[list[BoardTable], PromptOrder | None]:
+    """The ranks under each prompt of the first task with several prompts, and what they say; none without two models.
+
+    ``columns`` are those of a benchmark's tables.
+    """
+    whole = [one for one in columns if one.breakdown is None]
+    prompted = [one for one in whole if _PROMPT.fullmatch(one.metric)]
+    if not prompted:
+        return [], None
+    task = prompted[0].task
+    each = {one.key: one for one in prompted if one.task == task}
+    found = {key: ranking for key, one in each.items() if (ranking := ranking_of(one)) is not None}
+    ranks = {
+        int(each[key].metric.removeprefix("prompt_")): {one.model: one.rank for one in ranking.ranked}
+        for key, ranking in found.items()
+    }
+    models = sorted(set.intersection(*map(set, ranks.values()))) if ranks else []
+    if len(models) < 2:
+        return [], None
+    from scipy.stats import kendalltau  # slow to import
+
+    mean = next(one for one in whole if one.task == task)
+    over_all = ranking_of(mean)
+    rankings = {**({} if over_all is None else {mean.key: over_all}), **found}
+    rows: dict[str, dict[str, Cell]] = {}
+    shown = []
+    for key, ranking in rankings.items():
+        signature = format_signature({**parse_signature(ranking.signature), "of": "ranks"})
+        for one in ranking.ranked:
+            cell = Cell(value=one.rank, low=one.best, high=one.worst, items=ranking.items, signature=signature)
+            rows.setdefault(one.model, {})[f"{key}.rank"] = cell
+        update = {"unit": "rank", "chance": None, "higher_is_better": False, "metric": f"{ranking.column.metric}.rank"}
+        shown.append(ranking.column.model_copy(update={"key": f"{key}.rank", **update}))
+    note = "With 95 % intervals of the ranks; 1 is the best."
+    table = made_table("prompt-ranks", "Rank under each prompt", note, shown, rows, {})
+
+    changes = []
+    for first, second in combinations(models, 2):
+        ahead = tuple(number for number, one in ranks.items() if one[first] < one[second])
+        behind = tuple(number for number, one in ranks.items() if one[first] > one[second])
+        if ahead and behind:
+            changes.append(OrderChange(first=first, second=second, ahead=ahead, behind=behind))
+    by_prompt = [[one[model] for model in models] for one in ranks.values()]
+    pairs = [pair for pair in combinations(by_prompt, 2) if all(len(set(one)) > 1 for one in pair)]
+    known = [float(kendalltau(*pair).statistic) for pair in pairs]  # tau-b
+    order = PromptOrder(
+        task=task,
+        prompts=len(ranks),
+        pairs=len(models) * (len(models) - 1) // 2,
+        changes=tuple(changes),
+        tau=sum(known) / len(known) if known else None,
+        lowest_tau=min(known, default=None),
+    )
+    return [table], order
+
+
+def media_gain(
+    benchmark: Benchmark, headline: Sequence[BoardColumn], others: Iterable[BoardColumn], groups: ComparabilityGroups
+) -> tuple[list[BoardTable], list[BoardPlot], TextOnly | None]:
+    """The table of a benchmark's gains, with a row for each model that has a blind run, and its bars: of the headline
+    columns, and of the first one's metric in ``others``: in other tasks, and by the first breakdown among them.
+
+    Without such a model there are none. Last are the items of the first headline column that every blind run answers;
+    None without a score per answer.
+    """
+    known = {one.key: one for one in headline if not one.signed and groups.blind_twins(one.task, one.metric)}
+    if not known:
+        return [], [], None
+    first = next(iter(known.values()))
+    alike = [one for one in others if one.metric == first.metric and one.key not in known]
+    grouped = next((one.breakdown for one in alike if one.task == first.task and one.breakdown is not None), None)
+    parts: dict[str, BoardColumn] = {}
+    for one in alike:
+        if one.breakdown is None or (one.task == first.task and one.breakdown == grouped):
+            parts.setdefault(one.key, one)  # a later table may call it "all classes"
+    rows: dict[str, dict[str, Cell]] = {}
+    runs: dict[str, set[str]] = {}
+    columns: dict[str, BoardColumn] = {}
+    for column in (*known.values(), *parts.values()):
+        key = f"{column.key}.gain"
+        for model, (seeing, blind) in groups.blind_twins(column.task, column.metric).items():
+            if (cell := _cell(benchmark, seeing, blind, column)) is not None:
+                rows.setdefault(model, {})[key] = cell
+                runs.setdefault(model, set()).update((seeing.public.key, blind.public.key))
+                # a model that does not use the media gains 0
+                update = {"key": key, "metric": f"{column.metric}.gain", "chance": None}
+                columns[key] = column.model_copy(update=update)
+    table = made_table(GAINS, GAINS_TITLE, _GAINS_NOTE, columns.values(), dict(sorted(rows.items())), runs)
+    headings = tuple(key for key in columns if key.removesuffix(".gain") in known)
+    rest = tuple(key for key in columns if key not in headings)
+    plots = [
+        BoardPlot(name=name, title=title, kind="bars", table=GAINS, columns=keys)
+        for name, title, keys in ((GAINS, GAINS_TITLE, headings), (f"{GAINS}-parts", f"{GAINS_TITLE}, in parts", rest))
+        if keys
+    ]
+
+    twins = groups.blind_twins(first.task, first.metric)
+    entries = {model: blind.entries[first.task] for model, (_, blind) in sorted(twins.items())}
+    items = next(iter(entries.values())).items
+    entries = {model: entry for model, entry in entries.items() if entry.items == items}
+    tables = [entry.statistics[first.metric] for entry in entries.values()]
+    if tables[0].shape[1] != 2:  # not a mean over answers
+        return [table], plots, None
+    full = np.all([(one[:, 0] == one[:, 1]) & ~without_value(one) for one in tables], axis=0)
+    text_only = TextOnly(
+        task=first.task,
+        metric=first.metric,
+        models=tuple(entries),
+        items=int(np.any([~without_value(one) for one in tables], axis=0).sum()),
+        expected=None if first.chance is None else first.chance ** len(entries),
+        answered=tuple(items[row] for row in np.flatnonzero(full).tolist()),
+    )
+    return [table], plots, text_only
+
+
+def _cell(benchmark: Benchmark, seeing: ScoredRun, blind: ScoredRun, column: BoardColumn) -> Cell | None:
+    first, second = cell_of(seeing, column), cell_of(blind, column)
+    if first is None or second is None:
+        return None
+    cell = Cell(
+        value=None,
+        items=first.items,
+        incomplete=first.incomplete or second.incomplete,
+        signature=format_signature({**parse_signature(first.signature), "minus": "blind"}),
+    )
+    for which, side in (("", first), ("blind run: ", second)):
+        if side.value is None:
+            return cell.model_copy(update={"reason": f"{which}{side.reason or 'no value'}"})
+    entries = [run.entries[column.task] for run in (seeing, blind)]
+    part = column.group if column.breakdown == benchmark.parts else None  # items are judged by parts
+    one, other = (entry.part(column.metric, part or "") for entry in entries)
+    rows = np.arange(len(entries[0].items))
+    if column.breakdown is not None:
+        rows = np.flatnonzero([column.group in keys for keys in entries[0].groups[column.breakdown]])
+    clusters = [entries[0].clusters[row] for row in rows.tolist()]
+    found = compare_statistics(column.metric, one[rows], other[rows], clusters)
+    if found is None:
+        return cell.model_copy(update={"reason": "no item has a value from both runs"})
+    update = {"value": found.difference, "low": found.low, "high": found.high, "items": found.items}
+    return cell.model_copy(update=update)

@@ -19,7 +19,7 @@ from ..board.numbers import UNIT_LABELS, direction, exact, interval, number
 from ..board.usage import amount, measured
 from ..figures.chosen import model_order
 from ..figures.plots import figures_of
-from ..rank.over_models import billions_of
+from ..rank.rankings import billions_of
 from .figures import heat_colour, look_number, plane_scale, radar_axes, radar_curve, time_axis
 from .model_page import model_parts
 from .tables import (

@@ -22,9 +22,8 @@ from ..board.board import (
     PublishedCell,
     Ranking,
 )
-from ..board.numbers import interval, shown_name
+from ..board.numbers import finding, interval, shown_name
 from ..board.rows import without_empty
-from ..board.sentences import finding
 from ..figures.chosen import model_order
 
 MOST_ROWS = 12

@@ -112,7 +112,7 @@ def _cells(board: Board, chart: Chart) -> dict[str, str]:
 def _added_by_pictures(charts: Sequence[Chart]) -> str:
     """What the pictures add to the tiny model, in each headline score."""
     from medtasks.leaderboard.board.numbers import interval, number
-    from medtasks.leaderboard.rank.over_models import GAINS
+    from medtasks.leaderboard.rank.rankings import GAINS
 
     parts = []
     for one in charts:

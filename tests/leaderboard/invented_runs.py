@@ -181,9 +181,7 @@ def _with_inner_groups(group: str) -> list[str]:
     return [group, *(inner for member in spec.members for inner in _with_inner_groups(member))]
 
 
-@functools.cache
-def _documents(task: str) -> list[dict[str, Any]]:
-    return task_documents(task)
+_documents = functools.cache(task_documents)
 
 
 def edit_json(path: Path, edit: Callable[[Any], None], line: int | None = None) -> None:

@@ -6,19 +6,17 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from intervals import cluster_bootstrap
 from medtasks.leaderboard.board.board import Apart, BenchmarkBoard, Board, BoardRun
 from medtasks.leaderboard.board.build import build_board
 from medtasks.leaderboard.rank.comparability import protocols_today
 from medtasks.leaderboard.verify.scored_run import Entry, ScoredRun
 
 from medtasks.catalog.spec import leaf_tasks, load_spec
-from medtasks.metrics.base import corpus_score
-from medtasks.metrics.registry import get_metric
 from medtasks.runs.manifest import RunManifest
-from medtasks.runs.scores import Letters, MetricScore, Scores
+from medtasks.runs.scores import Letters
+from medtasks.runs.scoring import score_tables
 from medtasks.runs.signature import format_signature, versions_today
-from medtasks.runs.table import PRESENT, Column, ItemTable
+from medtasks.runs.table import AWAITING, PRESENT, Column, ItemTable
 
 CLUSTERS = tuple(f"p{number // 4:03d}" for number in range(240))
 ITEMS = tuple(f"q{number:03d}" for number in range(240))
@@ -38,27 +36,6 @@ def signed(metric: str, task: str, **changes: str | None) -> str:
     return format_signature({key: value for key, value in {**parts, **changes}.items() if value is not None})
 
 
-def score_of(metric: str, table: np.ndarray, clusters: Sequence[str]) -> MetricScore:
-    """The score of a table; its rows of NaN await a judge."""
-    known = ~np.isnan(table).any(axis=1)
-    judged: dict[str, Any] = {} if known.all() else {"judged": int(known.sum()), "bounds": (0.0, 1.0)}
-    if not known.any():
-        why = "all items await a judge"
-        return MetricScore(value=None, interval=None, samples=len(table), signature=metric, reason=why, **judged)
-    rows = table[known]
-    inside = [name for name, there in zip(clusters, known, strict=True) if there]
-    interval = cluster_bootstrap(rows, inside, get_metric(metric).score)
-    counted = int((rows[:, 1] > 0).sum()) if rows.shape[1] == 2 else len(rows)
-    return MetricScore(
-        value=corpus_score(get_metric(metric), rows),
-        interval=None if interval.low is None else (interval.low, interval.high),
-        samples=counted + int((~known).sum()),
-        signature=metric,
-        reason=interval.reason,
-        **judged,
-    )
-
-
 def entry(
     task: str,
     tables: Mapping[str, np.ndarray],
@@ -69,39 +46,37 @@ def entry(
     timelines: tuple[Any, ...] = (),
     **changes: str | None,
 ) -> Entry:
-    """An entry of a run; ``breakdowns`` maps a group to its rows, ``changes`` change its signatures."""
+    """An entry of a run; ``breakdowns`` maps a group to its rows, ``changes`` change its signatures.
 
-    def scores(rows: Sequence[int], inner: Mapping[str, dict[str, Scores]]) -> Scores:
-        inside = [clusters[row] for row in rows]
-        return Scores(
-            samples=len(rows),
-            items=len(rows),
-            clusters=len(set(inside)),
-            status={"ok": len(rows)},
-            metrics={name: score_of(name, table[list(rows)], inside) for name, table in tables.items()},
-            breakdowns=dict(inner),
-            letters=letters,
-        )
-
-    parts = {name: {key: scores(rows, {}) for key, rows in one.items()} for name, one in (breakdowns or {}).items()}
-    rows, items = range(len(clusters)), ITEMS[: len(clusters)]
+    Rows of NaN in a table await a judge.
+    """
+    count, benchmark = len(clusters), load_spec(task).benchmark
+    unjudged = {name: np.isnan(one).any(axis=1) for name, one in tables.items()}
+    limits = np.tile([[0.0, 1.0], [1.0, 1.0]], (count, 1, 1))
     table = ItemTable(
-        load_spec(task).benchmark,
+        benchmark,
         metrics=tuple(tables),
         breakdowns=tuple(breakdowns or {}),
-        items=items,
-        tasks=(task,) * len(items),
+        items=ITEMS[:count],
+        tasks=(task,) * count,
         clusters=tuple(clusters),
-        samples=tuple((item,) for item in items),
-        complete=np.ones(len(items), dtype=bool),
+        samples=tuple((item,) for item in ITEMS[:count]),
+        complete=np.ones(count, dtype=bool),
         groups={
-            name: tuple(tuple(key for key, members in one.items() if row in members) for row in rows)
+            name: tuple(tuple(key for key, members in one.items() if row in members) for row in range(count))
             for name, one in (breakdowns or {}).items()
         },
-        columns={name: Column(one, np.full(len(items), PRESENT, dtype=np.int8)) for name, one in tables.items()},
+        columns={
+            name: Column(one, np.where(unjudged[name], AWAITING, PRESENT), limits if unjudged[name].any() else None)
+            for name, one in tables.items()
+        },
+        statuses=(("ok",),) * count,
+        target=("A",) * count,
+        chosen=("A",) * count,
+        options=np.full(count, len(benchmark.options)),
     )
-    signatures = {name: signed(name, task, **changes) for name in tables}
-    return Entry(task, scores(rows, parts), table, signatures, timelines)
+    scores = score_tables({task: table}, threshold=0)[task].model_copy(update={"letters": letters})
+    return Entry(task, scores, table, {name: signed(name, task, **changes) for name in tables}, timelines)
 
 
 def facts(model: str, key: str | None = None, **changes: Any) -> BoardRun:

@@ -13,7 +13,7 @@ from made_runs import FAIR, GOOD, KEY, POOR, board, cxr, entry, page, ranked, ri
 from medtasks.leaderboard.board.board import Board, Refused, Round, Timeline
 from medtasks.leaderboard.board.build import build_board
 from medtasks.leaderboard.board.models import Described, read_by_model
-from medtasks.leaderboard.board.sentences import finding
+from medtasks.leaderboard.board.numbers import finding
 from medtasks.leaderboard.board.usage import Price
 
 from medtasks.catalog.board_layout import BoardLayout, Column
@@ -163,16 +163,12 @@ def test_columns_that_nobody_has_are_left_out_and_published_ones_stay() -> None:
     assert not {one.model for one in shown.published} & {one.model for one in shown.rankings[0].ranked}
 
 
-def test_models_are_shown_as_the_organiser_says() -> None:
+def test_models_are_shown_as_the_organiser_says_and_runs_that_no_page_shows_say_so() -> None:
     said = {"good": Described(name="Good", family="fine", trained={"mi_cxr": "yes"})}
-    made = board(GOOD, FAIR, models=said)
+    made = board(GOOD, FAIR, run("else", []), models=said)
     assert (made.models["good"].name, made.models["good"].trained) == ("Good", {"mi_cxr": "yes"})
     assert made.models["fair"].trained == {"mi_cxr": "unknown"}
     assert made.latest == "2026-11-01T00:00:00+00:00"
-
-
-def test_a_run_of_tasks_that_no_page_shows_says_so() -> None:
-    made = board(GOOD, run("else", []))
     assert made.runs["run-else"].notes == ("none of its scores is on this board: no page shows its tasks",)
 
 
@@ -195,11 +191,6 @@ def test_keys_differ_wherever_columns_do() -> None:
     assert all(".." not in key and len(key) < 80 for key in keys)
 
 
-def test_an_empty_board_is_a_board() -> None:
-    made = board()
-    assert (made.benchmarks, made.models, made.latest) == ((), {}, None)
-
-
 def test_the_command_line_says_who_leads(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     alike = run("alike", [cxr(0.8, 0)])
     for runs, said in (
@@ -208,6 +199,7 @@ def test_the_command_line_says_who_leads(tmp_path: Path, capsys: pytest.CaptureF
     ):
         report(board(*runs), Path("page"))
         assert said in " ".join(capsys.readouterr().out.split())
+    assert (board().benchmarks, board().models, board().latest) == ((), {}, None)  # an empty board is a board
     report(board(GOOD), tmp_path)
     first, last = capsys.readouterr().out.splitlines()
     assert first.startswith("  lab/good is the only model with a comparable result (MI-CXR: ")
@@ -221,19 +213,17 @@ TASKS = leaf_tasks("mi_cxr")
 USAGE = RunUsage(**COUNTED.model_dump(), tasks=dict.fromkeys(TASKS, Usage(samples=1, seconds=2.0)))
 
 
-def test_a_cost_is_tokens_by_price_or_hours_by_price() -> None:
-    assert Price(prompt_price=0.4, completion_price=1.6).cost(COUNTED) == pytest.approx(3 * 0.4 + 0.05 * 1.6)
-    assert Price(device_hour_price=2.5).cost(COUNTED) == pytest.approx(2 * 2 * 2.5)
+def test_a_cost_is_tokens_by_price_or_hours_by_price(tmp_path: Path) -> None:
+    by_tokens, by_hours = Price(prompt_price=0.4, completion_price=1.6), Price(device_hour_price=2.5)
+    assert by_tokens.cost(COUNTED) == pytest.approx(3 * 0.4 + 0.05 * 1.6)
+    assert by_hours.cost(COUNTED) == pytest.approx(2 * 2 * 2.5)
     # without the count there is no cost
-    assert Price(prompt_price=0.4, completion_price=1.6).cost(Usage(samples=3, output_tokens=9)) is None
-    assert Price(device_hour_price=2.5).cost(Usage(samples=3, prompt_tokens=9, output_tokens=9)) is None
-
-
-def test_a_file_of_prices_is_yaml_or_json(tmp_path: Path) -> None:
-    yaml, json = tmp_path / "prices.yaml", tmp_path / "prices.json"
-    yaml.write_text("Qwen2.5-VL-7B*: {device_hour_price: 2.50}\n")
-    json.write_text('{"Qwen2.5-VL-7B*": {"device_hour_price": 2.5}}')
-    assert read_by_model(yaml, Price) == read_by_model(json, Price) == {"Qwen2.5-VL-7B*": Price(device_hour_price=2.5)}
+    assert by_tokens.cost(Usage(samples=3, output_tokens=9)) is None
+    assert by_hours.cost(Usage(samples=3, prompt_tokens=9, output_tokens=9)) is None
+    # a file of prices is YAML or JSON
+    for text in ("Qwen2.5-VL-7B*: {device_hour_price: 2.50}\n", '{"Qwen2.5-VL-7B*": {"device_hour_price": 2.5}}'):
+        (tmp_path / "prices").write_text(text)
+        assert read_by_model(tmp_path / "prices", Price) == {"Qwen2.5-VL-7B*": by_hours}
 
 
 def runs(**usage: Any) -> list[Any]:

@@ -16,8 +16,7 @@ import yaml
 from invented_runs import MODELS, Invented, edit_json, make_run, write_run_of
 from medtasks.leaderboard.board.build import build_board
 from medtasks.leaderboard.intake.check import CheckReport, check_results
-from medtasks.leaderboard.intake.check_rules import RULES, Submission
-from medtasks.leaderboard.intake.check_run import Asked, check_run
+from medtasks.leaderboard.intake.check_run import RULES, Asked, Submission, check_run
 from medtasks.leaderboard.intake.collect import collect
 from medtasks.leaderboard.intake.remove_rows import remove_rows
 from medtasks.leaderboard.rank.comparability import MINIATURE
@@ -87,12 +86,21 @@ def test_runs_that_are_not_comparable(
     assert code != "LB202" or check(folder, demonstration=True).findings == ()
 
 
-def test_a_protocol_hash_that_its_own_settings_deny(copy: Callable[[str], Path]) -> None:
-    folder = copy("clean")
-    edit_json(folder / "manifest.json", lambda it: it["tasks"]["med_cmr_mcq_su"]["generation"].update(max_new_tokens=9))
-    found = only(check(folder), "LB203")
-    assert found.field == "tasks.med_cmr_mcq_su.protocol_hash"
+def test_a_protocol_hash_that_its_own_settings_deny_and_a_hidden_field_in_a_prompt(copy: Callable[[str], Path]) -> None:
+    folder, task = copy("clean"), "med_cmr_mcq_su"
+    edit_json(folder / "manifest.json", lambda it: it["tasks"][task]["generation"].update(max_new_tokens=9))
+
+    def leak(sample: Any) -> None:
+        sample["document"]["visual_description"] = "A calcified focus lies in the left upper pole."
+        sample["prompt"] += "\nHint: a calcified  focus lies in the left upper pole."
+
+    edit_json(folder / "samples" / f"{task}.jsonl", leak, 1)
+    report = check(folder)
+    found = only(report, "LB203")
+    assert found.field == f"tasks.{task}.protocol_hash"
     assert "'max_new_tokens': 9" in found.message
+    found = only(report, "LB303")
+    assert (found.field, found.line, found.severity) == ("visual_description", 2, "error")
 
 
 RELEASE = {"fingerprint": "a" * 64, "records": 20654}
@@ -118,21 +126,17 @@ def test_coverage_below_the_threshold(data: dict[str, Any], told: str, copy: Cal
     assert "LB204" not in codes(check(folder, rescore=False))
 
 
-def test_a_complete_run_of_rows_whose_number_is_not_known_is_whole(tmp_path: Path) -> None:
-    """MI-CXR's ICR variant: the paper says 400 questions, and prints fractions of 183; there is nothing to expect."""
-    folder = write_run_of(tmp_path, NOISY, ["mi_cxr_icr_variant"], mini=False)
-    edit_json(folder / "manifest.json", lambda it: it["data"]["mi_cxr"].update(fingerprint="a" * 64, records=183))
-    assert "LB204" not in codes(check(folder, coverage=0.95, rescore=False))
-
-
-def test_fewer_items_than_were_published(copy: Callable[[str], Path]) -> None:
+def test_fewer_items_than_were_published(copy: Callable[[str], Path], tmp_path: Path) -> None:
     """The data are said to be whole, but the tasks are not: the run's own counts agree with each other."""
     folder = copy("clean")
     edit_json(folder / "manifest.json", lambda it: it["data"]["med_cmr"].update(RELEASE))
-    report = check(folder, coverage=0.95, rescore=False)
+    # of MI-CXR's ICR variant the paper says 400 questions, and prints fractions of 183; there is nothing to expect
+    whole = write_run_of(tmp_path / "whole", NOISY, ["mi_cxr_icr_variant"], mini=False)
+    edit_json(whole / "manifest.json", lambda it: it["data"]["mi_cxr"].update(fingerprint="a" * 64, records=183))
+    report = check(folder, whole, coverage=0.95, rescore=False)
     found = {one.where: one.message for one in report.findings if one.code == "LB204"}
-    assert "med_cmr_mcq" in found
     assert "5 items, 1.3% of the published number" in found["med_cmr_mcq_su"]
+    assert {*found} == {name for name in found if name.startswith("med_cmr_mcq")}
 
 
 def test_miniature_data_prepared_like_a_release_are_known(written: dict[str, Path]) -> None:
@@ -144,14 +148,11 @@ def test_miniature_data_prepared_like_a_release_are_known(written: dict[str, Pat
 
 
 def test_a_benchmark_that_rests_on_a_judge_must_be_judged(written: dict[str, Path]) -> None:
-    found = [one for one in check(written["unjudged"]).findings if one.code == "LB205"]
-    errors = {(one.where, one.field) for one in found if one.severity == "error"}
-    assert errors == {("med_cmr_open", "open_total")}
-    assert "med_cmr_open_su" in {one.where for one in found if one.severity == "warning"}
-
-
-def test_too_few_verdicts_are_named_whatever_threshold_the_run_was_judged_with(written: dict[str, Path]) -> None:
+    """Too few verdicts are named whatever threshold the run was judged with."""
     folder, group = written["unjudged"], "med_cmr_open"
+    found = [one for one in check(folder).findings if one.code == "LB205"]
+    assert {(one.where, one.field) for one in found if one.severity == "error"} == {(group, "open_total")}
+    assert "med_cmr_open_su" in {one.where for one in found if one.severity == "warning"}
     run = scored_run(folder)
     scores = run.groups[group]
     for judged, said in ((scores.items * 2 // 3, True), (scores.items, False)):
@@ -160,18 +161,6 @@ def test_too_few_verdicts_are_named_whatever_threshold_the_run_was_judged_with(w
         changed = replace(run, groups={group: scores.model_copy(update={"metrics": metrics})})
         found = check_run(Submission(folder, *read_run(folder), changed), Asked(0.95, demonstration=False, public=True))
         assert (("LB205", group) in {(one.code, one.where) for one in found}) is said
-
-
-def test_a_hidden_field_in_a_prompt(copy: Callable[[str], Path]) -> None:
-    folder = copy("clean")
-
-    def leak(sample: Any) -> None:
-        sample["document"]["visual_description"] = "A calcified focus lies in the left upper pole."
-        sample["prompt"] += "\nHint: a calcified  focus lies in the left upper pole."
-
-    edit_json(folder / "samples" / "med_cmr_mcq_su.jsonl", leak, 1)
-    found = only(check(folder), "LB303")
-    assert (found.field, found.line, found.severity) == ("visual_description", 2, "error")
 
 
 @pytest.mark.parametrize(
@@ -216,19 +205,23 @@ def test_files_that_are_no_runs(copy: Callable[[str], Path], tmp_path: Path) -> 
     (folder.parent / "beside.jpg").write_bytes(b"x")
     (folder / "linked.json").symlink_to(tmp_path)
     report = check(folder.parent)
-    assert codes(report) == ["LB103", "LB104"]
-    assert sorted(Path(one.file).name for one in report.findings) == ["beside.jpg", "image.png", "linked.json"]
+    found = sorted((Path(one.file).name, one.code) for one in report.findings)
+    assert found == [("beside.jpg", "LB103"), ("image.png", "LB103"), ("linked.json", "LB104")]
+    # a link to a run is no run
+    (folder.parent / "other_medtasks").symlink_to(folder.rename(tmp_path / "elsewhere_medtasks"))
+    report = check(folder.parent)
+    assert codes(report) == ["LB101", "LB103", "LB104"]
+    assert Path(only(report, "LB104").file).name == "other_medtasks"
 
 
 def test_a_folder_without_a_run_and_one_that_is_broken_hide_no_other(
     written: dict[str, Path], copy: Callable[[str], Path], tmp_path: Path
 ) -> None:
     (tmp_path / "empty").mkdir()
-    assert codes(check(tmp_path / "empty")) == ["LB101"]
     folder = copy("clean")
     (folder / "samples" / "med_cmr_mcq_su.jsonl").write_text("{\n")
-    report = check(folder, written["unjudged"])
-    assert codes(report) == ["LB102", "LB205"]
+    report = check(tmp_path / "empty", folder, written["unjudged"])
+    assert codes(report) == ["LB101", "LB102", "LB205"]
     assert len(report.folders) == 2
     message = only(report, "LB102").message
     assert "med_cmr_mcq_su.jsonl, line 1" in message
@@ -389,11 +382,3 @@ def test_files_beside_a_run(files: list[str], content: str, expected: list[str],
     assert report.failed(strict=True) is any("error" in one for one in expected)
     assert check(root, public=False).failed() is bool({"LB301 error", "LB103 error"} & {*expected})
     assert "models.yaml" not in files or "2 files of lmms-eval itself" in report.findings[0].message
-
-
-def test_a_link_to_a_run_is_refused(copy: Callable[[str], Path], tmp_path: Path) -> None:
-    folder = copy("clean")
-    (folder.parent / "other_medtasks").symlink_to(folder.rename(tmp_path / "elsewhere_medtasks"))
-    report = check(folder.parent)
-    assert codes(report) == ["LB101", "LB104"]
-    assert Path(only(report, "LB104").file).name == "other_medtasks"

@@ -21,7 +21,6 @@ from medtasks.catalog.contents import task_packages
 from medtasks.catalog.packages import TaskPackage
 from medtasks.core.errors import UsageError
 from medtasks.core.settings import using
-from medtasks.runs import folder as run_folders
 from medtasks.runs import table_file
 from medtasks.runs.signature import differences
 
@@ -62,6 +61,9 @@ def test_runs_are_found_in_trees_and_by_name_each_once(tree: Path) -> None:
     (tree / "link").symlink_to(both[0].parent)
     assert find_everything([tree]).folders == both
     assert collect([tree / "Guess-1B", tree / "Oracle-72B"]) == collect([tree / "Oracle-72B", tree / "Guess-1B"])
+    shutil.copytree(both[0], tree / "again" / "a_medtasks")  # the same run counts once
+    assert told([tree, tree / "again"]) == (2, [])
+    assert {one.public.folder for one in collect([tree])[0]} == {"20261101_000000_medtasks"}
     renamed = both[0].rename(tree / "submission")  # a run may be called anything
     assert renamed in find_everything([tree]).folders
     assert find_everything([renamed]).folders == [renamed]
@@ -76,14 +78,11 @@ def test_half_written_folders_are_left_alone_and_one_left_aside_is_found(tree: P
     assert not aside.exists()
 
 
-def test_a_path_without_a_run_is_told_and_one_that_is_none_is_wrong_usage(tree: Path, tmp_path: Path) -> None:
+def test_a_path_without_a_run_and_a_link_to_an_unread_one_are_named(tree: Path, tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     assert told([tree, tmp_path / "empty"]) == (2, ["empty: contains no result directory (…_medtasks)"])
     with pytest.raises(UsageError, match="no such directory; give a result directory"):
         collect([tmp_path / "nothing"])
-
-
-def test_a_link_to_a_run_is_named_unless_the_run_itself_is_read(tree: Path, tmp_path: Path) -> None:
     run = run_of(tree, "Guess-1B")
     (tree / "latest_medtasks").symlink_to(run)
     assert told([tree]) == (2, [])
@@ -132,12 +131,6 @@ def test_one_bad_folder_stops_nothing(tree: Path, file: str, content: str | None
     assert "\n" not in one.reason
 
 
-def test_the_same_run_counts_once(tree: Path) -> None:
-    shutil.copytree(run_of(tree, "Guess-1B"), tree / "again" / "a_medtasks")
-    assert told([tree, tree / "again"]) == (2, [])
-    assert {one.public.folder for one in collect([tree])[0]} == {"20261101_000000_medtasks"}
-
-
 # --------------------------------------------------------------------------------------------------------- caching
 
 
@@ -150,21 +143,8 @@ def reads(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         original = getattr(owner, name)
         monkeypatch.setattr(owner, name, lambda *given, **named: (called.append(name), original(*given, **named))[1])
 
-    watched(run_folders, "contents_hash")
     watched(scoring, "scored_record")
     return called
-
-
-def test_what_is_unchanged_is_not_scored_again(tree: Path, tmp_path: Path, reads: list[str]) -> None:
-    store = RunStore(tmp_path / "cache")
-    fresh, _ = collect([tree], store)
-    assert reads.count("scored_record") == 2
-    reads.clear()
-    assert collect([tree], store)[0] == fresh
-    for path in tree.rglob("*.json*"):
-        os.utime(path, (1, 1))
-    assert collect([tree.rename(tmp_path / "elsewhere")], store)[0] == fresh
-    assert set(reads) == {"contents_hash"}
 
 
 def test_another_package_of_tasks_makes_digests_anew(
@@ -203,7 +183,9 @@ def test_options_named_by_text_are_counted_beside_the_run(tmp_path: Path) -> Non
 
 
 def test_a_damaged_cache_is_made_again(tree: Path, tmp_path: Path, reads: list[str]) -> None:
-    fresh, _ = collect([tree], RunStore(tmp_path / "cache"))
+    (tmp_path / "file").write_text("one that cannot be written stops nothing", encoding="utf-8")
+    fresh, _ = collect([tree], RunStore(tmp_path / "file"))
+    assert collect([tree], RunStore(tmp_path / "cache"))[0] == fresh
     entry = {
         json.loads(path.read_bytes().split(b"\n", 1)[1])["content"]["manifest"]["model"]["pretrained"]: path.parent
         for path in (tmp_path / "cache").glob("*/content.json")
@@ -219,12 +201,12 @@ def test_a_damaged_cache_is_made_again(tree: Path, tmp_path: Path, reads: list[s
         path.write_bytes(content)
         reads.clear()
         assert collect([tree], RunStore(tmp_path / "cache"))[0] == fresh
-        assert reads.count("scored_record") == 1
-
-
-def test_a_cache_that_cannot_be_written_stops_nothing(tree: Path, tmp_path: Path) -> None:
-    (tmp_path / "cache").write_text("a file", encoding="utf-8")
-    assert len(collect([tree], RunStore(tmp_path / "cache"))[0]) == 2
+        assert reads == ["scored_record"]
+    reads.clear()
+    for path in tree.rglob("*.json*"):
+        os.utime(path, (1, 1))
+    assert collect([tree.rename(tmp_path / "elsewhere")], RunStore(tmp_path / "cache"))[0] == fresh
+    assert reads == []
 
 
 def test_large_runs_are_read_by_other_processes_unless_a_server_reads_them(
@@ -287,18 +269,16 @@ def test_a_plain_folder_becomes_a_run_that_is_comparable_with_no_other(plain: Pa
     assert made.public.commands == (f"MEDTASKS_DATA=mini {score} --out NEW_DIR",)
 
 
-def test_a_plain_folder_is_kept_too_and_refused_in_one_sentence(plain: Path, tmp_path: Path) -> None:
+def test_a_plain_folder_is_kept_too_refused_in_one_sentence_and_not_counted_twice(
+    plain: Path, tree: Path, tmp_path: Path
+) -> None:
     store = RunStore(tmp_path / "cache")
     assert collect([plain], store) == collect([plain], store)
     (plain / f"20261102_101500_samples_{TASK}.jsonl").write_text("{}\n", encoding="utf-8")
     count, (refused,) = told([plain])
     assert (count, "line 1: field " in refused, str(plain) in refused) == (0, True, False)
-
-
-def test_logs_beside_a_folder_of_ours_are_not_counted_twice(plain: Path, tree: Path) -> None:
     run_of(tree, "Guess-1B").rename(plain / "20261102_101500_medtasks")
-    assert find_everything([plain]).folders == [run.directory for run in find_everything([plain]).runs]
-    assert [path.name for path in find_everything([plain]).folders] == ["20261102_101500_medtasks"]
+    assert [run.directory.name for run in find_everything([plain]).runs] == ["20261102_101500_medtasks"]
 
 
 def test_a_run_on_miniature_data_is_kept_under_one_key_whatever_data_are_prepared(tmp_path: Path) -> None:

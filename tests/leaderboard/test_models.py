@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from made_runs import board, cxr
 from made_runs import run as made_run
+from medtasks.leaderboard.board.board import BoardModel
 from medtasks.leaderboard.board.models import (
     Described,
     distinct_names,
@@ -102,29 +103,20 @@ def said(tmp_path: Path, text: str) -> Path:
     return path
 
 
-def test_what_nobody_says_is_unknown() -> None:
-    manifest = run(VLM)
-    found = model_facts(board_run(manifest, "f", "0" * 64, ()))
+def test_facts_are_those_of_the_first_slug_name_or_glob_and_unknown_without_one(tmp_path: Path) -> None:
+    facts, slug, name = board_run(run(VLM), "f", "0" * 64, ()), model_key(run(VLM)), "qwen2.5-vl-7b-instruct"
+    found = model_facts(facts)
     assert found.name == "Qwen/Qwen2.5-VL-7B-Instruct"
     assert (found.family, found.type, found.size, found.link, found.trained) == ("qwen", "unknown", None, None, {})
-
-
-def test_a_slug_goes_before_a_name_and_a_name_before_a_glob(tmp_path: Path) -> None:
-    manifest = run(VLM)
-    slug, name = model_key(manifest), "qwen2.5-vl-7b-instruct"
-    facts = board_run(manifest, "f", "0" * 64, ())
     lines = ["'*qwen*': {name: by glob}", f"{name}: {{name: by name}}", f"{slug}: {{name: by slug}}"]
     for number, expected in ((3, "by slug"), (2, "by name"), (1, "by glob")):
         assert model_facts(facts, read_by_model(said(tmp_path, "\n".join(lines[:number])), Described)).name == expected
-
-
-def test_everything_can_be_said(tmp_path: Path) -> None:
-    facts = "family: qwen, size: 7B, type: general, link: 'https://example.org/model', notes: [quantised]"
-    text = f"Qwen2.5*: {{name: <b>Qwen</b>, {facts}, trained: {{mi_cxr: no, med_cmr: yes}}}}"
-    found = model_facts(board_run(run(VLM), "f", "0" * 64, ()), read_by_model(said(tmp_path, text), Described))
-    assert (found.name, found.trained) == ("<b>Qwen</b>", {"mi_cxr": "no", "med_cmr": "yes"})
-    expected = ("7B", "general", "https://example.org/model", ("quantised",))
-    assert (found.size, found.type, found.link, found.notes) == expected
+    given = "family: q, size: 7B, type: general, link: 'https://example.org/model', notes: [quantised]"
+    text = f"Qwen2.5*: {{name: <b>Qwen</b>, {given}, trained: {{mi_cxr: no, med_cmr: yes}}}}"
+    assert model_facts(facts, read_by_model(said(tmp_path, text), Described)) == BoardModel(
+        slug=slug, name="<b>Qwen</b>", family="q", size="7B", type="general", link="https://example.org/model",
+        trained={"mi_cxr": "no", "med_cmr": "yes"}, notes=("quantised",),
+    )  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -175,34 +167,21 @@ def names(*models: dict[str, Any]) -> list[str]:
     return [said[slug] for slug in facts]
 
 
-def test_one_checkpoint_on_four_back_ends_has_four_names() -> None:
-    assert names(*FOUR) == [
-        "tinyckpt (qwen2_5_vl)",
-        "tinyckpt (qwen2_5_vl, simple interface)",
-        "tinyckpt (huggingface)",
-        "tinyckpt (medtasks_vlm)",
-    ]
+def test_what_tells_models_of_one_name_apart_is_said() -> None:
+    told = ("qwen2_5_vl", "qwen2_5_vl, simple interface", "huggingface", "medtasks_vlm")
+    assert names(*FOUR) == [f"tinyckpt ({one})" for one in told]
     assert names(FOUR[0], VLM) == ["tinyckpt", VLM["pretrained"]]  # a name of its own stays as it is
-
-
-@pytest.mark.parametrize(
-    ("change", "expected"),
-    [
+    for change, expected in (
         ({"revision": "abc"}, ["tinyckpt", "tinyckpt (revision abc)"]),
         ({"load_in_4bit": True}, ["tinyckpt", "tinyckpt (load in 4bit true)"]),
         ({"fingerprint": "2" * 64}, ["tinyckpt (fingerprint 11111111)", "tinyckpt (fingerprint 22222222)"]),
         ({"presentation": {"system_prompt": "Be brief."}}, ["tinyckpt", "tinyckpt (own system prompt)"]),
-    ],
-)
-def test_what_tells_two_models_of_one_name_apart_is_said(change: dict[str, Any], expected: list[str]) -> None:
-    assert names(FOUR[0], {**FOUR[0], **change}) == expected
-
-
-def test_models_that_differ_in_nothing_that_is_shown_have_their_slug_s_hash() -> None:
+    ):
+        assert names(FOUR[0], {**FOUR[0], **change}) == expected
+    # if they differ in nothing that is shown, it is the slug's hash
     prompts = [{**FOUR[0], "presentation": {"system_prompt": said}} for said in ("Be brief.", "Be long.")]
-    found = names(*prompts)
-    assert len(set(found)) == 2
-    assert all(re.fullmatch(r"tinyckpt \(own system prompt, [0-9a-f]{8}\)", name) for name in found)
+    found = [re.fullmatch(r"tinyckpt \(own system prompt, ([0-9a-f]{8})\)", name) for name in names(*prompts)]
+    assert len({match and match[1] for match in found} - {None}) == 2
 
 
 @given(st.lists(st.sampled_from([*FOUR, {**FOUR[0], "dtype": "float16"}, VLM, {**VLM, "revision": "2"}]), max_size=7))

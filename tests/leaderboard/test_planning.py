@@ -24,15 +24,12 @@ def jackknife(values: np.ndarray) -> float:
     return float(np.sqrt(59 / 60 * ((without - without.mean()) ** 2).sum()))
 
 
-def test_two_pilots_give_the_spread_of_their_difference() -> None:
+def test_two_pilots_give_the_spread_of_their_difference_and_one_an_upper_bound() -> None:
     spread = pilot_spread("mi_cxr", "accuracy", GOOD, FAIR)
     error = jackknife((right(0.8, 0) - right(0.6, 1))[:, 0])
     assert (spread.error, spread.clusters) == (pytest.approx(error), 60)
     factor = stats.t.ppf(0.975, 239) + stats.t.ppf(0.8, 239)
     assert spread.detectable(240) == pytest.approx(factor * error / 2)
-
-
-def test_one_pilot_gives_an_upper_bound() -> None:
     spread = pilot_spread("mi_cxr", "accuracy", GOOD)
     assert spread.error == pytest.approx(math.sqrt(2) * jackknife(right(0.8, 0)[:, 0]))
     assert "upper bound" in spread.basis

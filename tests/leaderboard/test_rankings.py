@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from made_runs import CLUSTERS, right
 from medtasks.leaderboard.board.board import BoardColumn, BoardModel, Cell, Pair, Ranked, Ranking
-from medtasks.leaderboard.board.sentences import finding
+from medtasks.leaderboard.board.numbers import finding
 from medtasks.leaderboard.rank.rankings import rank_models
 from statsmodels.stats.multitest import multipletests
 
@@ -97,13 +97,10 @@ def test_few_patients_are_told_with_every_pair_and_the_ranking() -> None:
     assert found.detectable is None
 
 
-def test_lower_is_better_ranks_the_other_way() -> None:
+def test_lower_is_better_ranks_the_other_way_and_equal_scores_share_a_rank_and_a_letter() -> None:
     found = ranking({"loud": right(0.8, 1), "quiet": right(0.2, 2)}, "false_alarm_rate")
     assert [(one.model, one.best, one.worst) for one in found.ranked] == [("quiet", 1, 1), ("loud", 2, 2)]
     assert found.pairs[0].difference < 0
-
-
-def test_equal_scores_share_a_rank_and_a_letter() -> None:
     found = ranking({"x": MODELS["a"], "y": MODELS["a"].copy(), "z": MODELS["d"]})
     assert [(one.model, one.rank) for one in found.ranked] == [("x", 1), ("y", 1), ("z", 3)]
     assert found.ranked[0].letters == found.ranked[1].letters != found.ranked[2].letters
@@ -134,39 +131,18 @@ def test_items_that_do_not_count_for_one_model_are_left_out_of_the_pair() -> Non
     assert "no item has a value from both" in (found.reason or "")
 
 
-def test_a_model_of_which_no_item_counts_is_not_ranked() -> None:
+def test_a_model_of_which_no_item_counts_has_no_rank_and_one_cluster_no_interval_and_no_test() -> None:
     found = ranking({**MODELS, "none": np.zeros((240, 2))}, unranked={"late": "awaits a judge"})
     assert found.unranked == {"late": "awaits a judge", "none": "no item counts"}
     assert {one.model for one in found.ranked} == {*MODELS}
     alone = ranking({"a": MODELS["a"]})
     assert [(one.rank, one.best, one.worst, one.letters) for one in alone.ranked] == [(1, 1, 1, ("a",))]
     assert (alone.pairs, alone.detectable) == ((), None)
-
-
-def test_one_cluster_has_ranks_but_no_interval_and_no_test() -> None:
     found = ranking({name: table * [0.5, 1] for name, table in MODELS.items()}, "rougeL", clusters=["p"] * 240)
     assert [(one.rank, one.best, one.worst) for one in found.ranked] == [(rank, None, None) for rank in (1, 2, 3, 4)]
     assert {(one.p_value, one.low) for one in found.pairs} == {(None, None)}
     assert "a comparison needs at least 2" in (found.pairs[0].reason or "")
     assert found.detectable is None
-
-
-def test_corpus_metrics_are_ranked_by_the_corpus_score() -> None:
-    metric, draw = get_metric("bleu"), np.random.default_rng(0)
-    words = ["the polyp is red", "two polyps are seen", "no text is there", "a snare lies left", "the image shows one"]
-    said = [words[number] for number in draw.integers(0, 5, 40)]
-    answers = {
-        name: [text if draw.random() < share else words[0] for text in said]
-        for name, share in (("good", 0.9), ("poor", 0.3))
-    }
-    tables = {
-        name: np.array([metric.statistics(*both) for both in zip(given, said, strict=True)], dtype=float)
-        for name, given in answers.items()
-    }
-    found = ranking(tables, "bleu", clusters=[f"i{number // 4}" for number in range(40)])
-    scores = {name: float(metric.score(table.sum(axis=0))) for name, table in tables.items()}
-    assert [one.model for one in found.ranked] == ["good", "poor"]
-    assert found.pairs[0].difference == pytest.approx(scores["good"] - scores["poor"])
 
 
 def test_neither_order_nor_company_moves_a_number() -> None:
