@@ -158,6 +158,7 @@ SLOW = pytest.mark.slow
         pytest.param(22, {"choice": 307, "no letter": 80}, marks=SLOW),
         pytest.param(23, {"choice": 304, "no letter": 80}, marks=SLOW),
         pytest.param(24, {"choice": 317, "no letter": 80}, marks=SLOW),
+        pytest.param(25, {"choice": 310, "no letter": 80}, marks=SLOW),
     ],
 )
 def test_sets_of_other_authors_are_read_as_they_read_them(number: int, agreeing: dict[str, int]) -> None:
