@@ -12,10 +12,9 @@ from loguru import logger
 
 from medtasks.runs.replies import Reply
 
-from ._base import Arguments, Count, MedtasksAdapter, Natural
+from ._base import Arguments, ChatRequest, Count, MedtasksAdapter, Natural
 from ._decoding import GenerationSettings, read_settings
 from ._messages import Conversation, PixelLimits, read_messages
-from ._requests import ChatRequest
 
 
 def plan_batches(

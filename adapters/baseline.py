@@ -8,8 +8,7 @@ from medtasks.core.errors import UsageError
 from medtasks.core.exits import exit_with_sentence
 from medtasks.runs.replies import Reply
 
-from ._base import Arguments, MedtasksAdapter, Natural, Share
-from ._requests import ChatRequest, light_rows
+from ._base import Arguments, ChatRequest, MedtasksAdapter, Natural, Share, light_rows
 from .policies import DEFAULT_ACCURACY, POLICIES, Question, make_policy, with_confidence
 
 FIELDS = ("sample_id", "target", "abstention", "choices", "guesses", "ideal_response", "task_mode",

@@ -17,11 +17,15 @@ from typing import Any
 from medtasks.core.errors import DataError, UsageError
 from medtasks.runs.replies import Letter, Probabilities
 
-from ._requests import option_letters
-
 DEFAULT_LETTER = "A"
 DEFAULT_SENTENCE = "There is no abnormality in the image."
 DEFAULT_ACCURACY = 0.7
+
+
+def option_letters(document: Mapping[str, Any]) -> tuple[str, ...]:
+    """The letters of a document's options; a dataset pads missing options with None."""
+    choices = document.get("choices") or {}
+    return tuple(sorted(letter for letter, text in choices.items() if text is not None))
 
 
 @dataclass(frozen=True)

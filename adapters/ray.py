@@ -37,8 +37,7 @@ from medtasks.harness.backends import takes_system_prompt
 from medtasks.harness.requests import REPEAT
 from medtasks.runs.replies import Reply
 
-from ._base import Arguments, Count, MedtasksAdapter, NonNegative
-from ._requests import ChatRequest, read_requests, read_rows
+from ._base import Arguments, ChatRequest, Count, MedtasksAdapter, NonNegative, read_requests, read_rows
 from .baseline import FIELDS
 
 ENGINES = {name: BACK_ENDS[f"medtasks_{name}"] for name in ("vlm", "vllm", "baseline")}

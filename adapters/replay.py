@@ -16,8 +16,7 @@ from medtasks.core.schema import expects
 from medtasks.data.sources import read_jsonl
 from medtasks.runs.replies import Reply
 
-from ._base import Arguments, MedtasksAdapter
-from ._requests import ChatRequest, light_rows
+from ._base import Arguments, ChatRequest, MedtasksAdapter, light_rows
 
 
 class ReplayArguments(Arguments):

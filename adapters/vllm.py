@@ -16,13 +16,12 @@ from medtasks.core.schema import first_problem
 from medtasks.harness.model import adapter_facts, fingerprint_of
 from medtasks.runs.replies import Probabilities, Reply
 
-from ._base import Count
+from ._base import ChatRequest, Count
 from ._decoding import GenerationSettings, cut_at_stop, ends_of_turn, sample_seed
 from ._generating import GeneratingAdapter, GeneratingArguments
 from ._likelihoods import LETTERS, Letters
 from ._messages import Conversation
 from ._pictures import digest
-from ._requests import ChatRequest
 
 PICTURES_AT_ONCE = 128
 """Different pictures passed to the engine at once: their prepared pixels, some 10 MB each, wait in memory."""

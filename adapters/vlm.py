@@ -14,12 +14,11 @@ from medtasks.core.exits import exit_with_sentence
 from medtasks.runs.replies import Reply
 
 from ._answering import Answering
-from ._base import Count
+from ._base import ChatRequest, Count
 from ._checkpoint import CheckpointArguments, load_checkpoint
 from ._decoding import GenerationSettings, sample_seed
 from ._generating import GeneratingAdapter
 from ._reading import Prompt
-from ._requests import ChatRequest
 
 
 class VLMArguments(CheckpointArguments):

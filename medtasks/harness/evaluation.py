@@ -47,7 +47,7 @@ from .backends import SYSTEM_PROMPT, backend_name, take_no_media, task_presentat
 from .model import described, run_arguments, settings
 from .numbers import KEY, replace_numbers, replace_samples
 from .requests import Requests, taken_from
-from .sending import Sender, gathered, memory_of, work_so_far
+from .sending import gathered, memory_of, work_so_far
 
 
 class Evaluation:
@@ -89,7 +89,7 @@ class Evaluation:
         _agree_with_first(folder)
         store = AnswerStore(folder, current_settings().rank)
         memory = memory_of(self._lm)
-        requests = Requests(Sender(store, memory), self._ours, logged=self._log_samples)
+        requests = Requests(store, memory, self._ours, logged=self._log_samples)
         self._call.arguments["response_cache"] = requests
         try:
             if current_settings().rank == 0:

@@ -8,10 +8,10 @@ import pytest
 from adapter_bench import Bench
 from hypothesis import given
 from hypothesis import strategies as st
+from medtasks.adapters._base import read_requests
 from medtasks.adapters._decoding import GenerationSettings, cut_at_stop, ends_of_turn, read_settings, sample_seed
 from medtasks.adapters._generating import plan_batches
 from medtasks.adapters._messages import PixelLimits, fit_pixels
-from medtasks.adapters._requests import read_requests
 from PIL import Image
 from transformers import AddedToken
 

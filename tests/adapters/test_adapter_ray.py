@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 from adapter_bench import Bench, texts
-from medtasks.adapters._requests import read_requests
+from medtasks.adapters._base import read_requests
 from medtasks.adapters.ray import MedtasksRay, Replica, units_of
 
 from medtasks.core.errors import UsageError

@@ -7,8 +7,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from medtasks.adapters._base import MedtasksAdapter
-from medtasks.adapters._requests import ChatRequest
+from medtasks.adapters._base import ChatRequest, MedtasksAdapter
 
 from medtasks.runs.replies import Reply
 
