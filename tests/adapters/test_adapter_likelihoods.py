@@ -13,8 +13,8 @@ import torch
 from adapter_bench import Bench, questions
 from hypothesis import given
 from hypothesis import strategies as st
-from medtasks.adapters._decoding import Decoder, GenerationSettings
-from medtasks.adapters._likelihoods import LETTERS, Letters, letter_in, letter_tokens
+from medtasks.adapters._decoding import LETTERS, Decoder, Letters, letter_in
+from medtasks.adapters._generating import GenerationSettings
 from medtasks.adapters.vllm import probabilities
 from transformers import AutoModelForImageTextToText, AutoProcessor, AutoTokenizer
 
@@ -35,9 +35,9 @@ def test_probabilities_are_those_of_a_forward_pass(tiny: Path, temperature: floa
     )
     settings = GenerationSettings(max_new_tokens=40, temperature=temperature)
     answers = Decoder(model, tokenizer).decode(inputs, [LETTERS] * 4, settings, seed=3)
-    letters = letter_tokens(tokenizer)
+    letters = Letters(tokenizer).tokens
     checked = 0
-    generated_rows = _tokens_of(model, inputs, settings, 3)
+    generated_rows = _tokens_of(model, tokenizer, inputs, settings, 3)
     for row, (answer, _) in enumerate(answers):
         prompt = inputs["input_ids"][row][inputs["attention_mask"][row].bool()]
         tokens = generated_rows[row][: answer.output_tokens]
@@ -65,12 +65,13 @@ def test_probabilities_are_those_of_a_forward_pass(tiny: Path, temperature: floa
     assert checked or not temperature
 
 
-def _tokens_of(model: Any, inputs: dict[str, Any], settings: GenerationSettings, seed: int) -> list[list[int]]:
+def _tokens_of(
+    model: Any, tokenizer: Any, inputs: dict[str, Any], settings: GenerationSettings, seed: int
+) -> list[list[int]]:
     """What the model generates without anything of ours looking on."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        config = settings.configure(model.generation_config)
-        config.pad_token_id = 0 if config.pad_token_id is None else config.pad_token_id
+        config = Decoder(model, tokenizer).configure(settings)
         output = model.generate(**inputs, generation_config=config)
     rows: list[list[int]] = output[:, inputs["input_ids"].shape[1] :].tolist()
     return rows

@@ -9,9 +9,15 @@ from adapter_bench import Bench
 from hypothesis import given
 from hypothesis import strategies as st
 from medtasks.adapters._base import read_requests
-from medtasks.adapters._decoding import GenerationSettings, cut_at_stop, ends_of_turn, read_settings, sample_seed
-from medtasks.adapters._generating import plan_batches
-from medtasks.adapters._messages import PixelLimits, fit_pixels
+from medtasks.adapters._generating import (
+    GenerationSettings,
+    cut_at_stop,
+    ends_of_turn,
+    fit_pixels,
+    plan_batches,
+    read_settings,
+    sample_seed,
+)
 from PIL import Image
 from transformers import AddedToken
 
@@ -21,7 +27,7 @@ sides = st.integers(1, 400)
 @given(width=sides, height=sides, most=st.integers(1, 50_000))
 def test_scaling_down_keeps_the_limit_and_the_shape(width: int, height: int, most: int) -> None:
     image = Image.new("L", (width, height))
-    fitted = fit_pixels(image, PixelLimits(most=most))
+    fitted = fit_pixels(image, None, most)
 
     assert fitted.width * fitted.height <= most
     if width * height <= most:
@@ -34,7 +40,7 @@ def test_scaling_down_keeps_the_limit_and_the_shape(width: int, height: int, mos
 
 @given(width=sides, height=sides, least=st.integers(1, 50_000))
 def test_scaling_up_reaches_the_limit(width: int, height: int, least: int) -> None:
-    fitted = fit_pixels(Image.new("L", (width, height)), PixelLimits(least=least))
+    fitted = fit_pixels(Image.new("L", (width, height)), least, None)
 
     assert fitted.width * fitted.height >= min(least, width * height)
     assert fitted.width * fitted.height >= least or (width, height) == fitted.size

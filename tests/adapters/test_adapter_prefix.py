@@ -13,8 +13,7 @@ import torch
 import transformers
 from adapter_bench import Bench, questions, texts
 from medtasks.adapters._answering import Budget
-from medtasks.adapters._checkpoint import TINY
-from medtasks.adapters.vlm import MedtasksVLM
+from medtasks.adapters.vlm import TINY, MedtasksVLM
 from packaging.version import Version
 
 from medtasks.core.errors import MedtasksError

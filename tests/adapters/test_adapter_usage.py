@@ -66,6 +66,6 @@ def test_a_class_whose_placeholders_are_unknown_has_no_count(
     bench: Bench, vlm: Create, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     model = vlm(share_prefix=False)
-    monkeypatch.setattr(model._answering, "_placeholders", [])
+    monkeypatch.setattr(model._answering._reader, "_placeholders", [])
     (answer,) = model.replies(bench.task("t", questions(1)))
     assert answer.vision_tokens is None

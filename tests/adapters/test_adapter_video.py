@@ -6,9 +6,11 @@ from collections.abc import Callable
 from typing import Any
 
 from adapter_bench import Bench, draw, questions, texts
-from medtasks.adapters._messages import PixelLimits, read_messages, video_inputs
+from medtasks.adapters._generating import GeneratingArguments, read_messages
+from medtasks.adapters._reading import video_inputs
 
 Create = Callable[..., Any]
+ANY = GeneratingArguments(pretrained="any")
 
 
 def timed(doc: dict[str, Any]) -> list[dict[str, Any]]:
@@ -47,7 +49,7 @@ def test_batches_do_not_change_what_is_said_of_videos(bench: Bench, vlm: Create)
 
 def test_times_reach_the_processor_in_milliseconds() -> None:
     doc = {"sample_id": "s", "question": "What?"}
-    talk = read_messages(timed(doc), PixelLimits(), native_video=True)
+    talk = read_messages(timed(doc), ANY, native_video=True)
     inputs = video_inputs(talk.videos)
 
     assert talk.images == []
@@ -58,7 +60,7 @@ def test_times_reach_the_processor_in_milliseconds() -> None:
 
 
 def test_a_single_frame_and_images_without_times_stay_images() -> None:
-    lone = read_messages(timed({"sample_id": "s", "question": "?", "shown": 1}), PixelLimits(), native_video=True)
+    lone = read_messages(timed({"sample_id": "s", "question": "?", "shown": 1}), ANY, native_video=True)
     assert (len(lone.images), lone.videos) == (1, [])
     stills = [{"role": "user", "content": [{"type": "image", "url": draw(name)} for name in "abc"]}]
-    assert len(read_messages(stills, PixelLimits(), native_video=True).images) == 3
+    assert len(read_messages(stills, ANY, native_video=True).images) == 3
