@@ -175,8 +175,9 @@ class Answering:
             if tied and (sharing or len(prompts) > 1):  # rounding may have decided it
                 self.usage["ties_decided_alone"] += 1
                 [(reply, _)], count = self._from_the_start([prompt], settings), 0
-            about = {"vision_tokens": prompt.vision_tokens, "media_seconds": prompt.seconds}
-            replies.append(replace(reply, reused_tokens=count, **about))
+            replies.append(
+                replace(reply, reused_tokens=count, vision_tokens=prompt.vision_tokens, media_seconds=prompt.seconds)
+            )
         return replies
 
     def _from_the_start(

@@ -17,8 +17,6 @@ from typing import Any
 from medtasks.core.errors import DataError, UsageError
 from medtasks.runs.replies import Letter, Probabilities
 
-DEFAULT_LETTER = "A"
-DEFAULT_SENTENCE = "There is no abnormality in the image."
 DEFAULT_ACCURACY = 0.7
 
 
@@ -86,7 +84,7 @@ def constant(question: Question, answer: str | None = None) -> str:
     """Always ``answer``; without one, ``A`` for multiple choice and a fixed sentence otherwise."""
     if answer is not None:
         return answer
-    return DEFAULT_LETTER if DEFAULT_LETTER in question.choices else DEFAULT_SENTENCE
+    return "A" if "A" in question.choices else "There is no abnormality in the image."
 
 
 def abstain(question: Question) -> str:

@@ -156,7 +156,7 @@ class MedtasksVLLM(GeneratingAdapter):
         """
         from vllm import SamplingParams
 
-        engine, recorded = self._model.llm_engine, {}
+        engine, recorded = self._model.llm_engine, dict[str, Any]()
         if engine.vllm_config.speculative_config is None:
             known = engine.model_config.get_vocab_size()
             tokens = self._letters.tokens.items()
