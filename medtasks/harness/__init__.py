@@ -22,6 +22,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+import medtasks
 from medtasks.catalog.contents import kind_of, task_files
 from medtasks.core.errors import HarnessError, first_line
 from medtasks.core.exits import errors_raised
@@ -56,20 +57,6 @@ def check_version(found: str) -> None:
         )
 
 
-def _refuse_hidden_package() -> None:
-    """Refuse a directory that ``python -m`` finds instead of the package, such as a clone in the working directory.
-
-    An editable installation is found by an import hook, and Python asks hooks last.
-    """
-    import medtasks
-
-    if medtasks.__file__ is None:
-        raise HarnessError(
-            f"{next(iter(medtasks.__path__))} hides the installed package of that name, because `python -m` looks in "
-            "the working directory first; start in another directory, or use the command lmms-eval"
-        )
-
-
 def model_manifests() -> list[Any]:
     """The entry point: registers our tasks and returns our back-ends' manifests.
 
@@ -77,7 +64,13 @@ def model_manifests() -> list[Any]:
     """
     try:
         check_version(version("lmms-eval"))
-        _refuse_hidden_package()
+        # A clone in the working directory: an editable installation is found by an import hook, and Python asks hooks
+        # last.
+        if medtasks.__file__ is None:
+            raise HarnessError(
+                f"{next(iter(medtasks.__path__))} hides the installed package of that name, because `python -m` looks "
+                "in the working directory first; start in another directory, or use the command lmms-eval"
+            )
         _report_interrupts()
         _watch_task_manager()
         from lmms_eval.models.registry_v2 import ModelManifest
