@@ -211,6 +211,7 @@ class Evaluation:
 
     def _collect(self, requests: Requests, planned: RunManifest, folder: Path, *, first: bool) -> RunRecord | None:
         """The run, scored and judged; None on every process but the ``first``, which gathers the others' answers."""
+        judges = self._judges
         asked = {name: taken_from(task) for name, (_, task) in self._ours.items()}
         several = current_settings().processes > 1
         processes = gathered({name: requests.answers(one) for name, one in asked.items()}) if several else []
@@ -228,15 +229,15 @@ class Evaluation:
             ]
 
         def judged(samples: Any) -> Any:
-            if not any(load_spec(name).metadata.rubrics for name in samples):
+            if judges is None or not any(load_spec(name).metadata.rubrics for name in samples):
                 return samples, {}
-            verdicts = judge_all(samples, self._judges, planned, progress=PlainProgress())
+            verdicts = judge_all(samples, judges, planned, progress=PlainProgress())
             if verdicts.error is not None and not verdicts.succeeded:
                 raise verdicts.error
-            print("\n".join(report_lines(verdicts, self._judges)), flush=True)
+            print("\n".join(report_lines(verdicts, judges)), flush=True)
             return verdicts.samples, verdicts.facts
 
-        judging = None if self._judges is None else judged
+        judging = None if judges is None else judged
         run = collect_run(planned, ((name, answered(name)) for name in self._ours), judging, folder)
         if not run.samples:
             raise MedtasksError(" ".join(run.manifest.problems) or "no task of the run has an answer")
