@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
@@ -18,7 +19,7 @@ from medtasks.runs.replies import Reply
 from ._decoding import Decoder
 from ._generating import Conversation, GenerationSettings
 from ._prefix import SharedPrefix, refusal
-from ._reading import Prompt, Reader, padded, same_inputs
+from ._reading import Prompt, Reader, padded
 
 SHARE = 0.25
 """Share of free memory for keys and values; their copies, activations and scores need the rest."""
@@ -187,8 +188,11 @@ class Answering:
         for prompt in prompts:  # while prefixes are shared, pixels are left out
             complete = not prompt.units or any(name.startswith("pixel") for name in prompt.inputs)
             whole.append(prompt if complete else self._reader.prompt(prompt.chat))
+        alike: dict[tuple[str, ...], list[int]] = defaultdict(list)
+        for number, prompt in enumerate(whole):  # not all models accept batches that mix kinds of media
+            alike[tuple(sorted(prompt.inputs))].append(number)
         decoded: dict[int, tuple[Reply, bool]] = {}
-        for numbers in same_inputs(whole):
+        for numbers in alike.values():
             inputs = self._padded([whole[number] for number in numbers])
             options = [whole[number].chat.options for number in numbers]
             decoded.update(zip(numbers, self._decoder.decode(inputs, options, settings, seed), strict=True))

@@ -14,7 +14,6 @@ from loguru import logger
 from PIL import Image, UnidentifiedImageError
 
 from medtasks.core.errors import DataError, MediaError, UsageError
-from medtasks.runs.replies import Reply
 
 from ._base import Arguments, ChatRequest, Count, MedtasksAdapter, Natural, NonNegative, Settings, Share
 
@@ -296,13 +295,10 @@ class GeneratingAdapter(MedtasksAdapter):
         limit, alone = self._given.max_new_tokens, self.alone_when_sampling
         return list(plan_batches(requests, self.batch_size, limit, alone_when_sampling=alone))
 
-    def answer(self, requests: list[ChatRequest]) -> list[Reply]:
-        """The replies to a batch, whose settings are equal."""
+    def settings_of(self, requests: list[ChatRequest]) -> GenerationSettings:
+        """The settings of a batch, which are equal; those without effect are reported."""
         settings = read_settings(requests[0].settings, self._given.max_new_tokens)
         if fresh := set(settings.ignored) - self._ignored:
             self._ignored |= fresh
             logger.warning(f"{self.name}: generation settings without effect: {', '.join(sorted(fresh))}")
-        return self._answer(settings, requests)
-
-    def _answer(self, settings: GenerationSettings, requests: list[ChatRequest]) -> list[Reply]:
-        raise NotImplementedError
+        return settings

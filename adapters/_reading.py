@@ -8,9 +8,8 @@ from __future__ import annotations
 import copy
 import hashlib
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import groupby
 from typing import Any
 
 import torch
@@ -233,16 +232,6 @@ def video_inputs(videos: list[Video]) -> dict[str, Any]:
         for times in stamps
     ]
     return {"videos": [video.frames for video in videos], "video_metadata": metadata, "do_sample_frames": False}
-
-
-def same_inputs(prompts: Sequence[Prompt]) -> Iterator[list[int]]:
-    """Positions of prompts that can share a batch: not all models accept batches that mix kinds of media."""
-
-    def kind(number: int) -> list[str]:
-        return sorted(prompts[number].inputs)
-
-    for _, numbers in groupby(sorted(range(len(prompts)), key=kind), key=kind):
-        yield list(numbers)
 
 
 def padded(prompts: Sequence[Prompt], padding: int, model: Any) -> dict[str, Any]:

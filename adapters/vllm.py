@@ -109,7 +109,9 @@ class MedtasksVLLM(GeneratingAdapter):
         self._model = None
         super().clean()
 
-    def _answer(self, settings: GenerationSettings, requests: list[ChatRequest]) -> list[Reply]:
+    def answer(self, requests: list[ChatRequest]) -> list[Reply]:
+        """The replies to a batch, whose settings are equal."""
+        settings = self.settings_of(requests)
         if settings.num_beams != 1:
             raise UsageError(f"num_beams is {settings.num_beams}, but medtasks_vllm has no beam search.")
         replies: list[Reply] = []

@@ -24,7 +24,7 @@ from medtasks.runs.replies import Reply
 
 from ._answering import Answering
 from ._base import ChatRequest, Count
-from ._generating import GeneratingAdapter, GeneratingArguments, GenerationSettings, read_messages, sample_seed
+from ._generating import GeneratingAdapter, GeneratingArguments, read_messages, sample_seed
 from ._reading import Prompt
 
 TINY = Path(__file__).with_name("tiny_vlm")
@@ -109,7 +109,9 @@ class MedtasksVLM(GeneratingAdapter):
             ahead = self._begin(following) if following else None
             yield batch
 
-    def _answer(self, settings: GenerationSettings, requests: list[ChatRequest]) -> list[Reply]:
+    def answer(self, requests: list[ChatRequest]) -> list[Reply]:
+        """The replies to a batch, whose settings are equal."""
+        settings = self.settings_of(requests)
         begun, self._begun = self._begun, None
         read = begun[1] if begun and begun[0] is requests else self._begin(requests)  # a part of a failed batch
         seed = sample_seed(self._given.seed, requests[0].sample_id, requests[0].repeat)

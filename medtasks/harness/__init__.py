@@ -27,7 +27,7 @@ from medtasks.catalog.contents import kind_of, task_files
 from medtasks.core.errors import HarnessError, first_line
 from medtasks.core.exits import errors_raised
 
-__all__ = ["BACK_ENDS", "SUPPORTED", "check_version", "model_manifests", "run_tasks", "task_index"]
+__all__ = ["BACK_ENDS", "SUPPORTED", "model_manifests", "run_tasks", "task_index"]
 
 SUPPORTED = ">=0.7.3,<0.8"
 _MARK = "__medtasks__"
@@ -42,28 +42,20 @@ BACK_ENDS = {
 """Ours, by their names in the harness."""
 
 
-def check_version(found: str) -> None:
-    """Refuse an lmms-eval whose internals may differ.
-
-    Raises:
-        HarnessError: ``found`` is outside :data:`SUPPORTED`; the message has the command that installs a fitting one.
-    """
-    from packaging.specifiers import SpecifierSet
-
-    if not SpecifierSet(SUPPORTED).contains(found, prereleases=True):
-        raise HarnessError(
-            f"medtasks works with lmms-eval {SUPPORTED}, but {found} is installed; "
-            f'install one that fits: pip install "lmms-eval{SUPPORTED}"'
-        )
-
-
 def model_manifests() -> list[Any]:
     """The entry point: registers our tasks and returns our back-ends' manifests.
 
     Never raises: a failure is reported on standard error and lmms-eval runs without medtasks.
     """
     try:
-        check_version(version("lmms-eval"))
+        from packaging.specifiers import SpecifierSet
+
+        found = version("lmms-eval")
+        if not SpecifierSet(SUPPORTED).contains(found, prereleases=True):  # its internals may differ
+            raise HarnessError(
+                f"medtasks works with lmms-eval {SUPPORTED}, but {found} is installed; "
+                f'install one that fits: pip install "lmms-eval{SUPPORTED}"'
+            )
         # A clone in the working directory: an editable installation is found by an import hook, and Python asks hooks
         # last.
         if medtasks.__file__ is None:

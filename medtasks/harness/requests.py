@@ -130,32 +130,26 @@ class Requests:
     def _in_rounds(self, lm: Any, requests: Sequence[Any]) -> list[Slot]:
         """Ask multi-round requests: each round of all requests together, so that they are batched. The task determines
         the next round and the outcome."""
-        slots = [_slot(request) for request in requests]
-        pending = {
-            number: _first(lm, requests[number])
-            for number, slot in enumerate(slots)
-            if not self.store.is_answered(slot)
-        }
-        replies_so_far: dict[int, list[Reply]] = defaultdict(list)
+        outcomes = {_slot(request): request for request in requests}
+        pending = {slot: _first(lm, one) for slot, one in outcomes.items() if not self.store.is_answered(slot)}
+        replies: dict[Slot, list[Reply]] = defaultdict(list)
         number = 0
         while pending:
             number += 1
             asked = self._ask(lm, list(pending.values()), outcome=False)
             shown: dict[tuple[str, int], dict[str, Any]] = defaultdict(dict)
-            for position, slot in zip(list(pending), asked, strict=True):
-                reply, so_far = self._reply(slot), replies_so_far[position]
-                so_far.append(reply)
-                following = (
-                    Reply.failure(f"round {number}: {reply.failed}")
-                    if reply.failed is not None
-                    else _following(lm, requests[position], so_far, number, shown[slot.task, slot.repeat])
-                )
+            for slot, of_round in zip(list(pending), asked, strict=True):
+                reply = self._reply(of_round)
+                replies[slot].append(reply)
+                following: Any = Reply.failure(f"round {number}: {reply.failed}")
+                if reply.failed is None:
+                    following = _following(lm, outcomes[slot], replies[slot], shown[slot.task, slot.repeat])
                 if isinstance(following, Reply):
-                    self._keep([(slots[position], following)], asked=False)
-                    del pending[position]
+                    self._keep([(slot, following)], asked=False)
+                    del pending[slot]
                 else:
-                    pending[position] = following
-        return slots
+                    pending[slot] = following
+        return list(outcomes)
 
     def _keep(self, answers: Sequence[tuple[Slot, Reply]], *, asked: bool = True) -> None:
         """Save replies that the back-end just returned, or that it was not ``asked`` for (the outcome of rounds)."""
@@ -298,26 +292,24 @@ def _batches(lm: Any, slots: list[Slot]) -> list[list[Slot]]:
 
 def _first(lm: Any, request: Any) -> Any:
     """The first round of a multi-round request, as an ordinary request."""
-    if not lm.is_simple:
-        return _instance(request, request.args)
-    context, settings, to_visual, _, *document = request.args
-    return _instance(request, (context, settings, to_visual, *document))
+    context, settings, to_visual, *_, doc_id, task, split = request.args
+    arguments = (context, settings, to_visual, doc_id, task, split)
+    return _instance(request, arguments if lm.is_simple else request.args)
 
 
-def _following(lm: Any, request: Any, replies: list[Reply], number: int, shown: dict[str, Any]) -> Any:
-    """The request of round ``number``, given the replies so far; or the outcome, if that was the last round.
+def _following(lm: Any, request: Any, replies: list[Reply], shown: dict[str, Any]) -> Any:
+    """The request of the next round, given the replies so far; or the outcome, if that was the last round.
 
     ``shown``: what each document of the task shows in this round, because some back-ends pass all documents of a batch
     to one request's function.
     """
-    texts = [reply.text for reply in replies]
+    texts, number = [reply.text for reply in replies], len(replies)
     context, *_, doc_id, task, split = request.args
     document = lm.task_dict[task][split][doc_id]
     if lm.is_simple:
         _, settings, _, to_text, *_ = request.args
-        visuals, text, done, outputs, _ = to_text(
-            document, previous_output=texts, round_idx=number, previous_round_info=None
-        )
+        given = {"previous_output": texts, "round_idx": number, "previous_round_info": None}
+        visuals, text, done, outputs, _ = to_text(document, **given)
         shown[document["sample_id"]] = visuals or []
     else:
         _, to_messages, settings, *_ = request.args
