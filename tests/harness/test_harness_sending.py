@@ -11,7 +11,7 @@ from typing import Any
 from lmms_eval.api.instance import Instance
 
 from medtasks.harness.requests import Requests
-from medtasks.harness.sending import isolated
+from medtasks.harness.sending import GIVE_UP, NOT_SENT, isolated
 from medtasks.runs.replies import Reply, Slot
 from medtasks.runs.reply_files import AnswerStore, read_work
 
@@ -39,6 +39,23 @@ def test_the_one_bad_request_fails_alone_and_a_failed_batch_holds_no_memory() ->
     assert [reply.text for _, reply in replies[:3]] == ["answer 0", "answer 1", "answer 2"]
     assert len(alive) == 7
     assert not any(alive)
+
+
+def test_a_task_whose_requests_all_fail_is_given_up_and_others_are_not() -> None:
+    asked: list[tuple[str, int]] = []
+
+    def answer(batch: list[tuple[str, int]]) -> list[Reply]:
+        asked.extend(batch if len(batch) == 1 else ())
+        return [Reply("B" if task == "sound" else str(1 / 0)) for task, _ in batch]
+
+    broken, sound = [("broken", number) for number in range(GIVE_UP + 9)], [("sound", number) for number in range(2)]
+    batches = [broken[:10], broken[10:GIVE_UP], [*broken[GIVE_UP:], *sound]]
+    replies = dict(pair for part in isolated(batches, lambda request: request[0], answer) for pair in part)
+
+    assert asked == broken[:GIVE_UP]
+    reasons = ["ZeroDivisionError: division by zero"] * GIVE_UP + [NOT_SENT] * 9
+    assert [replies[request].failed for request in broken] == reasons
+    assert [replies[request].text for request in sound] == ["B", "B"]
 
 
 def test_each_reply_is_stored_with_its_share_of_the_time(tmp_path: Path) -> None:
