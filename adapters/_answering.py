@@ -44,9 +44,6 @@ class Budget:
         """Yield the results of ``compute`` for consecutive rows of ``lengths`` tokens, in order.
 
         If memory runs out, this batch and the following ones are halved.
-
-        Raises:
-            MedtasksError: a single row is too long for the device.
         """
         start = 0
         while start < len(lengths):
@@ -142,15 +139,8 @@ class Answering:
             self._give_up(self.not_shared)
 
     def read(self, conversation: Conversation) -> Prompt:
-        """The prompt of a conversation; thread-safe. Raises :class:`DataError`.
-
-        While prefixes are shared, its pixels are in its units only, which prompts with the same pictures share.
-        """
-        prompt = self._reader.prompt(conversation)
-        if self.not_shared:
-            return prompt
-        kept = {name: value for name, value in prompt.inputs.items() if not name.startswith("pixel")}
-        return replace(prompt, inputs=kept)
+        """The prompt of a conversation, for :meth:`answer`; thread-safe."""
+        return self._reader.prompt(conversation, whole=bool(self.not_shared))
 
     def answer(self, prompts: Sequence[Prompt], settings: GenerationSettings, seed: int) -> list[Reply]:
         """One reply per prompt; ``seed`` seeds sampling."""
@@ -187,7 +177,7 @@ class Answering:
         whole = []
         for prompt in prompts:  # while prefixes are shared, pixels are left out
             complete = not prompt.units or any(name.startswith("pixel") for name in prompt.inputs)
-            whole.append(prompt if complete else self._reader.prompt(prompt.chat))
+            whole.append(prompt if complete else self._reader.prompt(prompt.chat, whole=True))
         alike: dict[tuple[str, ...], list[int]] = defaultdict(list)
         for number, prompt in enumerate(whole):  # not all models accept batches that mix kinds of media
             alike[tuple(sorted(prompt.inputs))].append(number)
@@ -209,7 +199,7 @@ class Answering:
         kind = (min(len(chat.images), 2), bool(chat.videos), len(prompts) > 1)
         if self.not_shared or kind in self._tried:
             return not self.not_shared
-        whole = [self._reader.prompt(prompt.chat) for prompt in prompts[:2]]
+        whole = [self._reader.prompt(prompt.chat, whole=True) for prompt in prompts[:2]]
         alone = [self._decoder.scores(self._padded([prompt]), TRIED) for prompt in whole]
         try:
             tokens, scores = self._decoder.scores(self._shared.inputs(prompts[:2], self._padding)[0], TRIED)

@@ -41,11 +41,7 @@ class Settings(Frozen):
 
     @classmethod
     def read(cls, given: Mapping[str, Any]) -> Self:
-        """Validate ``given``; None and empty strings leave a setting at its default.
-
-        Raises:
-            UsageError: a setting is missing, unknown or out of range.
-        """
+        """Validate ``given``; None and empty strings leave a setting at its default. Raises :class:`UsageError`."""
         try:
             return cls.model_validate({name: value for name, value in given.items() if value not in (None, "")})
         except ValidationError as error:
@@ -183,9 +179,6 @@ class MedtasksAdapter(lmms):  # type: ignore[misc]
         """Create the back-end from ``key=value,…``, which takes precedence over the harness's own options.
 
         ``--batch_size 1`` is the harness's default, so it is ignored.
-
-        Raises:
-            UsageError: ``arg_string`` is not a list of ``key=value`` pairs (as exit code 1, like all errors here).
         """
         try:
             arguments = utils.simple_parse_args_string(arg_string or "")
@@ -263,11 +256,7 @@ class MedtasksAdapter(lmms):  # type: ignore[misc]
         raise NotImplementedError
 
     def stream(self, requests: list[Any], *, progress: bool = True) -> Iterator[list[tuple[int, Reply]]]:
-        """Yield positions in ``requests`` and replies as they are :func:`isolated`, without padding, for tasks of ours.
-
-        Raises:
-            UsageError: as :meth:`answer`.
-        """
+        """Yield positions in ``requests`` and :func:`isolated` replies, without those to padding, for tasks of ours."""
         read = read_requests(requests, self.task_dict)
         silent = self.rank != 0 or not progress or not read
         with tqdm(total=len(read), desc="medtasks", unit="request", disable=silent) as bar:

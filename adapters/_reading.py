@@ -174,8 +174,9 @@ class Reader:
         self._placeholders = [token for token in named if token is not None]
         self._lock = threading.Lock()
 
-    def prompt(self, conversation: Conversation) -> Prompt:
-        """Encode a conversation.
+    def prompt(self, conversation: Conversation, *, whole: bool) -> Prompt:
+        """Encode a conversation; unless it is ``whole``, its pixels are in its units only, which prompts with the same
+        pictures share.
 
         Raises:
             DataError: the processor rejects the input, or it exceeds the model's context length.
@@ -212,7 +213,8 @@ class Reader:
         seen = None if units else 0
         if self._placeholders:
             seen = int(torch.isin(inputs["input_ids"], torch.tensor(self._placeholders)).sum())
-        return Prompt(conversation, inputs, units, seen)
+        kept = {name: value for name, value in inputs.items() if whole or not name.startswith("pixel")}
+        return Prompt(conversation, kept, units, seen)
 
 
 def video_inputs(videos: list[Video]) -> dict[str, Any]:

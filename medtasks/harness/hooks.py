@@ -121,14 +121,7 @@ def _our_entries(task_dict: Mapping[Any, Any]) -> Iterator[tuple[str, TaskSpec, 
 
 
 def refuse(asked: Mapping[str, Any], ours: Sequence[str]) -> None:
-    """Reject options that our tasks do not support, missing data, and back-ends that cannot be used.
-
-    Raises:
-        NotPreparedError: the data of a task are not prepared on this machine.
-        UsageError: ``--num_fewshot`` or ``--use_cache`` is given, a required model argument is missing, or the back-end
-            is unknown, or answers wrongly with ``--force_simple``.
-        MedtasksError: the back-end cannot be imported; the message has the command that installs what is missing.
-    """
+    """Reject options that our tasks do not support, missing data, and back-ends that cannot be used."""
     from medtasks.catalog.spec import leaf_tasks, load_spec, load_specs
     from medtasks.data.store import open_prepared
 

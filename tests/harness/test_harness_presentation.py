@@ -45,31 +45,25 @@ def test_chat_and_simple_runs_are_neither_one_protocol_nor_one_model(tmp_path: P
     assert keys[0] != keys[1]
 
 
+HELPFUL = {"system_prompt": "You are a helpful assistant."}
+TEXT_FIRST = {"interface": "simple", "order": "text before media"}
+
+
 @pytest.mark.parametrize(
-    ("module", "simple", "attributes", "expected"),
+    ("module", "attributes", "expected"),
     [
-        ("lmms_eval.models.simple.openai", True, {}, {"interface": "simple", "order": "text before media"}),
-        ("lmms_eval.models.chat.openai", False, {}, {}),
-        ("lmms_eval.models.chat.qwen2_5_vl", False, {"system_prompt": "You are a helpful assistant."}, {}),
-        (
-            "lmms_eval.models.simple.qwen2_5_vl",
-            True,
-            {"system_prompt": "You are a helpful assistant."},
-            {"interface": "simple", "order": "media before text", "system_prompt": "You are a helpful assistant."},
-        ),
-        (
-            "lmms_eval.models.simple.vllm",
-            True,
-            {"image_first": False},
-            {"interface": "simple", "order": "text before media"},
-        ),
+        ("simple.openai", {}, TEXT_FIRST),
+        ("chat.openai", {}, {}),
+        ("chat.qwen2_5_vl", HELPFUL, {}),
+        ("simple.qwen2_5_vl", HELPFUL, {"interface": "simple", "order": "media before text", **HELPFUL}),
+        ("simple.vllm", {"image_first": False}, TEXT_FIRST),
     ],
 )
 def test_what_is_known_of_the_harness_s_back_ends(
-    module: str, simple: bool, attributes: dict[str, Any], expected: dict[str, str]
+    module: str, attributes: dict[str, Any], expected: dict[str, str]
 ) -> None:
-    kind = type("Lm", (), {"__module__": module, "is_simple": simple, **attributes})
-    assert presentation(kind()) == expected
+    about = {"__module__": f"lmms_eval.models.{module}", "is_simple": module.startswith("simple"), **attributes}
+    assert presentation(type("Lm", (), about)()) == expected
 
 
 def test_pictures_that_a_server_gets_as_jpeg_count(monkeypatch: pytest.MonkeyPatch) -> None:
