@@ -175,7 +175,7 @@ def test_what_vllm_returns_is_read_alike(tokenizer: Any) -> None:
     assert letter.options == {"A": 0.33, "B": 0.67, "C": 0.0, "D": 0.0}
     cut = probabilities(completion(steps[:-1], "length"), "Answer: A", Letters(tokenizer), OPTIONS)
     assert cut == found
-    others = probabilities(completion(steps), "Answer: A", Letters(tokenizer), ("E",))
+    others = probabilities(completion(steps), "Answer: A", Letters(tokenizer), ("B", "C"))
     assert others is not None
     assert others.letters == ()  # A is no option
 
