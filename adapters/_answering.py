@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
@@ -15,10 +16,10 @@ from medtasks.core.errors import MedtasksError, first_line
 from medtasks.core.settings import current_settings
 from medtasks.runs.replies import Reply
 
-from ._decoding import Decoder, GenerationSettings
-from ._messages import Conversation
+from ._decoding import Decoder
+from ._generating import Conversation, GenerationSettings
 from ._prefix import SharedPrefix, refusal
-from ._reading import Prompt, Reader, padded, same_inputs
+from ._reading import Prompt, Reader, padded
 
 SHARE = 0.25
 """Share of free memory for keys and values; their copies, activations and scores need the rest."""
@@ -46,46 +47,39 @@ class Budget:
         """
         start = 0
         while start < len(lengths):
-            rows = range(start, start + self._fitting(lengths[start:]))
+            stop, longest = start + 1, lengths[start]
+            while stop < len(lengths) and (stop + 1 - start) * max(longest, lengths[stop]) <= self._now:
+                longest = max(longest, lengths[stop])
+                stop += 1
             try:
-                computed = compute(rows)
+                computed = compute(range(start, stop))
             except (MemoryError, RuntimeError) as error:
                 if not is_out_of_memory(error):
                     raise
                 computed = None
-            if computed is None:  # outside the except block, because the error's frames keep tensors alive
-                self._free()
-                gc.collect()
-                if torch.cuda.is_available():
-                    torch.cuda.empty_cache()
-                self._shrink([lengths[row] for row in rows])
+            if computed is not None:
+                yield from computed
+                start = stop
+                self._calm += 1
+                if self._calm == CALM and self._now < self._most:
+                    self._now, self._calm = min(2 * self._now, self._most), 0
                 continue
-            yield from computed
-            start = rows.stop
-            self._calm += 1
-            if self._calm == CALM and self._now < self._most:
-                self._now = min(2 * self._now, self._most)
-                self._calm = 0
 
-    def _fitting(self, lengths: Sequence[int]) -> int:
-        longest = 0
-        for count, length in enumerate(lengths):
-            longest = max(longest, length)
-            if count and (count + 1) * longest > self._now:
-                return count
-        return len(lengths)
-
-    def _shrink(self, lengths: Sequence[int]) -> None:
-        if len(lengths) == 1:
-            raise MedtasksError(
-                f"The device ran out of memory on a single sample of {lengths[0]:,} tokens, its answer included; lower "
-                "max_pixels."
+            # outside the except block, because the error's frames keep tensors alive
+            self._free()
+            gc.collect()
+            if torch.cuda.is_available():
+                torch.cuda.empty_cache()
+            if stop == start + 1:
+                raise MedtasksError(
+                    f"The device ran out of memory on a single sample of {longest:,} tokens, its answer included; "
+                    "lower max_pixels."
+                )
+            tried = (stop - start) * longest
+            self._now, self._calm = max(1, tried // 2), 0
+            logger.warning(
+                f"medtasks_vlm: out of memory on a batch of {tried:,} tokens; going on with {self._now:,} at once"
             )
-        tried = len(lengths) * max(lengths)
-        self._now, self._calm = max(1, tried // 2), 0
-        logger.warning(
-            f"medtasks_vlm: out of memory on a batch of {tried:,} tokens; going on with {self._now:,} at once"
-        )
 
 
 def default_tokens(model: Any) -> int:
@@ -120,7 +114,8 @@ class Answering:
     """Answers prompts with a model and its processor.
 
     Common prefixes are computed once if the model's class supports it and the first batch of each kind (no picture,
-    one, several; video; one row, several) had the same scores as without sharing.
+    one, several; video; one row, several) had the same scores as without sharing; else ``not_shared`` is the reason.
+    ``usage`` counts pictures, videos and prompt tokens computed and reused, and ties decided alone.
 
     Args:
         model: in evaluation mode, on its device.
@@ -129,38 +124,23 @@ class Answering:
     """
 
     def __init__(self, model: Any, processor: Any, *, share_prefix: bool) -> None:
+        counted = "media_encoded", "media_reused", "prompt_tokens_computed", "prompt_tokens_reused"
+        self.usage = dict.fromkeys((*counted, "ties_decided_alone"), 0)
         self._model = model
         self._padding = processor.tokenizer.pad_token_id
-        text = model.config.get_text_config(decoder=True)
-        named = [getattr(model.config, f"{modality}_token_id", None) for modality in ("image", "video")]
-        self._placeholders = [token for token in named if token is not None]
-        self._reader = Reader(processor, getattr(text, "max_position_embeddings", None))
+        self._reader = Reader(processor, model.config)
         self._decoder = Decoder(model, processor.tokenizer)
-        self._shared = SharedPrefix(model)
+        self._shared = SharedPrefix(model, self.usage)
         self._budget = Budget(default_tokens(model), self._shared.forget)
-        self.not_shared = refusal(model) if share_prefix else "switched off"
         self._tried: set[tuple[int, bool, bool]] = set()
-        self._computed = {"media": 0, "prompt_tokens": 0}
-        self._ties = 0
         self._longest_answer = TYPICAL_ANSWER
+        self.not_shared = refusal(model) if share_prefix else "switched off"
         if share_prefix and self.not_shared:
             self._give_up(self.not_shared)
 
-    def usage(self) -> dict[str, int]:
-        """Number of pictures, videos and prompt tokens computed and reused, and of ties decided alone."""
-        shared, vision = self._shared, self._shared.vision
-        return {
-            "media_encoded": vision.encoded + self._computed["media"],
-            "media_reused": vision.reused,
-            "prompt_tokens_computed": shared.computed + self._computed["prompt_tokens"],
-            "prompt_tokens_reused": shared.reused,
-            "ties_decided_alone": self._ties,
-        }
-
     def read(self, conversation: Conversation) -> Prompt:
-        """The prompt of a conversation; thread-safe. Raises :class:`DataError`."""
-        prompt = self._reader.prompt(conversation)
-        return prompt if self.not_shared else prompt.without_pixels()
+        """The prompt of a conversation, for :meth:`answer`; thread-safe."""
+        return self._reader.prompt(conversation, whole=bool(self.not_shared))
 
     def answer(self, prompts: Sequence[Prompt], settings: GenerationSettings, seed: int) -> list[Reply]:
         """One reply per prompt; ``seed`` seeds sampling."""
@@ -184,10 +164,11 @@ class Answering:
         replies = []
         for prompt, (reply, tied), count in zip(prompts, decoded, reused, strict=True):
             if tied and (sharing or len(prompts) > 1):  # rounding may have decided it
-                self._ties += 1
+                self.usage["ties_decided_alone"] += 1
                 [(reply, _)], count = self._from_the_start([prompt], settings), 0
-            seen = prompt.count(self._placeholders)
-            replies.append(replace(reply, reused_tokens=count, vision_tokens=seen, media_seconds=prompt.seconds))
+            replies.append(
+                replace(reply, reused_tokens=count, vision_tokens=prompt.vision_tokens, media_seconds=prompt.seconds)
+            )
         return replies
 
     def _from_the_start(
@@ -196,49 +177,46 @@ class Answering:
         whole = []
         for prompt in prompts:  # while prefixes are shared, pixels are left out
             complete = not prompt.units or any(name.startswith("pixel") for name in prompt.inputs)
-            whole.append(prompt if complete else self._reader.prompt(prompt.chat))
+            whole.append(prompt if complete else self._reader.prompt(prompt.chat, whole=True))
+        alike: dict[tuple[str, ...], list[int]] = defaultdict(list)
+        for number, prompt in enumerate(whole):  # not all models accept batches that mix kinds of media
+            alike[tuple(sorted(prompt.inputs))].append(number)
         decoded: dict[int, tuple[Reply, bool]] = {}
-        for numbers in same_inputs(whole):
+        for numbers in alike.values():
             inputs = self._padded([whole[number] for number in numbers])
             options = [whole[number].chat.options for number in numbers]
             decoded.update(zip(numbers, self._decoder.decode(inputs, options, settings, seed), strict=True))
         return [decoded[number] for number in range(len(prompts))]
 
     def _padded(self, prompts: Sequence[Prompt]) -> dict[str, Any]:
-        self._computed["media"] += sum(prompt.media for prompt in prompts)
-        self._computed["prompt_tokens"] += sum(prompt.tokens for prompt in prompts)
+        self.usage["media_encoded"] += sum(unit.count for prompt in prompts for unit in prompt.units)
+        self.usage["prompt_tokens_computed"] += sum(prompt.tokens for prompt in prompts)
         return padded(prompts, self._padding, self._model)
 
     def _may_share(self, prompts: Sequence[Prompt]) -> bool:
-        if self.not_shared:
-            return False
+        """Whether prefixes are shared; the first batch of a kind is compared with its prompts computed alone."""
         chat = prompts[0].chat
         kind = (min(len(chat.images), 2), bool(chat.videos), len(prompts) > 1)
-        if kind not in self._tried:
-            reason = self._difference(prompts[:2])
-            self._tried.add(kind)
-            if reason:
-                self._give_up(reason)
-        return not self.not_shared
-
-    def _difference(self, prompts: Sequence[Prompt]) -> str | None:
-        """How answers with sharing differ from those without; None if they do not."""
-        whole = [self._reader.prompt(prompt.chat) for prompt in prompts]
+        if self.not_shared or kind in self._tried:
+            return not self.not_shared
+        whole = [self._reader.prompt(prompt.chat, whole=True) for prompt in prompts[:2]]
         alone = [self._decoder.scores(self._padded([prompt]), TRIED) for prompt in whole]
         try:
-            tokens, scores = self._decoder.scores(self._shared.inputs(prompts, self._padding)[0], TRIED)
+            tokens, scores = self._decoder.scores(self._shared.inputs(prompts[:2], self._padding)[0], TRIED)
         except Exception as error:  # an untested model class may raise anything
             if is_out_of_memory(error):
                 raise
-            return first_line(error)
-        limit = TOLERANCE[self._model.dtype]
+            self._give_up(first_line(error))
+            return False
         for row, (expected_tokens, expected) in enumerate(alone):
             # scores up to and including the first different token have the same input
             same = int((tokens[row] == expected_tokens[0]).cumprod(0).sum()) + 1
             gap = float((scores[row, :same] - expected[0, :same]).abs().max() / expected.abs().max())
-            if not gap <= limit:
-                return f"scores differ by {gap:.1%} from those of the prompt alone"
-        return None
+            if not gap <= TOLERANCE[self._model.dtype]:
+                self._give_up(f"scores differ by {gap:.1%} from those of the prompt alone")
+                return False
+        self._tried.add(kind)
+        return True
 
     def _give_up(self, reason: str) -> None:
         self.not_shared = reason

@@ -1,10 +1,11 @@
-"""Shared by all back-ends: arguments, construction, unsupported requests, data-parallel replicas."""
+"""Shared by all back-ends: settings, the harness's requests as typed records, batches, data-parallel replicas."""
 
 from __future__ import annotations
 
 import re
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar
 
 import torch
@@ -17,14 +18,15 @@ from pydantic import ConfigDict, Field, ValidationError
 from tqdm import tqdm
 from typing_extensions import Self
 
-from medtasks.core.errors import UsageError, first_line
+from medtasks.core.errors import UsageError
 from medtasks.core.exits import exit_with_sentence
 from medtasks.core.schema import Frozen, first_problem
 from medtasks.core.settings import current_settings
-from medtasks.harness.sending import GIVE_UP, NOT_SENT
+from medtasks.harness.requests import REPEAT, is_padding
+from medtasks.harness.sending import isolated
 from medtasks.runs.replies import Reply
 
-from ._requests import ChatRequest, read_requests
+from .policies import option_letters
 
 Count = Annotated[int, Field(ge=1)]
 Natural = Annotated[int, Field(ge=0)]
@@ -39,11 +41,7 @@ class Settings(Frozen):
 
     @classmethod
     def read(cls, given: Mapping[str, Any]) -> Self:
-        """Validate ``given``; None and empty strings leave a setting at its default.
-
-        Raises:
-            UsageError: a setting is missing, unknown or out of range; names it, what was found and what is expected.
-        """
+        """Validate ``given``; None and empty strings leave a setting at its default. Raises :class:`UsageError`."""
         try:
             return cls.model_validate({name: value for name, value in given.items() if value not in (None, "")})
         except ValidationError as error:
@@ -62,6 +60,93 @@ class Arguments(Settings):
     batch_size: Any = None
     max_batch_size: Any = None
     device: Any = None
+
+
+@dataclass(frozen=True, slots=True)
+class ChatRequest:
+    """One ``generate_until`` request of a chat task.
+
+    ``repeat`` counts requests for the same document, from 0; ``media`` names the document's media, in order, and
+    ``item_id`` the streaming item it belongs to (else the sample itself); ``options`` are the letters to choose from.
+    Equality ignores ``position``.
+    """
+
+    position: int = field(compare=False)
+    task: str
+    split: str
+    doc_id: int
+    prompt: str
+    settings: Mapping[str, Any]
+    to_messages: Callable[[Any], list[dict[str, Any]]]
+    sample_id: str
+    media: tuple[str, ...]
+    item_id: str
+    repeat: int
+    options: tuple[str, ...] = ()
+
+    def messages(self, task_dict: Mapping[str, Any]) -> list[dict[str, Any]]:
+        """The chat messages of this request, made by its own task; this decodes the images."""
+        return self.to_messages(task_dict[self.task][self.split][self.doc_id])
+
+
+def light_rows(rows: Any, names: Sequence[str]) -> Any:
+    """The columns ``names`` of a dataset, so that reading a row decodes no image; None if it has none of them.
+
+    A plain sequence of documents is returned unchanged.
+    """
+    columns = getattr(rows, "column_names", None)
+    if columns is None:
+        return rows
+    kept = [name for name in names if name in columns]
+    return rows.select_columns(kept) if kept else None
+
+
+def read_rows(rows: Any, numbers: Sequence[int]) -> list[Any]:
+    """The documents with these numbers; a dataset reads many at once in a third of the time."""
+    if not hasattr(rows, "column_names"):
+        return [rows[number] for number in numbers]
+    columns = rows[list(numbers)]
+    return [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
+
+
+def read_requests(requests: Iterable[Any], task_dict: Mapping[str, Any]) -> list[ChatRequest]:
+    """Read lmms-eval instances whose arguments are (context, doc_to_messages, settings, doc_id, task, split), without
+    those that only fill up a replica.
+
+    A document without ``sample_id`` (from a task that is not ours) gets the id ``<task>-<doc_id>``.
+    """
+    groups: dict[tuple[str, str], list[tuple[int, Any]]] = defaultdict(list)
+    for position, request in enumerate(requests):
+        if not is_padding(request):
+            groups[request.args[4:]].append((position, request))
+    read = []
+    for (task, split), asked in groups.items():
+        numbers = [request.args[3] for _, request in asked]
+        view = light_rows(task_dict[task][split], ("sample_id", "item_id", "media", "choices"))
+        rows = [{}] * len(asked) if view is None else read_rows(view, numbers)
+        seen: Counter[int] = Counter()
+        for (position, request), row in zip(asked, rows, strict=True):
+            context, to_messages, settings, doc_id, *_ = request.args
+            sample_id = str(row.get("sample_id") or f"{task}-{doc_id}")
+            read.append(
+                ChatRequest(
+                    position=position,
+                    task=task,
+                    split=split,
+                    doc_id=doc_id,
+                    prompt=context if isinstance(context, str) else "",
+                    settings=settings or {},
+                    to_messages=to_messages,
+                    sample_id=sample_id,
+                    # If the media have no names, only a document's own repeats are known to share them.
+                    media=tuple(map(str, row.get("media") or (sample_id,))),
+                    item_id=str(row.get("item_id") or sample_id),
+                    repeat=(request.metadata or {}).get(REPEAT, seen[doc_id]),
+                    options=option_letters(row),
+                )
+            )
+            seen[doc_id] += 1
+    return sorted(read, key=lambda request: request.position)
 
 
 _DEVICE = re.compile(r"(?P<kind>auto|cpu|cuda)(?:(?<=cuda):(?P<index>\d+))?", re.ASCII)
@@ -94,9 +179,6 @@ class MedtasksAdapter(lmms):  # type: ignore[misc]
         """Create the back-end from ``key=value,…``, which takes precedence over the harness's own options.
 
         ``--batch_size 1`` is the harness's default, so it is ignored.
-
-        Raises:
-            UsageError: ``arg_string`` is not a list of ``key=value`` pairs (as exit code 1, like all errors here).
         """
         try:
             arguments = utils.simple_parse_args_string(arg_string or "")
@@ -118,8 +200,19 @@ class MedtasksAdapter(lmms):  # type: ignore[misc]
         Raises:
             UsageError: the device is unknown, not on this machine, or contradicts how the processes were launched.
         """
-        replicas = current_settings().processes
-        kind = _checked_kind(device, replicas)
+        replicas, match = current_settings().processes, _DEVICE.fullmatch(device)
+        if match is None:
+            raise UsageError(f"device is {device!r}, expected auto, cpu, cuda or cuda:N.")
+        kind, index = match["kind"], match["index"]
+        if kind == "cuda" and not torch.cuda.is_available():
+            raise UsageError(f"device={device} was given, but torch sees no GPU here; use device=cpu.")
+        if index and replicas > 1:
+            raise UsageError(
+                f"device={device} would put {replicas} processes on one GPU; with device=cuda each takes its own."
+            )
+        if index and int(index) >= torch.cuda.device_count():
+            raise UsageError(f"device={device} was given, but torch sees {torch.cuda.device_count()} GPU(s) here.")
+
         # Matters only with several processes: it selects the process group's backend (gloo or nccl).
         on_cpu = kind == "cpu" or (kind == "auto" and not torch.cuda.is_available())
         self.accelerator = Accelerator(cpu=on_cpu and replicas > 1)
@@ -163,31 +256,18 @@ class MedtasksAdapter(lmms):  # type: ignore[misc]
         raise NotImplementedError
 
     def stream(self, requests: list[Any], *, progress: bool = True) -> Iterator[list[tuple[int, Reply]]]:
-        """Yield positions in ``requests`` and replies of each batch, without padding, for tasks of ours.
-
-        A batch that fails is halved until the failing requests are isolated; their replies have the reason. After
-        `GIVE_UP` consecutive failures of a task its further batches are not sent.
-
-        Raises:
-            UsageError: as :meth:`answer`.
-        """
-        failing = Counter[str]()
+        """Yield positions in ``requests`` and :func:`isolated` replies, without those to padding, for tasks of ours."""
         read = read_requests(requests, self.task_dict)
         silent = self.rank != 0 or not progress or not read
         with tqdm(total=len(read), desc="medtasks", unit="request", disable=silent) as bar:
-            for batch in self.batches(read):
-                given_up = all(failing[request.task] >= GIVE_UP for request in batch)
-                replies = [Reply.failure(NOT_SENT)] * len(batch) if given_up else self._isolated(batch)
-                for request, reply in zip(batch, replies, strict=True):
-                    failing[request.task] = 0 if reply.failed is None else failing[request.task] + 1
-                bar.update(len(batch))
-                yield [(request.position, reply) for request, reply in zip(batch, replies, strict=True)]
+            for answered in isolated(self.batches(read), lambda request: request.task, self.answer):
+                bar.update(len(answered))
+                yield [(request.position, reply) for request, reply in answered]
 
     def replies(self, requests: list[Any]) -> list[Reply]:
         """The replies to ``requests`` in order; padding requests get an empty text. Raises what :meth:`answer` does."""
-        read = read_requests(requests, self.task_dict)
         replies = [Reply("") for _ in requests]
-        for batch in self.batches(read):
+        for batch in self.batches(read_requests(requests, self.task_dict)):
             for request, reply in zip(batch, self.answer(batch), strict=True):
                 replies[request.position] = reply
         return replies
@@ -198,19 +278,6 @@ class MedtasksAdapter(lmms):  # type: ignore[misc]
             GenerationResult(reply.text, TokenCounts(reply.input_tokens, reply.output_tokens))
             for reply in self.replies(requests)
         ]
-
-    def _isolated(self, batch: list[ChatRequest]) -> list[Reply]:
-        try:
-            return self.answer(batch)
-        except UsageError:
-            raise
-        except Exception as error:  # models raise anything
-            reason = first_line(error)
-        # outside the `except` block: the exception's frames would keep images and tensors alive
-        if len(batch) == 1:
-            return [Reply.failure(reason)]
-        half = len(batch) // 2
-        return self._isolated(batch[:half]) + self._isolated(batch[half:])
 
     @property
     def device(self) -> torch.device:
@@ -224,19 +291,3 @@ class MedtasksAdapter(lmms):  # type: ignore[misc]
     def loglikelihood(self, requests: list[Any]) -> list[tuple[float, bool]]:
         """Not supported: no medtasks task needs likelihoods."""
         raise NotImplementedError(f"{type(self).__name__} generates text; log-likelihood requests are not supported.")
-
-
-def _checked_kind(device: str, replicas: int) -> str:
-    """``auto``, ``cpu`` or ``cuda``, after checking that this machine has the device."""
-    match = _DEVICE.fullmatch(device)
-    if match is None:
-        raise UsageError(f"device is {device!r}, expected auto, cpu, cuda or cuda:N.")
-    if match["kind"] == "cuda" and not torch.cuda.is_available():
-        raise UsageError(f"device={device} was given, but torch sees no GPU here; use device=cpu.")
-    if match["index"] and replicas > 1:
-        raise UsageError(
-            f"device={device} would put {replicas} processes on one GPU; with device=cuda each takes its own."
-        )
-    if match["index"] and int(match["index"]) >= torch.cuda.device_count():
-        raise UsageError(f"device={device} was given, but torch sees {torch.cuda.device_count()} GPU(s) here.")
-    return match["kind"]

@@ -1,121 +1,152 @@
-"""Decoding: from generation settings and model inputs to answers."""
+"""From model inputs to answers, with probabilities of their tokens and of option letters: no extra pass."""
 
 from __future__ import annotations
 
+import bisect
 import copy
-import hashlib
-import json
+import math
+import re
+import string
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import torch
-from transformers import LogitsProcessorList, StoppingCriteria, StoppingCriteriaList
+from transformers import LogitsProcessor, LogitsProcessorList, StoppingCriteria, StoppingCriteriaList
 
-from medtasks.runs.replies import Reply
+from medtasks.answers.markup import strip_thinking
+from medtasks.runs.replies import Letter, Probabilities, Reply
 
-from ._base import Count, Natural, NonNegative, Settings, Share
-from ._likelihoods import Letters, StepScores
+from ._generating import GenerationSettings, cut_at_stop, ends_of_turn
 
-DEFAULT_MAX_NEW_TOKENS = 512
-_SAMPLING_FIELDS = ("temperature", "top_p", "top_k", "min_p", "typical_p", "epsilon_cutoff", "eta_cutoff")
+LETTERS = string.ascii_uppercase
+_LONGEST = 6
+"""Characters of a token that can be a letter with blanks and signs around it."""
+_ASIDE = re.compile(r"[\W_]+")
+EDGE = 2e-5
+"""Probabilities this close to the limit between two percents may round either way: in single precision the batch size
+changes them by up to 1e-5."""
+TIE = 2e-5
+"""Two tokens whose scores differ by less than this share of the score are a tie: rounding may decide between them. In
+single precision the batch size changes scores by about 1e-6 of the largest."""
 
 
-class GenerationSettings(Settings):
-    """How one request is decoded; ``temperature`` 0 is greedy (or beam) search.
+def letter_in(text: str) -> str | None:
+    """The capital letter that a token's text is, apart from blanks and signs around it.
 
-    ``top_p`` 1 and ``top_k`` 0 switch the two filters off. ``repetition_penalty`` None keeps the checkpoint's own.
-    ``ignored`` lists given settings that have no effect, for reporting.
+    >>> letter_in(" B"), letter_in("(C"), letter_in("AB"), letter_in("a")
+    ('B', 'C', None, None)
+    """
+    left = _ASIDE.sub("", text)
+    return left if len(left) == 1 and left in LETTERS else None
+
+
+class Letters:
+    """The letters among a tokenizer's tokens: ``tokens`` has the letter of each token that is one."""
+
+    def __init__(self, tokenizer: Any) -> None:
+        self._tokenizer = tokenizer
+        special = set(tokenizer.all_special_ids)
+        likely = [
+            number
+            for token, number in tokenizer.get_vocab().items()
+            if len(token) <= _LONGEST
+            and number not in special
+            and sum(one in string.ascii_letters for one in token) == 1
+        ]
+        letters = {number: letter_in(tokenizer.decode([number])) for number in sorted(likely)}
+        self.tokens = {number: letter for number, letter in letters.items() if letter is not None}
+
+    def probabilities(
+        self,
+        row: Sequence[int],
+        text: str,
+        chosen: Sequence[float],
+        shares: Sequence[Sequence[float]],
+        options: Sequence[str],
+    ) -> tuple[Probabilities, bool]:
+        """Those of a response in whole percents, and whether another summation order could have rounded one otherwise.
+
+        Args:
+            row: its tokens without the one that ends it; those of a stop string are left out.
+            text: its text.
+            chosen: log-probability of each token.
+            shares: probabilities of `LETTERS` at the place of each token; needed where it is a letter.
+            options: the letters of the question's options.
+        """
+
+        def text_of(tokens: Sequence[int]) -> str:
+            return str(self._tokenizer.decode(tokens, skip_special_tokens=True))
+
+        first, end = 0, len(row)
+        if text_of(row) != text:
+            while end and text_of(row[: end - 1]).startswith(text):
+                end -= 1
+        answer = strip_thinking(text)
+        if answer != text.strip():  # thoughts are not part of the answer
+            place = text.rfind(answer) if answer else len(text)
+            first = bisect.bisect_right(range(end), place, key=lambda step: len(text_of(row[: step + 1])))
+        mean = math.exp(math.fsum(chosen[first:end]) / (end - first)) if first < end else None
+        exact = [] if mean is None else [mean]
+
+        letters = []
+        for step, token in enumerate(row[:end]):
+            letter = self.tokens.get(token)
+            if letter is None or letter not in options:
+                continue
+            of = dict(zip(LETTERS, shares[step], strict=True))
+            mass = math.fsum(of.get(option, 0.0) for option in options)
+            if not mass:
+                continue
+            normal = {option: of.get(option, 0.0) / mass for option in options}
+            exact += [*normal.values(), mass]
+            percents = {option: round(share, 2) for option, share in normal.items()}
+            letters.append(Letter(len(text_of(row[:step])), letter, percents, round(mass, 2)))
+        close = any(abs(100 * one % 1 - 0.5) < 100 * EDGE for one in exact)
+        return Probabilities(None if mean is None else round(mean, 2), tuple(letters)), close
+
+
+class StepScores(LogitsProcessor):  # type: ignore[misc]
+    """Records the log-probability of each generated token, the probabilities of all letters, and whether the best two
+    scores are tied; changes nothing.
+
+    It sees the scores after the checkpoint's repetition penalty, and before temperature, top-p and top-k. ``ties``:
+    whether ties matter.
     """
 
-    max_new_tokens: Count = DEFAULT_MAX_NEW_TOKENS
-    temperature: NonNegative = 0.0
-    top_p: Share = 1.0
-    top_k: Natural = 0
-    num_beams: Count = 1
-    repetition_penalty: NonNegative | None = None
-    until: tuple[str, ...] = ()
-    ignored: tuple[str, ...] = ()
+    def __init__(self, letters: dict[int, str], *, ties: bool) -> None:
+        self._letters = letters
+        self._settle = ties
+        self._ties: list[torch.Tensor] = []
+        self._latest: torch.Tensor | None = None
+        self._chosen: list[torch.Tensor] = []
+        self._of_letters: list[torch.Tensor] = []
 
-    @property
-    def sampling(self) -> bool:
-        """Whether answers are drawn at random."""
-        return self.temperature > 0
+    def __call__(self, input_ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
+        """``scores``, unchanged."""
+        self._keep(input_ids[:, -1])
+        self._latest = scores.float().log_softmax(dim=-1)
+        if self._settle:
+            first, second = scores.topk(2).values.unbind(dim=-1)
+            self._ties.append(first - second < TIE * first.abs().clamp(min=1.0))
+        known = [token for token in self._letters if token < scores.shape[-1]]
+        sums = torch.zeros(len(scores), len(LETTERS), device=scores.device)
+        places = torch.tensor([LETTERS.index(self._letters[token]) for token in known], device=scores.device)
+        self._of_letters.append(sums.index_add(1, places, self._latest[:, known].exp()) if known else sums)
+        return scores
 
-    def configure(self, checkpoint_defaults: Any) -> Any:
-        """A transformers GenerationConfig for these settings on top of the checkpoint's own."""
-        config = copy.deepcopy(checkpoint_defaults)
-        config.max_new_tokens = self.max_new_tokens
-        config.num_beams = self.num_beams
-        config.do_sample = self.sampling
-        if self.sampling:
-            config.temperature, config.top_p, config.top_k = self.temperature, self.top_p, self.top_k
-        if self.repetition_penalty is not None:
-            config.repetition_penalty = self.repetition_penalty
-        return config
+    def _keep(self, tokens: torch.Tensor) -> None:
+        """The log-probability of the tokens chosen from the latest scores."""
+        if self._latest is not None:
+            self._chosen.append(self._latest.gather(1, tokens[:, None])[:, 0])
 
-
-def forget_sampling(config: Any) -> None:
-    """Remove a checkpoint's sampling settings and length limit from its GenerationConfig, in place.
-
-    A checkpoint that ships ``top_k=1`` would make every temperature greedy, and a greedy run would warn about
-    a temperature it does not use. Pass the model's own object: transformers falls back to it for unset options.
-    """
-    fresh = type(config)()
-    for name in _SAMPLING_FIELDS:
-        setattr(config, name, None)
-    config.do_sample = fresh.do_sample
-    config.max_length = fresh.max_length
-
-
-def read_settings(given: Mapping[str, Any], max_new_tokens: int | None = None) -> GenerationSettings:
-    """Read a task's ``generation_kwargs``; ``max_new_tokens`` of the back-end overrides the task's.
-
-    ``do_sample: false`` means greedy, regardless of temperature. Raises :class:`UsageError` naming the setting.
-    """
-    names = GenerationSettings.model_fields.keys() - {"ignored"}
-    known = {name: value for name, value in given.items() if name in names}
-    ignored = {name for name, value in given.items() if value is not None} - {*known, "do_sample"}
-    if max_new_tokens:
-        known["max_new_tokens"] = max_new_tokens
-    until = known.pop("until", None)
-    known["until"] = [stop for stop in ([until] if isinstance(until, str) else until or ()) if stop != ""]
-    if given.get("do_sample") and known.get("temperature") is None:
-        known["temperature"] = 1.0
-    settings = GenerationSettings.read(known)
-    if given.get("do_sample") is not None and not given["do_sample"] and settings.sampling:
-        ignored.add("temperature")
-        settings = settings.model_copy(update={"temperature": 0.0})
-    return settings.model_copy(update={"top_p": settings.top_p or 1.0, "ignored": tuple(sorted(ignored))})
-
-
-def cut_at_stop(text: str, until: Sequence[str]) -> str:
-    """``text`` up to the earliest stop string in it."""
-    found = [position for position in (text.find(stop) for stop in until) if position >= 0]
-    return text[: min(found)] if found else text
-
-
-END_OF_TURN = ("<|im_end|>", "<|eot_id|>", "<end_of_turn>", "<|endoftext|>", "</s>")
-"""Special tokens that end a turn in chat templates."""
-
-
-def ends_of_turn(tokenizer: Any, own: Any) -> list[int]:
-    """The tokens that end an answer: those of the checkpoint (``own``: one, several or None), and `END_OF_TURN`.
-
-    A fine-tuned checkpoint often names only its base model's end of text. Without its template's end of turn it goes on
-    with an invented next question, up to the token limit. Padding ends an answer only if the checkpoint says so.
-    """
-    named = [own] if isinstance(own, int) else list(own or ())
-    added = getattr(tokenizer, "added_tokens_decoder", {})  # tokenizers of other libraries have none
-    known = {token.content: number for number, token in added.items() if token.special}
-    more = {known[text] for text in END_OF_TURN if text in known} - {getattr(tokenizer, "pad_token_id", None), *named}
-    return [*named, *sorted(more)]
-
-
-def sample_seed(seed: int, sample_id: str, repeat: int) -> int:
-    """A 63-bit seed from its arguments alone, so sharding and batching cannot change a draw."""
-    key = json.dumps([seed, sample_id, repeat]).encode()
-    return int.from_bytes(hashlib.sha256(key).digest()[:8], "big") >> 1
+    def rows(self, tokens: torch.Tensor) -> list[tuple[list[float], list[list[float]], list[bool]]]:
+        """Of each row of generated tokens ``(rows, steps)``: log-probabilities, the letters' probabilities, ties."""
+        self._keep(tokens[:, -1])
+        self._latest = None
+        chosen, letters = (torch.stack(one, dim=1).tolist() for one in (self._chosen, self._of_letters))
+        ties = torch.stack(self._ties, dim=1).tolist() if self._ties else [[]] * len(chosen)
+        return list(zip(chosen, letters, ties, strict=True))
 
 
 class StopAtText(StoppingCriteria):  # type: ignore[misc]
@@ -127,17 +158,12 @@ class StopAtText(StoppingCriteria):  # type: ignore[misc]
     def __init__(self, tokenizer: Any, prompt_length: int, until: Sequence[str]) -> None:
         self._tokenizer = tokenizer
         self._prompt_length = prompt_length
-        self._until = tuple(until)
+        self._until = until
 
     def __call__(self, input_ids: torch.Tensor, scores: Any, **kwargs: Any) -> torch.Tensor:  # noqa: ARG002
         texts = self._tokenizer.batch_decode(input_ids[:, self._prompt_length :], skip_special_tokens=True)
         done = [any(stop in text for stop in self._until) for text in texts]
         return torch.tensor(done, device=input_ids.device, dtype=torch.bool)
-
-
-TIE = 2e-5
-"""Two tokens whose scores differ by less than this share of the score are a tie: rounding may decide between them. In
-single precision the batch size changes scores by about 1e-6 of the largest."""
 
 
 class Decoder:
@@ -159,55 +185,59 @@ class Decoder:
         a probability otherwise.
         """
         length = inputs["input_ids"].shape[1]
-        extra: dict[str, Any] = {}
-        if settings.until and settings.num_beams == 1:
-            stop = StopAtText(self._tokenizer, length, settings.until)
-            extra["stopping_criteria"] = StoppingCriteriaList([stop])
         exact = self._model.dtype == torch.float32 and not settings.sampling  # then ties are settled
-        scores = StepScores(self._letters.tokens, TIE if exact else None)
+        scores = StepScores(self._letters.tokens, ties=exact)
+        extra: dict[str, Any] = {}
         if settings.num_beams == 1:  # beams change rows between steps
             extra["logits_processor"] = LogitsProcessorList([scores])
+            if settings.until:
+                stop = StopAtText(self._tokenizer, length, settings.until)
+                extra["stopping_criteria"] = StoppingCriteriaList([stop])
         device = self._model.device
         with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
             if settings.sampling:
                 torch.manual_seed(seed)
-            output = self._model.generate(**inputs, generation_config=self._configure(settings), **extra)
-        tokens = inputs["attention_mask"].sum(dim=1).tolist()
-        rows = output[:, length:].tolist()
-        replies = [self._reply(row, count, settings) for row, count in zip(rows, tokens, strict=True)]
-        if settings.num_beams > 1:
-            return [(reply, False) for reply in replies]
-        recorded = zip(replies, rows, options, scores.rows(output[:, length:]), strict=True)
+            output = self._model.generate(**inputs, generation_config=self.configure(settings), **extra)[:, length:]
+
+        recorded = scores.rows(output) if settings.num_beams == 1 else [None] * len(output)
+        prompts = inputs["attention_mask"].sum(dim=1).tolist()
         decoded = []
-        for reply, row, letters, (chosen, shares, ties) in recorded:
-            count = reply.output_tokens or 0
-            spoken = row[: count - 1] if count and row[count - 1] in self._ends else row[:count]
-            probabilities, close = self._letters.probabilities(spoken, reply.text, chosen, shares, letters)
-            decoded.append((replace(reply, probabilities=probabilities), exact and (close or any(ties[:count]))))
+        for row, prompt, letters, steps in zip(output.tolist(), prompts, options, recorded, strict=True):
+            end = next((place for place, token in enumerate(row) if token in self._ends), None)
+            tokens = row if end is None else row[: end + 1]
+            while end is None and tokens and tokens[-1] == self._tokenizer.pad_token_id:
+                tokens = tokens[:-1]  # it reached a stop string before other rows ended
+            full = self._tokenizer.decode(tokens, skip_special_tokens=True)
+            text = cut_at_stop(full, settings.until)
+            finish = "stop" if end is not None or text != full else "length"
+            reply = Reply(text, input_tokens=int(prompt), output_tokens=len(tokens), finish=finish)
+            tied = False
+            if steps is not None:
+                chosen, shares, ties = steps
+                probabilities, close = self._letters.probabilities(tokens[:end], text, chosen, shares, letters)
+                reply = replace(reply, probabilities=probabilities)
+                tied = exact and (close or any(ties[: len(tokens)]))
+            decoded.append((reply, tied))
         return decoded
 
     def scores(self, inputs: Mapping[str, Any], tokens: int) -> tuple[torch.Tensor, torch.Tensor]:
         """First greedy tokens of each row, (rows, tokens), and their scores, (rows, tokens, vocabulary)."""
-        config = self._configure(GenerationSettings(max_new_tokens=tokens))
+        config = self.configure(GenerationSettings(max_new_tokens=tokens))
         config.eos_token_id = None
         config.output_logits = config.return_dict_in_generate = True
         output = self._model.generate(**inputs, generation_config=config)
         return output.sequences[:, -tokens:].cpu(), torch.stack(output.logits, dim=1).float().cpu()
 
-    def _configure(self, settings: GenerationSettings) -> Any:
-        config = settings.configure(self._model.generation_config)
+    def configure(self, settings: GenerationSettings) -> Any:
+        """A transformers GenerationConfig for these settings on top of the checkpoint's own."""
+        config = copy.deepcopy(self._model.generation_config)
+        config.max_new_tokens = settings.max_new_tokens
+        config.num_beams = settings.num_beams
+        config.do_sample = settings.sampling
+        if settings.sampling:
+            config.temperature, config.top_p, config.top_k = settings.temperature, settings.top_p, settings.top_k
+        if settings.repetition_penalty is not None:
+            config.repetition_penalty = settings.repetition_penalty
         config.eos_token_id = self._ends
         config.pad_token_id = self._tokenizer.pad_token_id
         return config
-
-    def _reply(self, row: list[int], prompt_tokens: int, settings: GenerationSettings) -> Reply:
-        end = next((i for i, token in enumerate(row) if token in self._ends), None)
-        if end is None:
-            while row and row[-1] == self._tokenizer.pad_token_id:  # it reached a stop string before other rows ended
-                row = row[:-1]
-        else:
-            row = row[: end + 1]
-        full = self._tokenizer.decode(row, skip_special_tokens=True)
-        text = cut_at_stop(full, settings.until)
-        finish = "stop" if end is not None or text != full else "length"
-        return Reply(text, input_tokens=int(prompt_tokens), output_tokens=len(row), finish=finish)

@@ -1,21 +1,93 @@
-"""Shared by the back-ends that run a checkpoint: arguments, batches, conversations."""
+"""Shared by the back-ends that run a checkpoint: arguments, generation settings, batches, conversations."""
 
 from __future__ import annotations
 
+import hashlib
 import json
-from collections.abc import Iterable, Iterator
-from dataclasses import replace
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Any
 
 from loguru import logger
+from PIL import Image, UnidentifiedImageError
 
-from medtasks.runs.replies import Reply
+from medtasks.core.errors import DataError, MediaError, UsageError
 
-from ._base import Arguments, Count, MedtasksAdapter, Natural
-from ._decoding import GenerationSettings, read_settings
-from ._messages import Conversation, PixelLimits, read_messages
-from ._requests import ChatRequest
+from ._base import Arguments, ChatRequest, Count, MedtasksAdapter, Natural, NonNegative, Settings, Share
+
+
+class GenerationSettings(Settings):
+    """How one request is decoded; ``temperature`` 0 is greedy (or beam) search.
+
+    ``top_p`` 1 and ``top_k`` 0 switch the two filters off. ``repetition_penalty`` None keeps the checkpoint's own.
+    ``ignored`` lists given settings that have no effect, for reporting.
+    """
+
+    max_new_tokens: Count = 512
+    temperature: NonNegative = 0.0
+    top_p: Share = 1.0
+    top_k: Natural = 0
+    num_beams: Count = 1
+    repetition_penalty: NonNegative | None = None
+    until: tuple[str, ...] = ()
+    ignored: tuple[str, ...] = ()
+
+    @property
+    def sampling(self) -> bool:
+        """Whether answers are drawn at random."""
+        return self.temperature > 0
+
+
+def read_settings(given: Mapping[str, Any], max_new_tokens: int | None = None) -> GenerationSettings:
+    """Read a task's ``generation_kwargs``; ``max_new_tokens`` of the back-end overrides the task's.
+
+    ``do_sample: false`` means greedy, regardless of temperature. Raises :class:`UsageError` naming the setting.
+    """
+    names = GenerationSettings.model_fields.keys() - {"ignored"}
+    known = {name: value for name, value in given.items() if name in names}
+    ignored = {name for name, value in given.items() if value is not None} - {*known, "do_sample"}
+    if max_new_tokens:
+        known["max_new_tokens"] = max_new_tokens
+    until = known.pop("until", None)
+    known["until"] = [stop for stop in ([until] if isinstance(until, str) else until or ()) if stop != ""]
+    if given.get("do_sample") and known.get("temperature") is None:
+        known["temperature"] = 1.0
+    settings = GenerationSettings.read(known)
+    if given.get("do_sample") is not None and not given["do_sample"] and settings.sampling:
+        ignored.add("temperature")
+        settings = settings.model_copy(update={"temperature": 0.0})
+    return settings.model_copy(update={"top_p": settings.top_p or 1.0, "ignored": tuple(sorted(ignored))})
+
+
+def sample_seed(seed: int, sample_id: str, repeat: int) -> int:
+    """A 63-bit seed from its arguments alone, so sharding and batching cannot change a draw."""
+    key = json.dumps([seed, sample_id, repeat]).encode()
+    return int.from_bytes(hashlib.sha256(key).digest()[:8], "big") >> 1
+
+
+def cut_at_stop(text: str, until: Sequence[str]) -> str:
+    """``text`` up to the earliest stop string in it."""
+    found = [position for position in (text.find(stop) for stop in until) if position >= 0]
+    return text[: min(found)] if found else text
+
+
+END_OF_TURN = ("<|im_end|>", "<|eot_id|>", "<end_of_turn>", "<|endoftext|>", "</s>")
+"""Special tokens that end a turn in chat templates."""
+
+
+def ends_of_turn(tokenizer: Any, own: Any) -> list[int]:
+    """The tokens that end an answer: those of the checkpoint (``own``: one, several or None), and `END_OF_TURN`.
+
+    A fine-tuned checkpoint often names only its base model's end of text. Without its template's end of turn it goes on
+    with an invented next question, up to the token limit. Padding ends an answer only if the checkpoint says so.
+    """
+    named = [own] if isinstance(own, int) else list(own or ())
+    added = getattr(tokenizer, "added_tokens_decoder", {})  # tokenizers of other libraries have none
+    known = {token.content: number for number, token in added.items() if token.special}
+    more = {known[text] for text in END_OF_TURN if text in known} - {getattr(tokenizer, "pad_token_id", None), *named}
+    return [*named, *sorted(more)]
 
 
 def plan_batches(
@@ -41,8 +113,7 @@ def plan_batches(
         length = -len(request.prompt)
         return settings_key(request), request.media, item, length, request.task, request.sample_id, request.repeat
 
-    ordered = sorted(requests, key=key)
-    for _, same_settings in groupby(ordered, key=settings_key):
+    for _, same_settings in groupby(sorted(requests, key=key), key=settings_key):
         group = list(same_settings)
         settings = read_settings(group[0].settings, max_new_tokens)
         step = 1 if settings.sampling and alone_when_sampling else size
@@ -75,6 +146,112 @@ class GeneratingArguments(Arguments):
     """Send every prompt without images and frames, to measure what can be answered from the text."""
 
 
+@dataclass(frozen=True)
+class Video:
+    """At least two frames of a video and their times in seconds."""
+
+    frames: list[Image.Image]
+    times: list[float]
+
+
+@dataclass(frozen=True)
+class Conversation:
+    """Messages with image and video placeholders for the template, and their media in the same order; ``options`` are
+    the letters of the question's options."""
+
+    messages: list[dict[str, Any]] = field(default_factory=list)
+    images: list[Image.Image] = field(default_factory=list)
+    videos: list[Video] = field(default_factory=list)
+    options: tuple[str, ...] = ()
+
+
+def fit_pixels(image: Image.Image, least: int | None, most: int | None) -> Image.Image:
+    """Scale ``image`` to at least and at most so many pixels (bicubic; the aspect ratio is kept as far as whole pixels
+    allow); None sets no limit."""
+    width, height = image.size
+    pixels = width * height
+    if most is not None and pixels > most:
+        scale = math.sqrt(most / pixels)
+        # A side is at least one pixel; the other must then be shorter.
+        short = max(1, math.floor(min(width, height) * scale))
+        long = max(1, min(math.floor(max(width, height) * scale), most // short))
+        size = (long, short) if width >= height else (short, long)
+    elif least is not None and pixels < least:
+        scale = math.sqrt(least / pixels)
+        size = (math.ceil(width * scale), math.ceil(height * scale))
+    else:
+        return image
+    return image.resize(size, Image.Resampling.BICUBIC)
+
+
+def read_messages(
+    given: Iterable[dict[str, Any]],
+    arguments: GeneratingArguments,
+    options: tuple[str, ...] = (),
+    *,
+    native_video: bool = False,
+) -> Conversation:
+    """Read messages whose content is text or a list of ``{"type": "text"|"image", …}`` parts.
+
+    An image part has a PIL image or a file path under ``url`` (or ``image``). With ``native_video``, neighbouring image
+    parts with a ``time`` become one video; a lone one stays an image.
+
+    Raises:
+        DataError: a part has another type; a video must be given as frames.
+        MediaError: an image is missing, cannot be decoded, or has more than 8 bits per channel.
+    """
+
+    def framed(part: dict[str, Any]) -> bool:
+        return native_video and part["type"] == "image" and "time" in part
+
+    read = Conversation(options=options)
+    if arguments.system_prompt:
+        read.messages.append({"role": "system", "content": [{"type": "text", "text": arguments.system_prompt}]})
+    for message in given:
+        if arguments.system_prompt and message["role"] == "system":
+            continue
+        content = message["content"]
+        parts: list[Any] = [{"type": "text", "text": content}] if isinstance(content, str) else content
+        placed: list[dict[str, Any]] = []
+        for in_video, group in groupby(parts, key=framed):
+            shown = [part for part in group if part["type"] == "text" or not arguments.blind]
+            if in_video and len(shown) > 1:
+                placed.append({"type": "video"})
+                frames = [_opened(part, arguments) for part in shown]
+                read.videos.append(Video(frames, [float(part["time"]) for part in shown]))
+                continue
+            for part in shown:
+                if part["type"] == "text":
+                    placed.append({"type": "text", "text": part["text"]})
+                elif part["type"] == "image":
+                    placed.append({"type": "image"})
+                    read.images.append(_opened(part, arguments))
+                else:
+                    raise DataError(
+                        f"A message has a part of type {part['type']!r}, but only text and images are accepted; "
+                        "give a video as its frames."
+                    )
+        read.messages.append({"role": message["role"], "content": placed})
+    return read
+
+
+def _opened(part: dict[str, Any], arguments: GeneratingArguments) -> Image.Image:
+    source = part.get("url", part.get("image"))
+    if isinstance(source, str):
+        try:
+            with Image.open(source) as opened:
+                opened.load()
+                source = opened
+        except (OSError, UnidentifiedImageError) as error:
+            raise MediaError(f"{source}: the image cannot be read ({error}).") from error
+    if not isinstance(source, Image.Image):
+        raise MediaError(f"An image part is {type(source).__name__}, expected a PIL image or a file path.")
+    if source.mode.startswith(("I", "F")):  # 16- or 32-bit grey values: converting them to RGB would clip, not scale
+        raise MediaError(f"An image of mode {source.mode!r} was given, expected 8 bits per channel.")
+    image = source if source.mode == "RGB" else source.convert("RGB")
+    return fit_pixels(image, arguments.min_pixels, arguments.max_pixels)
+
+
 class GeneratingAdapter(MedtasksAdapter):
     """Answers batch by batch; greedy by default.
 
@@ -89,9 +266,11 @@ class GeneratingAdapter(MedtasksAdapter):
 
     def __init__(self, given: GeneratingArguments) -> None:
         super().__init__()
+        least, most = given.min_pixels, given.max_pixels
+        if least is not None and most is not None and least > most:
+            raise UsageError(f"min_pixels is {least}, which is more than max_pixels ({most}).")
         self._given = given
         self.batch_size: int = given.batch_size
-        self._limits = PixelLimits(given.min_pixels, given.max_pixels)
         self._facts: dict[str, Any] = {}
         settings = ("batch_size", "max_pixels", "min_pixels", "max_new_tokens", "system_prompt", "seed", "blind")
         self._settings: dict[str, Any] = {name: getattr(given, name) for name in settings}
@@ -108,7 +287,7 @@ class GeneratingAdapter(MedtasksAdapter):
             **self._facts,
             **self._settings,
             "ignored_generation_settings": sorted(self._ignored),
-            "usage": self._usage,
+            "usage": dict(self._usage),
         }
 
     def batches(self, requests: list[ChatRequest]) -> Iterable[list[ChatRequest]]:
@@ -116,18 +295,10 @@ class GeneratingAdapter(MedtasksAdapter):
         limit, alone = self._given.max_new_tokens, self.alone_when_sampling
         return list(plan_batches(requests, self.batch_size, limit, alone_when_sampling=alone))
 
-    def answer(self, requests: list[ChatRequest]) -> list[Reply]:
-        """The replies to a batch, whose settings are equal."""
+    def settings_of(self, requests: list[ChatRequest]) -> GenerationSettings:
+        """The settings of a batch, which are equal; those without effect are reported."""
         settings = read_settings(requests[0].settings, self._given.max_new_tokens)
         if fresh := set(settings.ignored) - self._ignored:
             self._ignored |= fresh
             logger.warning(f"{self.name}: generation settings without effect: {', '.join(sorted(fresh))}")
-        return self._answer(settings, requests)
-
-    def _answer(self, settings: GenerationSettings, requests: list[ChatRequest]) -> list[Reply]:
-        raise NotImplementedError
-
-    def _conversation(self, request: ChatRequest, *, native_video: bool = False) -> Conversation:
-        messages, given = request.messages(self.task_dict), self._given
-        read = read_messages(messages, self._limits, given.system_prompt, native_video=native_video, blind=given.blind)
-        return replace(read, options=request.options)
+        return settings

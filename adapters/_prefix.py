@@ -8,7 +8,8 @@ A prefix common to successive batches (a system prompt, an example, earlier fram
 from __future__ import annotations
 
 import inspect
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,8 +17,9 @@ import torch
 from transformers import DynamicCache, GenerationMixin
 from transformers.cache_utils import DynamicLayer, DynamicSlidingWindowLayer
 
-from ._pictures import Features, Vision, as_encoder_output
-from ._reading import Prompt, stacked
+from medtasks.core.cache import RecentlyUsed
+
+from ._reading import KEPT_BYTES, Prompt, Unit, on_device, size_of, stacked
 
 Layers = list[tuple[torch.Tensor, torch.Tensor]]
 """Keys and values of each layer, (rows, heads, tokens, width)."""
@@ -42,67 +44,62 @@ class Row:
 
     ``keys`` identify its tokens, placeholders by the media they show: two prompts whose keys agree up to some token
     have the same keys and values up to there. ``positions`` are those of all its tokens, (…, 1, tokens).
+    ``features`` are those of its media by modality, (layers, placeholders, width) each.
     """
 
     ids: torch.Tensor
     keys: torch.Tensor
     positions: torch.Tensor
     types: dict[str, torch.Tensor]
-    features: dict[str, list[Features]]
+    features: dict[str, list[torch.Tensor]]
     placeholders: dict[str, torch.Tensor]
     media: tuple[bytes, ...]
 
     def __len__(self) -> int:
         return int(self.ids.shape[1])
 
-    def features_between(self, start: int, stop: int) -> dict[str, list[Features]]:
+    def features_between(self, start: int, stop: int) -> Iterator[tuple[str, torch.Tensor]]:
         """Features of the placeholders among the tokens from ``start`` to before ``stop``, by modality."""
-        found: dict[str, list[Features]] = {}
         for modality, places in self.placeholders.items():
             first, last = (int((places < token).sum()) for token in (start, stop))
-            passed = 0
-            for part in self.features[modality]:
-                count = len(part.pooled)
-                low, high = max(first - passed, 0), min(last - passed, count)
-                if low < high:
-                    found.setdefault(modality, []).append(part.part(low, high))
-                passed += count
-        return found
+            if first < last:
+                yield modality, torch.cat(self.features[modality], dim=1)[:, first:last]
 
 
 class SharedPrefix:
     """Prepares batches for ``generate`` with all but the last token of each prompt already computed.
 
-    ``computed`` counts prompt tokens run through the decoder, ``reused`` those taken from a shared prefix.
+    ``usage`` counts the media and the prompt tokens that were computed and reused.
     """
 
-    def __init__(self, model: Any) -> None:
+    def __init__(self, model: Any, usage: dict[str, int]) -> None:
         self._model = model
-        self.vision = Vision(model)
-        self._keys = torch.empty(0, dtype=torch.long)
-        self._layers: Layers = []
-        self.computed = 0
-        self.reused = 0
+        self._usage = usage
+        self._features: RecentlyUsed[bytes, dict[str, torch.Tensor]] = RecentlyUsed(KEPT_BYTES, size_of)
+        self._forms: dict[str, tuple[type, bool]] = {}
+        self.forget()
 
     def forget(self) -> None:
         """Release everything on the device."""
-        self._keys, self._layers = torch.empty(0, dtype=torch.long), []
-        self.vision.kept.clear()
+        self._keys = torch.empty(0, dtype=torch.long)
+        self._layers: Layers = []
+        self._features.clear()
 
     def inputs(self, prompts: Sequence[Prompt], padding: int) -> tuple[dict[str, Any], list[int]]:
         """Arguments of ``generate`` for a left-padded batch of ``prompts``, in their order; the tokens that each
         reuses."""
         rows = [self._row(prompt) for prompt in prompts]
-        self.vision.kept.trim({content_hash for row in rows for content_hash in row.media})
-        groups: dict[tuple[bytes, ...], list[int]] = {}
+        self._features.trim({content_hash for row in rows for content_hash in row.media})
+        groups: dict[tuple[bytes, ...], list[int]] = defaultdict(list)
         for number, row in enumerate(rows):
-            groups.setdefault(row.media, []).append(number)
+            groups[row.media].append(number)
         parts: dict[int, tuple[Layers, int]] = {}
         reused: dict[int, int] = {}
         for numbers in groups.values():
             layers, counts = self._computed([rows[number] for number in numbers])
             parts |= {number: (layers, place) for place, number in enumerate(numbers)}
             reused.update(zip(numbers, counts, strict=True))
+
         longest = max(map(len, rows))
         inputs = {
             "input_ids": stacked([row.ids for row in rows], longest, padding, left=True),
@@ -115,15 +112,14 @@ class SharedPrefix:
     def _row(self, prompt: Prompt) -> Row:
         ids = prompt.inputs["input_ids"]
         text = {name: value for name, value in prompt.inputs.items() if not name.startswith("pixel")}
-        keys = ids[0].clone()
-        features: dict[str, list[Features]] = {}
-        identities: dict[str, list[torch.Tensor]] = {}
+        features: dict[str, list[torch.Tensor]] = defaultdict(list)
+        identities: dict[str, list[torch.Tensor]] = defaultdict(list)
         for unit in prompt.units:
             base = int.from_bytes(unit.content_hash[:7], "big")
-            for modality, part in self.vision.features(unit).items():
-                features.setdefault(modality, []).append(part)
-                identities.setdefault(modality, []).append(-1 - base - torch.arange(len(part.pooled)))
-        placeholders = {}
+            for modality, part in self._encoded(unit).items():
+                features[modality].append(part)
+                identities[modality].append(-1 - base - torch.arange(part.shape[1]))
+        keys, placeholders = ids[0].clone(), {}
         for modality, named in identities.items():
             places = (ids[0] == getattr(self._model.config, f"{modality}_token_id")).nonzero().flatten()
             keys[places] = torch.cat(named)
@@ -140,6 +136,27 @@ class SharedPrefix:
             media=tuple(unit.content_hash for unit in prompt.units),
         )
 
+    def _encoded(self, unit: Unit) -> dict[str, torch.Tensor]:
+        """Embeddings of the unit's placeholders by modality, (layers, placeholders, width): as the decoder's embedding
+        layer takes them, then those that some models add after their first layers."""
+        known = self._features.get(unit.content_hash)
+        if known is not None:
+            self._usage["media_reused"] += unit.count
+            return known
+        moved = on_device(unit.inputs, self._model)
+        outputs = self._model._prepare_multimodal_encoder_kwargs_for_generation(moved)["mm_encoder_outputs"]
+        features = {}
+        for modality, output in outputs.items():
+            pooled = output["pooler_output"]
+            self._forms[modality] = type(output), not isinstance(pooled, torch.Tensor)
+            layers = [pooled, *(output.get("deepstack_features") or ())]
+            features[modality] = torch.stack(
+                [torch.cat([part.reshape(-1, part.shape[-1]) for part in layer]) for layer in layers]
+            )
+        self._usage["media_encoded"] += unit.count
+        self._features.add(unit.content_hash, features)
+        return features
+
     def _computed(self, rows: Sequence[Row]) -> tuple[Layers, list[int]]:
         """Keys and values of all but the last token of each of ``rows`` (all with the same media), right-padded, and
         how many tokens of each row were not computed again."""
@@ -151,8 +168,8 @@ class SharedPrefix:
             self._layers = self._forward(rows[:1], self._layers, kept, [shared])
         self._keys = rows[0].keys[:shared]
         reused = [kept, *[shared] * (len(rows) - 1)]
-        self.computed += sum(map(len, rows)) - sum(reused)
-        self.reused += sum(reused)
+        self._usage["prompt_tokens_computed"] += sum(map(len, rows)) - sum(reused)
+        self._usage["prompt_tokens_reused"] += sum(reused)
         each = (len(rows), -1, -1, -1)
         layers = [(keys.expand(each), values.expand(each)) for keys, values in self._layers]
         return (layers if max(lengths) == shared else self._forward(rows, layers, shared, lengths)), reused
@@ -162,27 +179,28 @@ class SharedPrefix:
 
         No token attends to later ones, so the padding changes nothing, and its own values are never read.
         """
-        stop = max(stops)
-        features: dict[str, list[Features]] = {}
-        for row, last in zip(rows, stops, strict=True):
-            for modality, parts in row.features_between(start, last).items():
-                features.setdefault(modality, []).extend(parts)
-        types = {
-            name: stacked([row.types[name][:, :last] for row, last in zip(rows, stops, strict=True)], stop)
-            for name in rows[0].types
-        }
+        stop, parts = max(stops), list(zip(rows, stops, strict=True))
+        features: dict[str, list[torch.Tensor]] = defaultdict(list)
+        for row, last in parts:
+            for modality, shown in row.features_between(start, last):
+                features[modality].append(shown)
+        encoded = {}
+        for modality, given in features.items():
+            kind, listed = self._forms[modality]
+            pooled, *deep = ([layer] if listed else layer[None] for layer in torch.cat(given, dim=1))
+            encoded[modality] = kind(pooler_output=pooled)
+            if "deepstack_features" in getattr(kind, "__dataclass_fields__", ()):  # of which a model may have none
+                encoded[modality] = kind(pooler_output=pooled, deepstack_features=deep)
         cache = _cache(layers)
         inputs = self._model.prepare_inputs_for_generation(
-            stacked([row.ids[:, start:last] for row, last in zip(rows, stops, strict=True)], stop - start),
+            stacked([row.ids[:, start:last] for row, last in parts], stop - start),
             **{_CACHE: cache},
             attention_mask=torch.ones((len(rows), stop), dtype=torch.long, device=self._model.device),
-            position_ids=stacked(
-                [row.positions[..., start:last] for row, last in zip(rows, stops, strict=True)], stop - start
-            ),
+            position_ids=stacked([row.positions[..., start:last] for row, last in parts], stop - start),
             is_first_iteration=True,
             use_cache=True,
-            mm_encoder_outputs=as_encoder_output(features),
-            **types,
+            mm_encoder_outputs=encoded,
+            **{name: stacked([row.types[name][:, :last] for row, last in parts], stop) for name in rows[0].types},
         )
         self._model(**inputs, logits_to_keep=1, return_dict=True)
         return [(layer.keys, layer.values) for layer in cache.layers]

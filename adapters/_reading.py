@@ -1,31 +1,156 @@
-"""From conversations to the model's inputs: chat template, pixels, tokens, and prompts padded to one batch."""
+"""From conversations to the model's inputs: chat template, pixels, tokens, and prompts padded to one batch.
+
+Each picture is preprocessed once, however many prompts show it.
+"""
 
 from __future__ import annotations
 
 import copy
+import hashlib
 import threading
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from itertools import groupby
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 from jinja2 import TemplateError
+from PIL import Image
 
+from medtasks.core.cache import RecentlyUsed
 from medtasks.core.errors import DataError
 
-from ._messages import Conversation, video_inputs
-from ._pictures import OncePerPicture, Unit, digest
+from ._generating import Conversation, Video
+
+KEPT_BYTES = 128 * 2**20
+"""Cache limit, each for prepared pixels and for features on the device, beyond those of the current prompts."""
+
+Join = Callable[[list[Any]], Any]
+"""Joins the values of single pictures into the value of one prompt."""
+_JOINS: tuple[Join, ...] = (
+    torch.cat,
+    lambda values: torch.cat(values, dim=1),
+    lambda values: [one for value in values for one in value],
+    lambda values: [[one for value in values for one in value[0]]],
+)
+_DIGEST = "_medtasks_digest"
+"""Attribute of a picture: cached ones are shown in many prompts, and nobody changes them."""
+
+
+def digest(images: Sequence[Image.Image]) -> bytes:
+    """A digest of the pictures' modes, sizes and pixels."""
+    total = hashlib.blake2b(digest_size=16)
+    for image in images:
+        if not hasattr(image, _DIGEST):
+            content = f"{image.mode} {image.size}\0".encode() + image.tobytes()
+            setattr(image, _DIGEST, hashlib.blake2b(content, digest_size=16).digest())
+        total.update(getattr(image, _DIGEST))
+    return total.digest()
+
+
+def size_of(values: Mapping[str, Any]) -> int:
+    """Bytes of the tensors among ``values``."""
+    return sum(value.nbytes for value in values.values() if isinstance(value, torch.Tensor))
+
+
+class OncePerPicture:
+    """Replaces a processor's ``image_processor``: same results, each picture prepared once.
+
+    Pictures are prepared one by one if the image processor treats them independently, which the first call tests with
+    two generated ones; otherwise (LLaVA-OneVision cuts a lone picture into tiles, but not those of a list) a prompt's
+    pictures are prepared together, once for all prompts that show the same ones.
+
+    Each call takes the pictures of one prompt. ``latest`` has the digests of the last call and their prepared pixels,
+    in a single entry if they were prepared together.
+    """
+
+    def __init__(self, inner: Any) -> None:
+        self._inner = inner
+        self._joins: dict[str, Join] | None = None
+        self._tried = False
+        self._kept: RecentlyUsed[bytes, Any] = RecentlyUsed(KEPT_BYTES, size_of)
+        self.latest: list[tuple[bytes, Any]] = []
+        self._joined: tuple[list[bytes], Any] = ([], None)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._inner, name)
+
+    def __call__(self, images: Any, **settings: Any) -> Any:
+        """Prepared pixels as ``image_processor(images)`` returns them."""
+        if not self._tried:
+            self._joins, self._tried = _independent(self._inner, settings), True
+        pictures = _pictures_in(images)
+        self.latest = []
+        for part in [pictures] if self._joins is None else [[picture] for picture in pictures]:
+            key = digest(part)
+            prepared = self._kept.get(key)
+            if prepared is None:
+                prepared = self._inner(images=[part], **settings)
+                self._kept.add(key, prepared)
+            self.latest.append((key, prepared))
+        shown = [key for key, _ in self.latest]
+        self._kept.trim(shown)
+        if shown != self._joined[0]:
+            joined = self.latest[0][1]
+            if self._joins is not None and len(shown) > 1:
+                joined = type(joined)(
+                    {name: join([prepared[name] for _, prepared in self.latest]) for name, join in self._joins.items()}
+                )
+            self._joined = (shown, joined)
+        return type(self._joined[1])(dict(self._joined[1]))  # a copy: processors remove entries
+
+
+def _pictures_in(images: Any) -> list[Image.Image]:
+    return [one for part in images for one in _pictures_in(part)] if isinstance(images, (list, tuple)) else [images]
+
+
+def _independent(inner: Any, settings: Mapping[str, Any]) -> dict[str, Join] | None:
+    """How values of single pictures are joined, by name; None if lists are prepared differently."""
+
+    def makes(join: Join, values: list[Any], expected: Any) -> bool:
+        try:
+            made = join(values)
+            if isinstance(made, torch.Tensor) and isinstance(expected, torch.Tensor):
+                return bool(torch.equal(made, expected))
+            return type(made) is type(expected) and bool(made == expected)
+        except (IndexError, RuntimeError, TypeError):
+            return False
+
+    pictures = [Image.linear_gradient("L").convert("RGB").resize(size) for size in ((160, 120), (90, 210))]
+    try:
+        both, *alone = (inner(images=[part], **settings) for part in (pictures, pictures[:1], pictures[1:]))
+        return {
+            name: next(join for join in _JOINS if makes(join, [prepared[name] for prepared in alone], value))
+            for name, value in both.items()
+        }
+    except (KeyError, TypeError, ValueError, StopIteration):
+        return None
+
+
+@dataclass(frozen=True)
+class Unit:
+    """Media that the vision tower encodes together: one picture, or all media of a prompt.
+
+    ``inputs`` are its pixels as model inputs, ``content_hash`` is one of its content, ``count`` the number of pictures
+    and videos.
+    """
+
+    content_hash: bytes
+    inputs: Mapping[str, Any]
+    count: int
 
 
 @dataclass(frozen=True)
 class Prompt:
     """A conversation as model inputs, a batch of one row on the CPU, and its media in order; ``seconds`` were spent on
-    them."""
+    them.
+
+    ``vision_tokens`` stand for pictures and frames; None if their ids are unknown.
+    """
 
     chat: Conversation
     inputs: Mapping[str, Any]
     units: tuple[Unit, ...]
+    vision_tokens: int | None
     seconds: float = 0.0
 
     @property
@@ -33,46 +158,43 @@ class Prompt:
         """Length in tokens."""
         return int(self.inputs["input_ids"].shape[1])
 
-    @property
-    def media(self) -> int:
-        """Number of pictures and videos."""
-        return sum(unit.count for unit in self.units)
-
-    def count(self, placeholders: Sequence[int]) -> int | None:
-        """Number of tokens that stand for pictures and frames; None if their ids are unknown."""
-        if not placeholders:
-            return None if self.units else 0
-        return int(torch.isin(self.inputs["input_ids"], torch.tensor(placeholders)).sum())
-
-    def without_pixels(self) -> Prompt:
-        """The prompt with its pixels in ``units`` only, shared by prompts with the same pictures."""
-        return replace(self, inputs={name: one for name, one in self.inputs.items() if not name.startswith("pixel")})
-
 
 class Reader:
     """Encodes conversations one by one; thread-safe.
 
     The processor is copied: encoding changes the padding of a tokenizer that another thread may be using.
-    ``longest`` is the model's context length in tokens; None if unknown.
     """
 
-    def __init__(self, processor: Any, longest: int | None) -> None:
+    def __init__(self, processor: Any, config: Any) -> None:
         self._processor = copy.deepcopy(processor)
         self._pictures = OncePerPicture(self._processor.image_processor)
         self._processor.image_processor = self._pictures
-        self._longest = longest
+        self._longest = getattr(config.get_text_config(decoder=True), "max_position_embeddings", None)
+        named = (getattr(config, f"{modality}_token_id", None) for modality in ("image", "video"))
+        self._placeholders = [token for token in named if token is not None]
         self._lock = threading.Lock()
 
-    def prompt(self, conversation: Conversation) -> Prompt:
-        """Encode a conversation.
+    def prompt(self, conversation: Conversation, *, whole: bool) -> Prompt:
+        """Encode a conversation; unless it is ``whole``, its pixels are in its units only, which prompts with the same
+        pictures share.
 
         Raises:
             DataError: the processor rejects the input, or it exceeds the model's context length.
         """
+        images, videos, processor = conversation.images, conversation.videos, self._processor
         try:
             with self._lock:
-                inputs = self._encode(conversation)
-                latest = self._pictures.latest
+                self._pictures.latest = []
+                text = processor.apply_chat_template(conversation.messages, tokenize=False, add_generation_prompt=True)
+                start = processor.tokenizer.bos_token  # the template may already write the start token
+                encoded = processor(
+                    text=[text],
+                    images=[images] if images else None,
+                    **video_inputs(videos),
+                    return_tensors="pt",
+                    add_special_tokens=start is None or not text.startswith(start),
+                )
+                inputs, latest = dict(encoded), self._pictures.latest
         except (ValueError, TemplateError) as error:  # raised by processors and templates on invalid input
             raise DataError(str(error)) from error
         tokens = int(inputs["input_ids"].shape[1])
@@ -81,39 +203,37 @@ class Reader:
                 f"the prompt has {tokens:,} tokens, but the model reads at most {self._longest:,}, "
                 "its answer included; lower max_pixels"
             )
-        if videos := conversation.videos:
-            shown = digest([*conversation.images, *(frame for video in videos for frame in video.frames)])
-            times = repr([video.times for video in videos]).encode()
-            count = len(conversation.images) + len(videos)
-            return Prompt(conversation, inputs, (Unit(shown + times, inputs, count),))
-        together = len(conversation.images) if len(latest) == 1 else 1
+
+        together = len(images) if len(latest) == 1 else 1
         units = tuple(Unit(content_hash, pixels, together) for content_hash, pixels in latest)
-        return Prompt(conversation, inputs, units)
+        if videos:
+            shown = digest([*images, *(frame for video in videos for frame in video.frames)])
+            times = repr([video.times for video in videos]).encode()
+            units = (Unit(shown + times, inputs, len(images) + len(videos)),)
+        seen = None if units else 0
+        if self._placeholders:
+            seen = int(torch.isin(inputs["input_ids"], torch.tensor(self._placeholders)).sum())
+        kept = {name: value for name, value in inputs.items() if whole or not name.startswith("pixel")}
+        return Prompt(conversation, kept, units, seen)
 
-    def _encode(self, conversation: Conversation) -> Mapping[str, Any]:
-        self._pictures.latest = []
-        text = self._processor.apply_chat_template(conversation.messages, tokenize=False, add_generation_prompt=True)
-        # The template may already write the start token.
-        start = self._processor.tokenizer.bos_token
-        return dict(
-            self._processor(
-                text=[text],
-                images=[conversation.images] if conversation.images else None,
-                **video_inputs(conversation.videos),
-                return_tensors="pt",
-                add_special_tokens=start is None or not text.startswith(start),
-            )
+
+def video_inputs(videos: list[Video]) -> dict[str, Any]:
+    """Processor arguments for videos whose frames are already chosen, with times in milliseconds."""
+    if not videos:
+        return {}
+    from transformers.video_utils import VideoMetadata
+
+    stamps = [[round(time * 1000) for time in video.times] for video in videos]
+    metadata = [
+        VideoMetadata(
+            total_num_frames=times[-1] - times[0] + 1,
+            fps=1000.0,
+            duration=(times[-1] - times[0]) / 1000,
+            frames_indices=times,
         )
-
-
-def same_inputs(prompts: Sequence[Prompt]) -> Iterator[list[int]]:
-    """Positions of prompts that can share a batch: not all models accept batches that mix kinds of media."""
-
-    def kind(number: int) -> list[str]:
-        return sorted(prompts[number].inputs)
-
-    for _, numbers in groupby(sorted(range(len(prompts)), key=kind), key=kind):
-        yield list(numbers)
+        for times in stamps
+    ]
+    return {"videos": [video.frames for video in videos], "video_metadata": metadata, "do_sample_frames": False}
 
 
 def padded(prompts: Sequence[Prompt], padding: int, model: Any) -> dict[str, Any]:
@@ -130,12 +250,22 @@ def padded(prompts: Sequence[Prompt], padding: int, model: Any) -> dict[str, Any
         elif name in ("input_ids", "attention_mask") or name.endswith("token_type_ids"):
             batch[name] = stacked(values, length, padding if name == "input_ids" else 0, left=True)
         else:
-            batch[name] = torch.cat(_same_size(values))
+            largest = [max(sizes) for sizes in zip(*(value.shape[1:] for value in values), strict=True)]
+            for number, value in enumerate(values):
+                missing = [want - have for have, want in zip(value.shape[1:], largest, strict=True)]
+                if any(missing):  # torch takes both sides of each dimension, the last one first
+                    sides = [side for count in reversed(missing) for side in (0, count)]
+                    values[number] = torch.nn.functional.pad(value, sides)
+            batch[name] = torch.cat(values)
+    return {**batch, **on_device(batch, model)}
+
+
+def on_device(inputs: Mapping[str, Any], model: Any) -> dict[str, Any]:
+    """The tensors among ``inputs`` on the model's device, floating-point ones in its precision."""
     return {
         name: value.to(model.device, model.dtype if value.is_floating_point() else None)
+        for name, value in inputs.items()
         if isinstance(value, torch.Tensor)
-        else value
-        for name, value in batch.items()
     }
 
 
@@ -145,13 +275,3 @@ def stacked(tensors: Sequence[torch.Tensor], length: int, padding: int = 0, *, l
     sides = [(count, 0) if left else (0, count) for count in missing]
     padded = [torch.nn.functional.pad(one, side, value=padding) for one, side in zip(tensors, sides, strict=True)]
     return torch.cat(padded, dim=-2)
-
-
-def _same_size(values: list[torch.Tensor]) -> list[torch.Tensor]:
-    """``values`` zero-padded to the same size in every dimension but the first."""
-    sizes = [max(size) for size in zip(*(value.shape[1:] for value in values), strict=True)]
-    filled = []
-    for value in values:
-        sides = [side for have, want in zip(value.shape[:0:-1], sizes[::-1], strict=True) for side in (0, want - have)]
-        filled.append(torch.nn.functional.pad(value, sides) if any(sides) else value)
-    return filled

@@ -8,8 +8,7 @@ from medtasks.core.errors import UsageError
 from medtasks.core.exits import exit_with_sentence
 from medtasks.runs.replies import Reply
 
-from ._base import Arguments, MedtasksAdapter, Natural, Share
-from ._requests import ChatRequest, light_rows
+from ._base import Arguments, ChatRequest, MedtasksAdapter, Natural, Share, light_rows
 from .policies import DEFAULT_ACCURACY, POLICIES, Question, make_policy, with_confidence
 
 FIELDS = ("sample_id", "target", "abstention", "choices", "guesses", "ideal_response", "task_mode",
@@ -64,29 +63,24 @@ class MedtasksBaseline(MedtasksAdapter):
     def answer(self, requests: list[ChatRequest]) -> list[Reply]:
         """Answer ``requests`` in their order; all repeats of a sample get the same answer."""
         views: dict[tuple[str, str], tuple[Any, list[str]]] = {}
-        results = []
+        replies = []
         for request in requests:
             where = (request.task, request.split)
             if where not in views:
                 rows = light_rows(self.task_dict[request.task][request.split], FIELDS)
-                views[where] = rows, sorted(_targets(request.task, rows))
+                targets: list[Any] = [None]  # of a dataset without any column that is read
+                if hasattr(rows, "column_names"):  # reads a whole column much faster than row by row
+                    targets = list(rows["target"]) if "target" in rows.column_names else [None]
+                elif rows is not None:
+                    targets = [row.get("target") for row in rows]
+                if not all(isinstance(target, str) for target in targets):
+                    raise UsageError(
+                        f"Task {request.task}: field 'target' of its documents is missing or not a string, but "
+                        "medtasks_baseline answers from it."
+                    )
+                views[where] = rows, sorted(targets)
             rows, answers = views[where]
             question = Question.of(rows[request.doc_id], request.sample_id, answers)
             text, found = with_confidence(self._given.policy, self._policy(question), question, self._given.seed)
-            results.append(Reply(text, finish="stop", probabilities=found))
-        return results
-
-
-def _targets(task: str, rows: Any) -> list[str]:
-    """The reference answers of all documents of a task; None for a dataset without any column that is read."""
-    targets: list[Any]
-    if hasattr(rows, "column_names"):  # a dataset reads a whole column much faster than row by row
-        targets = list(rows["target"]) if "target" in rows.column_names else [None]
-    else:
-        targets = [None] if rows is None else [row.get("target") for row in rows]
-    if not all(isinstance(target, str) for target in targets):
-        raise UsageError(
-            f"Task {task}: field 'target' of its documents is missing or not a string, but medtasks_baseline "
-            "answers from it."
-        )
-    return targets
+            replies.append(Reply(text, finish="stop", probabilities=found))
+        return replies

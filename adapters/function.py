@@ -10,8 +10,7 @@ from medtasks.core.errors import first_line
 from medtasks.core.files import short_hash
 from medtasks.runs.replies import Reply
 
-from ._base import MedtasksAdapter
-from ._requests import ChatRequest
+from ._base import ChatRequest, MedtasksAdapter
 
 
 class MedtasksFunction(MedtasksAdapter):

@@ -12,16 +12,19 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import count
 from typing import Any
 
 from medtasks.core.errors import DataError, UsageError
 from medtasks.runs.replies import Letter, Probabilities
 
-from ._requests import option_letters
-
-DEFAULT_LETTER = "A"
-DEFAULT_SENTENCE = "There is no abnormality in the image."
 DEFAULT_ACCURACY = 0.7
+
+
+def option_letters(document: Mapping[str, Any]) -> tuple[str, ...]:
+    """The letters of a document's options; a dataset pads missing options with None."""
+    choices = document.get("choices") or {}
+    return tuple(sorted(letter for letter, text in choices.items() if text is not None))
 
 
 @dataclass(frozen=True)
@@ -60,9 +63,6 @@ class Question:
         )
 
 
-Policy = Callable[[Question], str]
-
-
 def _draw(seed: int, question: Question, purpose: str) -> int:
     """A 256-bit integer, uniform over seeds, samples and purposes."""
     key = json.dumps([seed, question.sample_id, purpose]).encode()
@@ -82,7 +82,7 @@ def constant(question: Question, answer: str | None = None) -> str:
     """Always ``answer``; without one, ``A`` for multiple choice and a fixed sentence otherwise."""
     if answer is not None:
         return answer
-    return DEFAULT_LETTER if DEFAULT_LETTER in question.choices else DEFAULT_SENTENCE
+    return "A" if "A" in question.choices else "There is no abnormality in the image."
 
 
 def abstain(question: Question) -> str:
@@ -98,11 +98,8 @@ def uniform(question: Question, seed: int = 0) -> str:
 
 
 def noisy_oracle(question: Question, seed: int = 0, accuracy: float = DEFAULT_ACCURACY) -> str:
-    """The reference answer with probability ``accuracy``, else a wrong one, all equally likely.
-
-    Raises:
-        DataError: the task has no wrong answer.
-    """
+    """The reference answer with probability ``accuracy``, else a wrong one, all equally likely; raises
+    :class:`DataError` if the task has none."""
     if _draw(seed, question, "correct") < int(accuracy * 2**256):
         return oracle(question)
     options = question.choices or question.answers
@@ -110,10 +107,10 @@ def noisy_oracle(question: Question, seed: int = 0, accuracy: float = DEFAULT_AC
         raise DataError(
             f"{question.sample_id}: noisy_oracle needs an answer that differs from the reference, found none."
         )
-    # Redrawing instead of filtering: a task can have thousands of documents.
-    attempt = 0
-    while (wrong := _pick(options, seed, question, f"wrong {attempt}")) == question.target:
-        attempt += 1
+    for attempt in count():  # redrawn, not filtered: a task can have thousands of documents
+        wrong = _pick(options, seed, question, f"wrong {attempt}")
+        if wrong != question.target:
+            break
     return wrong
 
 
@@ -172,7 +169,9 @@ POLICIES: dict[str, tuple[Callable[..., str], tuple[str, ...]]] = {
 }
 
 
-def make_policy(name: str, *, seed: int = 0, accuracy: float | None = None, answer: str | None = None) -> Policy:
+def make_policy(
+    name: str, *, seed: int = 0, accuracy: float | None = None, answer: str | None = None
+) -> Callable[[Question], str]:
     """The policy called ``name`` with its settings bound; None leaves a setting at its default.
 
     Raises:

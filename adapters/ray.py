@@ -19,11 +19,11 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 from lmms_eval.api.instance import Instance
 from loguru import logger
-from pydantic import AfterValidator
+from pydantic import AfterValidator, ConfigDict
 from pydantic_core import PydanticCustomError
 from tqdm import tqdm
 
@@ -37,8 +37,7 @@ from medtasks.harness.backends import takes_system_prompt
 from medtasks.harness.requests import REPEAT
 from medtasks.runs.replies import Reply
 
-from ._base import Arguments, Count, MedtasksAdapter, NonNegative
-from ._requests import ChatRequest, read_requests, read_rows
+from ._base import ChatRequest, Count, MedtasksAdapter, NonNegative, Settings, read_requests, read_rows
 from .baseline import FIELDS
 
 ENGINES = {name: BACK_ENDS[f"medtasks_{name}"] for name in ("vlm", "vllm", "baseline")}
@@ -64,8 +63,11 @@ def _checked_engine(text: str) -> str:
     return ENGINES.get(text, text)
 
 
-class RayArguments(Arguments):
+class RayArguments(Settings):
     """Arguments of ``medtasks_ray``; all others are those of the engine."""
+
+    model_config = ConfigDict(extra="allow", coerce_numbers_to_str=True)
+    source: ClassVar[str] = "model_args"
 
     engine: Annotated[str, AfterValidator(_checked_engine)] = ENGINES["vlm"]
     """The back-end that each replica runs: ``vlm``, ``vllm``, ``baseline``, or a class derived from
@@ -97,15 +99,20 @@ class Replica:
 
     def __init__(self, engine: str, arguments: dict[str, Any]) -> None:
         self._engine, self._arguments = engine, arguments
-        self._model: Any = None
 
     def load(self) -> dict[str, Any]:
-        """Load the model, if it is not loaded; return its description and whether it takes a system prompt."""
-        if self._model is None:
-            try:
-                self._model = _back_end(self._engine)(**self._arguments)
-            except SystemExit as end:  # back-ends end their process with one sentence
-                raise UsageError(str(end.__cause__ or end)) from None
+        """Load the model; return its description and whether it takes a system prompt."""
+        module, _, name = self._engine.rpartition(".")
+        try:
+            kind = getattr(import_module(module), name)
+        except (ImportError, AttributeError) as error:
+            raise UsageError(f"engine={self._engine} cannot be imported on this node ({first_line(error)}).") from error
+        if not (isinstance(kind, type) and issubclass(kind, MedtasksAdapter)):
+            raise UsageError(f"engine={self._engine} is not derived from medtasks.adapters._base.MedtasksAdapter.")
+        try:
+            self._model: Any = kind(**self._arguments)
+        except SystemExit as end:  # back-ends end their process with one sentence
+            raise UsageError(str(end.__cause__ or end)) from None
         return {"facts": self._model.describe(), "takes_system_prompt": takes_system_prompt(self._model)}
 
     def answer(self, unit: Payload) -> tuple[list[Reply], dict[str, Any], int]:
@@ -113,18 +120,6 @@ class Replica:
         requests, self._model.task_dict = unit
         replies = dict(itertools.chain.from_iterable(self._model.stream(requests, progress=False)))
         return [replies[position] for position in range(len(requests))], self._model.describe(), os.getpid()
-
-
-def _back_end(path: str) -> type[MedtasksAdapter]:
-    """The class at ``path``."""
-    module, _, name = path.rpartition(".")
-    try:
-        kind = getattr(import_module(module), name)
-    except (ImportError, AttributeError) as error:
-        raise UsageError(f"engine={path} cannot be imported on this node ({first_line(error)}).") from error
-    if not (isinstance(kind, type) and issubclass(kind, MedtasksAdapter)):
-        raise UsageError(f"engine={path} is not derived from medtasks.adapters._base.MedtasksAdapter.")
-    return kind
 
 
 def _messages(document: dict[str, Any]) -> list[dict[str, Any]]:
@@ -187,21 +182,19 @@ class MedtasksRay(MedtasksAdapter):
     @exit_with_sentence
     def __init__(self, **arguments: Any) -> None:
         super().__init__()
-        ours = set(RayArguments.__annotations__)
-        self._given = RayArguments.read({name: value for name, value in arguments.items() if name in ours})
-        engine = {name: value for name, value in arguments.items() if name not in ours and value is not None}
+        self._given = given = RayArguments.read(arguments)
         if current_settings().processes > 1:
             raise UsageError("medtasks_ray runs as one process; start it without accelerate and torchrun.")
         self.join_replicas("cpu")
-        self._ray = ray = _started(self._given.address)
+        self._ray = ray = _started(given.address)
         self._head_seen = time.monotonic()
         threading.Thread(target=self._watch_head, daemon=True).start()
-        self._left = self._given.replicas
-        gpus = self._given.gpus
-        gpus = float(bool(ray.cluster_resources().get("GPU"))) if gpus is None else gpus
+        self._left = given.replicas
+        has = ray.cluster_resources()
+        gpus = float(bool(has.get("GPU"))) if given.gpus is None else given.gpus
         self.devices = self._left * max(1, int(gpus))
-        kind = ray.remote(num_gpus=gpus, num_cpus=self._given.cpus)(Replica)
-        self._new = functools.partial(kind.remote, self._given.engine, engine)
+        kind = ray.remote(num_gpus=gpus, num_cpus=given.cpus)(Replica)
+        self._new = functools.partial(kind.remote, given.engine, given.model_extra or {})
         self._idle: list[Any] = []
         self._loading: dict[Any, tuple[Any, int]] = {}
         for _ in range(self._left):
@@ -210,16 +203,11 @@ class MedtasksRay(MedtasksAdapter):
         self._usage: dict[tuple[Any, int], dict[str, int]] = {}
         self._nodes: list[str] = []
         self._preparing = ThreadPoolExecutor(1, thread_name_prefix="medtasks-units")
-        self._await_replica(gpus)
 
-    def _await_replica(self, gpus: float) -> None:
-        """Wait until a replica is loaded."""
-        has, count = self._ray.cluster_resources(), self._given.replicas
-        fit = min((int(has.get(what, 0) // each) for what, each in (("GPU", gpus), ("CPU", self._given.cpus)) if each),
-                  default=count)  # fmt: skip
-        if self._given.address is None and fit < count:
+        fitting = [int(has.get(what, 0) // each) for what, each in (("GPU", gpus), ("CPU", given.cpus)) if each]
+        if given.address is None and min(fitting, default=given.replicas) < given.replicas:
             raise UsageError(
-                f"model_args: {count} replicas of {gpus:g} GPUs and {self._given.cpus:g} cores do not fit on "
+                f"model_args: {given.replicas} replicas of {gpus:g} GPUs and {given.cpus:g} cores do not fit on "
                 f"this machine, which has {has.get('GPU', 0):g} and {has.get('CPU', 0):g}; lower replicas, gpus or "
                 "cpus, or give the address of a cluster."
             )
@@ -229,7 +217,7 @@ class MedtasksRay(MedtasksAdapter):
                 self._loaded(reference)
             if time.monotonic() - said > MESSAGE_EVERY:
                 said = time.monotonic()
-                logger.info(f"medtasks_ray: none of {count} replicas is loaded yet")
+                logger.info(f"medtasks_ray: none of {given.replicas} replicas is loaded yet")
 
     def _watch_head(self) -> None:
         """Note when the cluster's head has answered, until this process leaves the cluster."""
@@ -320,12 +308,22 @@ class MedtasksRay(MedtasksAdapter):
                         continue
                     replica, unit = running.pop(reference)
                     unit.payload = None
-                    finished = self._finished(reference, replica, unit)
-                    if finished is None:
-                        waiting.appendleft(unit)
-                    else:
-                        bar.update(len(finished))
-                        yield finished
+                    try:
+                        replies, self._facts, process = self._ray.get(reference)
+                        self._usage[replica, process] = self._facts.get("usage", {})
+                        self._idle.append(replica)
+                    except self._ray.exceptions.RayTaskError as error:
+                        raise UsageError(str(error.cause)) from None
+                    except self._ray.exceptions.RayError as error:  # the replica or its node died
+                        self._load()
+                        unit.attempts += 1
+                        if unit.attempts < ATTEMPTS:
+                            waiting.appendleft(unit)
+                            continue
+                        reason = f"{ATTEMPTS} replicas died while they answered it ({type(error).__name__})"
+                        replies = [Reply.failure(reason)] * len(unit.requests)
+                    bar.update(len(replies))
+                    yield [(request.position, reply) for request, reply in zip(unit.requests, replies, strict=True)]
 
     def _payload(self, requests: Sequence[ChatRequest]) -> tuple[Payload, dict[int, str]]:
         """The requests as they travel, and why some cannot, by position."""
@@ -333,49 +331,26 @@ class MedtasksRay(MedtasksAdapter):
         documents: dict[str, dict[str, list[Any]]] = {}
         failed = {}
         with using(), encoded_pictures():  # the environment is read once
-            for request, document in zip(requests, self._documents(requests), strict=True):
-                try:
-                    if document is None:
-                        document = self.task_dict[request.task][request.split][request.doc_id]
-                    messages = request.to_messages(document)
-                except Exception as error:  # a package's prompts raise anything
-                    failed[request.position] = first_line(error)
-                    continue
-                rows = documents.setdefault(request.task, {}).setdefault("", [])
-                arguments = (request.prompt, _messages, dict(request.settings), len(rows), request.task, "")
-                metadata = {"task": request.task, "doc_id": len(rows), "repeats": 1, REPEAT: request.repeat}
-                kept = {name: document[name] for name in _FIELDS if name in document}
-                rows.append({**kept, _MESSAGES: messages})
-                instances.append(Instance("generate_until", arguments, len(instances), metadata))
+            for (task, split), group in itertools.groupby(requests, key=lambda request: (request.task, request.split)):
+                together = list(group)
+                known: dict[int, Any] = {}
+                with contextlib.suppress(Exception):  # a dataset decodes the pictures of another package's documents
+                    numbers = [request.doc_id for request in together]
+                    known = dict(zip(numbers, read_rows(self.task_dict[task][split], numbers), strict=True))
+                for request in together:
+                    try:
+                        document = known[request.doc_id] if known else self.task_dict[task][split][request.doc_id]
+                        messages = request.to_messages(document)
+                    except Exception as error:  # a package's prompts raise anything
+                        failed[request.position] = first_line(error)
+                        continue
+                    rows = documents.setdefault(task, {}).setdefault("", [])
+                    arguments = (request.prompt, _messages, dict(request.settings), len(rows), task, "")
+                    metadata = {"task": task, "doc_id": len(rows), "repeats": 1, REPEAT: request.repeat}
+                    kept = {name: document[name] for name in _FIELDS if name in document}
+                    rows.append({**kept, _MESSAGES: messages})
+                    instances.append(Instance("generate_until", arguments, len(instances), metadata))
         return (instances, documents), failed
-
-    def _documents(self, requests: Sequence[ChatRequest]) -> Iterator[Any]:
-        """The requests' documents, read together; None where one of them cannot be read."""
-        for (task, split), some in itertools.groupby(requests, key=lambda request: (request.task, request.split)):
-            numbers = [request.doc_id for request in some]
-            try:
-                yield from read_rows(self.task_dict[task][split], numbers)
-            except Exception:  # a dataset decodes the pictures of another package's documents
-                yield from [None] * len(numbers)
-
-    def _finished(self, reference: Any, replica: Any, unit: Unit) -> list[tuple[int, Reply]] | None:
-        """Positions and replies of a unit; None if its replica died and another one should answer it."""
-        try:
-            replies, facts, process = self._ray.get(reference)
-        except self._ray.exceptions.RayTaskError as error:
-            raise UsageError(str(error.cause)) from None
-        except self._ray.exceptions.RayError as error:  # the replica or its node died
-            self._load()
-            unit.attempts += 1
-            if unit.attempts < ATTEMPTS:
-                return None
-            reason = f"{ATTEMPTS} replicas died while they answered it ({type(error).__name__})"
-            replies = [Reply.failure(reason)] * len(unit.requests)
-        else:
-            self._idle.append(replica)
-            self._usage[replica, process] = facts.get("usage", {})
-            self._facts = facts
-        return [(request.position, one) for request, one in zip(unit.requests, replies, strict=True)]
 
     def clean(self) -> None:
         """Stop the replicas; the harness calls this once it has all answers."""

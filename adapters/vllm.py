@@ -16,13 +16,18 @@ from medtasks.core.schema import first_problem
 from medtasks.harness.model import adapter_facts, fingerprint_of
 from medtasks.runs.replies import Probabilities, Reply
 
-from ._base import Count
-from ._decoding import GenerationSettings, cut_at_stop, ends_of_turn, sample_seed
-from ._generating import GeneratingAdapter, GeneratingArguments
-from ._likelihoods import LETTERS, Letters
-from ._messages import Conversation
-from ._pictures import digest
-from ._requests import ChatRequest
+from ._base import ChatRequest, Count
+from ._decoding import LETTERS, Letters
+from ._generating import (
+    GeneratingAdapter,
+    GeneratingArguments,
+    GenerationSettings,
+    cut_at_stop,
+    ends_of_turn,
+    read_messages,
+    sample_seed,
+)
+from ._reading import digest
 
 PICTURES_AT_ONCE = 128
 """Different pictures passed to the engine at once: their prepared pixels, some 10 MB each, wait in memory."""
@@ -34,6 +39,9 @@ PARALLEL = ("tensor", "pipeline")
 """Options ``…_parallel_size``, whose product is the number of devices."""
 COUNTERS = ("prefix_cache_queries", "prefix_cache_hits", "mm_cache_queries", "mm_cache_hits")
 """vLLM's counters in ``usage``: tokens looked up and found in its prefix cache, and media items."""
+
+Asked = tuple[ChatRequest, list[dict[str, Any]]]
+"""A request and its messages."""
 
 
 class VLLMArguments(GeneratingArguments):
@@ -74,25 +82,24 @@ class MedtasksVLLM(GeneratingAdapter):
                 f"{self.world_size} processes were launched, but vLLM uses all GPUs from one; start it without a "
                 "launcher and set tensor_parallel_size."
             )
-        engine = {name: _decoded(name, value) for name, value in (given.model_extra or {}).items()}
+        engine: dict[str, Any] = {"limit_mm_per_prompt": {"image": MOST_PICTURES}}
+        for name, value in (given.model_extra or {}).items():
+            engine[name] = value
+            if isinstance(value, str) and value.startswith("{"):  # the harness's parser leaves such arguments as text
+                try:
+                    engine[name] = json.loads(value)
+                except ValueError as error:
+                    raise UsageError(f"{name} is {value!r}, which is not valid JSON ({error}).") from error
         if engine.get("data_parallel_size", 1) != 1:
             raise UsageError(
                 f"data_parallel_size is {engine['data_parallel_size']}, but vLLM's offline API runs one replica; set "
                 "tensor_parallel_size, or start vllm serve --data-parallel-size and use --model async_openai."
             )
-        self._engine = {"limit_mm_per_prompt": {"image": MOST_PICTURES}, **engine}
-        self._lora = given.lora
-        self._model = self._load(given.pretrained)
-        self._adapter = None
-        if given.lora is not None:
-            from vllm.lora.request import LoRARequest
-
-            self._adapter = LoRARequest("adapter", 1, given.lora)
+        self._model, self._adapter, self._facts = _load(given, engine)
         self._tokenizer = self._model.get_tokenizer()
         self._letters = Letters(self._tokenizer)
         self._ends = ends_of_turn(self._tokenizer, self._tokenizer.eos_token_id)
-        self._facts = self._checkpoint_facts(given.pretrained)
-        self.devices = math.prod(int(self._engine.get(f"{kind}_parallel_size") or 1) for kind in PARALLEL)
+        self.devices = math.prod(int(engine.get(f"{kind}_parallel_size") or 1) for kind in PARALLEL)
         self._usage = dict.fromkeys(COUNTERS, 0)
         config = self._model.llm_engine.vllm_config.model_config.hf_config
         self._placeholders = {getattr(config, f"{modality}_token_id", None) for modality in ("image", "video")} - {None}
@@ -102,7 +109,9 @@ class MedtasksVLLM(GeneratingAdapter):
         self._model = None
         super().clean()
 
-    def _answer(self, settings: GenerationSettings, requests: list[ChatRequest]) -> list[Reply]:
+    def answer(self, requests: list[ChatRequest]) -> list[Reply]:
+        """The replies to a batch, whose settings are equal."""
+        settings = self.settings_of(requests)
         if settings.num_beams != 1:
             raise UsageError(f"num_beams is {settings.num_beams}, but medtasks_vllm has no beam search.")
         replies: list[Reply] = []
@@ -121,19 +130,52 @@ class MedtasksVLLM(GeneratingAdapter):
         self._usage = {name: int(found[f"vllm:{name}"]) for name in COUNTERS}
         return replies
 
-    def _portions(self, batch: Sequence[ChatRequest]) -> Iterator[list[tuple[ChatRequest, list[dict[str, Any]]]]]:
+    def _portions(self, batch: Sequence[ChatRequest]) -> Iterator[list[Asked]]:
         """Requests with their messages, in parts of limited size: vLLM prepares the pictures of a part at once."""
-        portion: list[tuple[ChatRequest, list[dict[str, Any]]]] = []
+        portion: list[Asked] = []
         shown: set[str] = set()
         for request in batch:
-            messages = _for_vllm(self._conversation(request))
-            pictures = {part["uuid"] for message in messages for part in message["content"] if "uuid" in part}
+            conversation = read_messages(request.messages(self.task_dict), self._given)
+            images, pictures = iter(conversation.images), set()
+            for message in conversation.messages:
+                for part in message["content"]:
+                    if part["type"] == "image":
+                        image = next(images)
+                        part |= {"type": "image_pil", "image_pil": image, "uuid": digest([image]).hex()}
+                        pictures.add(part["uuid"])
             if portion and len(shown | pictures) > PICTURES_AT_ONCE:
                 yield portion
                 portion, shown = [], set()
-            portion.append((request, messages))
+            portion.append((request, conversation.messages))
             shown |= pictures
         yield portion
+
+    def _sampling(self, settings: GenerationSettings, request: ChatRequest) -> Any:
+        """vLLM's settings of a request.
+
+        vLLM gives the log-probabilities of the tokens that are options' letters beside the generated one's. If there
+        are too many, the rarest are left out: their numbers are the highest. Speculative decoding does not support it.
+        """
+        from vllm import SamplingParams
+
+        engine, recorded = self._model.llm_engine, dict[str, Any]()
+        if engine.vllm_config.speculative_config is None:
+            known = engine.model_config.get_vocab_size()
+            tokens = self._letters.tokens.items()
+            named = [token for token, letter in tokens if letter in request.options and token < known]
+            recorded = {"logprob_token_ids": named[:NAMED]} if named else {"logprobs": 0}
+        return SamplingParams(
+            max_tokens=settings.max_new_tokens,
+            temperature=settings.temperature,
+            top_p=settings.top_p,
+            top_k=settings.top_k,
+            repetition_penalty=settings.repetition_penalty or 1.0,
+            stop=list(settings.until) or None,
+            stop_token_ids=self._ends,
+            detokenize=bool(settings.until),
+            **recorded,
+            seed=sample_seed(self._given.seed, request.sample_id, request.repeat) if settings.sampling else None,
+        )
 
     def _reply(self, output: Any, request: ChatRequest, settings: GenerationSettings) -> Reply:
         first, prompt = output.outputs[0], output.prompt_token_ids or ()
@@ -151,69 +193,43 @@ class MedtasksVLLM(GeneratingAdapter):
             probabilities=probabilities(first, text, self._letters, request.options),
         )
 
-    def _sampling(self, settings: GenerationSettings, request: ChatRequest) -> Any:
-        from vllm import SamplingParams
 
-        return SamplingParams(
-            max_tokens=settings.max_new_tokens,
-            temperature=settings.temperature,
-            top_p=settings.top_p,
-            top_k=settings.top_k,
-            repetition_penalty=settings.repetition_penalty or 1.0,
-            stop=list(settings.until) or None,
-            stop_token_ids=self._ends,
-            detokenize=bool(settings.until),
-            **self._recorded(request.options),
-            seed=sample_seed(self._given.seed, request.sample_id, request.repeat) if settings.sampling else None,
-        )
-
-    def _recorded(self, options: Sequence[str]) -> dict[str, Any]:
-        """The tokens whose log-probabilities vLLM gives beside the generated one's: those that are options' letters.
-
-        If there are too many, the rarest are left out: their numbers are the highest. With speculative decoding vLLM
-        does not support it.
-        """
-        if self._model.llm_engine.vllm_config.speculative_config is not None:
-            return {}
-        named = [token for token in self._letters.tokens if self._letters.tokens[token] in options]
-        named = [token for token in named if token < self._model.llm_engine.model_config.get_vocab_size()][:NAMED]
-        return {"logprob_token_ids": named} if named else {"logprobs": 0}
-
-    def _load(self, name: str) -> Any:
-        try:
-            from vllm import LLM
-        except ImportError as error:
-            raise UsageError(
-                f"vLLM cannot be imported ({first_line(error)}), expected what pip install 'medtasks[vllm]' installs."
-            ) from error
-        try:
-            return LLM(
-                model=name,
-                seed=self._given.seed % 2**31,
-                disable_log_stats=False,
-                enable_lora=self._lora is not None,
-                **self._engine,
-            )
-        except Exception as error:  # vLLM, transformers and drivers raise many types
-            # the first line of a validation error is only a count
-            reason = first_problem(error) if isinstance(error, ValidationError) else first_line(error)
-            raise MedtasksError(f"{name}: vLLM cannot serve it: {reason}") from error
-
-    def _checkpoint_facts(self, name: str) -> dict[str, Any]:
+def _load(given: VLLMArguments, engine: dict[str, Any]) -> tuple[Any, Any, dict[str, Any]]:
+    """vLLM's engine, the request for the LoRA adapter if there is one, and JSON-serializable facts."""
+    try:
         import vllm
+        from vllm import LLM
+    except ImportError as error:
+        raise UsageError(
+            f"vLLM cannot be imported ({first_line(error)}), expected what pip install 'medtasks[vllm]' installs."
+        ) from error
+    name, lora = given.pretrained, given.lora
+    try:
+        model = LLM(
+            model=name, seed=given.seed % 2**31, disable_log_stats=False, enable_lora=lora is not None, **engine
+        )
+    except Exception as error:  # vLLM, transformers and drivers raise many types
+        # the first line of a validation error is only a count
+        reason = first_problem(error) if isinstance(error, ValidationError) else first_line(error)
+        raise MedtasksError(f"{name}: vLLM cannot serve it: {reason}") from error
+    adapter = None
+    if lora is not None:
+        from vllm.lora.request import LoRARequest
 
-        config = self._model.llm_engine.vllm_config.model_config
-        local, revision = fingerprint_of(name), self._engine.get("revision")
-        return {
-            "pretrained": name,
-            "revision": revision if local else getattr(config.hf_config, "_commit_hash", None) or revision,
-            **local,
-            "lora": adapter_facts(self._lora),
-            "architecture": config.architectures[0],
-            "dtype": str(config.dtype).removeprefix("torch."),
-            "engine": dict(sorted(self._engine.items())),
-            "vllm": vllm.__version__,
-        }
+        adapter = LoRARequest("adapter", 1, lora)
+    config = model.llm_engine.vllm_config.model_config
+    local, revision = fingerprint_of(name), engine.get("revision")
+    facts = {
+        "pretrained": name,
+        "revision": revision if local else getattr(config.hf_config, "_commit_hash", None) or revision,
+        **local,
+        "lora": adapter_facts(lora),
+        "architecture": config.architectures[0],
+        "dtype": str(config.dtype).removeprefix("torch."),
+        "engine": dict(sorted(engine.items())),
+        "vllm": vllm.__version__,
+    }
+    return model, adapter, facts
 
 
 def probabilities(given: Any, text: str, letters: Letters, options: Sequence[str]) -> Probabilities | None:
@@ -226,38 +242,13 @@ def probabilities(given: Any, text: str, letters: Letters, options: Sequence[str
     steps = list(given.logprobs or ())[: len(tokens)]
     if len(steps) < len(tokens):
         return None
-    pairs = list(zip(tokens, steps, strict=True))
+    chosen: list[float] = []
     shares: list[list[float]] = []
-    for token, found in pairs:
+    for token, step in zip(tokens, steps, strict=True):
         of = dict.fromkeys(LETTERS, 0.0)
-        for candidate, one in found.items():
+        for candidate, one in step.items():
             if token in letters.tokens and candidate in letters.tokens:
                 of[letters.tokens[candidate]] += math.exp(one.logprob)
+        chosen.append(step[token].logprob)
         shares.append([*of.values()])
-    return letters.probabilities(tokens, text, [found[token].logprob for token, found in pairs], shares, options)[0]
-
-
-def _decoded(name: str, value: Any) -> Any:
-    """``value``, or the dictionary that it spells as JSON: the harness's parser leaves such arguments as text."""
-    if not (isinstance(value, str) and value.startswith("{")):
-        return value
-    try:
-        return json.loads(value)
-    except ValueError as error:
-        raise UsageError(f"{name} is {value!r}, which is not valid JSON ({error}).") from error
-
-
-def _for_vllm(conversation: Conversation) -> list[dict[str, Any]]:
-    """The messages with their pictures in place, each with its content digest."""
-    images = iter(conversation.images)
-    messages = []
-    for message in conversation.messages:
-        parts = []
-        for part in message["content"]:
-            if part["type"] == "image":
-                image = next(images)
-                parts.append({"type": "image_pil", "image_pil": image, "uuid": digest([image]).hex()})
-            else:
-                parts.append(part)
-        messages.append({"role": message["role"], "content": parts})
-    return messages
+    return letters.probabilities(tokens, text, chosen, shares, options)[0]

@@ -33,9 +33,8 @@ def run(output: Path) -> dict[str, int]:
     from lmms_eval import evaluator
     from lmms_eval.loggers import EvaluationTracker
     from lmms_eval.tasks import TaskManager
-    from medtasks.adapters._base import MedtasksAdapter
+    from medtasks.adapters._base import ChatRequest, MedtasksAdapter
     from medtasks.adapters._generating import plan_batches
-    from medtasks.adapters._requests import ChatRequest
 
     from medtasks.catalog.contents import task_directory
     from medtasks.harness import evaluation

@@ -22,11 +22,12 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+import medtasks
 from medtasks.catalog.contents import kind_of, task_files
 from medtasks.core.errors import HarnessError, first_line
 from medtasks.core.exits import errors_raised
 
-__all__ = ["BACK_ENDS", "SUPPORTED", "check_version", "model_manifests", "run_tasks", "task_index"]
+__all__ = ["BACK_ENDS", "SUPPORTED", "model_manifests", "run_tasks", "task_index"]
 
 SUPPORTED = ">=0.7.3,<0.8"
 _MARK = "__medtasks__"
@@ -41,43 +42,27 @@ BACK_ENDS = {
 """Ours, by their names in the harness."""
 
 
-def check_version(found: str) -> None:
-    """Refuse an lmms-eval whose internals may differ.
-
-    Raises:
-        HarnessError: ``found`` is outside :data:`SUPPORTED`; the message has the command that installs a fitting one.
-    """
-    from packaging.specifiers import SpecifierSet
-
-    if not SpecifierSet(SUPPORTED).contains(found, prereleases=True):
-        raise HarnessError(
-            f"medtasks works with lmms-eval {SUPPORTED}, but {found} is installed; "
-            f'install one that fits: pip install "lmms-eval{SUPPORTED}"'
-        )
-
-
-def _refuse_hidden_package() -> None:
-    """Refuse a directory that ``python -m`` finds instead of the package, such as a clone in the working directory.
-
-    An editable installation is found by an import hook, and Python asks hooks last.
-    """
-    import medtasks
-
-    if medtasks.__file__ is None:
-        raise HarnessError(
-            f"{next(iter(medtasks.__path__))} hides the installed package of that name, because `python -m` looks in "
-            "the working directory first; start in another directory, or use the command lmms-eval"
-        )
-
-
 def model_manifests() -> list[Any]:
     """The entry point: registers our tasks and returns our back-ends' manifests.
 
     Never raises: a failure is reported on standard error and lmms-eval runs without medtasks.
     """
     try:
-        check_version(version("lmms-eval"))
-        _refuse_hidden_package()
+        from packaging.specifiers import SpecifierSet
+
+        found = version("lmms-eval")
+        if not SpecifierSet(SUPPORTED).contains(found, prereleases=True):  # its internals may differ
+            raise HarnessError(
+                f"medtasks works with lmms-eval {SUPPORTED}, but {found} is installed; "
+                f'install one that fits: pip install "lmms-eval{SUPPORTED}"'
+            )
+        # A clone in the working directory: an editable installation is found by an import hook, and Python asks hooks
+        # last.
+        if medtasks.__file__ is None:
+            raise HarnessError(
+                f"{next(iter(medtasks.__path__))} hides the installed package of that name, because `python -m` looks "
+                "in the working directory first; start in another directory, or use the command lmms-eval"
+            )
         _report_interrupts()
         _watch_task_manager()
         from lmms_eval.models.registry_v2 import ModelManifest

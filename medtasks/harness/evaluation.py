@@ -7,7 +7,6 @@ inference: it is reported in one sentence, the exit code is not 0, and ``medtask
 from __future__ import annotations
 
 import atexit
-import functools
 import inspect
 import os
 import sys
@@ -17,6 +16,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
+
+from lmms_eval.evaluator_utils import get_sample_size
+from lmms_eval.filters import build_filter_ensemble
+from lmms_eval.utils import create_iterator
 
 from medtasks.benchmarks.documents import SYSTEM_IN_TEXT
 from medtasks.catalog.packages import warn
@@ -33,7 +36,7 @@ from medtasks.data.store import open_prepared
 from medtasks.judge.settings import configured_judges
 from medtasks.runs.folder import write_run
 from medtasks.runs.judge import PlainProgress, judge_all, report_lines
-from medtasks.runs.manifest import RunManifest, TaskFacts, local_stamp, now, task_facts, versions
+from medtasks.runs.manifest import RunManifest, local_stamp, now, task_facts, versions
 from medtasks.runs.record import RunRecord
 from medtasks.runs.reply_files import SUFFIX, AnswerStore, Plan, drop_other_runs, folder_key, name_run, run_of
 from medtasks.runs.run import collect_run, data_facts
@@ -47,7 +50,7 @@ from .backends import SYSTEM_PROMPT, backend_name, take_no_media, task_presentat
 from .model import described, run_arguments, settings
 from .numbers import KEY, replace_numbers, replace_samples
 from .requests import Requests, taken_from
-from .sending import Sender, gathered, memory_of, work_so_far
+from .sending import gathered, memory_of, work_so_far
 
 
 class Evaluation:
@@ -66,36 +69,38 @@ class Evaluation:
         take_no_media(self._lm)
         self._asked = asked
         self._groups = groups
-        self._settings = settings(self._asked, self._lm)
-        self._model = {
-            key: value for key, value in described(self._lm, self._settings["model_args"]).items() if key != "usage"
-        }
-        self._log_samples = call.arguments["log_samples"]
+        tracker = asked.get("evaluation_tracker")
+        self._output: Path | None = None
+        """Where the harness writes this model's results; None if it writes none."""
+        if tracker is not None and tracker.output_path:
+            self._output = Path(tracker.output_path) / (tracker.general_config_tracker.model_name_sanitized or "")
         self._judges = configured_judges()
 
     def run(self, evaluate: Callable[..., Any]) -> Any:
         """The harness's results with our scores; None on every process but the first."""
         self._refuse_early()
-        directory = self._directory()
-        if current_settings().rank == 0 and directory is not None:
-            remove_abandoned(directory)
+        rank, logged = current_settings().rank, self._call.arguments["log_samples"]
+        if rank == 0 and self._output is not None:
+            remove_abandoned(self._output)
         for spec, task in self._ours.values():
-            _leave_scoring_to_us(task)
+            # The harness logs responses without filtering or scoring them: a failure there would lose them all.
+            task._filters = [build_filter_ensemble(KEY, [["take_first", None]])]
+            task.process_results = lambda doc, results, full_docs=None: {}  # noqa: ARG005
+            if task.OUTPUT_TYPE != "generate_until":  # rounds are run by us, in batches, on every back-end
+                task.OUTPUT_TYPE = task.config.output_type = "generate_until_multi_round"
             if SYSTEM_PROMPT in task_presentation(self._lm, spec):
                 task.lmms_eval_specific_kwargs = {**task.lmms_eval_specific_kwargs, SYSTEM_IN_TEXT: True}
                 name = backend_name(self._lm)
                 warn(f"{spec.name}: {name} takes no system prompt; the task's is put before the question.")
-        folder = self._checkpoint()
+        plan = self._plan()
+        folder = self._checkpoint(plan.manifest)
         _agree_with_first(folder)
-        store = AnswerStore(folder, current_settings().rank)
+        store = AnswerStore(folder, rank)
         memory = memory_of(self._lm)
-        requests = Requests(Sender(store, memory), self._ours, logged=self._log_samples)
-        self._call.arguments["response_cache"] = requests
+        self._call.arguments["response_cache"] = requests = Requests(store, memory, self._ours, logged=logged)
         try:
-            if current_settings().rank == 0:
-                self._planned = self._manifest()
-                numbers = {name: _asked_numbers(task, self._asked) for name, (_, task) in self._ours.items()}
-                store.write_plan(Plan(manifest=self._planned, documents=numbers))
+            if rank == 0:
+                store.write_plan(plan)
             for spec, _ in self._ours.values():
                 open_prepared(spec.metadata.benchmark).forget_records()  # the harness has the documents
             results = evaluate(*self._call.args, **self._call.kwargs)
@@ -112,7 +117,7 @@ class Evaluation:
             # The harness never leaves the process group, whose thread aborts the process if it outlives the
             # interpreter: a finished run would exit with a failure code.
             atexit.register(_leave_process_group)
-            run = self._collect(requests, store.folder, first=results is not None)
+            run = self._collect(requests, plan.manifest, store.folder, first=results is not None)
             if run is None:
                 return None
             written, text = self._write(run, usage)
@@ -137,7 +142,7 @@ class Evaluation:
         if not unscored and not any(facts.failed for facts in run.manifest.tasks.values()):
             store.remove()
         replace_numbers(results, run)
-        if self._log_samples:
+        if logged:
             replace_samples(results, run)
         results[KEY] = {"folder": str(written) if written else None, "intervals": run.intervals()}
         return results
@@ -156,55 +161,57 @@ class Evaluation:
                     "again with another seed instead."
                 )
 
-    def _directory(self) -> Path | None:
-        """Where the harness writes this model's results; None if it writes none."""
-        tracker = self._asked.get("evaluation_tracker")
-        if tracker is None or not tracker.output_path:
-            return None
-        return Path(tracker.output_path) / (tracker.general_config_tracker.model_name_sanitized or "")
-
-    def _checkpoint(self) -> Path:
-        """The directory of this command's replies, which does not depend on the number of processes."""
-        kept = ("model", "limit", "offset", "gen_kwargs", "system_instruction", "apply_chat_template", "num_fewshot",
-                "repeats", "torch_seed")  # fmt: skip
-        identity = {
-            **{name: self._settings[name] for name in kept},
-            "backend": self._settings["model_backend"],
-            "model_args": run_arguments(self._asked.get("model_args")),
-            "tasks": {
-                name: f"{self._facts(name).protocol_hash}-{_data_state(spec)}" for name, (spec, _) in self._ours.items()
-            },
-        }
-        root = self._directory() or cache_root() / "unfinished"
-        return root / f"{folder_key(identity)}{SUFFIX}"
-
-    def _facts(self, name: str) -> TaskFacts:
-        spec, task = self._ours[name]
-        return task_facts(
-            spec,
-            dict(task.config.generation_kwargs or {}),
-            len(task.eval_docs),
-            blind=current_settings().blind or bool(self._model.get("blind")),
-            presentation=task_presentation(self._lm, spec),
-        )
-
-    def _manifest(self) -> RunManifest:
+    def _plan(self) -> Plan:
         """The run before any reply: with the replies, everything needed to score it without this process."""
+        chosen = settings(self._asked, self._lm)
+        model = {name: value for name, value in described(self._lm, chosen["model_args"]).items() if name != "usage"}
+        tasks, documents = {}, {}
+        for name, (spec, task) in self._ours.items():
+            tasks[name] = task_facts(
+                spec,
+                dict(task.config.generation_kwargs or {}),
+                len(task.eval_docs),
+                blind=current_settings().blind or bool(model.get("blind")),
+                presentation=task_presentation(self._lm, spec),
+            )
+            limit, offset = get_sample_size(task, self._asked.get("limit")), self._asked.get("offset") or 0
+            numbers = create_iterator(range(len(task.eval_docs)), 0, 1, limit=limit or None, offset=offset)
+            documents[name] = tuple(numbers)
         benchmarks = sorted({spec.metadata.benchmark for spec, _ in self._ours.values()})
-        return RunManifest(
+        manifest = RunManifest(
             created=now(),
             processes=current_settings().processes,
             usage=RunUsage(devices=getattr(self._lm, "devices", 1)),
             versions=versions(),
-            model=self._model,
-            settings=self._settings,
-            tasks={name: self._facts(name) for name in self._ours},
+            model=model,
+            settings=chosen,
+            tasks=tasks,
             groups={name: tuple(leaf for leaf in leaf_tasks(name) if leaf in self._ours) for name in self._groups},
             data={name: data_facts(name) for name in benchmarks},
         )
+        return Plan(manifest=manifest, documents=documents)
 
-    def _collect(self, requests: Requests, folder: Path, *, first: bool) -> RunRecord | None:
+    def _checkpoint(self, planned: RunManifest) -> Path:
+        """The directory of this command's replies, which does not depend on the number of processes."""
+        kept = ("model", "limit", "offset", "gen_kwargs", "system_instruction", "apply_chat_template", "num_fewshot",
+                "repeats", "torch_seed")  # fmt: skip
+        frames, blind, subset = current_settings().max_frames, current_settings().blind, current_settings().subset
+        pixels = [str(frames or "all"), *(["blind"] if blind else []), *([str(subset)] if subset else [])]
+        tasks = {}
+        for name, (spec, _) in self._ours.items():
+            data = planned.data[spec.metadata.benchmark].fingerprint[:16]
+            tasks[name] = "-".join([planned.tasks[name].protocol_hash, data, *pixels])
+        identity = {
+            **{name: planned.settings[name] for name in kept},
+            "backend": planned.settings["model_backend"],
+            "model_args": run_arguments(self._asked.get("model_args")),
+            "tasks": tasks,
+        }
+        return (self._output or cache_root() / "unfinished") / f"{folder_key(identity)}{SUFFIX}"
+
+    def _collect(self, requests: Requests, planned: RunManifest, folder: Path, *, first: bool) -> RunRecord | None:
         """The run, scored and judged; None on every process but the ``first``, which gathers the others' answers."""
+        judges = self._judges
         asked = {name: taken_from(task) for name, (_, task) in self._ours.items()}
         several = current_settings().processes > 1
         processes = gathered({name: requests.answers(one) for name, one in asked.items()}) if several else []
@@ -221,25 +228,33 @@ class Evaluation:
                 for document, (_, prompt, replies) in zip(documents, answers, strict=True)
             ]
 
-        judging = None if self._judges is None else functools.partial(_judged, self._judges, self._planned)
-        run = collect_run(self._planned, ((name, answered(name)) for name in self._ours), judging, folder)
+        def judged(samples: Any) -> Any:
+            if judges is None or not any(load_spec(name).metadata.rubrics for name in samples):
+                return samples, {}
+            verdicts = judge_all(samples, judges, planned, progress=PlainProgress())
+            if verdicts.error is not None and not verdicts.succeeded:
+                raise verdicts.error
+            print("\n".join(report_lines(verdicts, judges)), flush=True)
+            return verdicts.samples, verdicts.facts
+
+        judging = None if judges is None else judged
+        run = collect_run(planned, ((name, answered(name)) for name in self._ours), judging, folder)
         if not run.samples:
             raise MedtasksError(" ".join(run.manifest.problems) or "no task of the run has an answer")
         return run
 
     def _write(self, run: RunRecord, usage: RunUsage) -> tuple[Path | None, str]:
         """Write the result directory; return it, and the scores as text."""
-        directory = self._directory()
         stamp = str(self._asked.get("datetime_str") or "").replace(":", "-")
-        folder = None
-        if directory is not None:  # two runs may end within one second
-            names = (f"{local_stamp()}{suffix}_medtasks" for suffix in ("", *(f"-{n}" for n in range(2, 1000))))
-            folder = next(directory / name for name in names if not (directory / name).exists())
         update = {"created": now(), "harness_stamp": stamp, "usage": usage}
         finished = replace(run, manifest=run.manifest.model_copy(update=update))
-        if folder is not None:
-            write_run(folder, finished)
-            keep_finished(folder, finished, user_store())
+        if self._output is None:
+            return None, summary(finished, None)
+        names = (f"{local_stamp()}{suffix}_medtasks" for suffix in ("", *(f"-{n}" for n in range(2, 1000))))
+        # two runs may end within one second
+        folder = next(self._output / name for name in names if not (self._output / name).exists())
+        write_run(folder, finished)
+        keep_finished(folder, finished, user_store())
         return folder, summary(finished, folder)
 
     def _report(self, run: RunRecord, text: str, kept: Path) -> None:
@@ -250,74 +265,36 @@ class Evaluation:
         limit = current_settings().max_failed
         too_many = failed > limit * asked
         exceeded = f" More than {100 * limit:g} % failed (MEDTASKS_MAX_FAILED), so the run counts as failed."
-        problem = ""
-        if failed:
-            problem = (
-                f"medtasks: {failed:,} of {asked:,} requests have no response and are not scored. Run the same command "
-                f"again to send only these ({kept}).{exceeded * too_many}"
-            )
+        problem = (
+            f"medtasks: {failed:,} of {asked:,} requests have no response and are not scored. Run the same command "
+            f"again to send only these ({kept}).{exceeded * too_many}"
+        )
+        ending = text, problem if failed else "", bool(run.manifest.problems or too_many)
         if self._asked.get("cli_args") is None:
-            _show(text, problem)
+            _show([ending])
             return
         if not _ENDINGS:
             atexit.register(_end_command)
-        _ENDINGS.append((text, problem, bool(run.manifest.problems or too_many)))
+        _ENDINGS.append(ending)
 
 
-_ENDINGS: list[tuple[str, str, bool]] = []
+Ending = tuple[str, str, bool]
+_ENDINGS: list[Ending] = []
 """Of the runs of this command, which may evaluate several models: scores, problem, whether the run counts as failed."""
 
 
 def _end_command() -> None:
     """The harness has printed its tables and written its files."""
-    for text, problem, _ in _ENDINGS:
-        _show(text, problem)
+    _show(_ENDINGS)
     if any(failed for *_, failed in _ENDINGS):
         os._exit(1)
 
 
-def _show(text: str, problem: str) -> None:
-    print(text, flush=True)
-    if problem:
-        print(problem, file=sys.stderr, flush=True)
-
-
-def _leave_scoring_to_us(task: Any) -> None:
-    """Make the harness log responses without filtering or scoring them: a failure there would lose them all."""
-    from lmms_eval.filters import build_filter_ensemble
-
-    task._filters = [build_filter_ensemble(KEY, [["take_first", None]])]
-    task.process_results = lambda doc, results, full_docs=None: {}  # noqa: ARG005
-    if task.OUTPUT_TYPE != "generate_until":  # rounds are run by us, in batches, on every back-end
-        task.OUTPUT_TYPE = task.config.output_type = "generate_until_multi_round"
-
-
-def _data_state(spec: TaskSpec) -> str:
-    """What determines a task's documents and their pixels: prepared data, subset, frame limit, blind or not."""
-    chosen = current_settings()
-    parts = [open_prepared(spec.metadata.benchmark).manifest.fingerprint[:16], str(chosen.max_frames or "all")]
-    return "-".join([*parts, *(["blind"] if chosen.blind else []), *([str(chosen.subset)] if chosen.subset else [])])
-
-
-def _asked_numbers(task: Any, asked: Mapping[str, Any]) -> tuple[int, ...]:
-    """Numbers of the documents within ``--limit`` and ``--offset``."""
-    from lmms_eval.evaluator_utils import get_sample_size
-    from lmms_eval.utils import create_iterator
-
-    limit = get_sample_size(task, asked.get("limit"))
-    numbers = range(len(task.eval_docs))
-    return tuple(create_iterator(numbers, 0, 1, limit=limit or None, offset=asked.get("offset") or 0))
-
-
-def _judged(config: Any, planned: RunManifest, samples: Any) -> Any:
-    """A run's samples with verdicts, and facts about the judging."""
-    if not any(load_spec(name).metadata.rubrics for name in samples):
-        return samples, {}
-    judged = judge_all(samples, config, planned, progress=PlainProgress())
-    if judged.error is not None and not judged.succeeded:
-        raise judged.error
-    print("\n".join(report_lines(judged, config)), flush=True)
-    return judged.samples, judged.facts
+def _show(endings: Sequence[Ending]) -> None:
+    for text, problem, _ in endings:
+        print(text, flush=True)
+        if problem:
+            print(problem, file=sys.stderr, flush=True)
 
 
 def _agree_with_first(folder: Path) -> None:

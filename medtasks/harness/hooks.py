@@ -38,28 +38,30 @@ def noting_arguments(original: Callable[..., Any]) -> Callable[..., Any]:
     @exit_with_sentence
     @functools.wraps(original)
     def simple_evaluate(*args: Any, **kwargs: Any) -> Any:
-        call = inspect.signature(original).bind(*args, **kwargs)
-        call.apply_defaults()
-        hidden = task_named_like_a_directory(call.arguments)
-        if hidden is not None:
-            call.arguments["tasks"] = [hidden]
         from medtasks.catalog.contents import task_files
         from medtasks.catalog.spec import load_spec
 
-        names = [name for name in call.arguments["tasks"] or () if isinstance(name, str)]
-        ours = [load_spec(name).name for name in names if name in task_files()]
-        noted = _ARGUMENTS.set(call.arguments)
+        call = inspect.signature(original).bind(*args, **kwargs)
+        call.apply_defaults()
+        asked = call.arguments
+        if not asked["tasks"]:
+            # The harness takes our task for a directory of that name below the working directory, and runs nothing.
+            given = [word.removeprefix("--tasks=") for word in sys.argv if word.startswith("--tasks=")]
+            given += [name for option, name in pairwise(sys.argv) if option == "--tasks"]
+            asked["tasks"] = [name for name in given if Path(name).is_dir() and name in task_files()][:1]
+        ours = [load_spec(name).name for name in asked["tasks"] if isinstance(name, str) and name in task_files()]
+        noted = _ARGUMENTS.set(asked)
         try:
             with interrupts_arrive():
                 if ours:
-                    refuse(call.arguments, ours)
+                    refuse(asked, ours)
                     from datasets.config import HF_DATASETS_CACHE
 
                     # the harness loads the one-row dataset of our task files through a cache
                     if not os.environ.get(_DATASETS) and not can_be_written(Path(HF_DATASETS_CACHE)):
                         os.environ[_DATASETS] = str(writable_cache() / "datasets")
-                    if isinstance(call.arguments["model"], str):
-                        load_what_generates(call.arguments["model"], force_simple=bool(call.arguments["force_simple"]))
+                    if isinstance(asked["model"], str):
+                        load_what_generates(asked["model"], force_simple=bool(asked["force_simple"]))
                 return original(*call.args, **call.kwargs)
         except Exception as error:
             if isinstance(error, MedtasksError) or current_settings().debug:
@@ -72,7 +74,7 @@ def noting_arguments(original: Callable[..., Any]) -> Callable[..., Any]:
             ended = f"the harness ended the run: {first_line(error).rstrip('.')} (--verbosity DEBUG shows where)."
             raise MedtasksError(str(cause or ended)) from error
         except KeyboardInterrupt as error:  # before or after the evaluation, for example while the model is loaded
-            if not ours or call.arguments["cli_args"] is None:
+            if not ours or asked["cli_args"] is None:
                 raise
             raise stopped("run the same command again") from error
         finally:
@@ -118,72 +120,42 @@ def _our_entries(task_dict: Mapping[Any, Any]) -> Iterator[tuple[str, TaskSpec, 
                 yield name, specs[name], value
 
 
-_TWIN = "_1shot"
-
-
-def task_named_like_a_directory(asked: Mapping[str, Any]) -> str | None:
-    """Our task given as ``--tasks`` if the working directory has a directory of that name, else None.
-
-    The harness takes such a name for a directory of task files, finds none in it, and runs nothing.
-    """
-    from medtasks.catalog.spec import load_specs
-
-    if asked.get("tasks"):
-        return None
-    given = [word.removeprefix("--tasks=") for word in sys.argv if word.startswith("--tasks=")]
-    given += [name for option, name in pairwise(sys.argv) if option == "--tasks"]
-    return next((name for name in given if Path(name).is_dir() and name in load_specs()), None)
-
-
 def refuse(asked: Mapping[str, Any], ours: Sequence[str]) -> None:
-    """Reject options that our tasks do not support, missing data, and back-ends that cannot be used.
+    """Reject options that our tasks do not support, missing data, and back-ends that cannot be used."""
+    from medtasks.catalog.spec import leaf_tasks, load_spec, load_specs
+    from medtasks.data.store import open_prepared
 
-    Raises:
-        NotPreparedError: the data of a task are not prepared on this machine.
-        UsageError: ``--num_fewshot`` or ``--use_cache`` is given, a required model argument is missing, or the back-end
-            is unknown, or answers wrongly with ``--force_simple``.
-        MedtasksError: the back-end cannot be imported; the message has the command that installs what is missing.
-    """
-    if asked.get("num_fewshot"):
-        raise UsageError(_instead_of_shots(asked["num_fewshot"], ours))
+    if shots := asked.get("num_fewshot"):
+        twins = {name: f"{name}_1shot" for name in ours if f"{name}_1shot" in load_specs()}
+        shown = [name for name in ours if name.endswith("_1shot")]
+        without = [name for name in ours if name not in twins and name not in shown]
+        advice = [f"run {', '.join(twins.values())} instead of {', '.join(twins)}"] if twins else []
+        advice += [f"{', '.join(shown)} shows one example without it"] if shown else []
+        advice += [f"there is no version of {', '.join(without)} with examples"] if without else []
+        raise UsageError(
+            f"--num_fewshot is {shots}, but examples are part of a task's prompt here: {'; '.join(advice)}."
+        )
     if asked.get("use_cache"):
         raise UsageError(
             "--use_cache is not supported by tasks of medtasks, and resuming needs no cache: every reply is stored as "
             "it arrives, and the same command continues; leave the option out."
         )
-    from medtasks.catalog.spec import leaf_tasks, load_spec
-    from medtasks.data.store import open_prepared
-
     for benchmark in {load_spec(leaf).metadata.benchmark: None for name in ours for leaf in leaf_tasks(name)}:
         open_prepared(benchmark)
-    model = asked.get("model")
-    if isinstance(model, str):
-        if model == "llava_hf" and asked.get("force_simple"):
-            raise UsageError(
-                "llava_hf cannot run our tasks with --force_simple, where it may answer a request with the response to "
-                "another one; leave the option out."
-            )
-        lack = lack_of(model, force_simple=bool(asked.get("force_simple")))
-        if lack is not None:
-            fix = f": {lack.fix}" if lack.fix else ""
-            raise MedtasksError(f"back-end {model} cannot be used: {lack.found}{fix}")
-        placed = current_settings().processes > 1 or "device_map" in str(asked.get("model_args"))
-        if model == "llava_hf" and not placed:  # its default device_map is empty
-            raise UsageError(
-                f"{model} needs device_map in --model_args, for example device_map=auto: transformers refuses its "
-                "empty default."
-            )
-
-
-def _instead_of_shots(shots: Any, ours: Sequence[str]) -> str:
-    """One sentence that names the task to run instead of each."""
-    from medtasks.catalog.spec import load_specs
-
-    specs = load_specs()
-    twins = {name: f"{name}{_TWIN}" for name in ours if f"{name}{_TWIN}" in specs}
-    shown = [name for name in ours if name.endswith(_TWIN)]
-    without = [name for name in ours if name not in twins and name not in shown]
-    advice = [f"run {', '.join(twins.values())} instead of {', '.join(twins)}"] if twins else []
-    advice += [f"{', '.join(shown)} shows one example without it"] if shown else []
-    advice += [f"there is no version of {', '.join(without)} with examples"] if without else []
-    return f"--num_fewshot is {shots}, but examples are part of a task's prompt here: {'; '.join(advice)}."
+    model, simple = asked.get("model"), bool(asked.get("force_simple"))
+    if not isinstance(model, str):
+        return
+    if model == "llava_hf" and simple:
+        raise UsageError(
+            "llava_hf cannot run our tasks with --force_simple, where it may answer a request with the response to "
+            "another one; leave the option out."
+        )
+    if lack := lack_of(model, force_simple=simple):
+        fix = f": {lack.fix}" if lack.fix else ""
+        raise MedtasksError(f"back-end {model} cannot be used: {lack.found}{fix}")
+    placed = current_settings().processes > 1 or "device_map" in str(asked.get("model_args"))
+    if model == "llava_hf" and not placed:  # its default device_map is empty
+        raise UsageError(
+            f"{model} needs device_map in --model_args, for example device_map=auto: transformers refuses its "
+            "empty default."
+        )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import inspect
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -66,7 +66,12 @@ def described(lm: Any, model_args: Any) -> dict[str, Any]:
         given = {name: value for name, value in _parsed(model_args).items() if name not in _ELSEWHERE}
     except ValueError:
         given = {}
-    arguments = {**dict(_default_checkpoints(type(lm))), **given}
+    defaults = {}  # of arguments that name a checkpoint; those of subclasses count
+    for kind in reversed(type(lm).__mro__):
+        for name, parameter in inspect.signature(vars(kind).get("__init__", object.__init__)).parameters.items():
+            if name in _CHECKPOINT and isinstance(parameter.default, str):
+                defaults[name] = parameter.default
+    arguments = {**defaults, **given}
     checkpoint = next((str(arguments[name]) for name in _CHECKPOINT if arguments.get(name) not in (None, "")), None)
     arranged = presentation(lm)
     named_elsewhere = {*_CHECKPOINT, *arranged}
@@ -87,14 +92,6 @@ def _parsed(model_args: Any) -> dict[str, Any]:
     return simple_parse_args_string(model_args) if isinstance(model_args, str) else dict(model_args or {})
 
 
-def _default_checkpoints(kind: type) -> Iterator[tuple[str, str]]:
-    """Name and default of each argument that names a checkpoint, those of subclasses last."""
-    for one in reversed(kind.__mro__):
-        for name, parameter in inspect.signature(vars(one).get("__init__", object.__init__)).parameters.items():
-            if name in _CHECKPOINT and isinstance(parameter.default, str):
-                yield name, parameter.default
-
-
 _PATTERNS = ("*.json", "*.jinja", "*.model", "*.txt", "*.safetensors", "*.bin", "*.py")
 _WHOLE = 64 * 2**20
 _ENDS = 2**20
@@ -112,8 +109,14 @@ def fingerprint_of(checkpoint: str) -> dict[str, str]:
     total = hashlib.sha256()
     files = {path for pattern in _PATTERNS for path in directory.glob(pattern) if path.is_file()}
     for path in sorted(files, key=lambda path: path.name):
-        size = path.stat().st_size
-        total.update(f"{path.name}\0{size}\0{_hash(path, size)}\n".encode())
+        size, content = path.stat().st_size, hashlib.sha256()
+        with path.open("rb") as file:
+            if size > _WHOLE:
+                content.update(file.read(_ENDS))
+                file.seek(size - _ENDS)
+            while block := file.read(_ENDS):
+                content.update(block)
+        total.update(f"{path.name}\0{size}\0{content.hexdigest()}\n".encode())
     return {"fingerprint": total.hexdigest(), "fingerprint_method": METHOD}
 
 
@@ -121,14 +124,3 @@ def adapter_facts(path: str | None) -> dict[str, str] | None:
     """Path and fingerprint of what changes a checkpoint's weights; None if nothing does."""
     known = fingerprint_of(path or "")
     return None if path is None else {"path": path, **({"fingerprint": known["fingerprint"]} if known else {})}
-
-
-def _hash(path: Path, size: int) -> str:
-    digest = hashlib.sha256()
-    with path.open("rb") as file:
-        if size > _WHOLE:
-            digest.update(file.read(_ENDS))
-            file.seek(size - _ENDS)
-        while block := file.read(_ENDS):
-            digest.update(block)
-    return digest.hexdigest()

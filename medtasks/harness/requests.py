@@ -5,16 +5,18 @@ from __future__ import annotations
 import contextlib
 import functools
 import sys
+import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from medtasks.core.errors import MedtasksError
-from medtasks.runs.replies import BLANK, NOT_ASKED, Reply, Slot, is_blank
+from medtasks.runs.replies import BLANK, NOT_ASKED, Answer, Reply, Slot, Work, is_blank
+from medtasks.runs.reply_files import AnswerStore
 
 from .backends import backend_name
-from .sending import Sender
+from .sending import Memory, isolated
 
 REPEAT = "medtasks_repeat"
 """Metadata key: the number of a request among several for the same document."""
@@ -37,31 +39,44 @@ def taken_from(task: Any) -> list[tuple[Slot, int]]:
     return [(_slot(one), one.repeats) for one in instances if not is_padding(one)]
 
 
-@dataclass
 class Requests:
     """Replaces the evaluator's response cache, which sees every request before the model does.
 
     Args:
-        sender: stores the replies.
+        store: saves the replies, and has those of earlier, unfinished runs of the same command: what has a response is
+            not asked again.
+        memory: measures memory; None if no model answers, so that work is not measured.
         ours: our tasks; requests for others pass through.
         logged: whether the harness writes the responses to its log. If not, it gets empty texts instead, since it
             keeps them all in memory.
     """
 
-    sender: Sender
-    ours: Collection[str]
-    logged: bool
+    def __init__(
+        self, store: AnswerStore, memory: Callable[[], Memory] | None, ours: Collection[str], *, logged: bool
+    ) -> None:
+        self.store = store
+        self._memory = memory
+        self._ours = ours
+        self._logged = logged
+        self._began: float | None = None
+        self._since = 0.0
+        self._reported: set[str] = set()
 
     def execute(self, lm: Any, reqtype: str, requests: list[Any]) -> list[Any]:
         """Like ``ResponseCache.execute``: one response per request, in order; a failed one is a note in brackets."""
-        kinds = [one.task_name in self.ours and (2 if is_padding(one) else 1) for one in requests]
+        kinds = [one.task_name in self._ours and (2 if is_padding(one) else 1) for one in requests]
         others, ours, padding = ([number for number, kind in enumerate(kinds) if kind == one] for one in (0, 1, 2))
         responses: dict[int, Any] = dict.fromkeys(padding, "")
         if others:
             passed = getattr(lm, reqtype)([requests[number] for number in others])
             responses.update(zip(others, passed, strict=True))
         if ours:
-            chosen = _numbered([requests[number] for number in ours])
+            chosen, seen = [], Counter[tuple[str, int]]()
+            for request in (requests[number] for number in ours):
+                repeat = seen[request.task_name, request.doc_id]
+                seen[request.task_name, request.doc_id] += 1
+                metadata = {**(request.metadata or {}), REPEAT: repeat}
+                chosen.append(replace(request, metadata=metadata) if repeat else request)
             by_us = reqtype == _ROUNDS and not getattr(lm, "answers_all_rounds", False)
             slots = self._in_rounds(lm, chosen) if by_us else self._ask(lm, chosen)
             responses.update(zip(ours, map(self._response, slots), strict=True))
@@ -78,13 +93,13 @@ class Requests:
         ]
 
     def _reply(self, slot: Slot) -> Reply:
-        return self.sender.store.reply(slot) or Reply.failure(NOT_ASKED)
+        return self.store.reply(slot) or Reply.failure(NOT_ASKED)
 
     def _response(self, slot: Slot) -> Any:
         """What the harness gets."""
         from lmms_eval.api.instance import GenerationResult, TokenCounts
 
-        if not self.logged:
+        if not self._logged:
             return ""
         reply = self._reply(slot)
         text = reply.text if reply.failed is None else f"[no response: {reply.failed}]"
@@ -92,49 +107,139 @@ class Requests:
 
     def _ask(self, lm: Any, requests: Sequence[Any], *, outcome: bool = True) -> list[Slot]:
         slots = [_slot(request, outcome=outcome) for request in requests]
-        missing = [number for number, slot in enumerate(slots) if not self.sender.store.is_answered(slot)]
+        missing = {
+            slot: request for slot, request in zip(slots, requests, strict=True) if not self.store.is_answered(slot)
+        }
+        self._since = time.monotonic()
+        self._began = self._since if self._began is None else self._began
         if hasattr(lm, "describe"):  # ours
-            self.sender.begin()
-            for arrived in lm.stream([requests[number] for number in missing]) if missing else ():
-                self.sender.keep([(slots[missing[place]], reply.checked()) for place, reply in arrived])
+            asked = list(missing)
+            for arrived in lm.stream(list(missing.values())) if missing else ():
+                self._keep([(asked[place], reply) for place, reply in arrived])
             return slots
-        planned = [[missing[number] for number in batch] for batch in _batches(lm, [requests[one] for one in missing])]
-        with _one_bar(lm, len(missing)) as advance, _kept_as_they_come(lm, requests, slots, self.sender):
 
-            def call(batch: list[int]) -> list[Reply]:
-                given = lm.generate_until([requests[number] for number in batch])
-                advance(len(batch))
-                return [reply_of(one) for one in given]
+        def answer(batch: Sequence[Slot]) -> list[Reply]:
+            return [reply_of(given) for given in lm.generate_until([missing[slot] for slot in batch])]
 
-            self.sender.ask(slots, planned, call)
+        with _one_bar(lm, len(missing)) as bar, self._kept_as_they_come(lm, missing):
+            for answered in isolated(_batches(lm, list(missing)), lambda slot: slot.task, answer):
+                self._keep(answered)
+                bar.update(len(answered))
         return slots
 
     def _in_rounds(self, lm: Any, requests: Sequence[Any]) -> list[Slot]:
         """Ask multi-round requests: each round of all requests together, so that they are batched. The task determines
         the next round and the outcome."""
-        slots = [_slot(request) for request in requests]
-        missing = [number for number, slot in enumerate(slots) if not self.sender.store.is_answered(slot)]
-        pending = {number: _first(lm, requests[number]) for number in missing}
-        replies_so_far: dict[int, list[Reply]] = defaultdict(list)
+        outcomes = {_slot(request): request for request in requests}
+        pending = {slot: _first(lm, one) for slot, one in outcomes.items() if not self.store.is_answered(slot)}
+        replies: dict[Slot, list[Reply]] = defaultdict(list)
         number = 0
         while pending:
             number += 1
             asked = self._ask(lm, list(pending.values()), outcome=False)
             shown: dict[tuple[str, int], dict[str, Any]] = defaultdict(dict)
-            for position, slot in zip(list(pending), asked, strict=True):
-                reply, so_far = self._reply(slot), replies_so_far[position]
-                so_far.append(reply)
-                following = (
-                    Reply.failure(f"round {number}: {reply.failed}")
-                    if reply.failed is not None
-                    else _following(lm, requests[position], so_far, number, shown[slot.task, slot.repeat])
-                )
+            for slot, of_round in zip(list(pending), asked, strict=True):
+                reply = self._reply(of_round)
+                replies[slot].append(reply)
+                following: Any = Reply.failure(f"round {number}: {reply.failed}")
+                if reply.failed is None:
+                    following = _following(lm, outcomes[slot], replies[slot], shown[slot.task, slot.repeat])
                 if isinstance(following, Reply):
-                    self.sender.keep([(slots[position], following)], asked=False)
-                    del pending[position]
+                    self._keep([(slot, following)], asked=False)
+                    del pending[slot]
                 else:
-                    pending[position] = following
-        return slots
+                    pending[slot] = following
+        return list(outcomes)
+
+    def _keep(self, answers: Sequence[tuple[Slot, Reply]], *, asked: bool = True) -> None:
+        """Save replies that the back-end just returned, or that it was not ``asked`` for (the outcome of rounds)."""
+        fresh = [(slot, reply) for slot, reply in answers if not self.store.is_answered(slot)]
+        if asked and self._memory is not None:
+            began, since, now = self._began or 0.0, self._since, time.monotonic()
+            self._since = now
+            share = (now - since) / max(len(fresh), 1)  # of the time since the last replies were saved
+            work = Work(round(since - began, 6), round(now - began, 6), round(share, 6), *self._memory())
+            fresh = [(slot, replace(reply, work=work)) for slot, reply in fresh]
+        self.store.add(Answer(slot, reply) for slot, reply in fresh)
+        for slot, reply in fresh:
+            if reply.failed is not None and slot.task not in self._reported:
+                self._reported.add(slot.task)
+                print(
+                    f"medtasks: {slot.task}: a request failed ({reply.failed}) and counts as not answered; run "
+                    "the same command again to resend it",
+                    file=sys.stderr,
+                    flush=True,
+                )
+
+    @contextlib.contextmanager
+    def _kept_as_they_come(self, lm: Any, requests: Mapping[Slot, Any]) -> Iterator[None]:
+        """Store each reply of the harness's ``async_openai`` as soon as it arrives, not when all have arrived; end the
+        run if no request reaches the server any more, or if it refuses every one."""
+        if not hasattr(lm, _FORWARD):
+            yield
+            return
+        from lmms_eval.api.instance import GenerationResult
+        from openai import APIConnectionError, APIStatusError
+
+        forward = getattr(lm, _FORWARD)
+        slot_of = {id(request): slot for slot, request in requests.items()}
+        attempts: Counter[int] = Counter()  # by request, since the last response
+        refused: set[int] = set()
+        accepted = False
+
+        def ended(problem: str, fix: str) -> _Ended:
+            answered = f"{self.store.answered:,} have a response"
+            return _Ended(MedtasksError(f"{backend_name(lm)}: {problem}, {answered}; {fix}."))
+
+        async def keeping(request: Any, position: int) -> Any:
+            nonlocal accepted
+            try:
+                text, place, counts = await forward(request, position)
+            except APIConnectionError as error:
+                attempts[position] += 1
+                if sum(count >= lm.max_retries for count in attempts.values()) >= _UNREACHED:
+                    problem = (
+                        f"{_UNREACHED} requests in a row did not reach the server at {lm.base_url} "
+                        f"(max_retries={lm.max_retries}: {str(error).rstrip('.')})"
+                    )
+                    raise ended(problem, "start the server again") from error
+                raise
+            except Exception as error:
+                attempts.clear()
+                if not isinstance(error, APIStatusError) or error.status_code not in _REFUSALS:
+                    accepted = True
+                    raise
+                refused.add(position)
+                if len(refused) < _UNREACHED or accepted:
+                    raise
+                body = error.body.get("message") if isinstance(error.body, Mapping) else None
+                message = " ".join(str(body or error.message).split())[:200].rstrip(".")
+                problem = (
+                    f"the server at {lm.base_url} refused the first {_UNREACHED} requests "
+                    f"(status {error.status_code}: {message})"
+                )
+                raise ended(problem, "correct the model name or the key") from error
+            attempts.clear()
+            accepted = True
+            reply = reply_of(GenerationResult(text, counts))
+            if reply.failed is None and id(request) in slot_of:
+                try:
+                    self._keep([(slot_of[id(request)], reply)])
+                except OSError as error:
+                    raise _Ended(error) from error
+            return text, place, counts
+
+        setattr(lm, _FORWARD, keeping)
+        try:
+            yield
+        except _Ended as end:
+            raise end.args[0] from None
+        finally:
+            delattr(lm, _FORWARD)  # restores the method of the class
+
+
+class _Ended(BaseException):
+    """Ends the run with the error it holds; after any `Exception`, the back-end would send the request again."""
 
 
 def reply_of(given: Any) -> Reply:
@@ -161,151 +266,57 @@ def is_padding(request: Any) -> bool:
     return bool((request.metadata or {}).get("__padding_only__", False))
 
 
-def _numbered(requests: Sequence[Any]) -> list[Any]:
-    """The requests, numbered if they repeat an earlier one."""
-    seen: Counter[tuple[str, int]] = Counter()
-    numbered = []
-    for request in requests:
-        key = (request.task_name, request.doc_id)
-        repeat = seen[key]
-        seen[key] += 1
-        metadata = {**(request.metadata or {}), REPEAT: repeat}
-        numbered.append(replace(request, metadata=metadata) if repeat else request)
-    return numbered
-
-
-def _repeat(request: Any) -> int:
-    return int((request.metadata or {}).get(REPEAT, 0))
-
-
 def _slot(request: Any, *, outcome: bool = True) -> Slot:
     prompt = request.args[0] if isinstance(request.args[0], str) else ""
-    return Slot(request.task_name, int(request.doc_id), _repeat(request), prompt, outcome)
+    repeat = int((request.metadata or {}).get(REPEAT, 0))
+    return Slot(request.task_name, int(request.doc_id), repeat, prompt, outcome)
 
 
-def _batches(lm: Any, requests: list[Any]) -> list[list[int]]:
-    """Positions of the requests that are sent together.
+def _batches(lm: Any, slots: list[Slot]) -> list[list[Slot]]:
+    """The requests that are sent together.
 
     A back-end that returns each reply as it arrives gets all at once, one that keeps several
     requests in flight a multiple of their number, and any other its batch size, so that no more can be lost. The latter
     two get requests of one task, each document once: some apply the first request's task to a whole batch.
     """
     if hasattr(lm, _FORWARD):
-        return [list(range(len(requests)))] if requests else []
+        return [slots] if slots else []
     in_flight = max((size for name in _CONCURRENCY if isinstance(size := getattr(lm, name, None), int)), default=0)
     size = getattr(lm, "batch_size", None)
     step = max(_SMALLEST, _ROUNDS_IN_FLIGHT * in_flight) if in_flight else size if isinstance(size, int) else 1
-    batches: dict[tuple[str, int], list[int]] = defaultdict(list)
-    for number, request in enumerate(requests):
-        batches[request.task_name, _repeat(request)].append(number)
-    return [numbers[begin : begin + step] for numbers in batches.values() for begin in range(0, len(numbers), step)]
-
-
-class _Ended(BaseException):
-    """Ends the run with the error it holds; after any `Exception`, the back-end would send the request again."""
-
-
-@contextlib.contextmanager
-def _kept_as_they_come(lm: Any, requests: Sequence[Any], slots: Sequence[Slot], sender: Sender) -> Iterator[None]:
-    """Store each reply of the harness's ``async_openai`` as soon as it arrives, not when all have arrived; end the run
-    if no request reaches the server any more, or if it refuses every one."""
-    if not hasattr(lm, _FORWARD):
-        yield
-        return
-    from lmms_eval.api.instance import GenerationResult
-    from openai import APIConnectionError, APIStatusError
-
-    forward = getattr(lm, _FORWARD)
-    slot_of = {id(request): slot for request, slot in zip(requests, slots, strict=True)}
-    attempts: Counter[int] = Counter()  # by request, since the last response
-    refused: set[int] = set()
-    accepted = False
-
-    def ended(problem: str, fix: str) -> MedtasksError:
-        return MedtasksError(f"{backend_name(lm)}: {problem}, {sender.store.answered:,} have a response; {fix}.")
-
-    async def keeping(request: Any, position: int) -> Any:
-        nonlocal accepted
-        try:
-            text, place, counts = await forward(request, position)
-        except APIConnectionError as error:
-            attempts[position] += 1
-            if sum(count >= lm.max_retries for count in attempts.values()) >= _UNREACHED:
-                problem = (
-                    f"{_UNREACHED} requests in a row did not reach the server at {lm.base_url} "
-                    f"(max_retries={lm.max_retries}: {str(error).rstrip('.')})"
-                )
-                raise _Ended(ended(problem, "start the server again")) from error
-            raise
-        except Exception as error:
-            attempts.clear()
-            if isinstance(error, APIStatusError) and error.status_code in _REFUSALS:
-                refused.add(position)
-                if len(refused) >= _UNREACHED and not accepted:
-                    body = error.body.get("message") if isinstance(error.body, Mapping) else None
-                    text = " ".join(str(body or error.message).split())[:200].rstrip(".")
-                    problem = (
-                        f"the server at {lm.base_url} refused the first {_UNREACHED} requests "
-                        f"(status {error.status_code}: {text})"
-                    )
-                    raise _Ended(ended(problem, "correct the model name or the key")) from error
-            else:
-                accepted = True
-            raise
-        attempts.clear()
-        accepted = True
-        reply = reply_of(GenerationResult(text, counts))
-        if reply.failed is None and id(request) in slot_of:
-            try:
-                sender.keep([(slot_of[id(request)], reply)])
-            except OSError as error:
-                raise _Ended(error) from error
-        return text, place, counts
-
-    setattr(lm, _FORWARD, keeping)
-    try:
-        yield
-    except _Ended as end:
-        raise end.args[0] from None
-    finally:
-        delattr(lm, _FORWARD)  # restores the method of the class
+    alike: dict[tuple[str, int], list[Slot]] = defaultdict(list)
+    for slot in slots:
+        alike[slot.task, slot.repeat].append(slot)
+    return [some[begin : begin + step] for some in alike.values() for begin in range(0, len(some), step)]
 
 
 def _first(lm: Any, request: Any) -> Any:
     """The first round of a multi-round request, as an ordinary request."""
-    if not lm.is_simple:
-        return replace(request, request_type="generate_until", resps=[], token_counts=[])
-    context, settings, to_visual, _, doc_id, task, split = request.args
-    return _instance(request, (context, settings, to_visual, doc_id, task, split))
+    context, settings, to_visual, *_, doc_id, task, split = request.args
+    arguments = (context, settings, to_visual, doc_id, task, split)
+    return _instance(request, arguments if lm.is_simple else request.args)
 
 
-def _following(lm: Any, request: Any, replies: list[Reply], number: int, shown: dict[str, Any]) -> Any:
-    """The request of round ``number``, given the replies so far; or the outcome, if that was the last round.
+def _following(lm: Any, request: Any, replies: list[Reply], shown: dict[str, Any]) -> Any:
+    """The request of the next round, given the replies so far; or the outcome, if that was the last round.
 
     ``shown``: what each document of the task shows in this round, because some back-ends pass all documents of a batch
     to one request's function.
     """
-
-    def content(document: Any) -> Any:
-        return shown[document["sample_id"]]
-
-    texts = [reply.text for reply in replies]
+    texts, number = [reply.text for reply in replies], len(replies)
+    context, *_, doc_id, task, split = request.args
+    document = lm.task_dict[task][split][doc_id]
     if lm.is_simple:
-        _, settings, _, to_text, doc_id, task, split = request.args
-        document = lm.task_dict[task][split][doc_id]
-        visuals, text, done, outputs, _ = to_text(
-            document, previous_output=texts, round_idx=number, previous_round_info=None
-        )
+        _, settings, _, to_text, *_ = request.args
+        given = {"previous_output": texts, "round_idx": number, "previous_round_info": None}
+        visuals, text, done, outputs, _ = to_text(document, **given)
         shown[document["sample_id"]] = visuals or []
-        arguments = (text, settings, content, doc_id, task, split)
     else:
-        context, to_messages, settings, doc_id, task, split = request.args
-        document = lm.task_dict[task][split][doc_id]
+        _, to_messages, settings, *_ = request.args
         messages, done, outputs, _ = to_messages(document, round_idx=number, previous_output=texts)
         parts = [part for turn in messages or () for part in turn["content"] if part["type"] == "text"]
-        text = "\n".join(part["text"] for part in parts)
+        text = "\n".join(part["text"] for part in parts) or context
         shown[document["sample_id"]] = messages
-        arguments = (text or context, content, settings, doc_id, task, split)
     if done:
         return Reply(
             (outputs or texts)[-1],
@@ -313,7 +324,12 @@ def _following(lm: Any, request: Any, replies: list[Reply], number: int, shown: 
             output_tokens=_total(reply.output_tokens for reply in replies),
             finish="length" if any(reply.finish == "length" for reply in replies) else replies[-1].finish,
         )
-    return _instance(request, arguments)
+
+    def content(document: Any) -> Any:
+        return shown[document["sample_id"]]
+
+    arguments = (text, settings, content) if lm.is_simple else (text, content, settings)
+    return _instance(request, (*arguments, doc_id, task, split))
 
 
 def _total(counts: Iterable[int | None]) -> int | None:
@@ -328,7 +344,7 @@ def _instance(request: Any, arguments: tuple[Any, ...]) -> Any:
 
 
 @contextlib.contextmanager
-def _one_bar(lm: Any, total: int) -> Iterator[Callable[[int], None]]:
+def _one_bar(lm: Any, total: int) -> Iterator[Any]:
     """One progress bar over all batches instead of one for each call of the back-end."""
     from tqdm import tqdm
 
@@ -338,7 +354,7 @@ def _one_bar(lm: Any, total: int) -> Iterator[Callable[[int], None]]:
         module.tqdm = functools.partial(tqdm, disable=True)  # type: ignore[attr-defined]
     try:
         with tqdm(total=total, desc="medtasks", unit="request", disable=lm.rank != 0 or not total) as bar:
-            yield lambda done: bar.update(done) and None
+            yield bar
     finally:
         for module, original in drawn.items():
             module.tqdm = original  # type: ignore[attr-defined]

@@ -155,31 +155,6 @@ def gemma3(target: Path, seed: int) -> Path:
     return write(target, seed, "Gemma3", processor, config)
 
 
-def internvl(target: Path, seed: int) -> Path:
-    named = {
-        "start_image_token": "<img>",
-        "end_image_token": "</img>",
-        "context_image_token": "<IMG_CONTEXT>",
-        "video_token": "<video>",
-    }
-    tokenizer = tokenizer_with(named)
-    processor = {
-        "image_processor": transformers.GotOcr2ImageProcessor(size=PIXELS, crop_to_patches=True, max_patches=4),
-        "tokenizer": tokenizer,
-        "video_processor": transformers.InternVLVideoProcessor(size=PIXELS),
-        "chat_template": chat_template("<IMG_CONTEXT>\\n", "<video>\\n"),
-        "image_seq_length": 4,
-    }
-    config = {
-        "text_config": {"model_type": "qwen2", **text_shape(tokenizer)},
-        "vision_config": vision_shape(image_size=[56, 56], patch_size=[14, 14]),
-        "image_token_id": tokenizer.convert_tokens_to_ids("<IMG_CONTEXT>"),
-        "image_seq_length": 4,
-        "tie_word_embeddings": False,
-    }
-    return write(target, seed, "InternVL", processor, config)
-
-
 def llava_onevision(target: Path, seed: int) -> Path:
     tokenizer = tokenizer_with({"image_token": "<image>", "video_token": "<video>"})
     pinpoints = [[56, 56], [56, 112], [112, 56], [112, 112]]
@@ -224,7 +199,7 @@ def idefics3(target: Path, seed: int) -> Path:
 
 
 ARCHITECTURES: dict[str, Callable[[Path, int], Path]] = {
-    function.__name__: function for function in (qwen2_5_vl, qwen3_vl, gemma3, internvl, llava_onevision, idefics3)
+    function.__name__: function for function in (qwen2_5_vl, qwen3_vl, gemma3, llava_onevision, idefics3)
 }
 
 

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from adapter_bench import Bench
-
-os.environ.setdefault("HF_HUB_OFFLINE", "1")
 
 
 @pytest.fixture
@@ -20,16 +17,7 @@ def bench() -> Bench:
 
 
 @pytest.fixture(scope="session")
-def cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A user cache of the session's own."""
-    root = tmp_path_factory.mktemp("cache")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("MEDTASKS_CACHE", str(root))
-        yield root
-
-
-@pytest.fixture(scope="session")
-def tiny(cache: Path) -> Path:  # noqa: ARG001
+def tiny(_isolated: None) -> Path:
     """The tiny checkpoint, built once."""
     from training.tiny import tiny_checkpoint
 

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import json
-from itertools import chain
 from typing import Any
 
 import pytest
 from adapter_bench import Bench, texts
 from datasets import Dataset
 from medtasks.adapters.baseline import MedtasksBaseline
-from medtasks.adapters.function import MedtasksFunction
 
 from medtasks.core.errors import UsageError
-from medtasks.harness.sending import GIVE_UP, NOT_SENT
 
 CHOICES = {letter: f"option {letter}" for letter in "ABCDE"}
 
@@ -95,37 +92,6 @@ def test_wrong_arguments_end_in_one_sentence(capsys: pytest.CaptureFixture[str],
 
     assert ended.value.code == 1
     assert expected in capsys.readouterr().err
-
-
-def test_a_request_that_fails_is_isolated_from_its_batch(bench: Bench) -> None:
-    docs = mcq(5)
-    docs[2]["abstention"] = None
-    replies = dict(chain(*baseline(bench, policy="abstain").stream(bench.task("t", docs))))
-
-    assert [replies[place].text for place in range(5)] == ["E", "E", "", "E", "E"]
-    assert [place for place, reply in replies.items() if reply.failed] == [2]
-    assert str(replies[2].failed).startswith("m2: field 'abstention' is missing")
-
-
-def test_a_task_whose_requests_all_fail_is_given_up_and_others_are_not(bench: Bench) -> None:
-    seen = []
-
-    def answer(messages: list[dict[str, Any]]) -> str:
-        seen.append(messages[0]["content"][-1]["text"])
-        return "B" if "how many" in seen[-1] else 1 / 0  # type: ignore[return-value]
-
-    model = MedtasksFunction(answer)
-    model.task_dict = bench.task_dict
-    broken = bench.task("broken", [{"sample_id": f"s{one}", "question": "what?"} for one in range(GIVE_UP + 3)])
-    sound = bench.task("sound", [{"sample_id": f"t{one}", "question": "how many?"} for one in range(2)])
-    replies = dict(chain(*model.stream(broken + sound)))
-
-    assert len(seen) == GIVE_UP + 2
-    assert [replies[place].failed for place in range(GIVE_UP - 1, GIVE_UP + 2)] == [
-        "ZeroDivisionError: division by zero",
-        *[NOT_SENT] * 2,
-    ]
-    assert [replies[place].text for place in range(GIVE_UP + 3, GIVE_UP + 5)] == ["B", "B"]
 
 
 def test_documents_without_a_reference_answer_are_refused(bench: Bench) -> None:

@@ -11,10 +11,8 @@ from typing import Any
 import pytest
 import torch
 from adapter_bench import Bench, questions
-from hypothesis import given
-from hypothesis import strategies as st
-from medtasks.adapters._decoding import Decoder, GenerationSettings
-from medtasks.adapters._likelihoods import LETTERS, Letters, letter_in, letter_tokens
+from medtasks.adapters._decoding import LETTERS, Decoder, Letters, letter_in
+from medtasks.adapters._generating import GenerationSettings
 from medtasks.adapters.vllm import probabilities
 from transformers import AutoModelForImageTextToText, AutoProcessor, AutoTokenizer
 
@@ -35,9 +33,9 @@ def test_probabilities_are_those_of_a_forward_pass(tiny: Path, temperature: floa
     )
     settings = GenerationSettings(max_new_tokens=40, temperature=temperature)
     answers = Decoder(model, tokenizer).decode(inputs, [LETTERS] * 4, settings, seed=3)
-    letters = letter_tokens(tokenizer)
+    letters = Letters(tokenizer).tokens
     checked = 0
-    generated_rows = _tokens_of(model, inputs, settings, 3)
+    generated_rows = _tokens_of(model, tokenizer, inputs, settings, 3)
     for row, (answer, _) in enumerate(answers):
         prompt = inputs["input_ids"][row][inputs["attention_mask"][row].bool()]
         tokens = generated_rows[row][: answer.output_tokens]
@@ -65,12 +63,13 @@ def test_probabilities_are_those_of_a_forward_pass(tiny: Path, temperature: floa
     assert checked or not temperature
 
 
-def _tokens_of(model: Any, inputs: dict[str, Any], settings: GenerationSettings, seed: int) -> list[list[int]]:
+def _tokens_of(
+    model: Any, tokenizer: Any, inputs: dict[str, Any], settings: GenerationSettings, seed: int
+) -> list[list[int]]:
     """What the model generates without anything of ours looking on."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        config = settings.configure(model.generation_config)
-        config.pad_token_id = 0 if config.pad_token_id is None else config.pad_token_id
+        config = Decoder(model, tokenizer).configure(settings)
         output = model.generate(**inputs, generation_config=config)
     rows: list[list[int]] = output[:, inputs["input_ids"].shape[1] :].tolist()
     return rows
@@ -125,20 +124,6 @@ def means(tokenizer: Any, row: list[int], text: str) -> list[int]:
     return row[chosen.part]
 
 
-@given(st.lists(st.floats(1e-6, 1.0), min_size=4, max_size=4), st.floats(-8, 0))
-def test_shares_are_normalised_over_the_options(tokenizer: Any, masses: list[float], mean: float) -> None:
-    scale = sum(masses) * 1.25  # the rest belongs to other tokens
-    exact = {**dict.fromkeys(LETTERS, 0.0), **{name: mass / scale for name, mass in zip(OPTIONS, masses, strict=True)}}
-    row, shares = pieces(tokenizer, "A"), [[*exact.values()]]
-    found, _ = Letters(tokenizer).probabilities(row, "A", [mean], shares, OPTIONS)
-    (letter,) = found.letters
-    for name, mass in zip(OPTIONS, masses, strict=True):
-        assert letter.options[name] == pytest.approx(mass / sum(masses), abs=ROUNDED)
-    assert letter.mass == 0.8
-    assert found.answer == pytest.approx(math.exp(mean), abs=ROUNDED)
-    assert Letters(tokenizer).probabilities(row, "A", [mean], shares, ("E",))[0].letters == ()  # without a share
-
-
 def test_a_value_that_rounding_may_decide_is_recognised(tokenizer: Any) -> None:
     for share, close in ((0.455, True), (0.457, False)):
         row = pieces(tokenizer, "A")
@@ -190,6 +175,9 @@ def test_what_vllm_returns_is_read_alike(tokenizer: Any) -> None:
     assert letter.options == {"A": 0.33, "B": 0.67, "C": 0.0, "D": 0.0}
     cut = probabilities(completion(steps[:-1], "length"), "Answer: A", Letters(tokenizer), OPTIONS)
     assert cut == found
+    others = probabilities(completion(steps), "Answer: A", Letters(tokenizer), ("B", "C"))
+    assert others is not None
+    assert others.letters == ()  # A is no option
 
 
 def test_without_what_vllm_returns_there_is_nothing(tokenizer: Any) -> None:

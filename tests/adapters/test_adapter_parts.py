@@ -8,36 +8,34 @@ import pytest
 from adapter_bench import Bench
 from hypothesis import given
 from hypothesis import strategies as st
-from medtasks.adapters._decoding import GenerationSettings, cut_at_stop, ends_of_turn, read_settings, sample_seed
-from medtasks.adapters._generating import plan_batches
-from medtasks.adapters._messages import PixelLimits, fit_pixels
-from medtasks.adapters._requests import read_requests
+from medtasks.adapters._base import read_requests
+from medtasks.adapters._generating import (
+    GenerationSettings,
+    cut_at_stop,
+    ends_of_turn,
+    fit_pixels,
+    plan_batches,
+    read_settings,
+    sample_seed,
+)
 from PIL import Image
 from transformers import AddedToken
 
-sides = st.integers(1, 400)
+sides, limits = st.integers(1, 400), st.integers(1, 50_000)
 
 
-@given(width=sides, height=sides, most=st.integers(1, 50_000))
-def test_scaling_down_keeps_the_limit_and_the_shape(width: int, height: int, most: int) -> None:
-    image = Image.new("L", (width, height))
-    fitted = fit_pixels(image, PixelLimits(most=most))
+@given(width=sides, height=sides, limit=limits)
+def test_pictures_are_scaled_to_their_limits_and_keep_their_shape(width: int, height: int, limit: int) -> None:
+    image, pixels = Image.new("L", (width, height)), width * height
+    fitted, grown = fit_pixels(image, None, limit), fit_pixels(image, limit, None)
 
-    assert fitted.width * fitted.height <= most
-    if width * height <= most:
-        assert fitted is image
-    else:
-        scale = (most / (width * height)) ** 0.5
-        assert abs(fitted.width - width * scale) < 1 or min(fitted.size) == 1
-        assert abs(fitted.height - height * scale) < 1 or min(fitted.size) == 1
-
-
-@given(width=sides, height=sides, least=st.integers(1, 50_000))
-def test_scaling_up_reaches_the_limit(width: int, height: int, least: int) -> None:
-    fitted = fit_pixels(Image.new("L", (width, height)), PixelLimits(least=least))
-
-    assert fitted.width * fitted.height >= min(least, width * height)
-    assert fitted.width * fitted.height >= least or (width, height) == fitted.size
+    assert fitted.width * fitted.height <= limit
+    assert grown.width * grown.height >= limit or (pixels >= limit and grown is image)
+    assert fitted is image or pixels > limit
+    for scaled in {id(one): one for one in (fitted, grown)}.values():
+        scale = (scaled.width * scaled.height / pixels) ** 0.5 if scaled is image else (limit / pixels) ** 0.5
+        assert abs(scaled.width - width * scale) < 1 or min(scaled.size) == 1
+        assert abs(scaled.height - height * scale) < 1 or min(scaled.size) == 1
 
 
 def test_defaults_are_greedy_with_512_tokens() -> None:

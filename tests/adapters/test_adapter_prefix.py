@@ -13,8 +13,7 @@ import torch
 import transformers
 from adapter_bench import Bench, questions, texts
 from medtasks.adapters._answering import Budget
-from medtasks.adapters._checkpoint import TINY
-from medtasks.adapters.vlm import MedtasksVLM
+from medtasks.adapters.vlm import TINY, MedtasksVLM
 from packaging.version import Version
 
 from medtasks.core.errors import MedtasksError
@@ -73,25 +72,22 @@ def test_sharing_changes_no_answer(name: str, bench: Bench, checkpoint: Callable
 
 
 def test_the_vision_tower_sees_each_picture_once(bench: Bench, vlm: Create) -> None:
-    asked = [{**doc, "media": ["same.png"]} for doc in questions(12)]
-    requests = bench.task("t", asked)
-    seen: dict[bool, int] = {}
-    read: dict[bool, int] = {}
+    requests = bench.task("t", [{**doc, "media": ["same.png"]} for doc in questions(12)])
+    seen, computed = [], []
     for share in (True, False):
         model = vlm(share_prefix=share, batch_size=12)
-        counted = {"pictures": 0}
+        grids: list[int] = []
 
-        def look(module: Any, args: Any, kwargs: Any, counted: dict[str, int] = counted) -> None:  # noqa: ARG001
-            counted["pictures"] += len(kwargs["grid_thw"])
+        def look(_: Any, __: Any, given: dict[str, Any], grids: list[int] = grids) -> None:
+            grids.append(len(given["grid_thw"]))
 
         model._answering._model.model.visual.register_forward_pre_hook(look, with_kwargs=True)
         model.replies(requests)
-        seen[share] = counted["pictures"]
-        read[share] = model.describe()["usage"]["prompt_tokens_computed"]
+        seen.append(sum(grids))
+        computed.append(model.describe()["usage"]["prompt_tokens_computed"])
 
-    assert seen[False] == 12
-    assert seen[True] == 1 + 2  # and the two prompts of the comparison with computing from the start
-    assert read[True] < 0.7 * read[False]  # the pictures of the tiny checkpoint have few tokens
+    assert seen == [1 + 2, 12]  # and the two prompts of the comparison with computing from the start
+    assert computed[0] < 0.7 * computed[1]  # the pictures of the tiny checkpoint have few tokens
 
 
 def test_nothing_is_kept_for_gradients(bench: Bench, vlm: Create) -> None:

@@ -13,12 +13,13 @@ from typing import Any
 
 import pytest
 from adapter_bench import Bench, texts
-from medtasks.adapters._requests import read_requests
+from medtasks.adapters._base import ChatRequest, MedtasksAdapter, read_requests
 from medtasks.adapters.ray import MedtasksRay, Replica, units_of
 
 from medtasks.core.errors import UsageError
 from medtasks.harness import run_tasks
 from medtasks.runs.folder import read_manifest
+from medtasks.runs.replies import Reply
 
 
 def documents(count: int, *, pictures: int = 1) -> list[dict[str, Any]]:
@@ -40,6 +41,39 @@ class Deadly:
         return os._exit, (1,)
 
 
+LONGEST = 100
+"""Seconds after which a replica that waits for others fails its request."""
+
+
+class Together(MedtasksAdapter):
+    """Answers with its process; all requests but that of ``m0`` wait until ``count`` processes are answering.
+
+    Each process leaves an empty file in ``folder`` when it is made, and one when it answers.
+    """
+
+    def __init__(self, folder: str, count: int) -> None:
+        super().__init__()
+        self.join_replicas("cpu")
+        self._folder, self._count = Path(folder), count
+        (self._folder / f"made-{os.getpid()}").touch()
+
+    def describe(self) -> dict[str, Any]:
+        return {"model": "together"}
+
+    def answer(self, requests: list[ChatRequest]) -> list[Reply]:
+        return [self._reply(request.sample_id) for request in requests]
+
+    def _reply(self, sample_id: str) -> Reply:
+        until = time.monotonic() + LONGEST
+        if sample_id != "m0":
+            (self._folder / f"answering-{os.getpid()}").touch()
+            while len(list(self._folder.glob("answering-*"))) < self._count:
+                if time.monotonic() > until:
+                    raise TimeoutError("no other replica got work")
+                time.sleep(0.05)
+        return Reply(str(os.getpid()))
+
+
 NODE = {"num_cpus": 2, "object_store_memory": 10**8}
 
 
@@ -49,7 +83,7 @@ def cluster() -> Iterator[Any]:
     from ray.cluster_utils import Cluster
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("PYTHONPATH", str(Path(__file__).parent))  # of Ray's processes, which import together.py
+        patch.setenv("PYTHONPATH", str(Path(__file__).parent))  # of Ray's processes, which import `Together`
         made = Cluster(initialize_head=True, head_node_args=NODE)
         yield made
         made.shutdown()
@@ -163,7 +197,9 @@ def test_what_cannot_start_is_one_sentence(
 def test_a_run_starts_with_one_replica_and_others_join_as_the_cluster_grows(
     cluster: Any, ray_model: Any, bench: Bench, tmp_path: Path
 ) -> None:
-    model = ray_model(engine="together.Together", replicas="2", cpus=2, unit_tokens=1, folder=str(tmp_path), count=2)
+    model = ray_model(
+        engine="test_adapter_ray.Together", replicas="2", cpus=2, unit_tokens=1, folder=str(tmp_path), count=2
+    )
     arrived = []
     for finished in model.stream(bench.task("t", documents(8), plain)):
         if not arrived:

@@ -13,43 +13,69 @@ from typing import Any
 
 import pytest
 from adapter_bench import Bench, draw, questions, show_and_ask, texts
+from medtasks.adapters._generating import GeneratingArguments, read_messages
+from medtasks.adapters._reading import video_inputs
 from medtasks.adapters.baseline import MedtasksBaseline
 from medtasks.adapters.replay import MedtasksReplay
 
 Create = Callable[..., Any]
 
 
+def aloud(doc: dict[str, Any]) -> list[dict[str, Any]]:
+    return [{"role": "user", "content": [{"type": "text", "text": doc["question"].upper()}]}]
+
+
 def test_neither_batches_nor_the_order_of_requests_change_greedy_answers(bench: Bench, vlm: Create) -> None:
     requests = bench.task("one", questions(7)) + bench.task("five", questions(3, images=5))
+    requests += bench.task("aloud", questions(2), to_messages=aloud)
     alone = vlm(batch_size=1).replies(requests)
-    shuffled = random.Random(3).sample(range(10), 10)
+    shuffled = random.Random(3).sample(range(12), 12)
     together = vlm(batch_size=4).replies([requests[place] for place in shuffled])
 
     for place, answer in zip(shuffled, together, strict=True):
         assert replace(answer, reused_tokens=None) == replace(alone[place], reused_tokens=None)
-    assert len(set(texts(alone))) > 6, "the questions must have different answers for this test to see anything"
+    assert len(set(texts(alone))) > 8, "the questions must have different answers for this test to see anything"
 
 
-def test_each_request_uses_the_messages_of_its_own_task(bench: Bench, vlm: Create) -> None:
-    def shout(doc: dict[str, Any]) -> list[dict[str, Any]]:
-        return [{"role": "user", "content": [{"type": "text", "text": doc["question"].upper()}]}]
+@pytest.fixture(scope="session")
+def read(tiny: Path) -> Callable[[list[dict[str, Any]]], list[list[int]]]:
+    """Prompts as the checkpoint's processor encodes them, placeholders of pictures expanded."""
+    from transformers import AutoProcessor
 
-    docs = questions(2)
-    plain, loud = bench.task("plain", docs), bench.task("loud", docs, to_messages=shout)
-    model = vlm(batch_size=4)
-    apart = texts(model.replies(plain)) + texts(model.replies(loud))
+    processor = AutoProcessor.from_pretrained(tiny)
 
-    assert texts(model.replies(plain + loud)) == apart
-    assert apart[:2] != apart[2:]
+    def encoded(doc: dict[str, Any]) -> list[int]:
+        (message,) = show_and_ask(doc)
+        images = [part["url"] for part in message["content"] if part["type"] == "image"]
+        parts = [{"type": "image"} if part["type"] == "image" else part for part in message["content"]]
+        text = processor.apply_chat_template([{**message, "content": parts}], add_generation_prompt=True)
+        return list(map(int, processor(text=[text], images=images or None)["input_ids"][0]))
+
+    return lambda docs: [encoded(doc) for doc in docs]
 
 
-def test_text_alone_and_five_images_are_counted_in_the_prompt(bench: Bench, vlm: Create) -> None:
-    docs = [{**questions(1, images=count)[0], "question": "Which?"} for count in (0, 1, 5)]
-    none, one, five = vlm(batch_size=3).replies(bench.task("mixed", docs))
+def test_tokens_are_those_of_the_processor(bench: Bench, vlm: Create, tiny: Path, read: Any) -> None:
+    from transformers import AutoConfig
 
-    image = 36 + 2  # one placeholder per 28 x 28 pixels, a start and an end
-    assert one.input_tokens == none.input_tokens + image
-    assert five.input_tokens == none.input_tokens + 5 * image
+    placeholder = int(AutoConfig.from_pretrained(tiny).image_token_id)
+    docs = [{**doc, "media": ["same.png"]} for doc in questions(6)]
+    answers = vlm(batch_size=6).replies(bench.task("same", docs))
+    expected = read(docs)
+    common = next(place for place, column in enumerate(zip(*expected, strict=False)) if len(set(column)) > 1)
+    assert [one.input_tokens for one in answers] == [len(one) for one in expected]
+    assert [one.vision_tokens for one in answers] == [one.count(placeholder) for one in expected]
+    # the comparison with computing from the start has left the prefix on the device, so all rows reuse it
+    assert [one.reused_tokens for one in answers] == [common] * 6
+    assert all(one.media_seconds > 0 for one in answers)
+
+    several = [{**questions(1, images=count)[0], "question": "Which?"} for count in (0, 1, 5)]
+    model = vlm(batch_size=3, share_prefix=False)
+    answers = model.replies(bench.task("several", several))
+    assert [one.input_tokens for one in answers] == [len(one) for one in read(several)]
+    assert [(one.vision_tokens, one.reused_tokens) for one in answers] == [(0, 0), (36, 0), (5 * 36, 0)]
+    assert answers[0].media_seconds == 0
+    model._answering._reader._placeholders = []  # of a class whose placeholders are unknown
+    assert model.replies(bench.task("several", several))[1].vision_tokens is None
 
 
 def test_images_live_no_longer_than_their_batch(bench: Bench, vlm: Create) -> None:
@@ -238,14 +264,43 @@ def test_an_image_can_be_a_file(bench: Bench, vlm: Create, tmp_path: Path) -> No
     draw("image-0-0.png").save(tmp_path / "image.png")
 
     def from_file(doc: dict[str, Any]) -> list[dict[str, Any]]:
-        parts = [
-            {"type": "image", "url": str(tmp_path / "image.png")},
-            {"type": "text", "text": doc["question"]},
-        ]
-        return [{"role": "user", "content": parts}]
+        (message,) = show_and_ask(doc)
+        image, text = message["content"]
+        return [{**message, "content": [{**image, "url": str(tmp_path / "image.png")}, text]}]
 
-    docs = questions(1)
-    model = vlm()
+    docs, model = questions(1), vlm()
     from_disk = model.replies(bench.task("file", docs, to_messages=from_file))
-
     assert from_disk == model.replies(bench.task("drawn", docs))
+
+
+def timed(doc: dict[str, Any]) -> list[dict[str, Any]]:
+    """Frames two seconds apart and one at the end, then the question."""
+    times = [0.001, 2.001, 4.001, 5.5][: doc.get("shown", 4)]
+    frames = [{"type": "image", "url": draw(f"{doc['sample_id']}-{time}"), "time": time} for time in times]
+    return [{"role": "user", "content": [*frames, {"type": "text", "text": doc["question"]}]}]
+
+
+def test_a_native_video_costs_half_the_tokens_and_answers_by_its_frames(bench: Bench, vlm: Create) -> None:
+    docs = [{**doc, "shown": 1 + number % 4, "question": "What?"} for number, doc in enumerate(questions(9))]
+    requests = bench.task("frames", docs, to_messages=timed) + bench.task("still", questions(3))
+    model = vlm(video="native", batch_size=4)
+    answers, frames = model.replies(requests), vlm().replies(requests)
+
+    # this architecture merges two frames into one step: 4 frames cost 2 x 36 tokens, a start and an end
+    assert answers[3].input_tokens == frames[3].input_tokens - 2 * 36 - 6
+    assert [one.input_tokens for one in answers[8:]] == [one.input_tokens for one in frames[8:]]  # no videos
+    assert len(set(texts(answers))) > 5
+    assert model.describe()["video"] == "native"
+    assert texts(answers) == texts(vlm(video="native", batch_size=1).replies(requests))
+
+
+def test_times_reach_the_processor_in_milliseconds() -> None:
+    given = GeneratingArguments(pretrained="any")
+    talk = read_messages(timed({"sample_id": "s", "question": "What?"}), given, native_video=True)
+    inputs = video_inputs(talk.videos)
+
+    assert talk.images == []
+    assert [part["type"] for part in talk.messages[0]["content"]] == ["video", "text"]
+    (metadata,) = inputs["video_metadata"]
+    assert [index / metadata.fps for index in metadata.frames_indices] == [0.001, 2.001, 4.001, 5.5]
+    assert inputs["do_sample_frames"] is False

@@ -12,7 +12,7 @@ from engine_runs import Ended, run
 def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """vLLM's attention on CPU wants heads of 64 or more. No answer ends early, since empty ones would agree anyway, and
     letters A to E are likely, since their probabilities are compared where they occur."""
-    from medtasks.adapters._likelihoods import letter_tokens
+    from medtasks.adapters._decoding import Letters
     from transformers import AutoModelForImageTextToText, AutoTokenizer
 
     from training.tiny import TinyConfig, build_tiny_vlm
@@ -22,7 +22,7 @@ def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
     made = build_tiny_vlm(tmp_path_factory.mktemp("checkpoint"), config=shape)
     model, letters = (
         AutoModelForImageTextToText.from_pretrained(made),
-        letter_tokens(AutoTokenizer.from_pretrained(made)),
+        Letters(AutoTokenizer.from_pretrained(made)).tokens,
     )
     model.lm_head.weight.data[[token for token, letter in letters.items() if letter in "ABCDE"]] *= 3.0
     model.save_pretrained(made)

@@ -18,9 +18,8 @@ from typing import Any
 
 import lmms_eval.models  # noqa: F401  (our hook comes with it)
 from foreign_backend import evaluate
-from medtasks.adapters._base import MedtasksAdapter
+from medtasks.adapters._base import ChatRequest, MedtasksAdapter
 from medtasks.adapters._generating import plan_batches
-from medtasks.adapters._requests import ChatRequest
 
 from medtasks.data.media.frames import default_frames
 from medtasks.runs.replies import Reply

@@ -11,6 +11,7 @@ from scipy.stats import binom
 
 from medtasks.benchmarks.documents import task_documents
 from medtasks.catalog.spec import leaf_tasks
+from medtasks.metrics.confidence import CONFIDENCE_NAMES
 
 MCQ = [name for name in leaf_names() if name.startswith(("mi_cxr", "med_cmr_mcq")) and name != "mi_cxr_report"]
 LETTERS = ["mi_cxr", "med_cmr"]
@@ -106,3 +107,20 @@ def test_two_runs_give_the_same_bytes(output: Path) -> None:
     assert {key: first[key] for key in first.keys() - changing} == {
         key: second[key] for key in second.keys() - changing
     }
+
+
+@pytest.mark.parametrize(
+    "task", ["mi_cxr_tel_multiple", pytest.param("medstreambench_retrospective", marks=pytest.mark.slow)]
+)
+def test_a_baseline_states_its_confidence_in_both_ways(
+    tmp_path: Path, task: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = baseline("calibrated,seed=1", [task, f"{task}_verbalised"], tmp_path)
+    assert capsys.readouterr().out.count("  ece 0.") == 2  # in the summary
+    recorded, spoken = (run.scores[name]["metrics"] for name in (task, f"{task}_verbalised"))
+    scored = set(CONFIDENCE_NAMES) - {"confidence_given"}  # open answers await a judge, and have no verbalised form
+    assert {name: recorded[name] for name in scored} == {name: spoken[name] for name in scored}
+    assert spoken["confidence_given"]["value"] == 1.0
+    assert 0 < recorded["ece"]["value"] < 1
+    bins = run.scores[task]["reliability"]["bins"]
+    assert sum(one["answers"] for one in bins) == run.scores[f"{task}_verbalised"]["items"]

@@ -54,33 +54,27 @@ def target(document: dict[str, Any]) -> str:
 
 MARKER = "[LMMS_EVAL_REQUEST_FAILED after 5 retries] Error code: 400 - choose (A)"
 BLANK = "blank response, with no sign that the model generated a token"
-NO_RESPONSE = {
-    "the harness's marker": (MARKER, "after 5 retries: Error code: 400 - choose (A)"),
-    "a marker with a letter alone": ("[LMMS_EVAL_REQUEST_FAILED after 1 retries] B", "after 1 retries: B"),
-    "an exhausted budget": ("[LMMS_EVAL_BUDGET_EXCEEDED]", "LMMS_EVAL_BUDGET_EXCEEDED"),
-    "a block by the provider": ("[SAFETY_BLOCKED:finish_reason=2]", "SAFETY_BLOCKED:finish_reason=2"),
-    "content that is None": (
+NO_RESPONSE = [
+    (MARKER, "after 5 retries: Error code: 400 - choose (A)"),
+    ("[LMMS_EVAL_REQUEST_FAILED after 1 retries] B", "after 1 retries: B"),
+    ("[LMMS_EVAL_BUDGET_EXCEEDED]", "LMMS_EVAL_BUDGET_EXCEEDED"),
+    ("[SAFETY_BLOCKED:finish_reason=2]", "SAFETY_BLOCKED:finish_reason=2"),
+    (
         'Error: can only concatenate str (not "NoneType") to str',
         'can only concatenate str (not "NoneType") to str',
     ),
-    "None": (None, "the back-end returned nothing"),
-    "a blank text": ("  \n", BLANK),
-    "no token": (
-        GenerationResult("", TokenCounts(5, 0)),
-        "blank response, with no sign that the model generated a token",
-    ),
-}
+    (None, "the back-end returned nothing"),
+    ("  \n", BLANK),
+    (GenerationResult("", TokenCounts(5, 0)), BLANK),
+]
+"""What back-ends return for a request without a response, and the reason that we give."""
 
 
 def test_no_response_is_neither_right_nor_wrong(tmp_path: Path) -> None:
     ids = [document["sample_id"] for document in task_documents(TASK)]
-    lost = dict(zip(ids, NO_RESPONSE.values(), strict=False))
+    lost = dict(zip(ids, NO_RESPONSE, strict=False))
     assert len(ids) > len(lost) == len(NO_RESPONSE)
-    run = evaluate(
-        Backend(lambda doc: lost.get(doc["sample_id"], (target(doc),))[0]),
-        [TASK],
-        tmp_path,
-    )
+    run = evaluate(Backend(lambda doc: lost.get(doc["sample_id"], (target(doc),))[0]), [TASK], tmp_path)
 
     count, answered = len(ids), len(ids) - len(lost)
     accuracy = run.scores[TASK]["metrics"]["accuracy"]

@@ -45,31 +45,25 @@ def test_chat_and_simple_runs_are_neither_one_protocol_nor_one_model(tmp_path: P
     assert keys[0] != keys[1]
 
 
+HELPFUL = {"system_prompt": "You are a helpful assistant."}
+TEXT_FIRST = {"interface": "simple", "order": "text before media"}
+
+
 @pytest.mark.parametrize(
-    ("module", "simple", "attributes", "expected"),
+    ("module", "attributes", "expected"),
     [
-        ("lmms_eval.models.simple.openai", True, {}, {"interface": "simple", "order": "text before media"}),
-        ("lmms_eval.models.chat.openai", False, {}, {}),
-        ("lmms_eval.models.chat.qwen2_5_vl", False, {"system_prompt": "You are a helpful assistant."}, {}),
-        (
-            "lmms_eval.models.simple.qwen2_5_vl",
-            True,
-            {"system_prompt": "You are a helpful assistant."},
-            {"interface": "simple", "order": "media before text", "system_prompt": "You are a helpful assistant."},
-        ),
-        (
-            "lmms_eval.models.simple.vllm",
-            True,
-            {"image_first": False},
-            {"interface": "simple", "order": "text before media"},
-        ),
+        ("simple.openai", {}, TEXT_FIRST),
+        ("chat.openai", {}, {}),
+        ("chat.qwen2_5_vl", HELPFUL, {}),
+        ("simple.qwen2_5_vl", HELPFUL, {"interface": "simple", "order": "media before text", **HELPFUL}),
+        ("simple.vllm", {"image_first": False}, TEXT_FIRST),
     ],
 )
 def test_what_is_known_of_the_harness_s_back_ends(
-    module: str, simple: bool, attributes: dict[str, Any], expected: dict[str, str]
+    module: str, attributes: dict[str, Any], expected: dict[str, str]
 ) -> None:
-    kind = type("Lm", (), {"__module__": module, "is_simple": simple, **attributes})
-    assert presentation(kind()) == expected
+    about = {"__module__": f"lmms_eval.models.{module}", "is_simple": module.startswith("simple"), **attributes}
+    assert presentation(type("Lm", (), about)()) == expected
 
 
 def test_pictures_that_a_server_gets_as_jpeg_count(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -101,38 +95,25 @@ class Templated:
         return "".join(part["text"] for content in shown for part in content if isinstance(content, list))
 
 
-def recording(processor: Any) -> Backend:
-    """A chat back-end with a processor, which decides on system turns."""
-    backend = Backend(target)
-    backend.processor = processor
-    return backend
-
-
-def said(backend: Backend) -> list[list[tuple[str, str]]]:
-    return sorted([(turn["role"], turn["content"][-1]["text"]) for turn in turns] for turns in backend.turns)
-
-
 BOTH, USER = ("system", "user"), ("user",)
 
 
-@pytest.mark.parametrize("processor", [None, Templated(BOTH)], ids=["server", "template"])
-def test_a_task_s_system_prompt_is_a_turn_of_its_own(processor: Any, tmp_path: Path) -> None:
-    backend = recording(processor)
-    run = evaluate(backend, [SYSTEM], tmp_path)
-
-    questions = [document["question"] for document in task_documents(SYSTEM)]
-    assert said(backend) == sorted([("system", render(SAID)), ("user", one)] for one in questions)
-    assert run.manifest["tasks"][SYSTEM]["presentation"] == {}
-
-
-@pytest.mark.parametrize("processor", [Templated(USER), Templated(USER, strict=True)], ids=["drops it", "refuses it"])
-def test_a_back_end_without_system_prompts_gets_it_before_the_question_and_says_so(
-    processor: Any, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+@pytest.mark.parametrize(
+    ("processor", "taken"),
+    [(None, True), (Templated(BOTH), True), (Templated(USER), False), (Templated(USER, strict=True), False)],
+    ids=["server", "template", "drops it", "refuses it"],
+)
+def test_a_task_s_system_prompt_is_a_turn_of_its_own_or_stands_before_the_question(
+    processor: Any, taken: bool, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    backend = recording(processor)
+    backend = Backend(target)
+    backend.processor = processor  # decides on system turns
     run = evaluate(backend, [SYSTEM], tmp_path)
 
-    questions = [document["question"] for document in task_documents(SYSTEM)]
-    assert said(backend) == sorted([("user", f"{render(SAID)}\n\n{one}")] for one in questions)
-    assert run.manifest["tasks"][SYSTEM]["presentation"] == {"task's system prompt": "at the beginning of the text"}
-    assert "takes no system prompt" in capfd.readouterr().err
+    said = [[(turn["role"], turn["content"][-1]["text"]) for turn in turns] for turns in backend.turns]
+    prompt, questions = render(SAID), [document["question"] for document in task_documents(SYSTEM)]
+    apart = [[("system", prompt), ("user", question)] for question in questions]
+    assert sorted(said) == sorted(apart if taken else [[("user", f"{prompt}\n\n{one}")] for one in questions])
+    presented = {} if taken else {"task's system prompt": "at the beginning of the text"}
+    assert run.manifest["tasks"][SYSTEM]["presentation"] == presented
+    assert ("takes no system prompt" in capfd.readouterr().err) is not taken

@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 import weakref
+from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
-from medtasks.harness.sending import Sender
+from lmms_eval.api.instance import Instance
+
+from medtasks.harness.requests import Requests
+from medtasks.harness.sending import GIVE_UP, NOT_SENT, isolated
 from medtasks.runs.replies import Reply, Slot
 from medtasks.runs.reply_files import AnswerStore, read_work
 
@@ -14,12 +20,11 @@ class Tensor:
     """What a back-end may have on its device when it fails."""
 
 
-def test_the_one_bad_request_fails_alone_and_a_failed_batch_holds_no_memory(tmp_path: Path) -> None:
-    slots = [Slot("task", number, 0, f"prompt {number}") for number in range(8)]
+def test_the_one_bad_request_fails_alone_and_a_failed_batch_holds_no_memory() -> None:
     held: list[weakref.ref[Tensor]] = []
     alive: list[int] = []
 
-    def call(batch: list[int]) -> list[Reply]:
+    def answer(batch: list[int]) -> list[Reply]:
         alive.append(sum(one() is not None for one in held))
         tensor = Tensor()
         held.append(weakref.ref(tensor))
@@ -27,29 +32,44 @@ def test_the_one_bad_request_fails_alone_and_a_failed_batch_holds_no_memory(tmp_
             raise RuntimeError("CUDA out of memory")
         return [Reply(f"answer {number}") for number in batch]
 
-    store = AnswerStore(tmp_path / "answers")
-    Sender(store).ask(slots, [range(8)], call)
+    replies = [pair for part in isolated([range(8)], lambda _: "task", answer) for pair in part]
 
-    replies = [store.reply(slot) or Reply.failure("no reply") for slot in slots]
-    assert [reply.failed for reply in replies] == [None] * 5 + ["RuntimeError: CUDA out of memory"] + [None] * 2
-    assert [reply.text for reply in replies[:3]] == ["answer 0", "answer 1", "answer 2"]
+    assert [number for number, _ in replies] == list(range(8))
+    assert [reply.failed for _, reply in replies] == [None] * 5 + ["RuntimeError: CUDA out of memory"] + [None] * 2
+    assert [reply.text for _, reply in replies[:3]] == ["answer 0", "answer 1", "answer 2"]
     assert len(alive) == 7
     assert not any(alive)
 
 
+def test_a_task_whose_requests_all_fail_is_given_up_and_others_are_not() -> None:
+    asked: list[tuple[str, int]] = []
+
+    def answer(batch: list[tuple[str, int]]) -> list[Reply]:
+        asked.extend(batch if len(batch) == 1 else ())
+        return [Reply("B" if task == "sound" else str(1 / 0)) for task, _ in batch]
+
+    broken, sound = [("broken", number) for number in range(GIVE_UP + 9)], [("sound", number) for number in range(2)]
+    batches = [broken[:10], broken[10:GIVE_UP], [*broken[GIVE_UP:], *sound]]
+    replies = dict(pair for part in isolated(batches, lambda request: request[0], answer) for pair in part)
+
+    assert asked == broken[:GIVE_UP]
+    reasons = ["ZeroDivisionError: division by zero"] * GIVE_UP + [NOT_SENT] * 9
+    assert [replies[request].failed for request in broken] == reasons
+    assert [replies[request].text for request in sound] == ["B", "B"]
+
+
 def test_each_reply_is_stored_with_its_share_of_the_time(tmp_path: Path) -> None:
-    slots = [Slot("task", number, 0, f"prompt {number}") for number in range(5)]
-    store = AnswerStore(tmp_path / "answers")
+    def stream(asked: list[Any]) -> Iterator[list[tuple[int, Reply]]]:
+        for place in range(len(asked)):
+            yield [(place, Reply(f"answer {place}"))]
 
-    def call(batch: list[int]) -> list[Reply]:
-        if batch == [2, 3, 4]:  # two replies arrive before the batch is done
-            sender.keep([(slots[2], Reply("early"))])
-            sender.keep([(slots[3], Reply("later"))])
-        return [Reply(f"answer {number}") for number in batch]
-
-    sender = Sender(store, memory=lambda: (None, 77))
-    sender.ask(slots, [[0], [2, 3, 4]], call)
-    sender.keep([(Slot("task", 5, 0, ""), Reply("outcome of rounds"))], asked=False)
+    answered = Requests(AnswerStore(tmp_path / "answers"), lambda: (None, 77), {"task"}, logged=False)
+    given = [
+        Instance("generate_until", (f"prompt {number}",), 0, {"task": "task", "doc_id": number, "repeats": 1})
+        for number in range(5)
+    ]
+    answered.execute(SimpleNamespace(stream=stream, describe=dict), "generate_until", given)
+    answered._keep([(Slot("task", 5, 0, ""), Reply("outcome of rounds"))], asked=False)
 
     (kept,) = read_work(tmp_path / "answers").values()
     works = {one.slot.doc_id: one.reply.work for one in kept}

@@ -1,7 +1,8 @@
-"""Video windows through the real harness: what back-ends are given, and runs on partly missing media."""
+"""Video windows through the real harness: what back-ends are given, and runs on missing media."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,8 @@ from runs import baseline
 from time_coded import read_time_code
 
 from medtasks.benchmarks.documents import task_documents
+from medtasks.benchmarks.mi_cxr import icr_variant, tel_single
+from medtasks.benchmarks.mi_cxr.prepare import prepare_mi_cxr
 from medtasks.catalog.spec import leaf_tasks
 
 TASKS = leaf_tasks("medstreambench")
@@ -73,3 +76,22 @@ def test_partly_missing_media_cost_coverage_and_no_score(
     assert scores["items"] == 43
     assert scores["metrics"]["content_closed"]["value"] == 1.0
     assert "cholec80" not in scores["breakdowns"]["dataset"]
+
+
+def test_a_picture_that_vanished_and_a_task_without_rows_are_one_sentence_and_exit_code_1(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source = tmp_path / "source"
+    write_mini("mi_cxr", source)
+    prepare_mi_cxr([source / "micxr_test.jsonl"], source, tmp_path / "data" / "mi_cxr")  # without the variant's file
+    monkeypatch.setenv("MEDTASKS_DATA", str(tmp_path / "data"))
+    gone = source / task_documents("mi_cxr_tel_single")[0]["media"][0]
+    gone.unlink()
+    for rows, sentence in (
+        (tel_single, f"{gone}.*medtasks prepare mi_cxr"),
+        (icr_variant, "have no rows for this task"),
+    ):
+        with pytest.raises(SystemExit) as stopped:
+            rows(None)  # type: ignore[arg-type]
+        assert stopped.value.code == 1
+        assert re.search(sentence, capsys.readouterr().err)

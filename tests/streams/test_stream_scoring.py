@@ -42,16 +42,9 @@ CLOSED = [
 ]
 
 
-@pytest.mark.parametrize(("responses", "content", "responsiveness", "stability", "alarms", "misses", "delay"), CLOSED)
-def test_a_closed_future_stream(
-    responses: list[str],
-    content: float,
-    responsiveness: float,
-    stability: float,
-    alarms: float,
-    misses: float,
-    delay: float | None,
-) -> None:
+@pytest.mark.parametrize("case", CLOSED)
+def test_a_closed_future_stream(case: Any) -> None:
+    responses, content, responsiveness, stability, alarms, misses, delay = case
     found = values(streaming_row(), responses)
 
     assert found["content"] == found["content_closed"] == pytest.approx(content)
