@@ -12,9 +12,8 @@ import pytest
 from PIL import Image
 from release_rows import med_cmr_row
 
-from medtasks.benchmarks.med_cmr import prepare as med_cmr
-from medtasks.benchmarks.med_cmr.prepare import prepare_med_cmr
-from medtasks.benchmarks.med_cmr.records import MedCmrRecord
+from medtasks.benchmarks.med_cmr import records as med_cmr
+from medtasks.benchmarks.med_cmr.records import MedCmrRecord, prepare_med_cmr
 from medtasks.core.errors import DataError, MediaError, UsageError
 from medtasks.data.prepared import Prepared
 

@@ -15,8 +15,14 @@ from hypothesis import strategies as st
 from release_rows import med_cmr_row, single_turn_row, streaming_row
 
 from medtasks.benchmarks.kvasir_vqa_x1.records import ATOMIC_QUESTIONS, parse_kvasir_row
-from medtasks.benchmarks.med_cmr.prepare import FILES, prepare_med_cmr
-from medtasks.benchmarks.med_cmr.records import DIMENSIONS, MedCmrRecord, dimension_of, parse_med_cmr_row
+from medtasks.benchmarks.med_cmr.records import (
+    DIMENSIONS,
+    FILES,
+    MedCmrRecord,
+    dimension_of,
+    parse_med_cmr_row,
+    prepare_med_cmr,
+)
 from medtasks.benchmarks.medstreambench.records import ALIASES, MedStreamRecord, parse_medstream_row
 from medtasks.benchmarks.mi_cxr.records import parse_mi_cxr_row
 from medtasks.catalog.records import Record, Where

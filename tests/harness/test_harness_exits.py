@@ -9,7 +9,7 @@ from release_rows import write_mini
 
 from medtasks.benchmarks.documents import doc_to_messages, task_documents
 from medtasks.benchmarks.mi_cxr import tel_single
-from medtasks.benchmarks.mi_cxr.prepare import prepare_mi_cxr
+from medtasks.benchmarks.mi_cxr.records import prepare_mi_cxr
 from medtasks.core.errors import MediaError
 
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from medtasks.leaderboard.board.reference import load_reference, published_rows
 from table4 import table4_overall
 
-from medtasks.benchmarks.med_cmr.documents import ACCURACY_DIMENSION_MEAN, dimension_statistics
+from medtasks.benchmarks.med_cmr import ACCURACY_DIMENSION_MEAN, dimension_statistics
 from medtasks.benchmarks.medstreambench.scoring import (
     MODES,
     OVERALL_TABLE4,

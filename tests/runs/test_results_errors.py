@@ -10,15 +10,16 @@ from typing import Any
 import pytest
 from medtasks.adapters.policies import Question, make_policy
 
+from medtasks.benchmarks import mi_cxr
 from medtasks.benchmarks.documents import task_documents
 from medtasks.benchmarks.errors import Case, Errors
 from medtasks.benchmarks.med_cmr.errors import ranks_of
-from medtasks.benchmarks.mi_cxr.documents import interval_of
 from medtasks.benchmarks.mi_cxr.errors import FAILURES
 from medtasks.catalog.benchmark import Item, SampleView
 from medtasks.catalog.registry import get_benchmark
 from medtasks.catalog.spec import load_spec
 from medtasks.core.errors import DataError
+from medtasks.data.store import open_prepared
 from medtasks.metrics.item_metrics import ErrorRate
 from medtasks.runs.replies import Reply
 from medtasks.runs.scored import Answered, scored_samples
@@ -153,7 +154,9 @@ def test_options_that_are_texts_have_no_distance() -> None:
     [("T1 → T2", (1, 2)), ("T4->T5", (4, 5)), ("T2 to T3", (2, 3)), ("T2, T4", (2, 4)), ("Between T1 and T2", None)],
 )
 def test_only_options_that_are_nothing_but_visits_are_intervals(option: str, visits: tuple[int, int] | None) -> None:
-    assert interval_of(option) == visits
+    record = next(iter(open_prepared("mi_cxr").records()))
+    (document,) = mi_cxr.documents(record.model_copy(update={"choices": dict.fromkeys(LETTERS, option)}))
+    assert document["intervals"] == ([list(visits)] * 4 if visits else [])
 
 
 def test_documents_have_the_intervals_of_their_options_and_no_text_of_them() -> None:
@@ -296,7 +299,7 @@ def test_normal_against_abnormal_has_a_direction_and_errors_among_abnormal_optio
     ],
 )
 def test_what_shows_a_direction(question: str, options: list[str], ranks: list[int] | None) -> None:
-    found = ranks_of(question, dict(zip("ABC", options, strict=True)))
+    found = ranks_of(question, tuple(zip("ABC", options, strict=True)))
     assert found == (None if ranks is None else dict(zip("ABC", ranks, strict=True)))
 
 

@@ -10,8 +10,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from functools import cache
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from medtasks.metrics.base import MeanMetric, OfItems, package_version, sign
 from medtasks.metrics.wordnet import import_nltk
@@ -93,7 +92,7 @@ def cider_tokens(text: str) -> list[str]:
     ['no', 'effusion', 'the', 'patient', "'s", 'heart', '(', 't1', 't2', ')', 'is', "n't", 'enlarged']
     """
     line = " ".join(text.lower().translate(_TO_ASCII).split())
-    words = (token.rstrip(".") for token in _treebank().tokenize(line))
+    words = (token.rstrip(".") for token in import_nltk().NLTKWordTokenizer().tokenize(line))
     return [word for word in words if word and word not in PUNCTUATION]
 
 
@@ -111,11 +110,6 @@ def _clipped_cosine(ours: dict[_Gram, float], theirs: dict[_Gram, float]) -> flo
         return 0.0
     dot = math.fsum(min(ours[gram], weight) * weight for gram, weight in theirs.items() if gram in ours)
     return dot / math.sqrt(squares[0] * squares[1])  # one root: equal texts give exactly 1
-
-
-@cache
-def _treebank() -> Any:
-    return import_nltk().NLTKWordTokenizer()
 
 
 class Cider(OfItems, MeanMetric):
