@@ -19,8 +19,8 @@ from local_server import Answer, LocalServer
 from PIL import Image
 
 from medtasks.benchmarks.kvasir_vqa_x1 import pictures
-from medtasks.benchmarks.kvasir_vqa_x1 import prepare as source_of_rows
-from medtasks.benchmarks.kvasir_vqa_x1.prepare import prepare_kvasir
+from medtasks.benchmarks.kvasir_vqa_x1 import records as source_of_rows
+from medtasks.benchmarks.kvasir_vqa_x1.records import prepare_kvasir
 from medtasks.core.errors import DataError, MediaError, UsageError
 from medtasks.data import fetch
 from medtasks.data.prepared import Prepared

@@ -7,9 +7,8 @@ from pathlib import Path
 import pytest
 
 from medtasks.benchmarks.documents import task_documents
-from medtasks.benchmarks.kvasir_vqa_x1.documents import mixed
-from medtasks.benchmarks.kvasir_vqa_x1.perturb import SEED, perturbed_png
-from medtasks.benchmarks.kvasir_vqa_x1.transformed import prepare_transformed
+from medtasks.benchmarks.kvasir_vqa_x1 import mixed
+from medtasks.benchmarks.kvasir_vqa_x1.perturb import SEED, perturbed_png, prepare_transformed
 from medtasks.core.errors import MediaError, UsageError
 from medtasks.data.prepared import Prepared, open_directory
 from medtasks.data.store import open_prepared
@@ -86,7 +85,7 @@ def test_an_interrupted_call_goes_on(tmp_path: Path, original: Prepared, monkeyp
         made.append(img_id)
         return real(data, name, seed, img_id, variant)
 
-    monkeypatch.setattr("medtasks.benchmarks.kvasir_vqa_x1.transformed.perturbed_png", counted)
+    monkeypatch.setattr("medtasks.benchmarks.kvasir_vqa_x1.perturb.perturbed_png", counted)
 
     def stop(done: int, total: int) -> None:
         if done == 5 < total:
