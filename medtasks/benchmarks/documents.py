@@ -51,6 +51,11 @@ class Rows:
     unusable: Callable[[Document], str] | None = None
     variants: Callable[[Document], list[Document]] | None = None
 
+    @classmethod
+    def where(cls, benchmark: str, **fields: object) -> Rows:
+        """The rows whose documents have these values."""
+        return cls(benchmark, lambda row: all(row[name] == value for name, value in fields.items()))
+
     def documents(self, *, media: bool = True) -> list[Document]:
         """Documents of the prepared records that belong to this subtask, in prepared order.
 

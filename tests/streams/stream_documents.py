@@ -8,7 +8,7 @@ from typing import Any
 from release_rows import single_turn_row, streaming_row
 
 from medtasks.answers import AlertStateFilter, AnswerabilityFilter
-from medtasks.benchmarks.medstreambench.documents import documents
+from medtasks.benchmarks.medstreambench import documents
 from medtasks.benchmarks.medstreambench.records import parse_medstream_row
 from medtasks.benchmarks.medstreambench.scoring import process_results
 from medtasks.catalog.records import Where

@@ -32,9 +32,7 @@ def documents(record: KvasirRecord) -> list[Document]:
     return [{**record.model_dump(mode="json"), "target": record.answer, "abstention": ABSTENTION}]
 
 
-level1, level2, level3 = (
-    Rows("kvasir_vqa_x1", lambda row, level=level: row["complexity"] == level) for level in (1, 2, 3)
-)
+level1, level2, level3 = (Rows.where("kvasir_vqa_x1", complexity=level) for level in (1, 2, 3))
 transformed_level1, transformed_level2, transformed_level3 = (
     replace(rows, benchmark="kvasir_vqa_x1_transformed") for rows in (level1, level2, level3)
 )
@@ -78,8 +76,7 @@ def medico_subset(documents: list[Document]) -> list[Document]:
     return [documents[number] for number in order[:1500].tolist()]
 
 
-medico2025 = Rows("kvasir_vqa_x1", lambda row: True, medico_subset)  # noqa: ARG005
-
+medico2025 = replace(Rows.where("kvasir_vqa_x1"), change=medico_subset)
 process_results = scored_by(*LEXICAL)
 process_medico2025 = scored_by("bleu", "rouge1", "rouge2", "rougeL", "meteor")
 

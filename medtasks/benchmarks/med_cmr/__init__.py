@@ -38,13 +38,11 @@ def documents(record: MedCmrRecord) -> list[Document]:
     return [{**document, "ideal_response": f"This is what the image shows.\nFinal answer: {record.answer}"}]
 
 
-def _dimension_rows(kind: str, dimension: str) -> Rows:
-    return Rows("med_cmr", lambda row: row["format"] == kind and row["dimension"] == dimension)
-
-
-mcq_sod, mcq_fdd, mcq_su, mcq_tp, mcq_cr, mcq_ltg, mcq_msi = (_dimension_rows("mcq", name) for name in DIMENSIONS)
+mcq_sod, mcq_fdd, mcq_su, mcq_tp, mcq_cr, mcq_ltg, mcq_msi = (
+    Rows.where("med_cmr", format="mcq", dimension=name) for name in DIMENSIONS
+)
 open_sod, open_fdd, open_su, open_tp, open_cr, open_ltg, open_msi = (
-    _dimension_rows("open", name) for name in DIMENSIONS
+    Rows.where("med_cmr", format="open", dimension=name) for name in DIMENSIONS
 )
 process_mcq = scored_by("accuracy")
 

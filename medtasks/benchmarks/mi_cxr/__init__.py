@@ -81,9 +81,11 @@ def with_demonstrations(documents: list[Document]) -> list[Document]:
     return demonstrated
 
 
-tel_single, tel_multiple, tel_ordered, icr, gts_single, gts_multi = (
-    Rows("mi_cxr", lambda row, qtypes=qtypes: row["qtype"] in qtypes) for qtypes in SUBTASKS.values()
-)
+def _subtask(name: str) -> Rows:
+    return Rows("mi_cxr", lambda row: row["qtype"] in SUBTASKS[name])
+
+
+tel_single, tel_multiple, tel_ordered, icr, gts_single, gts_multi = map(_subtask, SUBTASKS)
 icr_variant = Rows("mi_cxr", lambda row: row["qtype"].startswith("icr_variant"))
 tel_single_1shot, tel_multiple_1shot, tel_ordered_1shot, icr_1shot, gts_single_1shot, gts_multi_1shot = (
     replace(rows, change=with_demonstrations)
