@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from medtasks.benchmarks.kvasir_vqa_x1.errors import ERRORS, FINDINGS
-from medtasks.benchmarks.layout_columns import error_columns, groups, kinds_of_error, prompt_sensitivity, scores, tasks
+from medtasks.benchmarks.layouts import error_columns, groups, kinds_of_error, prompt_sensitivity, scores, tasks
 from medtasks.catalog.board_layout import BoardLayout, Column, LayoutTable, Plot
 
 _KVASIR = "kvasir_vqa_x1"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from medtasks.benchmarks.layout_columns import (
+from medtasks.benchmarks.layouts import (
     error_columns,
     groups,
     kinds_of_error,
