@@ -32,11 +32,19 @@ def timing_of(task: str) -> Timing:
 
 
 def round_values(samples: Sequence[SampleView], turn_of: Callable[[SampleView], Turn]) -> Mapping[str, Value]:
-    """Every metric of the item whose rounds are ``samples``; unknown if a round has no response."""
+    """Every metric of the item whose rounds are ``samples``; unknown if a round has no response.
+
+    Unknown is anything from 0 to 1, and a delay without limits; a metric that does not apply to the item stays as it
+    is.
+    """
     turns = [turn_of(sample) for sample in samples]
     values = item_values(turns, timing_of(samples[0].task), fallback=FALLBACK in samples[0].values)
     if any(sample.status == FAILED for sample in samples):
-        return {name: _unknown(name, value, turns[0]) for name, value in values.items()}
+        for name, value in values.items():
+            if name == "signed_delay" and turns[0].in_seconds:
+                values[name] = Value(failed=True)
+            elif value.statistics is None or value.statistics[1] != 0:
+                values[name] = Value(low=(0.0, 1.0), high=(1.0, 1.0), judge=value.judge, failed=True)
     return values
 
 
@@ -77,18 +85,6 @@ def item_values(turns: Sequence[Turn], timing: Timing, *, fallback: bool = False
         low, high = (streaming.overall(end, value) for end in limits)
         values[f"overall{law}"] = _value(low, high, judge)
     return values | {name: _NO_VALUE if one is None else _value(one, one) for name, one in exact.items()}
-
-
-def _unknown(name: str, value: Value, first: Turn) -> Value:
-    """The metric of an item with a failed round: anything from 0 to 1; a delay has no limits.
-
-    A metric that does not apply to the item stays as it is.
-    """
-    if name == "signed_delay" and first.in_seconds:
-        return Value(failed=True)
-    if value.statistics is not None and value.statistics[1] == 0:
-        return value
-    return Value(low=(0.0, 1.0), high=(1.0, 1.0), judge=value.judge, failed=True)
 
 
 def _judge(turns: Sequence[Turn]) -> str | None:
