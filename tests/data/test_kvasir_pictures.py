@@ -18,9 +18,8 @@ from data_sources import kvasir_row, write_kvasir
 from local_server import Answer, LocalServer
 from PIL import Image
 
-from medtasks.benchmarks.kvasir_vqa_x1 import pictures
-from medtasks.benchmarks.kvasir_vqa_x1 import records as source_of_rows
-from medtasks.benchmarks.kvasir_vqa_x1.records import prepare_kvasir
+from medtasks.benchmarks.kvasir_vqa_x1 import prepare as kvasir
+from medtasks.benchmarks.kvasir_vqa_x1.prepare import prepare_kvasir
 from medtasks.core.errors import DataError, MediaError, UsageError
 from medtasks.data import fetch
 from medtasks.data.prepared import Prepared
@@ -74,7 +73,7 @@ def served(name: str, _: int = 0) -> Answer:
 def no_hub(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Whoever asks the hub finds an empty folder; nobody waits long for a server."""
     (tmp_path / "no hub").mkdir()
-    monkeypatch.setattr(pictures, "HUB", str(tmp_path / "no hub"))
+    monkeypatch.setattr(kvasir, "HUB_PICTURES", str(tmp_path / "no hub"))
     for name, value in {"PAUSE": 0.001, "SILENCE": 5.0, "LONGEST": 5.0, "GIVE_UP": 4}.items():
         monkeypatch.setattr(fetch, name, value)
 
@@ -116,7 +115,7 @@ def test_pictures_are_fetched_by_url_and_every_form_of_them_has_one_fingerprint(
     with PictureServer(served) as server:
         for number, form in enumerate((as_text, as_feature, as_both)):
             source = released(tmp_path / f"x{number}", lambda img_id: f"{server.url}/{img_id}.jpg", form)
-            monkeypatch.setattr(source_of_rows, "HUB", source)
+            monkeypatch.setattr(kvasir, "HUB", source)
             given = "hub" if form is as_text else source
             prepared = prepare_kvasir(given, tmp_path / f"out{number}", progress=lambda *done: told.append(done))
             assert pictures_of(prepared) == PICTURES
@@ -146,15 +145,15 @@ def test_pictures_lie_beside_the_rows_or_in_a_folder_that_is_named(tmp_path: Pat
 
 def test_pictures_of_the_second_dataset_are_joined(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The first of each id counts; one that it lacks is missing, and without pictures it is refused."""
-    monkeypatch.setattr(source_of_rows, "HUB", released(tmp_path / "x1", lambda _: None, as_feature))
-    monkeypatch.setattr(pictures, "HUB", image_dataset(tmp_path / "all", image_rows([2, 1, 0, 1])))
+    monkeypatch.setattr(kvasir, "HUB", released(tmp_path / "x1", lambda _: None, as_feature))
+    monkeypatch.setattr(kvasir, "HUB_PICTURES", image_dataset(tmp_path / "all", image_rows([2, 1, 0, 1])))
     assert pictures_of(prepare_kvasir("hub", tmp_path / "out")) == PICTURES
-    monkeypatch.setattr(pictures, "HUB", image_dataset(tmp_path / "some", image_rows([0, 1])))
+    monkeypatch.setattr(kvasir, "HUB_PICTURES", image_dataset(tmp_path / "some", image_rows([0, 1])))
     with pytest.raises(MediaError, match=r"img2\.jpg"):
         prepare_kvasir("hub", tmp_path / "other")
     manifest = prepare_kvasir("hub", tmp_path / "other", allow_missing_media=True).manifest
     assert (manifest.counts.rows, manifest.excluded) == (3, {"missing_image": 1})
-    monkeypatch.setattr(pictures, "HUB", image_dataset(tmp_path / "none", [{"img_id": "img0"}]))
+    monkeypatch.setattr(kvasir, "HUB_PICTURES", image_dataset(tmp_path / "none", [{"img_id": "img0"}]))
     with pytest.raises(DataError, match="found the columns 'img_id', expected `img_id` and `image`"):
         prepare_kvasir("hub", tmp_path / "third")
 

@@ -1,4 +1,4 @@
-"""Kvasir-VQA-x1: release rows as typed records; rows, with or without their pictures, as prepared data."""
+"""Kvasir-VQA-x1: one release row as a typed record."""
 
 from __future__ import annotations
 
@@ -6,29 +6,14 @@ import hashlib
 import re
 from collections.abc import Mapping
 from functools import lru_cache
-from pathlib import Path
 from typing import Annotated, Any, Literal
 
-import typer
 from pydantic import Field, Json
-from typing_extensions import Unpack
 
-from medtasks.benchmarks.kvasir_vqa_x1.pictures import Pictures
-from medtasks.catalog.records import Record, ReleaseRow, Where, build, distinct, parse_row, plain
+from medtasks.catalog.records import Record, ReleaseRow, Where, build, parse_row, plain
 from medtasks.core.errors import DataError
 from medtasks.core.schema import Frozen, Text, expects
-from medtasks.data.fetch import hub_tree
-from medtasks.data.manifest import Source
-from medtasks.data.preparation import PictureOptions, Preparation
-from medtasks.data.prepare import Out
-from medtasks.data.prepared import Prepared
-from medtasks.data.release import Release
 from medtasks.data.sources import read_table
-
-HUB = "SimulaMet/Kvasir-VQA-x1"
-
-_PATTERNS = ("test.jsonl", "test*.jsonl", "*test.jsonl", "test*.parquet")
-"""Test rows in a directory or on the hub; the first pattern that matches counts."""
 
 VOCABULARY = read_table(__file__, "vocabulary.yaml", dict[str, dict[str, str]])
 ATOMIC_QUESTIONS = VOCABULARY["atomic_questions"]
@@ -113,55 +98,3 @@ def parse_kvasir_row(row: Mapping[str, Any], where: Where) -> KvasirRecord:
         question_class=given.question_class or tuple(class_of(pair.q) for pair in given.original),
         **given.model_dump(exclude={"original", "question_class"}),
     )
-
-
-def prepare_kvasir(
-    source: Annotated[str, typer.Option("--source", help="hub, a directory, or a JSONL or Parquet file.")],
-    out: Out = None,
-    *,
-    images: Annotated[
-        Path | None,
-        typer.Option(
-            "--images",
-            help="Directory of <img_id>.jpg or of the image dataset's Parquet files (default: images/ beside rows).",
-        ),
-    ] = None,
-    **options: Unpack[PictureOptions],
-) -> Prepared:
-    """Prepare Kvasir-VQA-x1 from ``hub``, a directory or a file.
-
-    Pictures come with the rows, from a directory, by URL, or from the hub's image dataset (`Pictures.find`).
-
-    Raises:
-        UsageError: there is no such source, or no source of pictures.
-        DataError: a row breaks the format (file, line and field are named), or a server cannot be reached.
-        MediaError: pictures are missing or not whole, and ``allow_missing_media`` is not set.
-    """
-    path, folders = Path(source), [Path(source, "images")]
-    if source == "hub":
-        path, commit = hub_tree(HUB, *_PATTERNS, "*/test*.parquet")
-        origin = Source(kind="hub", name=HUB, revision=commit)
-        folders = []
-    elif path.is_dir():
-        origin = Source(kind="directory", name=path.resolve().name)
-    else:
-        origin = Source(kind="file", name=path.name)
-        folders = [path.parent / "images", path.parent.parent / "images"]
-    release = Release(path)
-    with Preparation("kvasir_vqa_x1", out, **options) as place:
-        pictures = Pictures(place)
-        records = []
-        for item in release.rows(*_PATTERNS):
-            records.append(parse_kvasir_row(item.row, item.where))
-            if not place.references_only:
-                pictures.add(records[-1].img_id, item.row.get("image"), item.where)
-        records = distinct(records)
-        if place.references_only or not records:
-            return place.finish(origin, records)
-        names = {record.img_id: record.media[0] for record in records}
-        pictures.find(list(names), origin, folders, images)
-        names |= pictures.names
-        records = [record.model_copy(update={"media": (names[record.img_id],)}) for record in records]
-        origin = origin.model_copy(update={"images": pictures.origin})
-        unavailable = {names[img_id]: error for img_id, error in pictures.failed.items()}
-        return place.finish(origin, records, pictures.root, unavailable=unavailable)

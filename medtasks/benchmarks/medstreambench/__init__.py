@@ -7,8 +7,9 @@ module, and names are part of a task's hash: do not rename them.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from medtasks.benchmarks.documents import Rows
@@ -109,6 +110,10 @@ retrospective_choices, present_choices, future_choices = (  # open answers are s
 )
 
 
+def _item_value(name: str, item: Item) -> Value | None:
+    return item.values.get(name)
+
+
 def _kinds(record: MedStreamRecord) -> Iterator[str]:
     yield record.task_mode
     yield record.subtask
@@ -116,11 +121,6 @@ def _kinds(record: MedStreamRecord) -> Iterator[str]:
         yield from ["rounds"] * len(record.rounds)
 
 
-def _of_item(name: str) -> Callable[[Item], Value | None]:
-    return lambda item: item.values.get(name)
-
-
-_OF_ITEMS = ("content_fallback", "responsiveness_stream_length", "overall_stream_length")
 _TABLE4 = (OVERALL_TABLE4, OVERALL_TABLE4_EQ10)
 
 BENCHMARK = Benchmark(
@@ -132,19 +132,10 @@ BENCHMARK = Benchmark(
     prepare="medtasks prepare medstreambench --source hub --media DIR",
     cluster="video",
     visible_fields=frozenset(
-        {
-            "allowed_responses",
-            "medium",
-            "multi_select",
-            "options",
-            "query_time",
-            "question",
-            "task_mode",
-            "temporal_mode",
-            "times",
-            "window_end",
-            "window_start",
-        }
+        (
+            *("question", "options", "multi_select", "allowed_responses"),
+            *("task_mode", "temporal_mode", "medium", "query_time", "window_start", "window_end", "times"),
+        )
     ),
     breakdowns={
         **by_fields("temporal_mode", "dataset", "organ_group", "question_type", "label_source"),
@@ -155,7 +146,10 @@ BENCHMARK = Benchmark(
     sampled_frames=True,
     pooled={
         **{metric.name: table4_value for metric in _TABLE4},
-        **{name: _of_item(name) for name in _OF_ITEMS},
+        **{
+            name: partial(_item_value, name)
+            for name in ("content_fallback", "responsiveness_stream_length", "overall_stream_length")
+        },
         ALERT_DELAY.name: alert_delay,
     },
     errors=ERRORS,

@@ -1,6 +1,7 @@
-"""Finds the picture of each Kvasir-VQA-x1 image: in its row, in a directory, at the URL in its row, or on the hub.
+"""Kvasir-VQA-x1: rows of the release, with or without their pictures, as prepared data.
 
-Releases differ: the `image` column is the picture's bytes or a URL, or is missing.
+Releases differ: the `image` column is the picture's bytes or a URL, or is missing. Then pictures are in a directory, or
+on the hub.
 """
 
 from __future__ import annotations
@@ -9,20 +10,80 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from medtasks.catalog.records import Where, is_text, wrong
+import typer
+from typing_extensions import Unpack
+
+from medtasks.benchmarks.kvasir_vqa_x1.records import parse_kvasir_row
+from medtasks.catalog.records import Where, distinct, is_text, wrong
 from medtasks.core.errors import DataError, MediaError, UsageError
 from medtasks.core.schema import Frozen
 from medtasks.data.fetch import fetch_pictures, hub_tree, is_url
 from medtasks.data.manifest import Source
 from medtasks.data.media.images import read_picture
-from medtasks.data.preparation import Preparation
+from medtasks.data.preparation import PictureOptions, Preparation
+from medtasks.data.prepare import Out
+from medtasks.data.prepared import Prepared
+from medtasks.data.release import Release
 from medtasks.data.sources import read_parquet
 
-HUB = "SimulaMet-HOST/Kvasir-VQA"
+HUB, HUB_PICTURES = "SimulaMet/Kvasir-VQA-x1", "SimulaMet-HOST/Kvasir-VQA"
 
-_SUFFIXES = (".jpg", ".jpeg", ".png")
+_PATTERNS = ("test.jsonl", "test*.jsonl", "*test.jsonl", "test*.parquet")
+"""Test rows in a directory or on the hub; the first pattern that matches counts."""
+
+
+def prepare_kvasir(
+    source: Annotated[str, typer.Option("--source", help="hub, a directory, or a JSONL or Parquet file.")],
+    out: Out = None,
+    *,
+    images: Annotated[
+        Path | None,
+        typer.Option(
+            "--images",
+            help="Directory of <img_id>.jpg or of the image dataset's Parquet files (default: images/ beside rows).",
+        ),
+    ] = None,
+    **options: Unpack[PictureOptions],
+) -> Prepared:
+    """Prepare Kvasir-VQA-x1 from ``hub``, a directory or a file.
+
+    Pictures come with the rows, from a directory, by URL, or from the hub's image dataset (`_Pictures.find`).
+
+    Raises:
+        UsageError: there is no such source, or no source of pictures.
+        DataError: a row breaks the format (file, line and field are named), or a server cannot be reached.
+        MediaError: pictures are missing or not whole, and ``allow_missing_media`` is not set.
+    """
+    path, folders = Path(source), [Path(source, "images")]
+    if source == "hub":
+        path, commit = hub_tree(HUB, *_PATTERNS, "*/test*.parquet")
+        origin = Source(kind="hub", name=HUB, revision=commit)
+        folders = []
+    elif path.is_dir():
+        origin = Source(kind="directory", name=path.resolve().name)
+    else:
+        origin = Source(kind="file", name=path.name)
+        folders = [path.parent / "images", path.parent.parent / "images"]
+    release = Release(path)
+    with Preparation("kvasir_vqa_x1", out, **options) as place:
+        pictures = _Pictures(place)
+        records = []
+        for item in release.rows(*_PATTERNS):
+            records.append(parse_kvasir_row(item.row, item.where))
+            if not place.references_only:
+                pictures.add(records[-1].img_id, item.row.get("image"), item.where)
+        records = distinct(records)
+        if place.references_only or not records:
+            return place.finish(origin, records)
+        names = {record.img_id: record.media[0] for record in records}
+        pictures.find(list(names), origin, folders, images)
+        names |= pictures.names
+        records = [record.model_copy(update={"media": (names[record.img_id],)}) for record in records]
+        origin = origin.model_copy(update={"images": pictures.origin})
+        unavailable = {names[img_id]: error for img_id, error in pictures.failed.items()}
+        return place.finish(origin, records, pictures.root, unavailable=unavailable)
 
 
 class _Fetched(Frozen):
@@ -35,7 +96,7 @@ class _Fetched(Frozen):
 
 
 @dataclass
-class Pictures:
+class _Pictures:
     """The name of each image's picture below ``root``, by image id, and the errors of missing ones.
 
     ``addresses`` are those in the rows, ``origin`` is a source of the pictures' own. Pictures that come with the rows,
@@ -85,8 +146,8 @@ class Pictures:
         folder = images or next((folder for folder in folders if folder.is_dir()), None)
         if folder is not None:
             files = {path.name for path in folder.iterdir()}
-            there = {img_id: [f"{img_id}{end}" for end in _SUFFIXES if f"{img_id}{end}" in files] for img_id in missing}
-            found = {img_id: names[0] for img_id, names in there.items() if names}
+            suffixes = (".png", ".jpeg", ".jpg")  # the last one counts
+            found = {name: f"{name}{end}" for end in suffixes for name in missing if f"{name}{end}" in files}
             tables = [] if len(found) == len(missing) else sorted(folder.rglob("*.parquet"))
             only_source = images is not None or not self.addresses
             if not self.names and (len(found) == len(missing) or (only_source and not tables)):
@@ -106,12 +167,14 @@ class Pictures:
         self.fetch(urls)
         without = [img_id for img_id in ids if img_id not in self.names and img_id not in urls]
         if without and source.kind == "hub":
-            folder, commit = hub_tree(HUB, "*.parquet")
+            folder, commit = hub_tree(HUB_PICTURES, "*.parquet")
             tables = sorted(folder.rglob("*.parquet"))
             if not tables:
-                raise DataError(f"{HUB}: has no parquet file; give the directory of <img_id>.jpg with --images DIR.")
+                raise DataError(
+                    f"{HUB_PICTURES}: has no parquet file; give the directory of <img_id>.jpg with --images DIR."
+                )
             self.from_dataset(tables, without)
-            self.origin = f"{HUB}@{commit}"
+            self.origin = f"{HUB_PICTURES}@{commit}"
         elif not self.names and not urls:
             raise UsageError(
                 f"{source.name}: its rows have no pictures, and images/ beside them has none; give the "
