@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from medtasks.benchmarks.kvasir_vqa_x1.errors import ERRORS, FINDINGS
 from medtasks.benchmarks.layouts import error_columns, groups, kinds_of_error, prompt_sensitivity, scores, tasks
@@ -26,18 +27,24 @@ _TEXT = {
 _SHARES = {metric: _TEXT[metric] for metric in ("rouge1", "rouge2", "rougeL", "meteor", "bleu")}
 _PAIRED = {"judged_accuracy": "Judged accuracy", **_SHARES}
 _LEVELS = {f"{_KVASIR}_level{level}": f"level {level}" for level in (1, 2, 3)}
-_BY_LEVEL = {**_JUDGED, "rougeL": "ROUGE-L", "meteor": "METEOR", "bleu": "BLEU"}
+_LEVEL_COLUMNS = tuple(
+    Column(task, metric, f"{label}, {level}")
+    for metric, label in {**_JUDGED, **{metric: _TEXT[metric] for metric in ("rougeL", "meteor", "bleu")}}.items()
+    for task, level in _LEVELS.items()
+)
 _BY_CLASS = {"judged_accuracy": ("judged", "Judged accuracy"), "rougeL": ("rouge-l", "ROUGE-L")}
 _PARAPHRASED, _PARAPHRASED_PLOTS = prompt_sensitivity(f"{_KVASIR}_prompts", 4, "rouge1")
 _ERRORS, _ERROR_PLOT = kinds_of_error(
     error_columns(_KVASIR, ERRORS.rates),
     note="From the atomic pairs about presence and counts; answers that state neither are counted apart.",
 )
-_OF_FINDINGS = [
-    rate
-    for rate in ERRORS.rates
-    if rate.name in ("missed_finding_rate", "hallucination_rate", "sensitivity", "specificity")
-]
+_PER_FINDING = ("missed_finding_rate", "hallucination_rate", "sensitivity", "specificity")
+_BY_FINDING = tuple(
+    replace(column, label=f"{column.label}, {name.replace('_', ' ')}", breakdown="question_class", group=name)
+    for name in FINDINGS
+    for column in error_columns(_KVASIR, [rate for rate in ERRORS.rates if rate.name in _PER_FINDING])
+)
+_EVERY = {**_JUDGED, **_TEXT}
 
 
 def _class_tables(metric: str, name: str, title: str, note: str) -> tuple[LayoutTable, ...]:
@@ -74,15 +81,7 @@ KVASIR_VQA_X1 = BoardLayout(
             scores(_KVASIR, _TEXT),
             "The column CHRF++ of the paper's Table 6 is chrF with word order 0: compare it with chrF here.",
         ),
-        LayoutTable(
-            "levels",
-            "By complexity level",
-            tuple(
-                Column(task, metric, f"{label}, {level}")
-                for metric, label in _BY_LEVEL.items()
-                for task, level in _LEVELS.items()
-            ),
-        ),
+        LayoutTable("levels", "By complexity level", _LEVEL_COLUMNS),
         *_class_tables(
             "judged_accuracy",
             "judged",
@@ -105,28 +104,19 @@ KVASIR_VQA_X1 = BoardLayout(
         LayoutTable(
             "errors-by-finding",
             "Kinds of error by finding",
-            tuple(
-                column
-                for name in FINDINGS
-                for column in error_columns(
-                    _KVASIR, _OF_FINDINGS, f", {name.replace('_', ' ')}", breakdown="question_class", group=name
-                )
-            ),
+            _BY_FINDING,
             "A count above 0 also says that the finding is present.",
         ),
         LayoutTable(
             "transformed",
             "Original and transformed images",
-            (
-                *scores(_KVASIR, {**_JUDGED, **_TEXT}, ", original"),
-                *scores(_TRANSFORMED, {**_JUDGED, **_TEXT}, ", transformed"),
-            ),
+            (*scores(_KVASIR, _EVERY, ", original"), *scores(_TRANSFORMED, _EVERY, ", transformed")),
             "The same questions on slightly cropped, rotated, shifted and re-lit images.",
         ),
         LayoutTable(
             "mixed",
             "Mixed images",
-            scores("kvasir_vqa_x1_mixed", {**_JUDGED, **_TEXT}),
+            scores("kvasir_vqa_x1_mixed", _EVERY),
             "23 % of the questions show the original image, the others a transformed one (paper, section 2.3).",
         ),
         _PARAPHRASED,
