@@ -41,8 +41,8 @@ def computed_together(metrics: Sequence[str], pairs: Sequence[tuple[str, str]]) 
     names = [name for name in metrics if name in LEXICAL] if len(distinct) > 1 else []
     found: dict[tuple[str, str, str], _Computed] = {}
     for name, table in (lexical_statistics(distinct, names) if names else {}).items():
-        for pair, one in zip(distinct, _computed(get_metric(name), table), strict=True):
-            found[(name, *pair)] = one
+        for (prediction, reference), one in zip(distinct, _computed(get_metric(name), table), strict=True):
+            found[name, prediction, reference] = one
     token = _TOGETHER.set(found)
     try:
         yield
