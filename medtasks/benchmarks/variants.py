@@ -87,8 +87,14 @@ def varied_rows(task: str, metadata: Metadata) -> Rows | None:
     rows = task_rows(plain.name)
 
     def unusable(document: Document) -> str:
-        reason = rows.unusable(document) if rows.unusable is not None else ""
-        return reason or (_not_paraphrasable if metadata.prompts else _not_rotatable)(document)
+        if rows.unusable is not None and (reason := rows.unusable(document)):
+            return reason
+        several = (document.get("rounds") or 1) > 1 or bool(document.get("multi_select"))
+        if metadata.options:
+            return _not_rotatable(document, several)
+        if several:
+            return "not_one_answer"
+        return "no_options" if "options" in document and not document["options"] else ""
 
     def variants(document: Document) -> list[Document]:
         if metadata.prompts:
@@ -185,11 +191,7 @@ def _letters(document: Mapping[str, Any]) -> list[str]:
     return sorted(choices) if choices else list(string.ascii_uppercase[: len(document.get("options") or ())])
 
 
-def _several_answers(document: Document) -> bool:
-    return (document.get("rounds") or 1) > 1 or bool(document.get("multi_select"))
-
-
-def _not_rotatable(document: Document) -> str:
+def _not_rotatable(document: Document, several: bool) -> str:
     letters, options = _letters(document), document.get("options") or ()
     if len(letters) < 2:
         return "no_options"
@@ -197,7 +199,7 @@ def _not_rotatable(document: Document) -> str:
         return "too_many_options"
     if options and all(re.match(rf"\(?{letter}[.):]", text) for letter, text in zip(letters, options, strict=True)):
         return "options_name_their_letters"
-    if _several_answers(document):
+    if several:
         return "not_one_answer"
     return "" if document["target"] in (letters if document.get("choices") else options) else "answer_not_an_option"
 
@@ -275,12 +277,6 @@ def _in_plain_order(benchmark: Benchmark, view: SampleView) -> SampleView:
 
 
 # --- paraphrased prompts ---
-
-
-def _not_paraphrasable(document: Document) -> str:
-    if _several_answers(document):
-        return "not_one_answer"
-    return "no_options" if "options" in document and not document["options"] else ""
 
 
 def _paraphrases(templates: Sequence[str], metric: str, document: Document) -> list[Document]:

@@ -87,7 +87,13 @@ def prepare_medstream(
     if not files:
         raise UsageError(f"--source {source}: has no .jsonl file; give the directory that does.")
     records = [parse_medstream_row(item.row, item.where) for path in files for item in read_jsonl(path)]
-    records = distinct(_multi_select(records))
+    # multi-select is known of a task as a whole: a record of it has several answers, or its name says so
+    several = {(record.dataset, record.source_task) for record in records if record.multi_select}
+    for row, record in enumerate(records):
+        listed = (record.dataset, record.source_task) in several or "multi" in record.source_task.casefold()
+        if record.choices and listed:
+            records[row] = record.model_copy(update={"multi_select": True})
+    records = distinct(records)
     details, root = _details(records), Path("media")
     left_out: dict[str, str] = {}
     entries: list[MediaEntry] = []
@@ -107,16 +113,6 @@ def prepare_medstream(
             reasons = ", ".join(f"{number:,} {reason}" for reason, number in counts)
             raise DataError(f"{origin.name}: no record is left: {reasons}; {fix}.")
         return place.complete(origin, records, place.media_root(root), entries, details, left_out=left_out)
-
-
-def _multi_select(records: Sequence[MedStreamRecord]) -> list[MedStreamRecord]:
-    """The records, marked as multi-select if a record of the same task has several answers."""
-    several = {(record.dataset, record.source_task) for record in records if record.multi_select}
-    marked = []
-    for record in records:
-        listed = (record.dataset, record.source_task) in several or "multi" in record.source_task.casefold()
-        marked.append(record.model_copy(update={"multi_select": True}) if record.choices and listed else record)
-    return marked
 
 
 def _details(records: Sequence[MedStreamRecord]) -> dict[str, dict[str, int]]:
