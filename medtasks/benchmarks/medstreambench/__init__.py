@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 
 from medtasks.benchmarks.documents import Rows
@@ -29,7 +28,7 @@ from medtasks.benchmarks.medstreambench.scoring import (
     table4_value,
     turn_of_sample,
 )
-from medtasks.catalog.benchmark import Benchmark, Document, Item, Value, by_field, by_fields, shipped
+from medtasks.catalog.benchmark import Benchmark, Document, by_field, by_fields, shipped
 from medtasks.catalog.records import plain
 from medtasks.catalog.registry import Plugin
 from medtasks.core.settings import current_settings
@@ -50,10 +49,10 @@ def documents(record: MedStreamRecord) -> list[Document]:
 
     ``MEDTASKS_MAX_FRAMES`` thins the frames of every document; the cap is a field of the document.
     """
-    proactive = record.temporal_mode == "proactive"
+    alerts = record.temporal_mode == "proactive"
     answer = "; ".join(next((turn.expected for turn in record.rounds if turn.answerable), ()))
-    abstentions = ABSTENTIONS["proactive" if proactive else "future"]
-    if proactive:
+    abstentions = ABSTENTIONS["proactive" if alerts else "future"]
+    if alerts:
         positive = _alert(answer or "something changed")
         allowed, guesses = [*abstentions, "alert: <reason>"], [*abstentions, positive]
     else:
@@ -90,7 +89,7 @@ def documents(record: MedStreamRecord) -> list[Document]:
             "max_frames": most,
             "expected": list(turn.expected),
             "answerable": turn.answerable,
-            "target": _alert(target) if proactive and turn.answerable else target,
+            "target": _alert(target) if alerts and turn.answerable else target,
         }
         found.append({**shared, **window})
     return found
@@ -108,10 +107,6 @@ retrospective_choices, present_choices, future_choices = (  # open answers are s
     replace(rows, unusable=lambda document: "" if document["options"] else "no_options")
     for rows in (retrospective, present, future)
 )
-
-
-def _item_value(name: str, item: Item) -> Value | None:
-    return item.values.get(name)
 
 
 def _kinds(record: MedStreamRecord) -> Iterator[str]:
@@ -146,10 +141,9 @@ BENCHMARK = Benchmark(
     sampled_frames=True,
     pooled={
         **{metric.name: table4_value for metric in _TABLE4},
-        **{
-            name: partial(_item_value, name)
-            for name in ("content_fallback", "responsiveness_stream_length", "overall_stream_length")
-        },
+        "content_fallback": lambda item: item.values.get("content_fallback"),
+        "responsiveness_stream_length": lambda item: item.values.get("responsiveness_stream_length"),
+        "overall_stream_length": lambda item: item.values.get("overall_stream_length"),
         ALERT_DELAY.name: alert_delay,
     },
     errors=ERRORS,
