@@ -60,10 +60,8 @@ class Rows:
     def documents(self, *, media: bool = True) -> list[Document]:
         """Documents of the prepared records that belong to this subtask, in prepared order.
 
-        ``MEDTASKS_SUBSET`` restricts them to some clusters (`medtasks.core.settings.Subset`).
-
-        Args:
-            media: whether the documents' files must exist.
+        ``MEDTASKS_SUBSET`` restricts them to some clusters (`medtasks.core.settings.Subset`); with ``media`` their files
+        must exist.
 
         Raises:
             NotPreparedError: the benchmark has not been prepared, or (with ``media``) only its references; the message
@@ -175,10 +173,7 @@ def prompt_text(doc: Mapping[str, Any], template: str, **values: str) -> str:
 def doc_to_visual(doc: Mapping[str, Any]) -> list[Image]:
     """The document's images or video frames, RGB, in the order of the prompt; decoded once while cached.
 
-    Empty in a blind run (`medtasks.core.settings.Settings`).
-
-    Raises:
-        MediaError: an image or frame is missing, truncated or cannot be decoded.
+    Empty in a blind run (`medtasks.core.settings.Settings`). Raises :class:`MediaError` for those that are not whole.
     """
     return [] if current_settings().blind else all_pictures(doc)
 

@@ -55,11 +55,8 @@ class Errors:
     cases: Callable[[Item], Iterable[Case]]
 
     def values(self, benchmark: Benchmark, item: Item) -> dict[str, Value]:
-        """The item's value of every rate; one without cases here does not apply.
-
-        Raises:
-            DataError: a case names a rate that is not declared.
-        """
+        """The item's value of every rate; one without cases here does not apply. Raises :class:`DataError` if a case
+        names a rate that is not declared."""
         found: dict[str, list[Case]] = {rate.name: [] for rate in self.rates}
         for case in () if "rotation_of" in item.view.document else self.cases(item):
             if case.rate not in found:

@@ -153,11 +153,7 @@ def all_layouts() -> dict[str, BoardLayout]:
 def default_layout(benchmark: str) -> BoardLayout:
     """A plain layout: the first metric of each group (of each task without a group) as headline, and a table of all
     metrics and one per breakdown for each; no samples are shown. Tasks with rotated options or paraphrased prompts are
-    not in the headline.
-
-    Raises:
-        MedtasksError: the benchmark has no task with a metric.
-    """
+    not in the headline. Raises :class:`MedtasksError` if the benchmark has no task with a metric."""
     shown = [spec for spec in _outermost(benchmark) if metrics_of(spec.name)]
     if not shown:
         raise MedtasksError(f"benchmark {benchmark} has no task with a metric, so a leaderboard cannot show it.")

@@ -25,8 +25,7 @@ FALLBACK = "content_closed_fallback"
 def round_values(samples: Sequence[SampleView], turn_of: Callable[[SampleView], Turn]) -> Mapping[str, Value]:
     """Every metric of the item whose rounds are ``samples``; unknown if a round has no response.
 
-    Unknown is anything from 0 to 1, and a delay without limits; a metric that does not apply to the item stays as it
-    is.
+    Unknown is anything from 0 to 1, and a delay without limits; what does not apply to the item stays as it is.
     """
     turns = [turn_of(sample) for sample in samples]
     values = item_values(turns, samples[0].task, fallback=FALLBACK in samples[0].values)

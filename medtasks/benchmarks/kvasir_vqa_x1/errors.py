@@ -58,13 +58,9 @@ class Reading:
 
 
 def read_answer(name: str, text: str, *, only: bool = False, further: tuple[str, ...] = ()) -> Reading:
-    """What ``text`` says about the class ``name``.
+    """What ``text`` says about the class ``name``, one of :data:`FINDINGS`, with ``further`` names of findings.
 
-    Args:
-        name: one of :data:`FINDINGS`.
-        text: the answer.
-        only: whether the question asked about nothing else, so that *yes*, *no* or a number is an answer.
-        further: names of findings beside the known ones.
+    If the question asked ``only`` about the class, *yes*, *no* or a number is an answer.
     """
     whole = said_of(text, NAMES[name])
     if name.endswith("_count"):

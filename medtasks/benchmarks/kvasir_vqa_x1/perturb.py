@@ -133,10 +133,8 @@ def perturb(image: Image.Image, how: Perturbation) -> Image.Image:
 def perturbed_png(data: bytes, name: str, seed: int, img_id: str, variant: int) -> bytes:
     """The PNG file of one variant of the image file ``data``: RGB, 8 bits per channel, no metadata.
 
-    The same arguments give the same pixels everywhere, and the same bytes with the same zlib.
-
-    Raises:
-        MediaError: ``data`` are not a whole image; names the file ``name``.
+    The same arguments give the same pixels everywhere, and the same bytes with the same zlib. Data that are not a whole
+    image raise a :class:`MediaError` with the file's ``name``.
     """
     image = decode_image(data, name)
     stream = io.BytesIO()

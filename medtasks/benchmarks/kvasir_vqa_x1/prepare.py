@@ -111,11 +111,7 @@ class _Pictures:
     origin: str | None = None
 
     def add(self, img_id: str, cell: Any, where: Where) -> None:
-        """Store or note a row's ``image``: bytes, bytes and a path, a URL, or nothing.
-
-        Raises:
-            DataError: it is something else, or differs from an earlier row of the same image.
-        """
+        """Store or note a row's ``image``: bytes, bytes and a path, a URL, or nothing."""
         content = _content(cell)
         if isinstance(content, bytes):
             self.names[img_id] = self.place.keep_image(img_id, content, where)
@@ -135,10 +131,6 @@ class _Pictures:
         Searched in this order: the directory ``images`` or, by default, the first of ``folders`` that exists; the URL
         in the row; for rows from the hub, its image dataset. With ``images`` nothing is fetched. Pictures fetched
         before an interruption are not fetched again.
-
-        Raises:
-            UsageError: there is no source of pictures, or ``images`` is not a directory.
-            DataError: a server requires a login, or cannot be reached; what was fetched is kept.
         """
         if images is not None and not images.is_dir():
             raise UsageError(f"--images {images}: not a directory; give the one with <img_id>.jpg.")

@@ -53,10 +53,7 @@ def with_demonstrations(documents: list[Document]) -> list[Document]:
     """Documents that begin with a worked example: another patient's question of the same ``qtype`` (appendix I.2).
 
     The choice depends only on the sample's id, so a run on part of the rows shows the same examples. Its five images
-    come before the question's own.
-
-    Raises:
-        DataError: a question type has rows of one patient only.
+    come before the question's own. A type with rows of one patient only raises a :class:`DataError`.
     """
     of_type: dict[str, list[Document]] = {}
     for document in sorted(documents, key=lambda document: str(document["sample_id"])):
