@@ -60,8 +60,8 @@ class Rows:
     def documents(self, *, media: bool = True) -> list[Document]:
         """Documents of the prepared records that belong to this subtask, in prepared order.
 
-        ``MEDTASKS_SUBSET`` restricts them to some clusters (`medtasks.core.settings.Subset`); with ``media`` their files
-        must exist.
+        ``MEDTASKS_SUBSET`` restricts them to some clusters (`medtasks.core.settings.Subset`). With ``media``, their
+        files must exist.
 
         Raises:
             NotPreparedError: the benchmark has not been prepared, or (with ``media``) only its references; the message

@@ -68,12 +68,11 @@ class Errors:
         failed, parts = any(view.status == FAILED for view in item.samples), tuple[str, ...]()
         if benchmark.parts is not None and any(case.part for cases in found.values() for case in cases):
             parts = benchmark.breakdowns[benchmark.parts](item.view)
-        return {name: _value(cases, parts, failed) for name, cases in found.items()}
+        # most rates do not apply to most items
+        return {name: _value(cases, parts, failed) if cases else _NO_CASE for name, cases in found.items()}
 
 
 def _value(cases: Sequence[Case], parts: Iterable[str], failed: bool) -> Value:
-    if not cases:  # most rates do not apply to most items
-        return _NO_CASE
     by_part = {part: _value([case for case in cases if case.part == part], (), failed) for part in parts}
     occurred, unanswered = sum(case.occurred is True for case in cases), sum(case.occurred is None for case in cases)
     whole = _counted(*((0, len(cases)) if failed else (occurred, unanswered)), len(cases))
