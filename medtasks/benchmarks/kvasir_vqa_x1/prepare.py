@@ -156,7 +156,19 @@ class _Pictures:
         if images is not None:
             return
         urls = {img_id: address for img_id, (address, _) in self.addresses.items() if img_id not in self.names}
-        self.fetch(urls)
+        for one in self.place.logged("fetched", _Fetched):
+            with suppress(OSError):
+                size = (self.place.directory / "media" / one.name).stat().st_size
+                if urls.get(one.img_id) == one.url and size == one.bytes:
+                    self.names[one.img_id] = one.name
+        remaining = {img_id: url for img_id, url in urls.items() if img_id not in self.names}
+        with self.place.log("fetched") as log:
+
+            def keep(img_id: str, data: bytes) -> None:
+                self.names[img_id] = self.place.keep_image(img_id, data, remaining[img_id])
+                log(_Fetched(img_id=img_id, url=remaining[img_id], name=self.names[img_id], bytes=len(data)))
+
+            self.failed |= fetch_pictures(remaining, keep, progress=self.place.progress)
         without = [img_id for img_id in ids if img_id not in self.names and img_id not in urls]
         if without and source.kind == "hub":
             folder, commit = hub_tree(HUB_PICTURES, "*.parquet")
@@ -173,40 +185,21 @@ class _Pictures:
                 "directory of <img_id>.jpg with --images DIR."
             )
 
-    def fetch(self, urls: Mapping[str, str]) -> None:
-        """Fetch URLs, by image id, except those fetched before an interruption."""
-        media = self.place.directory / "media"
-        fetched: dict[str, str] = {}
-        for one in self.place.logged("fetched", _Fetched):
-            with suppress(OSError):
-                if urls.get(one.img_id) == one.url and (media / one.name).stat().st_size == one.bytes:
-                    fetched[one.img_id] = one.name
-        self.names |= fetched
-        remaining = {img_id: url for img_id, url in urls.items() if img_id not in fetched}
-        with self.place.log("fetched") as log:
-
-            def keep(img_id: str, data: bytes) -> None:
-                self.names[img_id] = self.place.keep_image(img_id, data, remaining[img_id])
-                log(_Fetched(img_id=img_id, url=remaining[img_id], name=self.names[img_id], bytes=len(data)))
-
-            self.failed |= fetch_pictures(remaining, keep, progress=self.place.progress)
-
     def from_dataset(self, tables: Sequence[Path], ids: Sequence[str]) -> None:
         """Take pictures from an image dataset with the columns `img_id` and `image`; the first of each id counts."""
         missing = {img_id for img_id in ids if img_id not in self.names}
-        for table in tables:
-            for item in read_parquet(table) if missing else ():
-                if not {"img_id", "image"} <= set(item.row):
-                    raise DataError(
-                        f"{item.where}: found the columns {', '.join(map(repr, sorted(item.row)))}, expected `img_id` "
-                        "and `image`; give the directory of <img_id>.jpg, or of the image dataset."
-                    )
-                img_id, content = item.row.get("img_id"), _content(item.row.get("image"))
-                if img_id in missing and isinstance(content, bytes):
-                    self.names[img_id] = self.place.keep_image(img_id, content, item.where)
-                    missing.remove(img_id)
-                    if not missing:
-                        break
+        for item in (item for table in tables if missing for item in read_parquet(table)):
+            if not {"img_id", "image"} <= set(item.row):
+                raise DataError(
+                    f"{item.where}: found the columns {', '.join(map(repr, sorted(item.row)))}, expected `img_id` "
+                    "and `image`; give the directory of <img_id>.jpg, or of the image dataset."
+                )
+            img_id, content = item.row.get("img_id"), _content(item.row.get("image"))
+            if img_id in missing and isinstance(content, bytes):
+                self.names[img_id] = self.place.keep_image(img_id, content, item.where)
+                missing.remove(img_id)
+                if not missing:
+                    return
 
 
 def _content(cell: Any) -> Any:
