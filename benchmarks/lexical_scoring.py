@@ -35,7 +35,7 @@ os.environ.setdefault("MEDTASKS_DATA", "mini")  # the tasks' facts; the rows are
 import nltk
 
 from medtasks.benchmarks.documents import prompt_text
-from medtasks.benchmarks.kvasir_vqa_x1.documents import documents
+from medtasks.benchmarks.kvasir_vqa_x1 import documents
 from medtasks.benchmarks.kvasir_vqa_x1.records import ATOMIC_QUESTIONS, AtomicPair, KvasirRecord
 from medtasks.catalog.spec import TaskSpec, load_spec
 from medtasks.core.cache import cache_root

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from PIL import Image
 
-from medtasks.benchmarks.med_cmr.prepare import FILES
+from medtasks.benchmarks.med_cmr.records import FILES
 
 from .drawings import BENCHMARKS
 from .drawings.med_cmr import Mark, Panel, Picture, draw_picture

@@ -38,15 +38,11 @@ def computed_together(metrics: Sequence[str], pairs: Sequence[tuple[str, str]]) 
     they are needed.
     """
     distinct = list(dict.fromkeys(pairs))
-    names = [name for name in metrics if name in LEXICAL]
+    names = [name for name in metrics if name in LEXICAL] if len(distinct) > 1 else []
     found: dict[tuple[str, str, str], _Computed] = {}
-    if names and len(distinct) > 1:
-        tables = lexical_statistics(distinct, names)
-        found = {
-            (name, *pair): one
-            for name, table in tables.items()
-            for pair, one in zip(distinct, _computed(get_metric(name), table), strict=True)
-        }
+    for name, table in (lexical_statistics(distinct, names) if names else {}).items():
+        for (prediction, reference), one in zip(distinct, _computed(get_metric(name), table), strict=True):
+            found[name, prediction, reference] = one
     token = _TOGETHER.set(found)
     try:
         yield
@@ -61,8 +57,11 @@ def sample_value(metric: str, results: Sequence[str | Sequence[str]], reference:
     several); ``cluster`` is for clustered standard errors; mean-type metrics also have their ``score``; an unavailable
     metric has the reason instead.
     """
+    several: list[_Computed] = []
     try:  # asking `unavailable` first would look for WordNet's files once per sample
-        several = [_one(metric, prediction, reference) for prediction in responses_of(results)]
+        for prediction in responses_of(results):
+            found = _TOGETHER.get().get((metric, prediction, reference))
+            several.append(_computed_alone(get_metric(metric), prediction, reference) if found is None else found)
     except MetricUnavailableError as error:
         return {"cluster": cluster, "unavailable": str(error)}
     if len(several) == 1:
@@ -84,11 +83,7 @@ def scored_by(*metrics: str) -> Callable[[Mapping[str, Any], Sequence[str]], dic
     return process_results
 
 
-def _one(name: str, prediction: str, reference: str) -> _Computed:
-    found = _TOGETHER.get().get((name, prediction, reference))
-    if found is not None:
-        return found
-    metric = get_metric(name)
+def _computed_alone(metric: Metric, prediction: str, reference: str) -> _Computed:
     row: object = metric.statistics(prediction, reference)
     if isinstance(row, np.ndarray) and row.ndim == 1 and row.dtype.kind in "biuf":
         return _computed(metric, row[None])[0]

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from medtasks.catalog.benchmark import Document
 from medtasks.catalog.contents import raised_in
 from medtasks.catalog.prompts import render
+from medtasks.catalog.registry import get_benchmark
 from medtasks.catalog.spec import load_spec
 from medtasks.core.errors import MediaError, MedtasksError, NoRowsError, NotPreparedError, first_line
 from medtasks.core.exits import exit_with_sentence
@@ -51,13 +52,16 @@ class Rows:
     unusable: Callable[[Document], str] | None = None
     variants: Callable[[Document], list[Document]] | None = None
 
+    @classmethod
+    def where(cls, benchmark: str, **fields: object) -> Rows:
+        """The rows whose documents have these values."""
+        return cls(benchmark, lambda row: all(row[name] == value for name, value in fields.items()))
+
     def documents(self, *, media: bool = True) -> list[Document]:
         """Documents of the prepared records that belong to this subtask, in prepared order.
 
-        ``MEDTASKS_SUBSET`` restricts them to some clusters (`medtasks.core.settings.Subset`).
-
-        Args:
-            media: whether the documents' files must exist.
+        ``MEDTASKS_SUBSET`` restricts them to some clusters (`medtasks.core.settings.Subset`). With ``media``, their
+        files must exist.
 
         Raises:
             NotPreparedError: the benchmark has not been prepared, or (with ``media``) only its references; the message
@@ -66,14 +70,12 @@ class Rows:
             NoRowsError: the prepared data have no row for this subtask.
             MedtasksError: a function of the benchmark or of these rows fails; names it, the row, file and line.
         """
-        from medtasks.catalog.registry import get_benchmark
-
         prepared = open_prepared(self.benchmark)
-        rows = self._everything(prepared)
-        chosen = [document for document in rows if self._belongs(document) and not self._reason(document)]
+        rows = list(self._own(prepared))
+        chosen = [document for document, reason in rows if not reason]
         command = get_benchmark(self.benchmark).prepare
         if not chosen:
-            left_out = ", ".join(f"{count:,} {reason}" for reason, count in self.excluded().items())
+            left_out = ", ".join(f"{count:,} {reason}" for reason, count in _counted(rows).items())
             why = f" (left out: {left_out})" if left_out else ""
             raise NoRowsError(
                 f"the prepared data of {self.benchmark} have no rows for this task{why}; prepare a source that has "
@@ -91,26 +93,22 @@ class Rows:
     def excluded(self) -> dict[str, int]:
         """How many rows of the subtask cannot be asked in this form, by reason."""
         prepared = open_prepared(self.benchmark)
-        rows = self._everything(prepared) if self.unusable is not None else []
-        reasons = Counter(self._reason(document) for document in rows if self._belongs(document))
-        return {reason: number for reason, number in sorted(reasons.items()) if reason}
+        return {} if self.unusable is None else _counted(self._own(prepared))
 
-    def _everything(self, prepared: Prepared) -> Iterable[Document]:
-        from medtasks.catalog.registry import get_benchmark
-
+    def _own(self, prepared: Prepared) -> Iterator[tuple[Document, str]]:
+        """Documents of the subtask, each with the reason why it cannot be asked in this form; empty if it can."""
         documents_of = get_benchmark(self.benchmark).documents
-        rows = (
+        rows: Iterable[Document] = (
             {"benchmark": self.benchmark, **document}
             for record in prepared.records()
             for document in self._call_benchmark("documents", lambda one: list(map(dict, documents_of(one))), record)
         )
-        return rows if self.change is None else self._call_benchmark("change", self.change, list(rows))
-
-    def _belongs(self, document: Document) -> bool:
-        return bool(self._call_benchmark("keep", self.keep, document))
-
-    def _reason(self, document: Document) -> str:
-        return str(self._call_benchmark("unusable", self.unusable, document)) if self.unusable is not None else ""
+        if self.change is not None:
+            rows = self._call_benchmark("change", self.change, list(rows))
+        for document in rows:
+            if self._call_benchmark("keep", self.keep, document):
+                reason = self._call_benchmark("unusable", self.unusable, document) if self.unusable is not None else ""
+                yield document, str(reason)
 
     def _call_benchmark(self, name: str, function: Callable[[Any], T], argument: Any) -> T:
         """The result of a function of the benchmark's package; errors name the function and the row."""
@@ -135,6 +133,10 @@ class Rows:
         """:meth:`dataset`; the placeholder is ignored."""
         del placeholder
         return self.dataset()
+
+
+def _counted(rows: Iterable[tuple[Document, str]]) -> dict[str, int]:
+    return dict(sorted(Counter(reason for _, reason in rows if reason).items()))
 
 
 def task_documents(task: str, *, media: bool = True) -> list[Document]:
@@ -162,8 +164,6 @@ def prompt_text(doc: Mapping[str, Any], template: str, **values: str) -> str:
 
     A document that asks its question with another template (`medtasks.benchmarks.variants`) has that one's text.
     """
-    from medtasks.catalog.registry import get_benchmark
-
     visible = get_benchmark(doc["benchmark"]).visible_fields
     if "prompt_of" in doc:
         template = doc["prompt_template"]
@@ -173,10 +173,7 @@ def prompt_text(doc: Mapping[str, Any], template: str, **values: str) -> str:
 def doc_to_visual(doc: Mapping[str, Any]) -> list[Image]:
     """The document's images or video frames, RGB, in the order of the prompt; decoded once while cached.
 
-    Empty in a blind run (`medtasks.core.settings.Settings`).
-
-    Raises:
-        MediaError: an image or frame is missing, truncated or cannot be decoded.
+    Empty in a blind run (`medtasks.core.settings.Settings`). Raises :class:`MediaError` for those that are not whole.
     """
     return [] if current_settings().blind else all_pictures(doc)
 
@@ -206,24 +203,22 @@ def encoded_pictures() -> Iterator[None]:
         _ENCODED.reset(token)
 
 
-def _shown(doc: Mapping[str, Any]) -> Iterable[Image | EncodedPicture]:
-    encoded = _ENCODED.get()
-    if encoded is None or doc.get("frames") or current_settings().blind:
-        return doc_to_visual(doc)
-    names = [(doc["benchmark"], name) for name in doc["media"]]
-    for benchmark, name in names:
-        if (benchmark, name) not in encoded:
-            path = open_prepared(benchmark).media_path(name)
-            encoded[benchmark, name] = EncodedPicture(str(path), read_picture(path))
-    return [encoded[name] for name in names]
-
-
 def user_turn(doc: Mapping[str, Any], text: str) -> dict[str, Any]:
     """One user turn: every picture in order, then the text.
 
     Frames of a video also carry their ``time`` in seconds, for back-ends that can use it.
     """
-    content: list[dict[str, Any]] = [{"type": "image", "url": picture} for picture in _shown(doc)]
+    encoded, pictures = _ENCODED.get(), list[Any]()
+    if encoded is None or doc.get("frames") or current_settings().blind:
+        pictures = doc_to_visual(doc)
+    else:
+        for name in doc["media"]:
+            key = doc["benchmark"], name
+            if key not in encoded:
+                path = open_prepared(doc["benchmark"]).media_path(name)
+                encoded[key] = EncodedPicture(str(path), read_picture(path))
+            pictures.append(encoded[key])
+    content: list[dict[str, Any]] = [{"type": "image", "url": picture} for picture in pictures]
     if doc.get("frames") and content:
         content = [{**part, "time": time} for part, time in zip(content, doc["times"], strict=True)]
     return {"role": "user", "content": [*content, {"type": "text", "text": text}]}

@@ -1,7 +1,6 @@
 """Kinds of error: what a benchmark's gold structure tells about wrong answers, counted in the items of a score.
 
-A benchmark declares the rates (`medtasks.metrics.item_metrics.ErrorRate`) and one function that lists the cases of an
-item. Groups and tasks name the rates in ``metadata.pooled``, as any metric over whole items.
+A benchmark declares `Errors`; groups and tasks name the rates in ``metadata.pooled``, as any metric over whole items.
 
 A task file declares kinds of error (``metadata.errors``) by the texts of gold and answer: a question is a case if its
 gold answer is one of the listed texts (or another one); the error occurs if the answer is one of the listed texts (or
@@ -56,30 +55,24 @@ class Errors:
     cases: Callable[[Item], Iterable[Case]]
 
     def values(self, benchmark: Benchmark, item: Item) -> dict[str, Value]:
-        """The item's value of every rate; one without cases here does not apply.
-
-        Raises:
-            DataError: a case names a rate that is not declared.
-        """
-        known = [rate.name for rate in self.rates]
-        found: dict[str, list[Case]] = {}
+        """The item's value of every rate; one without cases here does not apply. Raises :class:`DataError` if a case
+        names a rate that is not declared."""
+        found: dict[str, list[Case]] = {rate.name: [] for rate in self.rates}
         for case in () if "rotation_of" in item.view.document else self.cases(item):
-            if case.rate not in known:
+            if case.rate not in found:
                 raise DataError(
                     f"{benchmark.name}: the cases of {item.item_id} name the rate {case.rate!r}, expected one of "
-                    f"{', '.join(known)}; add it to `Errors.rates`."
+                    f"{', '.join(found)}; add it to `Errors.rates`."
                 )
-            found.setdefault(case.rate, []).append(case)
-        failed = any(view.status == FAILED for view in item.samples)
-        in_parts = benchmark.parts is not None and any(case.part for cases in found.values() for case in cases)
-        parts = benchmark.breakdowns[benchmark.parts](item.view) if benchmark.parts is not None and in_parts else ()
-        values = {name: _value(cases, parts, failed) for name, cases in found.items()}
-        return {**dict.fromkeys(known, _NO_CASE), **values}  # most rates do not apply to most items
+            found[case.rate].append(case)
+        failed, parts = any(view.status == FAILED for view in item.samples), tuple[str, ...]()
+        if benchmark.parts is not None and any(case.part for cases in found.values() for case in cases):
+            parts = benchmark.breakdowns[benchmark.parts](item.view)
+        # most rates do not apply to most items
+        return {name: _value(cases, parts, failed) if cases else _NO_CASE for name, cases in found.items()}
 
 
 def _value(cases: Sequence[Case], parts: Iterable[str], failed: bool) -> Value:
-    if not cases:
-        return _NO_CASE
     by_part = {part: _value([case for case in cases if case.part == part], (), failed) for part in parts}
     occurred, unanswered = sum(case.occurred is True for case in cases), sum(case.occurred is None for case in cases)
     whole = _counted(*((0, len(cases)) if failed else (occurred, unanswered)), len(cases))
@@ -152,11 +145,10 @@ def name_problem(task: str, kind: ErrorKind, package: TaskPackage) -> str:
 
 def _cases(benchmark: Benchmark, kinds: Sequence[ErrorKind], item: Item) -> Iterator[Case]:
     for view in item.samples:
-        texts, choices = unlettered(benchmark, view), view.document.get("choices")
-        chosen = selected_option(benchmark, view)
+        chosen, choices = selected_option(benchmark, view), view.document.get("choices")
         if chosen is not None and choices:
             chosen = choices.get(chosen)
-        elif chosen is not None and texts is not None:
+        elif chosen is not None and (texts := unlettered(benchmark, view)) is not None:
             chosen = texts[int(chosen)]
         gold, answer = _normal(gold_text(view.document)), _normal(chosen)
         for kind in kinds:

@@ -1,21 +1,21 @@
-"""The board layout of every benchmark with a page of its own: its package's, or a plain one; checks of layouts."""
+"""Board layouts: shorthands for their columns, the layout of every benchmark with a page of its own, and checks."""
 
 from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeAlias
 
 from medtasks.benchmarks.errors import declared_rates
-from medtasks.benchmarks.layout_columns import error_columns, groups, kinds_of_error
 from medtasks.catalog.board_layout import ALL_GROUPS, BoardLayout, Column, LayoutTable, Plot
 from medtasks.catalog.contents import task_packages
 from medtasks.catalog.packages import LeftOut, TaskPackage
 from medtasks.catalog.registry import all_benchmarks, benchmark_owner, get_benchmark, plugin_of
 from medtasks.catalog.rubric import load_rubric
 from medtasks.catalog.spec import TaskSpec, leaf_tasks, load_spec, load_specs
+from medtasks.catalog.task_model import prompt_metric
 from medtasks.core.errors import MedtasksError, first_line
 from medtasks.core.schema import unknown
 from medtasks.metrics.confidence import CONFIDENCE_NAMES
@@ -24,7 +24,97 @@ from medtasks.metrics.item_metrics import SIGNED, ErrorRate
 HEADLINE = "headline"
 """The name of the table of headline scores, which no other table may have."""
 
+HARMS = "could harm a patient"
+"""What the board calls errors that could, if nobody noticed them."""
+
 _NAME = re.compile(r"[a-z0-9]{1,30}(-[a-z0-9]{1,30}){0,11}")
+
+
+def scores(task: str, metrics: Mapping[str, str], suffix: str = "") -> tuple[Column, ...]:
+    """Several metrics of one task; ``metrics`` maps each to its heading."""
+    return tuple(Column(task, metric, f"{label}{suffix}") for metric, label in metrics.items())
+
+
+def tasks(names: Mapping[str, str], metric: str, suffix: str = "") -> tuple[Column, ...]:
+    """One metric of several tasks; ``names`` maps each to its heading."""
+    return tuple(Column(task, metric, f"{label}{suffix}") for task, label in names.items())
+
+
+def groups(task: str, metric: str, breakdown: str) -> tuple[Column, ...]:
+    """One metric over every group of a breakdown."""
+    return (Column(task, metric, breakdown, breakdown, ALL_GROUPS),)
+
+
+def prompt_sensitivity(task: str, prompts: int, metric: str = "accuracy") -> tuple[LayoutTable, tuple[Plot, ...]]:
+    """Table and figures of a task or group that is asked with several prompts, whose first metric is ``metric``."""
+    labels = {
+        metric: "mean over prompts",
+        "worst_prompt": "worst prompt",
+        "best_prompt": "best prompt",
+        "prompt_spread": "spread over prompts",
+        "prompt_agreement": "same option under every prompt",
+    }
+    over = scores(task, labels)
+    each = scores(task, {prompt_metric(number): f"prompt {number}" for number in range(1, prompts + 1)})
+    table = LayoutTable(
+        "prompt-sensitivity",
+        "Paraphrased prompts",
+        (*over, *each),
+        note="Spread: standard deviation of the prompts' scores, without what sampling noise adds; 0 for a model "
+        "that does not depend on the prompt. The standard error of one prompt's score is about a quarter of its "
+        "interval's width. Worst and best prompt: chosen on one half of the clusters, scored on the other.",
+    )
+    plots = (
+        Plot("prompt-sensitivity", table.title, "bars", over),
+        Plot("prompts", "Score under each prompt", "bars", each, chance=True),
+        Plot("prompt-ranks", "Rank under each prompt, from 0 (best) to 1 (last)", "heatmap", each, ranks=True),
+    )
+    return table, plots
+
+
+def option_order(task: str, parts: Mapping[str, str], metric: str = "accuracy") -> tuple[LayoutTable, tuple[Plot, ...]]:
+    """Table and figures of a task or group whose options are rotated; ``parts`` are its parts with their headings."""
+    labels = {
+        metric: "mean over rotations",
+        "circular_accuracy": "right in every rotation",
+        "rotation_consistency": "same option in every rotation",
+        "letter_preference": "letter preference",
+    }
+    columns = scores(task, labels)
+    table = LayoutTable(
+        "option-order",
+        "Options in every rotation",
+        (*columns, *tasks(parts, "circular_accuracy", ", every rotation")),
+        note="Letter preference: how far the letters chosen are from those of a model that prefers none; 0 is best.",
+    )
+    plots = (
+        Plot("option-order", table.title, "bars", columns),
+        Plot("rotated-letters", "Letters chosen with rotated options", "letters", columns[:1]),
+    )
+    return table, plots
+
+
+def error_columns(
+    task: str, rates: Iterable[ErrorRate], suffix: str = "", *, breakdown: str | None = None, group: str | None = None
+) -> tuple[Column, ...]:
+    """Rates of kinds of error: first those that could harm a patient, then those that do not, then correct outcomes."""
+    columns = []
+    for rate in sorted(rates, key=lambda rate: (rate.higher_is_better, not rate.harms)):
+        remark = "" if rate.higher_is_better else HARMS if rate.harms else "no harm by itself"
+        columns.append(Column(task, rate.name, f"{rate.label}{suffix}", breakdown, group, remark))
+    return tuple(columns)
+
+
+def kinds_of_error(
+    columns: Sequence[Column], further: Sequence[Column] = (), note: str = "", name: str = "errors"
+) -> tuple[LayoutTable, Plot]:
+    """Table and figure of kinds of error; ``further`` columns and those without a remark are only in the table."""
+    harmful = ", ".join(column.label.lower() for column in columns if column.remark == HARMS)
+    further = [replace(column, remark="") for column in further]
+    notes = [f"Could harm a patient if nobody noticed: {harmful}." if harmful else "", note]
+    table = LayoutTable(name, "Kinds of error", (*columns, *further), note=" ".join(filter(None, notes)))
+    drawn = tuple(column for column in columns if column.remark)
+    return table, Plot(name, table.title, "bars", drawn, note="Lower is better.")
 
 
 def all_layouts() -> dict[str, BoardLayout]:
@@ -48,11 +138,10 @@ def all_layouts() -> dict[str, BoardLayout]:
         layout, owner = brought.get(name), benchmark_owner(name)
         if layout is None and (owner, name) in beside:
             continue
-        if layout is not None and not owner.ours:  # our tests check ours
-            left_out = layout_left_out(layout, owner)
-            if left_out is not None:
-                left_out.warn()
-                layout = None
+        # our tests check ours
+        if layout is not None and not owner.ours and (left_out := _left_out(layout, owner)) is not None:
+            left_out.warn()
+            layout = None
         try:
             found[name] = default_layout(name) if layout is None else _with_errors(layout)
         except MedtasksError as error:
@@ -63,35 +152,29 @@ def all_layouts() -> dict[str, BoardLayout]:
 def default_layout(benchmark: str) -> BoardLayout:
     """A plain layout: the first metric of each group (of each task without a group) as headline, and a table of all
     metrics and one per breakdown for each; no samples are shown. Tasks with rotated options or paraphrased prompts are
-    not in the headline.
-
-    Raises:
-        MedtasksError: the benchmark has no task with a metric.
-    """
+    not in the headline. Raises :class:`MedtasksError` if the benchmark has no task with a metric."""
     shown = [spec for spec in _outermost(benchmark) if metrics_of(spec.name)]
     if not shown:
         raise MedtasksError(f"benchmark {benchmark} has no task with a metric, so a leaderboard cannot show it.")
     taken = {HEADLINE}
-    plain = [spec for spec in shown if not any(load_spec(leaf).metadata.varied for leaf in leaf_tasks(spec.name))]
-    headline = tuple(Column(spec.name, metrics_of(spec.name)[0], spec.metadata.title) for spec in plain or shown)
+    varied = {spec.name for spec in shown if any(load_spec(leaf).metadata.varied for leaf in leaf_tasks(spec.name))}
+    plain = [spec for spec in shown if spec.name not in varied] or shown
+    headline = tuple(Column(spec.name, metrics_of(spec.name)[0], spec.metadata.title) for spec in plain)
     tables = []
     for spec in shown:
         errors = {rate.name for rate in _rates(spec, pooled=True)}  # they get a table of their own
-        metric = metrics_of(spec.name)[0]
-        columns = [Column(spec.name, name, name) for name in metrics_of(spec.name) if name not in errors]
-        tables.append(LayoutTable(_unused(spec.name, taken), spec.metadata.title, tuple(columns)))
-        for breakdown in spec.metadata.breakdowns:
-            name, title = (
-                _unused(f"{spec.name}-by-{breakdown}", taken),
-                f"{spec.metadata.title}: {metric} by {breakdown}",
-            )
-            tables.append(LayoutTable(name, title, groups(spec.name, metric, breakdown)))
+        metrics, title = metrics_of(spec.name), spec.metadata.title
+        columns = scores(spec.name, {name: name for name in metrics if name not in errors})
+        tables.append(LayoutTable(_unused(spec.name, taken), title, columns))
+        for by in spec.metadata.breakdowns:
+            name = _unused(f"{spec.name}-by-{by}", taken)
+            tables.append(LayoutTable(name, f"{title}: {metrics[0]} by {by}", groups(spec.name, metrics[0], by)))
     chance = bool(get_benchmark(benchmark).options)
     layout = BoardLayout(
         benchmark=benchmark,
         headline=headline,
         tables=tuple(tables),
-        plots=(Plot(name="headline-scores", title="Headline scores", kind="bars", columns=headline, chance=chance),),
+        plots=(Plot("headline-scores", "Headline scores", "bars", headline, chance=chance),),
         why="Its package has no board layout that allows more.",
     )
     check_layout(layout)
@@ -168,23 +251,21 @@ def check_layout(layout: BoardLayout) -> None:
         raise MedtasksError(f"board layout of {layout.benchmark}: {problem}.")
 
 
-def layout_left_out(layout: BoardLayout, package: TaskPackage) -> LeftOut | None:
-    """Why a package's layout cannot be shown, with file and line; None if it can."""
-    part, problem = f"board layout {layout.benchmark}", None
+def layouts_left_out(package: TaskPackage) -> Iterator[LeftOut]:
+    """The layouts of another package that cannot be shown, with file and line; our tests check ours."""
+    for layout in () if package.ours else plugin_of(package).layouts:
+        if (left_out := _left_out(layout, package)) is not None:
+            yield left_out
+
+
+def _left_out(layout: BoardLayout, package: TaskPackage) -> LeftOut | None:
     try:
         problem = next(_problems(layout), None)
     except (AttributeError, TypeError) as error:  # its fields may be anything
         problem = layout, first_line(error)
     if problem is None:
         return None
-    return LeftOut(package.owner, part, f"{problem[1]}; correct it.", *problem[0].place)
-
-
-def layouts_left_out(package: TaskPackage) -> Iterator[LeftOut]:
-    """The layouts of another package that cannot be shown; our tests check ours."""
-    for layout in () if package.ours else plugin_of(package).layouts:
-        if (left_out := layout_left_out(layout, package)) is not None:
-            yield left_out
+    return LeftOut(package.owner, f"board layout {layout.benchmark}", f"{problem[1]}; correct it.", *problem[0].place)
 
 
 _Problem: TypeAlias = tuple[BoardLayout | LayoutTable | Plot | Column, str]
@@ -194,8 +275,16 @@ _Problem: TypeAlias = tuple[BoardLayout | LayoutTable | Plot | Column, str]
 def _problems(layout: BoardLayout) -> Iterator[_Problem]:
     if not layout.headline:
         yield layout, "it has no headline column, expected at least one"
-    yield from _bad_names("table", layout.tables, HEADLINE)
-    yield from _bad_names("plot", layout.plots)
+    named: tuple[tuple[str, Sequence[LayoutTable | Plot]], ...] = (("table", layout.tables), ("plot", layout.plots))
+    for kind, parts in named:
+        names = [*([HEADLINE] if kind == "table" else []), *(part.name for part in parts)]
+        for part in parts:
+            name = f"{kind} name {part.name!r} is"
+            if not _NAME.fullmatch(part.name):
+                yield part, f"{name} invalid, expected lower-case letters and digits joined by hyphens"
+            if names.count(part.name) > 1:
+                yield part, f"{name} duplicated or reserved ({HEADLINE!r}), expected unique names"
+
     known: dict[str, tuple[str, ...]] = {}
     for column in columns_of(layout):
         if column.task not in known:
@@ -216,31 +305,20 @@ def _problems(layout: BoardLayout) -> Iterator[_Problem]:
             yield column, f"{place}: has only one of breakdown and group, expected both or neither"
     for column in layout.headline:
         if column.breakdown is not None:
-            message = (
-                f"headline column {column.label!r} is a breakdown, expected all items because models are ranked by it"
-            )
-            yield column, message
+            expected = "expected all items because models are ranked by it"
+            yield column, f"headline column {column.label!r} is a breakdown, {expected}"
+
     ranked = {"the headline": layout.headline}
     ranked |= {f"plot {plot.name!r} (heatmap)": plot.columns for plot in layout.plots if plot.kind == "heatmap"}
     for place, columns in ranked.items():
         for column in columns:
             if column.metric in SIGNED:
-                message = f"{place} has {column.metric!r}, which is best at 0 and cannot rank models"
-                yield column, f"{message}; move it to a table"
+                signed = f"{column.metric!r}, which is best at 0 and cannot rank models"
+                yield column, f"{place} has {signed}; move it to a table"
     for plot in layout.plots:
+        found = f"plot {plot.name!r} ({plot.kind}) has {len(plot.columns)} columns"
         if len(plot.against) != (len(plot.columns) if plot.kind == "paired" else 0):
-            found = f"{len(plot.columns)} columns and {len(plot.against)} `against`"
-            yield plot, f"plot {plot.name!r} ({plot.kind}) has {found}"
+            yield plot, f"{found} and {len(plot.against)} `against`"
         expanded = any(column.group == ALL_GROUPS for column in plot.columns)
         if plot.kind == "radar" and len(plot.columns) < 3 and not expanded:
-            yield plot, f"plot {plot.name!r} (radar) has {len(plot.columns)} columns, expected at least 3 axes"
-
-
-def _bad_names(kind: str, parts: Sequence[LayoutTable | Plot], *reserved: str) -> Iterator[_Problem]:
-    names = [*reserved, *(part.name for part in parts)]
-    for part in parts:
-        if not _NAME.fullmatch(part.name):
-            message = f"{kind} name {part.name!r} is invalid, expected lower-case letters and digits joined by hyphens"
-            yield part, message
-        if names.count(part.name) > 1:
-            yield part, f"{kind} name {part.name!r} is duplicated or reserved ({HEADLINE!r}), expected unique names"
+            yield plot, f"{found}, expected at least 3 axes"

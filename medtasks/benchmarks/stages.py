@@ -39,7 +39,8 @@ def stage_text(
         return first_prompt(doc, lmms_eval_specific_kwargs["stage1_template"])
     outputs = list(previous_output or ())
     if round_idx == 1:
-        return [], _second_text(doc, lmms_eval_specific_kwargs, outputs[0]), False, outputs, None
+        text = prompt_text(doc, lmms_eval_specific_kwargs["template"], observations=outputs[0].strip())
+        return [], text, False, outputs, None
     return None, None, True, [join_stages(outputs)], None
 
 
@@ -51,14 +52,12 @@ def stage_messages(
     previous_round_info: object = None,  # noqa: ARG001  (the harness passes it)
 ) -> list[dict[str, Any]] | NextMessages:
     """As :func:`stage_text`, for chat back-ends: one user turn a stage, images only in the first."""
-    if not round_idx:
-        return [user_turn(doc, first_prompt(doc, lmms_eval_specific_kwargs["stage1_template"]))]
-    outputs = list(previous_output or ())
-    if round_idx == 1:
-        text = _second_text(doc, lmms_eval_specific_kwargs, outputs[0])
-        turn = {"role": "user", "content": [{"type": "text", "text": text}]}
-        return [turn], False, outputs, None
-    return None, True, [join_stages(outputs)], None
+    stage = stage_text(doc, lmms_eval_specific_kwargs, previous_output, round_idx)
+    if isinstance(stage, str):
+        return [user_turn(doc, stage)]
+    _, text, last, outputs, _ = stage
+    turns = None if text is None else [{"role": "user", "content": [{"type": "text", "text": text}]}]
+    return turns, last, outputs, None
 
 
 def first_prompt(doc: Mapping[str, Any], template: str) -> str:
@@ -72,7 +71,3 @@ def asked_prompt(spec: TaskSpec, doc: Mapping[str, Any]) -> str:
     if spec.stage1_template is not None:
         return first_prompt(doc, spec.stage1_template)
     return doc_to_text(doc, {"template": spec.template, "system_template": spec.system_template})
-
-
-def _second_text(doc: Mapping[str, Any], settings: Mapping[str, Any], observations: str) -> str:
-    return prompt_text(doc, settings["template"], observations=observations.strip())

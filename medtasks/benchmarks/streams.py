@@ -22,31 +22,28 @@ OPEN = "content_open"
 FALLBACK = "content_closed_fallback"
 
 
-def timing_of(task: str) -> Timing:
-    """``metadata.timing`` of a task; the defaults of a task that declares none.
-
-    Raises:
-        UsageError: there is no such task.
-    """
-    return load_spec(task).metadata.timing or Timing()
-
-
 def round_values(samples: Sequence[SampleView], turn_of: Callable[[SampleView], Turn]) -> Mapping[str, Value]:
-    """Every metric of the item whose rounds are ``samples``; unknown if a round has no response."""
+    """Every metric of the item whose rounds are ``samples``; unknown if a round has no response.
+
+    Unknown is anything from 0 to 1, and a delay without limits; what does not apply to the item stays as it is.
+    """
     turns = [turn_of(sample) for sample in samples]
-    values = item_values(turns, timing_of(samples[0].task), fallback=FALLBACK in samples[0].values)
+    values = item_values(turns, samples[0].task, fallback=FALLBACK in samples[0].values)
     if any(sample.status == FAILED for sample in samples):
-        return {name: _unknown(name, value, turns[0]) for name, value in values.items()}
+        for name, value in values.items():
+            if name == "signed_delay" and turns[0].in_seconds:
+                values[name] = Value(failed=True)
+            elif value.statistics is None or value.statistics[1] != 0:
+                values[name] = Value(low=(0.0, 1.0), high=(1.0, 1.0), judge=value.judge, failed=True)
     return values
 
 
-def item_values(turns: Sequence[Turn], timing: Timing, *, fallback: bool = False) -> dict[str, Value]:
-    """Every metric of one whole item, by name; equations 6 to 10 of the paper.
+def item_values(turns: Sequence[Turn], task: str, *, fallback: bool = False) -> dict[str, Value]:
+    """Every metric of one whole item of ``task``, by name; equations 6 to 10 of the paper.
 
     ``fallback`` adds the content with mismatches of closed items judged, which no other metric includes.
     """
-    first = turns[0]
-    stream = Stream(tuple(turns), timing)
+    first, stream = turns[0], _stream(turns, task)
     limits, judge = streaming.content_limits(turns), _judge(turns)
     content = _value(*limits, judge)
     values = {
@@ -79,16 +76,8 @@ def item_values(turns: Sequence[Turn], timing: Timing, *, fallback: bool = False
     return values | {name: _NO_VALUE if one is None else _value(one, one) for name, one in exact.items()}
 
 
-def _unknown(name: str, value: Value, first: Turn) -> Value:
-    """The metric of an item with a failed round: anything from 0 to 1; a delay has no limits.
-
-    A metric that does not apply to the item stays as it is.
-    """
-    if name == "signed_delay" and first.in_seconds:
-        return Value(failed=True)
-    if value.statistics is not None and value.statistics[1] == 0:
-        return value
-    return Value(low=(0.0, 1.0), high=(1.0, 1.0), judge=value.judge, failed=True)
+def _stream(turns: Sequence[Turn], task: str) -> Stream:
+    return Stream(tuple(turns), load_spec(task).metadata.timing or Timing())
 
 
 def _judge(turns: Sequence[Turn]) -> str | None:
@@ -124,7 +113,7 @@ def item_score(name: str) -> Callable[[Sequence[Mapping[str, Any]]], float | str
             for (task, _), turns in groups.items()
             if len(turns) == turns[0].rounds
         ]
-        items = [item_values(turns, timing_of(task))[name] for task, turns in whole]
+        items = [item_values(turns, task)[name] for task, turns in whole]
         pending = sum(item.pending for item in items)
         if pending or not items:
             why = f"{pending} of {len(items)} items await a judge" if items else "no item has all of its rounds"
@@ -189,7 +178,7 @@ def timelines(task: str, items: Sequence[Item], turn_of: Callable[[SampleView], 
         if not turns[0].streaming:
             continue
         texts = [shown(view.filtered) for view in item.samples]
-        stream = Stream(tuple(turns), timing_of(task))
+        stream = _stream(turns, task)
         rounds = [
             Round(
                 time=turn.time,

@@ -16,14 +16,14 @@ import math
 import re
 import string
 from collections import ChainMap
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 from medtasks.benchmarks.documents import Rows, task_rows
 from medtasks.catalog.benchmark import FAILED, Benchmark, Document, Item, Joined, SampleView, Value
-from medtasks.catalog.spec import TaskSpec, load_spec
-from medtasks.catalog.task_model import ORDER_METRICS, Metadata, prompt_metric, prompt_metrics
+from medtasks.catalog.spec import load_spec
+from medtasks.catalog.task_model import ORDER_METRICS, Metadata, OptionOrder, prompt_metric, prompt_metrics
 from medtasks.core.errors import UsageError
 from medtasks.metrics.closed_answer import closed_answer_matches
 from medtasks.metrics.registry import get_metric
@@ -41,27 +41,8 @@ from medtasks.metrics.variants import (
     prompt_statistics,
 )
 
-Answered = Sequence[Mapping[str, Value]]
-"""The values of each variant, as if it had been asked alone."""
-
-
-class _Kind(NamedTuple):
-    """One way to ask a question several times.
-
-    ``of``, ``number`` and ``total`` are the document fields of the question, of the variant's number and of their
-    count. ``unusable`` is the reason why a document cannot be asked this way; ``documents`` makes its variants for the
-    plain task; ``scores`` are those of the variants together, ``metrics`` their names by count; ``view`` is what an
-    item keeps of a variant.
-    """
-
-    of: str
-    number: str
-    total: str
-    unusable: Callable[[Document], str]
-    documents: Callable[[str, Metadata, TaskSpec, Document], list[Document]]
-    scores: Callable[[Benchmark, Sequence[SampleView], Answered], dict[str, Value]]
-    metrics: Callable[[int], tuple[str, ...]]
-    view: Callable[[Benchmark, SampleView], SampleView]
+_FIELDS = {"options": ("rotation_of", "rotation", "rotations"), "prompts": ("prompt_of", "prompt", "prompts")}
+"""By ``metadata.varied``, the document fields of the question, of the variant's number and of their count."""
 
 
 def __getattr__(name: str) -> Rows:
@@ -85,7 +66,6 @@ def varied_rows(task: str, metadata: Metadata) -> Rows | None:
     """
     if metadata.varied is None:
         return None
-    kind = _KINDS[metadata.varied]
     plain = load_spec(metadata.compare_with)
     if plain.kind != "task" or plain.metadata.varied is not None:
         raise UsageError(
@@ -107,17 +87,26 @@ def varied_rows(task: str, metadata: Metadata) -> Rows | None:
     rows = task_rows(plain.name)
 
     def unusable(document: Document) -> str:
-        return (rows.unusable(document) if rows.unusable is not None else "") or kind.unusable(document)
+        if rows.unusable is not None and (reason := rows.unusable(document)):
+            return reason
+        several = (document.get("rounds") or 1) > 1 or bool(document.get("multi_select"))
+        if metadata.options:
+            return _not_rotatable(document, several)
+        if several:
+            return "not_one_answer"
+        return "no_options" if "options" in document and not document["options"] else ""
 
     def variants(document: Document) -> list[Document]:
-        return kind.documents(task, metadata, plain, document)
+        if metadata.prompts:
+            return _paraphrases(metadata.prompts, plain.metrics[0], document)
+        return _rotations(task, metadata.options, document)
 
     return replace(rows, unusable=unusable, variants=variants)
 
 
 def question_of(document: Mapping[str, object]) -> object:
     """The question that a document is a variant of; None if it is asked once."""
-    return next((document[kind.of] for kind in _KINDS.values() if kind.of in document), None)
+    return document.get("rotation_of", document.get("prompt_of"))
 
 
 def joined_items(benchmark: Benchmark, samples: Sequence[SampleView]) -> Joined:
@@ -127,28 +116,31 @@ def joined_items(benchmark: Benchmark, samples: Sequence[SampleView]) -> Joined:
     item name targets and answers in the plain order. With a failed variant the item's values are unknown, without one
     that was asked it is incomplete.
     """
-    kind = next((one for one in _KINDS.values() if any(one.of in sample.document for sample in samples)), None)
-    if kind is None:
+    asked = (one for one in _FIELDS if any(_FIELDS[one][0] in sample.document for sample in samples))
+    varied = next(asked, None)
+    if varied is None:
         return benchmark.join(samples)
+    of, number, total = _FIELDS[varied]
     questions: dict[str, list[SampleView]] = {}
     plain: list[SampleView] = []
     for sample in samples:
-        question = sample.document.get(kind.of)
+        question = sample.document.get(of)
         (plain if question is None else questions.setdefault(question, [])).append(sample)
     found = benchmark.join(plain) if plain else Joined(())
     items, incomplete = list(found.items), dict(found.incomplete)
     for question, views in sorted(questions.items()):
-        views.sort(key=lambda view: int(view.document[kind.number]))
-        kept = tuple(kind.view(benchmark, view) for view in views)
-        if len(views) < views[0].document[kind.total]:
+        views.sort(key=lambda view: int(view.document[number]))
+        kept = tuple(_in_plain_order(benchmark, view) for view in views) if varied == "options" else tuple(views)
+        if len(views) < views[0].document[total]:
             incomplete[question] = kept
             continue
-        asked = [benchmark.join([view]).items[0].values for view in views]
-        values = {name: _mean([one[name] for one in asked]) for name in asked[0]}
-        scores = kind.scores(benchmark, views, asked)
+        each = [benchmark.join([view]).items[0].values for view in views]
+        scores = _order_scores(benchmark, views) if varied == "options" else _prompt_scores(benchmark, views, each)
+        values = {name: _mean([one[name] for one in each]) for name in each[0]}
         items.append(Item(question, views[0].cluster, kept, {**values, **scores}))
-    count = max(int(views[0].document[kind.total]) for views in questions.values())
-    return Joined(tuple(items), incomplete, kind.metrics(count))
+    prompts = max(int(views[0].document[total]) for views in questions.values())
+    metrics = ORDER_METRICS if varied == "options" else prompt_metrics(prompts)
+    return Joined(tuple(items), incomplete, metrics)
 
 
 def _mean(values: Sequence[Value]) -> Value:
@@ -199,11 +191,7 @@ def _letters(document: Mapping[str, Any]) -> list[str]:
     return sorted(choices) if choices else list(string.ascii_uppercase[: len(document.get("options") or ())])
 
 
-def _several_answers(document: Document) -> bool:
-    return (document.get("rounds") or 1) > 1 or bool(document.get("multi_select"))
-
-
-def _not_rotatable(document: Document) -> str:
+def _not_rotatable(document: Document, several: bool) -> str:
     letters, options = _letters(document), document.get("options") or ()
     if len(letters) < 2:
         return "no_options"
@@ -211,13 +199,13 @@ def _not_rotatable(document: Document) -> str:
         return "too_many_options"
     if options and all(re.match(rf"\(?{letter}[.):]", text) for letter, text in zip(letters, options, strict=True)):
         return "options_name_their_letters"
-    if _several_answers(document):
+    if several:
         return "not_one_answer"
     return "" if document["target"] in (letters if document.get("choices") else options) else "answer_not_an_option"
 
 
-def _rotations(task: str, metadata: Metadata, _: TaskSpec, document: Document) -> list[Document]:
-    letters, name, order = _letters(document), document["sample_id"], metadata.options
+def _rotations(task: str, order: OptionOrder, document: Document) -> list[Document]:
+    letters, name, choices = _letters(document), document["sample_id"], document.get("choices")
     if order.rotations != "all" and order.rotations > len(letters):
         raise UsageError(
             f"{task}: metadata.options.rotations is {order.rotations}, but question {name} has {len(letters)} options; "
@@ -227,27 +215,23 @@ def _rotations(task: str, metadata: Metadata, _: TaskSpec, document: Document) -
     if order.rotations != "all":  # each rotation is equally likely, whatever the other questions are
         shifts.sort(key=lambda shift: hashlib.sha256(f"{order.seed}\0{name}\0{shift}".encode()).digest())
         shifts = sorted(shifts[: order.rotations])
-    return [_rotation(document, letters, shift, len(shifts)) for shift in shifts]
+    rotated = []
+    for shift in shifts:
+        shown = [*letters[shift:], *letters[:shift]]  # the original option behind each letter
+        facts = {"rotation_of": name, "rotation": shift, "rotations": len(shifts), "option_order": shown}
+        found = {**document, "sample_id": f"{name}~{shift}", **facts}
+        if choices:
+            now = dict(zip(shown, letters, strict=True))
+            found.pop("ideal_response", None)  # may name the letter of the plain order; baselines answer the target
+            found["choices"] = {letter: choices[option] for letter, option in zip(letters, shown, strict=True)}
+            found |= {field: now.get(document[field], document[field]) for field in ("target", "abstention")}
+        else:
+            found["options"] = [*document["options"][shift:], *document["options"][:shift]]
+        rotated.append(found)
+    return rotated
 
 
-def _rotation(document: Document, letters: Sequence[str], shift: int, rotations: int) -> Document:
-    shown = [*letters[shift:], *letters[:shift]]  # the original option behind each letter
-    facts = {"rotation_of": document["sample_id"], "rotation": shift, "rotations": rotations, "option_order": shown}
-    found = {**document, "sample_id": f"{document['sample_id']}~{shift}", **facts}
-    choices = document.get("choices")
-    if not choices:
-        texts = document["options"]
-        return {**found, "options": [*texts[shift:], *texts[:shift]]}
-    now = dict(zip(shown, letters, strict=True))
-    found.pop("ideal_response", None)  # it may name the letter of the plain order; baselines then answer the target
-    return {
-        **found,
-        "choices": {letter: choices[option] for letter, option in zip(letters, shown, strict=True)},
-        **{field: now.get(document[field], document[field]) for field in ("target", "abstention")},
-    }
-
-
-def _order_scores(benchmark: Benchmark, views: Sequence[SampleView], _: Answered) -> dict[str, Value]:
+def _order_scores(benchmark: Benchmark, views: Sequence[SampleView]) -> dict[str, Value]:
     """The scores of `ORDER_METRICS` of one question from its rotations."""
     answered = [view for view in views if view.status != FAILED]
     answers = [_positions(benchmark, view) for view in answered]
@@ -295,16 +279,10 @@ def _in_plain_order(benchmark: Benchmark, view: SampleView) -> SampleView:
 # --- paraphrased prompts ---
 
 
-def _not_paraphrasable(document: Document) -> str:
-    if _several_answers(document):
-        return "not_one_answer"
-    return "no_options" if "options" in document and not document["options"] else ""
-
-
-def _paraphrases(_: str, metadata: Metadata, plain: TaskSpec, document: Document) -> list[Document]:
+def _paraphrases(templates: Sequence[str], metric: str, document: Document) -> list[Document]:
     name = document["sample_id"]
     # of the cluster's own name, which stripped runs do not have
-    facts = {"prompt_metric": plain.metrics[0], "prompt_half": half_of(document["cluster"])}
+    facts = {"prompt_metric": metric, "prompt_half": half_of(document["cluster"])}
     return [
         {
             **document,
@@ -312,15 +290,17 @@ def _paraphrases(_: str, metadata: Metadata, plain: TaskSpec, document: Document
             "prompt_of": name,
             "prompt": number,
             "prompt_template": template,
-            "prompts": len(metadata.prompts),
+            "prompts": len(templates),
             **facts,
         }
-        for number, template in enumerate(metadata.prompts, start=1)
+        for number, template in enumerate(templates, start=1)
     ]
 
 
-def _prompt_scores(benchmark: Benchmark, views: Sequence[SampleView], asked: Answered) -> dict[str, Value]:
-    """The scores of `prompt_metrics` of one question, from the answer under each prompt and the values of each."""
+def _prompt_scores(
+    benchmark: Benchmark, views: Sequence[SampleView], asked: Sequence[Mapping[str, Value]]
+) -> dict[str, Value]:
+    """The scores of `prompt_metrics` of one question; ``asked`` are the values under each prompt, as if asked alone."""
     document = views[0].document
     each = [one[document["prompt_metric"]] for one in asked]
     answered = [view for view in views if view.status != FAILED]
@@ -328,32 +308,10 @@ def _prompt_scores(benchmark: Benchmark, views: Sequence[SampleView], asked: Ans
     rows = [one.statistics for one in each if one.statistics is not None]
     over = Value(failed=failed)
     if len(rows) == len(each):
-        found = prompt_statistics(rows, document["prompt_half"])
-        over = Value(statistics=tuple(found.tolist()))
-    values = dict.fromkeys((WORST, BEST, SPREAD), over)
+        over = Value(statistics=tuple(prompt_statistics(rows, document["prompt_half"]).tolist()))
+    agreement = Value(statistics=(0.0, 0.0))
     if benchmark.options or document.get("options"):
         options = {selected_option(benchmark, view) for view in answered}
-        values[AGREEMENT] = _every_time(len(options) < 2 and None not in options, failed=failed)
-    else:
-        values[AGREEMENT] = Value(statistics=(0.0, 0.0))
-    return {**values, **{prompt_metric(number): one for number, one in enumerate(each, start=1)}}
-
-
-_KINDS = {
-    "options": _Kind(
-        *("rotation_of", "rotation", "rotations"),
-        unusable=_not_rotatable,
-        documents=_rotations,
-        scores=_order_scores,
-        metrics=lambda _: ORDER_METRICS,
-        view=_in_plain_order,
-    ),
-    "prompts": _Kind(
-        *("prompt_of", "prompt", "prompts"),
-        unusable=_not_paraphrasable,
-        documents=_paraphrases,
-        scores=_prompt_scores,
-        metrics=prompt_metrics,
-        view=lambda _, view: view,
-    ),
-}
+        agreement = _every_time(len(options) < 2 and None not in options, failed=failed)
+    numbered = {prompt_metric(number): one for number, one in enumerate(each, start=1)}
+    return {**dict.fromkeys((WORST, BEST, SPREAD), over), AGREEMENT: agreement, **numbered}

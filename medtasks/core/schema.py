@@ -81,11 +81,6 @@ def expects(words: str, fits: Callable[[Any], bool]) -> PlainValidator:
     return PlainValidator(check)
 
 
-def mismatch(at: str | int, found: object, words: str) -> PydanticCustomError:
-    """An error about the field ``at``, to be raised by a validator of a whole model."""
-    return PydanticCustomError("expected", "{words}", {"words": words, "at": at, "found": found})
-
-
 def problems(
     error: ValidationError, model: type[BaseModel] | None = None, *, secret: bool = False
 ) -> Iterator[Problem]:

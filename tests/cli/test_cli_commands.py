@@ -14,8 +14,8 @@ from aligned import cells
 from release_rows import write_med_cmr_archive, write_mini
 
 from medtasks.benchmarks.documents import task_documents
+from medtasks.benchmarks.kvasir_vqa_x1.perturb import prepare_transformed
 from medtasks.benchmarks.kvasir_vqa_x1.prepare import prepare_kvasir
-from medtasks.benchmarks.kvasir_vqa_x1.transformed import prepare_transformed
 from medtasks.catalog.contents import task_directory
 from medtasks.catalog.spec import load_specs
 from medtasks.cli.doctor import data_checks

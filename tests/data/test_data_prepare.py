@@ -12,8 +12,8 @@ from data_sources import kvasir_row, mi_cxr_row, picture, write_kvasir, write_mi
 
 from medtasks.benchmarks.documents import task_documents
 from medtasks.benchmarks.kvasir_vqa_x1.prepare import prepare_kvasir
-from medtasks.benchmarks.med_cmr.prepare import prepare_med_cmr
-from medtasks.benchmarks.mi_cxr.prepare import prepare_mi_cxr
+from medtasks.benchmarks.med_cmr.records import prepare_med_cmr
+from medtasks.benchmarks.mi_cxr.records import prepare_mi_cxr
 from medtasks.catalog.registry import all_benchmarks
 from medtasks.core.errors import DataError, MediaError, MedtasksError, NotPreparedError, UsageError
 from medtasks.data.prepared import open_directory

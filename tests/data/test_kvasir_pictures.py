@@ -18,8 +18,7 @@ from data_sources import kvasir_row, write_kvasir
 from local_server import Answer, LocalServer
 from PIL import Image
 
-from medtasks.benchmarks.kvasir_vqa_x1 import pictures
-from medtasks.benchmarks.kvasir_vqa_x1 import prepare as source_of_rows
+from medtasks.benchmarks.kvasir_vqa_x1 import prepare as kvasir
 from medtasks.benchmarks.kvasir_vqa_x1.prepare import prepare_kvasir
 from medtasks.core.errors import DataError, MediaError, UsageError
 from medtasks.data import fetch
@@ -74,7 +73,7 @@ def served(name: str, _: int = 0) -> Answer:
 def no_hub(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Whoever asks the hub finds an empty folder; nobody waits long for a server."""
     (tmp_path / "no hub").mkdir()
-    monkeypatch.setattr(pictures, "HUB", str(tmp_path / "no hub"))
+    monkeypatch.setattr(kvasir, "HUB_PICTURES", str(tmp_path / "no hub"))
     for name, value in {"PAUSE": 0.001, "SILENCE": 5.0, "LONGEST": 5.0, "GIVE_UP": 4}.items():
         monkeypatch.setattr(fetch, name, value)
 
@@ -108,67 +107,53 @@ def pictures_of(prepared: Prepared) -> dict[str, bytes]:
     return {entry.path: prepared.media_path(entry.path).read_bytes() for entry in prepared.media()}
 
 
-@pytest.mark.parametrize(("form", "from_hub"), [(as_text, True), (as_feature, False)])
-def test_pictures_are_fetched_by_url(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, form: Callable[[Any], Any], from_hub: bool
+def test_pictures_are_fetched_by_url_and_every_form_of_them_has_one_fingerprint(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     told: list[tuple[int, int]] = []
-    with PictureServer(served) as server:
-        source = released(tmp_path / "x1", lambda img_id: f"{server.url}/{img_id}.jpg", form)
-        monkeypatch.setattr(source_of_rows, "HUB", source)
-        prepared = prepare_kvasir(
-            "hub" if from_hub else source,
-            tmp_path / "out",
-            progress=lambda done, total: told.append((done, total)),
-        )
-    assert pictures_of(prepared) == PICTURES
-    assert server.asked == dict.fromkeys(PICTURES, 1)
-    assert told[:3] == [(1, 3), (2, 3), (3, 3)]
-    assert prepared.manifest.counts.rows == 4
-
-
-def test_every_form_of_the_same_pictures_has_one_fingerprint(tmp_path: Path) -> None:
     found = set()
     with PictureServer(served) as server:
         for number, form in enumerate((as_text, as_feature, as_both)):
             source = released(tmp_path / f"x{number}", lambda img_id: f"{server.url}/{img_id}.jpg", form)
-            found.add(prepare_kvasir(source, tmp_path / f"out{number}").manifest.fingerprint)
-        assert server.asked == dict.fromkeys(PICTURES, 2)  # bytes go before the URL
+            monkeypatch.setattr(kvasir, "HUB", source)
+            given = "hub" if form is as_text else source
+            prepared = prepare_kvasir(given, tmp_path / f"out{number}", progress=lambda *done: told.append(done))
+            assert pictures_of(prepared) == PICTURES
+            assert prepared.manifest.counts.rows == 4
+            found.add(prepared.manifest.fingerprint)
+    assert told[:3] == [(1, 3), (2, 3), (3, 3)]
+    assert server.asked == dict.fromkeys(PICTURES, 2)  # bytes go before the URL
     assert len(found) == 1
 
 
-def test_rows_without_pictures_name_the_option(tmp_path: Path) -> None:
+def test_pictures_lie_beside_the_rows_or_in_a_folder_that_is_named(tmp_path: Path) -> None:
     source = released(tmp_path / "x1", lambda _: None, as_feature)
+    rows = tmp_path / "x1" / "data" / "test-00000-of-00001.parquet"
     with pytest.raises(UsageError, match=r"its rows have no pictures, .* give the directory .* with --images DIR"):
         prepare_kvasir(source, tmp_path / "out")
-
-
-def test_pictures_lie_beside_the_rows(tmp_path: Path) -> None:
-    released(tmp_path / "x1", lambda _: None, as_feature)
+    images = Path(image_dataset(tmp_path / "images", image_rows(range(3))))  # the image dataset
+    assert pictures_of(prepare_kvasir(source, tmp_path / "out", images=images)) == PICTURES
     write_kvasir(tmp_path / "x1", ROWS)  # images/ lies beside data/
-    prepared = prepare_kvasir(str(tmp_path / "x1" / "data" / "test-00000-of-00001.parquet"), tmp_path / "out")
+    prepared = prepare_kvasir(str(rows), tmp_path / "beside")
     assert (prepared.manifest.counts.rows, prepared.manifest.counts.media) == (4, 3)
     with pytest.raises(UsageError, match="no such file or directory"):
-        prepare_kvasir(str(tmp_path / "x1" / "data" / "train.parquet"), tmp_path / "other")
-
-
-def test_the_image_dataset_can_be_a_folder(tmp_path: Path) -> None:
-    images = Path(image_dataset(tmp_path / "images", image_rows(range(3))))
-    source = released(tmp_path / "x1", lambda _: None, as_feature)
-    assert pictures_of(prepare_kvasir(source, tmp_path / "out", images=images)) == PICTURES
+        prepare_kvasir(str(rows.with_name("train.parquet")), tmp_path / "other")
+    rows.write_bytes(b"PAR1 and then nothing")
+    with pytest.raises(DataError, match=r"00001\.parquet: not a readable parquet file"):
+        prepare_kvasir(str(rows), tmp_path / "other")
 
 
 def test_pictures_of_the_second_dataset_are_joined(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The first of each id counts; one that it lacks is missing, and without pictures it is refused."""
-    monkeypatch.setattr(source_of_rows, "HUB", released(tmp_path / "x1", lambda _: None, as_feature))
-    monkeypatch.setattr(pictures, "HUB", image_dataset(tmp_path / "all", image_rows([2, 1, 0, 1])))
+    monkeypatch.setattr(kvasir, "HUB", released(tmp_path / "x1", lambda _: None, as_feature))
+    monkeypatch.setattr(kvasir, "HUB_PICTURES", image_dataset(tmp_path / "all", image_rows([2, 1, 0, 1])))
     assert pictures_of(prepare_kvasir("hub", tmp_path / "out")) == PICTURES
-    monkeypatch.setattr(pictures, "HUB", image_dataset(tmp_path / "some", image_rows([0, 1])))
+    monkeypatch.setattr(kvasir, "HUB_PICTURES", image_dataset(tmp_path / "some", image_rows([0, 1])))
     with pytest.raises(MediaError, match=r"img2\.jpg"):
         prepare_kvasir("hub", tmp_path / "other")
     manifest = prepare_kvasir("hub", tmp_path / "other", allow_missing_media=True).manifest
     assert (manifest.counts.rows, manifest.excluded) == (3, {"missing_image": 1})
-    monkeypatch.setattr(pictures, "HUB", image_dataset(tmp_path / "none", [{"img_id": "img0"}]))
+    monkeypatch.setattr(kvasir, "HUB_PICTURES", image_dataset(tmp_path / "none", [{"img_id": "img0"}]))
     with pytest.raises(DataError, match="found the columns 'img_id', expected `img_id` and `image`"):
         prepare_kvasir("hub", tmp_path / "third")
 
@@ -182,12 +167,6 @@ def test_a_picture_has_the_suffix_of_its_format_and_one_picture_an_id(tmp_path: 
     other = released(tmp_path / "x2", lambda _: drawn(next(numbers)), lambda data: {"bytes": data, "path": None})
     with pytest.raises(DataError, match=r"row 4: field `image` differs from that of an earlier row of img0"):
         prepare_kvasir(other, tmp_path / "out")
-
-
-def test_a_broken_parquet_file_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "test.parquet").write_bytes(b"PAR1 and then nothing")
-    with pytest.raises(DataError, match=r"test\.parquet: not a readable parquet file"):
-        prepare_kvasir(str(tmp_path), tmp_path / "out")
 
 
 def test_what_an_abandoned_source_left_behind_is_not_prepared(tmp_path: Path) -> None:
@@ -254,25 +233,19 @@ def test_what_was_fetched_before_an_interruption_is_not_fetched_again(
     assert server.asked == dict.fromkeys(PICTURES, 1)
 
 
-def test_a_server_that_wants_a_login_is_one_sentence(tmp_path: Path) -> None:
+def test_a_server_that_gives_no_picture_and_two_addresses_of_one_image_are_one_sentence(tmp_path: Path) -> None:
     with PictureServer(lambda *_: (401, {}, b"")) as server:
         source = released(tmp_path / "x1", lambda img_id: f"{server.url}/{img_id}.jpg")
         with pytest.raises(DataError, match=r"status 401.*hf auth login.*--images"):
             prepare_kvasir(source, tmp_path / "out")
-
-
-def test_a_server_that_cannot_be_reached_is_one_sentence(tmp_path: Path) -> None:
     with contextlib.closing(socket.create_server(("127.0.0.1", 0))) as taken:
         port = taken.getsockname()[1]
     rows = [kvasir_row(img_id=f"img{number}") for number in range(9)]
-    source = released(tmp_path / "x1", lambda img_id: f"http://127.0.0.1:{port}/{img_id}.jpg", rows=rows)
+    source = released(tmp_path / "x2", lambda img_id: f"http://127.0.0.1:{port}/{img_id}.jpg", rows=rows)
     with pytest.raises(DataError, match=rf"127\.0\.0\.1:{port}: 4 pictures in a row .* run the same command again"):
         prepare_kvasir(source, tmp_path / "out")
-
-
-def test_one_image_with_two_addresses_is_refused(tmp_path: Path) -> None:
     addresses = iter("abcd")
-    source = released(tmp_path / "x1", lambda _: f"http://127.0.0.1:9/{next(addresses)}.jpg")
+    source = released(tmp_path / "x3", lambda _: f"http://127.0.0.1:9/{next(addresses)}.jpg")
     with pytest.raises(DataError, match=r"row 4: field `image` is .*d\.jpg', and .*a\.jpg' in .*row 1"):
         prepare_kvasir(source, tmp_path / "out")
 

@@ -20,36 +20,29 @@ def document(reference: str, *pairs: tuple[str, str]) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    ("reference", "pairs"),
+    ("contradicts", "reference", "pairs"),
     [
-        ("No text is visible in the image.", [(TEXT, "Yes")]),
-        ("There is no text present and the box artifact is visible.", [(TEXT, "Yes"), (BOX, "Yes")]),
-        ("Text is present.", [(TEXT, "No")]),
-        ("The image is free of findings.", [(FINDING, "Yes")]),
-        ("Two polyps were identified.", [(POLYPS, "1")]),
-        ("A single small polyp is seen, with text.", [(POLYPS, "3"), (TEXT, "Yes")]),
-        ("No polyps were found.", [(POLYPS, "1")]),
+        (True, "No text is visible in the image.", [(TEXT, "Yes")]),
+        (True, "There is no text present and the box artifact is visible.", [(TEXT, "Yes"), (BOX, "Yes")]),
+        (True, "Text is present.", [(TEXT, "No")]),
+        (True, "The image is free of findings.", [(FINDING, "Yes")]),
+        (True, "Two polyps were identified.", [(POLYPS, "1")]),
+        (True, "A single small polyp is seen, with text.", [(POLYPS, "3"), (TEXT, "Yes")]),
+        (True, "No polyps were found.", [(POLYPS, "1")]),
+        (False, "Text is present in the image.", [(TEXT, "Yes")]),
+        (False, "No text is visible, but a green box artifact is.", [(TEXT, "No"), (BOX, "Yes")]),
+        (False, "The procedure is a colonoscopy.", [(TEXT, "Yes")]),  # says nothing about it
+        (False, "One polyp of less than 5 mm is present.", [(POLYPS, "1")]),
+        (False, "Multiple polyps are present.", [(POLYPS, "4")]),  # not a number
+        (False, "A total of two findings were noted, one of them a polyp.", [(FINDINGS, "2"), (POLYPS, "1")]),
+        (False, "There are no instruments and one polyp.", [(POLYPS, "1")]),
+        (False, "Text is visible; no text overlays the lesion.", [(TEXT, "Yes")]),  # clauses disagree: for a reader
     ],
 )
-def test_a_contradiction_that_a_reader_sees_is_found(reference: str, pairs: list[tuple[str, str]]) -> None:
-    assert contradiction(document(reference, *pairs)) is not None
-
-
-@pytest.mark.parametrize(
-    ("reference", "pairs"),
-    [
-        ("Text is present in the image.", [(TEXT, "Yes")]),
-        ("No text is visible, but a green box artifact is.", [(TEXT, "No"), (BOX, "Yes")]),
-        ("The procedure is a colonoscopy.", [(TEXT, "Yes")]),  # says nothing about it
-        ("One polyp of less than 5 mm is present.", [(POLYPS, "1")]),
-        ("Multiple polyps are present.", [(POLYPS, "4")]),  # not a number
-        ("A total of two findings were noted, one of them a polyp.", [(FINDINGS, "2"), (POLYPS, "1")]),
-        ("There are no instruments and one polyp.", [(POLYPS, "1")]),
-        ("Text is visible; no text overlays the lesion.", [(TEXT, "Yes")]),  # clauses disagree: left to a reader
-    ],
-)
-def test_what_agrees_or_cannot_be_told_is_left_alone(reference: str, pairs: list[tuple[str, str]]) -> None:
-    assert contradiction(document(reference, *pairs)) is None
+def test_contradictions_that_a_reader_sees_are_found_and_no_others(
+    contradicts: bool, reference: str, pairs: list[tuple[str, str]]
+) -> None:
+    assert (contradiction(document(reference, *pairs)) is not None) == contradicts
 
 
 QUESTIONS = {

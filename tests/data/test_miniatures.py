@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
+from itertools import pairwise
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -229,13 +230,6 @@ def test_pictures_show_their_index() -> None:
 # --- MI-CXR ---
 
 
-def severities(record: MiCxrRecord, finding: str) -> list[int]:
-    """Severities at T1 to T5, found by looking the five paths up."""
-    levels = TIMELINES[record.cluster].get(finding)
-    visits = [next(visit for visit in range(7) if image_path(record.cluster, visit) == path) for path in record.media]
-    return [levels[visit] if levels else 0 for visit in visits]
-
-
 def happened(before: int, after: int) -> str:
     if before == after:
         return "is unchanged" if before else "remains absent"
@@ -244,9 +238,12 @@ def happened(before: int, after: int) -> str:
     return "resolves" if after == 0 else ("worsens" if after > before else "improves")
 
 
-def finding_in(text: str) -> str:
-    (found,) = {finding for finding in FINDINGS if finding in text}
-    return found
+def changes(record: MiCxrRecord, text: str) -> list[str]:
+    """What happens to the finding that ``text`` names, between each two visits, whose paths are looked up."""
+    (finding,) = {finding for finding in FINDINGS if finding in text}
+    levels = TIMELINES[record.cluster].get(finding, [0] * 7)
+    visits = [next(visit for visit in range(7) if image_path(record.cluster, visit) == path) for path in record.media]
+    return [happened(levels[visit], levels[after]) for visit, after in pairwise(visits)]
 
 
 CHANGE = "(newly appears|resolves|worsens|improves|is unchanged|remains absent)"
@@ -254,42 +251,38 @@ CHANGE = "(newly appears|resolves|worsens|improves|is unchanged|remains absent)"
 
 def statement_is_true(record: MiCxrRecord, text: str) -> bool:
     """Whether every change that ``text`` claims of its finding holds."""
-    levels = severities(record, finding_in(text))
     if match := re.fullmatch(rf"Between T(\d) and T\d, the .*? {CHANGE}\.", text):
-        claims = [(match[2], int(match[1]))]
+        claims = [(match[2], match[1])]
     else:
-        claims = [(change, int(start)) for change, start in re.findall(rf"{CHANGE} from T(\d)", text)]
+        claims = re.findall(rf"{CHANGE} from T(\d)", text)
         assert len(claims) == 4
-    return all(happened(levels[start - 1], levels[start]) == change for change, start in claims)
-
-
-def events(levels: list[int], kind: str) -> list[int]:
-    wanted = {"emergence": "newly appears", "resolution": "resolves"}[kind]
-    return [i for i in range(4) if happened(levels[i], levels[i + 1]) == wanted]
+    found = changes(record, text)
+    return all(found[int(start) - 1] == change for change, start in claims)
 
 
 def true_letters(record: MiCxrRecord) -> set[str]:
     """Letters of all options but E that are true of the timeline."""
     options = {letter: text for letter, text in record.choices.items() if letter != "E"}
-    if record.qtype in ("icr_multi_abn",) or record.qtype.endswith("summary"):
+    if record.qtype == "icr_multi_abn" or record.qtype.endswith("summary"):
         return {letter for letter, text in options.items() if statement_is_true(record, text)}
-    levels = severities(record, finding_in(record.question))
+    found = changes(record, record.question)
     if record.qtype.startswith("icr_variant"):
         start = int(re.findall(r"T(\d)", record.question)[0])
-        return {letter for letter, text in options.items() if happened(levels[start - 1], levels[start]) in text}
+        return {letter for letter, text in options.items() if found[start - 1] in text}
+    starts = {
+        kind: [place for place, change in enumerate(found, start=1) if change == said]
+        for kind, said in (("emergence", "newly appears"), ("resolution", "resolves"))
+    }
     if "_to_" in record.qtype:
-        first, second = record.qtype.split("_to_")
-        starts = events(levels, first)
-        ends = [i for i in events(levels, second) if starts and i > starts[0]]
-        pair = f"T{starts[0] + 2}, T{ends[0] + 2}" if starts and ends else None
-        return {letter for letter, text in options.items() if text == pair}
-    _, kind, *number = record.qtype.split("_")
-    found = events(levels, kind)
-    place = int(number[0]) - 1 if number else 0
-    if not number:
-        assert len(found) <= 1
-    interval = f"T{found[place] + 1} → T{found[place] + 2}" if len(found) > place else None
-    return {letter for letter, text in options.items() if text == interval}
+        first, second = (starts[kind] for kind in record.qtype.split("_to_"))
+        later = [place for place in second if first and place > first[0]]
+        right = f"T{first[0] + 1}, T{later[0] + 1}" if later else None
+    else:
+        _, kind, *number = record.qtype.split("_")
+        assert number or len(starts[kind]) <= 1
+        place = starts[kind][int(number[0]) - 1 if number else 0 :][:1]
+        right = f"T{place[0]} → T{place[0] + 1}" if place else None
+    return {letter for letter, text in options.items() if text == right}
 
 
 def test_the_gold_option_is_the_only_true_one() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +16,14 @@ from hypothesis import strategies as st
 from release_rows import med_cmr_row, single_turn_row, streaming_row
 
 from medtasks.benchmarks.kvasir_vqa_x1.records import ATOMIC_QUESTIONS, parse_kvasir_row
-from medtasks.benchmarks.med_cmr.prepare import FILES, prepare_med_cmr
-from medtasks.benchmarks.med_cmr.records import DIMENSIONS, MedCmrRecord, dimension_of, parse_med_cmr_row
-from medtasks.benchmarks.medstreambench.records import ALIASES, MedStreamRecord, parse_medstream_row
+from medtasks.benchmarks.med_cmr.records import (
+    DIMENSIONS,
+    FILES,
+    dimension_of,
+    parse_med_cmr_row,
+    prepare_med_cmr,
+)
+from medtasks.benchmarks.medstreambench.records import ALIASES, parse_medstream_row
 from medtasks.benchmarks.mi_cxr.records import parse_mi_cxr_row
 from medtasks.catalog.records import Record, Where
 from medtasks.core.errors import DataError
@@ -26,35 +32,24 @@ Row = dict[str, Any]
 WHERE = Where("rows.jsonl", 7)
 
 
-def kvasir(row: Row) -> Record:
-    return parse_kvasir_row(row, WHERE)
-
-
-def mi_cxr(row: Row) -> Record:
-    return parse_mi_cxr_row(row, WHERE)
-
-
-def med_cmr(row: Row) -> MedCmrRecord:
-    return parse_med_cmr_row(row, "mcq", WHERE)
-
-
-def medstream(row: Row) -> MedStreamRecord:
-    return parse_medstream_row(row, WHERE)
+kvasir, mi_cxr, med_cmr, medstream = (
+    partial(parse_kvasir_row, where=WHERE),
+    partial(parse_mi_cxr_row, where=WHERE),
+    partial(parse_med_cmr_row, kind="mcq", where=WHERE),
+    partial(parse_medstream_row, where=WHERE),
+)
 
 
 # --- what is wrong with a row ---
 
 BAD_KVASIR: list[tuple[Row, str]] = [
     ({"answer": None}, "field `answer` is missing"),
-    ({"answer": " "}, "field `answer` is ' '"),
     ({"question": 3}, "field `question` is 3"),
     ({"question": "\ud800"}, "field `question`"),
     ({"complexity": 4}, "field `complexity` is 4, expected 1, 2 or 3"),
     ({"complexity": True}, "field `complexity` is True"),
-    ({"complexity": "1"}, "field `complexity` is '1'"),
     ({"complexity": 2}, "field `original`: found 1 atomic pairs, expected 2"),
     ({"img_id": "../secret"}, "field `img_id`"),
-    ({"img_id": ".."}, "field `img_id`"),
     ({"img_id": "x" * 300}, "field `img_id`"),
     ({"original": "no json"}, "field `original`"),
     ({"original": "[]"}, "field `original`"),
@@ -63,29 +58,24 @@ BAD_KVASIR: list[tuple[Row, str]] = [
     ({"original": '[{"q": "Is there text?", "a": "\\ud800"}]'}, "field `original` is "),
     ({"original": json.dumps([{"q": "Why?", "a": ""}])}, "field `original[0].q` is 'Why?'"),
     ({"question_class": ["polyp_mood"]}, "field `question_class[0]` is 'polyp_mood'"),
-    ({"question_class": [["polyp_count"]]}, "field `question_class[0]`"),
     ({"question_class": "polyp_count"}, "field `question_class`"),
 ]
 BAD_MI_CXR: list[tuple[Row, str]] = [
     ({"answer": None}, "field `answer` is missing"),
     ({"answer": "F"}, "field `answer` is 'F'"),
-    ({"answer": "b"}, "field `answer` is 'b'"),
     ({"qtype": "guess"}, "field `qtype` is 'guess'"),
     ({"group_type": "GTS"}, "field `group_type` is 'GTS', expected TEL"),
     ({"choices": dict.fromkeys("ABCDEF", "x")}, "field `choices`"),
-    ({"choices": dict.fromkeys("ABCD", "x")}, "field `choices`"),
     ({"choices": ["x"] * 5}, "field `choices`"),
     ({"choices": {**dict.fromkeys("ABCD", "x"), "E": ""}}, "field `choices.E`"),
     ({"q_id": None}, "none of the fields q_id, qid is present"),
     ({"q_id": -1}, "field `q_id` is -1"),
-    ({"q_id": "4"}, "field `q_id` is '4'"),
     ({"q_id": True}, "field `q_id` is True"),
     ({"q_id": 10**400}, "field `q_id` is 1000"),  # tables of documents cannot store it
     ({"images": {**image_paths(), "T6": "x"}}, "field `images.T6`"),
     ({"images": {key: path for key, path in image_paths().items() if key != "T5"}}, "field `images`"),
     ({"images": {**image_paths(), "T3": "files/p00/../../x.jpg"}}, "field `images.T3`"),
     ({"images": {**image_paths(), "T3": image_paths("p0000000\u0661")["T3"]}}, "field `images.T3`"),
-    ({"images": {**image_paths(), "T3": 3}}, "field `images.T3`"),
     (
         {"images": {**image_paths(), "T5": image_paths("p00000002")["T5"]}},
         "field `images` is ['p00000001', 'p00000002'], expected five images of one patient",
@@ -96,14 +86,12 @@ BAD_MED_CMR: list[tuple[Row, str]] = [
     ({"index": True}, "field `index` is True"),
     ({"task": "Counting"}, "field `task` is 'Counting', expected one of the dimensions Small-object Detection"),
     ({"answer": "F"}, "field `answer` is 'F', expected one letter from A to E"),
-    ({"answer": ""}, "field `answer`"),
     ({"C": None}, "field `C` is missing"),
     ({"C": "  "}, "field `C`"),
     ({"F": "one more"}, "field `F` is 'one more', expected no such field"),
     ({"image_path": "/etc/passwd"}, "field `image_path`"),
     ({"image_path": "dataset/../../x.png"}, "field `image_path`"),
     ({"image_path": ["a", "b"]}, "field `image_path`"),
-    ({"question": None}, "field `question` is missing"),
     ({"modality": 3}, "field `modality` is 3"),
     ({"organ__system": ["x"]}, "field `organ system`"),
     ({"question": "half \ud83d"}, "field `question`"),
@@ -111,12 +99,9 @@ BAD_MED_CMR: list[tuple[Row, str]] = [
 BAD_MEDSTREAM: list[tuple[Row, str]] = [
     (single_turn_row(sample_id=None), "field `sample_id` is missing"),
     (single_turn_row(temporal_mode="past"), "field `temporal_mode` is 'past', expected 'retrospective'"),
-    (single_turn_row(task_mode="batch"), "field `task_mode` is 'batch'"),
     (single_turn_row(task_mode="streaming"), "field `task_mode` is 'streaming', expected single_turn"),
     (single_turn_row(temporal_mode="proactive"), "field `task_mode` is 'single_turn', expected streaming"),
-    (single_turn_row(question_type="yes/no"), "field `question_type`"),
     (single_turn_row(query_time="soon"), "field `query_time` is 'soon', expected a number"),
-    (single_turn_row(query_time=-1.0), "field `query_time` is -1.0"),
     (single_turn_row(query_time=math.nan), "field `query_time`"),
     (single_turn_row(query_time=True), "field `query_time` is True"),
     (single_turn_row(input_range=[6.0, 2.0]), "field `input_range`"),
@@ -127,27 +112,22 @@ BAD_MEDSTREAM: list[tuple[Row, str]] = [
     (single_turn_row(answer=[]), "field `answer`"),
     (single_turn_row(choices="a or b"), "field `choices`"),
     (single_turn_row(media_path="../x.mp4"), "field `media_path`"),
-    (single_turn_row(media_path="/x.mp4"), "field `media_path`"),
     (single_turn_row(judge_rubric="0-2"), "field `judge_rubric`"),
-    (single_turn_row(question=None), "field `question` is missing"),
     (streaming_row(rounds=None), "none of the fields rounds, stream_rounds is present, found answer, choices"),
     (streaming_row(rounds=[]), "field `rounds`"),
     (streaming_row(rounds=["no round"]), "field `rounds[0]` is 'no round', expected a mapping"),
     (single_turn_row(answer=math.nan), "field `answer` is nan, expected a non-empty string"),
     (single_turn_row(answer=[math.inf]), "field `answer` is [inf], expected a non-empty string"),
     (single_turn_row(question="half \ud800"), "field `question` is 'half \\ud800', expected a string of valid Unicode"),
-    (single_turn_row(evidence="half \ud800"), "field `evidence` is 'half \\ud800', expected a string of valid Unicode"),
 ]
 ROUNDS: list[tuple[int, Row, str]] = [
     (1, {"current_time": 4.0}, "field `rounds[1].current_time` is 4.0, expected a time after the previous round (4)"),
-    (1, {"current_time": 3.0}, "field `rounds[1].current_time` is 3.0"),
     (0, {"current_time": 1.0}, "field `rounds[0].current_time` is 1.0, expected a time at or after query_time (2)"),
     (
         0,
         {"input_range": [2.0, 5.0]},
         "field `rounds[0].input_range` is [2.0, 5.0], expected [query_time, current_time]",
     ),
-    (0, {"input_range": [0.0, 4.0]}, "field `rounds[0].input_range`"),
     (2, {"answerable": "yes"}, "field `rounds[2].answerable` is 'yes', expected true or false"),
     (
         2,
@@ -251,69 +231,49 @@ def test_messages_do_not_contain_whole_fields(tmp_path: Path) -> None:
 # --- Kvasir-VQA-x1 ---
 
 
-def test_a_kvasir_row_keeps_its_fields() -> None:
-    record = parse_kvasir_row(kvasir_row(), WHERE)
+def test_a_kvasir_row_keeps_its_fields_and_its_id_wherever_it_stands() -> None:
+    record = kvasir(kvasir_row())
     assert (record.cluster, record.media, record.original[0].a) == ("img1", ("img1.jpg",), "1")
-
-
-def test_the_sample_id_does_not_depend_on_the_line() -> None:
-    first, second = (parse_kvasir_row(kvasir_row(), Where("x", line)) for line in (1, 99))
-    assert first.sample_id == second.sample_id
-    assert parse_kvasir_row(kvasir_row(question="Other?"), WHERE).sample_id != first.sample_id
+    assert parse_kvasir_row(kvasir_row(), Where("x", 99)) == record
+    assert kvasir(kvasir_row(question="Other?")).sample_id != record.sample_id
 
 
 def test_every_atomic_question_gives_its_class() -> None:
     assert len(set(ATOMIC_QUESTIONS.values())) == 18
     for question, name in ATOMIC_QUESTIONS.items():
         original = json.dumps([{"q": f" {question.upper()} ", "a": "x"}])
-        assert parse_kvasir_row(kvasir_row(original=original, question_class=None), WHERE).question_class == (name,)
-
-
-def test_a_class_named_twice_is_kept_as_it_stands() -> None:
-    pairs = json.dumps([POLYP, POLYP])
-    row = kvasir_row(complexity=2, original=pairs, question_class=["polyp_count", "polyp_count"])
-    assert parse_kvasir_row(row, WHERE).question_class == ("polyp_count", "polyp_count")
+        assert kvasir(kvasir_row(original=original, question_class=None)).question_class == (name,)
 
 
 @pytest.mark.parametrize("spelling", ["instrumnets", "instruments"])
-def test_classes_are_derived_from_the_pairs_where_the_release_lacks_them(spelling: str) -> None:
+def test_a_class_named_twice_is_kept_and_classes_are_derived_where_the_release_lacks_them(spelling: str) -> None:
     pairs = [POLYP, {"q": f"How many {spelling} are in the image?", "a": "0"}, POLYP]
     row = kvasir_row(complexity=3, original=json.dumps(pairs), question_class=None)
-    assert parse_kvasir_row(row, WHERE).question_class == ("polyp_count", "instrument_count", "polyp_count")
+    assert kvasir(row).question_class == ("polyp_count", "instrument_count", "polyp_count")
+    assert kvasir({**row, "question_class": ["polyp_count"] * 2}).question_class == ("polyp_count",) * 2
 
 
 # --- MI-CXR ---
 
 
-def test_an_mi_cxr_row_is_ordered_oldest_first() -> None:
-    shuffled = dict(reversed(image_paths().items()))
-    record = parse_mi_cxr_row(mi_cxr_row(images=shuffled), WHERE)
+def test_an_mi_cxr_row_is_ordered_oldest_first_and_the_variant_has_ids_of_its_own() -> None:
+    record = mi_cxr(mi_cxr_row(images=dict(reversed(image_paths().items()))))
     assert record.media == tuple(image_paths().values())
     assert (record.sample_id, record.cluster) == ("tel-0", "p00000001")
-
-
-def test_qid_is_read_too_and_the_variant_has_ids_of_its_own() -> None:
-    row = mi_cxr_row(q_id=None, qid=4, group_type="ICR", qtype="icr_variant_single")
-    assert parse_mi_cxr_row(row, WHERE).sample_id == "icr_variant-4"
+    variant = mi_cxr_row(q_id=None, qid=4, group_type="ICR", qtype="icr_variant_single")
+    assert mi_cxr(variant).sample_id == "icr_variant-4"
 
 
 # --- Med-CMR ---
 
 
 def test_a_med_cmr_row_becomes_a_record() -> None:
-    record = med_cmr(med_cmr_row())
-
-    assert (record.sample_id, record.cluster, record.media) == (
-        "mcq-7",
-        "dataset/imgs/one.png",
-        ("dataset/imgs/one.png",),
-    )
+    record, image = med_cmr(med_cmr_row()), "dataset/imgs/one.png"
+    assert (record.sample_id, record.cluster, record.media) == ("mcq-7", image, (image,))
     assert (record.dimension, record.question_type, record.organ_system) == ("sod", "location", "Respiratory")
     assert record.choices == {letter: f"option {letter}" for letter in "ABCDE"}
     assert record.prefixed == 0
-
-
-def test_an_open_row_has_a_text_for_an_answer_and_no_options() -> None:
+    assert med_cmr(med_cmr_row(subtype=None, modality=None)).subtype == ""
     record = parse_med_cmr_row(med_cmr_row(answer="A nodule, upper left."), "open", WHERE)
     assert (record.sample_id, record.choices, record.answer) == ("open-7", {}, "A nodule, upper left.")
 
@@ -344,54 +304,45 @@ def test_dimensions_are_known_by_release_name_paper_name_and_abbreviation(name: 
     assert dimension_of(name.upper().replace(" ", "_")) == dimension_of(name)
 
 
-def test_descriptive_fields_may_be_missing() -> None:
-    assert med_cmr(med_cmr_row(subtype=None, modality=None)).subtype == ""
-
-
 # --- MedStreamBench ---
 
 
 def test_a_single_turn_object_is_one_round() -> None:
     record = medstream(single_turn_row())
-
     assert (record.cluster, record.subtask, record.medium) == ("cholec80/v1", "retrospective", "video")
+    assert record.question == single_turn_row()["question"]
     (turn,) = record.rounds
     assert (turn.window, turn.time, turn.expected, turn.answerable) == ((2.0, 6.0), 6.0, ("dissection",), True)
+    row = single_turn_row(query_time=5.0, context_window_sec=4.999, input_range=[0.001, 5.0])
+    assert medstream(row).rounds[0].window == (0.001, 5.0)
+    record = medstream(single_turn_row(media_path="Stream_Bench/x/frames", input_range=[0, 11], query_time=0.4))
+    assert (record.medium, record.rounds[0].window) == ("images", (0.0, 11.0))
+    record = medstream(single_turn_row(answer=["dissection", "closure", "dissection"]))
+    assert (record.multi_select, record.rounds[0].expected) == (True, ("dissection", "closure"))
+    names = ("a_1_gemini_closed", "a_1_gemini_open", "a_1")
+    assert {medstream(single_turn_row(sample_id=name)).family for name in names} == {"a_1"}
 
 
 def test_a_streaming_object_has_its_rounds_in_order() -> None:
     record = medstream(streaming_row())
-
     assert record.subtask == "future_streaming"
     assert [turn.window for turn in record.rounds] == [(2.0, time) for time in (4.0, 6.0, 8.0, 10.0)]
     assert [turn.answerable for turn in record.rounds] == [False, False, True, True]
     assert [turn.expected for turn in record.rounds] == [("unanswerable",)] * 2 + [("closure",)] * 2
 
 
-@pytest.mark.parametrize(
-    ("field", "alias"),
-    [
-        (field, alias)
-        for field, aliases in ALIASES.items()
-        for alias in aliases
-        if field not in ("expected_time", "tolerance")
-    ],
-)
-def test_a_rounds_field_is_found_under_any_of_its_names(field: str, alias: str) -> None:
-    row = streaming_row()
-    if field == "rounds":
-        row[alias] = row.pop("rounds")
-    else:
-        for turn in row["rounds"]:
-            turn[alias] = turn.pop(field)
-    assert medstream(row) == medstream(streaming_row())
-
-
-def test_expected_time_and_tolerance_are_found_under_any_of_their_names() -> None:
-    for alias in ALIASES["expected_time"]:
-        assert medstream(streaming_row(**{alias: 7.5})).expected_time == 7.5
-    for alias in ALIASES["tolerance"]:
-        assert medstream(streaming_row(**{alias: 1})).tolerance == 1.0
+def test_fields_are_found_under_any_of_their_names() -> None:
+    for field, alias in ((field, alias) for field, aliases in ALIASES.items() for alias in aliases):
+        row, expected = streaming_row(), streaming_row()
+        if field in ("expected_time", "tolerance"):
+            row[alias] = expected[field] = 7.5
+        elif field == "rounds":
+            row[alias] = row.pop("rounds")
+        else:
+            for turn in row["rounds"]:
+                turn[alias] = turn.pop(field)
+        assert medstream(row) == medstream(expected), alias
+    assert medstream(expected).tolerance == 7.5
 
 
 @pytest.mark.parametrize("lost", ["expected_output", "answerable"])
@@ -403,12 +354,9 @@ def test_the_expected_output_and_the_flag_can_stand_in_for_each_other(lost: str)
 
 
 def test_a_flag_that_contradicts_the_expected_output_is_noted() -> None:
-    row = streaming_row()
-    row["rounds"][2]["answerable"] = False
-    record = medstream(row)
+    record = medstream(with_round(2, {"answerable": False}))
     assert record.notes == ("answerable flag contradicts expected output",)
-    assert record.rounds[2].answerable is False
-    assert record.rounds[2].expected == ("unanswerable",)
+    assert (record.rounds[2].answerable, record.rounds[2].expected) == (False, ("unanswerable",))
 
 
 @pytest.mark.parametrize("said", ["no_alert", "No alert.", "NO-ALERT", "uncertain"])
@@ -418,42 +366,12 @@ def test_the_silent_states_are_read_however_they_are_written(said: str) -> None:
     assert medstream(row).rounds[0].expected in (("no_alert",), ("uncertain",))
 
 
-def test_several_answers_are_a_multi_select() -> None:
-    record = medstream(single_turn_row(answer=["dissection", "closure", "dissection"]))
-    assert record.multi_select
-    assert record.rounds[0].expected == ("dissection", "closure")
-
-
-@pytest.mark.parametrize(
-    ("question", "reference", "why"),
-    [
-        ("\n\nResponse protocol: Answer.", "A real answer.", "empty question"),
-        ("What?\n\nResponse protocol: Answer.", "No additional evidence text provided.", "placeholder answer"),
-        ("What?\n\nResponse protocol: Answer.", "A real answer.", ""),
-    ],
-)
-def test_degenerate_records_are_recognised(question: str, reference: str, why: str) -> None:
-    row = single_turn_row(
-        question_type="open", question=question, reference_answer=reference, answer=None, choices=None
-    )
-    assert medstream(row).degenerate == why
-
-
-def test_the_question_is_kept_as_it_was_released() -> None:
-    assert medstream(single_turn_row()).question == single_turn_row()["question"]
-
-
-def test_variants_of_one_item_share_a_family() -> None:
-    names = ("a_1_gemini_closed", "a_1_gemini_open", "a_1")
-    assert {medstream(single_turn_row(sample_id=name)).family for name in names} == {"a_1"}
-
-
-def test_a_window_may_begin_at_a_thousandth() -> None:
-    row = single_turn_row(query_time=5.0, context_window_sec=4.999, input_range=[0.001, 5.0])
-    assert medstream(row).rounds[0].window == (0.001, 5.0)
-
-
-def test_image_sequences_count_frames() -> None:
-    row = single_turn_row(media_path="Stream_Bench/x/x/frames", input_range=[0, 11], query_time=0.4)
-    record = medstream(row)
-    assert (record.medium, record.rounds[0].window) == ("images", (0.0, 11.0))
+def test_degenerate_records_are_recognised() -> None:
+    asked, placeholder = "What?\n\nResponse protocol: Answer.", "No additional evidence text provided."
+    for question, reference, why in (
+        (asked.removeprefix("What?"), "A real answer.", "empty question"),
+        (asked, placeholder, "placeholder answer"),
+        (asked, "A real answer.", ""),
+    ):
+        row = single_turn_row(question_type="open", question=question, reference_answer=reference, choices=None)
+        assert medstream(row).degenerate == why

@@ -16,7 +16,7 @@ from time_coded import read_time_code
 
 from medtasks.benchmarks.documents import task_documents
 from medtasks.benchmarks.mi_cxr import icr_variant, tel_single
-from medtasks.benchmarks.mi_cxr.prepare import prepare_mi_cxr
+from medtasks.benchmarks.mi_cxr.records import prepare_mi_cxr
 from medtasks.catalog.spec import leaf_tasks
 
 TASKS = leaf_tasks("medstreambench")

@@ -20,8 +20,7 @@ from medtasks.leaderboard.figures.plots import Plane, figures_of
 from medtasks.leaderboard.publish import publish
 
 from medtasks.benchmarks.documents import prompt_text, task_documents
-from medtasks.benchmarks.layout_columns import HARMS
-from medtasks.benchmarks.layouts import check_layout, default_layout
+from medtasks.benchmarks.layouts import HARMS, check_layout, default_layout
 from medtasks.catalog.registry import all_benchmarks, get_benchmark
 from medtasks.catalog.spec import leaf_tasks, load_spec, load_specs
 from medtasks.metrics.confidence import CONFIDENCE_NAMES

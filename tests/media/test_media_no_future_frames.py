@@ -19,7 +19,7 @@ from release_rows import single_turn_row, streaming_row
 from time_coded import shown, write_video
 
 from medtasks.benchmarks.documents import doc_to_messages, doc_to_visual
-from medtasks.benchmarks.medstreambench.documents import documents
+from medtasks.benchmarks.medstreambench import documents
 from medtasks.benchmarks.medstreambench.prepare import prepare_medstream
 from medtasks.benchmarks.medstreambench.records import MedStreamRecord
 from medtasks.catalog.task_source import TaskSource

@@ -10,15 +10,16 @@ from typing import Any
 import pytest
 from medtasks.adapters.policies import Question, make_policy
 
+from medtasks.benchmarks import mi_cxr
 from medtasks.benchmarks.documents import task_documents
 from medtasks.benchmarks.errors import Case, Errors
 from medtasks.benchmarks.med_cmr.errors import ranks_of
-from medtasks.benchmarks.mi_cxr.documents import interval_of
 from medtasks.benchmarks.mi_cxr.errors import FAILURES
 from medtasks.catalog.benchmark import Item, SampleView
 from medtasks.catalog.registry import get_benchmark
 from medtasks.catalog.spec import load_spec
 from medtasks.core.errors import DataError
+from medtasks.data.store import open_prepared
 from medtasks.metrics.item_metrics import ErrorRate
 from medtasks.runs.replies import Reply
 from medtasks.runs.scored import Answered, scored_samples
@@ -64,19 +65,6 @@ def tel(pairs: Sequence[tuple[str, str]]) -> dict[str, float | None]:
     return rates(scores_of(TEL, documents, [answer for _, answer in pairs]))
 
 
-def test_an_oracle_makes_no_error() -> None:
-    found = tel([(letter, letter) for letter in LETTERS])
-    assert {name: found[name] for name in found if name.endswith("_rate")} == {
-        "missed_change_rate": 0.0,
-        "invented_change_rate": 0.0,
-        "interval_off_by_one_rate": 0.0,
-        "interval_off_by_more_rate": 0.0,
-        "wrong_change_rate": None,  # all options of these questions are intervals
-        "no_option_rate": 0.0,
-        **dict.fromkeys(FAILURES, 0.0),
-    }
-
-
 @pytest.mark.parametrize(
     ("task", "expected"),
     [
@@ -95,23 +83,21 @@ def test_every_wrong_option_is_one_of_the_paper_s_failures(task: str, expected: 
     }
 
 
-def test_uniform_guessing_has_the_rates_of_its_closed_form() -> None:
+def test_uniform_guessing_constant_letters_and_an_oracle_have_the_rates_of_their_closed_forms() -> None:
     found = tel(GRID)
     assert found["missed_change_rate"] == pytest.approx(1 / 5)
     assert found["invented_change_rate"] == pytest.approx(4 / 5)
     # of four intervals, 3 pairs are neighbours and 3 are not; each counts twice among 4 x 5 answers
     assert found["interval_off_by_one_rate"] == found["interval_off_by_more_rate"] == pytest.approx(6 / 20)
-
-
-@pytest.mark.parametrize("letter", LETTERS)
-def test_a_constant_letter(letter: str) -> None:
-    found = tel([(gold, letter) for gold in LETTERS])
-    far = [abs(ord(gold) - ord(letter)) for gold in "ABCD"]
-    null = letter == "E"
-    assert found["missed_change_rate"] == float(null)
-    assert found["invented_change_rate"] == float(not null)
-    assert found["interval_off_by_one_rate"] == (0.0 if null else far.count(1) / 4)
-    assert found["interval_off_by_more_rate"] == (0.0 if null else sum(one > 1 for one in far) / 4)
+    for letter in LETTERS:
+        found, null = tel([(gold, letter) for gold in LETTERS]), letter == "E"
+        far = [0 if null else abs(ord(gold) - ord(letter)) for gold in "ABCD"]
+        assert (found["missed_change_rate"], found["invented_change_rate"]) == (float(null), float(not null))
+        assert found["interval_off_by_one_rate"] == far.count(1) / 4
+        assert found["interval_off_by_more_rate"] == sum(one > 1 for one in far) / 4
+    found = tel([(letter, letter) for letter in LETTERS])
+    assert {found[name] for name in found if name.endswith("_rate") and name != "wrong_change_rate"} == {0.0}
+    assert found["wrong_change_rate"] is None  # all options of these questions are intervals
 
 
 def test_no_option_is_neither_missed_nor_invented() -> None:
@@ -133,19 +119,15 @@ def test_a_failed_response_bounds_the_rates_and_is_no_error() -> None:
     assert score.bounds == (pytest.approx(1 / 4), pytest.approx(2 / 4))
 
 
-def test_ordered_events_are_off_by_the_visit_that_is_further_away() -> None:
+def test_ordered_events_are_off_by_the_visit_that_is_further_away_and_texts_have_no_distance() -> None:
     options = [[2, 3], [2, 4], [3, 4], [2, 5]]
     documents = asked("mi_cxr_tel_ordered", [{"intervals": options, "target": "A"}] * 4)
     found = rates(scores_of("mi_cxr_tel_ordered", documents, list("ABCD")))
     assert (found["interval_off_by_one_rate"], found["interval_off_by_more_rate"]) == (0.5, 0.25)
-
-
-def test_options_that_are_texts_have_no_distance() -> None:
     documents = task_documents("mi_cxr_gts_single")
-    wrong = {document["sample_id"]: next(one for one in "ABCD" if one != document["target"]) for document in documents}
-    found = rates(scores_of("mi_cxr_gts_single", documents, list(wrong.values())))
-    assert found["interval_off_by_one_rate"] is None
-    assert found["wrong_change_rate"] == 1.0
+    wrong = ["B" if document["target"] == "A" else "A" for document in documents]
+    found = rates(scores_of("mi_cxr_gts_single", documents, wrong))
+    assert (found["interval_off_by_one_rate"], found["wrong_change_rate"]) == (None, 1.0)
 
 
 @pytest.mark.parametrize(
@@ -153,13 +135,10 @@ def test_options_that_are_texts_have_no_distance() -> None:
     [("T1 → T2", (1, 2)), ("T4->T5", (4, 5)), ("T2 to T3", (2, 3)), ("T2, T4", (2, 4)), ("Between T1 and T2", None)],
 )
 def test_only_options_that_are_nothing_but_visits_are_intervals(option: str, visits: tuple[int, int] | None) -> None:
-    assert interval_of(option) == visits
-
-
-def test_documents_have_the_intervals_of_their_options_and_no_text_of_them() -> None:
-    every = {document["qtype"]: document["intervals"] for document in task_documents(TEL)}
-    assert list(every.values()) == [[[1, 2], [2, 3], [3, 4], [4, 5]]] * len(every)
-    assert {tuple(document["intervals"]) for document in task_documents("mi_cxr_icr")} == {()}
+    record = next(iter(open_prepared("mi_cxr").records()))
+    (document,) = mi_cxr.documents(record.model_copy(update={"choices": dict.fromkeys(LETTERS, option)}))
+    assert document["intervals"] == ([list(visits)] * 4 if visits else [])
+    assert all(one["intervals"] == [[1, 2], [2, 3], [3, 4], [4, 5]] for one in task_documents(TEL))
 
 
 # --- Kvasir-VQA-x1: by hand, from the atomic pairs ---
@@ -226,14 +205,11 @@ def test_findings_by_hand() -> None:
     assert parts["text_presence"]["missed_finding_rate"] == 1.0
     assert parts["abnormality_presence"]["missed_finding_rate"] == 0.0
     assert parts["instrument_presence"]["hallucination_rate"] == pytest.approx(2 / 6)
-
-
-def test_denying_a_finding_that_is_there_misses_it_and_says_nothing_of_the_others() -> None:
-    answers = ["No polyps are visible.", "The polyp is absent."]
-    found = rates(kvasir(*(({"abnormality_presence": "polyp"}, answer) for answer in answers)))
-    assert (found["missed_finding_rate"], found["sensitivity"]) == (1.0, 0.0)
-    assert (found["specificity"], found["hallucination_rate"]) == (0.0, 0.0)
-    assert found["unread_presence_rate"] == 0.5
+    # to deny a finding that is there says nothing of the others
+    denials = ("No polyps are visible.", "The polyp is absent.")
+    values = rates(kvasir(*(({"abnormality_presence": "polyp"}, answer) for answer in denials)))
+    assert (values["missed_finding_rate"], values["sensitivity"], values["unread_presence_rate"]) == (1.0, 0.0, 0.5)
+    assert (values["specificity"], values["hallucination_rate"]) == (0.0, 0.0)
 
 
 def test_counts_by_hand() -> None:
@@ -250,10 +226,8 @@ def test_counts_by_hand() -> None:
 def test_a_constant_answer(answer: str, missed: float, invented: float) -> None:
     found = rates(kvasir(*(({"text_presence": gold}, answer) for gold in ("yes", "no", "no"))))
     assert (found["missed_finding_rate"], found["hallucination_rate"]) == (missed, invented)
-    assert (found["sensitivity"], found["specificity"]) == (
-        1 - missed - (answer == "Hm."),
-        1 - invented - (answer == "Hm."),
-    )
+    unread = answer == "Hm."
+    assert (found["sensitivity"], found["specificity"]) == (1 - missed - unread, 1 - invented - unread)
 
 
 # --- Med-CMR: where the options show which is more abnormal ---
@@ -276,7 +250,10 @@ def test_normal_against_abnormal_has_a_direction_and_errors_among_abnormal_optio
     changes = [{"choices": choices, "target": gold} for gold in "ABBB"]
     found = rates(scores_of(MCQ, asked(MCQ, changes), ["B", "A", "C", "neither"]))
     assert (found["overcall_rate"], found["undercall_rate"]) == (1.0, 1 / 2)
-    assert found["no_option_rate"] == pytest.approx(1 / 4)
+    assert (found["no_option_rate"], found["direction_known_rate"]) == (pytest.approx(1 / 4), 1.0)
+    unknown = dict(zip("ABC", ["Cyst", "Stroke", "Tumour"], strict=True))
+    changes = [{"choices": SEVERITY, "target": "A"}, *[{"choices": unknown, "target": "A"}] * 3]
+    assert rates(scores_of(MCQ, asked(MCQ, changes), ["A"] * 4))["direction_known_rate"] == 0.25
 
 
 @pytest.mark.parametrize(
@@ -296,14 +273,8 @@ def test_normal_against_abnormal_has_a_direction_and_errors_among_abnormal_optio
     ],
 )
 def test_what_shows_a_direction(question: str, options: list[str], ranks: list[int] | None) -> None:
-    found = ranks_of(question, dict(zip("ABC", options, strict=True)))
+    found = ranks_of(question, tuple(zip("ABC", options, strict=True)))
     assert found == (None if ranks is None else dict(zip("ABC", ranks, strict=True)))
-
-
-def test_the_share_of_questions_with_a_direction_is_a_score() -> None:
-    choices = dict(zip("ABC", ["Cyst", "Stroke", "Tumour"], strict=True))
-    changes = [{"choices": SEVERITY, "target": "A"}, *[{"choices": choices, "target": "A"}] * 3]
-    assert rates(scores_of(MCQ, asked(MCQ, changes), ["A"] * 4))["direction_known_rate"] == 0.25
 
 
 # --- what holds for every benchmark ---

@@ -8,51 +8,111 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from stream_documents import documents_of, open_streaming_row, samples_of, single_turn_row, streaming_row
+from release_rows import single_turn_row, streaming_row
 
-from medtasks.benchmarks.medstreambench import process_results
+from medtasks.answers import AlertStateFilter, AnswerabilityFilter
+from medtasks.benchmarks.medstreambench import documents, process_results
+from medtasks.benchmarks.medstreambench.records import parse_medstream_row
 from medtasks.benchmarks.medstreambench.scoring import OVERALL_TABLE4, STREAMING_METRICS
 from medtasks.benchmarks.streams import item_score
-from medtasks.catalog.registry import get_benchmark
+from medtasks.catalog.records import Where
+from medtasks.catalog.registry import get_benchmark, get_filter
+from medtasks.runs.samples import Sample
 from medtasks.runs.scores import Scores
 from medtasks.runs.scoring import score_samples
 
 BENCHMARK = get_benchmark("medstreambench")
 
 
-def scored(row: dict[str, Any], responses: Sequence[str]) -> Scores:
-    return score_samples(samples_of(row, responses), BENCHMARK)
+def open_streaming_row(**changes: Any) -> dict[str, Any]:
+    """A future stream whose answers need a judge."""
+    row = streaming_row(
+        question_type="open",
+        choices=None,
+        answer=None,
+        reference_answer="Bleeding from the bed.",
+        judge_rubric={"correctness": "0-2", "evidence_grounding": "0-2", "safety": "0-1"},
+        **changes,
+    )
+    for turn in row["rounds"]:
+        if turn["answerable"]:
+            turn["expected_output"] = "Bleeding from the bed."
+    return row
 
 
-def values(row: dict[str, Any], responses: Sequence[str]) -> dict[str, float | None]:
-    return {name: score.value for name, score in scored(row, responses).metrics.items()}
+def documents_of(row: dict[str, Any]) -> list[dict[str, Any]]:
+    """The documents of a record, each with one frame at its window's end."""
+    record = parse_medstream_row(row, Where("x.jsonl", 1))
+    rounds = [turn.model_copy(update={"media": ("v.mp4",), "frames": (0,), "times": (0.0,)}) for turn in record.rounds]
+    made = documents(record.model_copy(update={"rounds": tuple(rounds), "media": ("v.mp4",)}))
+    return [{"benchmark": "medstreambench", **document} for document in made]
+
+
+def samples_of(row: dict[str, Any], responses: Sequence[str]) -> list[Sample]:
+    """What a model that says ``responses`` round by round leaves in the sample log."""
+    samples = []
+    for document, response in zip(documents_of(row), responses, strict=True):
+        step = AlertStateFilter if document["temporal_mode"] == "proactive" else AnswerabilityFilter
+        (filtered,) = step().apply([[response]], [document])
+        assert isinstance(filtered, str)
+        values = process_results(document, [filtered])
+        rest = {key: value for key, value in document.items() if key not in ("sample_id", "cluster", "media", "target")}
+        samples.append(
+            Sample(
+                sample_id=document["sample_id"],
+                task=f"medstreambench_{document['subtask']}",
+                cluster=document["cluster"],
+                media=("v.mp4",),
+                prompt_hash="0",
+                prompt="",
+                target=document["target"],
+                responses=(response,),
+                filtered=filtered,
+                status=get_filter(step.__name__).status(filtered),
+                scores={name: value.get("score") for name, value in values.items()},
+                statistics={},
+                pending=tuple(name for name, value in values.items() if value.get("pending")),
+                document=rest,
+            )
+        )
+    return samples
+
+
+def scored(row: dict[str, Any], responses: Sequence[str], *pooled: str) -> Scores:
+    return score_samples(samples_of(row, responses), BENCHMARK, (), pooled)
+
+
+def values(row: dict[str, Any], responses: Sequence[str], *pooled: str) -> dict[str, float | None]:
+    return {name: score.value for name, score in scored(row, responses, *pooled).metrics.items()}
 
 
 # Rounds end at 4, 6, 8 and 10 s of a stream that starts at 2 s; the answer is there from 8 s on. No tolerance is
 # given, so it is half the smallest gap, 1 s: a response in the next round, 2 s away, has R = 1 - (2 - 1) / 1 = 0.
+# Late means after 9 s; a delay counts for `alert_delay` unless the response was a false alarm.
 CLOSED = [
-    # responses, content, responsiveness, stability, false alarms, misses, delay
-    (["unanswerable", "unanswerable", "closure", "closure"], 1.0, 1.0, 1.0, 0.0, 0.0, 0.0),
-    (["closure"] * 4, 0.5, 0.0, 1.0, 1.0, 0.0, -4.0),
-    (["unanswerable"] * 3 + ["closure"], 0.75, 0.0, 0.5, 0.0, 0.0, 2.0),
-    (["unanswerable"] * 4, 0.5, 0.0, 0.0, 0.0, 1.0, None),
-    (["unanswerable", "closure", "unanswerable", "unanswerable"], 0.25, 0.0, 0.0, 1.0, 0.0, -2.0),
-    (["unanswerable", "unanswerable", "preparation", "closure"], 0.75, 1.0, 1.0, 0.0, 0.0, 0.0),
-    (["", "", "", ""], 0.0, 0.0, 0.0, 0.0, 1.0, None),
+    # responses, content, responsiveness, stability, false alarms, misses, late, delay
+    (["unanswerable", "unanswerable", "closure", "closure"], 1.0, 1.0, 1.0, 0.0, 0.0, 0.0, 0.0),
+    (["closure"] * 4, 0.5, 0.0, 1.0, 1.0, 0.0, 0.0, -4.0),
+    (["unanswerable"] * 3 + ["closure"], 0.75, 0.0, 0.5, 0.0, 0.0, 1.0, 2.0),
+    (["unanswerable"] * 4, 0.5, 0.0, 0.0, 0.0, 1.0, 0.0, None),
+    (["unanswerable", "closure", "unanswerable", "unanswerable"], 0.25, 0.0, 0.0, 1.0, 0.0, 0.0, -2.0),
+    (["unanswerable", "unanswerable", "preparation", "closure"], 0.75, 1.0, 1.0, 0.0, 0.0, 0.0, 0.0),
+    (["", "", "", ""], 0.0, 0.0, 0.0, 0.0, 1.0, 0.0, None),
 ]
 
 
 @pytest.mark.parametrize("case", CLOSED)
-def test_a_closed_future_stream(case: Any) -> None:
-    responses, content, responsiveness, stability, alarms, misses, delay = case
-    found = values(streaming_row(), responses)
+def test_a_closed_future_stream(case: tuple[Any, ...]) -> None:
+    responses, content, responsiveness, stability, alarms, misses, late, delay = case
+    found = values(streaming_row(), responses, "late_rate", "alert_delay")
 
     assert found["content"] == found["content_closed"] == pytest.approx(content)
     assert found["responsiveness"] == pytest.approx(responsiveness)
     assert found["stability"] == pytest.approx(stability)
     assert found["overall"] == pytest.approx(0.7 * content + 0.3 * responsiveness)
-    assert (found["false_alarm_rate"], found["miss_rate"]) == (alarms, misses)
+    assert (found["false_alarm_rate"], found["miss_rate"], found["late_rate"]) == (alarms, misses, late)
     assert found["signed_delay"] == (None if delay is None else pytest.approx(delay))
+    assert found["alert_delay"] == (None if alarms else found["signed_delay"])
     assert found["invalid_rate"] == (1.0 if responses[0] == "" else 0.0)
 
 
@@ -76,9 +136,7 @@ def test_a_closed_proactive_stream(responses: list[str], content: float, respons
 
 def test_an_alert_that_the_record_gives_no_reason_for_is_right_with_any() -> None:
     row = streaming_row("proactive")
-    for turn in row["rounds"]:
-        if turn["answerable"]:
-            turn["expected_output"] = "alert"
+    row["rounds"] = [{**turn, "expected_output": "alert"} if turn["answerable"] else turn for turn in row["rounds"]]
     assert values(row, ["no_alert", "no_alert", "alert: smoke", "alert"])["content"] == 1.0
 
 
@@ -117,17 +175,13 @@ def test_the_letter_of_the_option_unanswerable_is_no_answer(option: str, said: s
     assert (found["content"], found["responsiveness"], found["false_alarm_rate"]) == (1.0, 1.0, 0.0)
     silent = values(row, [said] * 4)
     assert (silent["miss_rate"], silent["stability"], silent["content"]) == (1.0, 0.0, 0.5)
-
-
-def test_the_letter_of_another_option_is_an_answer() -> None:
     found = values(streaming_row(choices=["dissection", "closure", "unanswerable"]), ["A", "C", "B", "B"])
     assert (found["content"], found["responsiveness"], found["false_alarm_rate"]) == (0.75, 0.0, 1.0)
 
 
 def test_an_open_stream_awaits_its_judge_between_two_bounds() -> None:
     # two rounds are decided by rule (one of them wrong), two await a judge: content lies in 1/4 .. 3/4
-    samples = samples_of(open_streaming_row(), ["unanswerable", "blood", "blood", "blood"])
-    scores = score_samples(samples, BENCHMARK, pooled=["overall_stream_length"])
+    scores = scored(open_streaming_row(), ["unanswerable", "blood", "blood", "blood"], "overall_stream_length")
     content, overall = scores.metrics["content"], scores.metrics["overall"]
 
     assert (content.value, content.judged, content.samples) == (None, 0, 1)
@@ -145,6 +199,7 @@ def test_an_open_stream_awaits_its_judge_between_two_bounds() -> None:
 
 def test_a_single_turn_item_is_right_or_wrong() -> None:
     assert values(single_turn_row(), ["B"]) == {"content": 1.0, "content_closed": 1.0, "overall": 1.0}
+    assert scored(single_turn_row(), ["closure"], "late_rate").metrics["late_rate"].samples == 0  # it is never late
     unanswerable = single_turn_row(choices=["preparation", "dissection", "unanswerable"], answer="unanswerable")
     assert [values(unanswerable, [said])["content"] for said in ("C", "unanswerable", "B")] == [1.0, 1.0, 0.0]
     assert values(single_turn_row(), ["closure"])["content"] == 0.0
@@ -237,26 +292,15 @@ def test_the_harness_alone_aggregates_to_the_same_numbers() -> None:
         for row, responses in rows
         for document, response in zip(documents_of(row), responses, strict=True)
     ]
+    assert {tuple(payload) for payload in payloads} == {STREAMING_METRICS}  # whatever is answered
     ours = score_samples([sample for row, said in rows for sample in samples_of(row, said)], BENCHMARK).metrics
 
     for name in STREAMING_METRICS:
         gathered = json.loads(json.dumps([payload[name] for payload in payloads]))
         assert item_score(name)(gathered[::-1]) == pytest.approx(ours[name].value, abs=1e-12)
-
-
-def test_the_harness_alone_says_what_awaits_a_judge() -> None:
-    documents = documents_of(open_streaming_row())
-    payloads = [process_results(document, ["blood"])["content"] for document in documents]
-
+    payloads = [process_results(document, ["blood"])["content"] for document in documents_of(open_streaming_row())]
     assert item_score("content")(payloads) == "not computed, because 1 of 1 items await a judge"
     assert item_score("content")(payloads[:2]) == "not computed, because no item has all of its rounds"
-
-
-def test_every_response_of_a_task_has_the_same_metrics() -> None:
-    keys = [
-        tuple(process_results(document, [said])) for document in documents_of(streaming_row()) for said in ("", "x")
-    ]
-    assert set(keys) == {STREAMING_METRICS}
 
 
 def test_breakdowns_go_by_item_and_not_by_round() -> None:
@@ -269,27 +313,3 @@ def test_breakdowns_go_by_item_and_not_by_round() -> None:
     assert {key: part.items for key, part in scores.breakdowns["dataset"].items()} == {"PitVis": 1, "cholec80": 1}
     assert set(scores.breakdowns["organ_group"]) == {"gallbladder", "pituitary gland"}
     assert scores.breakdowns["dataset"]["PitVis"].metrics["content"].value == 0.5
-
-
-# As above: t* = 8 s, tolerance 1 s. Late means after 9 s; a delay counts unless the response was a false alarm.
-LATE = [
-    (["unanswerable", "unanswerable", "closure", "closure"], 0.0, 0.0),
-    (["unanswerable"] * 3 + ["closure"], 1.0, 2.0),
-    (["closure"] * 4, 0.0, None),  # a false alarm
-    (["unanswerable"] * 4, 0.0, None),  # missed
-]
-
-
-@pytest.mark.parametrize(("responses", "late", "delay"), LATE)
-def test_late_responses_and_the_delay_of_those_that_are_no_false_alarm(
-    responses: list[str], late: float, delay: float | None
-) -> None:
-    found = score_samples(samples_of(streaming_row(), responses), BENCHMARK, (), ("late_rate", "alert_delay")).metrics
-    assert found["late_rate"].value == late
-    assert found["alert_delay"].value == delay
-
-
-def test_a_single_turn_is_never_late() -> None:
-    found = score_samples(samples_of(single_turn_row(), ["closure"]), BENCHMARK, (), ("late_rate", "alert_delay"))
-    assert found.metrics["late_rate"].samples == 0
-    assert "alert_delay" not in found.metrics or found.metrics["alert_delay"].samples == 0

@@ -6,21 +6,78 @@ module, and names are part of a task's hash: do not rename them.
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
+
+from medtasks.benchmarks.aggregations import scored_by
+from medtasks.benchmarks.documents import Rows
 from medtasks.benchmarks.kvasir_vqa_x1.board import KVASIR_VQA_X1
-from medtasks.benchmarks.kvasir_vqa_x1.documents import *
-from medtasks.benchmarks.kvasir_vqa_x1.documents import BREAKDOWNS, level_rows, mixed
-from medtasks.benchmarks.kvasir_vqa_x1.documents import documents as documents_of
 from medtasks.benchmarks.kvasir_vqa_x1.errors import ERRORS, contradiction
+from medtasks.benchmarks.kvasir_vqa_x1.perturb import original_name, prepare_transformed
 from medtasks.benchmarks.kvasir_vqa_x1.prepare import prepare_kvasir
 from medtasks.benchmarks.kvasir_vqa_x1.records import KvasirRecord
-from medtasks.benchmarks.kvasir_vqa_x1.transformed import prepare_transformed
-from medtasks.catalog.benchmark import Benchmark, shipped
+from medtasks.catalog.benchmark import ABSTENTION, Benchmark, Document, shipped
 from medtasks.catalog.registry import Plugin
+from medtasks.core.errors import DataError
 from medtasks.data.prepare import prepare_command
 from medtasks.data.prepared import Prepared
+from medtasks.data.store import open_prepared
+from medtasks.metrics.registry import LEXICAL
+
+
+def documents(record: KvasirRecord) -> list[Document]:
+    """The record as a harness document; its reference answer is the target."""
+    return [{**record.model_dump(mode="json"), "target": record.answer, "abstention": ABSTENTION}]
+
+
+level1, level2, level3 = (Rows.where("kvasir_vqa_x1", complexity=level) for level in (1, 2, 3))
+transformed_level1, transformed_level2, transformed_level3 = (
+    replace(rows, benchmark="kvasir_vqa_x1_transformed") for rows in (level1, level2, level3)
+)
+ORIGINALS = 0.23
+"""The share of questions about the original picture in the mixed track (paper, section 2.3)."""
+
+
+def mixed(documents: list[Document]) -> list[Document]:
+    """Documents of the transformed track, of which about 23 % show the original picture.
+
+    The draw depends only on the question's id, so it is the same for any part of the rows.
+    """
+    shown = []
+    for document in documents:
+        digest = hashlib.sha256(f"mixed|{document['sample_id']}".encode()).digest()
+        original = int.from_bytes(digest[:8], "big") < ORIGINALS * 2**64
+        shown.append({**document, "media": [original_name(document["img_id"])]} if original else document)
+    return shown
+
+
+mixed1, mixed2, mixed3 = (
+    replace(rows, change=mixed) for rows in (transformed_level1, transformed_level2, transformed_level3)
+)
+
+
+def medico_subset(documents: list[Document]) -> list[Document]:
+    """The Medico 2025 challenge's public subset: the test split in the order of a shuffle with seed 42, cut at 1,500.
+
+    The order is that of ``datasets.Dataset.shuffle(seed=42)``: numpy's default generator permutes the row numbers. So
+    data that rows were left out of are refused by a :class:`DataError`.
+    """
+    excluded = open_prepared("kvasir_vqa_x1").manifest.excluded
+    if excluded:
+        raise DataError(
+            f"kvasir_vqa_x1_medico2025: {sum(excluded.values())} rows of the split were left out when it was prepared, "
+            "so the challenge's subset cannot be drawn; prepare the whole split."
+        )
+    order = np.random.default_rng(42).permutation(len(documents))
+    return [documents[number] for number in order[:1500].tolist()]
+
+
+medico2025 = replace(Rows.where("kvasir_vqa_x1"), change=medico_subset)
+process_results = scored_by(*LEXICAL)
+process_medico2025 = scored_by("bleu", "rouge1", "rouge2", "rougeL", "meteor")
 
 
 def _prepare_mini_transformed(source: Path, out: Path) -> Prepared:
@@ -37,10 +94,14 @@ BENCHMARK = Benchmark(
     prepare="medtasks prepare kvasir_vqa_x1 --source hub",
     cluster="image",
     visible_fields=frozenset({"question"}),
-    breakdowns=BREAKDOWNS,
+    breakdowns={
+        "complexity": lambda view: (f"level{view.document['complexity']}",),
+        # a class named twice in one row is one aspect
+        "question_class": lambda view: tuple(sorted(set(view.document["question_class"]))),
+    },
     parts="question_class",
     errors=ERRORS,
-    documents=documents_of,
+    documents=documents,
     record=KvasirRecord,
     doubt=contradiction,
     mini=shipped(__file__),
@@ -66,11 +127,3 @@ TRANSFORMED = replace(
 )
 
 PLUGIN = Plugin(benchmarks=(BENCHMARK, TRANSFORMED), metrics=ERRORS.rates, layouts=(KVASIR_VQA_X1,))
-
-level1, level2, level3 = (level_rows(BENCHMARK.name, level) for level in (1, 2, 3))
-transformed_level1, transformed_level2, transformed_level3 = (
-    level_rows(TRANSFORMED.name, level) for level in (1, 2, 3)
-)
-mixed1, mixed2, mixed3 = (
-    replace(rows, change=mixed) for rows in (transformed_level1, transformed_level2, transformed_level3)
-)

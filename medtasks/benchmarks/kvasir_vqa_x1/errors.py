@@ -9,7 +9,7 @@ Each presence or count pair behind a question asks about one class of findings. 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -58,13 +58,9 @@ class Reading:
 
 
 def read_answer(name: str, text: str, *, only: bool = False, further: tuple[str, ...] = ()) -> Reading:
-    """What ``text`` says about the class ``name``.
+    """What ``text`` says about the class ``name``, one of :data:`FINDINGS`, with ``further`` names of findings.
 
-    Args:
-        name: one of :data:`FINDINGS`.
-        text: the answer.
-        only: whether the question asked about nothing else, so that *yes*, *no* or a number is an answer.
-        further: names of findings beside the known ones.
+    If the question asked ``only`` about the class, *yes*, *no* or a number is an answer.
     """
     whole = said_of(text, NAMES[name])
     if name.endswith("_count"):
@@ -108,42 +104,36 @@ def cases(item: Item) -> Iterator[Case]:
 def _of_pair(name: str, answer: str, text: str, only: bool) -> Iterator[Case]:
     listed = {" ".join(one.split()) for one in re.split(r"[;,]", answer.casefold())} - _NOTHING
     gold = frozenset("barretts" if "barrett" in one else one for one in listed)  # under their known names
-    if name.endswith("_count"):
-        if gold and not answer.isdecimal():  # `contradiction` reports it
-            return
-        number = int(answer) if gold else 0
-        found = read_answer(name, text, only=only)
-        yield Case("exact_count_rate", found.count == number, name)
-        yield Case("overcount_rate", found.count is not None and found.count > number, name)
-        yield Case("undercount_rate", found.count is not None and found.count < number, name)
-        yield Case("unread_count_rate", found.count is None, name)
-        yield from _presence(name, [found.said] if number else [], None if number else found.said)
-    elif name in _LABELS:
+    there: list[Said] = []  # what the answer says about each finding that is there
+    beyond: Said | None = None  # and about those that are not, unless there can be none
+    if name in _LABELS:
         found = read_answer(name, text, only=only, further=tuple(sorted(gold - _LABELS[name].keys())))
-        yield from _presence(name, [_about(label, found) for label in sorted(gold)], _beyond(gold, found))
+        unnamed: Said = "unclear" if found.said == "present" else found.said
+        for label in gold:
+            if found.named:  # to name only others denies it
+                there.append("present" if label in found.named else "absent")
+            else:
+                there.append("absent" if label in found.denied else unnamed)
+        if gold and found.named:
+            beyond = "absent" if found.named <= gold else "present"
+        else:
+            beyond = unnamed if gold else found.said
     else:
+        counted = name.endswith("_count")
+        if counted and gold and not answer.isdecimal():  # `contradiction` reports it
+            return
+        number = int(answer) if counted and gold else 0
         found = read_answer(name, text, only=only)
-        yield from _presence(name, [found.said] if gold else [], None if gold else found.said)
+        if counted:
+            yield Case("exact_count_rate", found.count == number, name)
+            yield Case("overcount_rate", found.count is not None and found.count > number, name)
+            yield Case("undercount_rate", found.count is not None and found.count < number, name)
+            yield Case("unread_count_rate", found.count is None, name)
+        if number or (gold and not counted):
+            there.append(found.said)
+        else:
+            beyond = found.said
 
-
-def _about(label: str, found: Reading) -> Said:
-    """What an answer says about one of the listed findings that are there: to name only others denies it."""
-    if found.named:
-        return "present" if label in found.named else "absent"
-    if label in found.denied:
-        return "absent"
-    return "unclear" if found.said == "present" else found.said
-
-
-def _beyond(gold: frozenset[str], found: Reading) -> Said:
-    """What an answer says about findings that are not there."""
-    if found.named and gold:
-        return "absent" if found.named <= gold else "present"
-    return "unclear" if found.said == "present" and gold else found.said
-
-
-def _presence(name: str, there: Sequence[Said], beyond: Said | None) -> Iterator[Case]:
-    """The cases of each finding that is there, and the one of those that are not, unless there can be none."""
     for said in there:
         yield Case("sensitivity", said == "present", name)
         yield Case("missed_finding_rate", said == "absent", name)

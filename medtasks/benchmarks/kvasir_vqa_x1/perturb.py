@@ -1,4 +1,5 @@
-"""The Kvasir transformed track: slightly cropped, turned, shifted and relit pictures, each one made on its own.
+"""The Kvasir transformed track: the prepared questions over slightly cropped, turned, shifted and relit pictures, each
+one made on its own.
 
 Source: Kvasir-VQA-x1 (arXiv 2506.09958), "Weak Image Augmentation for Enhanced Robustness". The published script draws
 from one global generator, so its pixels depend on the order of the images. Here every (seed, ``img_id``, variant) has
@@ -20,12 +21,25 @@ import hashlib
 import io
 import json
 import math
+import shutil
+from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
 
 import numpy as np
+import typer
 from PIL import Image, ImageEnhance
 
-from medtasks.data.media.images import decode_image
+from medtasks.catalog.records import Record
+from medtasks.core.errors import UsageError
+from medtasks.core.schema import Frozen
+from medtasks.data.manifest import Source
+from medtasks.data.media.images import MediaEntry, decode_image, decoding_threads, read_picture
+from medtasks.data.preparation import Preparation, Progress
+from medtasks.data.prepare import Out, Workers
+from medtasks.data.prepared import Prepared
+from medtasks.data.store import open_prepared
 
 VERSION = "1"  # goes up with every change that moves a pixel
 SEED = 42  # the published one
@@ -80,20 +94,15 @@ def _crop(words: list[int], width: int, height: int) -> tuple[int, int, int, int
         area, aspect = _between(word, _AREA, _FINE), _between(other, _ASPECT, _FINE)
         kept, tall = round(width * math.sqrt(area * aspect)), round(height * math.sqrt(area / aspect))
         if 0 < kept <= width and 0 < tall <= height:
-            left, top = _below(across, width - kept + 1), _below(along, height - tall + 1)
+            left, top = across * (width - kept + 1) >> 64, along * (height - tall + 1) >> 64
             return left, top, left + kept, top + tall
     return 0, 0, width, height
-
-
-def _below(word: int, count: int) -> int:
-    """One of 0 to ``count`` - 1, from 64 random bits."""
-    return word * count >> 64
 
 
 def _between(word: int, limits: tuple[float, float], grid: int) -> float:
     """A multiple of 1/``grid`` within ``limits``, ends included, from 64 random bits."""
     first, last = math.ceil(limits[0] * grid), math.floor(limits[1] * grid)
-    return (first + _below(word, last - first + 1)) / grid
+    return (first + (word * (last - first + 1) >> 64)) / grid
 
 
 def perturb(image: Image.Image, how: Perturbation) -> Image.Image:
@@ -104,37 +113,129 @@ def perturb(image: Image.Image, how: Perturbation) -> Image.Image:
     ``adjust_brightness`` and ``adjust_contrast`` on Pillow images, but for one level where rounding the rotation
     to 38 binary places moves a value across a tie.
     """
+    width, height = image.size
+    angle = math.radians(how.rotation)
+    cosine, sine = round(math.cos(angle) * _MATRIX) / _MATRIX, round(math.sin(angle) * _MATRIX) / _MATRIX
+    center_x, center_y = width / 2, height / 2
+    from_x = center_x + round(how.translation[0] * width)
+    from_y = center_y + round(how.translation[1] * height)
+    matrix = (  # where an output position (x, y) is taken from: (a x + b y + c, d x + e y + f), in pixels
+        *(cosine, sine, center_x - cosine * from_x - sine * from_y),
+        *(-sine, cosine, center_y + sine * from_x - cosine * from_y),
+    )
     picture = image.convert("RGB").crop(how.crop).resize(image.size, Image.Resampling.BICUBIC)
-    matrix = _output_to_input(how, *image.size)
     picture = picture.transform(image.size, Image.Transform.AFFINE, matrix, Image.Resampling.BICUBIC, fillcolor=_BLACK)
     picture = ImageEnhance.Brightness(picture).enhance(how.brightness)
     picture = ImageEnhance.Contrast(picture).enhance(how.contrast)
     return Image.frombytes("RGB", picture.size, picture.tobytes())
 
 
-def _output_to_input(how: Perturbation, width: int, height: int) -> tuple[float, float, float, float, float, float]:
-    """Where an output position (x, y) is taken from: (a x + b y + c, d x + e y + f), in pixels."""
-    angle = math.radians(how.rotation)
-    cosine, sine = round(math.cos(angle) * _MATRIX) / _MATRIX, round(math.sin(angle) * _MATRIX) / _MATRIX
-    center_x, center_y = width / 2, height / 2
-    from_x = center_x + round(how.translation[0] * width)
-    from_y = center_y + round(how.translation[1] * height)
-    return (
-        *(cosine, sine, center_x - cosine * from_x - sine * from_y),
-        *(-sine, cosine, center_y + sine * from_x - cosine * from_y),
-    )
-
-
 def perturbed_png(data: bytes, name: str, seed: int, img_id: str, variant: int) -> bytes:
     """The PNG file of one variant of the image file ``data``: RGB, 8 bits per channel, no metadata.
 
-    The same arguments give the same pixels everywhere, and the same bytes with the same zlib.
-
-    Raises:
-        MediaError: ``data`` are not a whole image; names the file ``name``.
+    The same arguments give the same pixels everywhere, and the same bytes with the same zlib. Data that are not a whole
+    image raise a :class:`MediaError` with the file's ``name``.
     """
     image = decode_image(data, name)
     stream = io.BytesIO()
     picture = perturb(image, draw_perturbation(seed, img_id, variant, *image.size))
     picture.save(stream, format="PNG", compress_level=6)
     return stream.getvalue()
+
+
+def original_name(img_id: str) -> str:
+    """The name of the copy of an original picture."""
+    return f"original/{img_id}"
+
+
+def _name(img_id: str, variant: int) -> str:
+    return f"variant{variant}/{img_id}.png"
+
+
+class _Variant(Frozen):
+    """Identifies a perturbed picture by seed, rule and original (its SHA-256)."""
+
+    img_id: str
+    variant: int
+    original: str
+    seed: int = SEED
+    version: str = VERSION
+
+
+def prepare_transformed(
+    out: Out = None,
+    *,
+    variants: Annotated[
+        int, typer.Option("--variants", help="Perturbed copies of each image, 1 to 10; only the first is evaluated.")
+    ] = 1,
+    workers: Workers = 0,
+    original: Prepared | None = None,
+    progress: Progress | None = None,
+    mini: bool = False,
+) -> Prepared:
+    """Perturb every picture of the prepared Kvasir-VQA-x1.
+
+    Questions are asked about variant 0, or in the mixed track about the original, which is copied. If the original data
+    have no media, these have none either. The media index has the SHA-256 of every variant.
+    Pictures do not depend on order or number of workers, and an interrupted call is continued.
+
+    Raises:
+        UsageError: ``variants`` is not 1 to 10.
+        NotPreparedError: the original data are not prepared.
+        MediaError: an original picture is gone or not whole.
+    """
+    if not 1 <= variants <= VARIANTS:
+        raise UsageError(f"--variants is {variants}, expected 1 to {VARIANTS}.")
+    source = original or open_prepared("kvasir_vqa_x1")
+    records = source.records()
+    with Preparation(
+        "kvasir_vqa_x1_transformed",
+        out,
+        references_only=source.manifest.references_only,
+        workers=workers,
+        progress=progress,
+        mini=mini,
+    ) as place:
+        return place.complete(
+            Source(kind="prepared", name="kvasir_vqa_x1", revision=source.manifest.fingerprint),
+            [record.model_copy(update={"media": (_name(record.cluster, 0),)}) for record in records],
+            Path("media"),
+            [] if place.references_only else _variants(place, source, records, variants),
+            {"perturbation": {"seed": SEED, "variants": variants, "version": int(VERSION)}},
+            original=source.manifest,
+        )
+
+
+def _variants(place: Preparation, source: Prepared, records: Sequence[Record], variants: int) -> list[MediaEntry]:
+    """Make the variants that are missing, copy the originals, and verify all."""
+    media = place.directory / "media"
+    originals = {record.cluster: source.media_path(record.media[0]) for record in records}
+    checksums = {source.media_path(entry.path): entry.sha256 for entry in source.media()}
+    requested = [
+        _Variant(img_id=img_id, variant=number, original=checksums[path])
+        for img_id, path in sorted(originals.items())
+        for number in range(variants)
+    ]
+    done = set(place.logged("perturbed", _Variant))
+    names = {one: _name(one.img_id, one.variant) for one in requested}
+    missing = [one for one in requested if one not in done or not (media / names[one]).is_file()]
+
+    def make(one: _Variant) -> _Variant:
+        path, original = media / names[one], originals[one.img_id]
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(perturbed_png(read_picture(original), str(original), one.seed, one.img_id, one.variant))
+        return one
+
+    with decoding_threads(place.workers) as pool, place.log("perturbed") as log:
+        for number, one in enumerate(pool.map(make, missing), start=1):
+            log(one)
+            if place.progress is not None:
+                place.progress(number, len(missing))
+    copies = {original_name(img_id): path for img_id, path in originals.items()}
+    for name, path in copies.items():
+        (media / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(path, media / name)
+    entries, errors = place.index(media, {*copies, *names.values()})
+    if errors:
+        raise next(iter(errors.values()))
+    return entries

@@ -8,9 +8,10 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, Json, model_validator
+from pydantic import Field, Json
 
 from medtasks.catalog.records import Record, ReleaseRow, Where, build, parse_row, plain
+from medtasks.core.errors import DataError
 from medtasks.core.schema import Frozen, Text, expects
 from medtasks.data.sources import read_table
 
@@ -43,15 +44,6 @@ class KvasirRecord(Record):
     answer: str
     original: tuple[AtomicPair, ...]
     question_class: tuple[str, ...]
-
-    @model_validator(mode="after")
-    def _one_pair_per_level(self) -> KvasirRecord:
-        if len(self.original) != self.complexity:
-            raise ValueError(
-                f"field `original`: found {len(self.original)} atomic pairs, expected {self.complexity}, "
-                "the value of `complexity`"
-            )
-        return self
 
 
 def _is_known_question(value: Any) -> bool:
@@ -90,6 +82,11 @@ class _Row(ReleaseRow):
 def parse_kvasir_row(row: Mapping[str, Any], where: Where) -> KvasirRecord:
     """The record of a release row, whose picture is ``<img_id>.jpg``; raises :class:`DataError`."""
     given = parse_row(_Row, row, where)
+    if len(given.original) != given.complexity:
+        raise DataError(
+            f"{where}: field `original`: found {len(given.original)} atomic pairs, expected {given.complexity}, the "
+            "value of `complexity`; fix the row."
+        )
     digest = hashlib.sha256(f"{given.complexity}|{given.question}|{given.answer}".encode()).hexdigest()
     return build(
         KvasirRecord,

@@ -1,22 +1,88 @@
 """Med-CMR: multiple-choice and judged open-ended questions over three dimensions of vision and four of reasoning.
 
-Task files refer to names of this module, and names are part of a task's hash: do not rename them.
+Records as documents, the rows of each task (one per format and dimension), and their scores. Task files refer to names
+of this module, and names are part of a task's hash: do not rename them.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
+import numpy as np
+
+from medtasks.benchmarks.aggregations import pending_value, scored_by
+from medtasks.benchmarks.documents import Rows
 from medtasks.benchmarks.med_cmr.board import MED_CMR
-from medtasks.benchmarks.med_cmr.documents import *
-from medtasks.benchmarks.med_cmr.documents import ACCURACY_DIMENSION_MEAN, BREAKDOWNS, dimension_mean
-from medtasks.benchmarks.med_cmr.documents import documents as documents_of
 from medtasks.benchmarks.med_cmr.errors import ERRORS
-from medtasks.benchmarks.med_cmr.prepare import prepare_med_cmr
-from medtasks.benchmarks.med_cmr.records import OPTIONS, MedCmrRecord
-from medtasks.catalog.benchmark import Benchmark, shipped
+from medtasks.benchmarks.med_cmr.records import DIMENSIONS, OPTIONS, MedCmrRecord, prepare_med_cmr
+from medtasks.catalog.benchmark import ABSTENTION, Benchmark, Document, Item, Value, by_fields, shipped
 from medtasks.catalog.registry import Plugin
 from medtasks.data.prepare import prepare_command
+from medtasks.metrics.base import Array, means
+from medtasks.metrics.item_metrics import ItemScore, sum_in_order
+
+
+def documents(record: MedCmrRecord) -> list[Document]:
+    """The record as a harness document; the right option's letter, or the reference answer, is the target."""
+    document = {
+        **record.model_dump(mode="json", exclude={"answer", "choices", "prefixed"}),
+        "ability": "vision" if record.dimension in ("sod", "fdd", "su") else "reasoning",
+        "target": record.answer,
+        "abstention": ABSTENTION,
+    }
+    if record.format == "mcq":
+        return [{**document, "choices": dict(record.choices)}]
+    return [{**document, "ideal_response": f"This is what the image shows.\nFinal answer: {record.answer}"}]
+
+
+mcq_sod, mcq_fdd, mcq_su, mcq_tp, mcq_cr, mcq_ltg, mcq_msi = (
+    Rows.where("med_cmr", format="mcq", dimension=name) for name in DIMENSIONS
+)
+open_sod, open_fdd, open_su, open_tp, open_cr, open_ltg, open_msi = (
+    Rows.where("med_cmr", format="open", dimension=name) for name in DIMENSIONS
+)
+process_mcq = scored_by("accuracy")
+
+
+def process_open(doc: Mapping[str, Any], results: Sequence[str]) -> dict[str, dict[str, Any]]:
+    """The value of an open-ended response, which awaits a judge."""
+    del results
+    return {"open_total": pending_value(doc["cluster"])}
+
+
+def _mean_of_dimensions(totals: Array) -> Array:
+    """Unweighted mean of the dimensions' means, without those that have no items; NaN if none has any.
+
+    Statistics, per dimension: ``(sum of values, items)``.
+    """
+    sums = totals.reshape(*totals.shape[:-1], len(DIMENSIONS), 2)
+    by_dimension = means(sums[..., 0], sums[..., 1])
+    present = ~np.isnan(by_dimension)
+    return means(sum_in_order(np.where(present, by_dimension, 0.0)), sum_in_order(present.astype(np.float64)))
+
+
+ACCURACY_DIMENSION_MEAN = ItemScore(
+    "accuracy_dimension_mean",
+    2 * len(DIMENSIONS),
+    _mean_of_dimensions,
+    {"mean": "dimensions-unweighted", "dimensions": ",".join(DIMENSIONS)},
+)
+"""Beside the pooled accuracy; each dimension has equal weight, however many items it has."""
+
+
+@lru_cache(maxsize=1024)
+def dimension_statistics(dimension: str, accuracy: float) -> tuple[float, ...]:
+    """An item's statistics for the unweighted mean of dimensions."""
+    return tuple(number for name in DIMENSIONS for number in ((accuracy, 1.0) if name == dimension else (0.0, 0.0)))
+
+
+def _dimension_mean(item: Item) -> Value | None:
+    accuracy, dimension = item.values.get("accuracy"), item.view.document["dimension"]
+    return None if accuracy is None else accuracy.mapped(lambda row: dimension_statistics(dimension, row[0]))
+
 
 BENCHMARK = Benchmark(
     name="med_cmr",
@@ -27,11 +93,14 @@ BENCHMARK = Benchmark(
     prepare="medtasks prepare med_cmr --source hub",
     cluster="image",
     visible_fields=frozenset({"question", "choices"}),
-    breakdowns=BREAKDOWNS,
+    breakdowns={
+        **by_fields("format", "dimension", "ability", "modality", "organ_system", "question_type"),
+        "gold_option": lambda view: (view.document["target"],) if view.document["format"] == "mcq" else (),
+    },
     options=OPTIONS,
-    pooled={"accuracy_dimension_mean": dimension_mean},
+    pooled={"accuracy_dimension_mean": _dimension_mean},
     errors=ERRORS,
-    documents=documents_of,
+    documents=documents,
     record=MedCmrRecord,
     mini=shipped(__file__),
     prepare_mini=lambda source, out: prepare_med_cmr(str(source), out, mini=True),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from medtasks.benchmarks.layout_columns import (
+from medtasks.benchmarks.layouts import (
     error_columns,
     groups,
     kinds_of_error,
@@ -17,7 +17,6 @@ from medtasks.catalog.board_layout import BoardLayout, Column, LayoutTable, Plot
 _MCQ = "med_cmr_mcq"
 _OPEN = "med_cmr_open"
 _DIMENSIONS = ("sod", "fdd", "su", "tp", "cr", "ltg", "msi")
-_MCQ_AXES = tasks({f"{_MCQ}_{name}": name.upper() for name in _DIMENSIONS}, "accuracy")
 _ROTATED, _ROTATED_PLOTS = option_order(
     f"{_MCQ}_circular", {f"{_MCQ}_{name}_circular": name.upper() for name in _DIMENSIONS}
 )
@@ -27,20 +26,39 @@ _ERRORS, _ERROR_PLOT = kinds_of_error(
     note="Over- and under-calls are known only where the options show which is more abnormal: severity, stage, size or "
     "number, or normal against abnormal.",
 )
+_MCQ_AXES = tasks({f"{_MCQ}_{name}": name.upper() for name in _DIMENSIONS}, "accuracy")
 _OPEN_AXES = tasks({f"{_OPEN}_{name}": name.upper() for name in _DIMENSIONS}, "open_total")
 _MCQ_WHOLE = scores(_MCQ, {"accuracy": "MCQ, all rows", "accuracy_dimension_mean": "MCQ, mean of dimensions"})
 _OPEN_WHOLE = scores(_OPEN, {"open_total": "Open-ended, all rows"})
-_PARTS = {
-    "modality": ("modality", "modality"),
-    "organ_system": ("organ", "organ system"),
-    "question_type": ("question-type", "question type"),
-    "ability": ("ability", "ability"),
+_ASPECTS = {
+    "open_consistency": "Consistency",
+    "open_coherence": "Coherence",
+    "open_visual_accuracy": "Visual accuracy",
+    "open_ground_truth_correctness": "Correctness",
+}
+_MEDREASON = {
+    "medreason_total": "Total",
+    "medreason_ground_truth": "Ground truth",
+    "medreason_visual": "Visual",
+    "medreason_faithfulness": "Faithfulness",
 }
 _SWAPPED = (
     "Vision: SOD, FDD, SU; reasoning: TP, CR, LTG, MSI, by the release's labels. The paper's columns SU and MSI are "
     "swapped against them, and so are vision and reasoning averages that are made from its table."
 )
-_FORMATS = {"mcq": (_MCQ, "accuracy", "Multiple choice"), "open": (_OPEN, "open_total", "Open-ended")}
+_PARTS = [
+    (f"{part}-{form}", f"{title} by {label}", groups(task, metric, breakdown))
+    for form, task, metric, title in (
+        ("mcq", _MCQ, "accuracy", "Multiple choice"),
+        ("open", _OPEN, "open_total", "Open-ended"),
+    )
+    for breakdown, part, label in (
+        ("modality", "modality", "modality"),
+        ("organ_system", "organ", "organ system"),
+        ("question_type", "question-type", "question type"),
+        ("ability", "ability", "ability"),
+    )
+]
 
 MED_CMR = BoardLayout(
     benchmark="med_cmr",
@@ -54,43 +72,14 @@ MED_CMR = BoardLayout(
             "temporal prediction (TP), causal reasoning (CR), long tail (LTG), several sources (MSI).",
         ),
         LayoutTable("open", "Open-ended by dimension", (*_OPEN_AXES, *_OPEN_WHOLE)),
-        LayoutTable(
-            "open-aspects",
-            "Open-ended by aspect",
-            scores(
-                _OPEN,
-                {
-                    "open_consistency": "Consistency",
-                    "open_coherence": "Coherence",
-                    "open_visual_accuracy": "Visual accuracy",
-                    "open_ground_truth_correctness": "Correctness",
-                },
-            ),
-        ),
+        LayoutTable("open-aspects", "Open-ended by aspect", scores(_OPEN, _ASPECTS)),
         LayoutTable(
             "medreason",
             "Open-ended under the MedReason rubric",
-            scores(
-                _OPEN,
-                {
-                    "medreason_total": "Total",
-                    "medreason_ground_truth": "Ground truth",
-                    "medreason_visual": "Visual",
-                    "medreason_faithfulness": "Faithfulness",
-                },
-            ),
+            scores(_OPEN, _MEDREASON),
             note="Another published rubric for the same rows; its scores are not comparable with others.",
         ),
-        *(
-            LayoutTable(
-                f"{part}-{form}",
-                f"{title} by {label}",
-                groups(task, metric, breakdown),
-                note=_SWAPPED if (part, form) == ("ability", "mcq") else "",
-            )
-            for form, (task, metric, title) in _FORMATS.items()
-            for breakdown, (part, label) in _PARTS.items()
-        ),
+        *(LayoutTable(*part, note=_SWAPPED if part[0] == "ability-mcq" else "") for part in _PARTS),
         _ERRORS,
         LayoutTable("right-letters", "By correct letter", groups(_MCQ, "accuracy", "gold_option")),
         _ROTATED,
@@ -108,16 +97,9 @@ MED_CMR = BoardLayout(
             note="Accuracy in percent and the judge's total out of 100: different scales, so compare models, not bars.",
         ),
         *(
-            Plot(
-                f"{part}-{form}",
-                f"{title} by {label}",
-                "bars" if part == "ability" else "heatmap",
-                groups(task, metric, breakdown),
-                chance=part == "ability" and form == "mcq",
-            )
-            for form, (task, metric, title) in _FORMATS.items()
-            for breakdown, (part, label) in _PARTS.items()
-            if part != "question-type"
+            Plot(name, title, "bars" if "ability" in name else "heatmap", columns, chance=name == "ability-mcq")
+            for name, title, columns in _PARTS
+            if "question-type" not in name
         ),
         Plot("letters", "Letters chosen and correct", "letters", (Column(_MCQ, "accuracy", "Multiple choice"),)),
         _ERROR_PLOT,

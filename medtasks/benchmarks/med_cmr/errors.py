@@ -35,19 +35,19 @@ _NORMAL = re.compile(
 _NONE = re.compile(rf"none|absent|{_NORMAL.pattern}", re.IGNORECASE)
 
 
-def ranks_of(question: str, choices: Mapping[str, str]) -> dict[str, int] | None:
+@lru_cache(maxsize=2**15)  # all runs of a leaderboard have the same questions
+def ranks_of(question: str, choices: tuple[tuple[str, str], ...]) -> dict[str, int] | None:
     """How abnormal each option is, from 0 for normal; None if the options do not show it.
 
-    >>> ranks_of("How narrow is it?", {"A": "Mild stenosis", "B": "Severe stenosis", "C": "Normal"})
+    >>> ranks_of("How narrow is it?", (("A", "Mild stenosis"), ("B", "Severe stenosis"), ("C", "Normal")))
     {'C': 0, 'A': 2, 'B': 4}
     """
-    return _ranks(question, tuple(choices.items()))
-
-
-@lru_cache(maxsize=2**15)  # all runs of a leaderboard have the same questions
-def _ranks(question: str, choices: tuple[tuple[str, str], ...]) -> dict[str, int] | None:
     plain = {letter: text.strip().rstrip(".") for letter, text in choices}
-    return _graded(question, plain) or _normal_or_not(plain)
+    if graded := _graded(question, plain):
+        return graded
+    ranks = {letter: int(_NORMAL.fullmatch(text) is None) for letter, text in plain.items()}
+    mixed = any(ranks[letter] and re.search(r"\bnormal", text, re.IGNORECASE) for letter, text in plain.items())
+    return None if mixed or list(ranks.values()).count(0) != 1 else ranks
 
 
 def _graded(question: str, choices: Mapping[str, str]) -> dict[str, int] | None:
@@ -72,12 +72,6 @@ def _graded(question: str, choices: Mapping[str, str]) -> dict[str, int] | None:
     return None
 
 
-def _normal_or_not(choices: Mapping[str, str]) -> dict[str, int] | None:
-    ranks = {letter: int(_NORMAL.fullmatch(text) is None) for letter, text in choices.items()}
-    mixed = any(ranks[letter] and re.search(r"\bnormal", text, re.IGNORECASE) for letter, text in choices.items())
-    return None if mixed or list(ranks.values()).count(0) != 1 else ranks
-
-
 def cases(item: Item) -> Iterator[Case]:
     """The cases of a multiple-choice question."""
     for view in item.samples:
@@ -85,7 +79,7 @@ def cases(item: Item) -> Iterator[Case]:
         if not choices:
             continue
         chosen = view.filtered if view.status == "ok" and view.filtered in choices else None
-        ranks = ranks_of(view.document["question"], choices)
+        ranks = ranks_of(view.document["question"], tuple(choices.items()))
         yield Case(NO_OPTION.name, chosen is None)
         yield Case("direction_known_rate", ranks is not None)
         if ranks is None or target not in ranks:

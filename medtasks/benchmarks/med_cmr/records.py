@@ -1,18 +1,52 @@
-"""Med-CMR: one release row, multiple-choice or open-ended, as a typed record."""
+"""Med-CMR: release rows, multiple-choice or open-ended, as typed records; the published archive as prepared data."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 from typing import Annotated, Any, Literal
 
+import typer
 from pydantic import Field, StringConstraints
+from typing_extensions import Unpack
 
 from medtasks.answers.vocabulary import Vocabulary
-from medtasks.catalog.records import Record, ReleaseRow, Where, build, is_path_below, is_text, parse_row, plain
-from medtasks.core.schema import Text, expects
+from medtasks.catalog.records import (
+    Record,
+    ReleaseRow,
+    Where,
+    build,
+    distinct,
+    is_path_below,
+    is_text,
+    parse_row,
+    plain,
+    tallies,
+)
+from medtasks.core.errors import DataError
+from medtasks.core.schema import Text, expects, shown
+from medtasks.core.text import first_names
+from medtasks.data.archive import Published, check_published
+from medtasks.data.fetch import hub_tree
+from medtasks.data.manifest import Source
+from medtasks.data.preparation import PictureOptions, Preparation
+from medtasks.data.prepare import Out
+from medtasks.data.prepared import Prepared
+from medtasks.data.release import Release
 from medtasks.data.sources import read_table
+
+HUB = "aaassddaadf/Med-CMR"
+REVISION = "a9b2d6e610c6c5dcf4f3e5aa89c7ec9fd7a05b73"
+PUBLISHED_ARCHIVE = Published(6_895_143_178, "8495f3b6b2901a095918ab27c600e42da7287a87f6aea490912ba60d27de3775")
+
+Kind = Literal["mcq", "open"]
+
+FILES: dict[Kind, str] = {
+    "mcq": "dataset/cmed.copy.mcq_cate.cleaned.json",
+    "open": "dataset/cmed.copy.open_taged.cleaned.json",
+}
+"""Row file of each format, as the archive names it."""
 
 _DIMENSIONS = read_table(__file__, "vocabulary.yaml", dict[str, Any])["dimensions"]
 DIMENSIONS: Mapping[str, str] = {abbreviation: names[0] for abbreviation, names in _DIMENSIONS.items()}
@@ -43,7 +77,7 @@ class MedCmrRecord(Record):
     carried their own letter in the release. ``answer`` and ``visual_description`` are for scoring only.
     """
 
-    format: Literal["mcq", "open"]
+    format: Kind
     index: str
     dimension: str
     question: str
@@ -86,9 +120,6 @@ class _Row(ReleaseRow):
     organ_system: Stripped = Field("", validation_alias="organ system")
 
 
-_AS_RELEASED = set(_Row.model_fields) - {"index", "image_path"}
-
-
 class _McqRow(_Row):
     answer: Annotated[str, expects("one letter from A to E", lambda value: value in OPTIONS)]
     A: Text
@@ -103,11 +134,19 @@ class _McqRow(_Row):
     J: None = None
 
 
-def parse_med_cmr_row(row: Mapping[str, Any], kind: Literal["mcq", "open"], where: Where) -> MedCmrRecord:
+def parse_med_cmr_row(row: Mapping[str, Any], kind: Kind, where: Where) -> MedCmrRecord:
     """The record of a release row; ``kind`` is that of its file; raises :class:`DataError`."""
     given = parse_row(_McqRow if kind == "mcq" else _Row, row, where)
     index, image = str(given.index).strip(), str(PurePosixPath(given.image_path))
-    choices, prefixed = _choices(given) if isinstance(given, _McqRow) else ({}, 0)
+    choices: dict[str, str] = {}
+    prefixed = 0
+    for letter in OPTIONS if kind == "mcq" else ():
+        text = str(getattr(given, letter)).strip()
+        own = _OWN_LETTER.match(text)
+        if own is not None and own["letter"] == letter:
+            text = text[own.end() :]
+            prefixed += 1
+        choices[letter] = text
     return build(
         MedCmrRecord,
         where,
@@ -119,19 +158,66 @@ def parse_med_cmr_row(row: Mapping[str, Any], kind: Literal["mcq", "open"], wher
         dimension=dimension_of(given.task),
         choices=choices,
         prefixed=prefixed,
-        **given.model_dump(include=_AS_RELEASED),
+        **given.model_dump(exclude={"index", "image_path", *_McqRow.model_fields.keys() - _Row.model_fields.keys()}),
     )
 
 
-def _choices(row: _McqRow) -> tuple[dict[str, str], int]:
-    """Options by letter, without the letter that some carry themselves, and how many did."""
-    choices: dict[str, str] = {}
-    prefixed = 0
-    for letter in OPTIONS:
-        text = str(getattr(row, letter)).strip()
-        own = _OWN_LETTER.match(text)
-        if own is not None and own["letter"] == letter:
-            text = text[own.end() :]
-            prefixed += 1
-        choices[letter] = text
-    return choices, prefixed
+def prepare_med_cmr(
+    source: Annotated[
+        str, typer.Option("--source", help="hub, the downloaded dataset.zip, or the directory that contains dataset/.")
+    ],
+    out: Out = None,
+    *,
+    allow_other_archive: Annotated[
+        bool, typer.Option("--allow-other-archive", help="Accept an archive that is not the published one.")
+    ] = False,
+    **options: Unpack[PictureOptions],
+) -> Prepared:
+    """Prepare Med-CMR from ``hub``, the published ``dataset.zip``, or the directory it was unpacked into.
+
+    Raises:
+        UsageError: there is no such source.
+        DataError: the archive is not the published one (and another was not allowed), or has names outside its
+            directory; a row breaks the format; ``task`` values name no dimension (all of them are listed).
+        MediaError: pictures are missing or not whole, and ``allow_missing_media`` is not set.
+    """
+    if source == "hub":
+        folder, revision = hub_tree(HUB, "dataset.zip", revision=REVISION)
+        path = folder / "dataset.zip"
+        origin = Source(kind="hub", name=HUB, revision=revision)
+    else:
+        path = Path(source)
+        origin = Source(kind="directory" if path.is_dir() else "archive", name=path.resolve().name)
+    with Preparation("med_cmr", out, **options) as place:
+        if not path.is_dir():
+            digest = check_published(path, PUBLISHED_ARCHIVE, allow_other=allow_other_archive, progress=place.progress)
+            origin = origin.model_copy(update={"sha256": digest})
+        release = Release(path, keep=None if place.references_only else place.directory / "media")
+        unknown: dict[str, Where] = {}
+        records: list[MedCmrRecord] = []
+        for kind, name in FILES.items():
+            for item in release.rows(name):
+                task = item.row.get("task")
+                if isinstance(task, str) and task.strip() and dimension_of(task) is None:
+                    unknown.setdefault(shown(task), item.where)
+                else:
+                    records.append(parse_med_cmr_row(item.row, kind, item.where))
+                    release.picture(records[-1].media[0], "image_path", item.where)
+        if unknown:  # all at once, for whoever has to extend the table
+            named = first_names((f"{task} ({where})" for task, where in unknown.items()), 10)
+            raise DataError(
+                f"field `task`: {len(unknown)} values name no dimension: {named}; expected one of "
+                f"{', '.join(DIMENSIONS.values())}; fix the rows."
+            )
+        records = distinct(records)
+        oddities = {
+            "rows whose options carry their own letter": sum(record.prefixed > 0 for record in records),
+            "rows that share their index with an earlier one": sum("#" in record.sample_id for record in records),
+            "rows without visual_description": sum(not record.visual_description for record in records),
+            "rows with equal options": sum(
+                len(set(record.choices.values())) < len(record.choices) for record in records
+            ),
+        }
+        topics = tallies(records, "modality", "organ_system", "subtype", "question_type", "task")
+        release.unpack(place.progress)
+        return place.finish(origin, records, release.media_root, details={**topics, "oddities": oddities})

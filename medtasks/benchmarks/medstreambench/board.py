@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from medtasks.benchmarks.layout_columns import (
+from medtasks.benchmarks.layouts import (
     HARMS,
     groups,
     kinds_of_error,
@@ -14,22 +14,25 @@ from medtasks.benchmarks.layout_columns import (
 from medtasks.catalog.board_layout import BoardLayout, Column, LayoutTable, Plot
 
 _STREAM = "medstreambench"
-_STREAMED = {"medstreambench_future_streaming": "future", "medstreambench_proactive": "proactive"}
-_TIMING = {
-    "false_alarm_rate": "False alarms",
-    "miss_rate": "Misses",
-    "signed_delay": "Delay",
-    "invalid_rate": "Invalid",
+_FUTURE, _PROACTIVE = f"{_STREAM}_future_streaming", f"{_STREAM}_proactive"
+_STREAMED = {_FUTURE: "future", _PROACTIVE: "proactive"}
+_BEHAVIOUR = {"content": "Content", "responsiveness": "Responsiveness", "stability": "Stability"}
+_WATCHED = {"false_alarm_rate": "False alarms", "miss_rate": "Misses"}
+_TIMING = {**_WATCHED, "signed_delay": "Delay", "invalid_rate": "Invalid"}
+_CONTENT = {
+    "content": "All",
+    "content_fallback": "All, mismatches judged",
+    "content_closed": "Closed",
+    "content_closed_fallback": "Closed, mismatches judged",
+    "content_open": "Open, judged",
 }
 _MODES = (
-    Column("medstreambench_retrospective", "content", "Retrospective, content"),
-    Column("medstreambench_present", "content", "Present, content"),
+    Column(f"{_STREAM}_retrospective", "content", "Retrospective, content"),
+    Column(f"{_STREAM}_present", "content", "Present, content"),
     Column(_STREAM, "content", "Future, content", "temporal_mode", "future"),
-    Column("medstreambench_future_streaming", "responsiveness", "Future, responsiveness"),
-    Column("medstreambench_future_streaming", "stability", "Future, stability"),
-    Column("medstreambench_proactive", "content", "Proactive, content"),
-    Column("medstreambench_proactive", "responsiveness", "Proactive, responsiveness"),
-    Column("medstreambench_proactive", "stability", "Proactive, stability"),
+    Column(_FUTURE, "responsiveness", "Future, responsiveness"),
+    Column(_FUTURE, "stability", "Future, stability"),
+    *(Column(_PROACTIVE, metric, f"Proactive, {metric}") for metric in _BEHAVIOUR),
 )
 _ROTATED, _ROTATED_PLOTS = option_order(
     f"{_STREAM}_circular",
@@ -49,21 +52,20 @@ _LAWS = (
     _TABLE4,
     Column(_STREAM, "overall_table4_eq10", "Overall, Table 4 by equation 10"),
 )
-_BEHAVIOUR = scores(_STREAM, {"content": "Content", "responsiveness": "Responsiveness", "stability": "Stability"})
-_ERROR_LABELS = {
-    "miss_rate": ("Missed", HARMS),
-    "late_rate": ("Late", HARMS),
-    "false_alarm_rate": ("False alarm", HARMS),
-    "invalid_rate": ("Invalid response", "no harm by itself"),
-    "alert_delay": ("Delay without false alarms", ""),
-}
 
 
 def _errors(suffix: str = "", mode: str | None = None) -> tuple[Column, ...]:
+    labels = {
+        "miss_rate": ("Missed", HARMS),
+        "late_rate": ("Late", HARMS),
+        "false_alarm_rate": ("False alarm", HARMS),
+        "invalid_rate": ("Invalid response", "no harm by itself"),
+        "alert_delay": ("Delay without false alarms", ""),
+    }
     breakdown = None if mode is None else "temporal_mode"
     return tuple(
         Column(_STREAM, metric, f"{label}{suffix}", breakdown, mode, remark)
-        for metric, (label, remark) in _ERROR_LABELS.items()
+        for metric, (label, remark) in labels.items()
     )
 
 
@@ -74,14 +76,13 @@ _ERRORS, _ERROR_PLOT = kinds_of_error(
     "Invalid: share of rounds.",
 )
 _CONTENTS = {"content": ("", "Content"), "content_closed": ("-closed", "Closed content")}
+_BY_MODE = groups(_STREAM, "overall", "temporal_mode")
 
 MEDSTREAMBENCH = BoardLayout(
     benchmark=_STREAM,
     headline=(
-        Column(_STREAM, "overall", "Overall"),
-        _TABLE4,
-        *_BEHAVIOUR,
-        Column(_STREAM, "content_closed", "Closed content"),
+        *(Column(_STREAM, "overall", "Overall"), _TABLE4),
+        *scores(_STREAM, {**_BEHAVIOUR, "content_closed": "Closed content"}),
     ),
     tables=(
         LayoutTable(
@@ -98,21 +99,8 @@ MEDSTREAMBENCH = BoardLayout(
             "2δ; the second, stream length, at the stream's length beyond δ. Table 4 fits its mode means as well if "
             "equation 10 holds for all future items, with responsiveness 0 for single-turn ones.",
         ),
-        LayoutTable("mode-overall", "Overall by temporal mode", groups(_STREAM, "overall", "temporal_mode")),
-        LayoutTable(
-            "content",
-            "Content by kind of question",
-            scores(
-                _STREAM,
-                {
-                    "content": "All",
-                    "content_fallback": "All, mismatches judged",
-                    "content_closed": "Closed",
-                    "content_closed_fallback": "Closed, mismatches judged",
-                    "content_open": "Open, judged",
-                },
-            ),
-        ),
+        LayoutTable("mode-overall", "Overall by temporal mode", _BY_MODE),
+        LayoutTable("content", "Content by kind of question", scores(_STREAM, _CONTENT)),
         LayoutTable(
             "timing",
             "Timing of streaming items",
@@ -134,15 +122,9 @@ MEDSTREAMBENCH = BoardLayout(
     ),
     plots=(
         Plot("modes", "Content, responsiveness, stability by mode", "radar", _MODES),
-        Plot("mode-overall", "Overall by temporal mode", "bars", groups(_STREAM, "overall", "temporal_mode")),
-        Plot("behaviour", "Content, responsiveness, stability", "bars", _BEHAVIOUR),
-        Plot(
-            "timing",
-            "False alarms and misses",
-            "bars",
-            scores(_STREAM, {name: _TIMING[name] for name in ("false_alarm_rate", "miss_rate")}),
-            note="Lower is better.",
-        ),
+        Plot("mode-overall", "Overall by temporal mode", "bars", _BY_MODE),
+        Plot("behaviour", "Content, responsiveness, stability", "bars", scores(_STREAM, _BEHAVIOUR)),
+        Plot("timing", "False alarms and misses", "bars", scores(_STREAM, _WATCHED), note="Lower is better."),
         *(
             Plot(f"organ{suffix}", f"{title} by organ group", "heatmap", groups(_STREAM, metric, "organ_group"))
             for metric, (suffix, title) in _CONTENTS.items()

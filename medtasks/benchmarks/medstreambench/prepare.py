@@ -8,28 +8,38 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from pathlib import Path
-from typing import Annotated
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from fractions import Fraction
+from pathlib import Path, PurePosixPath
+from typing import Annotated, TypeAlias
 
 import typer
 from typing_extensions import Unpack
 
-from medtasks.benchmarks.medstreambench.frames import ChosenFrames, choose_in_images, choose_in_video, find_medium
 from medtasks.benchmarks.medstreambench.records import MedStreamRecord, parse_medstream_row
 from medtasks.catalog.records import distinct, tallies
-from medtasks.core.errors import DataError, UsageError
+from medtasks.core.errors import DataError, MediaError, UsageError
 from medtasks.data.fetch import hub_tree
 from medtasks.data.manifest import Source
 from medtasks.data.media.child import Crashed, call_in_child
-from medtasks.data.media.images import MediaEntry, decoding_threads
-from medtasks.data.media.video import KnownVideo
+from medtasks.data.media.images import MediaEntry, decoding_threads, index_media
+from medtasks.data.media.video import KnownVideo, read_index, scan_video
+from medtasks.data.media.windows import beyond_end, exact, frame_numbers, frames_shown
 from medtasks.data.preparation import Options, Preparation
 from medtasks.data.prepare import Out
 from medtasks.data.prepared import Prepared
 from medtasks.data.sources import read_jsonl
 
 HUB = "Venn2024/MedStreamBench"
+
+_PREFIX = "Stream_Bench"
+_PICTURES = frozenset({".jpg", ".jpeg", ".png", ".bmp", ".tif", ".tiff", ".webp"})
+
+_Chosen: TypeAlias = "MedStreamRecord | str"
+"""A record with the frames that its rounds show, or why it is excluded."""
+_Examined: TypeAlias = "tuple[dict[str, _Chosen], Iterable[MediaEntry], KnownVideo | None]"
+"""What is chosen by record id, entries of the media, and a video's entry in the progress log."""
 
 
 def prepare_medstream(
@@ -65,29 +75,6 @@ def prepare_medstream(
         raise UsageError(
             f"--media {found}; give the directory of Stream_Bench/ (or --references-only, which is enough for scoring)."
         )
-    files, origin = _files(source)
-    records = distinct(_multi_select(record for path in files for record in _parsed(path)))
-    details, root = _details(records), Path("media")
-    left_out: dict[str, str] = {}
-    entries: list[MediaEntry] = []
-    with Preparation("medstreambench", out, **options) as place:
-        if not references_only and media is not None:
-            root = media.resolve()
-            chosen, entries = _frames(records, root, place)
-            records = [chosen[record.sample_id].of(record) for record in records]
-            left_out = {name: one.excluded for name, one in chosen.items() if one.excluded}
-        for record in records:
-            if record.degenerate and not keep_degenerate:
-                left_out[record.sample_id] = "degenerate"
-        if len(left_out) == len(records):
-            fix = "keep them with --keep-degenerate" if references_only else f"check --media {media}"
-            counts = sorted(Counter(left_out.values()).items())
-            reasons = ", ".join(f"{number:,} {reason}" for reason, number in counts)
-            raise DataError(f"{origin.name}: no record is left: {reasons}; {fix}.")
-        return place.complete(origin, records, place.media_root(root), entries, details, left_out=left_out)
-
-
-def _files(source: str) -> tuple[list[Path], Source]:
     if source == "hub":
         folder, revision = hub_tree(HUB, "*.jsonl")
         origin = Source(kind="hub", name=HUB, revision=revision)
@@ -99,63 +86,33 @@ def _files(source: str) -> tuple[list[Path], Source]:
     files = sorted(folder.glob("*.jsonl"))
     if not files:
         raise UsageError(f"--source {source}: has no .jsonl file; give the directory that does.")
-    return files, origin
-
-
-def _parsed(path: Path) -> Iterable[MedStreamRecord]:
-    return (parse_medstream_row(item.row, item.where) for item in read_jsonl(path))
-
-
-def _multi_select(records: Iterable[MedStreamRecord]) -> list[MedStreamRecord]:
-    """The records, marked as multi-select if a record of the same task has several answers."""
-    listed = list(records)
-    several = {(record.dataset, record.source_task) for record in listed if record.multi_select}
-    return [
-        record.model_copy(update={"multi_select": True})
-        if record.choices
-        and ((record.dataset, record.source_task) in several or "multi" in record.source_task.casefold())
-        else record
-        for record in listed
-    ]
-
-
-def _frames(
-    records: Sequence[MedStreamRecord], media: Path, place: Preparation
-) -> tuple[dict[str, ChosenFrames], list[MediaEntry]]:
-    """The frames of every record by its id, and the entries of their media; the same for any number of workers."""
-    by_path: dict[str, list[MedStreamRecord]] = {}
-    for record in records:
-        by_path.setdefault(record.media_path, []).append(record)
-    known = {video.entry.path: video for video in place.logged("videos", KnownVideo)}
-    chosen: dict[str, ChosenFrames] = {}
+    records = [parse_medstream_row(item.row, item.where) for path in files for item in read_jsonl(path)]
+    # multi-select is known of a task as a whole: a record of it has several answers, or its name says so
+    several = {(record.dataset, record.source_task) for record in records if record.multi_select}
+    for row, record in enumerate(records):
+        listed = (record.dataset, record.source_task) in several or "multi" in record.source_task.casefold()
+        if record.choices and listed:
+            records[row] = record.model_copy(update={"multi_select": True})
+    records = distinct(records)
+    details, root = _details(records), Path("media")
+    left_out: dict[str, str] = {}
     entries: list[MediaEntry] = []
-    crashed: dict[str, str] = {}
-
-    def examine(path: str) -> tuple[dict[str, ChosenFrames], list[MediaEntry], KnownVideo | None]:
-        name = find_medium(media, path)
-        if name is None:
-            return {record.sample_id: ChosenFrames("missing_media") for record in by_path[path]}, [], None
-        if by_path[path][0].medium == "images":
-            return choose_in_images(by_path[path], media, name)
-        try:
-            return call_in_child(choose_in_video, by_path[path], media, name, known.get(name))
-        except Crashed as error:
-            crashed[name] = str(error)
-            return {record.sample_id: ChosenFrames("unreadable_media") for record in by_path[path]}, [], None
-
-    with decoding_threads(place.workers) as pool, place.log("videos") as log:
-        for number, (frames, found, video) in enumerate(pool.map(examine, sorted(by_path)), start=1):
-            chosen.update(frames)
-            entries += found
-            if video is not None and known.get(video.entry.path) != video:
-                log(video)
-            if place.progress is not None:
-                place.progress(number, len(by_path))
-    for name, ended in sorted(crashed.items()):
-        print(
-            f"medtasks: {media / name}: crashes the video decoder ({ended}); its records are left out.", file=sys.stderr
-        )
-    return chosen, list({entry.path: entry for entry in entries}.values())
+    with Preparation("medstreambench", out, **options) as place:
+        if not references_only and media is not None:
+            root = media.resolve()
+            chosen, entries = _frames(records, root, place)
+            left_out = {name: one for name, one in chosen.items() if isinstance(one, str)}
+            shown = {name: one for name, one in chosen.items() if not isinstance(one, str)}
+            records = [shown.get(record.sample_id, record) for record in records]
+        for record in records:
+            if record.degenerate and not keep_degenerate:
+                left_out[record.sample_id] = "degenerate"
+        if len(left_out) == len(records):
+            fix = "keep them with --keep-degenerate" if references_only else f"check --media {media}"
+            counts = sorted(Counter(left_out.values()).items())
+            reasons = ", ".join(f"{number:,} {reason}" for reason, number in counts)
+            raise DataError(f"{origin.name}: no record is left: {reasons}; {fix}.")
+        return place.complete(origin, records, place.media_root(root), entries, details, left_out=left_out)
 
 
 def _details(records: Sequence[MedStreamRecord]) -> dict[str, dict[str, int]]:
@@ -175,3 +132,133 @@ def _details(records: Sequence[MedStreamRecord]) -> dict[str, dict[str, int]]:
     topics = tallies(records, "dataset", "source_task", "label_source", "question_type")
     topics["task"] = topics.pop("source_task")
     return {**topics, "oddities": dict(oddities)}
+
+
+def _frames(
+    records: Sequence[MedStreamRecord], media: Path, place: Preparation
+) -> tuple[dict[str, _Chosen], list[MediaEntry]]:
+    """What is chosen for every record, by its id, and the entries of the media; the same for any number of workers."""
+    by_path: dict[str, list[MedStreamRecord]] = {}
+    for record in records:
+        by_path.setdefault(record.media_path, []).append(record)
+    known = {video.entry.path: video for video in place.logged("videos", KnownVideo)}
+    chosen: dict[str, _Chosen] = {}
+    entries: dict[str, MediaEntry] = {}
+    crashed: dict[str, str] = {}
+
+    def examine(path: str) -> _Examined:
+        name = _find_medium(media, path)
+        if name is None:
+            return _all(by_path[path], "missing_media"), (), None
+        if by_path[path][0].medium == "images":
+            return _choose_in_images(by_path[path], media, name)
+        try:
+            return call_in_child(_choose_in_video, by_path[path], media, name, known.get(name))
+        except Crashed as error:
+            crashed[name] = str(error)
+            return _all(by_path[path], "unreadable_media"), (), None
+
+    with decoding_threads(place.workers) as pool, place.log("videos") as log:
+        for number, (frames, found, video) in enumerate(pool.map(examine, sorted(by_path)), start=1):
+            chosen.update(frames)
+            entries |= {entry.path: entry for entry in found}
+            if video is not None and known.get(video.entry.path) != video:
+                log(video)
+            if place.progress is not None:
+                place.progress(number, len(by_path))
+    for name, ended in sorted(crashed.items()):
+        print(
+            f"medtasks: {media / name}: crashes the video decoder ({ended}); its records are left out.", file=sys.stderr
+        )
+    return chosen, list(entries.values())
+
+
+def _all(records: Sequence[MedStreamRecord], reason: str) -> dict[str, _Chosen]:
+    return {record.sample_id: reason for record in records}
+
+
+def _find_medium(root: Path, path: str) -> str | None:
+    """Name below ``root`` of the file or directory that a record calls ``path``; None if it does not exist."""
+    parts = PurePosixPath(path).parts
+    names = [path, str(PurePosixPath(*parts[1:]))] if parts[0] == _PREFIX and len(parts) > 1 else [path]
+    with suppress(OSError):  # not a valid file name, or a directory that cannot be searched
+        return next((name for name in names if (root / name).exists()), None)
+    return None
+
+
+def _choose_in_video(
+    records: Sequence[MedStreamRecord], root: Path, name: str, known: KnownVideo | None = None
+) -> _Examined:
+    """Frames of the records that show one video; a damaged part excludes only records that show it."""
+    try:
+        index = read_index(root / name)
+        times = index.times
+
+        def fields(positions: Sequence[int]) -> dict[str, object]:
+            return {"media": (name,), "frames": tuple(index.pts[position] for position in positions)}
+
+        chosen: dict[str, _Chosen] = {}
+        for record in records:
+            lost = index.cut and any(exact(turn.window[1]) > times[-1] for turn in record.rounds)
+            chosen[record.sample_id] = "unreadable_media" if lost else _with_frames(record, times, fields)
+        frames = {
+            sample_id: {pts for turn in one.rounds for pts in turn.frames}
+            for sample_id, one in chosen.items()
+            if not isinstance(one, str)
+        }
+        timestamps = set[int]().union(*frames.values())
+        if not timestamps:
+            return chosen, (), None
+        video = scan_video(root / name, name, index, timestamps, known)
+    except MediaError:
+        return _all(records, "unreadable_media"), (), None
+    bad = {sample_id: "unreadable_media" for sample_id, pts in frames.items() if not pts.isdisjoint(video.bad)}
+    return {**chosen, **bad}, [video.entry], video
+
+
+def _choose_in_images(records: Sequence[MedStreamRecord], root: Path, name: str) -> _Examined:
+    """Pictures of the records that show one image sequence, or one image.
+
+    The path of a picture means that picture, unless the window is an interval of frame indices: then it means the
+    sequence in its directory.
+    """
+    folder = name if (root / name).is_dir() else str(PurePosixPath(name).parent)
+    try:
+        pictures = [path.name for path in (root / folder).iterdir() if path.suffix.lower() in _PICTURES]
+    except OSError:  # a directory that cannot be read
+        return _all(records, "unreadable_media"), (), None
+    ordered, numbers = frame_numbers(pictures)
+    times = [Fraction(number) for number in numbers]
+
+    def fields(positions: Sequence[int]) -> dict[str, object]:
+        return {"media": tuple(str(PurePosixPath(folder, ordered[position])) for position in positions)}
+
+    chosen: dict[str, _Chosen] = {}
+    for record in records:
+        if folder != name and all(turn.window[0] == turn.window[1] for turn in record.rounds):
+            rounds = [turn.model_copy(update={"media": (name,), "times": (turn.window[1],)}) for turn in record.rounds]
+            chosen[record.sample_id] = record.model_copy(update={"rounds": tuple(rounds), "media": (name,)})
+        else:
+            chosen[record.sample_id] = _with_frames(record, times, fields)
+    files = {sample_id: one.media for sample_id, one in chosen.items() if not isinstance(one, str)}
+    indexed = dict(index_media(root, {file for several in files.values() for file in several}, workers=1))
+    unreadable = {file for file, entry in indexed.items() if isinstance(entry, MediaError)}
+    bad = {sample_id: "unreadable_media" for sample_id, several in files.items() if not unreadable.isdisjoint(several)}
+    entries = [known.entry for known in indexed.values() if not isinstance(known, MediaError)]
+    return {**chosen, **bad}, entries, None
+
+
+def _with_frames(
+    record: MedStreamRecord, times: Sequence[Fraction], fields: Callable[[Sequence[int]], Mapping[str, object]]
+) -> _Chosen:
+    """The record with the frames of its windows; ``fields`` are those of a round that shows positions in ``times``."""
+    rounds = []
+    for turn in record.rounds:
+        start, end = (exact(edge) for edge in turn.window)
+        positions = [] if beyond_end(times, start) else frames_shown(times, start, end)
+        if not positions:
+            return "window_outside_media"
+        shown = tuple(float(times[position]) for position in positions)
+        rounds.append(turn.model_copy(update={**fields(positions), "times": shown}))
+    media = tuple(dict.fromkeys(name for turn in rounds for name in turn.media))
+    return record.model_copy(update={"rounds": tuple(rounds), "media": media})

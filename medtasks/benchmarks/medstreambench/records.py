@@ -6,13 +6,13 @@ The release's names for a round's fields are not settled, so they are read throu
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from math import isfinite
 from pathlib import PurePosixPath
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, AliasChoices, BeforeValidator, Field, model_validator
+from pydantic import AfterValidator, AliasChoices, BeforeValidator, Field
 from pydantic_core import PydanticCustomError
 
 from medtasks.catalog.records import (
@@ -26,7 +26,7 @@ from medtasks.catalog.records import (
     text_field,
     wrong,
 )
-from medtasks.core.schema import Frozen, Text, expects, mismatch
+from medtasks.core.schema import Frozen, Text, expects
 
 ALIASES: Mapping[str, tuple[str, ...]] = {
     "rounds": ("rounds", "stream_rounds"),
@@ -193,22 +193,6 @@ class _Row(ReleaseRow):
             return "; ".join(self.answer)
         return self.reference_answer if is_text(self.reference_answer) else ""
 
-    @model_validator(mode="before")
-    @classmethod
-    def _open_answers_are_references(cls, row: Any) -> Any:
-        is_open = isinstance(row, Mapping) and row.get("question_type") == "open"
-        return {key: value for key, value in row.items() if key != "answer"} if is_open else row
-
-    @model_validator(mode="after")
-    def _modes_fit(self) -> _Row:
-        streaming, mode = self.task_mode == "streaming", self.temporal_mode
-        if streaming != (mode == "proactive") and not (streaming and mode == "future"):
-            expected = (
-                "streaming" if mode == "proactive" else "single_turn (streaming is for future and proactive items)"
-            )
-            raise mismatch("task_mode", self.task_mode, expected)
-        return self
-
 
 _AS_RELEASED = set(_Row.model_fields) & set(MedStreamRecord.model_fields) - {"media_path", "question"}
 
@@ -237,17 +221,27 @@ def parse_medstream_row(row: Mapping[str, Any], where: Where) -> MedStreamRecord
             the query time to its current time; current times increase).
     """
     where = replace(where, record=text_field(row, "sample_id", where))
-    given = parse_row(_Row, row, where)
+    is_open = row.get("question_type") == "open"  # its answer is the reference
+    given = parse_row(_Row, {name: value for name, value in row.items() if name != "answer" or not is_open}, where)
+    streaming, mode = given.task_mode == "streaming", given.temporal_mode
+    if streaming != (mode == "proactive") and not (streaming and mode == "future"):
+        fits = "streaming" if mode == "proactive" else "single_turn (streaming is for future and proactive items)"
+        raise wrong(where, "task_mode", given.task_mode, fits)
     notes: list[str] = []
-    if given.task_mode == "streaming":
-        rounds = _rounds(parse_row(_Streaming, row, where), given, where, notes)
+    if streaming:
+        rounds = tuple(_rounds(parse_row(_Streaming, row, where), given, where, notes))
     elif given.reference.strip():
         rounds = (_single_turn(parse_row(_SingleTurn, row, where), given, where),)
     else:
-        field = "answer" if given.question_type == "closed" else "reference_answer"
+        field = "reference_answer" if is_open else "answer"
         raise wrong(where, field, row.get(field), "a non-empty string")
-    if given.question_type == "closed" and not given.choices:
+    if not is_open and not given.choices:
         notes.append("closed question without choices")
+    degenerate = ""
+    if not _PROTOCOL.sub("", given.question).strip():
+        degenerate = "empty question"
+    elif given.reference.strip().rstrip(".").casefold() == _PLACEHOLDER:
+        degenerate = "placeholder answer"
     return build(
         MedStreamRecord,
         where,
@@ -261,19 +255,11 @@ def parse_medstream_row(row: Mapping[str, Any], where: Where) -> MedStreamRecord
         family=_VARIANT.sub("", given.sample_id),
         multi_select=len(given.answer) > 1,
         reference=given.reference.strip(),
-        degenerate=_degenerate(given.question, given.reference),
+        degenerate=degenerate,
         notes=tuple(notes),
         rounds=rounds,
         **given.model_dump(include=_AS_RELEASED),
     )
-
-
-def _degenerate(question: str, reference: str) -> str:
-    if not _PROTOCOL.sub("", question).strip():
-        return "empty question"
-    if reference.strip().rstrip(".").casefold() == _PLACEHOLDER:
-        return "placeholder answer"
-    return ""
 
 
 def _single_turn(row: _SingleTurn, given: _Row, where: Where) -> MedStreamRound:
@@ -293,38 +279,36 @@ def _single_turn(row: _SingleTurn, given: _Row, where: Where) -> MedStreamRound:
     return MedStreamRound(time=window[1], window=window, expected=tuple(expected), answerable=True)
 
 
-def _rounds(row: _Streaming, given: _Row, where: Where, notes: list[str]) -> tuple[MedStreamRound, ...]:
-    begin = given.query_time
-    rounds: list[MedStreamRound] = []
+def _rounds(row: _Streaming, given: _Row, where: Where, notes: list[str]) -> Iterator[MedStreamRound]:
+    """The rounds; what each should say, and whether that is an answer, may be derived from the other."""
+    begin, abstentions = given.query_time, ABSTENTIONS[given.temporal_mode]
+    previous: float | None = None
     for number, item in enumerate(row.rounds):
         name, time = f"rounds[{number}]", item.current_time
         if time < begin - SLACK:
             raise wrong(where, f"{name}.current_time", time, f"a time at or after query_time ({begin:g})")
-        if rounds and time <= rounds[-1].time + SAME_TIME:
-            raise wrong(where, f"{name}.current_time", time, f"a time after the previous round ({rounds[-1].time:g})")
+        if previous is not None and time <= previous + SAME_TIME:
+            raise wrong(where, f"{name}.current_time", time, f"a time after the previous round ({previous:g})")
+        previous = time
         window = item.input_range or (begin, time)
         if abs(window[0] - begin) > SLACK or abs(window[1] - time) > SLACK:
             expected = f"[query_time, current_time], here [{begin:g}, {time:g}]"
             raise wrong(where, f"{name}.input_range", list(window), expected)
-        output, answerable = _expected(item, given, where, name, notes)
-        rounds.append(MedStreamRound(time=time, window=window, expected=output, answerable=answerable))
-    return tuple(rounds)
 
-
-def _expected(item: _Round, given: _Row, where: Where, name: str, notes: list[str]) -> tuple[tuple[str, ...], bool]:
-    """What a round should say, and whether that is an answer; either may be derived from the other."""
-    output, flag, abstentions = item.expected_output, item.answerable, ABSTENTIONS[given.temporal_mode]
-    if output is None:
-        answers = given.answer or ((given.reference,) if given.reference else ())
-        if flag is None or (flag and not answers):
-            aliases = ", ".join(ALIASES["expected_output"])
-            raise wrong(where, f"{name}.expected_output", None, f"the answer of the round (as {aliases})")
-        return (answers, True) if flag else (abstentions[:1], False)
-    state = _abstention(output[0], abstentions, given.choices) if len(output) == 1 else None
-    if flag is None or flag != (state is not None):
-        return (output, True) if state is None else ((state,), False)
-    notes.append("answerable flag contradicts expected output")
-    return ((state or abstentions[0],), False)
+        output, flag = item.expected_output, item.answerable
+        if output is None:
+            answers = given.answer or ((given.reference,) if given.reference else ())
+            if flag is None or (flag and not answers):
+                aliases = ", ".join(ALIASES["expected_output"])
+                raise wrong(where, f"{name}.expected_output", None, f"the answer of the round (as {aliases})")
+            output = answers if flag else abstentions[:1]
+        else:
+            state = _abstention(output[0], abstentions, given.choices) if len(output) == 1 else None
+            if flag is not None and flag == (state is not None):
+                notes.append("answerable flag contradicts expected output")
+                state = state or abstentions[0]
+            flag, output = state is None, output if state is None else (state,)
+        yield MedStreamRound(time=time, window=window, expected=output, answerable=flag)
 
 
 def _abstention(text: str, abstentions: Sequence[str], choices: Sequence[str] = ()) -> str | None:

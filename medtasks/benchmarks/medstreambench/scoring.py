@@ -1,8 +1,8 @@
-"""MedStreamBench: what each response contributes to its item, and each item to the paper's table 4."""
+"""MedStreamBench: what each response contributes to its item, and each item to the paper's table 4; late alerts."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from functools import lru_cache, partial
 from types import MappingProxyType
@@ -12,18 +12,14 @@ import numpy as np
 
 from medtasks.answers.alert_state import alert_status, parse_alert
 from medtasks.answers.answerability import UNANSWERABLE, answerability_status
+from medtasks.benchmarks.errors import Case, Errors
 from medtasks.benchmarks.medstreambench.records import ABSTENTIONS
 from medtasks.benchmarks.streams import FALLBACK, OPEN, round_values
-from medtasks.catalog.benchmark import Item, Joined, SampleView, Turn, Value, by_field, round_items
+from medtasks.catalog.benchmark import Item, Joined, SampleView, Turn, Value, round_items
 from medtasks.metrics.base import Array, means
 from medtasks.metrics.closed_answer import closed_answer_matches
-from medtasks.metrics.item_metrics import CLOSED, ItemScore, sum_in_order
-from medtasks.metrics.streaming import DUE, LAW, WEIGHTS, overall
-
-BREAKDOWNS = {
-    **{name: by_field(name) for name in ("temporal_mode", "dataset", "organ_group", "question_type", "label_source")},
-    "task": by_field("source_task"),
-}
+from medtasks.metrics.item_metrics import CLOSED, ErrorRate, ItemScore, item_mean, sum_in_order
+from medtasks.metrics.streaming import DUE, EXPECTED_TIME, LAW, TOLERANCE, WEIGHTS, overall
 
 SINGLE_TURN_METRICS = ("content", "content_closed", "overall")
 STREAMING_METRICS = (
@@ -48,12 +44,12 @@ def process_results(doc: Mapping[str, Any], results: Sequence[str]) -> dict[str,
 
 def turn_of(doc: Mapping[str, Any], filtered: str, judged: Mapping[str, Value] = MappingProxyType({})) -> Turn:
     """What the filtered response to one document contributes; ``judged`` are verdicts on it."""
-    proactive = doc["temporal_mode"] == "proactive"
-    status = alert_status(filtered) if proactive else answerability_status(filtered)
+    status = alert_status(filtered) if doc["temporal_mode"] == "proactive" else answerability_status(filtered)
     invalid = status in ("invalid", "empty")
-    by_rule = 0.0 if invalid else _content(doc, filtered, proactive)
-    content, judge = _verdict(by_rule, by_rule is None, judged.get(OPEN))
-    fallback, fallback_judge = _verdict(by_rule, is_mismatch(doc, filtered), judged.get(FALLBACK))
+    by_rule = 0.0 if invalid else _content(doc, filtered)
+    content, judge = _verdict(judged.get(OPEN)) if by_rule is None else (by_rule, None)
+    asked_again = is_mismatch(doc, filtered)
+    fallback, fallback_judge = _verdict(judged.get(FALLBACK)) if asked_again else (by_rule, None)
     return Turn(
         item=doc["item_id"],
         number=doc["round"],
@@ -66,7 +62,7 @@ def turn_of(doc: Mapping[str, Any], filtered: str, judged: Mapping[str, Value] =
         expected_time=doc["expected_time"],
         tolerance=doc["tolerance"],
         answerable=doc["answerable"],
-        positive=not invalid and _is_positive(doc, filtered, proactive),
+        positive=not invalid and _is_positive(doc, filtered),
         content=content,
         invalid=invalid,
         judge=judge,
@@ -75,10 +71,8 @@ def turn_of(doc: Mapping[str, Any], filtered: str, judged: Mapping[str, Value] =
     )
 
 
-def _verdict(by_rule: float | None, asked: bool, judged: Value | None) -> tuple[float | None, str | None]:
-    """The content, and the judge that gave it (None if a rule did)."""
-    if not asked:
-        return by_rule, None
+def _verdict(judged: Value | None) -> tuple[float | None, str | None]:
+    """The content by a judge, and the judge that was asked; None if none was."""
     if judged is None:
         return None, None
     return (None if judged.statistics is None else judged.statistics[0]), judged.judge
@@ -94,15 +88,13 @@ def is_mismatch(doc: Mapping[str, Any], filtered: str) -> bool:
 
     A proactive response without an alert is not an answer in other words, so it is not a mismatch.
     """
-    if doc["question_type"] != "closed" or not doc["answerable"]:
-        return False
-    proactive = doc["temporal_mode"] == "proactive"
-    return _is_positive(doc, filtered, proactive) and _content(doc, filtered, proactive) == 0
+    asked = doc["question_type"] == "closed" and doc["answerable"]
+    return asked and _is_positive(doc, filtered) and _content(doc, filtered) == 0
 
 
-def _is_positive(doc: Mapping[str, Any], filtered: str, proactive: bool) -> bool:
+def _is_positive(doc: Mapping[str, Any], filtered: str) -> bool:
     """Whether the response is an alert, or any answer other than ``unanswerable`` (section 5.5)."""
-    if proactive:
+    if doc["temporal_mode"] == "proactive":
         return parse_alert(filtered).state == "alert"
     return answerability_status(filtered) == "ok" and not _selects_unanswerable(doc, filtered)
 
@@ -118,14 +110,14 @@ def _unanswerable_options(options: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(option for option in options if answerability_status(option) == UNANSWERABLE)
 
 
-def _content(doc: Mapping[str, Any], filtered: str, proactive: bool) -> float | None:
+def _content(doc: Mapping[str, Any], filtered: str) -> float | None:
     """0 or 1 if a rule decides, None if a judge has to.
 
     A judge scores all answers to open questions (section 5.5), except in rounds of a stream in which nothing can be
     answered yet. Before t* a proactive response may be ``no_alert`` or ``uncertain``, whichever of them the record
     names (section 5.3). The reason of an alert is an answer like any other: closed ones are matched (section 5.5).
     """
-    expected = doc["expected"]
+    proactive, expected = doc["temporal_mode"] == "proactive", doc["expected"]
     if doc["question_type"] == "open" and (doc["answerable"] or doc["task_mode"] == "single_turn"):
         return None
     if not doc["answerable"]:
@@ -211,7 +203,7 @@ OVERALL_TABLE4_EQ10 = _reading("overall_table4_eq10", zeros=True)
 
 def table4_value(item: Item) -> Value | None:
     """The item's part in Table 4's overall, of either reading, where mode means are combined."""
-    content, responsiveness = item.values["content"], item.values.get("responsiveness")
+    content, timing = item.values["content"], item.values.get("responsiveness", Value())
     mode = item.view.document["temporal_mode"]
 
     def row(content: tuple[float, ...] | None, timed: tuple[float, ...] | None) -> tuple[float, ...] | None:
@@ -219,7 +211,6 @@ def table4_value(item: Item) -> Value | None:
             return None
         return table4_statistics(mode, content[0], None if timed is None else timed[0])
 
-    timing = responsiveness or Value()
     return Value(
         statistics=row(content.statistics, timing.statistics),
         low=row(content.low, timing.statistics or timing.low),
@@ -227,3 +218,42 @@ def table4_value(item: Item) -> Value | None:
         judge=content.judge,
         failed=content.failed,
     )
+
+
+# --- alerts that come late, and the delay of those that are no false alarms, from the scores of streaming items ---
+
+ALERT_DELAY = item_mean(
+    "alert_delay",
+    {"unit": "s", "missed": "left-out", "false_alarms": "left-out", "default_expected": EXPECTED_TIME},
+    higher_is_better=False,
+    timing=TOLERANCE,
+)
+"""Mean delay in seconds of the first positive response, over items where it is no false alarm."""
+
+
+def _number(item: Item, name: str) -> float | None:
+    """The item's value of a metric; None if it is unknown or does not apply."""
+    row = item.values[name].statistics if name in item.values else None
+    return row[0] if row is not None and row[1] else None
+
+
+def cases(item: Item) -> Iterator[Case]:
+    """Whether the response was late, of an item in which one was due: neither too early, nor missing, nor in time."""
+    missed = item.values.get("miss_rate")
+    if missed is None or (missed.statistics is not None and not missed.statistics[1]):
+        return
+    timely = _number(item, "responsiveness") == 1
+    yield Case("late_rate", not (timely or _number(item, "miss_rate") or _number(item, "false_alarm_rate")))
+
+
+def alert_delay(item: Item) -> Value | None:
+    """The item's delay; none if it is not a stream, nothing if its first positive response was a false alarm."""
+    delay = item.values.get("signed_delay")
+    if delay is None or not _number(item, "false_alarm_rate"):
+        return delay
+    return Value(statistics=(0.0, 0.0))
+
+
+ERRORS = Errors(
+    (ErrorRate("late_rate", "Late", cases="a-response-was-due", choices=DUE, harms=True, timing=TOLERANCE),), cases
+)

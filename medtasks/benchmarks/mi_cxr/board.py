@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from medtasks.benchmarks.layout_columns import (
+from medtasks.benchmarks.layouts import (
     error_columns,
     groups,
     kinds_of_error,
@@ -38,29 +38,29 @@ _ROTATED, _ROTATED_PLOTS = option_order(
     f"{_CXR}_circular", {f"{task}_circular": label for task, label in _FAMILIES.items() if task != _CXR}
 )
 _PARAPHRASED, _PARAPHRASED_PLOTS = prompt_sensitivity(f"{_CXR}_prompts", 4)
-_IMPOSSIBLE = {
-    *(("TEL", "integration_failure_rate"), ("GTS", "exclusivity_failure_rate")),
-    *(("ICR", "exclusivity_failure_rate"), ("ICR", "integration_failure_rate")),
-}
+_FAMILY_NAMES = ("TEL", "ICR", "GTS")
 _ERRORS, _ERROR_PLOT = kinds_of_error(
     error_columns(_CXR, [rate for rate in ERRORS.rates if rate.name not in FAILURES]),
     tuple(
         column
-        for family in ("TEL", "ICR", "GTS")
+        for family in _FAMILY_NAMES
         for column in error_columns(_CXR, ERRORS.rates[:2], f", {family}", breakdown="family", group=family)
     ),
     note="Missed: the null option, though another is right. Invented: another option, though the null option is right.",
 )
-_FAILED = (
-    *scores(_CXR, FAILURES),
-    *(
-        Column(_CXR, name, f"{label}, {family}", "family", family)
-        for family in ("TEL", "ICR", "GTS")
-        for name, label in FAILURES.items()
-        if (family, name) not in _IMPOSSIBLE
-    ),
+_FAILED = scores(_CXR, FAILURES)
+_IMPOSSIBLE = {
+    *(("TEL", "integration_failure_rate"), ("GTS", "exclusivity_failure_rate")),
+    *(("ICR", "exclusivity_failure_rate"), ("ICR", "integration_failure_rate")),
+}
+_FAILED_BY_FAMILY = tuple(
+    Column(_CXR, name, f"{label}, {family}", "family", family)
+    for family in _FAMILY_NAMES
+    for name, label in FAILURES.items()
+    if (family, name) not in _IMPOSSIBLE
 )
-_DIRECT = tasks(_FAMILIES, "accuracy")
+_DIRECT, _STAGED, _BY_SUBTYPE = (tasks(names, "accuracy") for names in (_FAMILIES, _STAGEWISE, _SUBTYPES))
+_NULL = groups(_CXR, "accuracy", "null_option")
 
 
 def _prompted(tasks: Mapping[str, str], variant: str) -> dict[str, str]:
@@ -71,27 +71,21 @@ MI_CXR = BoardLayout(
     benchmark=_CXR,
     headline=_DIRECT,
     tables=(
-        LayoutTable("subtypes", "By subtype", tasks(_SUBTYPES, "accuracy")),
+        LayoutTable("subtypes", "By subtype", _BY_SUBTYPE),
         LayoutTable("question-types", "By question type", groups(_CXR, "accuracy", "qtype")),
         LayoutTable(
             "stage-wise",
             "Direct and stage-wise",
-            (
-                *tasks(_FAMILIES, "accuracy", ", direct"),
-                *tasks(_STAGEWISE, "accuracy", ", stage-wise"),
-            ),
+            (*tasks(_FAMILIES, "accuracy", ", direct"), *tasks(_STAGEWISE, "accuracy", ", stage-wise")),
             note="Stage-wise: first what changed in each interval, then the option, without the images.",
         ),
         LayoutTable(
             "prompting",
             "Prompting variants",
-            (
-                *tasks(_FAMILIES, "accuracy", ", plain"),
-                *(
-                    column
-                    for variant, label in _PROMPTED.items()
-                    for column in tasks(_prompted(_FAMILIES, variant), "accuracy", f", {label}")
-                ),
+            tuple(
+                column
+                for variant, label in {"": "plain", **_PROMPTED}.items()
+                for column in tasks(_prompted(_FAMILIES, variant) if variant else _FAMILIES, "accuracy", f", {label}")
             ),
         ),
         *(
@@ -106,7 +100,7 @@ MI_CXR = BoardLayout(
         LayoutTable(
             "reasoning-failures",
             "Reasoning failures",
-            _FAILED,
+            (*_FAILED, *_FAILED_BY_FAMILY),
             note="Shares of all questions; with the right answers and those without a single option they add up to 1. "
             "The paper's four failures (Figures 25 to 27) as far as gold answers tell them apart: our reading.",
         ),
@@ -121,7 +115,7 @@ MI_CXR = BoardLayout(
         LayoutTable(
             "null-option",
             "Null option",
-            groups(_CXR, "accuracy", "null_option"),
+            _NULL,
             note="The last option is that none of the others applies; it can be the correct one.",
         ),
         LayoutTable(
@@ -133,36 +127,24 @@ MI_CXR = BoardLayout(
     ),
     plots=(
         Plot("families", "Accuracy by family", "bars", _DIRECT, chance=True),
-        Plot("subtypes", "Accuracy by subtype", "bars", tasks(_SUBTYPES, "accuracy"), chance=True),
-        Plot("stage-wise", "Direct against stage-wise", "paired", _DIRECT, against=tasks(_STAGEWISE, "accuracy")),
+        Plot("subtypes", "Accuracy by subtype", "bars", _BY_SUBTYPE, chance=True),
+        Plot("stage-wise", "Direct against stage-wise", "paired", _DIRECT, _STAGED),
         *(
             Plot(
                 f"prompting-{variant}",
                 f"Plain prompt against {label}",
                 "paired",
                 _DIRECT,
-                against=tasks(_prompted(_FAMILIES, variant), "accuracy"),
+                tasks(_prompted(_FAMILIES, variant), "accuracy"),
             )
             for variant, label in _PROMPTED.items()
         ),
         Plot("letters", "Letters chosen and correct", "letters", (Column(_CXR, "accuracy", "Overall"),)),
         _ERROR_PLOT,
-        Plot(
-            "reasoning-failures",
-            "Reasoning failures",
-            "bars",
-            _FAILED[: len(FAILURES)],
-            note="Shares of all questions.",
-        ),
+        Plot("reasoning-failures", "Reasoning failures", "bars", _FAILED, note="Shares of all questions."),
         *_ROTATED_PLOTS,
         *_PARAPHRASED_PLOTS,
-        Plot(
-            "null-option",
-            "Accuracy if the null option is correct, and if another is",
-            "bars",
-            groups(_CXR, "accuracy", "null_option"),
-            chance=True,
-        ),
+        Plot("null-option", "Accuracy if the null option is correct, and if another is", "bars", _NULL, chance=True),
     ),
     shows="nothing",
     why="The rows derive from MIMIC-CXR, whose PhysioNet agreement forbids sharing them.",

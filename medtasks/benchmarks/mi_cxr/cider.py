@@ -10,13 +10,11 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from functools import cache
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from medtasks.metrics.base import MeanMetric, OfItems, package_version, sign
 from medtasks.metrics.wordnet import import_nltk
 
-NAME = "cider"
 MAX_ORDER = 4
 SIGMA = 6.0
 SCALE = 10.0
@@ -35,26 +33,21 @@ _Counts: TypeAlias = "Counter[_Gram]"
 
 
 class CiderCorpus:
-    """Document frequencies of a corpus, and the CIDEr-D (0..10) of single pairs under them.
+    """Document frequencies of a corpus (one text per sample of the whole set that is reported, repeats included), and
+    the CIDEr-D (0..10) of single pairs under them.
 
     For n-grams of each order n = 1..4, g(text) is the vector of counts times ``ln(N / max(1, df))``: N references in
     all, df of them with the n-gram. With l(text) the number of tokens, the score of a pair is ::
 
         10 * exp(-(l(p) - l(r))**2 / (2 * 6**2)) * mean over n of  sum(min(g(p), g(r)) * g(r)) / (|g(p)| |g(r)|)
 
-    An order in which either vector is zero contributes 0 and still counts in the mean, hence:
-
-    - an empty prediction, or an empty reference, scores 0;
-    - identical texts score 10 if they have at least four tokens, one of which some reference lacks; shorter ones
-      score at most 2.5 per token;
-    - a corpus of one reference, or of equal ones, scores 0 throughout: no n-gram tells its texts apart.
+    An order in which either vector is zero contributes 0 and still counts in the mean. So an empty text scores 0;
+    identical texts score 10 if they have at least four tokens, one of which some reference lacks, and shorter ones at
+    most 2.5 per token; a corpus of one reference, or of equal ones, scores 0 throughout.
 
     As in the reference implementation, weights are raw counts (the paper divides them by the text's length, which
-    would move the clipping) and words are not stemmed. One reference per sample. Sums are exact before one rounding
-    (``math.fsum``), so neither the order of the corpus nor that of the n-grams matters.
-
-    Args:
-        references: one text per sample, **all** samples of the set that is reported, repeats included.
+    would move the clipping) and words are not stemmed. Sums are exact before one rounding (``math.fsum``), so neither
+    the order of the corpus nor that of the n-grams matters.
     """
 
     def __init__(self, references: Sequence[str]) -> None:
@@ -64,10 +57,13 @@ class CiderCorpus:
     def score(self, prediction: str, reference: str) -> float:
         """CIDEr-D, 0..10, of one pair; the reference is meant to be one of the corpus."""
         predicted, expected = cider_tokens(prediction), cider_tokens(reference)
-        first, second = self._weights(predicted), self._weights(expected)
-        cosines = math.fsum(_clipped_cosine(first[n], second[n]) for n in range(MAX_ORDER)) / MAX_ORDER
+        cosines = []
+        for ours, theirs in zip(self._weights(predicted), self._weights(expected), strict=True):
+            squares = [math.fsum(weight * weight for weight in side.values()) for side in (ours, theirs)]
+            dot = math.fsum(min(ours[gram], weight) * weight for gram, weight in theirs.items() if gram in ours)
+            cosines.append(dot / math.sqrt(squares[0] * squares[1]) if all(squares) else 0.0)  # one root: 1 if equal
         penalty = math.exp(-((len(predicted) - len(expected)) ** 2) / (2 * SIGMA**2))
-        return SCALE * penalty * cosines
+        return SCALE * penalty * (math.fsum(cosines) / MAX_ORDER)
 
     def _weights(self, tokens: Sequence[str]) -> list[dict[_Gram, float]]:
         """TF-IDF by n-gram, one dictionary per order."""
@@ -93,7 +89,7 @@ def cider_tokens(text: str) -> list[str]:
     ['no', 'effusion', 'the', 'patient', "'s", 'heart', '(', 't1', 't2', ')', 'is', "n't", 'enlarged']
     """
     line = " ".join(text.lower().translate(_TO_ASCII).split())
-    words = (token.rstrip(".") for token in _treebank().tokenize(line))
+    words = (token.rstrip(".") for token in import_nltk().NLTKWordTokenizer().tokenize(line))
     return [word for word in words if word and word not in PUNCTUATION]
 
 
@@ -105,43 +101,18 @@ def _grams(tokens: Sequence[str]) -> Iterable[_Gram]:
     )
 
 
-def _clipped_cosine(ours: dict[_Gram, float], theirs: dict[_Gram, float]) -> float:
-    squares = [math.fsum(weight * weight for weight in side.values()) for side in (ours, theirs)]
-    if not all(squares):
-        return 0.0
-    dot = math.fsum(min(ours[gram], weight) * weight for gram, weight in theirs.items() if gram in ours)
-    return dot / math.sqrt(squares[0] * squares[1])  # one root: equal texts give exactly 1
-
-
-@cache
-def _treebank() -> Any:
-    return import_nltk().NLTKWordTokenizer()
-
-
 class Cider(OfItems, MeanMetric):
     """Mean CIDEr-D over samples (0..10), whose document frequencies come from all references of the task.
 
-    A sample's score is :meth:`CiderCorpus.score` of the task's corpus, so it does not depend on which samples were run
-    together. Bootstrap intervals, paired tests and group means average these scores; they do not count frequencies anew
-    in each resample or group.
+    A sample's score is :meth:`CiderCorpus.score` of the task's corpus, whichever samples were run together. Bootstrap
+    intervals, paired tests and group means average these scores; none counts frequencies anew.
     """
 
-    name = NAME
+    name = "cider"
 
     @property
     def signature(self) -> str:
         """Formula, orders, penalty, source of the document frequencies, tokenizer and its library."""
-        return sign(
-            NAME,
-            formula="cider-d",
-            n=MAX_ORDER,
-            sigma=f"{SIGMA:g}",
-            clip="yes",
-            scale=f"{SCALE:g}",
-            df="corpus",
-            refs=1,
-            stem="no",
-            case="lower",
-            tok="treebank-nopunct",
-            nltk=package_version("nltk"),
-        )
+        choices = {"formula": "cider-d", "n": MAX_ORDER, "sigma": f"{SIGMA:g}", "clip": "yes", "scale": f"{SCALE:g}"}
+        texts = {"df": "corpus", "refs": 1, "stem": "no", "case": "lower", "tok": "treebank-nopunct"}
+        return sign(self.name, **choices, **texts, nltk=package_version("nltk"))

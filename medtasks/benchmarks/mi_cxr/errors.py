@@ -17,8 +17,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from medtasks.benchmarks.errors import Case, Errors
-from medtasks.benchmarks.mi_cxr.documents import NULL_OPTION
-from medtasks.benchmarks.mi_cxr.records import OPTIONS
+from medtasks.benchmarks.mi_cxr.records import NULL_OPTION, OPTIONS
 from medtasks.catalog.benchmark import Item
 from medtasks.metrics.item_metrics import NO_OPTION, UNANSWERED, ErrorRate
 
@@ -29,21 +28,30 @@ def cases(item: Item) -> Iterator[Case]:
         if view.document.get("intervals") is None:  # free-text summaries, and runs made before, have none
             continue
         target, chosen = view.document["target"], view.filtered if view.filtered in OPTIONS else None
-        failure = _failure(str(view.document["group_type"]), str(target), chosen)
         yield Case(NO_OPTION.name, chosen is None)
+        if chosen in (None, target):
+            failure = None
+        elif chosen == NULL_OPTION:
+            failure = "abstention_failure_rate"
+        elif target == NULL_OPTION or view.document["group_type"] == "ICR":
+            failure = "forced_choice_failure_rate"
+        else:
+            in_tel = view.document["group_type"] == "TEL"
+            failure = "exclusivity_failure_rate" if in_tel else "integration_failure_rate"
         for name in FAILURES:
             yield Case(name, name == failure)
+
         intervals = dict(zip(OPTIONS, view.document["intervals"], strict=False))  # empty if options are texts
-        right, given = intervals.get(target), intervals.get(chosen or "")
         if target == NULL_OPTION:
             kinds = {"invented_change_rate": chosen != NULL_OPTION}
-        elif right is None:
+        elif target not in intervals:
             kinds = {
                 "missed_change_rate": chosen == NULL_OPTION,
                 "wrong_change_rate": chosen not in (target, NULL_OPTION),
             }
         else:
-            off = 0 if given is None else max(abs(one - other) for one, other in zip(given, right, strict=True))
+            given = intervals.get(chosen or "", intervals[target])
+            off = max(abs(one - other) for one, other in zip(given, intervals[target], strict=True))
             kinds = {
                 "missed_change_rate": chosen == NULL_OPTION,
                 "interval_off_by_one_rate": off == 1,
@@ -51,17 +59,6 @@ def cases(item: Item) -> Iterator[Case]:
             }
         for name, occurred in kinds.items():
             yield Case(name, None if chosen is None else occurred)
-
-
-def _failure(family: str, target: str, chosen: str | None) -> str | None:
-    """The rate of the failure that a wrong option is; None for the right one, and for a response without an option."""
-    if chosen in (None, target):
-        return None
-    if chosen == NULL_OPTION:
-        return "abstention_failure_rate"
-    if target == NULL_OPTION or family == "ICR":
-        return "forced_choice_failure_rate"
-    return "exclusivity_failure_rate" if family == "TEL" else "integration_failure_rate"
 
 
 FAILURES = {

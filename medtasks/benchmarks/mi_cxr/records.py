@@ -1,25 +1,37 @@
-"""MI-CXR: one release row as a typed record."""
+"""MI-CXR: release rows as typed records; row files and the MIMIC-CXR-JPG tree as prepared data."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import AliasChoices, Field, model_validator
+import typer
+from pydantic import AliasChoices, Field
+from typing_extensions import Unpack
 
-from medtasks.catalog.records import Record, ReleaseRow, Where, build, parse_row, with_keys
-from medtasks.core.schema import Text, expects, mismatch
-from medtasks.data.sources import read_table
+from medtasks.catalog.records import Record, ReleaseRow, Where, build, parse_row, with_keys, wrong
+from medtasks.core.errors import DataError, UsageError
+from medtasks.core.schema import Text, expects
+from medtasks.data.manifest import Source
+from medtasks.data.preparation import PictureOptions, Preparation
+from medtasks.data.prepare import Out
+from medtasks.data.prepared import Prepared
+from medtasks.data.sources import read_jsonl, read_table
 
 OPTIONS = ("A", "B", "C", "D", "E")
-
-VOCABULARY = read_table(__file__, "vocabulary.yaml", dict[str, dict[str, tuple[str, ...]]])
-QTYPES = {qtype: family for family, subtasks in VOCABULARY.items() for some in subtasks.values() for qtype in some}
-"""Question types and their family; those of the ICR variant start with ``icr_variant``."""
-
+NULL_OPTION = "E"
 VISITS = ("T1", "T2", "T3", "T4", "T5")
-_IMAGE_PATH = re.compile(r"files/p[0-9]{2}/(?P<patient>p[0-9]{8})/s[0-9]{8}/[0-9a-f]{8}(?:-[0-9a-f]{8}){4}\.jpg")
+
+_FAMILIES = read_table(__file__, "vocabulary.yaml", dict[str, dict[str, tuple[str, ...]]])
+SUBTASKS = {name: qtypes for subtasks in _FAMILIES.values() for name, qtypes in subtasks.items()}
+"""The ``qtype`` values of each subtask; those of the ICR variant start with ``icr_variant``."""
+
+QTYPES = {qtype: family for family, subtasks in _FAMILIES.items() for some in subtasks.values() for qtype in some}
+"""Question types and their family."""
+
+_IMAGE_PATH = re.compile(r"files/p[0-9]{2}/p[0-9]{8}/s[0-9]{8}/[0-9a-f]{8}(?:-[0-9a-f]{8}){4}\.jpg")
 
 
 class MiCxrRecord(Record):
@@ -55,34 +67,62 @@ class _Row(ReleaseRow):
     answer: Literal["A", "B", "C", "D", "E"]
     images: Annotated[dict[str, ImagePath], with_keys(*VISITS)]
 
-    @property
-    def is_variant(self) -> bool:
-        return self.qtype.startswith("icr_variant")
-
-    @property
-    def patients(self) -> list[str]:
-        matches = map(_IMAGE_PATH.fullmatch, self.images.values())
-        return sorted({match["patient"] for match in matches if match})
-
-    @model_validator(mode="after")
-    def _is_consistent(self) -> _Row:
-        family = "ICR" if self.is_variant else QTYPES[self.qtype]
-        if self.group_type != family:
-            raise mismatch("group_type", self.group_type, f"{family}, the family of {self.qtype}")
-        if len(self.patients) > 1:
-            raise mismatch("images", self.patients, "five images of one patient")
-        return self
-
 
 def parse_mi_cxr_row(row: Mapping[str, Any], where: Where) -> MiCxrRecord:
     """The record of a release row; raises :class:`DataError`."""
     given = parse_row(_Row, row, where)
-    group = "icr_variant" if given.is_variant else given.group_type.lower()
+    family = QTYPES.get(given.qtype, "ICR")
+    if given.group_type != family:
+        raise wrong(where, "group_type", given.group_type, f"{family}, the family of {given.qtype}")
+    patients = sorted({path.split("/")[2] for path in given.images.values()})
+    if len(patients) > 1:
+        raise wrong(where, "images", patients, "five images of one patient")
     return build(
         MiCxrRecord,
         where,
-        sample_id=f"{group}-{given.q_id}",
-        cluster=given.patients[0],
+        sample_id=f"{family.lower() if given.qtype in QTYPES else 'icr_variant'}-{given.q_id}",
+        cluster=patients[0],
         media=tuple(given.images.values()),
         **given.model_dump(exclude={"images"}),
     )
+
+
+def prepare_mi_cxr(
+    rows: Annotated[list[Path], typer.Option("--rows", help="Row file; repeat it for the ICR variant's.")],
+    images: Annotated[
+        Path | None, typer.Option("--images", help="Root of MIMIC-CXR-JPG, which holds files/.", show_default=False)
+    ] = None,
+    out: Out = None,
+    **options: Unpack[PictureOptions],
+) -> Prepared:
+    """Prepare MI-CXR from its row files (the ICR variant's may be one of them) and the MIMIC-CXR-JPG root.
+
+    Raises:
+        UsageError: there is no row file, or ``images`` is not a directory.
+        DataError: a row breaks the format, or two rows of a family share their q_id.
+        MediaError: pictures are missing or not whole, and ``allow_missing_media`` is not set.
+    """
+    if not rows:
+        raise UsageError("--rows is missing; give micxr_test.jsonl.")
+    if images is None and not options.get("references_only"):
+        raise UsageError(
+            "--images is missing; give the MIMIC-CXR-JPG root that holds files/ (or --references-only, which is "
+            "enough for scoring)."
+        )
+    if images is not None and not images.is_dir():
+        raise UsageError(f"--images {images}: not a directory; give the MIMIC-CXR-JPG root that holds files/.")
+    places: dict[str, Where] = {}
+    records: list[Record] = []
+    for path in rows:
+        for item in read_jsonl(path):
+            record = parse_mi_cxr_row(item.row, item.where)
+            if record.sample_id in places:
+                raise DataError(
+                    f"{item.where}: field `q_id` is {record.q_id}, already used by {places[record.sample_id]} in "
+                    "this family; give each question an id of its own."
+                )
+            places[record.sample_id] = item.where
+            records.append(record)
+    source = Source(kind="file", name="+".join(path.name for path in rows))
+    with Preparation("mi_cxr", out, **options) as place:
+        return place.finish(source, records, images or Path("media"))
