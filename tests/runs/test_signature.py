@@ -214,11 +214,6 @@ def test_package_versions_are_the_runs_not_the_readers() -> None:
     assert parse_signature(sign(rescored))["rouge-score"] == "0.2.0"
 
 
-def test_it_is_made_of_a_task_or_group_of_the_run() -> None:
-    with pytest.raises(UsageError, match="no task or group 'mi_cxr_icr'; name one of kvasir_vqa_x1_level1, "):
-        sign(plain(), "mi_cxr_icr")
-
-
 # -------------------------------------------------------------------------------------------------------- judges
 
 JUDGED = "med_cmr_open_cr"
