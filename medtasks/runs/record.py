@@ -15,10 +15,9 @@ from medtasks.catalog.spec import load_spec
 from medtasks.runs.comparisons import Diagnostics, LevelGap, Paired, comparisons, diagnose, level_gaps
 from medtasks.runs.manifest import RunManifest, scoring_versions
 from medtasks.runs.samples import Sample
-from medtasks.runs.scores import Scores
+from medtasks.runs.scores import COVERAGE, Scores
 from medtasks.runs.scoring import scores_of
 from medtasks.runs.table import RunTables
-from medtasks.runs.verdicts import judged_threshold
 
 
 @dataclass(frozen=True)
@@ -84,7 +83,8 @@ class RunRecord:
     ) -> RunRecord:
         """The run with this manifest and these scored samples, whose tables may have been made before."""
         tables = tables or RunTables(samples)
-        scores = scores_of(tables, manifest.groups, threshold=judged_threshold(manifest.judge))
+        threshold = max((facts.threshold for facts in manifest.judge.values()), default=COVERAGE)
+        scores = scores_of(tables, manifest.groups, threshold=threshold)
         return RunRecord(manifest, samples, *scores, tables)
 
     __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(arbitrary_types_allowed=True)
