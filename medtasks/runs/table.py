@@ -25,9 +25,8 @@ from medtasks.catalog.spec import TaskSpec, leaf_tasks, load_spec, load_specs
 from medtasks.core.errors import DataError, MedtasksError, UsageError
 from medtasks.metrics.base import Array
 from medtasks.metrics.registry import get_metric
-from medtasks.runs.confidence import confidence_metrics, gives_confidence
 from medtasks.runs.samples import Sample
-from medtasks.runs.scored import has_models
+from medtasks.runs.scored import confidence_metrics, gives_confidence, has_models
 
 Rows = npt.NDArray[np.int64]
 """Row numbers of items."""
