@@ -35,12 +35,12 @@ from medtasks.runs.folder import write_run
 from medtasks.runs.judge import PlainProgress, judge_all, report_lines
 from medtasks.runs.manifest import RunManifest, TaskFacts, local_stamp, now, task_facts, versions
 from medtasks.runs.record import RunRecord
+from medtasks.runs.replies import RunUsage, run_usage
 from medtasks.runs.reply_files import SUFFIX, AnswerStore, Plan, drop_other_runs, folder_key, name_run, run_of
 from medtasks.runs.run import collect_run, data_facts
 from medtasks.runs.scored import Answered
 from medtasks.runs.summary import summary
 from medtasks.runs.table import refuse_unknown_names
-from medtasks.runs.usage import RunUsage, run_usage
 from medtasks.verify.scored import keep_finished, user_store
 
 from .backends import SYSTEM_PROMPT, backend_name, take_no_media, task_presentation

@@ -23,9 +23,8 @@ from medtasks.data.manifest import Coverage
 from medtasks.data.media.windows import STEP
 from medtasks.judge.agreement import AgreementReport
 from medtasks.metrics.registry import get_metric
-from medtasks.runs.replies import Reply
+from medtasks.runs.replies import Reply, RunUsage
 from medtasks.runs.samples import Outcome
-from medtasks.runs.usage import RunUsage
 
 PACKAGES = (
     "lmms-eval", "transformers", "torch", "accelerate", "datasets", "peft",

@@ -13,12 +13,11 @@ from medtasks.core.settings import read_subset, using
 from medtasks.data.store import open_prepared
 from medtasks.runs.manifest import DataFacts, RubricFacts, RunManifest, TaskFacts
 from medtasks.runs.record import RunRecord
-from medtasks.runs.replies import ALL_BLANK, NOT_ASKED, Reply, is_blank
+from medtasks.runs.replies import ALL_BLANK, NOT_ASKED, Reply, RunUsage, is_blank, run_usage
 from medtasks.runs.reply_files import Plan, by_document, read_answers, read_plan, read_work
 from medtasks.runs.samples import Sample, SampleLines, duplicate_ids
 from medtasks.runs.scored import Answered, scored_samples, with_learned_metrics
 from medtasks.runs.table import RunTables
-from medtasks.runs.usage import RunUsage, run_usage
 from medtasks.runs.verdicts import with_judged_scores
 
 JudgedSamples = tuple[dict[str, list[Sample]], dict[str, RubricFacts]]
