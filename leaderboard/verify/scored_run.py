@@ -18,8 +18,8 @@ from medtasks.runs.record import RunRecord
 from medtasks.runs.samples import without_garbage_collection
 from medtasks.runs.scores import Scores
 from medtasks.runs.table import ItemTable, Lazy, shared
-from medtasks.verify.scored import RunStore as RunStore
 from medtasks.verify.scored import scored_record
+from medtasks.verify.store import RunStore as RunStore
 
 from ..board.board import BoardRun
 from ..board.models import model_key

@@ -28,7 +28,8 @@ from medtasks.runs.manifest import RunManifest, now
 from medtasks.runs.record import RunRecord
 from medtasks.runs.run import score_unfinished
 from medtasks.runs.summary import format_score, headline_scores
-from medtasks.verify.scored import scored_record, user_store
+from medtasks.verify.scored import scored_record
+from medtasks.verify.store import user_store
 
 if TYPE_CHECKING:
     from PIL.Image import Image

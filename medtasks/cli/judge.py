@@ -46,7 +46,8 @@ def judge(
     from medtasks.runs.judge import is_judged, judge_run, report_lines
     from medtasks.runs.samples import without_garbage_collection
     from medtasks.runs.summary import summary
-    from medtasks.verify.scored import keep_finished, user_store
+    from medtasks.verify.scored import keep_finished
+    from medtasks.verify.store import user_store
 
     if export is not None and export.exists() and not _is_export(export):
         raise UsageError(f"{export}: exists and is not an export of verdicts; choose another file for --export.")

@@ -41,7 +41,8 @@ from medtasks.runs.run import collect_run, data_facts
 from medtasks.runs.scored import Answered
 from medtasks.runs.summary import summary
 from medtasks.runs.table import refuse_unknown_names
-from medtasks.verify.scored import keep_finished, user_store
+from medtasks.verify.scored import keep_finished
+from medtasks.verify.store import user_store
 
 from .backends import SYSTEM_PROMPT, backend_name, take_no_media, task_presentation
 from .model import described, run_arguments, settings

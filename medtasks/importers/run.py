@@ -49,7 +49,7 @@ from medtasks.runs.verdicts import (
     with_judged_scores,
     with_verdicts,
 )
-from medtasks.verify.scored import RunStore
+from medtasks.verify.store import RunStore
 
 
 @dataclass(frozen=True)

@@ -278,10 +278,10 @@ def confidence_of(sample: Sample, facts: Confidence) -> Found:
     if facts.of == "stated":
         return parse_confidence(stated_confidence(sample.responses[0]))
     given = sample.probabilities[0] if sample.probabilities else None
-    if given is None or (facts.of == "answer" and given.answer is None):
+    if given is None:
         return "no_probabilities"
     if facts.of == "answer":
-        return given.answer
+        return "no_probabilities" if given.answer is None else given.answer
     step = load_spec(sample.task).filter.kind()
     document = {**sample.document, "target": sample.target}
 

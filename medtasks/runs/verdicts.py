@@ -183,7 +183,7 @@ def _scores(
     key = rubric.name, asked, failed, names, votes
     if key in computed:
         return computed[key]
-    rows = [
+    rows: list[dict[str, tuple[Limits, dict[str, Limits]]]] = [
         _limits(rubric, document, facts, found[number] if found and not failed else None)
         if is_asked
         else {metric: (_NOTHING, {}) for metric in rubric.metrics}

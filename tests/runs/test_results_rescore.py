@@ -31,7 +31,8 @@ from medtasks.runs.record import RunRecord
 from medtasks.runs.replies import Answer, Reply, Slot
 from medtasks.runs.reply_files import AnswerStore, Plan
 from medtasks.runs.run import data_facts, score_unfinished
-from medtasks.verify.scored import RunStore, keep_finished, keep_written, scored_record, user_store
+from medtasks.verify.scored import keep_finished, keep_written, scored_record
+from medtasks.verify.store import RunStore, user_store
 from medtasks.verify.verification import SubmittedTask
 
 TASKS = [*all_benchmarks(), "mi_cxr_stagewise", "mi_cxr_sampled", "mi_cxr_report"]

@@ -33,7 +33,7 @@ from medtasks.runs.table import (
     part_columns,
     pooled_table,
 )
-from medtasks.runs.table_file import TableStore, code_hash
+from medtasks.verify.store import TableStore, code_hash
 
 MI_CXR = get_benchmark("mi_cxr")
 TASKS = ("mi_cxr_tel_single", "mi_cxr_icr")
