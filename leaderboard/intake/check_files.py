@@ -13,7 +13,7 @@ from medtasks.catalog.spec import load_specs
 from medtasks.core.findings import Finding, Severity
 from medtasks.core.redaction import SECRETS
 from medtasks.core.text import counted
-from medtasks.runs.reply_files import SUFFIX as UNFINISHED
+from medtasks.runs.run import SUFFIX as UNFINISHED
 
 from .check_rules import MOST, Asked, problem
 from .remove_rows import is_withheld

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from medtasks.harness.sending import Sender
 from medtasks.runs.replies import Reply, Slot
-from medtasks.runs.reply_files import AnswerStore, read_work
+from medtasks.runs.run import AnswerStore, read_work
 
 
 class Tensor:

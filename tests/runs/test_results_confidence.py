@@ -17,7 +17,7 @@ from medtasks.catalog.spec import load_spec
 from medtasks.metrics.confidence import CONFIDENCE_NAMES
 from medtasks.runs.comparisons import compare_tables
 from medtasks.runs.replies import Answer, Letter, Probabilities, Reply, Slot
-from medtasks.runs.reply_files import AnswerStore, read_answers
+from medtasks.runs.run import AnswerStore, read_answers
 from medtasks.runs.samples import Sample, SampleLines, write_samples
 from medtasks.runs.scored import Answered, deciding_letter, scored_again, scored_samples
 from medtasks.runs.scores import Scores

@@ -29,8 +29,7 @@ from medtasks.runs.folder import read_run, write_run
 from medtasks.runs.manifest import RunManifest, now, task_facts
 from medtasks.runs.record import RunRecord
 from medtasks.runs.replies import Answer, Reply, Slot
-from medtasks.runs.reply_files import AnswerStore, Plan
-from medtasks.runs.run import data_facts, score_unfinished
+from medtasks.runs.run import AnswerStore, Plan, data_facts, score_unfinished
 from medtasks.verify.scored import keep_finished, keep_written, scored_record
 from medtasks.verify.store import RunStore, user_store
 from medtasks.verify.verification import SubmittedTask
