@@ -38,7 +38,7 @@ from memory import prepared
 from yardstick import speed
 
 from medtasks.runs.find import run_folders
-from medtasks.runs.folder import read_manifest
+from medtasks.runs.record import read_manifest
 from medtasks.runs.replies import Reply
 from medtasks.runs.run import read_answers
 

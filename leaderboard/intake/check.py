@@ -10,7 +10,7 @@ from pathlib import Path
 from medtasks.core.errors import MedtasksError
 from medtasks.core.findings import Finding, failed
 from medtasks.core.text import first_names
-from medtasks.runs.folder import read_run
+from medtasks.runs.record import read_run
 
 from ..rank.comparability import released_share, same_responses
 from ..verify.rejudging import AGREEMENT, Rejudged

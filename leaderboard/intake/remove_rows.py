@@ -16,8 +16,7 @@ from medtasks.catalog.registry import get_benchmark
 from medtasks.catalog.spec import load_spec, load_specs
 from medtasks.core.errors import MedtasksError
 from medtasks.runs.find import one_run
-from medtasks.runs.folder import as_data_error, read_run, write_run
-from medtasks.runs.record import RunRecord
+from medtasks.runs.record import RunRecord, as_data_error, read_run, write_run
 from medtasks.runs.samples import Sample
 from medtasks.runs.scored import kept_confidences
 from medtasks.runs.scores import Scores

@@ -13,8 +13,7 @@ import numpy as np
 from medtasks.benchmarks.streams import Timeline
 from medtasks.catalog.spec import leaf_tasks, load_spec
 from medtasks.metrics.base import Array
-from medtasks.runs.folder import RunFolder, as_data_error
-from medtasks.runs.record import RunRecord
+from medtasks.runs.record import RunFolder, RunRecord, as_data_error
 from medtasks.runs.samples import without_garbage_collection
 from medtasks.runs.scores import Scores
 from medtasks.runs.table import ItemTable, Lazy, shared

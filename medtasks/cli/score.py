@@ -57,8 +57,8 @@ def _rescore(folder: Path, against: Path | None, out: Path | None, as_json: bool
     from medtasks.leaderboard.verify.scored_run import scored_run
     from medtasks.runs.comparisons import comparisons, same_tasks
     from medtasks.runs.find import is_unfinished, one_run
-    from medtasks.runs.folder import read_manifest, write_run
     from medtasks.runs.manifest import now
+    from medtasks.runs.record import read_manifest, write_run
     from medtasks.runs.run import score_unfinished
     from medtasks.runs.summary import summary
     from medtasks.verify.scored import keep_written

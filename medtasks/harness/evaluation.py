@@ -31,10 +31,9 @@ from medtasks.data.media.frames import default_frames
 from medtasks.data.media.images import default_cache
 from medtasks.data.store import open_prepared
 from medtasks.judge.settings import configured_judges
-from medtasks.runs.folder import write_run
 from medtasks.runs.judge import PlainProgress, judge_all, report_lines
 from medtasks.runs.manifest import RunManifest, TaskFacts, local_stamp, now, task_facts, versions
-from medtasks.runs.record import RunRecord
+from medtasks.runs.record import RunRecord, write_run
 from medtasks.runs.replies import RunUsage, run_usage
 from medtasks.runs.run import SUFFIX, AnswerStore, Plan, collect_run, continue_run, data_facts, folder_key, run_of
 from medtasks.runs.scored import Answered

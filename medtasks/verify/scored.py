@@ -16,9 +16,8 @@ import numpy as np
 from medtasks.catalog.benchmark import sample_items
 from medtasks.catalog.spec import leaf_tasks, load_spec, load_specs
 from medtasks.core.errors import DataError, UsageError
-from medtasks.runs.folder import RunFolder, read_manifest
 from medtasks.runs.manifest import RunManifest, created_at
-from medtasks.runs.record import Change, RunRecord
+from medtasks.runs.record import Change, RunFolder, RunRecord, read_manifest
 from medtasks.runs.samples import Sample, SampleLines
 from medtasks.runs.signature import signatures
 from medtasks.runs.table import RunTables

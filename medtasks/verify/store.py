@@ -31,9 +31,8 @@ from medtasks.core.cache import cache_root
 from medtasks.core.files import canonical_json, temporary_beside
 from medtasks.data.prepared import data_root, is_mini
 from medtasks.metrics.registry import get_metric
-from medtasks.runs.folder import file_sha256
 from medtasks.runs.manifest import versions
-from medtasks.runs.record import RunRecord
+from medtasks.runs.record import RunRecord, contents_hash
 from medtasks.runs.table import Column, ItemTable, Lazy, RunTables, shared
 
 _ASSETS = ("*.py", "*.j2", "*.js", "*.css", "*.svg")
@@ -146,10 +145,11 @@ class RunStore(TableStore):
         state = {name: (one.signature, one.unavailable()) for name, one in sorted(metrics.items())}
         names = sorted({*miniature, *(one.metadata.benchmark for one in specs)})
         data = dict.fromkeys(names, "mini")  # made from the code
-        for name in names if not is_mini() else ():
-            path = data_root() / name / "manifest.json"
-            if not miniature.get(name):
-                data[name] = file_sha256(path) if path.parent.parent == data_root() and path.is_file() else ""
+        for name in names:
+            if not is_mini() and not miniature.get(name):
+                path = data_root() / name / "manifest.json"
+                known = path.parent.parent == data_root() and path.is_file()
+                data[name] = contents_hash({path.name: path}) if known else ""
         return self.key(content, canonical_json([state, data]))
 
     def knows(self, key: str) -> bool:

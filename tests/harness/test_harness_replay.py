@@ -11,7 +11,7 @@ from runs import Run, baseline
 
 from medtasks.benchmarks.documents import task_documents
 from medtasks.harness import run_tasks
-from medtasks.runs.folder import read_run
+from medtasks.runs.record import read_run
 from medtasks.verify.scored import scored_record
 
 TASKS = ["kvasir_vqa_x1_level2", "mi_cxr_tel"]

@@ -21,7 +21,7 @@ from medtasks.catalog.contents import task_packages
 from medtasks.catalog.packages import TaskPackage
 from medtasks.core.errors import UsageError
 from medtasks.core.settings import using
-from medtasks.runs import folder as run_folders
+from medtasks.runs import record as run_folders
 from medtasks.runs.signature import differences
 from medtasks.verify import store as kept
 

@@ -31,8 +31,7 @@ from medtasks.leaderboard.publish import publish
 from medtasks.leaderboard.verify.scored_run import scored_run
 
 from medtasks.harness import run_tasks
-from medtasks.runs.folder import read_run, write_run
-from medtasks.runs.record import RunRecord
+from medtasks.runs.record import RunRecord, read_run, write_run
 from medtasks.runs.samples import Sample
 
 CAREFUL = MODELS[1]

@@ -19,8 +19,7 @@ from medtasks.leaderboard.verify.scored_run import ScoredRun, scored_run
 from medtasks.catalog.spec import load_spec
 from medtasks.core.errors import MedtasksError
 from medtasks.metrics.registry import get_metric
-from medtasks.runs.folder import RunFolder, read_run, write_run
-from medtasks.runs.record import RunRecord
+from medtasks.runs.record import RunFolder, RunRecord, read_run, write_run
 from medtasks.runs.signature import differences, parse_signature
 from medtasks.verify.scored import scored_record
 

@@ -14,9 +14,8 @@ from intervals import cluster_bootstrap
 from medtasks.catalog.registry import get_benchmark
 from medtasks.core.errors import DataError, MedtasksError, UsageError
 from medtasks.metrics.registry import get_metric
-from medtasks.runs.folder import write_run
 from medtasks.runs.manifest import RunManifest
-from medtasks.runs.record import RunRecord
+from medtasks.runs.record import RunRecord, write_run
 from medtasks.runs.samples import JudgedScore, Repeat, Sample, duplicate_ids, read_samples, write_samples
 from medtasks.runs.scores import MetricScore, coverage_text
 from medtasks.runs.scoring import score_samples, score_tables
