@@ -113,12 +113,12 @@ class ScoredRun(RunRecord):
     @cached_property
     def entries(self) -> Mapping[str, Entry]:
         """The tasks and groups."""
-        return {name: self._entry(name, scores) for name, scores in self.scores.items()}
-
-    def _entry(self, name: str, scores: Scores) -> Entry:
-        table = self.tables.of(name, self.manifest.groups.get(name, ()))
-        lines = (line.model_copy(update={"model": self.model}) for line in self.timelines.get(name, ()))
-        return Entry(name, scores, table, self.signatures[name], tuple(lines))
+        entries = {}
+        for name, scores in self.scores.items():
+            table = self.tables.of(name, self.manifest.groups.get(name, ()))
+            lines = (line.model_copy(update={"model": self.model}) for line in self.timelines.get(name, ()))
+            entries[name] = Entry(name, scores, table, self.signatures[name], tuple(lines))
+        return entries
 
     @cached_property
     def complete(self) -> Mapping[str, bool]:

@@ -189,12 +189,6 @@ def local_stamp() -> str:
     return datetime.now().astimezone().strftime("%Y%m%d_%H%M%S%z")
 
 
-def scoring_versions() -> dict[str, str]:
-    """Versions of what can affect the scores of existing responses."""
-    scoring = ("medtasks", "sacrebleu", "nltk", "numpy", "transformers", "torch")
-    return {name: version for name, version in versions().items() if name in scoring}
-
-
 def versions() -> dict[str, str]:
     """Versions of medtasks and of the packages that can affect a score; ``absent`` if not installed."""
     found = {"medtasks": medtasks.__version__}

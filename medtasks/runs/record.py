@@ -21,7 +21,7 @@ from medtasks.core.errors import DataError, MedtasksError, UsageError, first_lin
 from medtasks.core.files import canonical_json, file_sha256, recover_directory, replace_directory, temporary_beside
 from medtasks.core.schema import first_problem
 from medtasks.runs.comparisons import Diagnostics, LevelGap, Paired, comparisons, diagnose, level_gaps
-from medtasks.runs.manifest import RunManifest, scoring_versions
+from medtasks.runs.manifest import RunManifest, versions
 from medtasks.runs.samples import Sample, read_samples, write_samples
 from medtasks.runs.scores import COVERAGE, Scores
 from medtasks.runs.scoring import scores_of
@@ -100,7 +100,9 @@ class RunRecord:
     @property
     def rescored(self) -> RunRecord:
         """The run as ``medtasks score`` writes it: its manifest has the versions that score it now."""
-        update = {"scored": scoring_versions(), "problems": self.problems}
+        scoring = ("medtasks", "sacrebleu", "nltk", "numpy", "transformers", "torch")
+        scored = {name: version for name, version in versions().items() if name in scoring}
+        update = {"scored": scored, "problems": self.problems}
         return replace(self, manifest=self.manifest.model_copy(update=update))
 
     @property
