@@ -103,17 +103,6 @@ def test_uniform_guessing_has_the_rates_of_its_closed_form() -> None:
     assert found["interval_off_by_one_rate"] == found["interval_off_by_more_rate"] == pytest.approx(6 / 20)
 
 
-@pytest.mark.parametrize("letter", LETTERS)
-def test_a_constant_letter(letter: str) -> None:
-    found = tel([(gold, letter) for gold in LETTERS])
-    far = [abs(ord(gold) - ord(letter)) for gold in "ABCD"]
-    null = letter == "E"
-    assert found["missed_change_rate"] == float(null)
-    assert found["invented_change_rate"] == float(not null)
-    assert found["interval_off_by_one_rate"] == (0.0 if null else far.count(1) / 4)
-    assert found["interval_off_by_more_rate"] == (0.0 if null else sum(one > 1 for one in far) / 4)
-
-
 def test_no_option_is_neither_missed_nor_invented() -> None:
     """A rate over the answered questions has their number beside it, and no value without any."""
     found = tel([(gold, "I cannot tell.") for gold in LETTERS])
@@ -244,16 +233,6 @@ def test_counts_by_hand() -> None:
     assert found["overcount_rate"] == found["unread_count_rate"] == pytest.approx(1 / 6)
     assert (found["sensitivity"], found["missed_finding_rate"]) == (pytest.approx(5 / 6), pytest.approx(1 / 6))
     assert found["hallucination_rate"] is None  # there is no polyp too few of
-
-
-@pytest.mark.parametrize(("answer", "missed", "invented"), [("Yes.", 0.0, 1.0), ("No.", 1.0, 0.0), ("Hm.", 0.0, 0.0)])
-def test_a_constant_answer(answer: str, missed: float, invented: float) -> None:
-    found = rates(kvasir(*(({"text_presence": gold}, answer) for gold in ("yes", "no", "no"))))
-    assert (found["missed_finding_rate"], found["hallucination_rate"]) == (missed, invented)
-    assert (found["sensitivity"], found["specificity"]) == (
-        1 - missed - (answer == "Hm."),
-        1 - invented - (answer == "Hm."),
-    )
 
 
 # --- Med-CMR: where the options show which is more abnormal ---
