@@ -73,14 +73,9 @@ def rejudge(
 ) -> Iterator[Rejudged]:
     """Ask ``config``'s judges again about a random sample of a run's verdicts, rubric by rubric.
 
-    No verdict is taken from or put into the user's store: it may have those of the submitter.
-
-    Args:
-        run: with its samples; tasks without responses are left out.
-        config: the judges.
-        share: of the judged samples of each task, above 0 and at most 1; at least one sample.
-        seed: of the choice. A submitter must not know it before.
-        progress: as of :func:`medtasks.runs.judge.judge_all`.
+    The run is one with its samples; tasks without responses are left out. ``share`` is that of the judged samples of
+    each task, at least one; a submitter must not know the ``seed`` of their choice before. No verdict is taken from or
+    put into the user's store: it may have those of the submitter.
 
     Raises:
         MedtasksError: a judge gave not a single verdict.

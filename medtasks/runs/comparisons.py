@@ -67,13 +67,8 @@ def compare_tables(first: tuple[str, ItemTable], second: tuple[str, ItemTable]) 
 def compare_statistics(metric: str, first: Array, second: Array, clusters: Clusters) -> PairedDifference | None:
     """The difference between two scores on ``metric``, over the items for which both have a value.
 
-    None if no item has, or if these items do not define the score.
-
-    Args:
-        metric: its name.
-        first: statistics ``(items, width)`` of one model; items without a value are NaN.
-        second: those of another model on the same items.
-        clusters: of each item, as names or numbers.
+    None if no item has, or if these items do not define the score. Statistics are ``(items, width)``, NaN for items
+    without a value; ``clusters`` are those of the items, as names or numbers.
     """
     both = np.flatnonzero(~(without_value(first) | without_value(second)))
     if not len(both):

@@ -145,13 +145,10 @@ def judge_all(
 ) -> Judged:
     """Judge ``samples`` under one rubric after another, asking all judges concurrently.
 
-    The rubrics are those in ``config``, by default the first one of each task. Stored verdicts are reused. A rubric
-    that fails is recorded in `Judged.failed`, and judging continues with the next one.
-
-    Args:
-        samples: of a run, by task; tasks that no rubric applies to are unchanged.
-        manifest: of the run; the scores of rubrics judged before are kept.
-        human: a CSV file of human annotations (:mod:`medtasks.judge.human`) to compare the judges with.
+    The rubrics are those in ``config``, by default the first one of each task; tasks that none applies to are
+    unchanged, and scores of rubrics judged before are kept. Stored verdicts are reused. A rubric that fails is recorded
+    in `Judged.failed`, and judging continues with the next one. ``human`` is a CSV file of human annotations
+    (:mod:`medtasks.judge.human`) to compare the judges with.
 
     Raises:
         UsageError: a rubric is unknown or applies to no task of the run, or no task of the run is judged.

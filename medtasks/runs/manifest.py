@@ -272,17 +272,3 @@ def task_facts(
         answered=0,
         status={},
     )
-
-
-def facts_today(spec: TaskSpec, facts: TaskFacts, outcomes: Sequence[Outcome]) -> TaskFacts:
-    """The facts under the current rules of a task that was run as ``facts`` say, with its ``outcomes``."""
-    protocol = protocol_hash(
-        spec,
-        facts.generation,
-        prompt_hash=facts.prompt_hash,
-        frames=facts.frames,
-        blind=facts.blind,
-        presentation=facts.presentation,
-    )
-    now = {"filters": filter_versions(spec), "protocol_hash": protocol, "yaml_hash": spec.yaml_hash}
-    return facts.model_copy(update=now).with_outcomes(outcomes)

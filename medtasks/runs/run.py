@@ -63,11 +63,7 @@ class AnswerStore:
     """Appends replies to the files of one process; a batch is on disk when :meth:`add` returns.
 
     Replies are read from disk when they are needed. Those of earlier, unfinished runs of the command are found as well,
-    of whatever process.
-
-    Args:
-        folder: the command's directory; created if missing.
-        rank: of this process among those that run the command.
+    of whatever process; ``rank`` is that of this one.
 
     Raises:
         UsageError: another process with that rank is using the directory.

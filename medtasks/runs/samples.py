@@ -163,11 +163,8 @@ class Sample(Compact):
 class SampleLines(Sequence[Sample]):
     """Samples as the lines of their file, sorted by sample id; each is parsed when it is read.
 
-    Keys are sorted: equal samples give equal lines.
-
-    Args:
-        samples: in any order.
-        directory: where the lines are stored, in a file without a name; by default the system's for temporary files.
+    Keys are sorted: equal samples give equal lines. They are in a file without a name in ``directory``, by default the
+    system's for temporary files.
 
     Raises:
         OSError: the directory cannot be written.

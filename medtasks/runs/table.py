@@ -419,12 +419,8 @@ def pooled_table(tables: Sequence[ItemTable], breakdowns: Sequence[str] = (), po
 
 
 class RunTables:
-    """The tables of a run's tasks and groups, each built on first use.
-
-    Args:
-        samples: by task.
-        made: tables built earlier, by task or group, if the samples are not available.
-    """
+    """The tables of a run's tasks and groups, each built on first use from samples by task, or ``made`` earlier, if
+    these are not available."""
 
     def __init__(
         self, samples: Mapping[str, Sequence[Sample]], made: Mapping[str, ItemTable] = MappingProxyType({})

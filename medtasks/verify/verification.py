@@ -23,7 +23,7 @@ from medtasks.core.settings import using
 from medtasks.metrics.base import Array
 from medtasks.metrics.learned import LEARNED
 from medtasks.metrics.registry import get_metric, is_ours, unit_of
-from medtasks.runs.manifest import RubricFacts, RunManifest, TaskFacts, facts_today
+from medtasks.runs.manifest import RubricFacts, RunManifest, TaskFacts, filter_versions, protocol_hash
 from medtasks.runs.record import Verification
 from medtasks.runs.samples import Outcome, Sample, duplicate_ids, lacks_texts
 from medtasks.runs.scored import has_models, scored_again, with_learned_metrics
@@ -81,7 +81,6 @@ class SubmittedTask:
         if lacks_texts(samples):
             self.outcome = Verification("unverifiable", NO_RESPONSES, claimed=True)
             return
-        self._require_responses()
         given = {sample.sample_id: sample.responses for sample in samples}
         if len(given) >= 20 and len({*given.values()}) >= 4:  # else equal ones may be chance
             self.responses = text_hash(canonical_json(sorted(given.items()))).hex()[:16]
@@ -102,7 +101,8 @@ class SubmittedTask:
             self.notes.append(f"{task}: {UNSCORED} ({', '.join(names)})")
 
     def _require_own_samples(self) -> None:
-        """Refuse samples that are not those that the manifest describes."""
+        """Refuse samples that are not those that the manifest describes, or with another number of responses: it is the
+        task's, unless the harness was run with ``--repeats``."""
         task, samples = self.spec.name, self._samples
         if len(samples) != self._facts.attempted:
             raise DataError(
@@ -111,26 +111,20 @@ class SubmittedTask:
             )
         for name in duplicate_ids(samples):
             raise DataError(f"{self._place}: sample {name} is duplicated, expected once; run again.")
-        for sample in samples:
-            if sample.task != task:
-                raise DataError(
-                    f"{self._place}: sample {sample.sample_id}: field `task` is {sample.task!r}, expected {task!r}; "
-                    "restore the file."
-                )
-
-    def _require_responses(self) -> None:
-        """Refuse samples with another number of responses, or whose lists beside the responses do not have their
-        length: it is the task's, unless the harness was run with ``--repeats``."""
         option = changed_options(self._manifest.settings).get("repeats")
         number = option if isinstance(option, int) else self.spec.repeats
         number = 1 if "layout" in self._manifest.model else int(number)
-        for sample in self._samples:
-            for field in ("responses", "failed", "probabilities"):
+        fields = () if lacks_texts(samples) else ("responses", "failed", "probabilities")
+        for sample in samples:
+            place = f"{self._place}: sample {sample.sample_id}"
+            if sample.task != task:
+                raise DataError(f"{place}: field `task` is {sample.task!r}, expected {task!r}; restore the file.")
+            for field in fields:
                 found = len(getattr(sample, field))
                 if found != number and (found or field == "responses"):
                     raise DataError(
-                        f"{self._place}: sample {sample.sample_id}: field `{field}` has {found:,} entries, expected "
-                        f"{number}, the number of responses to a question of the task; restore the file."
+                        f"{place}: field `{field}` has {found:,} entries, expected {number}, the number of responses "
+                        "to a question of the task; restore the file."
                     )
 
     def _use_local_documents(self) -> None:
@@ -245,7 +239,18 @@ class SubmittedTask:
     @property
     def facts_now(self) -> TaskFacts:
         """The task's facts under the current rules, once all parts are scored."""
-        return self._facts if self.outcome.claimed else facts_today(self.spec, self._facts, self._outcomes)
+        if self.outcome.claimed:
+            return self._facts
+        protocol = protocol_hash(
+            self.spec,
+            self._facts.generation,
+            prompt_hash=self._facts.prompt_hash,
+            frames=self._facts.frames,
+            blind=self._facts.blind,
+            presentation=self._facts.presentation,
+        )
+        now = {"filters": filter_versions(self.spec), "protocol_hash": protocol, "yaml_hash": self.spec.yaml_hash}
+        return self._facts.model_copy(update=now).with_outcomes(self._outcomes)
 
 
 def installed_rubrics(judge: Mapping[str, RubricFacts]) -> tuple[dict[str, RubricFacts], list[str]]:

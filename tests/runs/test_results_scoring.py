@@ -232,7 +232,7 @@ def test_whatever_a_model_says_can_be_read_again(tmp_path: Path) -> None:
     """Among it the characters that end a line of text for some, but not of JSON."""
     said = "one\u2028two\u2029three\x85four\x0bfive\x1c\r\nsix"
     samples = [FOUR[0].model_copy(update={"responses": (said,)}), *FOUR[1:]]
-    write_samples(tmp_path / "x.jsonl", samples)
+    write_samples(tmp_path / "x.jsonl", samples[::-1])
     assert read_samples(tmp_path / "x.jsonl") == sorted(samples, key=lambda one: one.sample_id)
 
 

@@ -100,9 +100,10 @@ def test_repeats_count_where_every_item_has_as_many_and_more_than_one() -> None:
     assert column_of("accuracy", [once, once]).repeats is None
     assert column_of("accuracy", [once, twice]).repeats is None
     assert column_of("accuracy", [twice, None]).repeats is None
-    found = column_of("accuracy", [twice, twice]).repeats
+    other = Value(statistics=(2.0, 2.0), repeats=((0.0, 1.0), (2.0, 1.0)))
+    found = column_of("accuracy", [twice, twice, other]).take(np.array([2, 0])).repeats
     assert found is not None
-    assert found.shape == (2, 2, 2)
+    assert found[:, 0, 0].tolist() == [0.0, 1.0]
 
 
 def test_a_part_keeps_limits_and_judges_apart_from_the_whole() -> None:
