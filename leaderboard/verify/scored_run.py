@@ -40,7 +40,6 @@ class Entry:
 
     @property
     def benchmark(self) -> str:
-        """The benchmark of the task or group."""
         return load_spec(self.name).metadata.benchmark
 
     @cached_property
@@ -58,7 +57,6 @@ class Entry:
 
     @cached_property
     def clusters(self) -> tuple[str, ...]:
-        """The cluster of each item."""
         return self._first(self.table.clusters)
 
     @property
@@ -91,12 +89,10 @@ class ScoredRun(RunRecord):
 
     @classmethod
     def of(cls, run: RunRecord, folder: str = "", digest: str = "") -> ScoredRun:
-        """The run as boards see it."""
         return cls(**{one.name: getattr(run, one.name) for one in fields(run)}, folder=folder, digest=digest)
 
     @cached_property
     def model(self) -> str:
-        """The model's slug."""
         return model_key(self.manifest)
 
     @cached_property
@@ -112,7 +108,6 @@ class ScoredRun(RunRecord):
 
     @cached_property
     def entries(self) -> Mapping[str, Entry]:
-        """The tasks and groups."""
         entries = {}
         for name, scores in self.scores.items():
             table = self.tables.of(name, self.manifest.groups.get(name, ()))

@@ -22,7 +22,7 @@ from medtasks.core.files import canonical_json, file_sha256, recover_directory, 
 from medtasks.core.schema import first_problem
 from medtasks.runs.comparisons import Diagnostics, LevelGap, Paired, comparisons, diagnose, level_gaps
 from medtasks.runs.manifest import RunManifest, versions
-from medtasks.runs.samples import Sample, read_samples, write_samples
+from medtasks.runs.samples import Sample, SampleLines, read_samples
 from medtasks.runs.scores import COVERAGE, Scores
 from medtasks.runs.scoring import scores_of
 from medtasks.runs.table import Lazy, RunTables
@@ -199,7 +199,8 @@ def replace_run(directory: Path, run: RunRecord) -> None:
 def _write(folder: Path, run: RunRecord) -> None:
     (folder / "samples").mkdir(exist_ok=True)
     for task, samples in sorted(run.samples.items()):
-        write_samples(folder / "samples" / f"{task}.jsonl", samples)
+        lines = samples if isinstance(samples, SampleLines) else SampleLines(samples)
+        lines.write(folder / "samples" / f"{task}.jsonl")
     (folder / "scores.json").write_text(canonical_json(run.results, indent=1) + "\n", encoding="utf-8")
     manifest = run.manifest.model_dump(mode="json")
     (folder / "manifest.json").write_text(canonical_json(manifest, indent=1) + "\n", encoding="utf-8")
@@ -279,7 +280,6 @@ class RunFolder:
 
     @property
     def name(self) -> str:
-        """The name of the directory."""
         return self.directory.resolve().name
 
     @property

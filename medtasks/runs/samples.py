@@ -204,13 +204,8 @@ class SampleLines(Sequence[Sample]):
             shutil.copyfileobj(self._file, stream)
 
 
-def write_samples(path: Path, samples: Sequence[Sample]) -> None:
-    """Write one line per sample, as in `SampleLines`."""
-    (samples if isinstance(samples, SampleLines) else SampleLines(samples)).write(path)
-
-
 def sample_lines(path: Path) -> Iterator[tuple[int, int, Sample]]:
-    """The samples of a file that :func:`write_samples` wrote, each with where its line begins and how long it is.
+    """The samples of a file that `SampleLines` wrote, each with where its line begins and how long it is.
 
     Raises:
         DataError: the file cannot be read, or a line is not a sample; names file, line and field.
