@@ -37,9 +37,9 @@ from memory import prepared
 from yardstick import speed
 
 from medtasks.runs.find import run_folders
-from medtasks.runs.folder import read_manifest
+from medtasks.runs.record import read_manifest
 from medtasks.runs.replies import Reply
-from medtasks.runs.reply_files import read_answers
+from medtasks.runs.run import read_answers
 
 TASKS = ["kvasir_vqa_x1"]
 REQUESTS, SECONDS, MOST, SLOWER = 960, 0.05, 4, 4

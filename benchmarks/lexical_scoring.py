@@ -41,9 +41,8 @@ from medtasks.catalog.spec import TaskSpec, load_spec
 from medtasks.core.cache import cache_root
 from medtasks.metrics import wordnet
 from medtasks.metrics.registry import LEXICAL, get_metric
-from medtasks.runs.folder import write_run
 from medtasks.runs.manifest import DataFacts, RunManifest, task_facts, versions
-from medtasks.runs.record import RunRecord
+from medtasks.runs.record import RunRecord, write_run
 from medtasks.runs.samples import Sample
 
 LEVEL_SIZES = {1: 5548, 2: 5261, 3: 5213}

@@ -16,8 +16,7 @@ from typing import Any
 from medtasks.core.errors import UsageError, reading
 from medtasks.core.files import canonical_json, file_sha256, recover_directory, replace_directory, temporary_beside
 from medtasks.runs.find import NO_RUN, no_run
-from medtasks.runs.table_file import TableStore, code_hash
-from medtasks.verify.scored import RunStore
+from medtasks.verify.store import RunStore, TableStore, code_hash
 
 from .board.board import Board
 from .board.build import RESAMPLES, build_board

@@ -29,7 +29,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from medtasks.answers.option_letter import read_stages
-from medtasks.runs.folder import read_run
+from medtasks.runs.record import read_run
 from medtasks.runs.samples import Sample
 
 sys.path.append(str(Path(__file__).parents[2]))  # training/ is not installed

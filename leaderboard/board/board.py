@@ -13,8 +13,8 @@ from pydantic import BaseModel, ConfigDict
 from medtasks.benchmarks.streams import Round as Round
 from medtasks.benchmarks.streams import Timeline as Timeline
 from medtasks.metrics.registry import Unit as Unit
+from medtasks.runs.replies import RunUsage, Usage
 from medtasks.runs.scores import Reliability
-from medtasks.runs.usage import RunUsage, Usage
 
 Trained: TypeAlias = Literal["yes", "no", "unknown"]
 

@@ -13,8 +13,8 @@ from medtasks.catalog.registry import benchmark_owner, get_benchmark
 from medtasks.catalog.spec import load_spec
 from medtasks.core.errors import DataError
 from medtasks.core.redaction import shown
+from medtasks.runs.replies import Usage
 from medtasks.runs.scores import coverage_text
-from medtasks.runs.usage import Usage
 from medtasks.stats.bootstrap import CONFIDENCE
 
 from ..rank.comparability import ComparabilityGroups, on_common_items, same_responses

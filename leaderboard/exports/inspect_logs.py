@@ -16,9 +16,8 @@ from medtasks.core.files import short_hash
 from medtasks.core.redaction import shown_facts
 from medtasks.metrics.registry import get_metric
 from medtasks.runs.find import no_run
-from medtasks.runs.folder import RunFolder, read_run
 from medtasks.runs.manifest import RunManifest
-from medtasks.runs.record import RunRecord
+from medtasks.runs.record import RunFolder, RunRecord, read_run
 from medtasks.runs.samples import Sample
 from medtasks.runs.scores import Scores
 

@@ -16,8 +16,8 @@ from medtasks.core.errors import MedtasksError
 from medtasks.core.findings import Finding, Severity, failed
 from medtasks.core.redaction import SECRETS
 from medtasks.core.text import counted, first_names
-from medtasks.runs.folder import read_run
-from medtasks.runs.reply_files import SUFFIX as UNFINISHED
+from medtasks.runs.record import read_run
+from medtasks.runs.run import SUFFIX as UNFINISHED
 
 from ..rank.comparability import released_share, same_responses
 from ..verify.rejudging import AGREEMENT, Rejudged

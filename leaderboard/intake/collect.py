@@ -16,7 +16,7 @@ from medtasks.core.errors import MedtasksError
 from medtasks.core.files import canonical_json
 from medtasks.core.redaction import shown
 from medtasks.runs.find import NO_RUN, SUFFIX, require_directory, run_folders
-from medtasks.runs.folder import RunFolder
+from medtasks.runs.record import RunFolder
 
 from ..board.board import Refused
 from ..verify.scored_run import RunStore, ScoredRun, scored_run

@@ -14,8 +14,8 @@ from medtasks.catalog.spec import leaf_tasks, load_specs
 from medtasks.core.errors import DataError
 from medtasks.importers.layouts import Layout
 from medtasks.importers.run import PredictionFile, score_predictions
-from medtasks.runs.folder import RunFolder, contents_hash
 from medtasks.runs.manifest import RunManifest
+from medtasks.runs.record import RunFolder, contents_hash
 from medtasks.runs.samples import Sample
 
 _LOG = re.compile(r"(?P<stamp>.+)_samples_(?P<task>[a-z0-9_]+)\.jsonl", re.I)

@@ -11,8 +11,8 @@ from urllib.parse import urlsplit
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from medtasks.benchmarks.layouts import all_layouts
+from medtasks.runs.replies import RunUsage
 from medtasks.runs.signature import parse_signature
-from medtasks.runs.usage import RunUsage
 
 from ..board.board import BenchmarkBoard, Board, BoardModel, BoardRun, LetterCounts, Published, Timeline
 from ..board.numbers import UNIT_LABELS, direction, exact, interval, number

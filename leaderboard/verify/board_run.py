@@ -59,11 +59,6 @@ def board_run(manifest: RunManifest, folder: str, digest: str, notes: Sequence[s
     )
 
 
-def run_notes(manifest: RunManifest, scores: Mapping[str, Scores]) -> list[str]:
-    """What a reader must know about a run and the ``scores`` of its tasks and groups, a sentence each."""
-    return [*_origin(manifest), *_data(manifest), *_asked(manifest, scores), *_judging(manifest)]
-
-
 def release_coverage(manifest: RunManifest, benchmark: str) -> tuple[int, int]:
     """The number of prepared records, and the number in the release.
 
@@ -87,7 +82,9 @@ def release_coverage(manifest: RunManifest, benchmark: str) -> tuple[int, int]:
     return sum(one.prepared for one in entries), sum(one.records for one in entries)
 
 
-def _origin(manifest: RunManifest) -> Iterator[str]:
+def run_notes(manifest: RunManifest, scores: Mapping[str, Scores]) -> Iterator[str]:
+    """What a reader must know about a run and the ``scores`` of its tasks and groups, a sentence each: where it comes
+    from, its data, what was asked, and how it was judged."""
     if "layout" in manifest.model:
         yield (
             f"predictions from elsewhere ({manifest.model['layout']}): prompt, generation settings and frames are "
@@ -96,28 +93,34 @@ def _origin(manifest: RunManifest) -> Iterator[str]:
     if manifest.scored is not None:
         before, now = manifest.versions.get("medtasks", "?"), manifest.scored.get("medtasks", "?")
         yield f"rescored: run with medtasks {before}, scored again with {now}"
-
-
-def _data(manifest: RunManifest) -> Iterator[str]:
-    if mini := sorted(name for name, one in manifest.data.items() if one.mini):
-        yield f"miniature data ({', '.join(mini)}): a demonstration, not a benchmark result"
+    if manifest.miniature:
+        yield f"miniature data ({', '.join(sorted(manifest.miniature))}): a demonstration, not a benchmark result"
     for name, facts in sorted(manifest.data.items()):
         prepared, records = release_coverage(manifest, name)
         if prepared < records:
             yield f"{name}: coverage {prepared / records:.0%} ({prepared:,} of the release's {records:,} records)"
         for why, count in sorted(facts.excluded.items()):
             yield f"{name}: excluded when the data were prepared: {count:,} ({why})"
-    for task, one in sorted(manifest.tasks.items()):
+    tasks = dict(sorted(manifest.tasks.items()))
+    for task, one in tasks.items():
         for why, count in sorted(one.excluded.items()):
             yield f"{task}: documents excluded: {count:,} ({why})"
-
-
-def _asked(manifest: RunManifest, scores: Mapping[str, Scores]) -> Iterator[str]:
-    if blind := sorted(task for task, one in manifest.tasks.items() if one.blind):
-        every = len(blind) == len(manifest.tasks)
-        yield "blind: prompts without media" + ("" if every else f" ({', '.join(blind)})")
-    for subset in sorted({one.subset for one in manifest.tasks.values()} - {""}):
+    if blind := [task for task, one in tasks.items() if one.blind]:
+        yield "blind: prompts without media" + ("" if len(blind) == len(tasks) else f" ({', '.join(blind)})")
+    for subset in sorted({one.subset for one in tasks.values()} - {""}):
         yield f"subset of the clusters ({subset}): comparable with runs of the same subset only"
+    yield from _answers(manifest, scores)
+    judged = {task for facts in manifest.judge.values() for task in facts.tasks}
+    if unjudged := [task for task in tasks if task not in judged and load_spec(task).metadata.rubrics]:
+        yield f"not judged: {', '.join(unjudged)}"
+    for name, rubric in sorted(manifest.judge.items()):
+        if rubric.unjudged:
+            reasons = ", ".join(f"{why}: {count:,}" for why, count in sorted(rubric.unjudged.items()))
+            yield f"{name}: {sum(rubric.unjudged.values()):,} of {rubric.asked:,} responses unjudged ({reasons})"
+        yield from (f"{name}: {warning}" for warning in rubric.warnings)
+
+
+def _answers(manifest: RunManifest, scores: Mapping[str, Scores]) -> Iterator[str]:
     answered = sum(one.answered for one in manifest.tasks.values())
     asked = sum(one.asked for one in manifest.tasks.values())
     limit, offset = manifest.settings.get("limit"), manifest.settings.get("offset")
@@ -141,15 +144,3 @@ def _asked(manifest: RunManifest, scores: Mapping[str, Scores]) -> Iterator[str]
         yield f"run with --{option} {value}"
     if manifest.settings.get("predict_only"):
         yield "run with --predict_only"
-
-
-def _judging(manifest: RunManifest) -> Iterator[str]:
-    judged = {task for facts in manifest.judge.values() for task in facts.tasks}
-    unjudged = [task for task in manifest.tasks if task not in judged and load_spec(task).metadata.rubrics]
-    if unjudged:
-        yield f"not judged: {', '.join(sorted(unjudged))}"
-    for name, facts in sorted(manifest.judge.items()):
-        if facts.unjudged:
-            reasons = ", ".join(f"{why}: {count:,}" for why, count in sorted(facts.unjudged.items()))
-            yield f"{name}: {sum(facts.unjudged.values()):,} of {facts.asked:,} responses unjudged ({reasons})"
-        yield from (f"{name}: {warning}" for warning in facts.warnings)

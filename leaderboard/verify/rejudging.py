@@ -73,14 +73,9 @@ def rejudge(
 ) -> Iterator[Rejudged]:
     """Ask ``config``'s judges again about a random sample of a run's verdicts, rubric by rubric.
 
-    No verdict is taken from or put into the user's store: it may have those of the submitter.
-
-    Args:
-        run: with its samples; tasks without responses are left out.
-        config: the judges.
-        share: of the judged samples of each task, above 0 and at most 1; at least one sample.
-        seed: of the choice. A submitter must not know it before.
-        progress: as of :func:`medtasks.runs.judge.judge_all`.
+    The run is one with its samples; tasks without responses are left out. ``share`` is that of the judged samples of
+    each task, at least one; a submitter must not know the ``seed`` of their choice before. No verdict is taken from or
+    put into the user's store: it may have those of the submitter.
 
     Raises:
         MedtasksError: a judge gave not a single verdict.
@@ -102,8 +97,7 @@ def rejudge(
         if again.error is not None:
             raise again.error
         new = again.outcomes[rubric]
-        before, after = _scores(chosen, facts), _scores(new.samples, new.facts)
-        clusters = {name: sample.cluster for name, sample, _ in _responses(chosen, facts)}
+        (before, clusters), (after, _) = _scores(chosen, facts), _scores(new.samples, new.facts)
         given = [(score, after[name].get(aspect)) for name, one in before.items() for aspect, score in one.items()]
         yield Rejudged(
             run=run.digest,
@@ -122,26 +116,21 @@ def rejudge(
         )
 
 
-def _responses(
+def _scores(
     samples: Mapping[str, Sequence[Sample]], facts: RubricFacts
-) -> Iterator[tuple[str, Sample, Mapping[str, Mapping[str, int] | None]]]:
-    """Each judged response with a name, its sample, and the scores that every judge of the panel gave."""
-    for task, of_task in samples.items():
-        for sample in of_task:
-            for number, response in enumerate(sample.verdicts[facts.rubric.name]):
-                if response.judges:
-                    panel = {name: response.judges[name].scores for name in facts.judges if name in response.judges}
-                    yield f"{task}/{sample.sample_id}#{number}", sample, panel
-
-
-def _scores(samples: Mapping[str, Sequence[Sample]], facts: RubricFacts) -> dict[str, dict[str, float]]:
-    """The panel's scores by response and aspect; what is undecided is left out."""
-    return {
-        name: combine(panel, aspects_of(facts.rubric, sample.whole_document()), facts.combine).scores
-        if any(panel.values())
-        else {}
-        for name, sample, panel in _responses(samples, facts)
-    }
+) -> tuple[dict[str, dict[str, float]], dict[str, str]]:
+    """The panel's scores by response and aspect, without those that are undecided, and the cluster of each response."""
+    scores: dict[str, dict[str, float]] = {}
+    clusters = {}
+    for task, sample in ((task, one) for task, of_task in samples.items() for one in of_task):
+        for number, response in enumerate(sample.verdicts[facts.rubric.name]):
+            if response.judges:
+                name = f"{task}/{sample.sample_id}#{number}"
+                panel = {judge: response.judges[judge].scores for judge in facts.judges if judge in response.judges}
+                aspects = aspects_of(facts.rubric, sample.whole_document()) if any(panel.values()) else ()
+                scores[name] = combine(panel, aspects, facts.combine).scores if aspects else {}
+                clusters[name] = sample.cluster
+    return scores, clusters
 
 
 _RECORDS = TypeAdapter(list[Rejudged])

@@ -13,13 +13,12 @@ import numpy as np
 from medtasks.benchmarks.streams import Timeline
 from medtasks.catalog.spec import leaf_tasks, load_spec
 from medtasks.metrics.base import Array
-from medtasks.runs.folder import RunFolder, as_data_error
-from medtasks.runs.record import RunRecord
+from medtasks.runs.record import RunFolder, RunRecord, as_data_error
 from medtasks.runs.samples import without_garbage_collection
 from medtasks.runs.scores import Scores
 from medtasks.runs.table import ItemTable, Lazy, shared
-from medtasks.verify.scored import RunStore as RunStore
 from medtasks.verify.scored import scored_record
+from medtasks.verify.store import RunStore as RunStore
 
 from ..board.board import BoardRun
 from ..board.models import model_key
@@ -41,7 +40,6 @@ class Entry:
 
     @property
     def benchmark(self) -> str:
-        """The benchmark of the task or group."""
         return load_spec(self.name).metadata.benchmark
 
     @cached_property
@@ -59,7 +57,6 @@ class Entry:
 
     @cached_property
     def clusters(self) -> tuple[str, ...]:
-        """The cluster of each item."""
         return self._first(self.table.clusters)
 
     @property
@@ -92,12 +89,10 @@ class ScoredRun(RunRecord):
 
     @classmethod
     def of(cls, run: RunRecord, folder: str = "", digest: str = "") -> ScoredRun:
-        """The run as boards see it."""
         return cls(**{one.name: getattr(run, one.name) for one in fields(run)}, folder=folder, digest=digest)
 
     @cached_property
     def model(self) -> str:
-        """The model's slug."""
         return model_key(self.manifest)
 
     @cached_property
@@ -113,13 +108,12 @@ class ScoredRun(RunRecord):
 
     @cached_property
     def entries(self) -> Mapping[str, Entry]:
-        """The tasks and groups."""
-        return {name: self._entry(name, scores) for name, scores in self.scores.items()}
-
-    def _entry(self, name: str, scores: Scores) -> Entry:
-        table = self.tables.of(name, self.manifest.groups.get(name, ()))
-        lines = (line.model_copy(update={"model": self.model}) for line in self.timelines.get(name, ()))
-        return Entry(name, scores, table, self.signatures[name], tuple(lines))
+        entries = {}
+        for name, scores in self.scores.items():
+            table = self.tables.of(name, self.manifest.groups.get(name, ()))
+            lines = (line.model_copy(update={"model": self.model}) for line in self.timelines.get(name, ()))
+            entries[name] = Entry(name, scores, table, self.signatures[name], tuple(lines))
+        return entries
 
     @cached_property
     def complete(self) -> Mapping[str, bool]:

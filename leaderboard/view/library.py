@@ -20,8 +20,8 @@ from medtasks.core.errors import DataError, UsageError, reading
 from medtasks.core.files import canonical_json, read_lines, replaced
 from medtasks.core.schema import Frozen, first_problem
 from medtasks.runs.find import run_folders
-from medtasks.runs.folder import RunFolder, read_manifest
 from medtasks.runs.manifest import RunManifest
+from medtasks.runs.record import RunFolder, read_manifest
 
 from ..board.board import FORMATS, BenchmarkBoard, Board
 from ..board.numbers import safe_name, shown_name

@@ -15,7 +15,7 @@ from medtasks.core.settings import using
 from medtasks.metrics.registry import unit_of
 from medtasks.runs.find import PLAN, unfinished_runs
 from medtasks.runs.replies import Answer, Reply
-from medtasks.runs.reply_files import Plan, by_document, read_answers, read_plan
+from medtasks.runs.run import Plan, by_document, read_answers, read_plan
 from medtasks.runs.samples import Sample
 from medtasks.runs.scored import Answered, scored_samples
 from medtasks.runs.scores import Scores

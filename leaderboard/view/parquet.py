@@ -27,7 +27,7 @@ from medtasks.core.files import canonical_json, file_state, replaced
 from medtasks.core.schema import first_problem
 from medtasks.core.text import well_formed
 from medtasks.runs.samples import Sample, sample_lines
-from medtasks.runs.table_file import code_hash
+from medtasks.verify.store import code_hash
 
 SAMPLES: Mapping[str, str] = {
     "sample_id": "id of the sample, unique within a task",

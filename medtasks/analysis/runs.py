@@ -23,12 +23,12 @@ from medtasks.leaderboard.verify.scored_run import ScoredRun, scored_run
 from medtasks.leaderboard.view.media import pictures
 from medtasks.leaderboard.view.parquet import SampleTables, table_of
 from medtasks.runs.find import PLAN, SUFFIX, is_unfinished, require_directory, run_folders
-from medtasks.runs.folder import read_manifest
 from medtasks.runs.manifest import RunManifest, now
-from medtasks.runs.record import RunRecord
+from medtasks.runs.record import RunRecord, read_manifest
 from medtasks.runs.run import score_unfinished
 from medtasks.runs.summary import format_score, headline_scores
-from medtasks.verify.scored import scored_record, user_store
+from medtasks.verify.scored import scored_record
+from medtasks.verify.store import user_store
 
 if TYPE_CHECKING:
     from PIL.Image import Image

@@ -14,8 +14,8 @@ from medtasks.core.files import canonical_json, short_hash
 from medtasks.importers.layouts import recognise
 from medtasks.importers.rows import predictions_in_rows
 from medtasks.importers.run import PredictionFile, score_predictions, score_rows
-from medtasks.runs.folder import write_run
 from medtasks.runs.manifest import now
+from medtasks.runs.record import write_run
 
 Answer = Callable[[list[dict[str, Any]]], str]
 """A model: the text of the answer to a list of chat messages."""

@@ -80,11 +80,6 @@ class Value(NamedTuple):
         """Whether there is no verdict yet: no judge was asked, or none could decide."""
         return self.statistics is None and self.low is not None and not self.failed
 
-    @property
-    def awaiting(self) -> bool:
-        """Whether no judge has been asked."""
-        return self.pending and self.judge is None
-
     def mapped(self, change: Callable[[tuple[float, ...]], tuple[float, ...]]) -> Value:
         """The value of a derived metric: ``change`` of the statistics, or of the limits."""
         statistics, low, high = (None if row is None else change(row) for row in self[:3])

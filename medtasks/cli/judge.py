@@ -42,11 +42,12 @@ def judge(
     from medtasks.judge.settings import read_judges
     from medtasks.leaderboard.verify.scored_run import scored_run
     from medtasks.runs.find import one_run
-    from medtasks.runs.folder import read_manifest, read_run, replace_run
     from medtasks.runs.judge import is_judged, judge_run, report_lines
+    from medtasks.runs.record import read_manifest, read_run, replace_run
     from medtasks.runs.samples import without_garbage_collection
     from medtasks.runs.summary import summary
-    from medtasks.verify.scored import keep_finished, user_store
+    from medtasks.verify.scored import keep_finished
+    from medtasks.verify.store import user_store
 
     if export is not None and export.exists() and not _is_export(export):
         raise UsageError(f"{export}: exists and is not an export of verdicts; choose another file for --export.")

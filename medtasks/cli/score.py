@@ -57,11 +57,12 @@ def _rescore(folder: Path, against: Path | None, out: Path | None, as_json: bool
     from medtasks.leaderboard.verify.scored_run import scored_run
     from medtasks.runs.comparisons import comparisons, same_tasks
     from medtasks.runs.find import is_unfinished, one_run
-    from medtasks.runs.folder import read_manifest, write_run
     from medtasks.runs.manifest import now
+    from medtasks.runs.record import read_manifest, write_run
     from medtasks.runs.run import score_unfinished
     from medtasks.runs.summary import summary
-    from medtasks.verify.scored import keep_written, user_store
+    from medtasks.verify.scored import keep_written
+    from medtasks.verify.store import user_store
 
     folder = one_run(folder)
     if is_unfinished(folder):
@@ -188,7 +189,7 @@ def _elsewhere(
     from medtasks.importers.layouts import LAYOUTS, recognise, task_in_name
     from medtasks.importers.run import PredictionFile, scored_predictions
     from medtasks.runs.summary import summary
-    from medtasks.verify.scored import user_store
+    from medtasks.verify.store import user_store
 
     if layout is None:
         layout = recognise(path)

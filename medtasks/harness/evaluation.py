@@ -1,6 +1,6 @@
 """One evaluation: the harness builds requests and writes logs; we send, score and write the result directory.
 
-Replies are on disk before anything else happens (:mod:`medtasks.runs.reply_files`), so a later failure costs no
+Replies are on disk before anything else happens (:mod:`medtasks.runs.run`), so a later failure costs no
 inference: it is reported in one sentence, the exit code is not 0, and ``medtasks score`` continues from there.
 """
 
@@ -34,17 +34,16 @@ from medtasks.data.media.frames import default_frames
 from medtasks.data.media.images import default_cache
 from medtasks.data.store import open_prepared
 from medtasks.judge.settings import configured_judges
-from medtasks.runs.folder import write_run
 from medtasks.runs.judge import PlainProgress, judge_all, report_lines
 from medtasks.runs.manifest import RunManifest, local_stamp, now, task_facts, versions
-from medtasks.runs.record import RunRecord
-from medtasks.runs.reply_files import SUFFIX, AnswerStore, Plan, drop_other_runs, folder_key, name_run, run_of
-from medtasks.runs.run import collect_run, data_facts
+from medtasks.runs.record import RunRecord, write_run
+from medtasks.runs.replies import RunUsage, run_usage
+from medtasks.runs.run import SUFFIX, AnswerStore, Plan, collect_run, continue_run, data_facts, folder_key, run_of
 from medtasks.runs.scored import Answered
 from medtasks.runs.summary import summary
 from medtasks.runs.table import refuse_unknown_names
-from medtasks.runs.usage import RunUsage, run_usage
-from medtasks.verify.scored import keep_finished, user_store
+from medtasks.verify.scored import keep_finished
+from medtasks.verify.store import user_store
 
 from .backends import SYSTEM_PROMPT, backend_name, take_no_media, task_presentation
 from .model import described, run_arguments, settings
@@ -316,9 +315,8 @@ def _agree_with_first(folder: Path) -> None:
             "data, task files or MEDTASKS_… variables differ; make them the same on all nodes."
         )
     run = everyone[0][1]
-    drop_other_runs(folder, run)
+    continue_run(folder, rank, run)
     torch.distributed.barrier()  # before a process reads what another one deletes
-    name_run(folder, rank, run)
 
 
 def _leave_process_group() -> None:

@@ -13,7 +13,7 @@ from typing import Any
 
 from medtasks.core.errors import MedtasksError
 from medtasks.runs.replies import BLANK, NOT_ASKED, Answer, Reply, Slot, Work, is_blank
-from medtasks.runs.reply_files import AnswerStore
+from medtasks.runs.run import AnswerStore
 
 from .backends import backend_name
 from .sending import Memory, isolated

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 from medtasks.core.errors import UsageError, first_line
 from medtasks.core.settings import current_settings
 from medtasks.runs.replies import Answer, Reply
-from medtasks.runs.reply_files import read_work
+from medtasks.runs.run import read_work
 
 GIVE_UP = 64
 """After this many consecutive failures, the task's remaining requests are not sent."""

@@ -22,7 +22,6 @@ from medtasks.importers.rows import Prediction
 from medtasks.judge.ensemble import same_family
 from medtasks.judge.pipeline import Verdicts
 from medtasks.judge.verdict import Verdict, parse_verdict
-from medtasks.runs.folder import write_run
 from medtasks.runs.manifest import (
     UNKNOWN_PROMPT,
     RubricFacts,
@@ -33,7 +32,7 @@ from medtasks.runs.manifest import (
     task_facts,
     versions,
 )
-from medtasks.runs.record import RunRecord
+from medtasks.runs.record import RunRecord, write_run
 from medtasks.runs.replies import Reply
 from medtasks.runs.run import data_facts
 from medtasks.runs.samples import Sample
@@ -49,7 +48,7 @@ from medtasks.runs.verdicts import (
     with_judged_scores,
     with_verdicts,
 )
-from medtasks.verify.scored import RunStore
+from medtasks.verify.store import RunStore
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ PERCENT = np.arange(LEVELS)
 BIN_OF: Final = np.maximum(-(-PERCENT * BINS // 100) - 1, 0)
 """The bin of each percent: bin b has confidences above b/15, up to (b+1)/15."""
 REASONS = ("no_probabilities", "no_answer", "no_letter_token", "missing", "several", "out_of_range", "not_scored")
-"""Why an answer has no confidence that is compared with right and wrong (`medtasks.runs.confidence`)."""
+"""Why an answer has no confidence that is compared with right and wrong (`medtasks.runs.scored`)."""
 
 
 @cache

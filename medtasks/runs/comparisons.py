@@ -42,42 +42,33 @@ def compare_tables(first: tuple[str, ItemTable], second: tuple[str, ItemTable]) 
     rows = [{name: row for row, name in enumerate(table.unique) if table.complete[row]} for table in tables]
     joined = [(rows[0][name], rows[1][name]) for name in sorted(rows[0].keys() & rows[1].keys())]
     shared: Rows = np.array(joined, dtype=np.int64).reshape(-1, 2)
-    both = [metric for metric in one.metrics if metric in other.columns]
     # a group's column is put together on each access
-    columns = {metric: (one.columns[metric], other.columns[metric]) for metric in both}
+    columns = {name: (one.columns[name], other.columns[name]) for name in one.metrics if name in other.columns}
 
     def compared(items: Rows, part: str = "", unpaired: int = 0, **more: Any) -> Paired:
         metrics = {}
         for metric, wholes in columns.items():
-            sides = zip(tables, wholes, strict=True)
-            used = (table.parts.get((metric, part), whole) for table, whole in sides)
+            used = (table.parts.get((metric, part), whole) for table, whole in zip(tables, wholes, strict=True))
             left, right = (column.statistics[items[:, place]] for place, column in enumerate(used))
             difference = compare_statistics(metric, left, right, one.codes[items[:, 0]])
             if difference is not None:
                 metrics[metric] = difference
         return Paired(first=first[0], second=second[0], items=len(items), unpaired=unpaired, metrics=metrics, **more)
 
-    def groups(breakdown: str) -> Mapping[str, Paired]:
-        return {
-            key: compared(shared[inside], key if breakdown == one.benchmark.parts else "")
-            for key, members in one.rows_by_group(breakdown).items()
-            if (inside := np.isin(shared[:, 0], members)).any()
-        }
-
-    unpaired = len(rows[0].keys() ^ rows[1].keys())
-    return compared(shared, "", unpaired, breakdowns={name: groups(name) for name in one.breakdowns})
+    breakdowns: dict[str, dict[str, Paired]] = {name: {} for name in one.breakdowns}
+    for name, groups in breakdowns.items():
+        for key, members in one.rows_by_group(name).items():
+            inside = shared[np.isin(shared[:, 0], members)]
+            if len(inside):
+                groups[key] = compared(inside, key if name == one.benchmark.parts else "")
+    return compared(shared, "", len(rows[0].keys() ^ rows[1].keys()), breakdowns=breakdowns)
 
 
 def compare_statistics(metric: str, first: Array, second: Array, clusters: Clusters) -> PairedDifference | None:
     """The difference between two scores on ``metric``, over the items for which both have a value.
 
-    None if no item has, or if these items do not define the score.
-
-    Args:
-        metric: its name.
-        first: statistics ``(items, width)`` of one model; items without a value are NaN.
-        second: those of another model on the same items.
-        clusters: of each item, as names or numbers.
+    None if no item has, or if these items do not define the score. Statistics are ``(items, width)``, NaN for items
+    without a value; ``clusters`` are those of the items, as names or numbers.
     """
     both = np.flatnonzero(~(without_value(first) | without_value(second)))
     if not len(both):

@@ -16,7 +16,7 @@ from medtasks.core.text import first_names
 SUFFIX = "_medtasks"
 """Suffix of the names of result directories."""
 PLAN = "run.json"
-"""Describes an unfinished run, beside its replies (`medtasks.runs.reply_files`)."""
+"""Describes an unfinished run, beside its replies (`medtasks.runs.run`)."""
 NO_RUN = f"contains no result directory (…{SUFFIX})"
 """Why a path without a run is refused."""
 
@@ -34,12 +34,8 @@ def run_folders(
     """The result directories at or below ``path``; symbolic links are not followed.
 
     Hidden directories are skipped, except for a run that a crash left aside while it was being replaced: reading it
-    restores it (`medtasks.core.files.recover_directory`).
-
-    Args:
-        path: a directory.
-        other: called with each directory that is not a run's, and the names of its subdirectories and files.
-        closed: called with the error for each directory that cannot be listed.
+    restores it (`medtasks.core.files.recover_directory`). ``other`` is called with each directory that is not a run's,
+    and the names of its subdirectories and files; ``closed`` with the error for each that cannot be listed.
     """
     found: list[Path] = []
     for directory, names, others in os.walk(path, onerror=closed):

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import functools
 import hashlib
 import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +46,7 @@ Progress = Callable[[str, str, int, int, Spent, "str | None"], None]
 """Called with the rubric, the judge, questions done and in total, usage, and why the judge is not answering, if so."""
 
 SHOWN = 300  # characters of an answer
+EVERY = 30.0  # seconds
 _FAILURES = ("http ", "timeout:", "connection:", "bad reply:", "question:")
 _KEY_MISSING = ("http 400", "http 401", "http 403", "http 404")  # typical replies to a request without a key
 
@@ -144,13 +145,10 @@ def judge_all(
 ) -> Judged:
     """Judge ``samples`` under one rubric after another, asking all judges concurrently.
 
-    The rubrics are those in ``config``, by default the first one of each task. Stored verdicts are reused. A rubric
-    that fails is recorded in `Judged.failed`, and judging continues with the next one.
-
-    Args:
-        samples: of a run, by task; tasks that no rubric applies to are unchanged.
-        manifest: of the run; the scores of rubrics judged before are kept.
-        human: a CSV file of human annotations (:mod:`medtasks.judge.human`) to compare the judges with.
+    The rubrics are those in ``config``, by default the first one of each task; tasks that none applies to are
+    unchanged, and scores of rubrics judged before are kept. Stored verdicts are reused. A rubric that fails is recorded
+    in `Judged.failed`, and judging continues with the next one. ``human`` is a CSV file of human annotations
+    (:mod:`medtasks.judge.human`) to compare the judges with.
 
     Raises:
         UsageError: a rubric is unknown or applies to no task of the run, or no task of the run is judged.
@@ -162,7 +160,7 @@ def judge_all(
     warnings = _family_warnings(config, manifest)
     with VerdictStore(config.store or default_store()) as store:
         for rubric, tasks in tasks_by_rubric:
-            labels = None
+            name, labels = rubric.name, None
             if human is not None:
                 of = _judgeable_tasks(samples, rubric)
                 labels = read_labels(
@@ -171,7 +169,11 @@ def judge_all(
             try:
                 questions = _questions(judged.samples, tasks, rubric, config, manifest)
                 with rare_garbage_collection():
-                    verdicts = asyncio.run(_ask(questions, rubric, clients, store, progress))
+                    asking = [
+                        judge_questions(questions, rubric, client, store, progress and partial(progress, name, judge))
+                        for judge, client in clients.items()
+                    ]
+                    verdicts = dict(zip(clients, asyncio.run(all_or_none(asking)), strict=True))
                 with without_garbage_collection():
                     responses = combined_responses(rubric, config.combine, questions, verdicts)
                     facts = rubric_facts(
@@ -188,13 +190,19 @@ def judge_all(
                     scored = with_verdicts(judged.samples, responses, judged.facts, facts)
                     problems = _problems(verdicts, config.judges, store)
             except MedtasksError as error:
-                judged.failed[rubric.name] = error
+                judged.failed[name] = error
                 continue
-            judged.outcomes[rubric.name] = Outcome(scored, facts, verdicts, problems, labels)
-            if facts.asked and not any(given.valid for given in verdicts.values()):
-                judged.failed[rubric.name] = _nothing_judged(facts, problems)
-            else:
-                judged.samples, judged.facts[rubric.name] = scored, facts
+            judged.outcomes[name] = Outcome(scored, facts, verdicts, problems, labels)
+            if not facts.asked or any(given.valid for given in verdicts.values()):
+                judged.samples, judged.facts[name] = scored, facts
+                continue
+            reasons = "; ".join(f"{count:,} × {reason}" for reason, count in Counter(facts.unjudged).most_common(3))
+            sentences = [
+                f"rubric {name}: not one of {facts.asked:,} responses was judged ({reasons})",
+                *problems,
+                "Its scores were not changed, and the answers received are kept in the verdict store",
+            ]
+            judged.failed[name] = MedtasksError(". ".join(one.rstrip(".") for one in sentences) + ".")
     return judged
 
 
@@ -227,21 +235,17 @@ def _judgeable_tasks(samples: Collection[str], rubric: Rubric) -> tuple[str, ...
     return names
 
 
-def _nothing_judged(facts: RubricFacts, problems: Sequence[str]) -> MedtasksError:
-    reasons = "; ".join(f"{count:,} × {reason}" for reason, count in Counter(facts.unjudged).most_common(3))
-    sentences = [
-        f"rubric {facts.rubric.name}: not one of {facts.asked:,} responses was judged ({reasons})",
-        *problems,
-        "Its scores were not changed, and the answers received are kept in the verdict store",
-    ]
-    return MedtasksError(". ".join(one.rstrip(".") for one in sentences) + ".")
-
-
 def _family_warnings(config: JudgeConfig, manifest: RunManifest) -> tuple[str, ...]:
     """A warning for each judge of the same family as the judged model, which may have several names."""
-    names = model_names(manifest.model, manifest.settings)
+    arguments = manifest.settings.get("model_args")
+    if isinstance(arguments, Mapping):
+        given = [*arguments.values()]
+    else:
+        given = [entry.partition("=")[2] for entry in str(arguments or "").split(",")]
+    names = [*(manifest.model.get(key) for key in ("checkpoint", "pretrained", "model")), *given]
+    named = [name for name in names if isinstance(name, str) and name]
     warnings = (
-        next(filter(None, (same_family(settings.model, name) for name in names)), None)
+        next(filter(None, (same_family(settings.model, name) for name in named)), None)
         for settings in config.judges.values()
     )
     return tuple(sorted(set(filter(None, warnings))))
@@ -254,33 +258,31 @@ def _identities(rubric: Rubric, config: JudgeConfig) -> dict[str, dict[str, Any]
 def _questions(
     samples: Samples, tasks: Sequence[str], rubric: Rubric, config: JudgeConfig, manifest: RunManifest
 ) -> list[Question]:
-    """Every response of ``tasks`` that ``rubric`` asks about, with images if a judge is shown them."""
+    """Every response of ``tasks`` that ``rubric`` asks about, with its images or frames if a judge is shown them; they
+    are loaded when the request is sent."""
     if not (rubric.media and any(one.images for one in config.judges.values())):
         return questions_of(samples, tasks, rubric)
     benchmarks = {task: load_spec(task).metadata.benchmark for task in tasks}
-    for benchmark in sorted(set(benchmarks.values())):
-        prepared, expected = open_prepared(benchmark).manifest.fingerprint, manifest.data[benchmark].fingerprint
-        if prepared != expected:
+    prepared = {name: open_prepared(name).manifest.fingerprint for name in sorted(set(benchmarks.values()))}
+    for benchmark, fingerprint in prepared.items():
+        if fingerprint != (expected := manifest.data[benchmark].fingerprint):
             raise MedtasksError(
-                f"{benchmark}: the data prepared here have fingerprint {prepared}, those of the run {expected}, so "
+                f"{benchmark}: the data prepared here have fingerprint {fingerprint}, those of the run {expected}, so "
                 "its images cannot be shown to a judge; prepare the same data, or judge without images."
             )
-    return questions_of(samples, tasks, rubric, lambda task, sample: shown_images(benchmarks[task], sample))
+
+    def images(task: str, sample: Sample) -> tuple[ImageSource, ...]:
+        document, fingerprint = sample.whole_document(), prepared[benchmarks[task]]
+        frames = document.get("frames") or []
+        names = [f"{document['media'][0]}@{frame}" for frame in frames] or document["media"]
+        keys = (hashlib.sha256(f"{fingerprint}/{name}".encode()).hexdigest() for name in names)
+        return tuple(ImageSource(key, partial(_picture, document, place)) for place, key in enumerate(keys))
+
+    return questions_of(samples, tasks, rubric, images)
 
 
-async def _ask(
-    questions: Sequence[Question],
-    rubric: Rubric,
-    clients: Mapping[str, JudgeClient],
-    store: VerdictStore,
-    progress: Progress | None,
-) -> dict[str, Verdicts]:
-    """The verdicts of all judges, who are asked concurrently."""
-    asking = [
-        judge_questions(questions, rubric, client, store, progress and functools.partial(progress, rubric.name, judge))
-        for judge, client in clients.items()
-    ]
-    return dict(zip(clients, await all_or_none(asking), strict=True))
+def _picture(document: Mapping[str, Any], position: int) -> Any:
+    return all_pictures(document)[position]  # also in a blind run: its judge is not blind
 
 
 def _problems(
@@ -307,44 +309,6 @@ def _problems(
     return tuple(lines)
 
 
-def shown_images(benchmark: str, sample: Sample) -> tuple[ImageSource, ...]:
-    """The images or frames of a sample, for a judge that accepts images; loaded when the request is sent.
-
-    Raises:
-        NotPreparedError: the benchmark is not prepared here.
-    """
-    fingerprint = open_prepared(benchmark).manifest.fingerprint
-    document = sample.whole_document()
-    frames = document.get("frames") or []
-    names = [f"{document['media'][0]}@{frame}" for frame in frames] or document["media"]
-    return tuple(
-        ImageSource(
-            hashlib.sha256(f"{fingerprint}/{name}".encode()).hexdigest(),
-            functools.partial(_picture, document, position),
-        )
-        for position, name in enumerate(names)
-    )
-
-
-def _picture(document: Mapping[str, Any], position: int) -> Any:
-    return all_pictures(document)[position]  # also in a blind run: its judge is not blind
-
-
-def model_names(model: Mapping[str, Any], settings: Mapping[str, Any]) -> tuple[str, ...]:
-    """All names of the model in a manifest, for recognising its family."""
-    arguments = settings.get("model_args")
-    values = (
-        arguments.values()
-        if isinstance(arguments, Mapping)
-        else [entry.partition("=")[2] for entry in str(arguments or "").split(",")]
-    )
-    names = [model.get(key) for key in ("checkpoint", "pretrained", "model")] + [*values]
-    return tuple(dict.fromkeys(name for name in names if isinstance(name, str) and name))
-
-
-EVERY = 30.0  # seconds
-
-
 class PlainProgress:
     """Prints progress on standard error: every 30 seconds, and immediately when a judge starts to fail."""
 
@@ -368,42 +332,36 @@ class PlainProgress:
 
 def report_lines(judged: Judged, config: JudgeConfig) -> list[str]:
     """A paragraph for each rubric that was just judged, and a line for each that failed."""
-    lines = [line for name, outcome in judged.succeeded.items() for line in _rubric_lines(name, outcome, config)]
+    lines: list[str] = []
+    for name, outcome in judged.succeeded.items():
+        facts, labels = outcome.facts, outcome.labels
+        share = f" ({facts.judged / facts.asked:.1%})" if facts.asked else ""
+        lines += ["", f"{name}: {facts.judged:,} of {facts.asked:,} responses judged{share}"]
+        if any(one["model"] == STUB for one in facts.judges.values()):
+            lines.append("  judged by a stub, which compares words: a demonstration, not a judgement")
+        lines += [f"  unjudged: {count:,} ({reason})" for reason, count in facts.unjudged.items()]
+        lines += [f"  {printable(problem)}" for problem in outcome.problems]
+        if facts.repaired or facts.extra_keys:
+            lines.append(f"  {facts.repaired:,} answers repaired; {facts.extra_keys:,} unknown keys")
+        for judge, verdicts in outcome.verdicts.items():
+            spent = verdicts.spent
+            cost = config.judges[judge].cost(spent.prompt_tokens, spent.completion_tokens)
+            lines.append(
+                f"  {judge}: {spent.requests:,} requests now ({spent.retries:,} retries, {spent.failed:,} questions "
+                f"without an answer), {_tokens(spent)}{'' if cost is None else f', cost {cost:,.2f}'}"
+            )
+        lines.append(f"  all verdicts, including stored ones: {_tokens(facts)}")
+        lines += [f"  warning: {warning}" for warning in facts.warnings]
+        if labels is not None and labels.unmatched:
+            shown = first_names(labels.unmatched, 5)
+            lines.append(f"  {len(labels.unmatched):,} labelled samples are not in this run: {shown}")
     if judged.failed and lines:
         lines += ["", *(printable(f"not judged: {error}") for error in judged.failed.values())]
     return lines
 
 
-def _rubric_lines(name: str, outcome: Outcome, config: JudgeConfig) -> Iterator[str]:
-    facts, labels = outcome.facts, outcome.labels
-    share = f" ({facts.judged / facts.asked:.1%})" if facts.asked else ""
-    yield from ("", f"{name}: {facts.judged:,} of {facts.asked:,} responses judged{share}")
-    if any(one["model"] == STUB for one in facts.judges.values()):
-        yield "  judged by a stub, which compares words: a demonstration, not a judgement"
-    yield from (f"  unjudged: {count:,} ({reason})" for reason, count in facts.unjudged.items())
-    yield from (f"  {printable(problem)}" for problem in outcome.problems)
-    if facts.repaired or facts.extra_keys:
-        yield f"  {facts.repaired:,} answers repaired; {facts.extra_keys:,} unknown keys"
-    for judge, verdicts in outcome.verdicts.items():
-        yield f"  {judge}: {_usage(verdicts.spent, config, judge)}"
-    yield f"  all verdicts, including stored ones: {_tokens(facts.prompt_tokens, facts.completion_tokens)}"
-    yield from (f"  warning: {warning}" for warning in facts.warnings)
-    if labels is not None and labels.unmatched:
-        shown = first_names(labels.unmatched, 5)
-        yield f"  {len(labels.unmatched):,} labelled samples are not in this run: {shown}"
-
-
-def _usage(spent: Spent, config: JudgeConfig, judge: str) -> str:
-    cost = config.judges[judge].cost(spent.prompt_tokens, spent.completion_tokens)
-    return (
-        f"{spent.requests:,} requests now ({spent.retries:,} retries, {spent.failed:,} questions without an "
-        f"answer), {_tokens(spent.prompt_tokens, spent.completion_tokens)}"
-        + ("" if cost is None else f", cost {cost:,.2f}")
-    )
-
-
-def _tokens(prompt: int, completion: int) -> str:
-    return f"{prompt:,} prompt and {completion:,} completion tokens"
+def _tokens(used: Spent | RubricFacts) -> str:
+    return f"{used.prompt_tokens:,} prompt and {used.completion_tokens:,} completion tokens"
 
 
 def exported_lines(judged: Judged, store: VerdictStore) -> Iterator[str]:

@@ -23,9 +23,8 @@ from medtasks.data.manifest import Coverage
 from medtasks.data.media.windows import STEP
 from medtasks.judge.agreement import AgreementReport
 from medtasks.metrics.registry import get_metric
-from medtasks.runs.replies import Reply
+from medtasks.runs.replies import Reply, RunUsage
 from medtasks.runs.samples import Outcome
-from medtasks.runs.usage import RunUsage
 
 PACKAGES = (
     "lmms-eval", "transformers", "torch", "accelerate", "datasets", "peft",
@@ -190,12 +189,6 @@ def local_stamp() -> str:
     return datetime.now().astimezone().strftime("%Y%m%d_%H%M%S%z")
 
 
-def scoring_versions() -> dict[str, str]:
-    """Versions of what can affect the scores of existing responses."""
-    scoring = ("medtasks", "sacrebleu", "nltk", "numpy", "transformers", "torch")
-    return {name: version for name, version in versions().items() if name in scoring}
-
-
 def versions() -> dict[str, str]:
     """Versions of medtasks and of the packages that can affect a score; ``absent`` if not installed."""
     found = {"medtasks": medtasks.__version__}
@@ -279,17 +272,3 @@ def task_facts(
         answered=0,
         status={},
     )
-
-
-def facts_today(spec: TaskSpec, facts: TaskFacts, outcomes: Sequence[Outcome]) -> TaskFacts:
-    """The facts under the current rules of a task that was run as ``facts`` say, with its ``outcomes``."""
-    protocol = protocol_hash(
-        spec,
-        facts.generation,
-        prompt_hash=facts.prompt_hash,
-        frames=facts.frames,
-        blind=facts.blind,
-        presentation=facts.presentation,
-    )
-    now = {"filters": filter_versions(spec), "protocol_hash": protocol, "yaml_hash": spec.yaml_hash}
-    return facts.model_copy(update=now).with_outcomes(outcomes)

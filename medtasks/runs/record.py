@@ -1,24 +1,31 @@
-"""A scored run: the one form of its scores in memory, in the user's cache, in result directories and on boards."""
+"""A scored run: the one form of its scores in memory, in the user's cache and on boards; and its result directory."""
 
 from __future__ import annotations
 
+import hashlib
+import shutil
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from pathlib import Path
 from typing import Any, ClassVar, Literal
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, ValidationError
 
 from medtasks.benchmarks.streams import Timeline
+from medtasks.catalog.contents import raised_in
 from medtasks.catalog.spec import load_spec
+from medtasks.core.errors import DataError, MedtasksError, UsageError, first_line, reading
+from medtasks.core.files import canonical_json, file_sha256, recover_directory, replace_directory, temporary_beside
+from medtasks.core.schema import first_problem
 from medtasks.runs.comparisons import Diagnostics, LevelGap, Paired, comparisons, diagnose, level_gaps
-from medtasks.runs.manifest import RunManifest, scoring_versions
-from medtasks.runs.samples import Sample
-from medtasks.runs.scores import Scores
+from medtasks.runs.manifest import RunManifest, versions
+from medtasks.runs.samples import Sample, SampleLines, read_samples
+from medtasks.runs.scores import COVERAGE, Scores
 from medtasks.runs.scoring import scores_of
-from medtasks.runs.table import RunTables
-from medtasks.runs.verdicts import judged_threshold
+from medtasks.runs.table import Lazy, RunTables
 
 
 @dataclass(frozen=True)
@@ -84,7 +91,8 @@ class RunRecord:
     ) -> RunRecord:
         """The run with this manifest and these scored samples, whose tables may have been made before."""
         tables = tables or RunTables(samples)
-        scores = scores_of(tables, manifest.groups, threshold=judged_threshold(manifest.judge))
+        threshold = max((facts.threshold for facts in manifest.judge.values()), default=COVERAGE)
+        scores = scores_of(tables, manifest.groups, threshold=threshold)
         return RunRecord(manifest, samples, *scores, tables)
 
     __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(arbitrary_types_allowed=True)
@@ -92,7 +100,9 @@ class RunRecord:
     @property
     def rescored(self) -> RunRecord:
         """The run as ``medtasks score`` writes it: its manifest has the versions that score it now."""
-        update = {"scored": scoring_versions(), "problems": self.problems}
+        scoring = ("medtasks", "sacrebleu", "nltk", "numpy", "transformers", "torch")
+        scored = {name: version for name, version in versions().items() if name in scoring}
+        update = {"scored": scored, "problems": self.problems}
         return replace(self, manifest=self.manifest.model_copy(update=update))
 
     @property
@@ -152,3 +162,153 @@ class RunRecord:
         facts = self.manifest.tasks
         tasks = self.manifest.groups.get(name, (name,))
         return sum((Counter(facts[task].readings) for task in tasks if task in facts), Counter[str]())
+
+
+# --- result directories ---
+
+
+def write_run(directory: Path, run: RunRecord) -> Path:
+    """Write ``run`` to the new directory ``directory`` and return it; a crash leaves no partial result.
+
+    Raises:
+        UsageError: the directory exists; finished results are never overwritten.
+    """
+    if directory.exists():
+        raise UsageError(f"{directory}: exists already, and results are never overwritten; choose another directory.")
+    directory.parent.mkdir(parents=True, exist_ok=True)
+    with temporary_beside(directory) as partial:
+        _write(partial, run)
+        partial.rename(directory)
+    return directory
+
+
+def replace_run(directory: Path, run: RunRecord) -> None:
+    """Replace the run in ``directory`` atomically; other files in it are kept.
+
+    A crash leaves either the old run or the new one, complete.
+
+    Raises:
+        OSError: the directory cannot be written; the old run is kept.
+    """
+    with temporary_beside(directory) as partial:
+        shutil.copytree(directory, partial, dirs_exist_ok=True)
+        _write(partial, run)
+        replace_directory(directory, partial)
+
+
+def _write(folder: Path, run: RunRecord) -> None:
+    (folder / "samples").mkdir(exist_ok=True)
+    for task, samples in sorted(run.samples.items()):
+        lines = samples if isinstance(samples, SampleLines) else SampleLines(samples)
+        lines.write(folder / "samples" / f"{task}.jsonl")
+    (folder / "scores.json").write_text(canonical_json(run.results, indent=1) + "\n", encoding="utf-8")
+    manifest = run.manifest.model_dump(mode="json")
+    (folder / "manifest.json").write_text(canonical_json(manifest, indent=1) + "\n", encoding="utf-8")
+
+
+def read_run(directory: Path) -> tuple[RunManifest, dict[str, list[Sample]]]:
+    """Manifest and samples by task from a directory that :func:`write_run` wrote.
+
+    Raises:
+        UsageError: the directory does not exist or is not a run's.
+        DataError: the manifest or a sample line cannot be read; names file, line and field.
+    """
+    manifest, samples = RunFolder(directory).read()
+    return manifest, dict(samples)
+
+
+@contextmanager
+def as_data_error(directory: Path) -> Iterator[None]:
+    """Report whatever the content of ``directory`` makes fail in the block.
+
+    Anybody may have edited it: every file can follow its schema although they do not fit together, or not the task.
+
+    Raises:
+        DataError: the block raises something other than a `MedtasksError` or an OSError; names the directory and the
+            line of code.
+    """
+    try:
+        yield
+    except (MedtasksError, OSError):
+        raise
+    except Exception as error:
+        raise DataError(
+            f"{directory}: its samples and manifest do not fit together or not their tasks ({first_line(error)[:200]}, "
+            f"raised {raised_in(error)}); restore the directory."
+        ) from error
+
+
+def read_manifest(directory: Path) -> RunManifest:
+    """The manifest of the run in ``directory``.
+
+    Raises:
+        UsageError: the directory does not exist or is not a run's.
+        DataError: the manifest cannot be read; names the field.
+    """
+    recover_directory(directory)
+    path = directory / "manifest.json"
+    if not directory.exists():
+        raise UsageError(f"{directory}: no such directory; give a result directory (…_medtasks).")
+    if not path.is_file():
+        raise UsageError(f"{directory}: contains no manifest.json; give a directory …_medtasks.")
+    try:
+        return RunManifest.model_validate_json(path.read_text(encoding="utf-8"))
+    except ValidationError as error:
+        raise DataError(f"{path}: not the manifest of a run ({first_problem(error)}); restore it.") from error
+    except (OSError, UnicodeDecodeError) as error:
+        raise DataError(f"{path}: not the manifest of a run; restore it.") from error
+
+
+def contents_hash(files: Mapping[str, Path]) -> str:
+    """SHA-256 of the contents of files, by the names that count.
+
+    Raises:
+        DataError: a file cannot be read.
+    """
+    digest = hashlib.sha256()
+    for name, path in files.items():
+        with reading(path, "restore it"):
+            digest.update(f"{name}\0{file_sha256(path)}\0".encode())
+    return digest.hexdigest()
+
+
+@dataclass(frozen=True)
+class RunFolder:
+    """The result directory ``directory``."""
+
+    directory: Path
+
+    @property
+    def name(self) -> str:
+        return self.directory.resolve().name
+
+    @property
+    def files(self) -> list[Path]:
+        """All files that are scored."""
+        return [self.directory / "manifest.json", *sorted((self.directory / "samples").glob("*.jsonl"))]
+
+    @property
+    def content(self) -> str:
+        """SHA-256 of the contents of all files, independent of the directory's name.
+
+        Raises:
+            DataError: a file cannot be read.
+        """
+        recover_directory(self.directory)
+        return contents_hash({path.name: path for path in self.files})
+
+    def contains(self) -> tuple[Collection[str], Mapping[str, bool]]:
+        """The names of the tasks, and by benchmark whose data were used whether they are miniature data."""
+        manifest = read_manifest(self.directory)
+        return manifest.tasks, {name: facts.mini for name, facts in manifest.data.items()}
+
+    def read(self) -> tuple[RunManifest, Mapping[str, list[Sample]]]:
+        """The manifest, and the samples by task, read anew on each access.
+
+        Raises:
+            UsageError: the directory does not exist or is not a run's.
+            DataError: the manifest or a sample line cannot be read; names file, line and field.
+        """
+        manifest = read_manifest(self.directory)
+        files = {file.stem: file for file in self.files[1:]}
+        return manifest, Lazy(files, lambda task: read_samples(files[task]))

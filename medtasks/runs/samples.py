@@ -69,18 +69,12 @@ class JudgedScore(Compact):
     @cached_property
     def value(self) -> Value:
         """The value as scoring sees it."""
-        low, high = self.limits
-        open_ = low != high
-        # parts of an undecided sample are undecided too, or they would not add up to the whole
-        parts = {
-            name: Value(low=one[0], high=one[1], judge=self.judge)
-            if open_
-            else Value(statistics=one[0], judge=self.judge)
-            for name, one in self.parts.items()
-        }
-        if open_:
-            return Value(low=low, high=high, judge=self.judge, parts=parts)
-        return Value(statistics=low, repeats=tuple(one[0] for one in self.repeats), judge=self.judge, parts=parts)
+        (low, high), judge = self.limits, self.judge
+        if low != high:  # parts of an undecided sample are undecided too, or they would not add up to the whole
+            parts = {name: Value(low=one[0], high=one[1], judge=judge) for name, one in self.parts.items()}
+            return Value(low=low, high=high, judge=judge, parts=parts)
+        parts = {name: Value(one[0], judge=judge) for name, one in self.parts.items()}
+        return Value(low, repeats=tuple(one[0] for one in self.repeats), judge=judge, parts=parts)
 
 
 class Sample(Compact):
@@ -124,16 +118,28 @@ class Sample(Compact):
 
     def view(self) -> SampleView:
         """The sample as scoring and breakdowns see it."""
-        plain: dict[str, Value] = {}
-        if self.status != FAILED and not self.repeats:
-            plain = {name: Value(row) for name, row in self.statistics.items() if name not in self.judged}
+        values, judged, statistics, repeats = {}, self.judged, self.statistics, self.repeats
+        for name in self.scores:
+            if self.status == FAILED:
+                value = judged[name].value if name in judged else Value()
+                low, high = self.limits.get(name, (value.low, value.high))
+                parts = {key: part._replace(failed=part.statistics is None) for key, part in value.parts.items()}
+                values[name] = value._replace(low=low, high=high, parts=parts, failed=value.statistics is None)
+            elif name in judged:
+                values[name] = judged[name].value
+            elif name not in statistics:
+                values[name] = Value()
+            elif repeats:
+                values[name] = Value(statistics[name], repeats=tuple(one.statistics[name] for one in repeats))
+            else:
+                values[name] = Value(statistics[name])
         return SampleView(
             self.sample_id,
             self.cluster,
             {**self.document, "target": self.target},
             self.filtered,
             self.status,
-            {name: plain.get(name) or self._value(name) for name in self.scores},
+            values,
             tuple(repeat.status for repeat in self.repeats[1:]),
             self.task,
         )
@@ -153,28 +159,12 @@ class Sample(Compact):
         """Status, failure and reading."""
         return self.status, self.failure, self.reading
 
-    def _value(self, name: str) -> Value:
-        if self.status == FAILED:
-            value = self.judged[name].value if name in self.judged else Value()
-            low, high = self.limits.get(name, (value.low, value.high))
-            open_parts = {key: part._replace(failed=part.statistics is None) for key, part in value.parts.items()}
-            return value._replace(low=low, high=high, parts=open_parts, failed=value.statistics is None)
-        if name in self.judged:
-            return self.judged[name].value
-        if name in self.statistics:
-            parts = tuple(repeat.statistics[name] for repeat in self.repeats)
-            return Value(statistics=self.statistics[name], repeats=parts)
-        return Value()
-
 
 class SampleLines(Sequence[Sample]):
     """Samples as the lines of their file, sorted by sample id; each is parsed when it is read.
 
-    Keys are sorted: equal samples give equal lines.
-
-    Args:
-        samples: in any order.
-        directory: where the lines are stored, in a file without a name; by default the system's for temporary files.
+    Keys are sorted: equal samples give equal lines. They are in a file without a name in ``directory``, by default the
+    system's for temporary files.
 
     Raises:
         OSError: the directory cannot be written.
@@ -214,13 +204,8 @@ class SampleLines(Sequence[Sample]):
             shutil.copyfileobj(self._file, stream)
 
 
-def write_samples(path: Path, samples: Sequence[Sample]) -> None:
-    """Write one line per sample, as in `SampleLines`."""
-    (samples if isinstance(samples, SampleLines) else SampleLines(samples)).write(path)
-
-
 def sample_lines(path: Path) -> Iterator[tuple[int, int, Sample]]:
-    """The samples of a file that :func:`write_samples` wrote, each with where its line begins and how long it is.
+    """The samples of a file that `SampleLines` wrote, each with where its line begins and how long it is.
 
     Raises:
         DataError: the file cannot be read, or a line is not a sample; names file, line and field.

@@ -1,19 +1,30 @@
-"""From a document and its replies to a scored sample: the task's filter, then its metrics."""
+"""From a document and its replies to a scored sample: the task's filter, its metrics, the confidence of the answer."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from medtasks.answers.base import Reading, ResponseFilter
+from medtasks.answers.stated_confidence import parse_confidence, stated_confidence
 from medtasks.benchmarks.aggregations import computed_together
-from medtasks.catalog.benchmark import FAILED
+from medtasks.catalog.benchmark import ANSWERED, FAILED, Derived, Item, Value
 from medtasks.catalog.registry import wrong_return
-from medtasks.catalog.spec import TaskSpec
+from medtasks.catalog.spec import TaskSpec, load_spec
+from medtasks.catalog.task_model import Confidence
 from medtasks.core.errors import first_line
+from medtasks.metrics.confidence import (
+    BRIER,
+    CONFIDENCE_METRICS,
+    CONFIDENCE_NAMES,
+    GIVEN,
+    LEVELS,
+    case,
+    given_statistics,
+)
 from medtasks.metrics.learned import LEARNED
-from medtasks.runs.replies import Reply
+from medtasks.runs.replies import Letter, Reply
 from medtasks.runs.samples import JudgedResponse, Limits, Repeat, Sample
 
 Values = Mapping[str, Mapping[str, Any]]
@@ -34,16 +45,6 @@ class Answered:
     prompt_hash: str = ""
     verdicts: Mapping[str, tuple[JudgedResponse, ...]] = field(default_factory=dict)
 
-    @property
-    def failed(self) -> bool:
-        """Whether a reply is missing."""
-        return any(reply.failed is not None for reply in self.replies)
-
-    def checked(self) -> Answered:
-        """The document with its replies as `Reply.checked` has them."""
-        replies = tuple(reply.checked() for reply in self.replies)
-        return self if replies == self.replies else replace(self, replies=replies)
-
 
 def scored_samples(spec: TaskSpec, answered: Sequence[Answered]) -> list[Sample]:
     """Samples scored under the task's rules; text metrics are computed for all of them together.
@@ -51,8 +52,8 @@ def scored_samples(spec: TaskSpec, answered: Sequence[Answered]) -> list[Sample]
     If a reply failed, the sample has the status ``failed`` and only the limits of its statistics: those of a blank
     response and of :func:`ideal_response`.
     """
-    checked = [one.checked() for one in answered]
-    filtered = _filtered(spec, [(one.document, _texts(one)) for one in checked])
+    checked = [replace(one, replies=tuple(reply.checked() for reply in one.replies)) for one in answered]
+    filtered = _filtered(spec, [(one.document, [reply.text for reply in one.replies]) for one in checked])
     pairs = [
         (reading.filtered, str(one.document["target"]))
         for one, several in zip(checked, filtered, strict=True)
@@ -64,38 +65,48 @@ def scored_samples(spec: TaskSpec, answered: Sequence[Answered]) -> list[Sample]
 
 def scored_again(spec: TaskSpec, samples: Sequence[Sample]) -> list[Sample]:
     """``samples``, scored again from their responses under the current rules; verdicts are kept."""
-    return scored_samples(spec, [_as_answered(sample) for sample in samples])
-
-
-def _as_answered(sample: Sample) -> Answered:
-    failed = sample.failed or (None,) * len(sample.responses)
-    probabilities = sample.probabilities or (None,) * len(sample.responses)
-    replies = tuple(
-        Reply(text, reason, probabilities=found)
-        for text, reason, found in zip(sample.responses, failed, probabilities, strict=True)
-    )
-    return Answered(sample.whole_document(), replies, sample.prompt, sample.prompt_hash, sample.verdicts)
-
-
-def _texts(answered: Answered) -> list[str]:
-    return [reply.text for reply in answered.replies]
+    answered = []
+    for sample in samples:
+        failed = sample.failed or (None,) * len(sample.responses)
+        probabilities = sample.probabilities or (None,) * len(sample.responses)
+        replies = tuple(
+            Reply(text, reason, probabilities=given)
+            for text, reason, given in zip(sample.responses, failed, probabilities, strict=True)
+        )
+        document = sample.whole_document()
+        answered.append(Answered(document, replies, sample.prompt, sample.prompt_hash, sample.verdicts))
+    return scored_samples(spec, answered)
 
 
 def _sample(spec: TaskSpec, answered: Answered, readings: list[Reading]) -> Sample:
-    filtered = [reading.filtered for reading in readings]
-    process, document = _process(spec), answered.document
-    probabilities = tuple(reply.probabilities for reply in answered.replies)
+    function, document = spec.function("process_results"), answered.document
+
+    def process(readings: list[Reading]) -> Values:
+        values: object = function(document, [reading.filtered for reading in readings])
+        if isinstance(values, Mapping) and all(isinstance(value, Mapping) for value in values.values()):
+            return values
+        raise wrong_return("`process_results`", function, values, "a mapping of metrics to what `sample_value` gives")
+
+    replies = answered.replies
     limits: dict[str, Limits] = {}
-    failed = answered.failed
+    failed = any(reply.failed is not None for reply in replies)
     if failed:
-        count = len(answered.replies)
-        ends = _filtered(spec, [(document, [text] * count) for text in ("", ideal_response(document))])
-        values, best = (process(document, [reading.filtered for reading in several]) for several in ends)
+        ends = _filtered(spec, [(document, [text] * len(replies)) for text in ("", ideal_response(document))])
+        values, best = map(process, ends)
         low, high = _statistics(values), _statistics(best)
         limits = {metric: (low[metric], high[metric]) for metric in low if metric in high}
-        filtered = [f"[{FAILED}]"]
+        readings = [Reading(f"[{FAILED}]")]
     else:
-        values = process(document, filtered)
+        values = process(readings)
+    repeats = [
+        Repeat(
+            filtered=reading.filtered,
+            status=spec.filter.status(reading.filtered),
+            statistics={name: tuple(value["repeats"][number]) for name, value in values.items() if "repeats" in value},
+        )
+        for number, reading in enumerate(readings if len(readings) > 1 else ())
+    ]
+    probabilities = tuple(reply.probabilities for reply in replies)
     fields = dict(document)
     return Sample(
         sample_id=fields.pop("sample_id"),
@@ -105,16 +116,16 @@ def _sample(spec: TaskSpec, answered: Answered, readings: list[Reading]) -> Samp
         prompt_hash=answered.prompt_hash,
         prompt=answered.prompt,
         target=fields.pop("target"),
-        responses=tuple(_texts(answered)),
-        failed=tuple(reply.failed for reply in answered.replies) if failed else (),
+        responses=tuple(reply.text for reply in replies),
+        failed=tuple(reply.failed for reply in replies) if failed else (),
         probabilities=() if all(one is None for one in probabilities) else probabilities,
-        filtered=filtered[0],
-        reading="" if failed else readings[0].how,
-        status=FAILED if failed else spec.filter.status(filtered[0]),
+        filtered=readings[0].filtered,
+        reading=readings[0].how,
+        status=FAILED if failed else spec.filter.status(readings[0].filtered),
         scores={metric: None if failed else value.get("score") for metric, value in values.items()},
         statistics={} if failed else _statistics(values),
         limits=limits,
-        repeats=() if failed else _repeats(spec, filtered, values),
+        repeats=tuple(repeats),
         pending=tuple(metric for metric, value in values.items() if value.get("pending")),
         verdicts=dict(answered.verdicts),
         document=fields,
@@ -134,60 +145,28 @@ def _filtered(spec: TaskSpec, responses: Sequence[tuple[Mapping[str, Any], list[
     step = spec.filter.kind()
     if isinstance(step, ResponseFilter):
         readings = step.readings(texts, documents)
-    else:  # another package's
-        readings = _guest_readings(spec, step, list(texts), list(documents))
+    else:
+        what, apply, count = f"filter {spec.filters[-1]}", type(step).apply, len(documents)
+        made: Any = step.apply([*texts], [*documents])
+        if not isinstance(made, Sequence) or isinstance(made, str) or len(made) != count:
+            expected = f"a list with an entry for each of {count} documents" if count > 1 else "a list with one entry"
+            raise wrong_return(what, apply, made, expected)
+        readings = []
+        for several, given in zip(made, texts, strict=True):
+            filtered = [several] if isinstance(several, str) else several
+            if not isinstance(filtered, Sequence) or not all(isinstance(text, str) for text in filtered):
+                raise wrong_return(what, apply, several, "a filtered response, or a list of them")
+            if len(filtered) != len(given):
+                raise wrong_return(what, apply, several, f"a filtered response for each of {len(given)}")
+            readings.append([Reading(text) for text in filtered])
     return [[Reading(text.strip(), how) for text, how in several] for several in readings]
-
-
-def _guest_readings(
-    spec: TaskSpec, step: Any, texts: list[list[str]], documents: list[Mapping[str, Any]]
-) -> list[list[Reading]]:
-    """The readings by another package's filter."""
-    what, apply = f"filter {spec.filters[-1]}", type(step).apply
-    made: Any = step.apply(texts, documents)
-    if not isinstance(made, Sequence) or isinstance(made, str) or len(made) != len(documents):
-        count = len(documents)
-        expected = f"a list with an entry for each of {count} documents" if count > 1 else "a list with one entry"
-        raise wrong_return(what, apply, made, expected)
-    readings = []
-    for several, given in zip(made, texts, strict=True):
-        filtered = [several] if isinstance(several, str) else several
-        if not isinstance(filtered, Sequence) or not all(isinstance(text, str) for text in filtered):
-            raise wrong_return(what, apply, several, "a filtered response, or a list of them")
-        if len(filtered) != len(given):
-            raise wrong_return(what, apply, several, f"a filtered response for each of {len(given)}")
-        readings.append([Reading(text) for text in filtered])
-    return readings
-
-
-def _process(spec: TaskSpec) -> Callable[[Mapping[str, Any], Sequence[str]], Values]:
-    function = spec.function("process_results")
-
-    def process(document: Mapping[str, Any], texts: Sequence[str]) -> Values:
-        values: object = function(document, texts)
-        if isinstance(values, Mapping) and all(isinstance(value, Mapping) for value in values.values()):
-            return values
-        raise wrong_return("`process_results`", function, values, "a mapping of metrics to what `sample_value` gives")
-
-    return process
 
 
 def _statistics(values: Values) -> dict[str, tuple[float, ...]]:
     return {metric: tuple(value["statistics"]) for metric, value in values.items() if "statistics" in value}
 
 
-def _repeats(spec: TaskSpec, texts: Sequence[str], values: Values) -> tuple[Repeat, ...]:
-    """Each response's part in the sample; empty if there is only one."""
-    if len(texts) < 2:
-        return ()
-    return tuple(
-        Repeat(
-            filtered=filtered,
-            status=spec.filter.status(filtered),
-            statistics={name: tuple(value["repeats"][number]) for name, value in values.items() if "repeats" in value},
-        )
-        for number, filtered in enumerate(texts)
-    )
+# --- learned metrics ---
 
 
 def with_learned_metrics(spec: TaskSpec, samples: Sequence[Sample], problems: list[str]) -> list[Sample]:
@@ -196,14 +175,24 @@ def with_learned_metrics(spec: TaskSpec, samples: Sequence[Sample], problems: li
     A metric whose weights are missing has no statistics. If a model fails, a message is added to ``problems`` and the
     other scores are kept.
     """
-    values = {name: _values(spec.name, name, samples, problems) for name in spec.metadata.learned}
-    if not values:
+    if not spec.metadata.learned:
         return list(samples)
+    values: dict[str, dict[int, float]] = {name: {} for name in spec.metadata.learned}
+    answered = [number for number, sample in enumerate(samples) if sample.status != FAILED]
+    for name, known in values.items():
+        if LEARNED[name].unavailable() is not None:
+            continue
+        try:
+            scores = LEARNED[name].scores([(samples[number].filtered, samples[number].target) for number in answered])
+            known.update(zip(answered, scores.tolist(), strict=True))
+        except Exception as error:  # any model on any device: memory, drivers, weights
+            why = first_line(error)
+            problems.append(f"{spec.name}: {name} could not be computed ({why}); `medtasks score` tries again.")
     renewed = []
     for number, sample in enumerate(samples):
-        scores = {name: found.get(number) for name, found in values.items()}
-        statistics = {name: (value, 1.0) for name, value in scores.items() if value is not None}
-        update = {"scores": {**sample.scores, **scores}, "statistics": {**sample.statistics, **statistics}}
+        own = {name: known.get(number) for name, known in values.items()}
+        statistics = {name: (value, 1.0) for name, value in own.items() if value is not None}
+        update = {"scores": {**sample.scores, **own}, "statistics": {**sample.statistics, **statistics}}
         renewed.append(sample.model_copy(update=update))
     return renewed
 
@@ -213,15 +202,108 @@ def has_models(spec: TaskSpec) -> bool:
     return any(LEARNED[name].unavailable() is None for name in spec.metadata.learned)
 
 
-def _values(task: str, name: str, samples: Sequence[Sample], problems: list[str]) -> dict[int, float]:
-    """The scores of the samples that have a response, by position; empty if they cannot be computed."""
-    metric = LEARNED[name]
-    if metric.unavailable() is not None:
-        return {}
-    answered = [number for number, sample in enumerate(samples) if sample.status != FAILED]
-    try:
-        scores = metric.scores([(samples[number].filtered, samples[number].target) for number in answered])
-    except Exception as error:  # any model on any device: memory, drivers, weights
-        problems.append(f"{task}: {name} could not be computed ({first_line(error)}); `medtasks score` tries again.")
-        return {}
-    return dict(zip(answered, scores.tolist(), strict=True))
+# --- confidence ---
+
+Found = float | str
+"""A confidence, 0..1, or the reason why there is none (`medtasks.metrics.confidence.REASONS`)."""
+
+
+def confidence_metrics(samples: Sequence[Sample]) -> Iterator[Derived]:
+    """The scores of confidences in tasks with ``metadata.confidence``, as one set; none if the back-end gave no
+    probabilities at all.
+
+    Items of several samples, and repeated questions, have none. A failed request leaves them open.
+    """
+    tasks = {task: load_spec(task).metadata.confidence for task in {sample.task for sample in samples}}
+    declared = {task: facts for task, facts in tasks.items() if facts is not None}
+    giving = {
+        sample.task
+        for sample in samples
+        if sample.task in declared and (declared[sample.task].of == "stated" or gives_confidence(sample))
+    }
+    by_id = {sample.sample_id: sample for sample in samples if sample.task in giving and _is_one(sample)}
+
+    def values(item: Item) -> Mapping[str, Value]:
+        sample = by_id.get(item.item_id) if len(item.samples) == 1 else None
+        if sample is None:
+            return {}
+        if sample.status == FAILED:
+            return dict.fromkeys(CONFIDENCE_NAMES, Value(failed=True))
+        facts = declared[sample.task]
+        found = confidence_of(sample, facts)
+        right = item.values[facts.correct].statistics if facts.correct in item.values else None
+        if not isinstance(found, str) and (right is None or right[1] != 1.0 or right[0] not in (0.0, 1.0)):
+            found = "not_scored"  # awaits a judge, or is neither right nor wrong
+        given = {GIVEN: Value(given_statistics(found if isinstance(found, str) else None))}
+        if isinstance(found, str) or right is None:
+            return given
+        percent = round(100 * found)
+        gap = percent / 100 - right[0]
+        counted = Value(case(percent, right=right[0] == 1.0))
+        scores = {metric.name: counted for metric in CONFIDENCE_METRICS if metric.width == 2 * LEVELS}
+        return {**given, **scores, BRIER: Value((gap * gap, 1.0))}
+
+    if giving:
+        yield Derived(CONFIDENCE_NAMES, values)
+
+
+def gives_confidence(sample: Sample) -> bool:
+    """Whether the back-end gave probabilities; if it did for one sample, all others of the task count as well."""
+    return any(sample.probabilities) or sample.confidence is not None
+
+
+def kept_confidences(samples: Sequence[Sample]) -> list[Found | None]:
+    """What the scores need of each sample's confidence if its response is removed; None if they need nothing.
+
+    The samples are those of one task.
+    """
+    facts = load_spec(samples[0].task).metadata.confidence if samples else None
+    if facts is None or not (facts.of == "stated" or any(any(sample.probabilities) for sample in samples)):
+        return [sample.confidence for sample in samples]
+    return [confidence_of(sample, facts) if _is_one(sample) else None for sample in samples]
+
+
+def _is_one(sample: Sample) -> bool:
+    """Whether the sample has, or had, one response."""
+    return len(sample.responses) == 1 or sample.confidence is not None
+
+
+def confidence_of(sample: Sample, facts: Confidence) -> Found:
+    """The confidence of a sample's first response, or what was kept of it: stated, or the probability of the answer or
+    of the option at its :func:`deciding_letter`, normalised over the question's options."""
+    if not sample.responses and sample.confidence is not None:
+        return sample.confidence
+    if sample.status in ("empty", FAILED) or (sample.status not in ANSWERED and facts.of != "answer"):
+        return "no_answer"
+    if facts.of == "stated":
+        return parse_confidence(stated_confidence(sample.responses[0]))
+    given = sample.probabilities[0] if sample.probabilities else None
+    if given is None:
+        return "no_probabilities"
+    if facts.of == "answer":
+        return "no_probabilities" if given.answer is None else given.answer
+    step = load_spec(sample.task).filter.kind()
+    document = {**sample.document, "target": sample.target}
+
+    def read(text: str) -> str:
+        return str(step.apply([[text]], [document])[0])
+
+    letter = deciding_letter(given.letters, sample.filtered, sample.responses[0], read)
+    return "no_letter_token" if letter is None else letter.options[letter.letter]
+
+
+def deciding_letter(letters: Sequence[Letter], chosen: str, response: str, read: Callable[[str], str]) -> Letter | None:
+    """The generated letter that named the ``chosen`` option for good; None if the option was not named by its letter.
+
+    Of the tokens that are this letter it is the last one before which ``read`` does not yet find the option, so
+    ``B. Vitamin B is low`` counts at its first letter and ``B or C? The answer is B`` at its last. If ``read`` finds
+    the option without that letter, too, something else named it: ``Maybe B. Option (b) it is``.
+    """
+    end = len(response)
+    for one in reversed([one for one in letters if one.letter == chosen and chosen in one.options]):
+        before = response[: one.at]
+        if read(before).strip() != chosen:
+            without = response[one.at : end].replace(chosen, "", 1)
+            return None if read(before + without).strip() == chosen else one
+        end = one.at
+    return None

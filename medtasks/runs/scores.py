@@ -54,8 +54,8 @@ class MetricScore(BaseModel, frozen=True):
 def coverage_text(items: int, answered: int | None, judged: int | None) -> str:
     """How many of ``items`` have a response and a verdict; empty if both counts are None.
 
-    >>> coverage_text(13, 12, None), coverage_text(13, 12, 9)
-    ('12 of 13 answered', '12 of 13 answered, 9 of 13 judged')
+    >>> coverage_text(13, 0, None), coverage_text(13, 12, 9)
+    ('0 of 13 answered', '12 of 13 answered, 9 of 13 judged')
     """
     counts = {"answered": answered, "judged": judged}
     return ", ".join(f"{count:,} of {items:,} {word}" for word, count in counts.items() if count is not None)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from string import ascii_uppercase
 from typing import Any
 
@@ -110,7 +110,7 @@ class _TableScores:
 
     To ``drawn`` it appends the cluster totals and the score of each value, and what puts the interval in its place.
     ``_rows`` are the complete items of all groups, one group after the other, each in the order of clusters, and
-    ``_group`` is the group of each.
+    ``_group`` is the group of each; ``_parts`` is the part of an item that counts in a group, empty for whole items.
     """
 
     def __init__(
@@ -120,40 +120,48 @@ class _TableScores:
         self._columns = {name: table.columns[name] for name in table.metrics}  # a group's are made on each access
         by_name = {name: table.rows_by_group(name) for name in table.breakdowns}
         self._keys = [("", ""), *((name, key) for name, groups in by_name.items() for key in groups)]
+        self._parts = [key if name and name == table.benchmark.parts else "" for name, key in self._keys]
         self._members = [np.arange(len(table.items)), *(by_name[name][key] for name, key in self._keys[1:])]
-        self._scored = [_by_cluster(table, rows[table.complete[rows]]) for rows in self._members]
+        complete = [rows[table.complete[rows]] for rows in self._members]
+        self._scored = [rows[np.argsort(table.codes[rows], kind="stable")] for rows in complete]
         self._rows = np.concatenate(self._scored)
         self._count = len(self._scored)
         self._group = np.repeat(np.arange(self._count), [len(rows) for rows in self._scored])
 
     def fields(self) -> dict[str, Any]:
         """The fields, whose intervals are still to be put in."""
-        metrics = {name: self._metric(name) for name in self._table.metrics}
-        groups = [self._group_fields(number, metrics) for number in range(self._count)]
-        breakdowns: dict[str, dict[str, Any]] = {name: {} for name in self._table.breakdowns}
+        table, accuracy = self._table, self._columns.get("accuracy")
+        metrics = {name: self._metric(name) for name in table.metrics}
+        groups = []
+        for number, (rows, scored) in enumerate(zip(self._members, self._scored, strict=True)):
+            listed = rows.tolist()
+            statuses: Counter[str] = Counter()
+            for kinds, items in Counter(map(table.statuses.__getitem__, listed)).items():  # few items differ in this
+                for status in kinds:
+                    statuses[status] += items
+            rotated = PREFERENCE in self._columns
+            groups.append(
+                {
+                    "samples": sum(len(table.samples[row]) for row in listed),
+                    "items": len(scored),
+                    "clusters": len(np.unique(table.codes[rows])),
+                    "status": dict(sorted(statuses.items())),
+                    "metrics": {name: scores[number] for name, scores in metrics.items()},
+                    "incomplete": len(rows) - len(scored),
+                    "letters": self._rotated_letters(scored) if rotated else _letters(table, scored, accuracy),
+                }
+            )
+        breakdowns: dict[str, dict[str, Any]] = {name: {} for name in table.breakdowns}
         for (name, key), fields in zip(self._keys[1:], groups[1:], strict=True):
             breakdowns[name][key] = fields
         return {**groups[0], "breakdowns": breakdowns, "reliability": self._reliability()}
-
-    def _group_fields(self, number: int, metrics: Mapping[str, Sequence[dict[str, Any]]]) -> dict[str, Any]:
-        table, rows, scored = self._table, self._members[number], self._scored[number]
-        listed = rows.tolist()
-        rotated, accuracy = PREFERENCE in self._columns, self._columns.get("accuracy")
-        return {
-            "samples": sum(len(table.samples[row]) for row in listed),
-            "items": len(scored),
-            "clusters": len(np.unique(table.codes[rows])),
-            "status": _status_counts(map(table.statuses.__getitem__, listed)),
-            "metrics": {name: scores[number] for name, scores in metrics.items()},
-            "incomplete": len(rows) - len(scored),
-            "letters": self._rotated_letters(scored) if rotated else _letters(table, scored, accuracy),
-        }
 
     def _interval_for(self, fields: dict[str, Any], sums: Array, score: Score) -> None:
         """Put the interval of this score into ``fields`` when it is drawn."""
 
         def put(interval: Interval) -> None:
-            fields["interval"], fields["reason"] = _ends(interval), interval.reason
+            ends = interval.low, interval.high
+            fields["interval"], fields["reason"] = None if None in ends else ends, interval.reason
 
         self._drawn.append((sums, score, put))
 
@@ -162,11 +170,15 @@ class _TableScores:
     def _metric(self, name: str) -> list[dict[str, Any]]:
         """The `MetricScore` of each group, in one call of the metric."""
         metric, group, count = get_metric(name), self._group, self._count
-        column = self._column(name)
-        applies = column.applies
+        whole, parts = self._columns[name], self._table.parts
+        if any((name, part) in parts for part in self._parts):  # items judged by parts count with theirs
+            columns = (parts.get((name, part), whole) for part in self._parts)
+            column = stacked([one.take(rows) for one, rows in zip(columns, self._scored, strict=True)])
+        else:
+            column = whole.take(self._rows)
         scores = self._unscored(metric, column)
         valued = [number for number, score in enumerate(scores) if score["reason"] is None]
-        known = applies & column.known & np.isin(group, valued)
+        known = column.applies & column.known & np.isin(group, valued)
         values, sums = _values(metric, column.statistics[known], group[known], self._table.codes[self._rows[known]])
         chances: Sequence[float | None] = [None] * count
         if name == "accuracy":
@@ -178,38 +190,41 @@ class _TableScores:
                 continue
             margin = None if chance is None else value - chance
             score |= {"value": value, "chance": chance, "margin_over_chance": margin}
-            score["repeats"] = self._repeats(metric, number)
+            if whole.repeats is not None and (name, self._parts[number]) not in parts:
+                rows = self._scored[number]
+                runs = whole.repeats[rows[whole.applies[rows]]]
+                spread = _scores(metric, totals(runs.reshape(len(runs), -1)).reshape(runs.shape[1:])).tolist()
+                score["repeats"] = {"values": spread, **student_interval(spread)}
             self._interval_for(score, table, metric.score)
         return scores
 
-    def _column(self, name: str) -> Column:
-        """The rows of all groups; in the groups of `Benchmark.parts`, the items judged by parts count with theirs."""
-        whole, parts = self._columns[name], self._table.parts
-        keys = [(name, self._part(number)) for number in range(self._count)]
-        if not any(key in parts for key in keys):
-            return whole.take(self._rows)
-        columns = (parts.get(key, whole) for key in keys)
-        return stacked([column.take(rows) for column, rows in zip(columns, self._scored, strict=True)])
-
-    def _part(self, number: int) -> str:
-        """The part of an item that counts in a group; empty for whole items."""
-        breakdown, key = self._keys[number]
-        return key if breakdown and breakdown == self._table.benchmark.parts else ""
-
     def _unscored(self, metric: Metric, column: Column) -> list[dict[str, Any]]:
-        """The fields of each group's score without value and interval; ``reason`` is set if there is no value."""
-        applies, group = column.applies, self._group
-        state = column.state
+        """The fields of each group's score without value and interval; ``reason`` is set if there is no value.
+
+        The bounds are the scores with all open items wrong, and with all of them right; there are none if an item has
+        no range.
+        """
+        applies, group, state, threshold = column.applies, self._group, column.state, self._threshold
         masks = (applies, state >= PENDING, state == AWAITING, column.known, state == NO_RESPONSE)
         counts = [np.bincount(group[applies & mask], minlength=self._count).tolist() for mask in masks]
         unavailable = functools.cache(metric.unavailable)  # looks for files
         scores: list[dict[str, Any]] = []
         for number, (items, pending, awaiting, known, failed) in enumerate(zip(*counts, strict=True)):
-            judges = []
-            if column.judge is not None:
-                judges = column.judges_of(np.flatnonzero(applies & (group == number)))
+            judges = [] if column.judge is None else column.judges_of(np.flatnonzero(applies & (group == number)))
             answered = items - failed
-            reason = _reason(unavailable, items, answered, pending, awaiting, known, self._threshold)
+            absent = answered - pending - known
+            reason = None
+            if not items:
+                reason = "it applies to no item here"
+            elif not answered:
+                reason = f"none of {items} items is answered"
+            elif absent:
+                reason = unavailable() or "the run that made these samples could not compute it"
+                reason = f"{absent} of {answered} samples lack it: {reason}" if absent < answered else reason
+            elif awaiting and known < threshold * answered:
+                reason = f"{awaiting} of {items} items await a judge"
+            elif not known:
+                reason = f"none of {items} items has a verdict"
             scores.append(
                 {
                     "value": None,
@@ -219,37 +234,19 @@ class _TableScores:
                     "reason": reason,
                     "answered": answered if failed else None,
                     "judged": known if pending or judges else None,
-                    "incomplete": reason is None and known < self._threshold * items,
+                    "incomplete": reason is None and known < threshold * items,
                 }
             )
         open_groups = [n for n, one in enumerate(scores) if one["answered"] is not None or one["judged"] is not None]
-        for number, ends in self._bounds(metric, column, open_groups).items():
-            scores[number]["bounds"] = ends
+        if open_groups:
+            rows = np.flatnonzero(applies & np.isin(group, open_groups))
+            groups = group[rows]
+            low, high = column.bounds(rows)
+            inside = ~np.isin(groups, groups[np.isnan(low).any(axis=1) | np.isnan(high).any(axis=1)])
+            sides = (_scores(metric, _group_totals(side[inside], groups[inside])).tolist() for side in (low, high))
+            for number, worst, best in zip(np.unique(groups[inside]).tolist(), *sides, strict=True):
+                scores[number]["bounds"] = worst, best
         return scores
-
-    def _bounds(self, metric: Metric, column: Column, groups: Sequence[int]) -> dict[int, tuple[float, float]]:
-        """The scores of ``groups`` with all open items wrong, and with all of them right; without groups in which an
-        item has no range."""
-        if not groups:
-            return {}
-        rows = np.flatnonzero(column.applies & np.isin(self._group, groups))
-        group = self._group[rows]
-        low, high = column.bounds(rows)
-        unknown = np.isnan(low).any(axis=1) | np.isnan(high).any(axis=1)
-        inside = ~np.isin(group, group[unknown])
-        sides = (_scores(metric, _group_totals(side[inside], group[inside])).tolist() for side in (low, high))
-        numbers = np.unique(group[inside]).tolist()
-        return {number: (worst, best) for number, worst, best in zip(numbers, *sides, strict=True)}
-
-    def _repeats(self, metric: Metric, number: int) -> dict[str, Any] | None:
-        """The spread over repeats; None unless all items have the same number, and more than one."""
-        column = self._columns[metric.name]
-        if column.repeats is None or (metric.name, self._part(number)) in self._table.parts:
-            return None
-        rows = self._scored[number]
-        runs = column.repeats[rows[column.applies[rows]]]
-        values = _scores(metric, totals(runs.reshape(len(runs), -1)).reshape(runs.shape[1:])).tolist()
-        return {"values": values, **student_interval(values)}
 
     # --- letters and confidence ---
 
@@ -317,15 +314,6 @@ class _TableScores:
         }
 
 
-def _by_cluster(table: ItemTable, rows: Rows) -> Rows:
-    """The rows in the order of their clusters."""
-    return rows[np.argsort(table.codes[rows], kind="stable")]
-
-
-def _ends(interval: Interval) -> tuple[float, float] | None:
-    return None if interval.low is None or interval.high is None else (interval.low, interval.high)
-
-
 def _letters(table: ItemTable, rows: Rows, accuracy: Column | None) -> dict[str, Any] | None:
     """The `Letters` of the multiple-choice items; None if there are none."""
     options, null = table.benchmark.options, table.benchmark.null_option
@@ -353,37 +341,6 @@ def _letters(table: ItemTable, rows: Rows, accuracy: Column | None) -> dict[str,
         "null_chosen_when_wrong": None if null is None else wrong,
         "null_missed_when_right": None if null is None else missed,
     }
-
-
-def _status_counts(statuses: Iterable[tuple[str, ...]]) -> dict[str, int]:
-    counts: Counter[str] = Counter()
-    for kinds, items in Counter(statuses).items():  # few items differ in this
-        for status in kinds:
-            counts[status] += items
-    return dict(sorted(counts.items()))
-
-
-def _reason(
-    unavailable: Callable[[], str | None],
-    count: int,
-    answered: int,
-    pending: int,
-    awaiting: int,
-    known: int,
-    threshold: float,
-) -> str | None:
-    """Why so many items give no value; None if they do."""
-    absent = answered - pending - known
-    if not count:
-        return "it applies to no item here"
-    if not answered:
-        return f"none of {count} items is answered"
-    if absent:
-        reason = unavailable() or "the run that made these samples could not compute it"
-        return f"{absent} of {answered} samples lack it: {reason}" if absent < answered else reason
-    if awaiting and known < threshold * answered:
-        return f"{awaiting} of {count} items await a judge"
-    return None if known else f"none of {count} items has a verdict"
 
 
 def _values(metric: Metric, statistics: Array, group: Rows, clusters: Rows) -> tuple[list[float], list[Array]]:

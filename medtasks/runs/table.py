@@ -25,9 +25,8 @@ from medtasks.catalog.spec import TaskSpec, leaf_tasks, load_spec, load_specs
 from medtasks.core.errors import DataError, MedtasksError, UsageError
 from medtasks.metrics.base import Array
 from medtasks.metrics.registry import get_metric
-from medtasks.runs.confidence import confidence_metrics, gives_confidence
 from medtasks.runs.samples import Sample
-from medtasks.runs.scored import has_models
+from medtasks.runs.scored import confidence_metrics, gives_confidence, has_models
 
 Rows = npt.NDArray[np.int64]
 """Row numbers of items."""
@@ -131,11 +130,7 @@ class Column:
 
 def empty_column(items: int, width: int) -> Column:
     """The column of a metric that no item has a value of."""
-    return Column(_blank(items, width), np.full(items, ABSENT, dtype=np.int8))
-
-
-def _blank(*shape: int) -> Array:
-    return np.full(shape, np.nan)
+    return Column(np.full((items, width), np.nan), np.full(items, ABSENT, dtype=np.int8))
 
 
 def stacked(columns: Sequence[Column]) -> Column:
@@ -144,9 +139,9 @@ def stacked(columns: Sequence[Column]) -> Column:
     equal = len(repeats) == len(columns) and len({one.shape[1] for one in repeats}) == 1
     ranges = judge = None
     if any(one.ranges is not None for one in columns):
-        blanks = ((len(one.state), 2, one.statistics.shape[1]) for one in columns)
+        blanks = (np.full((len(one.state), 2, one.statistics.shape[1]), np.nan) for one in columns)
         parts = zip(columns, blanks, strict=True)
-        ranges = np.concatenate([_blank(*blank) if one.ranges is None else one.ranges for one, blank in parts])
+        ranges = np.concatenate([blank if one.ranges is None else one.ranges for one, blank in parts])
     if any(one.judge is not None for one in columns):
         judge = np.concatenate([np.full(len(one.state), "") if one.judge is None else one.judge for one in columns])
     return Column(
@@ -177,7 +172,13 @@ def column_of(metric: str, values: Sequence[Value | None]) -> Column:
         ranges = _array(metric, [*chain.from_iterable(ends)], width).reshape(len(values), 2, width)
     state = np.full(len(values), PRESENT, dtype=np.int8)
     if None in statistics or any(failed):
-        state = np.array([ABSENT if value is None else _state(value) for value in values], dtype=np.int8)
+        for row, value in enumerate(values):
+            if value is None:
+                state[row] = ABSENT
+            elif value.failed:
+                state[row] = FAILED
+            elif value.pending:
+                state[row] = PENDING if value.judge is not None else AWAITING
     lengths = set(map(len, repeats))
     return Column(
         _array(metric, [blank if row is None else row for row in statistics], width),
@@ -186,12 +187,6 @@ def column_of(metric: str, values: Sequence[Value | None]) -> Column:
         judge=np.array([judge or "" for judge in asked]) if any(asked) else None,
         repeats=np.array(repeats, dtype=np.float64) if len(lengths) == 1 and max(lengths) > 1 else None,
     )
-
-
-def _state(value: Value) -> int:
-    if value.failed:
-        return FAILED
-    return AWAITING if value.awaiting else PENDING if value.pending else PRESENT
 
 
 def _array(metric: str, rows: Sequence[tuple[float, ...]], width: int) -> Array:
@@ -212,14 +207,12 @@ def part_columns(wholes: Mapping[str, Column], values: Mapping[str, Sequence[Val
         for row, value in enumerate(several):
             for part in () if value is None else value.parts:
                 members.setdefault((metric, part), {})[row] = value.parts[part]  # type: ignore[union-attr]
-    reduced = {
-        key: (np.array([*rows], dtype=np.int64), column_of(key[0], [*rows.values()])) for key, rows in members.items()
-    }
+    reduced = {key: column_of(key[0], [*rows.values()]) for key, rows in members.items()}
 
     def column(key: tuple[str, str]) -> Column:
-        whole, (rows, part) = wholes[key[0]], reduced[key]
+        whole, part = wholes[key[0]], reduced[key]
         order = np.arange(len(whole.state))
-        order[rows] = np.arange(len(rows)) + len(order)
+        order[[*members[key]]] = np.arange(len(part.state)) + len(order)
         return stacked([whole, part]).take(order)
 
     return Lazy(reduced, column)
@@ -426,12 +419,8 @@ def pooled_table(tables: Sequence[ItemTable], breakdowns: Sequence[str] = (), po
 
 
 class RunTables:
-    """The tables of a run's tasks and groups, each built on first use.
-
-    Args:
-        samples: by task.
-        made: tables built earlier, by task or group, if the samples are not available.
-    """
+    """The tables of a run's tasks and groups, each built on first use from samples by task, or ``made`` earlier, if
+    these are not available."""
 
     def __init__(
         self, samples: Mapping[str, Sequence[Sample]], made: Mapping[str, ItemTable] = MappingProxyType({})
@@ -443,8 +432,21 @@ class RunTables:
         self._parts: dict[str, list[ItemTable]] = {}
 
     def add(self, task: str, samples: Sequence[Sample]) -> None:
-        """Build the table of the next part of a task (:func:`in_parts`), which then needs none of its samples."""
-        self._parts.setdefault(task, []).append(_table_of_part(task, samples))
+        """Build the table of the next part of a task (:func:`in_parts`), which then needs none of its samples.
+
+        It also has what the task's groups need.
+        """
+        facts = load_spec(task).metadata
+        benchmark = get_benchmark(facts.benchmark)
+        breakdowns, pooled = [*facts.breakdowns], [*facts.pooled]
+        for spec in load_specs().values():
+            if spec.kind == "group" and task in leaf_tasks(spec.name):
+                breakdowns += spec.metadata.breakdowns
+                pooled += spec.metadata.pooled if benchmark.join is sample_items else ()
+        table = item_table(samples, benchmark, tuple(dict.fromkeys(breakdowns)), tuple(dict.fromkeys(pooled)))
+        own = {*facts.pooled, *samples[0].scores}
+        metrics = tuple(name for name in table.metrics if name not in pooled or name in own)
+        self._parts.setdefault(task, []).append(replace(table, metrics=metrics, breakdowns=tuple(facts.breakdowns)))
 
     @property
     def tasks(self) -> tuple[str, ...]:
@@ -456,56 +458,36 @@ class RunTables:
 
         A task's table also has what its groups need, so that their tables are pooled, not built from samples. This does
         not apply to benchmarks with their own ``join``, which may join samples of several tasks.
+
+        Raises:
+            MedtasksError: the samples have different metrics.
         """
         members = tuple(members) or (name,)
         if name in self.made:
             return self.made[name]
         facts = load_spec(name).metadata
         benchmark = get_benchmark(facts.benchmark)
-        if members == (name,):
-            if name not in self._parts:
-                for part in in_parts(load_spec(name), self._samples[name]):
-                    self.add(name, part)
-            self.made[name] = _joined_parts(self._parts.pop(name))
-        elif benchmark.join is sample_items:
+        if members != (name,) and benchmark.join is sample_items:
             if (name, members) not in self._pooled:
                 tables = [self.of(member) for member in members]
                 self._pooled[name, members] = pooled_table(tables, facts.breakdowns, facts.pooled)
             return self._pooled[name, members]
-        else:
+        if members != (name,):
             samples = [sample for member in members for sample in self._samples[member]]
-            self.made[name] = item_table(samples, benchmark, facts.breakdowns, facts.pooled)
-        return self.made[name]
-
-
-def _table_of_part(task: str, samples: Sequence[Sample]) -> ItemTable:
-    """The table of some of a task's samples, with what its groups need."""
-    facts = load_spec(task).metadata
-    benchmark = get_benchmark(facts.benchmark)
-    breakdowns, pooled = [*facts.breakdowns], [*facts.pooled]
-    for spec in load_specs().values():
-        if spec.kind == "group" and task in leaf_tasks(spec.name):
-            breakdowns += spec.metadata.breakdowns
-            pooled += spec.metadata.pooled if benchmark.join is sample_items else ()
-    table = item_table(samples, benchmark, tuple(dict.fromkeys(breakdowns)), tuple(dict.fromkeys(pooled)))
-    own = {*facts.pooled, *samples[0].scores}
-    metrics = tuple(name for name in table.metrics if name not in pooled or name in own)
-    return replace(table, metrics=metrics, breakdowns=tuple(facts.breakdowns))
-
-
-def _joined_parts(parts: Sequence[ItemTable]) -> ItemTable:
-    """The table of a task, from those of parts of its samples.
-
-    Raises:
-        MedtasksError: the samples have different metrics.
-    """
-    first = parts[0]
-    for part in parts:
-        _check_names(part.samples[0][0], part.tasks[0], part.metrics, first.metrics)
-    if len(parts) == 1:
-        return first
-    table = pooled_table(parts, first.breakdowns, tuple(first.columns))
-    return replace(table, metrics=first.metrics, columns={name: table.columns[name] for name in first.columns})
+            table = item_table(samples, benchmark, facts.breakdowns, facts.pooled)
+        else:
+            if name not in self._parts:
+                for part in in_parts(load_spec(name), self._samples[name]):
+                    self.add(name, part)
+            table, *others = parts = self._parts.pop(name)
+            for one in others:
+                _check_names(one.samples[0][0], one.tasks[0], one.metrics, table.metrics)
+            if others:
+                whole = pooled_table(parts, table.breakdowns, tuple(table.columns))
+                columns = {metric: whole.columns[metric] for metric in table.columns}
+                table = replace(whole, metrics=table.metrics, columns=columns)
+        self.made[name] = table
+        return table
 
 
 def in_parts(spec: TaskSpec, samples: Sequence[Sample]) -> Iterator[Sequence[Sample]]:

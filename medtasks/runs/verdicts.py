@@ -6,7 +6,7 @@ No judge is called here (see :mod:`medtasks.runs.judge`): the same verdicts give
 from __future__ import annotations
 
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from math import fsum
 from typing import Any, TypeAlias
@@ -25,18 +25,21 @@ from medtasks.judge.settings import STUB
 from medtasks.runs.manifest import RubricFacts, RunManifest
 from medtasks.runs.samples import JudgedResponse, JudgedScore, Limits, Sample
 from medtasks.runs.scored import ideal_response
-from medtasks.runs.scores import COVERAGE
+
+IMPORTED = "imported"
+"""Used in place of the hashes of rubric and template for imported verdicts: their judge's prompt is not known."""
+_BY_ASPECT = frozenset({"aspects", "occurrences"})
+"""Values of a rubric's metrics that are sums over the aspects of a sample."""
+_NOTHING: Limits = ((0.0, 0.0), (0.0, 0.0))
+_SAMPLE = re.compile(r"^sample \S+: ")
+
+
+# --- questions, and the verdicts on them ---
 
 
 def judged_responses(sample: Sample) -> tuple[str, ...]:
     """The texts to judge: the filtered response of each repeat."""
     return tuple(repeat.filtered for repeat in sample.repeats) or (sample.filtered,)
-
-
-def is_asked(spec: TaskSpec, rubric: str, document: Mapping[str, Any], text: str) -> bool:
-    """Whether judges are asked about ``text`` under the rubric."""
-    asks = spec.benchmark.to_judge.get(rubric)
-    return asks is None or asks(document, text)
 
 
 def questions_of(
@@ -48,14 +51,14 @@ def questions_of(
     """A question for every response of ``tasks`` that ``rubric`` asks about, with the images of its task and sample."""
     questions = []
     for task in tasks:
-        spec = load_spec(task)
+        asks = load_spec(task).benchmark.to_judge.get(rubric.name)
         for sample in samples[task]:
             if sample.status == FAILED:
                 continue
             document = sample.whole_document()
             questions += [
                 Question(
-                    name=_question_name(task, sample, number),
+                    name=f"{task}/{sample.sample_id}#{number}",
                     document=document,
                     response=text,
                     images=images(task, sample),
@@ -63,13 +66,9 @@ def questions_of(
                     unit=(task, sample.sample_id) if number == 0 else None,
                 )
                 for number, text in enumerate(judged_responses(sample))
-                if is_asked(spec, rubric.name, document, text)
+                if asks is None or asks(document, text)
             ]
     return questions
-
-
-def _question_name(task: str, sample: Sample, number: int) -> str:
-    return f"{task}/{sample.sample_id}#{number}"
 
 
 def combined_responses(
@@ -103,7 +102,7 @@ def with_verdicts(
         renewed = []
         for sample in samples[task]:
             verdicts = tuple(
-                responses.get(_question_name(task, sample, number)) or JudgedResponse(text=short_hash(text))
+                responses.get(f"{task}/{sample.sample_id}#{number}") or JudgedResponse(text=short_hash(text))
                 for number, text in enumerate(judged_responses(sample))
             )
             renewed.append(sample.model_copy(update={"verdicts": {**sample.verdicts, rubric: verdicts}}))
@@ -111,10 +110,7 @@ def with_verdicts(
     return judged
 
 
-def judged_threshold(facts: Mapping[str, RubricFacts]) -> float:
-    """The share of verdicts below which a run's scores are marked incomplete."""
-    return max((one.threshold for one in facts.values()), default=COVERAGE)
-
+# --- scores ---
 
 _Known: TypeAlias = dict[tuple[Any, ...], dict[str, JudgedScore]]
 """The metrics of one rubric by all that decides them, because thousands of samples have equal verdicts or none."""
@@ -130,49 +126,33 @@ def with_judged_scores(
     Verdicts on a text other than the sample's current filtered response (the filter has changed) are dropped. A sample
     without complete verdicts is pending, with limits on its score.
     """
-    known = facts or {}
-    computed: _Known = {}
-    judged = {name: one.rubric for name, one in known.items() if spec.name in one.tasks}
-    rubrics = {name: load_rubric(name) for name in spec.metadata.rubrics[:1] if name not in judged} | judged
+    known, computed = facts or {}, _Known()
+    used = {name: one.rubric for name, one in known.items() if spec.name in one.tasks}
+    rubrics = {name: load_rubric(name) for name in spec.metadata.rubrics[:1] if name not in used} | used
     if not rubrics and not any(sample.verdicts or sample.judged or sample.pending for sample in samples):
         return list(samples)
-    return [_with_scores(spec, sample, rubrics, known, computed) for sample in samples]
-
-
-def _with_scores(
-    spec: TaskSpec,
-    sample: Sample,
-    rubrics: Mapping[str, Rubric],
-    facts: Mapping[str, RubricFacts],
-    computed: _Known,
-) -> Sample:
-    scores = {name: score for name, score in sample.scores.items() if name not in sample.judged}
-    statistics = {name: row for name, row in sample.statistics.items() if name not in sample.judged}
-    texts = [short_hash(text) for text in judged_responses(sample)] if sample.verdicts else []
-    verdicts: dict[str, tuple[JudgedResponse, ...]] = {}
-    judged: dict[str, JudgedScore] = {}
-    for name, rubric in rubrics.items():
-        found = sample.verdicts.get(name, ())
-        if found and [one.text for one in found] == texts:
-            verdicts[name] = found
-        judged |= _scores(spec, sample, rubric, facts.get(name), verdicts.get(name, ()), computed)
-    for metric, one in judged.items():
-        low, high = one.limits
-        scores[metric] = None
-        if low == high:
-            statistics[metric] = low
-            scores[metric] = low[0] / low[1] if low[1] else None
-    return sample.model_copy(
-        update={
-            "scores": scores,
-            "statistics": statistics,
-            "verdicts": verdicts,
-            "judged": judged,
-            "pending": ()
-            if sample.status == FAILED
-            else tuple(name for name, one in judged.items() if one.limits[0] != one.limits[1]),
-        }
-    )
+    scored = []
+    for sample in samples:
+        scores = {name: score for name, score in sample.scores.items() if name not in sample.judged}
+        statistics = {name: row for name, row in sample.statistics.items() if name not in sample.judged}
+        texts = [short_hash(text) for text in judged_responses(sample)] if sample.verdicts else []
+        verdicts: dict[str, tuple[JudgedResponse, ...]] = {}
+        judged: dict[str, JudgedScore] = {}
+        for name, rubric in rubrics.items():
+            given = sample.verdicts.get(name, ())
+            if given and [one.text for one in given] == texts:
+                verdicts[name] = given
+            judged |= _scores(spec, sample, rubric, known.get(name), verdicts.get(name, ()), computed)
+        is_open = [metric for metric, one in judged.items() if one.limits[0] != one.limits[1]]
+        for metric, one in judged.items():
+            row = one.limits[0]
+            if metric not in is_open:
+                statistics[metric] = row
+            scores[metric] = None if metric in is_open or not row[1] else row[0] / row[1]
+        pending = () if sample.status == FAILED else tuple(is_open)
+        update = {"scores": scores, "statistics": statistics, "verdicts": verdicts, "judged": judged}
+        scored.append(sample.model_copy(update={**update, "pending": pending}))
+    return scored
 
 
 def _scores(
@@ -185,10 +165,10 @@ def _scores(
 ) -> dict[str, JudgedScore]:
     """Every metric of one rubric; ``computed`` shares them between samples."""
     document = sample.whole_document()
-    rows: list[dict[str, tuple[Limits, dict[str, Limits]]]] = []
+    asks = spec.benchmark.to_judge.get(rubric.name)
     failed = sample.status == FAILED  # open if the ideal response would be judged
     texts = [ideal_response(document) if failed else text for text in judged_responses(sample)]
-    asked = tuple(is_asked(spec, rubric.name, document, text) for text in texts)
+    asked = tuple(asks is None or asks(document, text) for text in texts)
     combined = bool(found) and facts is not None and not failed
     by_aspect = any(asked) and (combined or not _BY_ASPECT.isdisjoint(rubric.metrics.values()))
     names = ""
@@ -203,12 +183,13 @@ def _scores(
     key = rubric.name, asked, failed, names, votes
     if key in computed:
         return computed[key]
-    for number, is_open in enumerate(asked):
-        if not is_open:
-            rows.append({metric: (_NOTHING, {}) for metric in rubric.metrics})
-        else:
-            rows.append(_limits(rubric, document, facts, found[number] if found and not failed else None))
-    judge = facts.judge_hash if facts is not None and found and any(one.judges for one in found) else None
+    rows: list[dict[str, tuple[Limits, dict[str, Limits]]]] = [
+        _limits(rubric, document, facts, found[number] if found and not failed else None)
+        if is_asked
+        else {metric: (_NOTHING, {}) for metric in rubric.metrics}
+        for number, is_asked in enumerate(asked)
+    ]
+    judge = facts.judge_hash if facts is not None and any(one.judges for one in found) else None
     scores = {}
     for metric in rubric.metrics:
         limits = _sum([row[metric][0] for row in rows])
@@ -219,58 +200,32 @@ def _scores(
     return scores
 
 
-_BY_ASPECT = frozenset({"aspects", "occurrences"})
-"""Values of a rubric's metrics that are sums over the aspects of a sample."""
-
-_NOTHING: Limits = ((0.0, 0.0), (0.0, 0.0))
-
-
 def _limits(
     rubric: Rubric, document: Mapping[str, Any], facts: RubricFacts | None, found: JudgedResponse | None
 ) -> dict[str, tuple[Limits, dict[str, Limits]]]:
     """The worst and best statistics of each metric, and of its parts, that the verdicts on one response allow."""
-    if found is None or facts is None:
-        return {metric: _open(rubric, document, key) for metric, key in rubric.metrics.items()}
-    aspects = aspects_of(rubric, document)
-    combined = combine(
-        {name: found.judges[name].scores if name in found.judges else None for name in facts.judges},
-        aspects,
-        facts.combine,
-    )
-    if combined.open:
-        low, high = bounds(rubric, document, combined.scores)
-    else:
-        low = high = total(rubric, document, combined.scores)
-    answer = {}
-    for metric, key in rubric.metrics.items():
-        parts: dict[str, Limits] = {}
-        if key in _BY_ASPECT:
-            parts = {
-                name: ((times * low[name], times), (times * high[name], times))
-                for name, times in _times(rubric, document, key).items()
-            }
-            limits = _sum(list(parts.values()))
+    low: Mapping[str, float] = defaultdict(float)
+    high: Mapping[str, float] = defaultdict(lambda: rubric.best)
+    if found is not None and facts is not None:
+        given = {name: found.judges[name].scores if name in found.judges else None for name in facts.judges}
+        combined = combine(given, aspects_of(rubric, document), facts.combine)
+        if combined.open:
+            low, high = bounds(rubric, document, combined.scores)
         else:
-            limits = ((low[key], 1.0), (high[key], 1.0))
-        answer[metric] = (limits, parts)
-    return answer
-
-
-def _open(rubric: Rubric, document: Mapping[str, Any], key: str) -> tuple[Limits, dict[str, Limits]]:
-    """The limits for a response without a verdict."""
-    whole: Limits = ((0.0, 1.0), (rubric.best, 1.0))
-    if key not in _BY_ASPECT:
-        return whole, {}
-    times = _times(rubric, document, key)
-    parts: dict[str, Limits] = {name: ((0.0, one), (one * rubric.best, one)) for name, one in times.items()}
-    return _sum(list(parts.values())), parts
-
-
-def _times(rubric: Rubric, document: Mapping[str, Any], key: str) -> dict[str, float]:
-    """How often each aspect counts in a metric over aspects."""
-    names = [aspect.name for aspect in aspects_of(rubric, document)]
-    counts = occurrences_of(rubric, document) if key == "occurrences" else (1,) * len(names)
-    return dict(zip(names, map(float, counts), strict=True))
+            low = high = total(rubric, document, combined.scores)
+    limits: dict[str, tuple[Limits, dict[str, Limits]]] = {}
+    for metric, key in rubric.metrics.items():
+        if key not in _BY_ASPECT:
+            limits[metric] = ((low[key], 1.0), (high[key], 1.0)), {}
+            continue
+        names = [aspect.name for aspect in aspects_of(rubric, document)]
+        counts = occurrences_of(rubric, document) if key == "occurrences" else (1,) * len(names)
+        parts: dict[str, Limits] = {
+            name: ((times * low[name], times), (times * high[name], times))
+            for name, times in zip(names, map(float, counts), strict=True)
+        }
+        limits[metric] = _sum([*parts.values()]), parts
+    return limits
 
 
 def _sum(limits: Sequence[Limits]) -> Limits:
@@ -280,12 +235,7 @@ def _sum(limits: Sequence[Limits]) -> Limits:
     return (low, high)
 
 
-IMPORTED = "imported"
-"""Used in place of the hashes of rubric and template for imported verdicts: their judge's prompt is not known."""
-_SAMPLE = re.compile(r"^sample \S+: ")
-
-Ratings = Mapping[str, Mapping[Unit, Mapping[str, float]]]
-"""Scores by rater, by task and sample id, and by aspect."""
+# --- facts for the manifest ---
 
 
 def rubric_facts(
@@ -304,7 +254,14 @@ def rubric_facts(
     distinct = {
         (verdict.key, judge): verdict for judge, given in verdicts.items() for verdict in given.by_question.values()
     }.values()
-    unjudged = Counter(_reason(verdicts, name) for name, response in responses.items() if response.open)
+    unjudged = Counter[str]()  # by reason, without the details that differ between responses
+    for name in (name for name, response in responses.items() if response.open):
+        kinds = []
+        for judge, given in verdicts.items():
+            if (reason := given.by_question[name].unjudged) is not None:
+                kind = _SAMPLE.sub("", reason)[:120] if _SAMPLE.match(reason) else reason.partition(":")[0]
+                kinds.append(f"{judge}: {kind}" if len(verdicts) > 1 else kind)
+        unjudged["; ".join(kinds) or "judges disagree"] += 1
     return RubricFacts(
         rubric=rubric,
         rubric_hash=rubric_hash(rubric),
@@ -334,25 +291,12 @@ def judges_of(facts: RubricFacts) -> str:
 
 def judge_names(manifest: RunManifest) -> dict[str, str]:
     """The judges of each judged task and group."""
-    leaves = {**{task: (task,) for task in manifest.tasks}, **manifest.groups}
     names = {}
-    for name, tasks in leaves.items():
+    for name, tasks in {**{task: (task,) for task in manifest.tasks}, **manifest.groups}.items():
         judges = sorted({judges_of(facts) for facts in manifest.judge.values() if {*tasks} & {*facts.tasks}})
         if judges:
             names[name] = ", ".join(judges)
     return names
-
-
-def own_judge_hash(facts: RubricFacts) -> str:
-    """The ``judge_hash`` that follows from the rubric, the judges and the rule in ``facts``."""
-    if facts.rubric_hash == IMPORTED:
-        return imported_hash(facts.rubric, *facts.judges.values())
-    return judge_hash(rubric_hash(facts.rubric, facts.template_hash), facts.judges, facts.combine)
-
-
-def imported_hash(rubric: Rubric, *identities: Mapping[str, Any]) -> str:
-    """The ``judge_hash`` of verdicts that came with predictions."""
-    return short_hash(canonical_json([IMPORTED, rubric_hash(rubric), *identities]))
 
 
 def judge_hash(rubric: str, identities: Mapping[str, dict[str, Any]], rule: Rule) -> str:
@@ -363,23 +307,26 @@ def judge_hash(rubric: str, identities: Mapping[str, dict[str, Any]], rule: Rule
     return short_hash(canonical_json(parts))
 
 
-def _reason(verdicts: Mapping[str, Verdicts], name: str) -> str:
-    """Why a question is unjudged, without the details that differ between responses."""
-    reasons = {judge: given.by_question[name].unjudged for judge, given in verdicts.items()}
-    kinds = [
-        (judge, _SAMPLE.sub("", reason)[:120] if _SAMPLE.match(reason) else reason.partition(":")[0])
-        for judge, reason in reasons.items()
-        if reason is not None
-    ]
-    if not kinds:
-        return "judges disagree"
-    return "; ".join(f"{judge}: {kind}" for judge, kind in kinds) if len(verdicts) > 1 else kinds[0][1]
+def imported_hash(rubric: Rubric, *identities: Mapping[str, Any]) -> str:
+    """The ``judge_hash`` of verdicts that came with predictions."""
+    return short_hash(canonical_json([IMPORTED, rubric_hash(rubric), *identities]))
+
+
+def own_judge_hash(facts: RubricFacts) -> str:
+    """The ``judge_hash`` that follows from the rubric, the judges and the rule in ``facts``."""
+    if facts.rubric_hash == IMPORTED:
+        return imported_hash(facts.rubric, *facts.judges.values())
+    return judge_hash(rubric_hash(facts.rubric, facts.template_hash), facts.judges, facts.combine)
 
 
 def agreement_of(
-    rubric: Rubric, questions: Sequence[Question], verdicts: Mapping[str, Verdicts], labels: Ratings
+    rubric: Rubric,
+    questions: Sequence[Question],
+    verdicts: Mapping[str, Verdicts],
+    labels: Mapping[str, Mapping[Unit, Mapping[str, float]]],
 ) -> AgreementReport | None:
-    """Agreement of the judges with each other and with human annotations; None for a single rater.
+    """Agreement of the judges with each other and with human annotations (``labels``, by rater); None for a single
+    rater.
 
     Annotations are per sample; if the question was repeated, they are compared with the first response.
     """

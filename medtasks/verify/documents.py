@@ -12,7 +12,7 @@ from medtasks.benchmarks.documents import task_rows
 from medtasks.benchmarks.stages import asked_prompt
 from medtasks.catalog.benchmark import Document
 from medtasks.catalog.registry import get_benchmark
-from medtasks.catalog.spec import TaskSpec, load_spec
+from medtasks.catalog.spec import load_spec
 from medtasks.core.errors import DataError, MedtasksError, first_line
 from medtasks.core.files import canonical_json
 from medtasks.core.settings import Settings, current_settings, read_subset, using
@@ -65,8 +65,17 @@ def known_documents(task: str, manifest: RunManifest) -> Mapping[str, tuple[Mapp
     data = manifest.data[facts.benchmark]
     key = (task, data.fingerprint, data.mini, facts.frames.get("cap"), facts.subset, current_settings())
     if key not in _KNOWN:
-        spec = load_spec(task)
-        _KNOWN[key] = {name: _known(spec, one) for name, one in local_documents(task, manifest).items()}
+        known = {}
+        for name, document in local_documents(task, manifest).items():
+            try:
+                prompt = text_hash(asked_prompt(load_spec(task), document))
+            except (MedtasksError, KeyError):  # the document does not give one
+                prompt = b""
+            fields = {field: document[field] for field in ("cluster", "target")}
+            fields["media"] = tuple(document["media"])
+            others = {field: value for field, value in document.items() if field not in {"sample_id", *fields}}
+            known[name] = {**fields, "document": json.loads(canonical_json(others))}, prompt
+        _KNOWN[key] = known
     return _KNOWN[key]
 
 
@@ -74,22 +83,6 @@ def forget_documents() -> None:
     """Free the memory that the documents take."""
     _KNOWN.clear()
     _documents.cache_clear()
-
-
-def _known(spec: TaskSpec, document: Document) -> tuple[Mapping[str, Any], bytes]:
-    own = ("sample_id", "cluster", "media", "target")
-    others = {name: value for name, value in document.items() if name not in own}
-    try:
-        prompt = text_hash(asked_prompt(spec, document))
-    except (MedtasksError, KeyError):  # the document does not give one
-        prompt = b""
-    fields = {
-        "cluster": document["cluster"],
-        "media": tuple(document["media"]),
-        "target": document["target"],
-        "document": json.loads(canonical_json(others)),
-    }
-    return fields, prompt
 
 
 def text_hash(text: str) -> bytes:

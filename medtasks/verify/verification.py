@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -16,16 +16,16 @@ from medtasks.benchmarks.streams import Timeline, timelines
 from medtasks.benchmarks.variants import joined_items
 from medtasks.catalog.benchmark import FAILED
 from medtasks.catalog.rubric import load_rubric, rubric_hash, rubric_names
-from medtasks.catalog.spec import TaskSpec, load_spec
+from medtasks.catalog.spec import load_spec
 from medtasks.core.errors import DataError, MedtasksError, NotPreparedError, first_line
 from medtasks.core.files import canonical_json
 from medtasks.core.settings import using
 from medtasks.metrics.base import Array
 from medtasks.metrics.learned import LEARNED
 from medtasks.metrics.registry import get_metric, is_ours, unit_of
-from medtasks.runs.manifest import RubricFacts, RunManifest, TaskFacts, facts_today
+from medtasks.runs.manifest import RubricFacts, RunManifest, TaskFacts, filter_versions, protocol_hash
 from medtasks.runs.record import Verification
-from medtasks.runs.samples import Outcome, Sample, lacks_texts
+from medtasks.runs.samples import Outcome, Sample, duplicate_ids, lacks_texts
 from medtasks.runs.scored import has_models, scored_again, with_learned_metrics
 from medtasks.runs.signature import changed_options
 from medtasks.runs.table import in_parts
@@ -60,7 +60,7 @@ class SubmittedTask:
         problems: learned metrics that could not be computed.
 
     Raises:
-        DataError: the samples do not have the task's number of responses.
+        DataError: the samples are not those that the manifest describes, or do not have the task's number of responses.
     """
 
     def __init__(self, task: str, manifest: RunManifest, samples: Sequence[Sample], *, own: bool) -> None:
@@ -74,101 +74,58 @@ class SubmittedTask:
         self.submitted: frozenset[str] = frozenset()
         self.notes: list[str] = []
         self.problems: list[str] = []
-        self.responses = _responses_hash(samples)
+        self.responses = ""
         self.timelines: tuple[Timeline, ...] = ()
         self.either = not has_models(self.spec)
+        self._require_own_samples()
         if lacks_texts(samples):
-            self._claim(NO_RESPONSES)
+            self.outcome = Verification("unverifiable", NO_RESPONSES, claimed=True)
             return
-        require_responses(self._place, samples, responses_of(self.spec, manifest))
+        given = {sample.sample_id: sample.responses for sample in samples}
+        if len(given) >= 20 and len({*given.values()}) >= 4:  # else equal ones may be chance
+            self.responses = text_hash(canonical_json(sorted(given.items()))).hex()[:16]
         self._use_local_documents()
-        self._keep_submitted()
 
-    def parts(self) -> Iterator[tuple[Sequence[Sample], list[Sample]]]:
-        """The samples in parts, each with the documents of the data and as scored now; few are in memory at a time.
+        learned = {*self.spec.metadata.learned}
+        others = [one for one in self.spec.metrics if one not in learned]
+        absent = {one for one in others if get_metric(one).unavailable() is not None}
+        claimed = {one for sample in self._samples for one in sample.statistics} & (learned | absent)
+        self.either = self.either and not claimed
+        if own or not claimed:
+            return
+        self.submitted = frozenset(claimed)
+        if names := sorted(claimed & learned):
+            text = f"{', '.join(names)} are taken as submitted, because building loads no models"
+            self.notes.append(f"{task}: {text}")
+        if names := sorted(claimed & absent):
+            self.notes.append(f"{task}: {UNSCORED} ({', '.join(names)})")
 
-        Raises:
-            DataError: a sample cannot be scored; names file, sample and field.
-        """
-        parts = [*in_parts(self.spec, self._samples)]
-        self._samples = ()
-        while parts:
-            part = parts.pop(0)
-            try:
-                made = self._scored(part)
-            except NotPreparedError as error:  # a metric needs data that are not here
-                why = first_line(error).rstrip(".")
-                self.notes.append(f"{self.spec.name}: {UNSCORED} ({why})")
-                self._claim(f"claimed: its scores cannot be computed here ({why})")
-                made = self._scored(part)
-            self._outcomes += [sample.outcome for sample in made]
-            yield part, made
-
-    def take_as_scored(self) -> None:
-        """Take the samples' scores as those of the current rules, by which they were made just now."""
-        self._outcomes = [sample.outcome for sample in self._samples]
-        self.show_timelines(self._samples)
-        self._samples = ()
-
-    def show_timelines(self, samples: Sequence[Sample]) -> None:
-        """Make the timelines of these scored samples, if the task has streaming items."""
-        benchmark = self.spec.benchmark
-        if benchmark.timeline is not None:
-            items = joined_items(benchmark, [sample.view() for sample in samples]).items
-            self.timelines = timelines(self.spec.name, items, benchmark.timeline)
-
-    @property
-    def is_plain(self) -> bool:
-        """Whether the task is verified, with nothing to say about it."""
-        return self.outcome == Verification() and self.either and not self.notes and not self.problems
-
-    @property
-    def facts_now(self) -> TaskFacts:
-        """The task's facts under the current rules, once all parts are scored."""
-        return self._facts if self.outcome.claimed else facts_today(self.spec, self._facts, self._outcomes)
-
-    def _claim(self, reason: str) -> None:
-        """Take the scores as submitted."""
-        self.outcome, self.responses = Verification("unverifiable", reason, claimed=True), ""
-
-    def _scored(self, samples: Sequence[Sample]) -> list[Sample]:
-        """Some of the samples, scored again.
-
-        Raises:
-            NotPreparedError: a metric needs data that are not prepared here.
-        """
-        if self.outcome.claimed:
-            self.submitted |= {name for sample in samples for name in sample.statistics}
-            return list(samples)
-        try:
-            with using(miniature=self._manifest.miniature):
-                again = scored_again(self.spec, samples)
-                if self._own:
-                    again = with_learned_metrics(self.spec, again, self.problems)
-            if not self._own and (self.spec.metadata.learned or self.submitted):
-                names = (*self.spec.metadata.learned, *sorted(self.submitted - {*self.spec.metadata.learned}))
-                again = [_with_values(one, other, names) for one, other in zip(again, samples, strict=True)]
-            return with_judged_scores(self.spec, again, self._manifest.judge)
-        except NotPreparedError:
-            raise
-        except Exception as error:  # untrusted input, and code of other packages
-            raise self._unscorable(samples, error) from error
-
-    def _unscorable(self, samples: Sequence[Sample], error: Exception) -> DataError:
-        """The error that names the first sample that cannot be scored."""
-        text = first_line(error).rstrip(".")
-        text = text if isinstance(error, MedtasksError) else f"{type(error).__name__}: {text}"
-        if len(samples) == 1:
-            return DataError(
-                f"{self._place}: sample {samples[0].sample_id}: fields `responses`, `verdicts` and `document` "
-                f"cannot be scored ({text}); restore the file."
+    def _require_own_samples(self) -> None:
+        """Refuse samples that are not those that the manifest describes, or with another number of responses: it is the
+        task's, unless the harness was run with ``--repeats``."""
+        task, samples = self.spec.name, self._samples
+        if len(samples) != self._facts.attempted:
+            raise DataError(
+                f"{self._place}: {len(samples):,} samples, expected {self._facts.attempted:,}, the sum of `answered` "
+                f"and `failed` of `tasks.{task}` in manifest.json; restore the file."
             )
+        for name in duplicate_ids(samples):
+            raise DataError(f"{self._place}: sample {name} is duplicated, expected once; run again.")
+        option = changed_options(self._manifest.settings).get("repeats")
+        number = option if isinstance(option, int) else self.spec.repeats
+        number = 1 if "layout" in self._manifest.model else int(number)
+        fields = () if lacks_texts(samples) else ("responses", "failed", "probabilities")
         for sample in samples:
-            try:
-                self._scored([sample])
-            except DataError as found:
-                return found
-        return DataError(f"{self._place}: its samples cannot be scored ({text}); restore it.")
+            place = f"{self._place}: sample {sample.sample_id}"
+            if sample.task != task:
+                raise DataError(f"{place}: field `task` is {sample.task!r}, expected {task!r}; restore the file.")
+            for field in fields:
+                found = len(getattr(sample, field))
+                if found != number and (found or field == "responses"):
+                    raise DataError(
+                        f"{place}: field `{field}` has {found:,} entries, expected {number}, the number of responses "
+                        "to a question of the task; restore the file."
+                    )
 
     def _use_local_documents(self) -> None:
         """Take documents from the data, and compare the prompts with those that they give."""
@@ -196,20 +153,104 @@ class SubmittedTask:
                 self.outcome = Verification("refused", text, samples=tuple(others[:_MOST_NAMED]))
         self._samples = [one.model_copy(update=known[one.sample_id][0]) for one in samples]
 
-    def _keep_submitted(self) -> None:
-        """Find the metrics whose submitted values are used."""
-        name, learned = self.spec.name, {*self.spec.metadata.learned}
-        absent = {one for one in self.spec.metrics if one not in learned and get_metric(one).unavailable() is not None}
-        claimed = {one for sample in self._samples for one in sample.statistics} & (learned | absent)
-        self.either = self.either and not claimed
-        if self._own or not claimed:
-            return
-        self.submitted = frozenset(claimed)
-        if names := sorted(claimed & learned):
-            text = f"{', '.join(names)} are taken as submitted, because building loads no models"
-            self.notes.append(f"{name}: {text}")
-        if names := sorted(claimed & absent):
-            self.notes.append(f"{name}: {UNSCORED} ({', '.join(names)})")
+    def parts(self) -> Iterator[tuple[Sequence[Sample], list[Sample]]]:
+        """The samples in parts, each with the documents of the data and as scored now; few are in memory at a time.
+
+        Raises:
+            DataError: a sample cannot be scored; names file, sample and field.
+        """
+        parts = [*in_parts(self.spec, self._samples)]
+        self._samples = ()
+        while parts:
+            part = parts.pop(0)
+            try:
+                made = self._scored(part)
+            except NotPreparedError as error:  # a metric needs data that are not here
+                why = first_line(error).rstrip(".")
+                self.notes.append(f"{self.spec.name}: {UNSCORED} ({why})")
+                reason = f"claimed: its scores cannot be computed here ({why})"
+                self.outcome, self.responses = Verification("unverifiable", reason, claimed=True), ""
+                made = self._scored(part)
+            self._outcomes += [sample.outcome for sample in made]
+            yield part, made
+
+    def _scored(self, samples: Sequence[Sample]) -> list[Sample]:
+        """Some of the samples, scored again.
+
+        Raises:
+            NotPreparedError: a metric needs data that are not prepared here.
+        """
+        if self.outcome.claimed:
+            self.submitted |= {name for sample in samples for name in sample.statistics}
+            return list(samples)
+        try:
+            with using(miniature=self._manifest.miniature):
+                again = scored_again(self.spec, samples)
+                if self._own:
+                    again = with_learned_metrics(self.spec, again, self.problems)
+            if not self._own and (self.spec.metadata.learned or self.submitted):
+                names = (*self.spec.metadata.learned, *sorted(self.submitted - {*self.spec.metadata.learned}))
+                for number, (one, given) in enumerate(zip(again, samples, strict=True)):
+                    known = {} if one.status == FAILED or one.repeats else given.statistics
+                    rows = {name: known[name] for name in names if name in known}
+                    scores = {name: given.scores.get(name) if name in rows else None for name in names}
+                    update = {"statistics": {**one.statistics, **rows}, "scores": {**one.scores, **scores}}
+                    again[number] = one.model_copy(update=update)
+            return with_judged_scores(self.spec, again, self._manifest.judge)
+        except NotPreparedError:
+            raise
+        except Exception as error:  # untrusted input, and code of other packages
+            raise self._unscorable(samples, error) from error
+
+    def _unscorable(self, samples: Sequence[Sample], error: Exception) -> DataError:
+        """The error that names the first sample that cannot be scored."""
+        text = first_line(error).rstrip(".")
+        text = text if isinstance(error, MedtasksError) else f"{type(error).__name__}: {text}"
+        if len(samples) == 1:
+            return DataError(
+                f"{self._place}: sample {samples[0].sample_id}: fields `responses`, `verdicts` and `document` "
+                f"cannot be scored ({text}); restore the file."
+            )
+        for sample in samples:
+            try:
+                self._scored([sample])
+            except DataError as found:
+                return found
+        return DataError(f"{self._place}: its samples cannot be scored ({text}); restore it.")
+
+    def take_as_scored(self) -> None:
+        """Take the samples' scores as those of the current rules, by which they were made just now."""
+        self._outcomes = [sample.outcome for sample in self._samples]
+        self.show_timelines(self._samples)
+        self._samples = ()
+
+    def show_timelines(self, samples: Sequence[Sample]) -> None:
+        """Make the timelines of these scored samples, if the task has streaming items."""
+        benchmark = self.spec.benchmark
+        if benchmark.timeline is not None:
+            items = joined_items(benchmark, [sample.view() for sample in samples]).items
+            self.timelines = timelines(self.spec.name, items, benchmark.timeline)
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether the task is verified, with nothing to say about it."""
+        return self.outcome == Verification() and self.either and not self.notes and not self.problems
+
+    @property
+    def facts_now(self) -> TaskFacts:
+        """The task's facts under the current rules, once all parts are scored."""
+        if self.outcome.claimed:
+            return self._facts
+        protocol = protocol_hash(
+            self.spec,
+            self._facts.generation,
+            prompt_hash=self._facts.prompt_hash,
+            frames=self._facts.frames,
+            blind=self._facts.blind,
+            presentation=self._facts.presentation,
+        )
+        now = {"filters": filter_versions(self.spec), "protocol_hash": protocol, "yaml_hash": self.spec.yaml_hash}
+        return self._facts.model_copy(update=now).with_outcomes(self._outcomes)
 
 
 def installed_rubrics(judge: Mapping[str, RubricFacts]) -> tuple[dict[str, RubricFacts], list[str]]:
@@ -225,46 +266,6 @@ def installed_rubrics(judge: Mapping[str, RubricFacts]) -> tuple[dict[str, Rubri
                 f"judged under another rubric {name} than the one installed here, so its verdicts do not count"
             )
     return found, notes
-
-
-def _with_values(sample: Sample, submitted: Sample, names: Collection[str]) -> Sample:
-    """The sample with the submitted values of these metrics; None where there is none."""
-    statistics = {} if sample.status == FAILED or sample.repeats else submitted.statistics
-    rows = {name: statistics[name] for name in names if name in statistics}
-    scores = {name: submitted.scores.get(name) if name in rows else None for name in names}
-    update = {"statistics": {**sample.statistics, **rows}, "scores": {**sample.scores, **scores}}
-    return sample.model_copy(update=update)
-
-
-def responses_of(spec: TaskSpec, manifest: RunManifest) -> int:
-    """The number of responses to each question: the task's, unless the harness was run with ``--repeats``."""
-    option = changed_options(manifest.settings).get("repeats")
-    number = option if isinstance(option, int) else spec.repeats
-    return 1 if "layout" in manifest.model else int(number)
-
-
-def require_responses(place: str, samples: Sequence[Sample], number: int) -> None:
-    """Refuse samples with another number of responses, or whose lists beside the responses do not have their length.
-
-    Raises:
-        DataError: names the sample and the field.
-    """
-    for sample in samples:
-        for field in ("responses", "failed", "probabilities"):
-            found = len(getattr(sample, field))
-            if found != number and (found or field == "responses"):
-                raise DataError(
-                    f"{place}: sample {sample.sample_id}: field `{field}` has {found:,} entries, expected {number}, "
-                    "the number of responses to a question of the task; restore the file."
-                )
-
-
-def _responses_hash(samples: Sequence[Sample]) -> str:
-    """A hash of all responses, to find copies; empty if there are too few different ones to tell chance from copies."""
-    found = {sample.sample_id: sample.responses for sample in samples}
-    if len(found) < 20 or len({*found.values()}) < 4:
-        return ""
-    return text_hash(canonical_json(sorted(found.items()))).hex()[:16]
 
 
 _SCALE = re.compile(r"\|scale:(?:0-)?(\d+(?:\.\d+)?)(?:\||$)")

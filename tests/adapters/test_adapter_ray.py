@@ -18,7 +18,7 @@ from medtasks.adapters.ray import MedtasksRay, Replica, units_of
 
 from medtasks.core.errors import UsageError
 from medtasks.harness import run_tasks
-from medtasks.runs.folder import read_manifest
+from medtasks.runs.record import read_manifest
 from medtasks.runs.replies import Reply
 
 

@@ -23,8 +23,8 @@ from medtasks.catalog.spec import leaf_tasks, load_spec
 from medtasks.core.errors import MedtasksError
 from medtasks.harness import run_tasks
 from medtasks.harness.hooks import noting_arguments
-from medtasks.runs.folder import read_run
-from medtasks.runs.reply_files import read_answers
+from medtasks.runs.record import read_run
+from medtasks.runs.run import read_answers
 
 TASK = "med_cmr_mcq_ltg"
 

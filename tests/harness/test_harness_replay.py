@@ -11,7 +11,7 @@ from runs import Run, baseline
 
 from medtasks.benchmarks.documents import task_documents
 from medtasks.harness import run_tasks
-from medtasks.runs.folder import read_run
+from medtasks.runs.record import read_run
 from medtasks.verify.scored import scored_record
 
 TASKS = ["kvasir_vqa_x1_level2", "mi_cxr_tel"]
@@ -57,5 +57,5 @@ def test_responses_that_were_cut_off_are_counted_shown_and_named_with_the_option
 
     again = scored_record(*read_run(run.folder), own=True, whole=True)
     assert again.manifest.tasks["kvasir_vqa_x1_level2"].finish == counts["kvasir_vqa_x1_level2"]
-    notes = run_notes(again.manifest, {**again.tasks, **again.groups})
+    notes = [*run_notes(again.manifest, {**again.tasks, **again.groups})]
     assert f"kvasir_vqa_x1_level2: {2 / len(level2):.0%} of the responses were cut off at the token limit" in notes

@@ -13,7 +13,7 @@ from lmms_eval.api.instance import Instance
 from medtasks.harness.requests import Requests
 from medtasks.harness.sending import GIVE_UP, NOT_SENT, isolated
 from medtasks.runs.replies import Reply, Slot
-from medtasks.runs.reply_files import AnswerStore, read_work
+from medtasks.runs.run import AnswerStore, read_work
 
 
 class Tensor:

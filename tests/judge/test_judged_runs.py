@@ -16,7 +16,7 @@ from judged_run import content, exported, judged, manifest_of, samples_of, score
 from medtasks.core.errors import MedtasksError, UsageError
 from medtasks.judge.store import StoredVerdict, VerdictStore
 from medtasks.judge.stub import StubJudge, rule_based
-from medtasks.runs.folder import read_run, write_run
+from medtasks.runs.record import read_run, write_run
 from medtasks.runs.verdicts import judge_names
 from medtasks.verify.scored import scored_record
 

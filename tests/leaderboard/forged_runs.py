@@ -16,9 +16,8 @@ from medtasks.leaderboard.intake.collect import collect
 from medtasks.benchmarks.stages import asked_prompt
 from medtasks.catalog.spec import load_spec
 from medtasks.cli.app import main
-from medtasks.runs.folder import read_run, write_run
 from medtasks.runs.manifest import RunManifest
-from medtasks.runs.record import RunRecord
+from medtasks.runs.record import RunRecord, read_run, write_run
 from medtasks.runs.samples import Sample
 from medtasks.runs.scored import scored_again
 

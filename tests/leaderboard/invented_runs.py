@@ -22,10 +22,9 @@ from medtasks.benchmarks.stages import asked_prompt
 from medtasks.catalog.spec import leaf_tasks, load_spec
 from medtasks.judge.settings import JudgeConfig, JudgeSettings
 from medtasks.judge.stub import MODEL, StubJudge
-from medtasks.runs.folder import write_run
 from medtasks.runs.judge import judge_run
 from medtasks.runs.manifest import RunManifest, task_facts, versions
-from medtasks.runs.record import RunRecord
+from medtasks.runs.record import RunRecord, write_run
 from medtasks.runs.replies import Reply
 from medtasks.runs.run import data_facts
 from medtasks.runs.samples import Sample

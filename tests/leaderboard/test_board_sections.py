@@ -24,8 +24,7 @@ from medtasks.benchmarks.layouts import HARMS, check_layout, default_layout
 from medtasks.catalog.registry import all_benchmarks, get_benchmark
 from medtasks.catalog.spec import leaf_tasks, load_spec, load_specs
 from medtasks.metrics.confidence import CONFIDENCE_NAMES
-from medtasks.runs.folder import write_run
-from medtasks.runs.record import RunRecord
+from medtasks.runs.record import RunRecord, write_run
 from medtasks.runs.replies import Reply
 from medtasks.runs.scored import Answered, scored_samples
 from medtasks.runs.scores import RotatedLetters, Scores

@@ -19,9 +19,9 @@ from medtasks.leaderboard.board.usage import Price
 from medtasks.catalog.board_layout import BoardLayout, Column
 from medtasks.catalog.spec import leaf_tasks
 from medtasks.cli.leaderboard import report
+from medtasks.runs.replies import RunUsage, Usage
 from medtasks.runs.scores import Letters
 from medtasks.runs.signature import parse_signature
-from medtasks.runs.usage import RunUsage, Usage
 
 
 def test_comparable_runs_are_ranked_and_rows_stand_in_that_order() -> None:

@@ -21,8 +21,8 @@ from medtasks.catalog.contents import task_packages
 from medtasks.catalog.packages import TaskPackage
 from medtasks.core.errors import UsageError
 from medtasks.core.settings import using
-from medtasks.runs import table_file
 from medtasks.runs.signature import differences
+from medtasks.verify import store as kept
 
 TASK = "kvasir_vqa_x1_level3"
 ORACLE, GUESS = MODELS[0], MODELS[3]
@@ -156,7 +156,7 @@ def test_another_package_of_tasks_makes_digests_anew(
     for version, content in (("1.0", "name: dots\n"), ("1.1", "name: dots\n"), ("1.1", "name: dots\nbest: 2\n")):
         rubric.write_text(content, encoding="utf-8")
         theirs = TaskPackage("acme-tasks", version, "acme", tmp_path / "tasks", tmp_path / "templates", rubric.parent)
-        monkeypatch.setattr(table_file, "task_packages", lambda theirs=theirs: (*ours, theirs))
+        monkeypatch.setattr(kept, "task_packages", lambda theirs=theirs: (*ours, theirs))
         for count in (2, 0):
             reads.clear()
             collect([tree], RunStore(tmp_path / "cache"))

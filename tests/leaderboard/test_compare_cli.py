@@ -26,7 +26,7 @@ from statsmodels.stats.multitest import multipletests
 from medtasks.cli.app import main
 from medtasks.metrics.registry import get_metric, unit_of
 from medtasks.runs.comparisons import Paired, same_tasks
-from medtasks.runs.folder import write_run
+from medtasks.runs.record import write_run
 from medtasks.stats.paired import detectable_difference
 from medtasks.verify.scored import scored_record
 

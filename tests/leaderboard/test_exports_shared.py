@@ -31,7 +31,7 @@ from medtasks.cli.app import app
 from medtasks.core.errors import MedtasksError, UsageError
 from medtasks.data.store import open_prepared
 from medtasks.importers.inspect_log import read_inspect
-from medtasks.runs.folder import read_run
+from medtasks.runs.record import read_run
 
 GOOD = Invented("lab/Good-7B", "noisy_oracle", seed=1, accuracy=0.8)
 GROUP = "med_cmr_mcq"

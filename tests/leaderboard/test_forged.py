@@ -31,8 +31,7 @@ from medtasks.leaderboard.publish import publish
 from medtasks.leaderboard.verify.scored_run import scored_run
 
 from medtasks.harness import run_tasks
-from medtasks.runs.folder import read_run, write_run
-from medtasks.runs.record import RunRecord
+from medtasks.runs.record import RunRecord, read_run, write_run
 from medtasks.runs.samples import Sample
 
 CAREFUL = MODELS[1]
@@ -313,16 +312,6 @@ def test_a_threshold_that_is_no_share_refuses_the_directory(judged: Path) -> Non
         digests, (refused,) = collect([judged])
         assert digests == []
         assert "threshold`" in refused.reason
-
-
-def test_limits_of_judged_scores_are_made_again(judged_run: Path, tmp_path: Path) -> None:
-    assert check(judged_run).findings == ()
-    forge = every(
-        lambda one: {"judged": {name: score.model_copy(update={"limits": RIGHT}) for name, score in one.judged.items()}}
-    )
-    manifest, samples = read_run(judged_run)
-    forged = write_run(tmp_path / judged_run.name, RunRecord.scored(manifest, forge(samples)))
-    assert scored_run(forged).scores == scored_run(judged_run).scores
 
 
 def test_a_copy_under_another_name_is_reported(tmp_path: Path) -> None:

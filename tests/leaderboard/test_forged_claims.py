@@ -31,8 +31,7 @@ from medtasks.leaderboard.intake.remove_rows import remove_rows
 from medtasks.leaderboard.rank.comparability import ComparabilityGroups
 from medtasks.leaderboard.verify.scored_run import RunStore, scored_run
 
-from medtasks.runs.folder import read_run, write_run
-from medtasks.runs.record import RunRecord
+from medtasks.runs.record import RunRecord, read_run, write_run
 from medtasks.runs.samples import JudgedScore, Repeat
 
 CAREFUL, GUESS = MODELS[1], MODELS[3]

@@ -24,7 +24,7 @@ from medtasks.leaderboard.verify.scored_run import RunStore
 
 from medtasks.judge.stub import StubJudge
 from medtasks.runs.comparisons import compare_statistics
-from medtasks.runs.folder import write_run
+from medtasks.runs.record import write_run
 from medtasks.runs.samples import Sample
 
 GAIN = f"{KEY}.gain"

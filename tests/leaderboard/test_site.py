@@ -26,7 +26,7 @@ from medtasks.leaderboard.site.tables import ColumnView, charts, shared_judge
 
 from medtasks.benchmarks.layouts import all_layouts
 from medtasks.core.errors import UsageError
-from medtasks.runs.folder import RunFolder, read_manifest
+from medtasks.runs.record import RunFolder, read_manifest
 
 
 class Page:

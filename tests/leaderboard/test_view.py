@@ -33,7 +33,7 @@ from view_server import Answered, RunUnderWay, Server, serving
 
 from medtasks.benchmarks.documents import all_pictures, task_documents
 from medtasks.catalog.spec import leaf_tasks, load_spec
-from medtasks.runs.folder import RunFolder
+from medtasks.runs.record import RunFolder
 from medtasks.runs.run import score_unfinished
 from medtasks.runs.samples import Sample, read_samples
 

@@ -18,7 +18,7 @@ from medtasks.leaderboard.view.server import View, serve
 
 from medtasks.benchmarks.documents import task_documents
 from medtasks.runs.replies import Answer, Reply, Slot
-from medtasks.runs.reply_files import SUFFIX, AnswerStore, Plan
+from medtasks.runs.run import SUFFIX, AnswerStore, Plan
 from medtasks.runs.samples import Sample
 
 

@@ -16,11 +16,10 @@ from medtasks.catalog.registry import get_benchmark
 from medtasks.catalog.spec import load_spec
 from medtasks.metrics.confidence import CONFIDENCE_NAMES
 from medtasks.runs.comparisons import compare_tables
-from medtasks.runs.confidence import deciding_letter
 from medtasks.runs.replies import Answer, Letter, Probabilities, Reply, Slot
-from medtasks.runs.reply_files import AnswerStore, read_answers
-from medtasks.runs.samples import Sample, SampleLines, write_samples
-from medtasks.runs.scored import Answered, scored_again, scored_samples
+from medtasks.runs.run import AnswerStore, read_answers
+from medtasks.runs.samples import Sample, SampleLines
+from medtasks.runs.scored import Answered, deciding_letter, scored_again, scored_samples
 from medtasks.runs.scores import Scores
 from medtasks.runs.scoring import score_samples
 from medtasks.runs.table import item_table
@@ -108,7 +107,7 @@ def test_without_probabilities_there_are_no_columns(tmp_path: Path) -> None:
     assert not set(CONFIDENCE_NAMES) & scores.metrics.keys()
     assert scores.reliability is None
     assert "reliability" not in scores.model_dump(mode="json")
-    write_samples(tmp_path / "samples.jsonl", samples_of(lambda document: Reply(document["target"])))
+    SampleLines(samples_of(lambda document: Reply(document["target"]))).write(tmp_path / "samples.jsonl")
     assert "probabilities" not in (tmp_path / "samples.jsonl").read_text()
 
 

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from made_samples import made_sample
 
 from medtasks.catalog.registry import get_benchmark
 from medtasks.runs.comparisons import Paired, compare_tables, comparisons, diagnose, level_gap, same_tasks
@@ -20,20 +21,15 @@ MI_CXR = get_benchmark("mi_cxr")
 
 
 def answered(number: int, filtered: str, target: str, task: str = "mi_cxr_icr", patient: str | None = None) -> Sample:
-    right = float(filtered == target)
-    return Sample(
+    return made_sample(
+        task,
+        number,
+        filtered == target,
         sample_id=f"icr-{number}",
-        task=task,
         cluster=patient or f"p{number % 7}",
-        media=(),
-        prompt_hash="0",
-        prompt="",
         target=target,
-        responses=(filtered,),
         filtered=filtered,
         status="ok" if len(filtered) == 1 else filtered.strip("[]"),
-        scores={"accuracy": right},
-        statistics={"accuracy": (right, 1.0)},
         document={"qtype": "icr_multi_abn", "group_type": "ICR"},
     )
 

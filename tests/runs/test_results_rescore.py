@@ -25,13 +25,12 @@ from medtasks.core.settings import read_subset, using
 from medtasks.harness import run_tasks
 from medtasks.importers.run import PredictionFile, score_predictions, scored_predictions
 from medtasks.runs.comparisons import Paired, comparisons, level_gaps
-from medtasks.runs.folder import read_run, write_run
 from medtasks.runs.manifest import RunManifest, now, task_facts
-from medtasks.runs.record import RunRecord
+from medtasks.runs.record import RunRecord, read_run, write_run
 from medtasks.runs.replies import Answer, Reply, Slot
-from medtasks.runs.reply_files import AnswerStore, Plan
-from medtasks.runs.run import data_facts, score_unfinished
-from medtasks.verify.scored import RunStore, keep_finished, keep_written, scored_record, user_store
+from medtasks.runs.run import AnswerStore, Plan, data_facts, score_unfinished
+from medtasks.verify.scored import keep_finished, keep_written, scored_record
+from medtasks.verify.store import RunStore, user_store
 from medtasks.verify.verification import SubmittedTask
 
 TASKS = [*all_benchmarks(), "mi_cxr_stagewise", "mi_cxr_sampled", "mi_cxr_report"]

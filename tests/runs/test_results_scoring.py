@@ -10,15 +10,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from intervals import cluster_bootstrap
+from made_samples import made_sample
 
 from medtasks.catalog.registry import get_benchmark
 from medtasks.core.errors import DataError, MedtasksError, UsageError
 from medtasks.metrics.registry import get_metric
-from medtasks.runs.folder import write_run
 from medtasks.runs.manifest import RunManifest
-from medtasks.runs.record import RunRecord
-from medtasks.runs.samples import JudgedScore, Repeat, Sample, duplicate_ids, read_samples, write_samples
-from medtasks.runs.scores import MetricScore, coverage_text
+from medtasks.runs.record import RunRecord, write_run
+from medtasks.runs.samples import JudgedScore, Repeat, Sample, SampleLines, read_samples
+from medtasks.runs.scores import MetricScore
 from medtasks.runs.scoring import score_samples, score_tables
 from medtasks.runs.table import item_table
 
@@ -28,20 +28,15 @@ NO_RUN = RunManifest(created="now", processes=1, versions={}, model={}, settings
 
 
 def sample(number: int, filtered: str, target: str, patient: str = "p1") -> Sample:
-    right = float(filtered == target)
-    return Sample(
+    return made_sample(
+        TASK,
+        number,
+        filtered == target,
         sample_id=f"tel-{number}",
-        task="mi_cxr_tel_single",
         cluster=patient,
-        media=(),
-        prompt_hash="0",
-        prompt="When?",
         target=target,
-        responses=(filtered,),
         filtered=filtered,
         status="ok" if len(filtered) == 1 else filtered.strip("[]"),
-        scores={"accuracy": right},
-        statistics={"accuracy": (right, 1.0)},
         document={"target": target, "qtype": "single_emergence", "group_type": "TEL"},
     )
 
@@ -188,13 +183,6 @@ def test_repeats_have_a_score_each_and_a_spread() -> None:
     assert score_samples(samples, MI_CXR).status == {"ok": 6}
 
 
-def test_coverage_counts_responses_and_verdicts() -> None:
-    assert coverage_text(13_000, 12_000, None) == "12,000 of 13,000 answered"
-    assert coverage_text(13, None, 9) == "9 of 13 judged"
-    assert coverage_text(13, 12, 9) == "12 of 13 answered, 9 of 13 judged"
-    assert coverage_text(13, None, None) == ""
-
-
 def test_intervals_are_those_of_the_bootstrap_of_the_patients() -> None:
     """Together, by breakdown, and of several tables at once: each as if it were drawn alone."""
     samples = [sample(n, "A" if n % 3 else "B", "E" if n % 7 == 0 else "A", f"p{n % 11}") for n in range(60)]
@@ -240,47 +228,28 @@ def test_nothing_has_no_score() -> None:
         score_samples([], MI_CXR)
 
 
-def test_a_breakdown_must_be_known() -> None:
-    with pytest.raises(MedtasksError, match="breakdown 'mood' is unknown"):
-        score_samples(FOUR, MI_CXR, ["mood"])
-
-
-def test_a_document_answered_twice_is_noticed() -> None:
-    assert duplicate_ids([*FOUR, FOUR[2]]) == ["tel-2"]
-
-
-def test_samples_survive_writing(tmp_path: Path) -> None:
-    write_samples(tmp_path / "x.jsonl", reversed(FOUR))
-    assert read_samples(tmp_path / "x.jsonl") == FOUR
-
-
 def test_whatever_a_model_says_can_be_read_again(tmp_path: Path) -> None:
     """Among it the characters that end a line of text for some, but not of JSON."""
     said = "one\u2028two\u2029three\x85four\x0bfive\x1c\r\nsix"
     samples = [FOUR[0].model_copy(update={"responses": (said,)}), *FOUR[1:]]
-    write_samples(tmp_path / "x.jsonl", samples)
+    SampleLines(samples[::-1]).write(tmp_path / "x.jsonl")
     assert read_samples(tmp_path / "x.jsonl") == sorted(samples, key=lambda one: one.sample_id)
 
 
-@pytest.mark.parametrize("content", [b"\xff\xfe", b'{"sample_id": "\xe9"}', b"\n{"])
-def test_a_line_that_is_no_text_is_named(content: bytes, tmp_path: Path) -> None:
-    (tmp_path / "x.jsonl").write_bytes(content)
-    with pytest.raises(DataError, match=r"x\.jsonl, line [12]: not valid JSON (.*); restore it\.$"):
-        read_samples(tmp_path / "x.jsonl")
-
-
-def test_a_file_that_is_gone_is_named(tmp_path: Path) -> None:
+def test_a_line_that_is_no_sample_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "x.jsonl"
     with pytest.raises(DataError, match=r"x\.jsonl: cannot be read \(No such file or directory\); restore it"):
-        read_samples(tmp_path / "x.jsonl")
-
-
-def test_a_broken_line_is_named(tmp_path: Path) -> None:
-    write_samples(tmp_path / "x.jsonl", FOUR)
-    first, second, *rest = (tmp_path / "x.jsonl").read_text().splitlines()
-    broken = second.replace('"cluster": "p1"', '"cluster": 7')
-    (tmp_path / "x.jsonl").write_text("\n".join([first, broken, *rest]))
-    with pytest.raises(DataError, match=r"x\.jsonl, line 2: field `cluster`"):
-        read_samples(tmp_path / "x.jsonl")
+        read_samples(path)
+    SampleLines(FOUR).write(path)
+    first, second, *rest = path.read_bytes().splitlines(keepends=True)
+    for broken, message in (
+        (b"\xff\xfe", r"line 1: not valid JSON (.*); restore it\.$"),
+        (b"\n{", r"line 2: not valid JSON (.*); restore it\.$"),
+        (first + second.replace(b'"cluster": "p1"', b'"cluster": 7') + b"".join(rest), "line 2: field `cluster`"),
+    ):
+        path.write_bytes(broken)
+        with pytest.raises(DataError, match=rf"x\.jsonl, {message}"):
+            read_samples(path)
 
 
 def test_finished_results_are_never_overwritten(tmp_path: Path) -> None:

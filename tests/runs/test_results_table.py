@@ -33,7 +33,7 @@ from medtasks.runs.table import (
     part_columns,
     pooled_table,
 )
-from medtasks.runs.table_file import TableStore, code_hash
+from medtasks.verify.store import TableStore, code_hash
 
 MI_CXR = get_benchmark("mi_cxr")
 TASKS = ("mi_cxr_tel_single", "mi_cxr_icr")
@@ -83,22 +83,6 @@ def test_a_question_that_two_tasks_ask_has_two_ids(samples: dict[str, list[Sampl
     assert len(set(table.unique)) == 39
 
 
-def test_a_part_takes_the_place_of_the_whole_where_there_is_one() -> None:
-    parts = parts_of(VALUES)
-    assert list(parts) == [("accuracy", "x"), ("accuracy", "y")]
-    np.testing.assert_array_equal(
-        parts["accuracy", "x"].statistics, [[0.3, 1.0], [np.nan] * 2, [1.0, 2.0], [np.nan] * 2]
-    )
-    assert parts["accuracy", "y"].judges_of(np.array([1])) == ["a"]
-
-
-def test_the_limits_of_open_items_go_into_the_bounds() -> None:
-    column = column_of("accuracy", VALUES)
-    low, high = column.bounds(np.array([0, 1, 2]))
-    assert (low.tolist(), high.tolist()) == ([[0.1, 1], [0, 2], [1, 2]], [[0.1, 1], [2, 2], [1, 2]])
-    assert np.isnan(column.bounds(np.array([2, 3]))[0][1]).all()  # item 3 has no value at all
-
-
 def test_what_is_known_of_each_item() -> None:
     waiting = Value(low=(0.0, 1.0), high=(1.0, 1.0))
     column = column_of("accuracy", [*VALUES, OPEN, waiting, Value(statistics=(0.0, 0.0)), Value()])
@@ -111,24 +95,15 @@ def test_what_is_known_of_each_item() -> None:
     assert column.judges_of(np.array([4])) == ["a"]
 
 
-def test_chosen_items_keep_all_of_their_values() -> None:
-    rows = [Value(statistics=(1.0, 2.0), repeats=((number, 1.0), (1.0, 1.0))) for number in (0.0, 1.0, 2.0)]
-    column = column_of("accuracy", rows).take(np.array([2, 0]))
-    assert column.repeats is not None
-    assert column.repeats[:, 0, 0].tolist() == [2.0, 0.0]
-    cut = column_of("accuracy", VALUES).take(np.array([2, 1, 0]))
-    assert cut.statistics[[0, 2]].tolist() == [[1.0, 2.0], [0.1, 1.0]]
-    assert cut.judges_of(np.array([0])) == ["b"]
-
-
 def test_repeats_count_where_every_item_has_as_many_and_more_than_one() -> None:
     once, twice = (Value(statistics=(1.0, 1.0), repeats=((1.0, 1.0),) * count) for count in (1, 2))
     assert column_of("accuracy", [once, once]).repeats is None
     assert column_of("accuracy", [once, twice]).repeats is None
     assert column_of("accuracy", [twice, None]).repeats is None
-    found = column_of("accuracy", [twice, twice]).repeats
+    other = Value(statistics=(2.0, 2.0), repeats=((0.0, 1.0), (2.0, 1.0)))
+    found = column_of("accuracy", [twice, twice, other]).take(np.array([2, 0])).repeats
     assert found is not None
-    assert found.shape == (2, 2, 2)
+    assert found[:, 0, 0].tolist() == [0.0, 1.0]
 
 
 def test_a_part_keeps_limits_and_judges_apart_from_the_whole() -> None:

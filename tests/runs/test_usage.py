@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from medtasks.runs.replies import Answer, Reply, Slot, Work
-from medtasks.runs.usage import RunUsage, Usage, run_usage, usage_of
+from medtasks.runs.replies import Answer, Reply, RunUsage, Slot, Usage, Work, run_usage, usage_of
 
 
 def asked(number: int, start: float, end: float, seconds: float, task: str = "t", **reply: Any) -> Answer:

@@ -12,8 +12,8 @@ from medtasks.adapters.policies import Question, make_policy
 from medtasks.benchmarks.documents import task_documents
 from medtasks.catalog.registry import get_benchmark
 from medtasks.catalog.spec import leaf_tasks, load_spec
-from medtasks.runs.folder import write_run
 from medtasks.runs.manifest import RunManifest, task_facts, versions
+from medtasks.runs.record import write_run
 from medtasks.runs.replies import Reply
 from medtasks.runs.run import collect_run, data_facts
 from medtasks.runs.samples import Sample

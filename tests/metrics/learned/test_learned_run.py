@@ -11,7 +11,7 @@ from tiny_checkpoints import tiny_bleurt
 
 from medtasks.harness import run_tasks
 from medtasks.metrics.learned import Bleurt
-from medtasks.runs.folder import read_run
+from medtasks.runs.record import read_run
 from medtasks.verify.scored import scored_record
 
 TASK = "kvasir_vqa_x1_level1"

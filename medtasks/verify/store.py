@@ -1,4 +1,4 @@
-"""Cached tables: Arrow files in the user's cache, under a hash of everything that they depend on.
+"""Kept tables and scored runs: Arrow files in the user's cache, under a hash of everything that they depend on.
 
 They are not kept in result directories, because a recipient could not tell whether a table was really computed from
 the samples. A damaged entry counts as absent, and is built again.
@@ -10,8 +10,9 @@ import contextlib
 import hashlib
 import json
 import shutil
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -19,16 +20,25 @@ from weakref import WeakKeyDictionary
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa  # type: ignore[import-untyped]
+from pydantic import TypeAdapter
 
 import medtasks
 from medtasks.catalog.contents import task_packages
 from medtasks.catalog.prompts import template_folders
 from medtasks.catalog.registry import get_benchmark
+from medtasks.catalog.spec import load_specs
+from medtasks.core.cache import cache_root
 from medtasks.core.files import canonical_json, temporary_beside
+from medtasks.data.prepared import data_root, is_mini
+from medtasks.metrics.registry import get_metric
 from medtasks.runs.manifest import versions
-from medtasks.runs.table import Column, ItemTable, Lazy, shared
+from medtasks.runs.record import RunRecord, contents_hash
+from medtasks.runs.table import Column, ItemTable, Lazy, RunTables, shared
 
 _ASSETS = ("*.py", "*.j2", "*.js", "*.css", "*.svg")
+_RUNS = TypeAdapter(RunRecord)
+Contains = Callable[[], tuple[Collection[str], Mapping[str, bool]]]
+"""Gives the names of the tasks of a run, and by benchmark whose data it names whether they are miniature data."""
 
 
 @dataclass(frozen=True)
@@ -104,6 +114,69 @@ def code_hash(*further: Path) -> str:
         for path in sorted(folder.rglob(pattern)):
             digest.update(f"{path.relative_to(folder)}\0".encode() + path.read_bytes())
     return digest.hexdigest()
+
+
+class RunStore(TableStore):
+    """Scored runs, in the directory ``folder``; None keeps nothing. Damaged entries count as missing.
+
+    The key of a run is a hash of its content, of all code, task files and rubrics, of the metrics' signatures and of
+    what keeps them from being computed here, and of the prepared data.
+    """
+
+    @cached_property
+    def _rules(self) -> str:
+        return code_hash()
+
+    def key(self, *texts: str) -> str:
+        """A hash of the texts and of all that scores depend on except results."""
+        return hashlib.sha256("\0".join((self._rules, *texts)).encode("utf-8", "surrogatepass")).hexdigest()
+
+    def key_of(self, content: str, contains: Contains) -> str:
+        """The key of a run, from a hash of everything in it that scores depend on; empty if nothing is kept.
+
+        Raises:
+            MedtasksError: the run cannot be read.
+        """
+        if self.folder is None:
+            return ""
+        tasks, miniature = contains()
+        specs = [spec for name, spec in load_specs().items() if spec.kind == "task" and name in tasks]
+        metrics = {name: get_metric(name) for spec in specs for name in (*spec.scores, *spec.metadata.learned)}
+        state = {name: (one.signature, one.unavailable()) for name, one in sorted(metrics.items())}
+        names = sorted({*miniature, *(one.metadata.benchmark for one in specs)})
+        data = dict.fromkeys(names, "mini")  # made from the code
+        for name in names:
+            if not is_mini() and not miniature.get(name):
+                path = data_root() / name / "manifest.json"
+                known = path.parent.parent == data_root() and path.is_file()
+                data[name] = contents_hash({path.name: path}) if known else ""
+        return self.key(content, canonical_json([state, data]))
+
+    def knows(self, key: str) -> bool:
+        """Whether there is an entry for the board, if it is not damaged."""
+        return self.folder is not None and any((self.folder / f"{key}{mode}").is_dir() for mode in ("", "submitted"))
+
+    def read_run(self, key: str, *, own: bool) -> RunRecord | None:
+        """The run that was kept under the key, as it is scored with ``own``; None if there is none."""
+        for mode in ("", "own" if own else "submitted"):
+            if (found := self.read(f"{key}{mode}")) is not None:
+                kept, tables = found
+                return replace(_RUNS.validate_python({**kept, "samples": {}}), made=RunTables({}, tables))
+        return None
+
+    def keep(self, key: str, run: RunRecord) -> None:
+        """Keep a run without its samples, unless a learned metric could not be computed."""
+        if self.folder is not None and not run.problems:
+            content = _RUNS.dump_python(run, mode="json", exclude={"samples", "made"})
+            self.write(f"{key}{run.mode}", content, run.tables.made)
+
+
+def user_store() -> RunStore:
+    """The scored runs in the user's cache."""
+    return RunStore(cache_root() / "scores")
+
+
+# --- the file of a table ---
 
 
 def compressed(table: ItemTable) -> ItemTable:
