@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from ..board.board import Timeline
 from ..board.usage import amount
-from ..figures.chosen import LOOKS, Look, short
+from ..figures.chosen import short
 from ..figures.plots import Plane, Point, Radar
 
 COLOURS = 10
@@ -17,11 +17,6 @@ WIDTH, HEIGHT = 320, 220
 """Of the area of a plane."""
 RADIUS = 140
 """Of a radar."""
-
-
-def look_number(look: Look) -> int:
-    """The number of a look in the style sheet."""
-    return LOOKS.index(look)
 
 
 def heat_colour(good: float) -> int:

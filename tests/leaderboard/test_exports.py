@@ -124,9 +124,9 @@ ACCURACY = BoardColumn(key="a", task="t", metric="accuracy", label="Accuracy", u
 DELAY = BoardColumn(key="d", task="t", metric="delay", label="Delay", unit="seconds", higher_is_better=False)
 
 
-def table(column: BoardColumn, *cells: Cell | None, blind: tuple[int, ...] = ()) -> BoardTable:
+def table(column: BoardColumn, *cells: Cell | None) -> BoardTable:
     made = tuple(
-        BoardRow(model=f"m{n}", cells={} if cell is None else {column.key: cell}, runs=(f"r{n}",), blind=n in blind)
+        BoardRow(model=f"m{n}", cells={} if cell is None else {column.key: cell}, runs=(f"r{n}",))
         for n, cell in enumerate(cells)
     )
     return BoardTable(name="t", title="T", columns=(column,), rows=made)
@@ -137,12 +137,11 @@ def cell(value: float | None, signature: str = "s", **more: Any) -> Cell:
 
 
 def test_places_are_those_of_printed_comparable_values() -> None:
-    """What is printed alike shares a place; the lowest delay is best; blind and incomplete values do not compete."""
+    """What is printed alike shares a place; the lowest delay is best; incomplete values do not compete."""
     alike = (cell(0.6125), cell(0.61251), cell(0.6), cell(0.59), None, cell(None))
     assert places(table(ACCURACY, *alike), ACCURACY) == {0: 1, 1: 1, 2: 2}
     assert places(table(DELAY, cell(-1.0), cell(0.5), cell(3.0)), DELAY) == {0: 1, 1: 2}
-    cells = (cell(0.5), cell(0.6), cell(0.9, incomplete=True, judged=1), cell(0.95))
-    assert places(table(ACCURACY, *cells, blind=(3,)), ACCURACY) == {1: 1, 0: 2}
+    assert places(table(ACCURACY, cell(0.5), cell(0.6), cell(0.9, incomplete=True)), ACCURACY) == {1: 1, 0: 2}
 
 
 def test_nobody_is_best_by_a_signed_score() -> None:

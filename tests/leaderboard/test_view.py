@@ -26,7 +26,7 @@ from medtasks.leaderboard.intake.remove_rows import remove_rows
 from medtasks.leaderboard.publish import publish
 from medtasks.leaderboard.view import server as server_module
 from medtasks.leaderboard.view.library import Library, read_library
-from medtasks.leaderboard.view.sample_view import segments
+from medtasks.leaderboard.view.pages import segments
 from medtasks.leaderboard.view.server import View
 from PIL import Image
 from view_server import Answered, RunUnderWay, Server, serving
@@ -63,8 +63,7 @@ def samples_of(results: Path, model: str, task: str) -> dict[str, Sample]:
 
 
 def key_of(server: Server, model: str) -> str:
-    assert server.view._shown is not None
-    return next(run.key for run in server.view._shown[0].runs if model in run.label)
+    return next(run.key for run in server.view.wait().runs if model in run.label)
 
 
 def page(server: Server, name: str, **given: str) -> str:
