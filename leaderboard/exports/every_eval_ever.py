@@ -47,10 +47,6 @@ def write_records(
         model: the model's name on the hub, owner/name.
         organization: who reports the results.
         relationship: of those who evaluated to the model, one of `RELATIONSHIPS`.
-
-    Raises:
-        UsageError: the package is not installed, a name is wrong, or no score may be published.
-        DataError: a run cannot be read.
     """
     try:
         log = import_module("every_eval_ever.eval_types").EvaluationLog

@@ -33,15 +33,7 @@ def samples_of(board: Board, paths: Sequence[Path]) -> SampleText:
     """The samples of the runs that ``board`` ranks, found in ``paths`` by their digests.
 
     If several runs of a model have a task, the newest is used. A track without a page of its own is on the page whose
-    tables name its tasks.
-
-    Args:
-        board: made of the runs in ``paths`` (`medtasks.leaderboard.intake.collect`).
-        paths: result directories, or trees that contain some.
-
-    Raises:
-        UsageError: one of the paths is not a directory.
-        DataError: a run cannot be read; on reading rows, a sample cannot.
+    tables name its tasks. `DataError` if a run cannot be read, or a sample when it is asked for.
     """
     ranked = {
         one.name: {(row.model, run) for table in one.tables for row in table.rows for run in row.runs}

@@ -31,32 +31,26 @@ MOST_ROWS = 12
 """Models in a chart; the table below has all."""
 
 
-class Scale(NamedTuple):
-    """The common range of all interval bars of a column, so that they can be compared by eye."""
-
-    low: float
-    high: float
-
-    def place(self, value: float) -> str:
-        """The position of ``value``, 0 to 100."""
-        share = (value - self.low) / (self.high - self.low)
-        return f"{100 * min(max(share, 0.0), 1.0):.3g}"
-
-
 class ColumnView(NamedTuple):
     """A column of the board as a table shows it.
 
-    ``sub`` distinguishes columns with equal labels, ``judge`` names the judges of all its scores. Intervals are drawn
-    on ``scale``; ``best`` marks the best value. ``ranking`` is that by this score, ``of`` the title of its benchmark.
+    ``sub`` distinguishes columns with equal labels, ``judge`` names the judges of all its scores. Its intervals are
+    drawn on one ``scale``; ``best`` marks the best value. ``ranking`` is that by this score, ``of`` its benchmark's
+    title.
     """
 
     column: BoardColumn
     sub: str = ""
     judge: str = ""
-    scale: Scale | None = None
+    scale: tuple[float, float] | None = None
     best: float | None = None
     ranking: Ranking | None = None
     of: str = ""
+
+    def place(self, value: float) -> str:
+        """The position of ``value`` on the scale, 0 to 100."""
+        low, high = self.scale or (0.0, 1.0)
+        return f"{100 * min(max((value - low) / (high - low), 0.0), 1.0):.3g}"
 
 
 def column_view(
@@ -75,7 +69,7 @@ def column_view(
     if ends:
         ends += [] if column.chance is None else [column.chance]
         margin = 0.04 * (max(ends) - min(ends)) or 1.0
-        scale = Scale(min(ends) - margin, max(ends) + margin)
+        scale = (min(ends) - margin, max(ends) + margin)
     known = [one.value for one in _cells(column, competing) if one.value is not None and not one.incomplete]
     if len(known) > 1 and not column.signed:
         best = max(known) if column.higher_is_better else min(known)

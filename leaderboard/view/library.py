@@ -83,11 +83,7 @@ class Library:
         return [name for name in self.asked if load_spec(name).kind == "task"]
 
     def run(self, key: str, task: str, model: str = "") -> Run:
-        """The run ``key``, or by default the newest of ``model``, or the first with samples of ``task``.
-
-        Raises:
-            UsageError: there is none.
-        """
+        """The run ``key``, or by default the newest of ``model``, or the first with samples of ``task``."""
         for run in self.asked.get(task, ()):
             if key in ("", run.key) and (key or model in ("", run.model)):
                 return run
@@ -152,11 +148,7 @@ class Bookmark(Frozen):
 
 
 def bookmarks(run: Run) -> list[Bookmark]:
-    """The bookmarked samples of the run, and of the runs beside it.
-
-    Raises:
-        DataError: the file cannot be read; names the line.
-    """
+    """The bookmarked samples of the run, and of the runs beside it."""
     path, found = run.folder.parent / "bookmarks.jsonl", []
     with reading(path, "restore or remove it"):
         for number, line in enumerate(read_lines(path) if path.exists() else (), 1):
@@ -169,12 +161,7 @@ def bookmarks(run: Run) -> list[Bookmark]:
 
 
 def mark(run: Run, task: str, sample_id: str, note: str | None) -> None:
-    """Bookmark a sample with a note, which replaces an earlier one; None removes the bookmark.
-
-    Raises:
-        UsageError: the note is too long.
-        DataError: the file cannot be read or written.
-    """
+    """Bookmark a sample with a note, which replaces an earlier one; None removes the bookmark."""
     if note is not None and len(note) > LONGEST_NOTE:
         raise UsageError(f"the note has {len(note):,} characters, expected at most {LONGEST_NOTE:,}; shorten it.")
     path, name = run.folder.parent / "bookmarks.jsonl", run.folder.name
@@ -310,14 +297,12 @@ class Selection:
         return int(self.library.samples.rows("select count(*) from read_parquet($own)", own=list(self.tables))[0][0])
 
 
-def select(library: Library, query: Query) -> Selection:
-    """The samples that ``query`` asks for.
-
-    Raises:
-        UsageError: it names a run or a task that is not here.
-    """
-    task, disagree = query["task"], query.get("disagree", "")
-    run = library.run(query.get("run", ""), task, query.get("model", ""))
+def select(library: Library, given: Mapping[str, str]) -> Selection:
+    """The samples that an address asks for, by default those of the first task; `UsageError` if its run or task is not
+    here."""
+    query = parsed({"task": next(iter(library.tasks), ""), **given})
+    task, disagree = query["task"], query["disagree"]
+    run = library.run(query["run"], task, query["model"])
     tables = {table.file: table for table in library.tables(run, task)}
     runs = {one.key: library.tables(one, task) for one in library.asked[task]}
     if disagree and disagree not in (*DISAGREEMENTS, *runs):
@@ -325,14 +310,14 @@ def select(library: Library, query: Query) -> Selection:
     metrics = list(dict.fromkeys(name for table in tables.values() for name in table.metrics))
     ranked = [column.metric for column in layout_of(task).headline]
     usual = next((name for name in (*ranked, *metrics) if name in metrics), "")
-    metric = query["metric"] if query.get("metric") in metrics else usual
+    metric = query["metric"] if query["metric"] in metrics else usual
     notes = {(one.task, one.sample_id): one.note for one in bookmarks(run) if one.run == run.folder.name}
     values: dict[str, Any] = {
-        "status": query.get("status"),
-        "outcome": OUTCOMES.get(query.get("outcome", "")),
-        "verdict": query.get("verdict"),
-        "marked": [f"{task}/{name}" for task, name in notes] if query.get("marked") else None,
-        "words": query.get("words", "").casefold(),
+        "status": query["status"],
+        "outcome": OUTCOMES.get(query["outcome"]),
+        "verdict": query["verdict"],
+        "marked": [f"{task}/{name}" for task, name in notes] if query["marked"] else None,
+        "words": query["words"].casefold(),
     }
     where = [_WHERE[name] for name, value in values.items() if value not in (None, "")]
     if disagree:
@@ -346,7 +331,7 @@ def select(library: Library, query: Query) -> Selection:
         other=_OTHER.format(outcome=outcome(metric)) if disagree in runs else "",
         score=quoted(f"score_{metric}") if metric else "null::double",
         where=" and ".join(where) or "true",
-        order=_ORDER.get(query.get("sort", ""), "sample_id"),
+        order=_ORDER.get(query["sort"], "sample_id"),
     )
     every = [table.file for several in runs.values() for table in several]
     other = [table.file for table in runs.get(disagree, ())]

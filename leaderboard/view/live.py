@@ -17,7 +17,7 @@ from medtasks.runs.replies import Answer, Reply
 from medtasks.runs.reply_files import Plan, by_document, read_answers, read_plan
 from medtasks.runs.samples import Sample
 from medtasks.runs.scored import Answered, scored_samples
-from medtasks.runs.scores import Scores
+from medtasks.runs.scores import MetricScore, Scores
 from medtasks.runs.scoring import scores_of
 from medtasks.runs.table import RunTables
 from medtasks.runs.verdicts import with_judged_scores
@@ -25,7 +25,6 @@ from medtasks.verify.documents import local_documents
 
 from ..board.models import model_name
 from .library import layout_of
-from .pages import Score, shown_score
 
 LATEST = 20
 """Answers shown, the last ones."""
@@ -130,12 +129,8 @@ class UnfinishedRun:
         return [self._samples[task, place][1] for place in found if (task, place) in self._samples]
 
 
-def _scores(name: str, scores: Scores) -> list[Score]:
+def _scores(name: str, scores: Scores) -> list[tuple[str, MetricScore]]:
     """The metrics by which the board ranks, if the task or group has some; else all that apply to it."""
     ranked = {column.metric for column in layout_of(name).headline}
-    metrics = {metric: score for metric, score in scores.metrics.items() if score.samples}
-    chosen = {metric: score for metric, score in metrics.items() if metric in ranked} or metrics
-    return [
-        shown_score(metric, score.value, score.reason or "not computed", score.interval)
-        for metric, score in chosen.items()
-    ]
+    found = [(metric, score) for metric, score in scores.metrics.items() if score.samples]
+    return [one for one in found if one[0] in ranked] or found

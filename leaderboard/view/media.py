@@ -51,8 +51,7 @@ def shown_media(sample: Sample, manifest: RunManifest) -> Shown:
 def picture(task: str, sample_id: str, manifest: RunManifest, number: int, small: bool) -> bytes:
     """Picture or frame ``number`` of a sample as models get it (RGB, upright), as PNG; a ``small`` one as JPEG.
 
-    Raises:
-        MedtasksError: the data are not prepared, or there is no such picture.
+    `MedtasksError` if the data are not prepared, or there is no such picture.
     """
     image = _image(_document(task, sample_id, manifest), number, manifest)
     stream = io.BytesIO()

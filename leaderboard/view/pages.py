@@ -25,7 +25,6 @@ from medtasks.metrics.registry import unit_of
 from medtasks.runs.samples import Sample
 
 from ..board.board import Board, Timeline
-from ..board.numbers import UNIT_LABELS, interval, number
 from ..exports.tables import csv_field
 from ..site.figures import time_axis
 from ..site.pages import page_environment
@@ -65,37 +64,18 @@ _MOST = 40
 """Letters of a response that are tried; each try filters the whole response."""
 
 
-class Segment(NamedTuple):
-    """A piece of a response; ``marked`` if it was extracted."""
-
-    text: str
-    marked: bool = False
-
-
-class Score(NamedTuple):
-    """One metric of a sample, or of the answers of a run so far; ``note`` says why there is no value."""
-
-    metric: str
-    text: str = ""
-    unit: str = ""
-    interval: str = ""
-    note: str = ""
-
-
-class Reply(NamedTuple):
-    """One response: its segments by stage, of which the last is read; or why it is missing."""
-
-    parts: Sequence[tuple[str, Sequence[Segment]]]
-    failed: str = ""
+Segment = tuple[str, bool]
+"""A piece of a response, and whether it was extracted."""
 
 
 class Answered(NamedTuple):
-    """The answer of one run to the question."""
+    """The answer of one run to the question; ``replies`` are why a response is missing, and its segments by stage, of
+    which the last is read."""
 
     run: Run
     outcome: int
     sample: Sample
-    replies: Sequence[Reply]
+    replies: Sequence[tuple[str | None, Sequence[tuple[str, Sequence[Segment]]]]]
 
 
 def view_environment(board: Board) -> Environment:
@@ -108,17 +88,14 @@ def view_environment(board: Board) -> Environment:
         outcome_name=NAMES.__getitem__,
         question=_question,
         sample_scores=_sample_scores,
+        unit_of=unit_of,
     )
     return environment
 
 
-def _selected(library: Library, given: Mapping[str, str]) -> Selection:
-    return select(library, parsed({"task": next(iter(library.tasks), ""), **given}))
-
-
 def list_page(library: Library, environment: Environment, given: Mapping[str, str]) -> str:
     """The list of samples that an address asks for, one page of it."""
-    selection = _selected(library, given)
+    selection = select(library, given)
     query, run, task = selection.query, selection.run, selection.query["task"]
     pages, page = max(1, -(-len(selection.rows) // PAGE)), given.get("page", "1")
     shown = min(max(int(page), 1), pages) if page.isdecimal() and len(page) < 9 else 1
@@ -157,7 +134,7 @@ def list_page(library: Library, environment: Environment, given: Mapping[str, st
 
 def list_file(library: Library, given: Mapping[str, str], kind: str) -> bytes:
     """All samples of a list, in its order: as CSV, or the lines of the run's files as they are."""
-    selection = _selected(library, given)
+    selection = select(library, given)
     if kind == "jsonl":
         lines = [selection.tables[row.file].line(row.start, row.size) for row in selection.rows]
         return b"".join(line.rstrip(b"\n") + b"\n" for line in lines)
@@ -178,11 +155,8 @@ def sample_page(library: Library, environment: Environment, given: Mapping[str, 
     """The page of the sample ``id``; its neighbours are those of the list with the same filters.
 
     A sample that the filters leave out has the neighbours that it would have without filters.
-
-    Raises:
-        UsageError: the run has no such sample.
     """
-    selection = _selected(library, given)
+    selection = select(library, given)
     query, run, name = selection.query, selection.run, given.get("id", "")
     task = given.get("of", query["task"])
     if not any(task in tasks for tasks in library.asked[query["task"]].values()):
@@ -228,17 +202,12 @@ def sample_page(library: Library, environment: Environment, given: Mapping[str, 
 
 
 def bookmark_sample(library: Library, given: Mapping[str, str], form: Mapping[str, str]) -> str:
-    """Bookmark the sample of an address with the form's note, or remove its bookmark; the address of its page.
-
-    Raises:
-        UsageError: there is no such sample.
-    """
+    """Bookmark the sample of an address with the form's note, or remove its bookmark; the address of its page."""
     query, name = parsed(given), given.get("id", "")
-    run, task = library.run(query["run"], query["task"], query["model"]), given.get("of", query["task"])
-    rows = select(library, {"task": query["task"], "run": run.key}).rows
-    if not any((row.task, row.id) == (task, name) for row in rows):
+    task, every = given.get("of", query["task"]), select(library, {key: query[key] for key in ("task", "run", "model")})
+    if not any((row.task, row.id) == (task, name) for row in every.rows):
         raise UsageError(f"{task}: this run has no sample {name}; choose one of its list.")
-    mark(run, task, name, None if "remove" in form else form.get("note", "").strip())
+    mark(every.run, task, name, None if "remove" in form else form.get("note", "").strip())
     return sample_address(query, task, name)
 
 
@@ -259,24 +228,13 @@ def _ago(seconds: float) -> str:
     return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.0f} h"
 
 
-def shown_score(metric: str, value: float | None, note: str, ends: tuple[float, float] | None = None) -> Score:
-    """A value with its unit and interval, or the note on why there is none."""
-    unit, (low, high) = unit_of(metric), ends or (None, None)
-    if value is None:
-        return Score(metric, note=note)
-    return Score(metric, number(value, unit), UNIT_LABELS[unit], interval(low, high, unit))
-
-
-def _sample_scores(sample: Sample) -> list[Score]:
-    """The sample's own values, and why some are missing."""
+def _sample_scores(sample: Sample) -> list[tuple[str, float | None, str]]:
+    """The sample's own values by metric, and why some are missing."""
     notes = dict.fromkeys(sample.limits, "no response")
     pending = [*sample.pending, *(metric for metric, score in sample.judged.items() if score.value.pending)]
     notes |= dict.fromkeys(pending, "awaits a judge")
-    return [
-        shown_score(metric, value, notes.get(metric, ""))
-        for metric, value in sample.scores.items()
-        if value is not None or metric in notes
-    ]
+    shown = [metric for metric, value in sample.scores.items() if value is not None or metric in notes]
+    return [(metric, sample.scores[metric], notes.get(metric, "")) for metric in shown]
 
 
 def _read(selection: Selection, task: str, column: str, value: str) -> dict[Run, list[tuple[Sample, int]]]:
@@ -301,12 +259,14 @@ def _answered(run: Run, sample: Sample, reached: int) -> Answered:
     spec, document = load_spec(sample.task), sample.whole_document()
     filtered = [one.filtered for one in sample.repeats] or [sample.filtered]
     failed = sample.failed or (None,) * len(sample.responses)
-    replies = []
+    replies: list[tuple[str | None, list[tuple[str, list[Segment]]]]] = []
     for response, reason, text in zip(sample.responses, failed, filtered * len(failed), strict=False):
-        first, last = read_stages(response) if spec.stage1_template is not None else ("", response)
-        stages = [("Stage 1", [Segment(first)])] if first else []
-        stages.append(("Stage 2" if first else "", segments(spec, last, text, document) if reason is None else []))
-        replies.append(Reply(stages) if reason is None else Reply((), reason))
+        stages = []
+        if reason is None:
+            first, last = read_stages(response) if spec.stage1_template is not None else ("", response)
+            stages = [("Stage 1", [(first, False)])] if first else []
+            stages.append(("Stage 2" if first else "", segments(spec, last, text, document)))
+        replies.append((reason, stages))
     return Answered(run, reached, sample, replies)
 
 
@@ -371,6 +331,6 @@ def segments(spec: TaskSpec, response: str, filtered: str, document: Mapping[str
                 break
     pieces, end = [], 0
     for start, stop in sorted(spans):
-        pieces += [Segment(response[end:start]), Segment(response[start:stop], marked=True)]
+        pieces += [(response[end:start], False), (response[start:stop], True)]
         end = stop
-    return [one for one in (*pieces, Segment(response[end:])) if one.text]
+    return [piece for piece in (*pieces, (response[end:], False)) if piece[0]]

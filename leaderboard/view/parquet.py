@@ -76,11 +76,7 @@ class SampleTable(NamedTuple):
             return stream.read(size)
 
     def sample(self, start: int, size: int) -> Sample:
-        """The sample in that line.
-
-        Raises:
-            DataError: the line is not a sample, because the file has changed since the table was made.
-        """
+        """The sample in that line; `DataError` if the file has changed since the table was made."""
         try:
             return Sample.model_validate_json(self.line(start, size))
         except ValidationError as error:
@@ -126,11 +122,7 @@ class SampleTables:
 
 
 def state_of(paths: Iterable[Path]) -> str:
-    """Paths, sizes, modification times and inodes of the files, as text.
-
-    Raises:
-        OSError: a file is gone.
-    """
+    """Paths, sizes, modification times and inodes of the files, as text; `OSError` if one is gone."""
     return canonical_json([[str(path.resolve()), *file_state(path.stat())] for path in paths])
 
 

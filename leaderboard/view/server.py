@@ -58,13 +58,8 @@ Answer = tuple[bytes, str]
 class View:
     """What is served: pages of the latest library, which is read again when results come or go.
 
-    Nothing is read before :meth:`read`; until then, pages say how far it is.
-
-    Args:
-        paths: result directories, or trees that contain some.
-
-    Raises:
-        UsageError: one of the paths is not a directory, or cannot be listed.
+    ``paths`` are result directories, or trees that contain some. Nothing is read before :meth:`read`; until then, pages
+    say how far it is.
     """
 
     def __init__(self, paths: Sequence[Path]) -> None:
@@ -122,11 +117,7 @@ class View:
             self._reading.release()
 
     def wait(self) -> Library:
-        """Wait until the results have been read once.
-
-        Raises:
-            MedtasksError: they cannot be read.
-        """
+        """Wait until the results have been read once; `MedtasksError` if they cannot be read."""
         self._read_once.wait()
         if self._library is None:
             raise MedtasksError(f"The results cannot be read: {self._failed}")
@@ -137,11 +128,8 @@ class View:
         self._ended.set()
 
     def answer(self, name: str, given: Mapping[str, str]) -> Answer | None:
-        """The page or file called ``name``; None if there is none.
-
-        Raises:
-            MedtasksError: the parameters ``given`` ask for something that does not exist or cannot be read.
-        """
+        """The page or file called ``name``; None if there is none, and `MedtasksError` if the parameters ``given`` ask
+        for something that does not exist or cannot be read."""
         kind = _TYPES.get(Path(name).suffix, "application/octet-stream")
         if name in _ASSETS:
             return _ASSETS[name].read_bytes(), kind
@@ -250,14 +238,9 @@ def in_background(work: Callable[[], object]) -> None:
 
 
 async def serve(view: View, port: int, ready: Callable[[str], None]) -> None:
-    """Serve ``view`` until it is cancelled.
+    """Serve ``view`` until it is cancelled, on a ``port`` (0 for any that is free); `UsageError` if that is taken.
 
-    Args:
-        port: to listen on; 0 for any that is free.
-        ready: called with the address, which contains the token, once requests are answered.
-
-    Raises:
-        UsageError: the port is taken.
+    ``ready`` is called with the address, which contains the token, once requests are answered.
     """
     token = secrets.token_urlsafe(24)
     runner = web.AppRunner(application(view, token), access_log=None, handle_signals=False)

@@ -15,6 +15,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 import yaml
@@ -90,12 +91,9 @@ def test_the_hub_s_own_reader_reads_the_headline_score(run: Path, tmp_path: Path
     registered = yaml.safe_load((tmp_path / "eval.yaml").read_text(encoding="utf-8"))
     assert registered["name"] == "Med-CMR"
     assert {entry.task_id, other.task_id} < {task["id"] for task in registered["tasks"]}
-
-
-def test_a_source_that_is_not_on_the_hub_is_named(tmp_path: Path) -> None:
-    done = export("benchmark", "mi_cxr", "--out", tmp_path / "eval.yaml")
-    assert isinstance(done.exception, UsageError)
-    assert "mi_cxr: its source is not a dataset on the hub" in str(done.exception)
+    refused = export("benchmark", "mi_cxr", "--out", tmp_path / "eval.yaml").exception
+    assert isinstance(refused, UsageError)
+    assert "mi_cxr: its source is not a dataset on the hub" in str(refused)
 
 
 def write_failed_run(root: Path) -> None:
@@ -106,15 +104,7 @@ def write_failed_run(root: Path) -> None:
         facts.update(answered=facts["answered"] - 1, failed={"no connection": 1})
 
     folder = write_release_run(root)
-    lost = {
-        "status": "failed",
-        "responses": [""],
-        "failed": ["no connection"],
-        "statistics": {},
-        "filtered": "[failed]",
-    }
-    unscored = {"scores": {"accuracy": None}, "limits": {"accuracy": [[0.0, 1.0], [1.0, 1.0]]}}
-    edit_json(folder / "samples" / f"{GROUP}_cr.jsonl", lambda sample: sample.update(lost | unscored), line=0)
+    edit_json(folder / "samples" / f"{GROUP}_cr.jsonl", lambda sample: sample.update(FAILED), line=0)
     edit_json(folder / "manifest.json", counted)
 
 
@@ -230,12 +220,8 @@ def test_a_hub_that_refuses_or_cannot_be_reached_is_one_sentence(
     monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", f"{hub[0]}/closed")
     with pytest.raises(MedtasksError, match=r"lab/a: the hub did not take the pull request"):
         push({"a.yaml": b"-"}, "lab/a")
-    client = HfHubHTTPError.__bases__[0]  # that of httpx or httpx2
-
-    def unreachable(*_: object, **__: object) -> None:
-        raise client("Connection refused")
-
-    monkeypatch.setattr(HfApi, "create_commit", unreachable)
+    client = HfHubHTTPError.__bases__[0]("Connection refused")  # of httpx or httpx2
+    monkeypatch.setattr(HfApi, "create_commit", Mock(side_effect=client))
     with pytest.raises(MedtasksError, match=r"lab/a: the hub did not take the pull request \(.*Connection refused"):
         push({}, "lab/a")
 
@@ -258,14 +244,12 @@ def test_inspect_reads_the_logs_and_finds_our_scores(tmp_path: Path) -> None:
         found = log.read_eval_log(path)
         task = found.eval.task
         ours = {sample.sample_id: sample for sample in samples[task]}
-        assert found.status == "success"
-        assert found.eval.model == GUESS.name
+        assert (found.status, found.eval.model) == ("success", GUESS.name)
         assert {sample.id for sample in found.samples} == ours.keys()
         for sample in found.samples:
             mine = ours[sample.id]
-            assert sample.output.completion == mine.responses[0]
-            assert sample.input[0].text == mine.prompt
-            assert sample.target == mine.target
+            said = (sample.output.completion, sample.input[0].text, sample.target)
+            assert said == (mine.responses[0], mine.prompt, mine.target)
             values = {name: score.value for name, score in sample.scores.items()}
             assert values == {name: value for name, value in mine.scores.items() if value is not None}
             assert not any(part.type == "image" for part in sample.input[0].content)
@@ -280,8 +264,10 @@ def test_inspect_reads_the_logs_and_finds_our_scores(tmp_path: Path) -> None:
 
 def test_a_failed_request_is_an_error_and_has_no_score(tmp_path: Path) -> None:
     log = pytest.importorskip("inspect_ai.log")
+    for out, said in ((tmp_path / "logs", "no result directory"), (tmp_path, "exists already")):
+        with pytest.raises(UsageError, match=said):
+            write_inspect_logs([tmp_path], out)
     folder = write_run_of(tmp_path, GUESS, [CHOICE])
-
     edit_json(folder / "samples" / f"{CHOICE}.jsonl", lambda sample: sample.update(FAILED), line=0)
     ((path,), _) = write_inspect_logs([tmp_path], tmp_path / "logs")
     first = log.read_eval_log(path).samples[0]
@@ -301,14 +287,6 @@ def test_pictures_are_included_only_where_the_licence_allows(tmp_path: Path, mon
         pictures = [part.image for part in sample.input[0].content if part.type == "image"]
         assert len(pictures) == len(sample.metadata["media"]) == 5
         assert all(one.startswith("data:image/png;base64,") for one in pictures)
-
-
-def test_what_cannot_be_written_is_one_sentence(tmp_path: Path) -> None:
-    pytest.importorskip("inspect_ai")
-    with pytest.raises(UsageError, match="no result directory"):
-        write_inspect_logs([tmp_path], tmp_path / "logs")
-    with pytest.raises(UsageError, match="exists already"):
-        write_inspect_logs([tmp_path], tmp_path)
 
 
 EVER = "every-eval-ever"
