@@ -22,7 +22,8 @@ from matplotlib.projections.polar import PolarAxes
 from ..board.board import FORMATS, Board
 from ..board.numbers import safe_name
 from .chosen import DARK, GRID, INK, LOOKS, MUTED, PAPER, Drawn, short, wrapped
-from .plots import Axis, Block, Blocks, Figure, Heat, Plane, Radar, figures_of
+from .plots import Figure, figures_of
+from .shapes import Axis, Block, Blocks, Heat, Plane, Radar
 
 _DEMONSTRATION = "Miniature data: a demonstration, not a benchmark result."
 WIDTH = 4.8

@@ -1,123 +1,18 @@
-"""Figures as data: the numbers, labels and axes of the five kinds, which pages and matplotlib draw alike.
-
-Bars and dumbbells are lines in blocks (:class:`Blocks`); cost, reliability and coverage are points on a plane.
-"""
+"""Figures of a board as data: which shape a plot is, and its description in words."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from medtasks.stats.ranks import normalised_ranks
 
 from ..board.board import BenchmarkBoard, Board, BoardColumn, BoardPlot
 from ..board.numbers import MINUS, UNITS, difference, shown
 from ..board.usage import amount, plotted
-from .chosen import LOOKS, MOST_MODELS, Chosen, Look, Shown, choose, extent_of, labelled_best, listed, scaled
-
-_WIDE = 20.0
-"""Ratio of the largest to the smallest value from which an axis is logarithmic."""
-
-
-class Axis(NamedTuple):
-    """The axis of bars: its units and its ends. Places on a page are percentages of its width."""
-
-    title: str
-    low: float
-    high: float
-
-    def place(self, value: float) -> str:
-        return f"{100 * (value - self.low) / (self.high - self.low):.4g}%"
-
-    def width(self, length: float) -> str:
-        return f"{100 * length / (self.high - self.low):.4g}%"
-
-
-class Line(NamedTuple):
-    """A model in a block: the value of a bar with its interval, or the two values of a dumbbell."""
-
-    label: str
-    look: Look
-    text: str
-    values: tuple[float | None, ...]
-    ends: tuple[float, float] | None = None
-
-
-class Block(NamedTuple):
-    """The models in one column, or in a pair of columns; ``note`` is its remark, or says what ``chance`` is."""
-
-    names: Sequence[str]
-    note: str
-    chance: float | None
-    lines: Sequence[Line]
-    axis: Axis = Axis("", 0.0, 1.0)
-
-
-class Blocks(NamedTuple):
-    """Bars, or dumbbells if ``paired``; blocks with the same axis can be compared."""
-
-    blocks: Sequence[Block]
-    paired: bool
-
-    @property
-    def title(self) -> str:
-        """The units of all axes."""
-        return " or ".join(dict.fromkeys(block.axis.title for block in self.blocks))
-
-
-class Heat(NamedTuple):
-    """Rows of cells: text, and 0 (worst) to 1 (best), None without a value."""
-
-    across: Sequence[str]
-    rows: Sequence[tuple[str, Sequence[tuple[str, float | None]]]]
-    worst: str
-    best: str
-    lacks: str
-
-
-class Radar(NamedTuple):
-    """Closed curves around a centre, on one scale from 0 to ``rim``: a value for each axis, None for a gap."""
-
-    axes: Sequence[str]
-    rim: float
-    title: str
-    curves: Sequence[tuple[str, Look, Sequence[float | None]]]
-
-    @property
-    def angles(self) -> list[float]:
-        return [2 * math.pi * place / len(self.axes) for place in range(len(self.axes))]
-
-
-class Point(NamedTuple):
-    """A dot with a radius, and the interval of its height."""
-
-    x: float
-    y: float
-    radius: float
-    ends: tuple[float, float] | None = None
-
-
-class Plane(NamedTuple):
-    """Points of models over two axes, in the order in which they are ``joined``; ``percent`` axes end at 100."""
-
-    across: str
-    up: str
-    curves: Sequence[tuple[str, Look, Sequence[Point]]]
-    joined: bool
-    percent: bool
-    diagonal: bool = False
-
-    @property
-    def points(self) -> list[Point]:
-        return [point for _, _, points in self.curves for point in points]
-
-    @property
-    def wide(self) -> bool:
-        """Whether the axis across is logarithmic."""
-        costs = [point.x for point in self.points]
-        return not self.percent and min(costs) > 0 and max(costs) > _WIDE * min(costs)
+from .chosen import LOOKS, MOST_MODELS, Chosen, Shown, choose, extent_of, labelled_best, listed, scaled
+from .shapes import Axis, Block, Blocks, Heat, Line, Plane, Point, Radar
 
 
 @dataclass(frozen=True)

@@ -19,8 +19,8 @@ from ..board.numbers import UNIT_LABELS, direction, exact, interval, number
 from ..board.usage import amount, measured
 from ..figures.chosen import LOOKS, model_order
 from ..figures.plots import figures_of
+from ..figures.shapes import time_axis
 from ..rank.over_models import billions_of
-from .figures import heat_colour, plane_scale, radar_axes, radar_curve, time_axis
 from .model_page import model_parts
 from .tables import (
     ColumnView,
@@ -197,8 +197,8 @@ def page_environment(
         count=lambda number, noun: f"{number:,} {noun}{'' if number == 1 else 's'}",
     )
     named = (
-        amount, coverage_notes, direction, exact, first_click, group_letters, heat_colour, is_printed_so, number,
-        paper_link, plane_scale, radar_axes, radar_curve, safe_link, size_class, time_axis, trained_any,
+        amount, coverage_notes, direction, exact, first_click, group_letters, is_printed_so, number, paper_link,
+        safe_link, size_class, time_axis, trained_any,
     )  # fmt: skip
     environment.filters.update({one.__name__: one for one in named})
     environment.filters.update(

@@ -26,7 +26,7 @@ from medtasks.runs.samples import Sample
 
 from ..board.board import Board, Timeline
 from ..exports.tables import csv_field
-from ..site.figures import time_axis
+from ..figures.shapes import time_axis
 from ..site.pages import page_environment
 from .library import (
     DISAGREEMENTS,

@@ -24,7 +24,7 @@ from medtasks.leaderboard.figures.chosen import DARK, LOOKS, distinct, short
 from medtasks.leaderboard.figures.draw import draw_all, drawing, images
 from medtasks.leaderboard.figures.plots import Figure as Plotted
 from medtasks.leaderboard.figures.plots import figures_of
-from medtasks.leaderboard.site.figures import COLOURS, heat_colour, plane_scale, radar_axes, radar_curve, time_axis
+from medtasks.leaderboard.figures.shapes import time_axis
 from medtasks.leaderboard.site.pages import pages_of
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -294,15 +294,15 @@ def test_what_has_no_value_at_all_is_not_drawn(tmp_path: Path) -> None:
 
 
 def test_the_best_rank_has_the_lightest_colour(plain: Drawn) -> None:
-    rows = plain.figures[KINDS["heatmap"]].shape.rows
-    cells = {(float(text), heat_colour(good)) for _, row in rows for text, good in row if good is not None}
-    assert {(0.0, COLOURS - 1), (1.0, 0)} <= cells
+    shape = plain.figures[KINDS["heatmap"]].shape
+    cells = {(float(text), shape.colour(good)) for _, row in shape.rows for text, good in row if good is not None}
+    assert {(0.0, 9), (1.0, 0)} <= cells
     assert all(darker <= lighter for (_, darker), (_, lighter) in pairwise(sorted(cells, reverse=True)))
 
 
 def test_points_are_within_the_plane(plain: Drawn) -> None:
     shape = plain.figures[KINDS["cost"]].shape
-    scale = plane_scale(shape)
+    scale = shape.scale
     assert len(shape.points) == len(shape.curves) > 0
     assert all(0 <= scale.x(one.x) <= 320 and 0 <= scale.y(one.y) <= 220 and one.radius > 0 for one in shape.points)
     assert all(0 <= scale.x(value) <= 320 for value, _ in scale.across_ticks)
@@ -310,10 +310,10 @@ def test_points_are_within_the_plane(plain: Drawn) -> None:
 
 def test_a_radar_has_an_axis_for_each_column(plain: Drawn) -> None:
     shape = plain.figures[KINDS["radar"]].shape
-    axes = radar_axes(shape)
+    axes = shape.labels
     assert len(axes) == len(plain.figures[KINDS["radar"]].plot.columns)
     assert axes[0][:2] == (0.0, -140.0)  # upwards
-    path, dots = radar_curve(shape, (None, *(shape.rim for _ in axes[1:])))
+    path, dots = shape.path((None, *(shape.rim for _ in axes[1:])))
     assert dots == [(x, y) for x, y, *_ in axes[1:]]
     # a missing value is a gap: neither the first nor the last point is joined across it
     assert (path.count("M"), path.count("L")) == (1, len(axes) - 2)
