@@ -140,24 +140,29 @@ def table_of(lines: Iterable[tuple[int, int, Sample]], task: str) -> pa.Table:
         question, choices = document.get("question"), document.get("choices")
         options = choices.values() if isinstance(choices, dict) else ()
         words = (sample.sample_id, sample.target, *sample.responses, *map(str, (question or sample.prompt, *options)))
-        values = {
-            "task": task,
-            "start": start,
-            "size": size,
+        verdicts = "{}"
+        if sample.verdicts:
+            verdicts = canonical_json(sample.model_dump(mode="json", include={"verdicts"})["verdicts"])
+        texts = {
             **{name: getattr(sample, name) for name in _COPIED},
-            "media": list(sample.media),
-            "responses": list(sample.responses),
             "failed": sample.failure,
             "question": question if isinstance(question, str) else None,
             "response": next(iter(sample.responses), None),
             "document": canonical_json(document),
-            "verdicts": canonical_json(sample.model_dump(mode="json", include={"verdicts"})["verdicts"])
-            if sample.verdicts
-            else "{}",
+            "verdicts": verdicts,
             "choice": sample.filtered if sample.filtered in benchmark.options else "",
             "item": str(document.get("item_id") or ""),
-            "round": int(document.get("round") or 0),
             "words": "\n".join(words).casefold(),
+        }
+        row = {
+            # JSON may have half a surrogate pair
+            **{name: well_formed(text) if isinstance(text, str) else text for name, text in texts.items()},
+            "task": task,
+            "start": start,
+            "size": size,
+            "media": list(map(well_formed, sample.media)),
+            "responses": list(map(well_formed, sample.responses)),
+            "round": int(document.get("round") or 0),
             "decided": sorted(set(_decided(sample))),
             **{f"score_{name}": value for name, value in sample.scores.items()},
         }
@@ -167,23 +172,16 @@ def table_of(lines: Iterable[tuple[int, int, Sample]], task: str) -> pa.Table:
         )
         for name, keys_of in benchmark.breakdowns.items():
             try:
-                values[f"group_{name}"] = list(map(str, keys_of(view)))
+                row[f"group_{name}"] = [well_formed(str(key)) for key in keys_of(view)]
             except Exception:  # a stripped document may lack what a breakdown, also of other packages, reads
-                values[f"group_{name}"] = []
-        rows.append({name: _well_formed(value) for name, value in values.items()})
+                row[f"group_{name}"] = []
+        rows.append(row)
     further = {name: [row.get(name) for row in rows] for row in rows[:1] for name in row if name not in _TYPES}
     scores = {name: values for name, values in further.items() if name.startswith("score_")}
     groups = [name for name in further if name not in scores and any(one != further[name][0] for one in further[name])]
     types = {**_TYPES, **dict.fromkeys(scores, pa.float64()), **dict.fromkeys(groups, _LIST)}
     metrics = [name.removeprefix("score_") for name in scores if any(value is not None for value in scores[name])]
     return pa.Table.from_pylist(rows, pa.schema(list(types.items()), {"metrics": json.dumps(metrics)}))
-
-
-def _well_formed(value: Any) -> Any:
-    """A value for Arrow: JSON may have half a surrogate pair."""
-    if isinstance(value, list):
-        return [well_formed(text) for text in value]
-    return well_formed(value) if isinstance(value, str) else value
 
 
 def _decided(sample: Sample) -> Iterator[str]:

@@ -68,34 +68,32 @@ class _Tables:
     def scores(self) -> Table:
         """All scores, a row for each metric of each task, group and group of a breakdown."""
         rows = []
-        for run in _each(self):
-            for entry in run.scored.entries.values():
-                parts: list[tuple[str | None, str | None, Scores]] = [(None, None, entry.scores)]
-                for name, groups in entry.scores.breakdowns.items():
-                    parts += [(name, group, scores) for group, scores in groups.items()]
-                for breakdown, group, scores in parts:
-                    for metric, score in scores.metrics.items():
-                        low, high = score.interval or (None, None)
-                        least, most = score.bounds or (None, None)
-                        row = {
-                            **score.model_dump(
-                                include={"value", "answered", "judged", "chance", "incomplete", "reason"}
-                            ),
-                            "run": run.name,
-                            "model": run.model,
-                            "task": entry.name,
-                            "metric": metric,
-                            "breakdown": breakdown,
-                            "group": group,
-                            "unit": unit_of(metric),
-                            "low": low,
-                            "high": high,
-                            "least": least,
-                            "most": most,
-                            "items": score.samples,
-                            "signature": part_signature(entry.signatures[metric], breakdown, group),
-                        }
-                        rows.append(row)
+        entries = [(run, entry) for run in _each(self) for entry in run.scored.entries.values()]
+        for run, entry in entries:
+            parts: list[tuple[str | None, str | None, Scores]] = [(None, None, entry.scores)]
+            for name, groups in entry.scores.breakdowns.items():
+                parts += [(name, group, scores) for group, scores in groups.items()]
+            for breakdown, group, scores in parts:
+                for metric, score in scores.metrics.items():
+                    low, high = score.interval or (None, None)
+                    least, most = score.bounds or (None, None)
+                    row = {
+                        **score.model_dump(include={"value", "answered", "judged", "chance", "incomplete", "reason"}),
+                        "run": run.name,
+                        "model": run.model,
+                        "task": entry.name,
+                        "metric": metric,
+                        "breakdown": breakdown,
+                        "group": group,
+                        "unit": unit_of(metric),
+                        "low": low,
+                        "high": high,
+                        "least": least,
+                        "most": most,
+                        "items": score.samples,
+                        "signature": part_signature(entry.signatures[metric], breakdown, group),
+                    }
+                    rows.append(row)
         schema = pa.schema([(name, TYPES.get(name, pa.string())) for name in SCORES])
         return joined([pa.Table.from_pylist(rows, schema=schema)], SCORES)
 
@@ -109,30 +107,29 @@ class _Tables:
         """
         parts: list[Any] = []
         for run in _each(self):
-            entries = run.scored.entries
-            names = run.manifest.tasks if task is None else [task]
-            for table in [entries[name].table for name in names if name in entries]:
-                size = len(table.items)
-                for name in [one for one in table.metrics if metric in (None, one)]:
-                    column = table.columns[name]
-                    with np.errstate(invalid="ignore", divide="ignore"):
-                        values = np.asarray(get_metric(name).score(column.statistics), dtype=np.float64)
-                    flat = pa.array(np.ascontiguousarray(column.statistics).ravel())
-                    offsets = pa.array(np.arange(size + 1, dtype=np.int32) * column.statistics.shape[1])
-                    columns = {
-                        **repeated(size, run=run.name, model=run.model),
-                        "task": list(table.tasks),
-                        "item": list(table.items),
-                        "cluster": list(table.clusters),
-                        "samples": pa.array(table.samples, pa.list_(pa.string())),
-                        **repeated(size, metric=name),
-                        "state": [STATES[code] for code in column.state.tolist()],
-                        "value": pa.array(values, mask=~np.isfinite(values)),
-                        **repeated(size, unit=unit_of(name)),
-                        "statistics": pa.ListArray.from_arrays(offsets, flat),
-                        **{f"group_{key}": pa.array(keys, pa.list_(pa.string())) for key, keys in table.groups.items()},
-                    }
-                    parts.append(pa.table(columns))
+            entries, names = run.scored.entries, run.manifest.tasks if task is None else [task]
+            tables = [entries[name].table for name in names if name in entries]
+            found = [(table, name) for table in tables for name in table.metrics if metric in (None, name)]
+            for table, name in found:
+                size, column = len(table.items), table.columns[name]
+                with np.errstate(invalid="ignore", divide="ignore"):
+                    values = np.asarray(get_metric(name).score(column.statistics), dtype=np.float64)
+                flat = pa.array(np.ascontiguousarray(column.statistics).ravel())
+                offsets = pa.array(np.arange(size + 1, dtype=np.int32) * column.statistics.shape[1])
+                columns = {
+                    **repeated(size, run=run.name, model=run.model),
+                    "task": list(table.tasks),
+                    "item": list(table.items),
+                    "cluster": list(table.clusters),
+                    "samples": pa.array(table.samples, pa.list_(pa.string())),
+                    **repeated(size, metric=name),
+                    "state": [STATES[code] for code in column.state.tolist()],
+                    "value": pa.array(values, mask=~np.isfinite(values)),
+                    **repeated(size, unit=unit_of(name)),
+                    "statistics": pa.ListArray.from_arrays(offsets, flat),
+                    **{f"group_{key}": pa.array(keys, pa.list_(pa.string())) for key, keys in table.groups.items()},
+                }
+                parts.append(pa.table(columns))
         return joined(parts, ITEMS, task if metric is None else metric)
 
 

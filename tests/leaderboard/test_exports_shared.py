@@ -10,9 +10,8 @@ import base64
 import json
 import shutil
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
@@ -32,7 +31,7 @@ from medtasks.cli.app import app
 from medtasks.core.errors import MedtasksError, UsageError
 from medtasks.data.store import open_prepared
 from medtasks.importers.inspect_log import read_inspect
-from medtasks.runs.folder import read_run
+from medtasks.runs.folder import read_manifest, read_run
 
 GOOD = Invented("lab/Good-7B", "noisy_oracle", seed=1, accuracy=0.8)
 GROUP = "med_cmr_mcq"
@@ -96,42 +95,31 @@ def test_the_hub_s_own_reader_reads_the_headline_score(run: Path, tmp_path: Path
     assert "mi_cxr: its source is not a dataset on the hub" in str(refused)
 
 
-def write_failed_run(root: Path) -> None:
-    """A run without a response to one request."""
-
-    def counted(manifest: dict[str, Any]) -> None:
-        facts = manifest["tasks"][f"{GROUP}_cr"]
-        facts.update(answered=facts["answered"] - 1, failed={"no connection": 1})
-
-    folder = write_release_run(root)
-    edit_json(folder / "samples" / f"{GROUP}_cr.jsonl", lambda sample: sample.update(FAILED), line=0)
-    edit_json(folder / "manifest.json", counted)
-
-
-def write_subset_run(root: Path) -> None:
-    with pytest.MonkeyPatch.context() as half:
-        half.setenv("MEDTASKS_SUBSET", "0.999@0")
-        write_release_run(root)
-
-
-@pytest.mark.parametrize(
-    ("write", "why"),
-    [
-        (partial(write_release_run, blind=True), "blind: prompts without media"),
-        (partial(write_release_run, limit=2), "run with --limit: "),
-        (write_failed_run, "1 request without a response"),
-        (write_subset_run, "only a subset of the clusters was asked"),
-        (partial(write_run_of, model=GOOD, groups=[GROUP]), "miniature data: a demonstration, not a benchmark result"),
-    ],
-)
 def test_runs_that_may_not_be_published_are_refused(
-    write: Callable[[Path], object], why: str, release: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    release: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    write(tmp_path)
+    task = f"{GROUP}_cr"
+    write_run_of(tmp_path / "mini", GOOD, [GROUP])
+    write_release_run(tmp_path / "blind", blind=True)
+    write_release_run(tmp_path / "limited", limit=2)
+    with monkeypatch.context() as patch:
+        patch.setenv("MEDTASKS_SUBSET", "0.999@0")
+        write_release_run(tmp_path / "subset")
+    failed = write_release_run(tmp_path / "failed")
+    edit_json(failed / "samples" / f"{task}.jsonl", lambda sample: sample.update(FAILED), line=0)
+    facts = {"answered": read_manifest(failed).tasks[task].answered - 1, "failed": {"no connection": 1}}
+    edit_json(failed / "manifest.json", lambda it: it["tasks"][task].update(facts))
     monkeypatch.setenv("MEDTASKS_DATA", str(release))
-    done = export("hub", tmp_path, "--model", "lab/Good-7B", "--out", tmp_path)
-    assert isinstance(done.exception, UsageError)
-    assert why in str(done.exception)
+    for name, why in {
+        "mini": "miniature data: a demonstration, not a benchmark result",
+        "blind": "blind: prompts without media",
+        "limited": "run with --limit: ",
+        "subset": "only a subset of the clusters was asked",
+        "failed": "1 request without a response",
+    }.items():
+        done = export("hub", tmp_path / name, "--model", "lab/Good-7B", "--out", tmp_path)
+        assert isinstance(done.exception, UsageError)
+        assert why in str(done.exception)
     assert not (tmp_path / ".eval_results").exists()
 
 
