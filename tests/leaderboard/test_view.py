@@ -516,6 +516,6 @@ def test_the_extracted_part_is_marked() -> None:
         found = segments(spec, response, filtered, document)
         assert "".join(text for text, _ in found) == response
         assert [text for text, extracted in found if extracted] in (marked, marked[-1:])
-    found = segments(load_spec(OPEN), "The answer:\n one  polyp.", "one polyp.", {"benchmark": "kvasir_vqa_x1"})
-    assert [text for text, extracted in found if extracted] == ["one  polyp."]
+    found = segments(load_spec(OPEN), "One polyp? Yes:\n one  polyp.", "one polyp", {"benchmark": "kvasir_vqa_x1"})
+    assert [text for text, extracted in found if extracted] == ["one  polyp"]  # the last one
     assert segments(spec, "nothing to see", "[none]", document) == [("nothing to see", False)]
