@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any
 
 from medtasks.benchmarks.layouts import all_layouts
-from medtasks.catalog.benchmark import Benchmark
 from medtasks.catalog.prompts import template_source
 from medtasks.catalog.registry import get_benchmark
 from medtasks.core.errors import UsageError, first_line
@@ -48,10 +47,6 @@ def write_records(
         model: the model's name on the hub, owner/name.
         organization: who reports the results.
         relationship: of those who evaluated to the model, one of `RELATIONSHIPS`.
-
-    Raises:
-        UsageError: the package is not installed, a name is wrong, or no score may be published.
-        DataError: a run cannot be read.
     """
     try:
         log = import_module("every_eval_ever.eval_types").EvaluationLog
@@ -61,31 +56,35 @@ def write_records(
         raise UsageError(f"every_eval_ever cannot be imported ({first_line(error)}); install it: {INSTALL}") from error
     if relationship not in RELATIONSHIPS:
         raise UsageError(f"--relationship {relationship}: choose from {', '.join(RELATIONSHIPS)}.")
+
+    def as_json(kind: Any, content: Mapping[str, Any], indent: int | None = None) -> str:
+        """The content as the package's own model writes it."""
+        valid = kind.model_validate(content).model_dump(mode="json", exclude_none=True)
+        return json.dumps(valid, indent=indent, ensure_ascii=False) + "\n"
+
     found, notes = publishable(results, model)
     records: dict[tuple[str, str], list[Headline]] = {}
     for one in found:
         records.setdefault((one.run.public.key, one.benchmark), []).append(one)
     written: list[Path] = []
     for (key, benchmark), members in records.items():
+        run, layout = members[0].run, all_layouts()[benchmark]
         folder = out / safe_name(benchmark) / model
         folder.mkdir(parents=True, exist_ok=True)
         stem = str(uuid.UUID(bytes=hashlib.sha256(f"{key} {benchmark} {model}".encode()).digest()[:16], version=4))
         shared = {"schema_version": version, "evaluation_id": f"{benchmark}/{model}/{key}"}
-        source = {"source_organization_name": organization, "evaluator_relationship": relationship}
-        record = {**shared, **_record(members, model, source)}
-        layout = all_layouts()[benchmark]
-        lines: list[dict[str, Any]] = []
+        lines: list[str] = []
         if layout.shows == "nothing":
             notes.append(f"{benchmark}: without samples. {layout.why}")
         else:
-            content = members[0].run.public.digest
-            run = next(one for one in find_everything(results).runs if one.content == content)
-            samples = scored_run(run, whole=True).samples
-            lines = [_valid(line, {**shared, "model_id": model, **one}) for one in _sample_lines(members, samples)]
+            stored = next(one for one in find_everything(results).runs if one.content == run.public.digest)
+            rows = _sample_lines(members, scored_run(stored, whole=True).samples)
+            lines = [as_json(line, {**shared, "model_id": model, **row}) for row in rows]
+        source = {"source_organization_name": organization, "evaluator_relationship": relationship}
+        record = {**shared, **_record(members, model, source)}
         if lines:
             written.append(folder / f"{stem}_samples.jsonl")
-            text = "".join(f"{json.dumps(one, ensure_ascii=False)}\n" for one in lines)
-            written[-1].write_text(text, encoding="utf-8")
+            written[-1].write_text("".join(lines), encoding="utf-8")
             record["detailed_evaluation_results"] = {
                 "format": "jsonl",
                 "file_path": f"data/{safe_name(benchmark)}/{model}/{stem}_samples.jsonl",
@@ -94,23 +93,16 @@ def write_records(
                 "total_rows": len(lines),
             }
         written.append(folder / f"{stem}.json")
-        content = json.dumps(_valid(log, record), indent=1, ensure_ascii=False)
-        written[-1].write_text(f"{content}\n", encoding="utf-8")
+        written[-1].write_text(as_json(log, record, indent=1), encoding="utf-8")
     return written, list(dict.fromkeys(notes))
-
-
-def _valid(kind: Any, content: Mapping[str, Any]) -> dict[str, Any]:
-    """The content as the package's own model writes it."""
-    found: dict[str, Any] = kind.model_validate(content).model_dump(mode="json", exclude_none=True)
-    return found
 
 
 def _record(members: Sequence[Headline], model: str, source: Mapping[str, str]) -> dict[str, Any]:
     """The record of a run's headline scores on one benchmark."""
     run = members[0].run
-    manifest = run.manifest
+    versions, facts = run.manifest.versions, run.public.model_facts
     return {
-        "evaluation_timestamp": manifest.created,
+        "evaluation_timestamp": run.manifest.created,
         "retrieved_timestamp": str(int(time.time())),
         "source_metadata": {
             "source_name": "medtasks",
@@ -120,21 +112,33 @@ def _record(members: Sequence[Headline], model: str, source: Mapping[str, str]) 
         },
         "eval_library": {
             "name": "medtasks",
-            "version": manifest.versions.get("medtasks", "unknown"),
-            "additional_details": {name: text for name, text in manifest.versions.items() if text != "absent"},
+            "version": versions.get("medtasks", "unknown"),
+            "additional_details": {name: text for name, text in versions.items() if text != "absent"},
         },
         "model_info": {
-            "name": str(run.public.model_facts.get("name", model)),
+            "name": str(facts.get("name", model)),
             "id": model,
             "developer": model.partition("/")[0],
-            "additional_details": dict(run.public.model_facts),
+            "additional_details": dict(facts),
         },
         "evaluation_results": [_result(one) for one in members],
     }
 
 
 def _result(one: Headline) -> dict[str, Any]:
+    """A headline score with its data, metric, judges, interval and generation settings."""
     score, unit, benchmark = one.score, unit_of(one.column.metric), get_benchmark(one.benchmark)
+    data = one.run.manifest.data[one.benchmark]
+    details = {"fingerprint": data.fingerprint, "records": str(data.records)}
+    source: dict[str, Any] = {"dataset_name": benchmark.title, "additional_details": details}
+    try:
+        dataset, revision = dataset_of(one.benchmark, data.fingerprint)
+        source |= {"source_type": "hf_dataset", "hf_repo": dataset, "samples_number": score.samples}
+        details |= {} if revision is None else {"revision": revision}
+    except UsageError:
+        source["source_type"] = "other"
+        details["source"] = benchmark.source
+
     least, most = _BOUNDS.get(unit, ("-Infinity", "Infinity"))
     counts = {
         "items": score.samples,
@@ -149,10 +153,13 @@ def _result(one: Headline) -> dict[str, Any]:
         "confidence_level": CONFIDENCE,
         "method": f"cluster bootstrap, cluster: {benchmark.cluster}",
     }
+    tasks = [one.run.manifest.tasks[name] for name in one.tasks]
+    settings = tasks[0].generation
+    tokens = settings.get("max_new_tokens")
     return {
         "evaluation_result_id": one.task_id,
         "evaluation_name": one.column.task,
-        "source_data": _source(one, benchmark),
+        "source_data": source,
         "evaluation_timestamp": one.run.manifest.created,
         "metric_config": {
             "evaluation_description": one.column.label,
@@ -175,24 +182,18 @@ def _result(one: Headline) -> dict[str, Any]:
                 "num_bootstrap_samples": RESAMPLES,
             },
         },
-        "generation_config": _generation(one),
-    }
-
-
-def _source(one: Headline, benchmark: Benchmark) -> dict[str, Any]:
-    facts = one.run.manifest.data[benchmark.name]
-    details = {"fingerprint": facts.fingerprint, "records": str(facts.records)}
-    try:
-        dataset, revision = dataset_of(benchmark.name, facts.fingerprint)
-    except UsageError:
-        details["source"] = benchmark.source
-        return {"dataset_name": benchmark.title, "source_type": "other", "additional_details": details}
-    return {
-        "dataset_name": benchmark.title,
-        "source_type": "hf_dataset",
-        "hf_repo": dataset,
-        "samples_number": one.score.samples,
-        "additional_details": details if revision is None else {**details, "revision": revision},
+        "generation_config": {
+            "generation_args": {
+                "temperature": settings.get("temperature"),
+                "top_p": settings.get("top_p"),
+                "max_tokens": tokens if isinstance(tokens, int) and tokens > 0 else None,
+            },
+            "additional_details": {
+                "prompts": ", ".join(sorted({facts.prompt_hash for facts in tasks})),
+                "protocols": ", ".join(sorted({facts.protocol_hash for facts in tasks})),
+                "settings": json.dumps(settings, sort_keys=True),
+            },
+        },
     }
 
 
@@ -216,24 +217,6 @@ def _judging(one: Headline) -> dict[str, Any] | None:
             "rubric": rubric.rubric.name,
             "rubric_hash": rubric.rubric_hash,
             "judge_hash": rubric.judge_hash,
-        },
-    }
-
-
-def _generation(one: Headline) -> dict[str, Any]:
-    facts = [one.run.manifest.tasks[name] for name in one.tasks]
-    settings = facts[0].generation
-    most = settings.get("max_new_tokens")
-    return {
-        "generation_args": {
-            "temperature": settings.get("temperature"),
-            "top_p": settings.get("top_p"),
-            "max_tokens": most if isinstance(most, int) and most > 0 else None,
-        },
-        "additional_details": {
-            "prompts": ", ".join(sorted({one.prompt_hash for one in facts})),
-            "protocols": ", ".join(sorted({one.protocol_hash for one in facts})),
-            "settings": json.dumps(settings, sort_keys=True),
         },
     }
 

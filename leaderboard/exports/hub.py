@@ -41,29 +41,25 @@ def hub_files(
     entries: dict[str, list[EvalResultEntry]] = {}
     for (benchmark, _), one in chosen.items():
         try:
-            entries.setdefault(f"{FOLDER}/{safe_name(benchmark)}.yaml", []).append(_entry(one, source_url))
+            dataset, revision = dataset_of(benchmark, one.run.manifest.data[benchmark].fingerprint)
         except UsageError as error:
             notes.append(f"not exported: {error}")
-    files = {name: _yaml(eval_result_entries_to_yaml(listed)) for name, listed in entries.items() if listed}
+            continue
+        entry = EvalResultEntry(
+            dataset_id=dataset,
+            task_id=one.task_id,
+            value=one.score.value,
+            dataset_revision=revision,
+            date=one.run.public.created,
+            source_url=source_url,
+            source_name=None if source_url is None else f"medtasks {medtasks.__version__}",
+            notes=_notes(one),
+        )
+        entries.setdefault(f"{FOLDER}/{safe_name(benchmark)}.yaml", []).append(entry)
     notes = list(dict.fromkeys(notes))
-    if not files:
+    if not entries:
         raise no_score(notes)
-    return files, notes
-
-
-def _entry(one: Headline, source_url: str | None) -> EvalResultEntry:
-    facts = one.run.public
-    dataset, revision = dataset_of(one.benchmark, one.run.manifest.data[one.benchmark].fingerprint)
-    return EvalResultEntry(
-        dataset_id=dataset,
-        task_id=one.task_id,
-        value=one.score.value,
-        dataset_revision=revision,
-        date=facts.created,
-        source_url=source_url,
-        source_name=None if source_url is None else f"medtasks {medtasks.__version__}",
-        notes=_notes(one),
-    )
+    return {name: _yaml(eval_result_entries_to_yaml(listed)) for name, listed in entries.items()}, notes
 
 
 def _notes(one: Headline) -> str:

@@ -90,17 +90,30 @@ def _log(
     digest: str,
     pictures: Mapping[str, Sequence[str]],
 ) -> Any:
-    from inspect_ai.log import EvalConfig, EvalDataset, EvalLog, EvalResults, EvalSample, EvalSpec, EvalStats
+    from inspect_ai.log import EvalConfig, EvalDataset, EvalLog, EvalMetric, EvalResults, EvalScore, EvalSpec, EvalStats
 
     facts = manifest.tasks[task]
     name = model_name(manifest)
     identity = short_hash(f"{digest}\0{task}")
-    epochs = max((len(sample.responses) for sample in samples), default=1)
-    made: list[EvalSample] = [
+    made = [
         _sample(sample, place, name, pictures.get(sample.sample_id, ()))
         for sample in samples
         for place in range(len(sample.responses))
     ]
+    totals = []
+    for metric, score in scores.metrics.items():
+        low, high = score.interval or (None, None)
+        values = {"score": score.value, "ci95_low": low, "ci95_high": high}
+        totals.append(
+            EvalScore(
+                name=metric,
+                scorer=metric,
+                scored_samples=score.samples,
+                metrics={one: EvalMetric(name=one, value=value) for one, value in values.items() if value is not None},
+                # without a value, why there is none
+                metadata={"signature": score.signature, **({"reason": score.reason} if score.reason else {})},
+            )
+        )
     return EvalLog(
         status="success",
         eval=EvalSpec(
@@ -115,7 +128,7 @@ def _log(
             dataset=EvalDataset(
                 name=facts.benchmark, samples=len(samples), sample_ids=[sample.sample_id for sample in samples]
             ),
-            config=EvalConfig(epochs=epochs),
+            config=EvalConfig(epochs=max((len(sample.responses) for sample in samples), default=1)),
             packages=dict(manifest.versions),
             metadata={
                 "protocol_hash": facts.protocol_hash,
@@ -125,34 +138,21 @@ def _log(
             },
         ),
         results=EvalResults(
-            total_samples=len(made),
-            completed_samples=sum(sample.error is None for sample in made),
-            scores=[_total(metric, score) for metric, score in scores.metrics.items()],
+            total_samples=len(made), completed_samples=sum(sample.error is None for sample in made), scores=totals
         ),
         stats=EvalStats(started_at=manifest.created, completed_at=manifest.created),
         samples=made,
     )
 
 
-def _total(metric: str, score: Any) -> Any:
-    """A metric's corpus score; without a value the reason is in its metadata."""
-    from inspect_ai.log import EvalMetric, EvalScore
-
-    low, high = score.interval or (None, None)
-    values = {"score": score.value, "ci95_low": low, "ci95_high": high}
-    return EvalScore(
-        name=metric,
-        scorer=metric,
-        scored_samples=score.samples,
-        metrics={name: EvalMetric(name=name, value=value) for name, value in values.items() if value is not None},
-        metadata={"signature": score.signature, **({"reason": score.reason} if score.reason else {})},
-    )
-
-
 def _sample(sample: Sample, place: int, model: str, pictures: Sequence[str]) -> Any:
-    """The sample's response number ``place``, from 0, as an epoch."""
+    """The sample's response number ``place``, from 0, as an epoch.
+
+    Metrics without a value are left out, as Inspect does with what is not scored.
+    """
     from inspect_ai.log import EvalError, EvalSample
     from inspect_ai.model import ChatMessageUser, ContentImage, ContentText, ModelOutput
+    from inspect_ai.scorer import Score
 
     content = [*(ContentImage(image=one) for one in pictures), ContentText(text=sample.prompt)]
     identity = short_hash(f"{sample.task}\0{sample.sample_id}\0{place}")
@@ -161,6 +161,23 @@ def _sample(sample: Sample, place: int, model: str, pictures: Sequence[str]) -> 
     output.choices[0].message.id = f"{identity}-model"
     reason = sample.failed[place] if sample.failed else None
     choices = sample.document.get("choices")
+
+    answer, status, values = sample.filtered, sample.status, dict(sample.scores)
+    if sample.repeats:
+        repeat = sample.repeats[place]
+        answer, status = repeat.filtered, repeat.status
+        values = {
+            name: float(get_metric(name).score(np.array(row, dtype=np.float64)))
+            for name, row in repeat.statistics.items()
+            if len(row) != 2 or row[1]  # otherwise the metric does not apply
+        }
+    verdicts = "\n".join(  # what the judges wrote about the response, a line for each aspect
+        f"{judge}, {aspect}: {score} {entry.reasons.get(aspect, '')}".rstrip()
+        for responses in sample.verdicts.values()
+        for response in responses[place : place + 1]
+        for judge, entry in response.judges.items()
+        for aspect, score in (entry.scores or {}).items()
+    )
     return EvalSample(
         id=sample.sample_id,
         epoch=place + 1,
@@ -170,42 +187,18 @@ def _sample(sample: Sample, place: int, model: str, pictures: Sequence[str]) -> 
         choices=list(map(str, choices.values())) if isinstance(choices, Mapping) else None,
         target=sample.target,
         output=output,
-        scores=_scores(sample, place),
+        scores={
+            name: Score(value=value, answer=answer, explanation=verdicts or None)
+            for name, value in values.items()
+            if value is not None
+        },
         error=None if reason is None else EvalError(message=reason, traceback="", traceback_ansi=""),
         metadata={
             "sample_id": sample.sample_id,
             "task": sample.task,
             "cluster": sample.cluster,
-            "status": sample.repeats[place].status if sample.repeats else sample.status,
+            "status": status,
             "media": list(sample.media),
             "document": sample.document,
         },
     )
-
-
-def _scores(sample: Sample, place: int) -> dict[str, Any]:
-    """The sample's values by metric; metrics without one are left out, as Inspect does with what is not scored."""
-    from inspect_ai.scorer import Score
-
-    values: dict[str, float | None] = dict(sample.scores)
-    answer = sample.filtered
-    if sample.repeats:
-        repeat = sample.repeats[place]
-        answer = repeat.filtered
-        values = {
-            name: float(get_metric(name).score(np.array(row, dtype=np.float64)))
-            for name, row in repeat.statistics.items()
-            if len(row) != 2 or row[1]  # otherwise the metric does not apply
-        }
-    reasons = "\n".join(  # what the judges wrote about the response, a line for each aspect
-        f"{judge}, {aspect}: {score} {entry.reasons.get(aspect, '')}".rstrip()
-        for responses in sample.verdicts.values()
-        for response in responses[place : place + 1]
-        for judge, entry in response.judges.items()
-        for aspect, score in (entry.scores or {}).items()
-    )
-    return {
-        name: Score(value=value, answer=answer, explanation=reasons or None)
-        for name, value in values.items()
-        if value is not None
-    }

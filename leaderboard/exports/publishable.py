@@ -81,8 +81,22 @@ def publishable(results: Sequence[Path], model: str) -> tuple[list[Headline], li
             if score is None or not score.samples:
                 continue
             one = Headline(run, benchmark, column, score)
-            if why := _why_not(one, groups):
-                notes[f"not exported: {one.task_id} of {run.public.folder} ({why})"] = None
+            group = groups.of(column.task, column.metric)
+            tasks = [run.manifest.tasks[name] for name in one.tasks]
+            failed = sum(sum(facts.failed.values()) for facts in tasks)
+            reasons = [reason for _, several in group.apart for reason in several]
+            if any(facts.subset for facts in tasks):
+                reasons.append("only a subset of the clusters was asked")
+            if failed:
+                reasons.append(f"{counted(failed, 'request')} without a response")
+            if score.value is None:
+                reasons.append(score.reason or "it has no value")
+            elif is_incomplete(score):
+                reasons.append("too many items lack a response or a verdict")
+            if not group.ranked:
+                reasons.append("it is not comparable")
+            if reasons:
+                notes[f"not exported: {one.task_id} of {run.public.folder} ({reasons[0]})"] = None
             else:
                 found.append(one)
     if not found:
@@ -94,23 +108,6 @@ def no_score(notes: Iterable[str]) -> UsageError:
     """The error that no score may be published, for these reasons."""
     reasons = first_names(notes, 3, "; ") or "the runs have no headline score"
     return UsageError(f"no score may be published: {reasons}.")
-
-
-def _why_not(one: Headline, groups: ComparabilityGroups) -> str:
-    """The first reason not to publish a score; empty if there is none."""
-    group, score = groups.of(one.column.task, one.column.metric), one.score
-    tasks = [one.run.manifest.tasks[name] for name in one.tasks]
-    failed = sum(sum(facts.failed.values()) for facts in tasks)
-    reasons = [reason for _, several in group.apart for reason in several]
-    if any(facts.subset for facts in tasks):
-        reasons.append("only a subset of the clusters was asked")
-    if failed:
-        reasons.append(f"{counted(failed, 'request')} without a response")
-    if score.value is None:
-        reasons.append(score.reason or "it has no value")
-    elif is_incomplete(score):
-        reasons.append("too many items lack a response or a verdict")
-    return next(iter(reasons), "" if group.ranked else "it is not comparable")
 
 
 def dataset_of(benchmark: str, fingerprint: str = "") -> tuple[str, str | None]:

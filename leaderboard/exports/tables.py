@@ -115,9 +115,10 @@ def as_latex(board: Board, benchmark: BenchmarkBoard, table: BoardTable) -> str:
 
 
 def _latex_heading(column: BoardColumn) -> str:
-    arrow = r" $\uparrow$" if column.higher_is_better else r" $\downarrow$"
-    unit = column_note(column) if column.signed else UNITS[column.unit]
-    return f"{latex_escaped(column.label)} ({latex_escaped(unit)}){'' if column.signed else arrow}"
+    if column.signed:
+        return f"{latex_escaped(column.label)} ({latex_escaped(column_note(column))})"
+    arrow = r"$\uparrow$" if column.higher_is_better else r"$\downarrow$"
+    return f"{latex_escaped(column.label)} ({latex_escaped(UNITS[column.unit])}) {arrow}"
 
 
 def _latex_cell(cell: Cell | None, column: BoardColumn, place: int | None) -> str:
@@ -169,11 +170,11 @@ def _published(benchmark: BenchmarkBoard, columns: Sequence[BoardColumn]) -> Ite
 def places(table: BoardTable, column: BoardColumn) -> dict[int, int]:
     """1 (best) or 2 (second) by index in ``table.rows``; equal printed numbers share a place.
 
-    Blind rows and incomplete values do not compete. Signed columns have no best value.
+    Incomplete values do not compete. Signed columns have no best value.
     """
     if column.signed:
         return {}
-    cells = {number: row.cells.get(column.key) for number, row in enumerate(table.rows) if not row.blind}
+    cells = {number: row.cells.get(column.key) for number, row in enumerate(table.rows)}
     printed = {
         number: rounded(cell.value, column.unit)
         for number, cell in cells.items()
@@ -198,59 +199,54 @@ _Field = str | float | int | None
 def as_csv(board: Board, benchmark: BenchmarkBoard) -> str:
     """All scores of one benchmark as in RFC 4180: a header, CR LF line endings, fields quoted if needed.
 
-    Text that a spreadsheet would read as a formula is prefixed with an apostrophe; numbers stay as they are.
+    Text that a spreadsheet would read as a formula is prefixed with an apostrophe; numbers stay as they are. A paper's
+    figure in a column that the board lacks has the paper's heading as its metric, and no unit.
     """
-    stream = io.StringIO()
-    writer = csv.DictWriter(stream, COLUMNS, lineterminator="\r\n")
-    writer.writeheader()
-    shared: dict[str, _Field] = {"benchmark": benchmark.name, "demonstration": "yes" if board.demonstration else "no"}
-    for line in (*_score_lines(board, benchmark), *_published_figures(benchmark)):
-        writer.writerow({key: csv_field(value) for key, value in {**shared, **line}.items()})
-    return stream.getvalue()
-
-
-def _score_lines(board: Board, benchmark: BenchmarkBoard) -> Iterator[dict[str, _Field]]:
+    lines: list[dict[str, _Field]] = []
+    columns: dict[str, dict[str, _Field]] = {}
     for table in benchmark.tables:
-        rows = [*((row, None) for row in table.rows), *((one.row, one.reasons) for one in table.apart)]
-        for row, reasons in rows:
+        for column in table.columns:
+            best = "zero" if column.signed else "highest" if column.higher_is_better else "lowest"
+            columns[column.key] = column.model_dump(include={"task", "metric", "breakdown", "group", "unit"})
+            columns[column.key]["best"] = best
+        for row, reasons in (*((row, None) for row in table.rows), *((one.row, one.reasons) for one in table.apart)):
             for column in table.columns:
                 cell = row.cells.get(column.key)
                 if cell is None:
                     continue
                 coverage = coverage_text(cell.items, cell.answered, cell.judged)
                 why = [cell.reason or "", f"incomplete: {coverage}" if cell.incomplete else "", *(reasons or ())]
-                yield {
+                line = {
                     "table": table.name,
                     "model": row.model,
                     "name": shown_name(board, row.model),
                     "blind": "yes" if row.blind else "no",
-                    **_column_fields(column),
+                    **columns[column.key],
                     **cell.model_dump(include={"value", "low", "high", "items", "answered", "judged", "signature"}),
                     "set_apart": "no" if reasons is None else "yes",
                     "reasons": "; ".join(filter(None, why)),
                 }
-
-
-def _column_fields(column: BoardColumn) -> dict[str, _Field]:
-    best = "zero" if column.signed else "highest" if column.higher_is_better else "lowest"
-    return {**column.model_dump(include={"task", "metric", "breakdown", "group", "unit"}), "best": best}
-
-
-def _published_figures(benchmark: BenchmarkBoard) -> Iterator[dict[str, _Field]]:
-    """The published figures; in a column that the board lacks, the metric is the paper's heading, without a unit."""
-    columns = {column.key: column for table in benchmark.tables for column in table.columns}
-    for row in benchmark.published:
-        for cell in row.cells:
-            yield {
-                "table": row.table,
-                "name": row.model,
+                lines.append(line)
+    for figures in benchmark.published:
+        for figure in figures.cells:
+            line = {
+                "table": figures.table,
+                "name": figures.model,
                 "blind": "no",
-                **(_column_fields(columns[cell.column]) if cell.column in columns else {"metric": cell.column}),
-                "value": cell.value,
+                **columns.get(figure.column, {"metric": figure.column}),
+                "value": figure.value,
                 "set_apart": "yes",
-                "reasons": "; ".join(("published, not re-run", *filter(None, (cell.why,)), *cell.notes)),
-                "published": f"{row.paper}, {row.source}",
+                "reasons": "; ".join(("published, not re-run", *filter(None, (figure.why,)), *figure.notes)),
+                "published": f"{figures.paper}, {figures.source}",
             }
+            lines.append(line)
+    shared: dict[str, _Field] = {"benchmark": benchmark.name, "demonstration": "yes" if board.demonstration else "no"}
+    stream = io.StringIO()
+    writer = csv.DictWriter(stream, COLUMNS, lineterminator="\r\n")
+    writer.writeheader()
+    for line in lines:
+        writer.writerow({key: csv_field(value) for key, value in {**shared, **line}.items()})
+    return stream.getvalue()
 
 
 def csv_field(value: _Field) -> str:

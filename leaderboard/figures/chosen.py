@@ -30,7 +30,6 @@ DARK = {INK: "#e9edf1", MUTED: "#a7b0ba", GRID: "#3b434c", PAPER: "#14181d"}
 
 NOT_RUN = Cell(value=None, items=0, signature="")
 """In place of a cell that a model does not have."""
-_EDGE: Drawn = {"markeredgecolor": INK, "markeredgewidth": 0.5}
 
 
 class Look(NamedTuple):
@@ -42,7 +41,8 @@ class Look(NamedTuple):
     line: tuple[int, tuple[float, ...]]
 
     def mark(self, size: float) -> Drawn:
-        return {"marker": self.marker, "markersize": size, "color": self.colour, **_EDGE}
+        edge: Drawn = {"markeredgecolor": INK, "markeredgewidth": 0.5}
+        return {"marker": self.marker, "markersize": size, "color": self.colour, **edge}
 
 
 LOOKS = (
@@ -122,29 +122,18 @@ class Shown:
 
 @dataclass(frozen=True)
 class Chosen:
-    """The models that are drawn, best by the first headline first; ``of`` is how many have a value here. ``apart``
-    counts rows that are not comparable; ``signed`` are labels of columns left out of a figure about order."""
+    """The models that are drawn, best by the first headline first.
+
+    ``extent`` says how many of those with a value here they are (``8 of 31 models``; empty if all), ``incomplete``
+    whether a value over too few items is among them, ``omitted`` what is not drawn, in sentences.
+    """
 
     columns: Sequence[BoardColumn]
     against: Sequence[BoardColumn]
     models: Sequence[Shown]
-    of: int
-    apart: int
-    signed: Sequence[str]
-
-    @property
-    def incomplete(self) -> bool:
-        pairs = [(column, one) for column in (*self.columns, *self.against) for one in self.models]
-        return any(one.value(column) is not None and one.complete(column) is None for column, one in pairs)
-
-    def omissions(self) -> str:
-        """Sentences about what is not drawn: missing values, rows that are not comparable, signed columns."""
-        pairs = [(column, one) for column in (*self.columns, *self.against) for one in self.models]
-        absent = [f"{one.label} in {column.label}" for column, one in pairs if one.value(column) is None]
-        text = f" Without a value: {listed(absent)}." if absent else ""
-        if self.apart:
-            text += f" {self.apart} {'row is' if self.apart == 1 else 'rows are'} not comparable and not drawn."
-        return f"{text} Not drawn, since 0 is best: {listed(self.signed)}." if self.signed else text
+    extent: str
+    incomplete: bool
+    omitted: str
 
     def summary(self, column: BoardColumn) -> str:
         """The best and the last model of a column (signed: the lowest and the highest), with their numbers.
@@ -174,6 +163,11 @@ def scaled(value: float, column: BoardColumn) -> float:
     return 100.0 * value if column.unit == "fraction" else value
 
 
+def extent_of(drawn: int, of: int) -> str:
+    """``8 of 31 models``; empty if all are drawn."""
+    return f"{drawn} of {of} models" if drawn < of else ""
+
+
 def model_order(benchmark: BenchmarkBoard) -> dict[str, int]:
     """The order of models in tables and figures of a benchmark: by the first score that ranks any, then by slug."""
     ranked = next(([one.model for one in ranking.ranked] for ranking in benchmark.rankings if ranking.ranked), [])
@@ -194,35 +188,36 @@ def choose(board: Board, benchmark: BenchmarkBoard, plot: BoardPlot) -> Chosen:
     """
     heat = plot.kind == "heatmap"
     tables = sorted(benchmark.tables, key=lambda table: table.name != plot.table)
-    columns = {column.key: column for table in reversed(tables) for column in table.columns}
-    rows: dict[tuple[str, bool], dict[str, Cell]] = {}
+    known = {column.key: column for table in reversed(tables) for column in table.columns}
+    keys = list(zip(plot.columns, plot.against or plot.columns, strict=False))
+    pairs = [(known[one], known[other]) for one, other in keys if one in known and other in known]
+    columns = [one for one, _ in pairs if not (heat and one.signed)]
+    against = [other for _, other in pairs] if plot.against else []
+    signed = [one.label for one, _ in pairs if heat and one.signed]
+
+    rows: dict[str, dict[str, Cell]] = {}
     for row in (row for table in tables for row in table.rows):
-        cells = rows.setdefault((row.model, row.blind), {})
-        cells |= {**row.cells, **cells}
-    places = model_order(benchmark)
-    order = sorted(rows, key=lambda one: (places[one[0]], one[1]))
-    keys = {*plot.columns, *plot.against}
-    valued = [one for one in order if any(cell.value is not None and key in keys for key, cell in rows[one].items())]
+        rows[row.model] = {**row.cells, **rows.get(row.model, {})}
+    order = [model for model in model_order(benchmark) if model in rows]
+    asked = {*plot.columns, *plot.against}
+    valued = [one for one in order if any(cell.value is not None and key in asked for key, cell in rows[one].items())]
     drawn = valued if heat else valued[:MOST_MODELS]
-    looks = _looks([order.index(one) for one in drawn])
-    labels = distinct([shown_name(board, *one) for one in drawn], _LABEL)
-    pairs = list(zip(plot.columns, plot.against or plot.columns, strict=False))
-    pairs = [(one, other) for one, other in pairs if one in columns and other in columns]
-    apart = {(one.row.model, one.row.runs) for table in tables for one in table.apart if keys & one.row.cells.keys()}
-    return Chosen(
-        columns=[columns[one] for one, _ in pairs if not (heat and columns[one].signed)],
-        against=[columns[other] for _, other in pairs] if plot.against else [],
-        models=[Shown(label, look, rows[one]) for one, label, look in zip(drawn, labels, looks, strict=True)],
-        of=len(valued),
-        apart=len(apart),
-        signed=[columns[one].label for one, _ in pairs if heat and columns[one].signed],
-    )
 
-
-def _looks(places: Collection[int]) -> list[Look]:
-    """The look of each model by its place on the board, or the first free one if that is taken."""
+    # the look of a model is that of its place on the board, or the first free one if that is taken
     taken: list[int] = []
-    for place in places:
+    for place in map(order.index, drawn):
         free = [number for number in range(len(LOOKS)) if number not in taken] or [place % len(LOOKS)]
         taken.append(place if place in free else free[0])
-    return [LOOKS[place] for place in taken]
+    labels = distinct([shown_name(board, one) for one in drawn], _LABEL)
+    models = [Shown(label, LOOKS[look], rows[one]) for one, label, look in zip(drawn, labels, taken, strict=True)]
+
+    every = [(column, model) for column in (*columns, *against) for model in models]
+    absent = [f"{model.label} in {column.label}" for column, model in every if model.value(column) is None]
+    apart = {(one.row.model, one.row.runs) for table in tables for one in table.apart if asked & one.row.cells.keys()}
+    omitted = f" Without a value: {listed(absent)}." if absent else ""
+    if apart:
+        omitted += f" {len(apart)} {'row is' if len(apart) == 1 else 'rows are'} not comparable and not drawn."
+    if signed:
+        omitted += f" Not drawn, since 0 is best: {listed(signed)}."
+    incomplete = any(model.value(column) is not None and model.complete(column) is None for column, model in every)
+    return Chosen(columns, against, models, extent_of(len(drawn), len(valued)), incomplete, omitted)

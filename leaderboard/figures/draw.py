@@ -9,7 +9,7 @@ import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import matplotlib
 import numpy as np
@@ -22,7 +22,8 @@ from matplotlib.projections.polar import PolarAxes
 from ..board.board import FORMATS, Board
 from ..board.numbers import safe_name
 from .chosen import DARK, GRID, INK, LOOKS, MUTED, PAPER, Drawn, short, wrapped
-from .plots import Axis, Block, Blocks, Figure, Heat, Plane, Radar, figures_of
+from .plots import Figure, figures_of
+from .shapes import Axis, Block, Blocks, Heat, Plane, Radar
 
 _DEMONSTRATION = "Miniature data: a demonstration, not a benchmark result."
 WIDTH = 4.8
@@ -63,7 +64,7 @@ _SETTINGS: Drawn = {
 }
 _DPI = 200
 _DOCTYPE = re.compile(r"<!DOCTYPE[^>]*>\s*")
-_FILL = re.compile(r' fill="(#[0-9a-f]{6})"')
+_FILL, _AS_STYLE = re.compile(r' fill="(#[0-9a-f]{6})"'), r' style="fill: \1"'
 
 
 def draw_all(board: Board, directory: Path, formats: Sequence[str] = FORMATS) -> dict[tuple[str, str], dict[str, str]]:
@@ -122,7 +123,7 @@ def _new_figure(title: str, height: float, lines: Sequence[str], width: float = 
 
 
 def images(figure: mpl.Figure, title: str, formats: Sequence[str]) -> dict[str, bytes]:
-    """The content of a file in each format.
+    """The content of a file in each format; an SVG has a style for dark pages that replaces our neutral colours.
 
     The axes are placed once for all formats: it takes longer than drawing, and formats measure text differently.
     Positions are rounded: the solver adds numbers in the order of memory addresses, so their last bit differs between
@@ -135,32 +136,28 @@ def images(figure: mpl.Figure, title: str, formats: Sequence[str]) -> dict[str, 
     for axes in figure.axes:
         left, bottom, width, height = (round(number, 9) for number in axes.get_position(original=True).bounds)
         axes.set_position((left, bottom, width, height))
-    return {kind: _bytes(figure, title, kind) for kind in formats}
-
-
-def _bytes(figure: mpl.Figure, title: str, kind: str) -> bytes:
     options: dict[str, Drawn] = {
         "svg": {"metadata": {"Title": title, "Creator": "medtasks", "Date": None, "Format": None, "Type": None}},
         "pdf": {"metadata": {"Title": title, "CreationDate": None, "ModDate": None}},
         # a PNG cannot adapt to a dark page: dark text needs a light background
         "png": {"metadata": {"Software": None}, "dpi": _DPI, "facecolor": PAPER},
     }
-    stream = io.BytesIO()
-    figure.savefig(stream, format=kind, **options[kind])
-    return _themed(stream.getvalue().decode("utf-8")).encode("utf-8") if kind == "svg" else stream.getvalue()
-
-
-def _themed(svg: str) -> str:
-    """The SVG with a style for dark pages that replaces our neutral colours."""
     rules = "".join(
         f'[style*="{what}: {light}"]{{{what}:{dark} !important}}'
         for light, dark in DARK.items()
         for what in ("fill", "stroke")
     )
     style = f'<style type="text/css">@media (prefers-color-scheme: dark){{{rules}}}</style>\n '
-    head, defs, body = _DOCTYPE.sub("", svg).partition("<defs>")
-    # the background of a hatch is an attribute; all else is a style
-    return f"{head}{style}{defs}" + _FILL.sub(r' style="fill: \1"', body)
+    found = {}
+    for kind in formats:
+        stream = io.BytesIO()
+        figure.savefig(stream, format=kind, **options[kind])
+        found[kind] = stream.getvalue()
+        if kind == "svg":
+            head, defs, body = _DOCTYPE.sub("", found[kind].decode("utf-8")).partition("<defs>")
+            # the background of a hatch is an attribute; all else is a style
+            found[kind] = f"{head}{style}{defs}{_FILL.sub(_AS_STYLE, body)}".encode()
+    return found
 
 
 def _legend(figure: mpl.Figure, names: Sequence[str], how: Sequence[Drawn]) -> None:
@@ -180,80 +177,65 @@ def _blocks(shape: Blocks, title: str, lines: Sequence[str], confidence: float) 
     grid = figure.add_gridspec(len(rows), 1, height_ratios=rows)
     for number, (axis, blocks) in enumerate(by_axis.items()):
         axes = figure.add_subplot(grid[number])
-        what = axis.title if shape.paired else f"{axis.title}; lines are {100 * confidence:g} % intervals"
-        _draw_axis(axes, axis, blocks, what, shape.paired)
+        axes.set_xlim(axis.low, axis.high)
+        ticks: list[float] = []
+        top = 0.0
+        for block in blocks:
+            _block(axes, block, top, axis.high - axis.low)
+            ticks += [top + place for place in range(1, len(block.lines) + 1)]
+            top += len(block.lines) + 1.4
+        if not shape.paired:
+            axes.axvline(0, color=INK, linewidth=0.7)
+        axes.set_ylim(top - 0.6, -0.7)
+        axes.set_yticks(ticks, [line.label for block in blocks for line in block.lines])
+        axes.set_xlabel(axis.title if shape.paired else f"{axis.title}; lines are {100 * confidence:g} % intervals")
+        axes.grid(True, axis="x", color=GRID)
+        axes.tick_params(axis="y", length=0)
+        axes.tick_params(axis="x", color=MUTED, labelcolor=INK)
+        axes.spines["left"].set_visible(False)
     if shape.paired:
         _legend(figure, ["named first", "named second"], [_FILLED, _HOLLOW])
     return figure
 
 
-def _draw_axis(axes: Axes, axis: Axis, blocks: Sequence[Block], title: str, paired: bool) -> None:
-    axes.set_xlim(axis.low, axis.high)
-    ticks, names, top = [], [], 0.0
-    for block in blocks:
-        across = axes.get_yaxis_transform()
-        left = _heading(block)
-        axes.text(0, top, left, transform=across, va="center", weight="bold", size=8.5).set_in_layout(False)
-        note = axes.text(1, top, block.note, transform=across, va="center", ha="right", size=7, color=MUTED)
-        note.set_in_layout(False)
-        for number, line in enumerate(block.lines, start=1):
-            ticks.append(top + number)
-            names.append(line.label)
-        if paired:
-            _dumbbells(axes, block, top, axis.high - axis.low)
+def _block(axes: Axes, block: Block, top: float, width: float) -> None:
+    """A heading at ``top``, and below it bars, or dumbbells for two names, on an axis of a ``width``."""
+
+    def write(x: float, y: float, text: str, **style: Any) -> None:
+        axes.text(x, y, text, va="center", **{"size": 7, **style}).set_in_layout(False)
+
+    heading = short(block.names[0], 22 if block.note else 36)
+    if len(block.names) > 1:
+        heading = " against ".join(short(name, 44) for name in block.names)
+        if len(heading) > 44:
+            heading = " against ".join(short(name, 18) for name in block.names)
+    across = axes.get_yaxis_transform()
+    write(0, top, heading, transform=across, weight="bold", size=8.5)
+    write(1, top, block.note, transform=across, ha="right", color=MUTED)
+    reason: Drawn = {"style": "italic", "color": MUTED}  # of a missing number
+    for place, line in enumerate(block.lines, start=1):
+        y = top + place
+        known = [value for value in line.values if value is not None]
+        if len(block.names) > 1:
+            if len(known) == 2:
+                axes.plot(known[::-1], [y, y], color=MUTED, linewidth=1.3)
+            for value, how in zip(line.values[::-1], (_HOLLOW, _FILLED), strict=True):
+                if value is not None:
+                    axes.plot([value], [y], linestyle="none", **how)
+            lacking = [short(name, 20) for name, value in zip(block.names, line.values, strict=True) if value is None]
+            text = line.text or f"no value: {' and '.join(lacking)}"
+            write(max(known, default=0.0) + 0.025 * width, y, text, **({} if line.text else reason))
+        elif not known:
+            write(0.01 * width, y, "no value", **reason)
         else:
-            _bars(axes, block, top, axis.high - axis.low)
-        top += len(block.lines) + 1.4
-    if not paired:
-        axes.axvline(0, color=INK, linewidth=0.7)
-    axes.set_ylim(top - 0.6, -0.7)
-    axes.set_yticks(ticks, names)
-    axes.set_xlabel(title)
-    axes.grid(True, axis="x", color=GRID)
-    axes.tick_params(axis="y", length=0)
-    axes.tick_params(axis="x", color=MUTED, labelcolor=INK)
-    axes.spines["left"].set_visible(False)
-
-
-def _heading(block: Block) -> str:
-    if len(block.names) == 1:
-        return short(block.names[0], 22 if block.note else 36)
-    whole = " against ".join(short(name, 44) for name in block.names)
-    return whole if len(whole) <= 44 else " against ".join(short(name, 18) for name in block.names)
-
-
-def _bars(axes: Axes, block: Block, top: float, width: float) -> None:
-    for at, line in enumerate(block.lines, start=1):
-        (value,), y = line.values, top + at
-        if value is None:
-            _written(axes, 0.01 * width, y, "no value", italic=True)
-            continue
-        axes.barh(y, value, height=0.74, color=line.look.colour, hatch=line.look.hatch, edgecolor=INK, linewidth=0.5)
-        if line.ends:
-            axes.plot(line.ends, [y, y], color=INK, linewidth=1.2, marker="|", markersize=4, markeredgewidth=1)
-        _written(axes, max(0.0, value, *(line.ends or ())) + 0.015 * width, y, line.text)
+            look = line.look
+            axes.barh(y, known, height=0.74, color=look.colour, hatch=look.hatch, edgecolor=INK, linewidth=0.5)
+            if line.ends:
+                axes.plot(line.ends, [y, y], color=INK, linewidth=1.2, marker="|", markersize=4, markeredgewidth=1)
+            write(max(0.0, *known, *(line.ends or ())) + 0.015 * width, y, line.text)
     if block.chance is not None:
         ends = [top + 0.45, top + len(block.lines) + 0.55]
         axes.plot([block.chance] * 2, ends, color=INK, linewidth=1.1, linestyle=(0, (4, 2)))
-
-
-def _dumbbells(axes: Axes, block: Block, top: float, width: float) -> None:
-    for at, line in enumerate(block.lines, start=1):
-        y, known = top + at, [value for value in line.values if value is not None]
-        if len(known) == 2:
-            axes.plot(known[::-1], [y, y], color=MUTED, linewidth=1.3)
-        for value, how in zip(line.values[::-1], (_HOLLOW, _FILLED), strict=True):
-            if value is not None:
-                axes.plot([value], [y], linestyle="none", **how)
-        lacking = [short(name, 20) for name, value in zip(block.names, line.values, strict=True) if value is None]
-        text = line.text or f"no value: {' and '.join(lacking)}"
-        _written(axes, max(known, default=0.0) + 0.025 * width, y, text, italic=not line.text)
-
-
-def _written(axes: Axes, x: float, y: float, text: str, italic: bool = False) -> None:
-    """A number, or the reason why there is none, beside a bar or a mark."""
-    style: Drawn = {"style": "italic", "color": MUTED} if italic else {}
-    axes.text(x, y, text, va="center", size=7, **style).set_in_layout(False)
 
 
 def _heat(shape: Heat, title: str, lines: Sequence[str]) -> mpl.Figure:

@@ -1,123 +1,18 @@
-"""Figures as data: the numbers, labels and axes of the five kinds, which pages and matplotlib draw alike.
-
-Bars and dumbbells are lines in blocks (:class:`Blocks`); cost, reliability and coverage are points on a plane.
-"""
+"""Figures of a board as data: which shape a plot is, and its description in words."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from medtasks.stats.ranks import normalised_ranks
 
-from ..board.board import BenchmarkBoard, Board, BoardColumn, BoardPlot, ModelReliability
+from ..board.board import BenchmarkBoard, Board, BoardColumn, BoardPlot
 from ..board.numbers import MINUS, UNITS, difference, shown
 from ..board.usage import amount, plotted
-from .chosen import LOOKS, MOST_MODELS, Chosen, Look, Shown, choose, labelled_best, listed, scaled
-
-_WIDE = 20.0
-"""Ratio of the largest to the smallest value from which an axis is logarithmic."""
-
-
-class Axis(NamedTuple):
-    """The axis of bars: its units and its ends. Places on a page are percentages of its width."""
-
-    title: str
-    low: float
-    high: float
-
-    def place(self, value: float) -> str:
-        return f"{100 * (value - self.low) / (self.high - self.low):.4g}%"
-
-    def width(self, length: float) -> str:
-        return f"{100 * length / (self.high - self.low):.4g}%"
-
-
-class Line(NamedTuple):
-    """A model in a block: the value of a bar with its interval, or the two values of a dumbbell."""
-
-    label: str
-    look: Look
-    text: str
-    values: tuple[float | None, ...]
-    ends: tuple[float, float] | None = None
-
-
-class Block(NamedTuple):
-    """The models in one column, or in a pair of columns; ``note`` is its remark, or says what ``chance`` is."""
-
-    names: Sequence[str]
-    note: str
-    chance: float | None
-    lines: Sequence[Line]
-    axis: Axis = Axis("", 0.0, 1.0)
-
-
-class Blocks(NamedTuple):
-    """Bars, or dumbbells if ``paired``; blocks with the same axis can be compared."""
-
-    blocks: Sequence[Block]
-    paired: bool
-
-    @property
-    def title(self) -> str:
-        """The units of all axes."""
-        return " or ".join(dict.fromkeys(block.axis.title for block in self.blocks))
-
-
-class Heat(NamedTuple):
-    """Rows of cells: text, and 0 (worst) to 1 (best), None without a value."""
-
-    across: Sequence[str]
-    rows: Sequence[tuple[str, Sequence[tuple[str, float | None]]]]
-    worst: str
-    best: str
-    lacks: str
-
-
-class Radar(NamedTuple):
-    """Closed curves around a centre, on one scale from 0 to ``rim``: a value for each axis, None for a gap."""
-
-    axes: Sequence[str]
-    rim: float
-    title: str
-    curves: Sequence[tuple[str, Look, Sequence[float | None]]]
-
-    @property
-    def angles(self) -> list[float]:
-        return [2 * math.pi * place / len(self.axes) for place in range(len(self.axes))]
-
-
-class Point(NamedTuple):
-    """A dot with a radius, and the interval of its height."""
-
-    x: float
-    y: float
-    radius: float
-    ends: tuple[float, float] | None = None
-
-
-class Plane(NamedTuple):
-    """Points of models over two axes, in the order in which they are ``joined``; ``percent`` axes end at 100."""
-
-    across: str
-    up: str
-    curves: Sequence[tuple[str, Look, Sequence[Point]]]
-    joined: bool
-    percent: bool
-    diagonal: bool = False
-
-    @property
-    def points(self) -> list[Point]:
-        return [point for _, _, points in self.curves for point in points]
-
-    @property
-    def wide(self) -> bool:
-        """Whether the axis across is logarithmic."""
-        costs = [point.x for point in self.points]
-        return not self.percent and min(costs) > 0 and max(costs) > _WIDE * min(costs)
+from .chosen import LOOKS, MOST_MODELS, Chosen, Shown, choose, extent_of, labelled_best, listed, scaled
+from .shapes import Axis, Block, Blocks, Heat, Line, Plane, Point, Radar
 
 
 @dataclass(frozen=True)
@@ -142,40 +37,39 @@ def figures_of(board: Board, benchmark: BenchmarkBoard) -> dict[str, Figure]:
 
     Letters and timelines are not among them: pages draw them into their tables.
     """
-    found = {plot.name: _figure(board, benchmark, plot) for plot in benchmark.plots}
+    found: dict[str, Figure | None] = {}
+    for plot in benchmark.plots:
+        if plot.kind == "cost":
+            found[plot.name] = _cost(board, benchmark, plot)
+        elif plot.kind in ("reliability", "coverage"):
+            found[plot.name] = _confidence(board, benchmark, plot)
+        elif plot.kind not in ("letters", "timeline"):
+            chosen = choose(board, benchmark, plot)
+            if not chosen.models or not chosen.columns:
+                continue
+            made: tuple[Blocks | Heat | Radar, str] | None = None
+            if plot.kind == "heatmap":
+                made = _heat(plot, chosen)
+            elif plot.kind == "paired":
+                made = _dumbbells(chosen)
+            elif plot.kind == "radar":
+                made = _radar(chosen)
+            shape, words = made or _bars(plot, chosen, board.confidence)
+            omitted, alt = chosen.omitted.strip(), f"{words}{chosen.omitted}"
+            found[plot.name] = Figure(plot, shape, chosen.extent, chosen.incomplete, omitted, alt)
     return {name: figure for name, figure in found.items() if figure is not None}
 
 
-def _figure(board: Board, benchmark: BenchmarkBoard, plot: BoardPlot) -> Figure | None:
-    if plot.kind in ("letters", "timeline"):
-        return None
-    if plot.kind == "cost":
-        return _cost(board, benchmark, plot)
-    if plot.kind in ("reliability", "coverage"):
-        return _confidence(board, benchmark, plot)
-    chosen = choose(board, benchmark, plot)
-    if not chosen.models or not chosen.columns:
-        return None
-    extent = _extent(len(chosen.models), chosen.of)
-    shape: Blocks | Heat | Radar
-    if plot.kind == "heatmap":
-        shape, words = _heat(plot, chosen)
-    elif plot.kind == "radar" and _is_radar(chosen):
-        shape, words = _radar(chosen, extent)
-    elif plot.kind == "paired":
-        shape, words = _dumbbells(chosen, extent)
-    else:
-        shape, words = _bars(plot, chosen, extent, board.confidence)
-    omitted = chosen.omissions()
-    return Figure(plot, shape, extent, chosen.incomplete, omitted.strip(), f"{words}{omitted}")
+def _scale_of(column: BoardColumn) -> str:
+    """The scale of a column: percent and points share one."""
+    return "percent" if column.unit in ("fraction", "points") else column.unit
 
 
-def _extent(drawn: int, of: int) -> str:
-    """``8 of 31 models``; empty if all are drawn."""
-    return f"{drawn} of {of} models" if drawn < of else ""
-
-
-# bars and dumbbells
+def _axis_title(columns: Iterable[BoardColumn]) -> str:
+    """The units of the numbers along the axis."""
+    units = {column.unit for column in columns}
+    names = {"fraction": "percent", "points": "points (0 to 100)", "seconds": "seconds", "score": "score"}
+    return " or ".join(name for unit, name in names.items() if unit in units)
 
 
 def _on_axes(blocks: Sequence[Block], columns: Sequence[Sequence[BoardColumn]]) -> list[Block]:
@@ -196,24 +90,12 @@ def _on_axes(blocks: Sequence[Block], columns: Sequence[Sequence[BoardColumn]]) 
         low, high = low - (room if low < 0 else 0.0), high + room
         if scale == "percent":  # no tick beyond 100 percent, but room for the numbers
             low, high = max(low, -118.0), min(high, 118.0)
-        title = axis_title(column for of, own in zip(columns, scales, strict=True) if own == scale for column in of)
+        title = _axis_title(column for of, own in zip(columns, scales, strict=True) if own == scale for column in of)
         axes[scale] = Axis(title, low, high)
     return [block._replace(axis=axes[scale]) for block, scale in zip(blocks, scales, strict=True)]
 
 
-def _scale_of(column: BoardColumn) -> str:
-    """The scale of a column: percent and points share one."""
-    return "percent" if column.unit in ("fraction", "points") else column.unit
-
-
-def axis_title(columns: Iterable[BoardColumn]) -> str:
-    """The units of the numbers along the axis."""
-    units = {column.unit for column in columns}
-    names = {"fraction": "percent", "points": "points (0 to 100)", "seconds": "seconds", "score": "score"}
-    return " or ".join(name for unit, name in names.items() if unit in units)
-
-
-def _bars(plot: BoardPlot, chosen: Chosen, extent: str, confidence: float) -> tuple[Blocks, str]:
+def _bars(plot: BoardPlot, chosen: Chosen, confidence: float) -> tuple[Blocks, str]:
     """A block for each column, with intervals and the chance level; each model keeps its place and look."""
     blocks, chances = [], {}
     for column in chosen.columns:
@@ -224,14 +106,14 @@ def _bars(plot: BoardPlot, chosen: Chosen, extent: str, confidence: float) -> tu
             chances[chance] = shown(chance, column.unit)
             note, level = f"dashed: chance {chances[chance]}", scaled(chance, column)
         blocks.append(Block([column.label], note, level, lines))
-    which = f" for {extent}" if extent else ""
+    which = f" for {chosen.extent}" if chosen.extent else ""
     said = f" Chance level {' or '.join(chances.values())}, drawn dashed." if chances else ""
     summary = listed([chosen.summary(column) for column in chosen.columns])
     words = f"Bar chart{which}, with {100 * confidence:g} % intervals. {summary}.{said}"
     return Blocks(_on_axes(blocks, [[column] for column in chosen.columns]), False), words
 
 
-def _dumbbells(chosen: Chosen, extent: str) -> tuple[Blocks, str]:
+def _dumbbells(chosen: Chosen) -> tuple[Blocks, str]:
     """A block for each pair of columns, a line for each model with the difference as a number."""
     pairs = list(zip(chosen.columns, chosen.against, strict=True))
     blocks, parts = [], []
@@ -247,17 +129,15 @@ def _dumbbells(chosen: Chosen, extent: str) -> tuple[Blocks, str]:
         blocks.append(Block(names, "", None, lines))
         numbers = listed([f"{line.label} {line.text}" for line in lines if line.text]) or "no model has both"
         parts.append(f"{names[0]} minus {names[1]}: {numbers}")
-    which = f" for {extent}" if extent else ""
+    which = f" for {chosen.extent}" if chosen.extent else ""
     return Blocks(_on_axes(blocks, pairs), True), f"Dumbbell chart{which}. {listed(parts)}."
-
-
-# heat maps
 
 
 def _heat(plot: BoardPlot, chosen: Chosen) -> tuple[Heat, str]:
     """Models by columns, with the fewer of the two across, so that the figure fits a phone.
 
-    Ranks need a complete value. Values are compared on one scale if all columns have the same unit and direction.
+    Cells are coloured from 0 for the worst to 1 for the best. Ranks need a complete value. Values are compared on one
+    scale if all columns have the same unit and direction.
     """
     columns, models = chosen.columns, chosen.models
     values = [[one.complete(column) if plot.ranks else one.value(column) for one in models] for column in columns]
@@ -268,10 +148,16 @@ def _heat(plot: BoardPlot, chosen: Chosen) -> tuple[Heat, str]:
         if plot.ranks:
             ranks = normalised_ranks(row, higher_is_better=column.higher_is_better)
             cells.append([("", None) if rank is None else (f"{rank:.2f}", 1 - rank) for rank in ranks])
-        else:
-            known = every if shared else [value for value in row if value is not None]
-            goodness = [_goodness(value, known, column) for value in row]
-            cells.append(list(zip([one.number(column) for one in models], goodness, strict=True)))
+            continue
+        known = every if shared else [value for value in row if value is not None]
+        low, high = min(known, default=0.0), max(known, default=0.0)
+        cells.append([])
+        for one, value in zip(models, row, strict=True):
+            share = None
+            if value is not None:
+                share = 0.5 if low == high else (value - low) / (high - low)
+                share = share if column.higher_is_better else 1 - share
+            cells[-1].append((one.number(column), share))
     worst, best, lacks = "last: 1", "best: 0", "rank"
     if not plot.ranks:
         worst, best, lacks = "worst of the column", "best of the column", "value"
@@ -295,83 +181,55 @@ def _heat(plot: BoardPlot, chosen: Chosen) -> tuple[Heat, str]:
     return Heat(across, list(zip(down, rows, strict=True)), worst, best, lacks), words
 
 
-def _goodness(value: float | None, known: Sequence[float], column: BoardColumn) -> float | None:
-    """0 for the worst of the ``known`` values to 1 for the best, 0.5 if all are equal; None without a value."""
-    if value is None:
+def _radar(chosen: Chosen) -> tuple[Radar, str] | None:
+    """All axes have one scale, from 0 in the middle.
+
+    None unless there are three or more columns, on one scale, none of them signed, and nothing below 0.
+    """
+    columns, models = chosen.columns, chosen.models
+    values = [value for one in models for column in columns if (value := one.value(column)) is not None]
+    signed = any(column.signed for column in columns)
+    if signed or len(columns) < 3 or len({*map(_scale_of, columns)}) > 1 or min(values) < 0:
         return None
-    low, high = min(known), max(known)
-    if low == high:
-        return 0.5
-    share = (value - low) / (high - low)
-    return share if column.higher_is_better else 1 - share
-
-
-# radars
-
-
-def _is_radar(chosen: Chosen) -> bool:
-    """Whether the columns make a radar: three or more, on one scale, none of them signed, and nothing below 0."""
-    if any(column.signed for column in chosen.columns) or len({*map(_scale_of, chosen.columns)}) > 1:
-        return False
-    return len(chosen.columns) >= 3 and min(_all_values(chosen)) >= 0
-
-
-def _all_values(chosen: Chosen) -> list[float]:
-    """The values of all models in all columns."""
-    return [value for one in chosen.models for column in chosen.columns if (value := one.value(column)) is not None]
-
-
-def _radar(chosen: Chosen, extent: str) -> tuple[Radar, str]:
-    """All axes have one scale, from 0 in the middle."""
-    highest = max(_all_values(chosen))
-    top = min(100.0, 20.0 * math.ceil(highest / 20)) if _scale_of(chosen.columns[0]) == "percent" else highest
-    names = [one.label if one.higher_is_better else f"{one.label} (lower is better)" for one in chosen.columns]
-    curves = [(one.label, one.look, [one.value(column) for column in chosen.columns]) for one in chosen.models]
-    which = extent or f"{len(chosen.models)} models"
-    summary = listed([chosen.summary(column) for column in chosen.columns])
-    words = f"Radar chart for {which} with {len(chosen.columns)} axes, from 0 in the middle. {summary}."
-    return Radar(names, max(top, highest) or 1.0, axis_title(chosen.columns), curves), words
-
-
-# planes
+    highest = max(values)
+    top = min(100.0, 20.0 * math.ceil(highest / 20)) if _scale_of(columns[0]) == "percent" else highest
+    names = [one.label if one.higher_is_better else f"{one.label} (lower is better)" for one in columns]
+    curves = [(one.label, one.look, [one.value(column) for column in columns]) for one in models]
+    which = chosen.extent or f"{len(models)} models"
+    summary = listed([chosen.summary(column) for column in columns])
+    words = f"Radar chart for {which} with {len(columns)} axes, from 0 in the middle. {summary}."
+    return Radar(names, max(top, highest) or 1.0, _axis_title(columns), curves), words
 
 
 def _confidence(board: Board, benchmark: BenchmarkBoard, plot: BoardPlot) -> Figure | None:
     """Accuracy by confidence, or by the share of the answers of which a model is most confident."""
     tasks = {column.task for table in benchmark.tables for column in table.columns if column.key in plot.columns}
-    found = {one.model: one for one in benchmark.reliability if one.task in tasks}
+    found = {one.model: one.reliability for one in benchmark.reliability if one.task in tasks}
     labels = labelled_best(board, benchmark, found)
     if not labels:
         return None
-    make, what, across = _by_confidence, "confidence", "confidence (%)"
-    if plot.kind == "coverage":
-        make, what, across = _by_coverage, "coverage", "share of the answers, most confident first (%)"
     curves, texts = [], []
     for look, (model, label) in zip(LOOKS, labels.items(), strict=False):
-        points, text = make(found[model])
+        bins, curve = found[model].bins, found[model].curve
+        points = []
+        if plot.kind == "coverage":
+            points = [Point(100 * place / len(curve), 100 * value, 3.0) for place, value in enumerate(curve, start=1)]
+            text = f"{points[0].y:.0f} % right among the most confident tenth, {points[-1].y:.0f} % among all"
+        else:
+            answers = sum(each.answers for each in bins)
+            for each in bins:
+                ends = None if each.interval is None else (100 * each.interval[0], 100 * each.interval[1])
+                radius = 2 + 5 * math.sqrt(each.answers / answers)
+                points.append(Point(100 * each.confidence, 100 * each.accuracy, radius, ends))
+            text = ", ".join(f"{point.x:.0f} % sure, {point.y:.0f} % right" for point in points)
         curves.append((label, look, points))
         texts.append(f"{label}: {text}")
+    what, across = "confidence", "confidence (%)"
+    if plot.kind == "coverage":
+        what, across = "coverage", "share of the answers, most confident first (%)"
     plane = Plane(across, "accuracy (%)", curves, joined=True, percent=True, diagonal=plot.kind == "reliability")
     alt = f"Line chart of accuracy by {what}. {listed(texts)}."
-    return Figure(plot, plane, _extent(len(curves), len(labels)), False, "", alt)
-
-
-def _by_coverage(model: ModelReliability) -> tuple[list[Point], str]:
-    curve = model.reliability.curve
-    points = [Point(100 * place / len(curve), 100 * value, 3.0) for place, value in enumerate(curve, start=1)]
-    text = f"{points[0].y:.0f} % right among the most confident tenth, {points[-1].y:.0f} % among all"
-    return points, text
-
-
-def _by_confidence(model: ModelReliability) -> tuple[list[Point], str]:
-    bins = model.reliability.bins
-    answers = sum(each.answers for each in bins)
-    points = []
-    for each in bins:
-        ends = None if each.interval is None else (100 * each.interval[0], 100 * each.interval[1])
-        radius = 2 + 5 * math.sqrt(each.answers / answers)
-        points.append(Point(100 * each.confidence, 100 * each.accuracy, radius, ends))
-    return points, ", ".join(f"{point.x:.0f} % sure, {point.y:.0f} % right" for point in points)
+    return Figure(plot, plane, extent_of(len(curves), len(labels)), False, "", alt)
 
 
 def _cost(board: Board, benchmark: BenchmarkBoard, plot: BoardPlot) -> Figure | None:
@@ -393,7 +251,7 @@ def _cost(board: Board, benchmark: BenchmarkBoard, plot: BoardPlot) -> Figure | 
         numbers.append(f"{one.described(column)} at {amount(cost)}")
         points = () if score is None else (Point(cost, score, 5.0, one.ends(column)),)  # a ranked run has one
         curves.append((one.label + "*" * star, look, points))
-    extent = _extent(len(curves), len(known))
+    extent = extent_of(len(curves), len(known))
     absent = [label for model, label in labels.items() if costs[model] is None]
     omitted = f"Without a value: {listed(absent)}." if absent else ""
     across = f"{measure.label.lower()} ({measure.unit})"

@@ -16,7 +16,7 @@ from medtasks.catalog.spec import leaf_tasks, load_specs
 from medtasks.core.errors import DataError
 from medtasks.runs.samples import Sample, without_garbage_collection
 
-from ..board.board import Board, BoardColumn, Cell, Pair, Unit
+from ..board.board import Board, BoardColumn, Pair, Unit
 from ..board.numbers import UNIT_LABELS, difference, direction, interval, number, safe_name
 from ..intake.collect import find_everything
 from ..intake.sources import Source
@@ -33,18 +33,10 @@ def samples_of(board: Board, paths: Sequence[Path]) -> SampleText:
     """The samples of the runs that ``board`` ranks, found in ``paths`` by their digests.
 
     If several runs of a model have a task, the newest is used. A track without a page of its own is on the page whose
-    tables name its tasks.
-
-    Args:
-        board: made of the runs in ``paths`` (`medtasks.leaderboard.intake.collect`).
-        paths: result directories, or trees that contain some.
-
-    Raises:
-        UsageError: one of the paths is not a directory.
-        DataError: a run cannot be read; on reading rows, a sample cannot.
+    tables name its tasks. `DataError` if a run cannot be read, or a sample when it is asked for.
     """
     ranked = {
-        one.name: {(row.model, run) for table in one.tables for row in table.rows if not row.blind for run in row.runs}
+        one.name: {(row.model, run) for table in one.tables for row in table.rows for run in row.runs}
         for one in board.benchmarks
     }
     on_board = runs_on_board(board, {run for pairs in ranked.values() for _, run in pairs}, find_everything(paths).runs)
@@ -142,16 +134,24 @@ def _column(column: BoardColumn, sub: str) -> dict[str, str]:
 
 
 def _model(board: Board, slug: str, apart: Mapping[str, Sequence[str]]) -> dict[str, Any]:
-    """Scores of runs with media (`_cell`), comparable ones first, signatures by their numbers, and the pairs in which
-    the model comes first; ``apart`` says by benchmark why it is not comparable."""
+    """Scores of runs with media, comparable ones first, signatures by their numbers, and the pairs in which the model
+    comes first; ``apart`` says by benchmark why it is not comparable.
+
+    A score is its text, interval and coverage, the number of its signature, why it is missing, whether it is complete.
+    """
     signatures: dict[str, int] = {}
     cells: dict[str, list[Any]] = {}
     for table in (table for benchmark in board.benchmarks for table in benchmark.tables):
         for row in (*table.rows, *(one.row for one in table.apart)):
             for column in table.columns if row.model == slug and not row.blind else ():
-                if (cell := row.cells.get(column.key)) is not None and column.key not in cells:
-                    mark = signatures.setdefault(cell.signature, len(signatures))
-                    cells[column.key] = _cell(column, cell, mark)
+                cell = row.cells.get(column.key)
+                if cell is None or column.key in cells:
+                    continue
+                text = "" if cell.value is None else number(cell.value, column.unit)
+                ends = interval(cell.low, cell.high, column.unit)
+                details = "; ".join(filter(None, (ends, *coverage_notes(cell, column))))
+                mark = signatures.setdefault(cell.signature, len(signatures))
+                cells[column.key] = [text, details, mark, cell.reason or "", not cell.incomplete]
     pairs = {
         ranking.column.key: [_pair(pair, ranking.column.unit) for pair in ranking.pairs if pair.first == slug]
         for benchmark in board.benchmarks
@@ -160,25 +160,13 @@ def _model(board: Board, slug: str, apart: Mapping[str, Sequence[str]]) -> dict[
     return {"cells": cells, "signatures": list(signatures), "pairs": pairs, "apart": apart}
 
 
-def _cell(column: BoardColumn, cell: Cell, signature: int) -> list[Any]:
-    """Score as printed, interval and coverage, number of the signature, why it is missing, whether it is complete."""
-    text = "" if cell.value is None else number(cell.value, column.unit)
-    details = "; ".join(filter(None, (interval(cell.low, cell.high, column.unit), *coverage_notes(cell, column))))
-    return [text, details, signature, cell.reason or "", not cell.incomplete]
-
-
 def _pair(pair: Pair, unit: Unit) -> list[Any]:
     ends = ["" if end is None else difference(end, unit) for end in (pair.low, pair.high)]
+    chances = ["" if p is None else "< 0.001" if p < 0.001 else f"{p:.3f}" for p in (pair.p_value, pair.p_holm)]
     return [
-        pair.second, pair.items, pair.clusters, difference(pair.difference, unit), *ends, _p_value(pair.p_value),
-        _p_value(pair.p_holm), pair.wins, pair.losses, pair.reason or "", pair.warning or "",
+        pair.second, pair.items, pair.clusters, difference(pair.difference, unit), *ends, *chances,
+        pair.wins, pair.losses, pair.reason or "", pair.warning or "",
     ]  # fmt: skip
-
-
-def _p_value(value: float | None) -> str:
-    if value is None:
-        return ""
-    return "< 0.001" if value < 0.001 else f"{value:.3f}"
 
 
 class _TaskSamples:
@@ -194,45 +182,34 @@ class _TaskSamples:
 
     @without_garbage_collection()
     def answers(self, model: str) -> dict[str, Any]:
-        """By sample the response, what was extracted, status and scores; None for texts that may not be shown."""
+        """By sample the response (several, of repeats, are numbered), what was extracted, status and scores; None for
+        texts that may not be shown."""
         samples = sorted(self._by_model[model](), key=lambda one: one.sample_id)
-        found = {one.sample_id: (_question(one), one.target) for one in samples} if self._texts else {}
-        # models that answered the same questions share them, since a board may have a hundred
-        self._questions[model] = next((one for one in self._questions.values() if one == found), found)
         metrics = sorted({metric for one in samples for metric, value in one.scores.items() if value is not None})
+        questions: dict[str, tuple[str, str]] = {}
         rows = []
         for one in samples:
+            choices, question = one.document.get("choices"), one.document.get("question")
+            options = choices if isinstance(choices, dict) else {}
+            response, extracted = None, one.filtered if self._texts or one.filtered in options else None
+            if self._texts:
+                lines = [question if isinstance(question, str) else one.prompt]
+                lines += [f"{letter}. {text}" for letter, text in sorted(options.items())]
+                questions[one.sample_id] = ("\n".join(lines), one.target)
+                numbered = (f"[response {number}] {text}" for number, text in enumerate(one.responses, 1))
+                response = one.responses[0] if len(one.responses) == 1 else "\n\n".join(numbered)
             values = [one.scores.get(metric) for metric in metrics]
             scores = [None if value is None else float(f"{value:.4g}") for value in values]
-            response = _response(one) if self._texts else None
-            extracted = one.filtered if self._texts or one.filtered in _options(one) else None
             rows.append([one.sample_id, response, extracted, one.status, scores])
+        # models that answered the same questions share them, since a board may have a hundred
+        self._questions[model] = next((one for one in self._questions.values() if one == questions), questions)
         return {"metrics": metrics, "rows": rows}
 
     def questions(self) -> list[list[str]]:
-        """Ids, questions and references of all samples that any model answered."""
+        """Ids, questions (with their options) and references of all samples that any model answered."""
         found: dict[str, tuple[str, str]] = {}
         for model in self._by_model:
             if model not in self._questions:
                 self.answers(model)
             found.update(self._questions[model])
         return [[name, *found[name]] for name in found]
-
-
-def _options(sample: Sample) -> dict[str, Any]:
-    choices = sample.document.get("choices")
-    return choices if isinstance(choices, dict) else {}
-
-
-def _question(sample: Sample) -> str:
-    """The question with its options."""
-    question = sample.document.get("question")
-    lines = [question if isinstance(question, str) else sample.prompt]
-    return "\n".join([*lines, *(f"{letter}. {text}" for letter, text in sorted(_options(sample).items()))])
-
-
-def _response(sample: Sample) -> str:
-    """The response; several, of repeats, are numbered."""
-    if len(sample.responses) == 1:
-        return sample.responses[0]
-    return "\n\n".join(f"[response {number}] {text}" for number, text in enumerate(sample.responses, 1))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from typing import Any, NamedTuple, TypeAlias
 
@@ -50,20 +50,25 @@ def model_parts(board: Board, slug: str) -> list[dict[str, Any]]:
         ]
         if not rows:
             continue
-        others = [one for one in rows if one.row.blind or one.reasons]
+        others = [one for one in rows if one.reasons]
         first = {one.row.runs: place for place, one in reversed(list(enumerate(others)))}
         others.sort(key=lambda one: (one.row.blind, first[one.row.runs]))
-        comparable = [one for one in rows if not one.row.blind and not one.reasons]
-        runs = {key for one in rows for key in one.row.runs}
-        first_rows = [row for row in benchmark.tables[0].rows if not row.blind]
+        first_rows = benchmark.tables[0].rows
         places = [
             (column_view(ranking.column, drawn=first_rows), ranking, row.cells[ranking.column.key])
             for ranking in benchmark.rankings
             for row in first_rows
             if row.model == slug and ranking.column.key in row.cells
         ]
-        matrices, apart = [*_matrices(comparable)], [*_matrices(others)]
-        parts.append({"benchmark": benchmark, "places": places, "matrices": matrices, "apart": apart, "runs": runs})
+        parts.append(
+            {
+                "benchmark": benchmark,
+                "places": places,
+                "matrices": [*_matrices(one for one in rows if not one.reasons)],
+                "apart": [*_matrices(others)],
+                "runs": {key for one in rows for key in one.row.runs},
+            }
+        )
     return parts
 
 
@@ -77,39 +82,32 @@ def _breakdown(one: _Row) -> tuple[str, frozenset[str]] | None:
 
 
 def _matrices(rows: Iterable[_Row]) -> Iterator[Matrix]:
-    """Consecutive tables that break the same metrics down by the same groups make one matrix."""
+    """Consecutive tables that break the same metrics down by the same groups make one matrix: a heading for each task
+    and metric, a row for each group."""
     for (_, blind, breakdown), bundle in groupby(rows, key=lambda one: (one.row.runs, one.row.blind, _breakdown(one))):
         members = list(bundle)
-        columns = list({column.key: column for one in members for column in one.columns}.values())
-        across, groups = {(one.task, one.metric) for one in columns}, {one.group for one in columns}
-        if breakdown is not None and len(across) > 1 and len(groups) > 1:
-            titles = [one.table.title for one in members]
-            title = leading_words(titles, " ").rstrip(",;: ") or titles[0]
-            reasons = list(dict.fromkeys(reason for one in members for reason in one.reasons))
-            cells = {key: cell for one in members for key, cell in one.row.cells.items()}
-            yield Matrix(title, *_grid(columns, cells), blind, reasons)
+        columns = {(one.task, one.metric, one.group): one for member in members for one in member.columns}
+        groups = {group: one.label if group is None else group for (_, _, group), one in columns.items()}
+        across = {(one.task, one.metric) for one in columns.values()}
+        lines: list[Line] = []
+        if breakdown is None or len(across) < 2 or len(groups) < 2:
+            for one in members:
+                subs, lines = subtitles(one.columns), []
+                for column in one.columns:
+                    sub = f"{subs[column.key]} {UNIT_LABELS[column.unit]}"
+                    lines.append((column.label, sub, [(ColumnView(column), one.row.cells[column.key])]))
+                yield Matrix(one.table.title, (), lines, blind, one.reasons)
             continue
-        for one in members:
-            subs = subtitles(one.columns)
-            lines: list[Line] = []
-            for column in one.columns:
-                sub = f"{subs[column.key]} {UNIT_LABELS[column.unit]}"
-                lines.append((column.label, sub, [(ColumnView(column), one.row.cells[column.key])]))
-            yield Matrix(one.table.title, (), lines, blind, one.reasons)
-
-
-def _grid(columns: Sequence[BoardColumn], cells: Mapping[str, Cell]) -> tuple[list[ColumnView], list[Line]]:
-    """Headings, one for each task and metric, and a row for each group."""
-    places = {(one.task, one.metric, one.group): one for one in columns}
-    firsts = list({(one.task, one.metric): one for one in columns if one.group is not None}.values())
-    headings = []
-    for first in firsts:
-        same = [cells[one.key] for one in columns if (one.task, one.metric) == (first.task, first.metric)]
-        headings.append(ColumnView(first, sub=distinguishing(first, firsts), judge=shared_judge(same)))
-    rows: list[Line] = []
-    groups = {one.group: one.label if one.group is None else one.group for one in columns}
-    for group, label in sorted(groups.items(), key=lambda one: (one[0] is None, one[1])):
-        in_row = [places.get((one.task, one.metric, group)) for one in firsts]
-        found = [None if one is None else cells[one.key] for one in in_row]
-        rows.append((label, "", list(zip(headings, found, strict=True))))
-    return headings, rows
+        titles = [one.table.title for one in members]
+        reasons = list(dict.fromkeys(reason for one in members for reason in one.reasons))
+        cells = {key: cell for one in members for key, cell in one.row.cells.items()}
+        firsts = list({(one.task, one.metric): one for one in columns.values() if one.group is not None}.values())
+        headings = []
+        for head in firsts:
+            same = [cells[one.key] for one in columns.values() if (one.task, one.metric) == (head.task, head.metric)]
+            headings.append(ColumnView(head, sub=distinguishing(head, firsts), judge=shared_judge(same)))
+        for group, label in sorted(groups.items(), key=lambda one: (one[0] is None, one[1])):
+            in_row = [columns.get((head.task, head.metric, group)) for head in firsts]
+            scores = [None if one is None else cells[one.key] for one in in_row]
+            lines.append((label, "", list(zip(headings, scores, strict=True))))
+        yield Matrix(leading_words(titles, " ").rstrip(",;: ") or titles[0], headings, lines, blind, reasons)

@@ -17,10 +17,10 @@ from medtasks.runs.signature import parse_signature
 from ..board.board import BenchmarkBoard, Board, BoardModel, BoardRun, LetterCounts, Published, Timeline
 from ..board.numbers import UNIT_LABELS, direction, exact, interval, number
 from ..board.usage import amount, measured
-from ..figures.chosen import model_order
+from ..figures.chosen import LOOKS, model_order
 from ..figures.plots import figures_of
+from ..figures.shapes import time_axis
 from ..rank.rankings import billions_of
-from .figures import heat_colour, look_number, plane_scale, radar_axes, radar_curve, time_axis
 from .model_page import model_parts
 from .tables import (
     ColumnView,
@@ -106,7 +106,6 @@ def _benchmark(board: Board, benchmark: BenchmarkBoard, files: Mapping[str, Mapp
     def place(one: LetterCounts | Timeline) -> tuple[int, str]:
         return order.get(one.model, len(order)), one.model
 
-    on_page = [board.models[slug] for slug in sorted(order)]
     figures = figures_of(board, benchmark)
     costs = {key for plot in benchmark.plots if plot.kind == "cost" for key in plot.columns}
     columns = (column for table in benchmark.tables for column in table.columns)
@@ -126,7 +125,7 @@ def _benchmark(board: Board, benchmark: BenchmarkBoard, files: Mapping[str, Mapp
         "usage": measured([(one.usage, one.cost) for one in benchmark.usage]),
         "used_for": next((ColumnView(column) for column in columns if column.key in costs), None),
         "published": published_tables(benchmark),
-        "choices": _choices([*on_page, *benchmark.published]),
+        "choices": _choices([*(board.models[slug] for slug in order), *benchmark.published]),
     }
 
 
@@ -137,6 +136,36 @@ def _model(board: Board, model: BoardModel) -> dict[str, object]:
     used = [run for run in runs if run.usage != RunUsage()]
     usage = measured([(one.usage, one.cost) for one in used])
     return {"model": model, "results": parts, "runs": runs, "used": used, "usage": usage}
+
+
+def _protocol(board: Board) -> dict[str, object]:
+    """All runs, and those with the same protocol and prompt hashes of all their tasks, the most common set first."""
+    sets: dict[tuple[tuple[str, str, str], ...], list[BoardRun]] = {}
+    for run in sorted(board.runs.values(), key=lambda one: one.key):
+        names = sorted({*run.protocols, *run.prompts})
+        tasks = tuple((name, run.protocols.get(name, "none"), run.prompts.get(name, "none")) for name in names)
+        sets.setdefault(tasks, []).append(run)
+    sets = dict(sorted(sets.items(), key=lambda one: (-len(one[1]), one[0])))
+    judged = [run for run in board.runs.values() if run.judges]
+    return {
+        "judged": len(judged),
+        "again": sum(bool(run.rejudged) for run in judged),
+        "sets": sets,
+        "numbers": {run.key: number for number, runs in enumerate(sets.values(), 1) for run in runs},
+        "runs": sorted(board.runs.values(), key=lambda run: (run.model, run.created, run.key)),
+    }
+
+
+def _choices(rows: Iterable[BoardModel | Published]) -> dict[str, list[tuple[str, str]]]:
+    """The options of the filters: values with their labels."""
+    found = list(rows)
+    sizes = {size_class(one.size) for one in found}
+    return {
+        "families": [(text, text) for text in sorted({one.family for one in found}, key=str.casefold)],
+        "sizes": [(name, label) for name, label in _SIZES.items() if name in sizes],
+        "types": [(text, text) for text in sorted({one.type for one in found})],
+        "trained": [(text, text) for text in ("yes", "no", "unknown")],
+    }
 
 
 def page_environment(
@@ -168,8 +197,8 @@ def page_environment(
         count=lambda number, noun: f"{number:,} {noun}{'' if number == 1 else 's'}",
     )
     named = (
-        amount, coverage_notes, direction, exact, first_click, group_letters, heat_colour, is_printed_so, number,
-        paper_link, plane_scale, radar_axes, radar_curve, safe_link, size_class, time_axis, trained_any,
+        amount, coverage_notes, direction, exact, first_click, group_letters, is_printed_so, number, paper_link,
+        safe_link, size_class, time_axis, trained_any,
     )  # fmt: skip
     environment.filters.update({one.__name__: one for one in named})
     environment.filters.update(
@@ -177,7 +206,7 @@ def page_environment(
         difference_unit=_DIFFERENCES.__getitem__,
         interval=lambda ends, unit: interval(ends[0], ends[1], unit),
         letters=letters_of,
-        look=look_number,
+        look=LOOKS.index,
         signature_parts=lambda text: [
             (key, value or "yes", _SIGNATURE_PARTS.get(key, "a setting of the metric"))
             for key, value in parse_signature(text).items()
@@ -221,18 +250,6 @@ def size_class(size: str | None) -> str:
     return next((name for name, end in (("s", 5), ("m", 15), ("l", 80)) if billions < end), "x")
 
 
-def _choices(rows: Iterable[BoardModel | Published]) -> dict[str, list[tuple[str, str]]]:
-    """The options of the filters: values with their labels."""
-    found = list(rows)
-    sizes = {size_class(one.size) for one in found}
-    return {
-        "families": [(text, text) for text in sorted({one.family for one in found}, key=str.casefold)],
-        "sizes": [(name, label) for name, label in _SIZES.items() if name in sizes],
-        "types": [(text, text) for text in sorted({one.type for one in found})],
-        "trained": [(text, text) for text in ("yes", "no", "unknown")],
-    }
-
-
 def trained_any(model: BoardModel) -> str:
     """Over all benchmarks: ``yes`` if it is for any, ``no`` if it is for every one listed."""
     answers = set(model.trained.values())
@@ -243,21 +260,3 @@ def letters_of(counts: Sequence[LetterCounts]) -> list[str]:
     """The letters of a task's options, then everything else that was chosen."""
     gold = {letter for one in counts for letter in one.gold}
     return [*sorted(gold), *sorted({letter for one in counts for letter in one.chosen} - gold)]
-
-
-def _protocol(board: Board) -> dict[str, object]:
-    """All runs, and those with the same protocol and prompt hashes of all their tasks, the most common set first."""
-    sets: dict[tuple[tuple[str, str, str], ...], list[BoardRun]] = {}
-    for run in sorted(board.runs.values(), key=lambda one: one.key):
-        names = sorted({*run.protocols, *run.prompts})
-        tasks = tuple((name, run.protocols.get(name, "none"), run.prompts.get(name, "none")) for name in names)
-        sets.setdefault(tasks, []).append(run)
-    sets = dict(sorted(sets.items(), key=lambda one: (-len(one[1]), one[0])))
-    judged = [run for run in board.runs.values() if run.judges]
-    return {
-        "judged": len(judged),
-        "again": sum(bool(run.rejudged) for run in judged),
-        "sets": sets,
-        "numbers": {run.key: number for number, runs in enumerate(sets.values(), 1) for run in runs},
-        "runs": sorted(board.runs.values(), key=lambda run: (run.model, run.created, run.key)),
-    }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from decimal import Decimal, InvalidOperation
 from itertools import takewhile
 from typing import Any, NamedTuple
@@ -30,32 +30,26 @@ MOST_ROWS = 12
 """Models in a chart; the table below has all."""
 
 
-class Scale(NamedTuple):
-    """The common range of all interval bars of a column, so that they can be compared by eye."""
-
-    low: float
-    high: float
-
-    def place(self, value: float) -> str:
-        """The position of ``value``, 0 to 100."""
-        share = (value - self.low) / (self.high - self.low)
-        return f"{100 * min(max(share, 0.0), 1.0):.3g}"
-
-
 class ColumnView(NamedTuple):
     """A column of the board as a table shows it.
 
-    ``sub`` distinguishes columns with equal labels, ``judge`` names the judges of all its scores. Intervals are drawn
-    on ``scale``; ``best`` marks the best value. ``ranking`` is that by this score, ``of`` the title of its benchmark.
+    ``sub`` distinguishes columns with equal labels, ``judge`` names the judges of all its scores. Its intervals are
+    drawn on one ``scale``; ``best`` marks the best value. ``ranking`` is that by this score, ``of`` its benchmark's
+    title.
     """
 
     column: BoardColumn
     sub: str = ""
     judge: str = ""
-    scale: Scale | None = None
+    scale: tuple[float, float] | None = None
     best: float | None = None
     ranking: Ranking | None = None
     of: str = ""
+
+    def place(self, value: float) -> str:
+        """The position of ``value`` on the scale, 0 to 100."""
+        low, high = self.scale or (0.0, 1.0)
+        return f"{100 * min(max((value - low) / (high - low), 0.0), 1.0):.3g}"
 
 
 def column_view(
@@ -74,7 +68,7 @@ def column_view(
     if ends:
         ends += [] if column.chance is None else [column.chance]
         margin = 0.04 * (max(ends) - min(ends)) or 1.0
-        scale = Scale(min(ends) - margin, max(ends) + margin)
+        scale = (min(ends) - margin, max(ends) + margin)
     known = [one.value for one in _cells(column, competing) if one.value is not None and not one.incomplete]
     if len(known) > 1 and not column.signed:
         best = max(known) if column.higher_is_better else min(known)
@@ -152,65 +146,60 @@ def benchmark_tables(board: Board, benchmark: BenchmarkBoard) -> list[dict[str, 
     """The first table of ``benchmark``, with ranks and letters beside its scores, and all others with results.
 
     Each has its ``content``, ``columns``, the ``rows`` of ranked models, best first, and ``apart`` those that are not
-    comparable. ``beside`` has by ranked model its blind runs, ``missing`` the empty cells by reason; ``rankings`` are
-    those of the headline table, in which alone intervals are drawn. Columns that have only published figures are left
-    out, except in the first table.
+    comparable. ``beside`` has by ranked model its blind runs, ``missing`` the models with empty cells and their columns
+    by reason; ``rankings`` are those of the headline table, in which alone intervals are drawn. Columns that have only
+    published figures are left out, except in the first table.
     """
     order = model_order(benchmark)
     first, *others = benchmark.tables
-    shown = [without_empty(table) for table in others if table.rows or table.apart]
-    return [_table(board, first, order, benchmark.rankings), *(_table(board, table, order, ()) for table in shown)]
+    found = []
+    for table in (first, *(without_empty(table) for table in others if table.rows or table.apart)):
+        rankings = benchmark.rankings if table is first else ()
+        rows = sorted(table.rows, key=lambda row: order[row.model])
+        ranked = {row.model for row in rows}
+        beside: dict[str, list[Apart]] = {}
+        apart: list[Apart] = []
+        for one in sorted(table.apart, key=lambda one: order[one.row.model]):
+            of_model = one.row.blind and one.row.model in ranked
+            (beside.setdefault(one.row.model, []) if of_model else apart).append(one)
 
+        every = [*table.rows, *(one.row for one in table.apart)]
+        subs, by_key = subtitles(table.columns), {ranking.column.key: ranking for ranking in rankings}
+        columns = [
+            column_view(
+                column,
+                judged=every,
+                drawn=every if rankings else (),
+                competing=rows,
+                sub=", ".join(filter(None, (subs[column.key], column.remark))),
+                ranking=by_key.get(column.key),
+            )
+            for column in table.columns
+        ]
 
-def _table(board: Board, table: BoardTable, order: Mapping[str, int], rankings: Sequence[Ranking]) -> dict[str, Any]:
-    rows = sorted((row for row in table.rows if not row.blind), key=lambda row: order[row.model])
-    aside = [*table.apart, *(Apart(row=row, reasons=()) for row in table.rows if row.blind)]
-    aside.sort(key=lambda one: order[one.row.model])
-    ranked = {row.model for row in rows}
-    beside: dict[str, list[Apart]] = {}
-    apart: list[Apart] = []
-    for one in aside:
-        of_model = one.row.blind and one.row.model in ranked
-        (beside.setdefault(one.row.model, []) if of_model else apart).append(one)
-    every = [*rows, *(one.row for one in aside)]
-    subs, by_key = subtitles(table.columns), {ranking.column.key: ranking for ranking in rankings}
-    columns = [
-        column_view(
-            column,
-            judged=every,
-            drawn=every if rankings else (),
-            competing=rows,
-            sub=", ".join(filter(None, (subs[column.key], column.remark))),
-            ranking=by_key.get(column.key),
+        missing: dict[str, list[str]] = {}
+        for row in every:
+            empty: dict[str, list[str]] = {}
+            for column in table.columns:
+                cell = row.cells.get(column.key)
+                if cell is None or cell.value is None:
+                    reason = "not run" if cell is None else cell.reason or "no value"
+                    empty.setdefault(reason, []).append(column.label)
+            for reason, labels in empty.items():
+                where = "all columns" if len(labels) == len(table.columns) > 1 else ", ".join(labels)
+                missing.setdefault(reason, []).append(f"{shown_name(board, row.model, row.blind)}: {where}")
+        found.append(
+            {
+                "content": table,
+                "columns": columns,
+                "rows": rows,
+                "beside": beside,
+                "apart": apart,
+                "missing": dict(sorted(missing.items())),
+                "rankings": rankings,
+            }
         )
-        for column in table.columns
-    ]
-    return {
-        "content": table,
-        "columns": columns,
-        "rows": rows,
-        "beside": beside,
-        "apart": apart,
-        "missing": _missing(board, table),
-        "rankings": rankings,
-    }
-
-
-def _missing(board: Board, table: BoardTable) -> dict[str, list[str]]:
-    """By reason, the models with empty cells and their columns."""
-    found: dict[str, list[str]] = {}
-    rows = [*(row for row in table.rows if not row.blind), *(one.row for one in table.apart)]
-    for row in (*rows, *(row for row in table.rows if row.blind)):
-        empty: dict[str, list[str]] = {}
-        for column in table.columns:
-            cell = row.cells.get(column.key)
-            if cell is None or cell.value is None:
-                reason = "not run" if cell is None else cell.reason or "no value"
-                empty.setdefault(reason, []).append(column.label)
-        for reason, labels in empty.items():
-            columns = "all columns" if len(labels) == len(table.columns) > 1 else ", ".join(labels)
-            found.setdefault(reason, []).append(f"{shown_name(board, row.model, row.blind)}: {columns}")
-    return dict(sorted(found.items()))
+    return found
 
 
 class Chart(NamedTuple):
@@ -248,7 +237,7 @@ def charts(board: Board, benchmark: BenchmarkBoard) -> Iterator[Chart]:
 def overview_charts(board: Board) -> list[Chart]:
     """For each benchmark with a ranking, its first one in which a model is ranked; if there is none, an empty chart."""
     return [
-        next(charts(board, one), Chart(one, ranking, column_view(ranking.column)))
+        next(charts(board, one), Chart(one, ranking, ColumnView(ranking.column)))
         for one in board.benchmarks
         for ranking in one.rankings[:1]
     ]
@@ -257,7 +246,7 @@ def overview_charts(board: Board) -> list[Chart]:
 def all_models(board: Board) -> tuple[list[ColumnView], list[BoardRow]]:
     """Each benchmark's first headline score, and a row for every model that a benchmark compares."""
     found: dict[str, BoardRow] = {}
-    for row in (row for benchmark in board.benchmarks for row in benchmark.tables[0].rows if not row.blind):
+    for row in (row for benchmark in board.benchmarks for row in benchmark.tables[0].rows):
         known = found.get(row.model, row)
         found[row.model] = row.model_copy(update={"cells": {**known.cells, **row.cells}})
     rows = [*found.values()]
@@ -295,11 +284,11 @@ def not_comparable(board: Board) -> list[NotComparable]:
     """The rows of tables that are not comparable, once for each model and benchmark."""
     found = []
     for benchmark in board.benchmarks:
-        reasons: dict[tuple[str, bool], dict[str, dict[str, None]]] = {}
+        reasons: dict[tuple[str, bool], dict[str, list[str]]] = {}
         for table in benchmark.tables:
             for one in (one for one in table.apart if not is_beside_its_model(table, one)):
                 by_table = reasons.setdefault((one.row.model, one.row.blind), {})
-                by_table.setdefault(table.name, {}).update(dict.fromkeys(one.reasons))
+                by_table.setdefault(table.name, []).extend(one.reasons)
         for (model, blind), by_table in reasons.items():
             headline = by_table.get(benchmark.tables[0].name)
             counted = [headline] if headline is not None else by_table.values()

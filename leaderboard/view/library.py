@@ -1,5 +1,6 @@
-"""What a view shows: the board of the result directories, the files of its site, the samples by task and run, and
-bookmarks: samples that a reader marked, each with a note, in a file beside the result directories."""
+"""What a view shows: the board of the result directories, the files of its site, the samples by task and run as the
+filters of an address select them, and bookmarks: samples that a reader marked, each with a note, in a file beside the
+result directories."""
 
 from __future__ import annotations
 
@@ -9,6 +10,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from pathlib import Path
+from typing import Any, NamedTuple
+from urllib.parse import urlencode
 
 from pydantic import ValidationError
 
@@ -19,9 +22,10 @@ from medtasks.core.cache import cache_root
 from medtasks.core.errors import DataError, UsageError, reading
 from medtasks.core.files import canonical_json, read_lines, replaced
 from medtasks.core.schema import Frozen, first_problem
-from medtasks.runs.find import run_folders
+from medtasks.metrics.registry import unit_of
 from medtasks.runs.manifest import RunManifest
 from medtasks.runs.record import RunFolder, read_manifest
+from medtasks.runs.samples import Sample
 
 from ..board.board import FORMATS, BenchmarkBoard, Board
 from ..board.numbers import safe_name, shown_name
@@ -29,27 +33,14 @@ from ..figures.plots import figures_of
 from ..intake.collect import find_everything
 from ..publish import board_of, site_files
 from ..site.data import runs_on_board, samples_of
-from .parquet import SampleTable, SampleTables, state_of
+from .parquet import SampleTable, SampleTables, quoted
 
 TITLE = "medtasks results"
-_DRAWING = threading.Lock()
-"""matplotlib draws in one thread at a time."""
-BOOKMARKS = "bookmarks.jsonl"
 LONGEST_NOTE = 4_000
 """Characters."""
-_WRITING = threading.Lock()
-
-Notes = Mapping[tuple[str, str], str]
-"""The notes on samples of one run, by task and sample id."""
-
-
-class Bookmark(Frozen):
-    """A line of the file; ``run`` is the name of the result directory."""
-
-    run: str
-    task: str
-    sample_id: str
-    note: str
+_DRAWING = threading.Lock()
+"""matplotlib draws in one thread at a time."""
+_MARKING = threading.Lock()
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,7 +56,7 @@ class Run:
 
 @dataclass(frozen=True)
 class Library:
-    """The result directories ``paths`` at one moment; later changes need a new one (:func:`state`).
+    """The result directories at one moment; later changes need a new one.
 
     ``files`` make the files of the site by path when they are asked for; None for a figure without values.
     """
@@ -92,11 +83,7 @@ class Library:
         return [name for name in self.asked if load_spec(name).kind == "task"]
 
     def run(self, key: str, task: str, model: str = "") -> Run:
-        """The run ``key``, or by default the newest of ``model``, or the first with samples of ``task``.
-
-        Raises:
-            UsageError: there is none.
-        """
+        """The run ``key``, or by default the newest of ``model``, or the first with samples of ``task``."""
         for run in self.asked.get(task, ()):
             if key in ("", run.key) and (key or model in ("", run.model)):
                 return run
@@ -106,16 +93,6 @@ class Library:
         """The tables of a run's samples of a task, or of all tasks of a group."""
         leaves = self.asked[task].get(run, ())
         return [self.samples.table(run.folder / "samples" / f"{leaf}.jsonl", leaf) for leaf in leaves]
-
-
-def layout_of(task: str) -> BoardLayout:
-    """The board layout that says which part of a task's samples may be published; by default nothing."""
-    benchmark = load_spec(task).metadata.benchmark
-    return all_layouts().get(benchmark) or BoardLayout(benchmark=benchmark, headline=())
-
-
-def title_of(task: str) -> str:
-    return load_spec(task).benchmark.title
 
 
 def read_library(paths: Sequence[Path], progress: Callable[[int, int], None] | None = None) -> Library:
@@ -132,12 +109,19 @@ def read_library(paths: Sequence[Path], progress: Callable[[int, int], None] | N
                 stem = f"figures/{safe_name(benchmark.name)}/{safe_name(plot.name)}"
                 links[benchmark.name, plot.name] = {kind: f"{stem}.{kind}" for kind in FORMATS}
                 figures |= {f"{stem}.{kind}": partial(_drawn, board, benchmark, plot.name, kind) for kind in FORMATS}
-    return Library(
-        board,
-        tuple(_runs(board, paths)),
-        {**site_files(board, links, samples_of(board, paths), served=True), **figures},
-        SampleTables(),
-    )
+    files = {**site_files(board, links, samples_of(board, paths), served=True), **figures}
+
+    counts = Counter(facts.model for facts in board.runs.values())
+    runs = []
+    for key, source in runs_on_board(board, board.runs, map(RunFolder, find_everything(paths).folders)).items():
+        facts, manifest = board.runs[key], read_manifest(source.directory)
+        label = shown_name(board, facts.model, any(one.blind for one in manifest.tasks.values()))
+        if counts[facts.model] > 1:
+            label += f", {facts.created[:19].replace('T', ' ')}"
+        runs.append(Run(key, facts.model, label, source.directory, manifest))
+    runs.sort(key=lambda run: run.manifest.created, reverse=True)
+    runs.sort(key=lambda run: run.model)
+    return Library(board, tuple(runs), files, SampleTables())
 
 
 def _drawn(board: Board, benchmark: BenchmarkBoard, plot: str, kind: str) -> bytes | None:
@@ -148,48 +132,41 @@ def _drawn(board: Board, benchmark: BenchmarkBoard, plot: str, kind: str) -> byt
         return None if figure is None else draw(board, figure, (kind,))[kind]
 
 
-def state(paths: Sequence[Path]) -> str:
-    """Changes whenever a result directory comes, goes or is replaced."""
-    folders = sorted({folder.resolve() for path in paths for folder in run_folders(path)})
-    return state_of([file for folder in folders if (file := folder / "manifest.json").is_file()])
+def layout_of(task: str) -> BoardLayout:
+    """The board layout that says which part of a task's samples may be published; by default nothing."""
+    benchmark = load_spec(task).metadata.benchmark
+    return all_layouts().get(benchmark) or BoardLayout(benchmark=benchmark, headline=())
 
 
-def _runs(board: Board, paths: Sequence[Path]) -> list[Run]:
-    """The runs of the board, by model and then newest first."""
-    several = {model for model, count in Counter(facts.model for facts in board.runs.values()).items() if count > 1}
-    runs = []
-    for key, run in runs_on_board(board, board.runs, map(RunFolder, find_everything(paths).folders)).items():
-        folder = run.directory
-        facts, manifest = board.runs[key], read_manifest(folder)
-        name = shown_name(board, facts.model, any(one.blind for one in manifest.tasks.values()))
-        label = f"{name}, {facts.created[:19].replace('T', ' ')}" if facts.model in several else name
-        runs.append(Run(key, facts.model, label, folder, manifest))
-    runs.sort(key=lambda run: run.manifest.created, reverse=True)
-    return sorted(runs, key=lambda run: run.model)
+class Bookmark(Frozen):
+    """A line of the file of bookmarks; ``run`` is the name of the result directory."""
+
+    run: str
+    task: str
+    sample_id: str
+    note: str
 
 
-def notes_of(run: Run) -> Notes:
-    """The notes on the run's bookmarked samples.
+def bookmarks(run: Run) -> list[Bookmark]:
+    """The bookmarked samples of the run, and of the runs beside it."""
+    path, found = run.folder.parent / "bookmarks.jsonl", []
+    with reading(path, "restore or remove it"):
+        for number, line in enumerate(read_lines(path) if path.exists() else (), 1):
+            try:
+                found.append(Bookmark.model_validate_json(line))
+            except ValidationError as error:
+                problem = first_problem(error, Bookmark)
+                raise DataError(f"{path}, line {number}: {problem}; correct or remove the line.") from error
+    return found
 
-    Raises:
-        DataError: the file cannot be read; names the line.
-    """
-    kept = _bookmarks(run.folder.parent / BOOKMARKS)
-    return {(one.task, one.sample_id): one.note for one in kept if one.run == run.folder.name}
 
-
-def bookmark(run: Run, task: str, sample_id: str, note: str | None) -> None:
-    """Bookmark a sample with a note, which replaces an earlier one; None removes the bookmark.
-
-    Raises:
-        UsageError: the note is too long.
-        DataError: the file cannot be read or written.
-    """
+def mark(run: Run, task: str, sample_id: str, note: str | None) -> None:
+    """Bookmark a sample with a note, which replaces an earlier one; None removes the bookmark."""
     if note is not None and len(note) > LONGEST_NOTE:
         raise UsageError(f"the note has {len(note):,} characters, expected at most {LONGEST_NOTE:,}; shorten it.")
-    path, name = run.folder.parent / BOOKMARKS, run.folder.name
-    with _WRITING:
-        kept = [one for one in _bookmarks(path) if (one.run, one.task, one.sample_id) != (name, task, sample_id)]
+    path, name = run.folder.parent / "bookmarks.jsonl", run.folder.name
+    with _MARKING:
+        kept = [one for one in bookmarks(run) if (one.run, one.task, one.sample_id) != (name, task, sample_id)]
         if note is not None:
             kept.append(Bookmark(run=name, task=task, sample_id=sample_id, note=note))
         try:
@@ -199,13 +176,175 @@ def bookmark(run: Run, task: str, sample_id: str, note: str | None) -> None:
             raise DataError(f"{path}: cannot be written ({error.strerror}); give access to its directory.") from error
 
 
-def _bookmarks(path: Path) -> list[Bookmark]:
-    found = []
-    with reading(path, "restore or remove it"):
-        for number, line in enumerate(read_lines(path) if path.exists() else (), 1):
-            try:
-                found.append(Bookmark.model_validate_json(line))
-            except ValidationError as error:
-                problem = first_problem(error, Bookmark)
-                raise DataError(f"{path}, line {number}: {problem}; correct or remove the line.") from error
-    return found
+# the samples that an address selects
+
+UNSCORED, WRONG, PARTLY, RIGHT = range(4)
+"""Outcomes of a sample by one metric: no value, below half of the full score, at least half of it, the full score."""
+_FULL = {"fraction": 1.0, "points": 100.0}
+"""The best value of a metric by its unit; other units have none."""
+OUTCOMES = {"right": RIGHT, "partly": PARTLY, "wrong": WRONG, "none": UNSCORED}
+DISAGREEMENTS = {
+    "any": "models disagree",
+    "alone-wrong": "only this run is wrong",
+    "alone-right": "only this run is right",
+}
+_FILTERS = ("task", "run", "metric", "status", "outcome", "disagree", "verdict", "marked", "words", "sort", "model")
+_BREAKDOWN = "by."
+
+_SELECT = """
+with every as (select task, sample_id, {outcome} as outcome from read_parquet($every, union_by_name = true)),
+     counted as (select task, sample_id, count_if(outcome = 3) as "right", count_if(outcome > 0) as scored
+                 from every group by task, sample_id),
+     own as (select *, {outcome} as outcome, {score} as score
+             from read_parquet($own, filename = true, union_by_name = true))
+select own.filename, task, sample_id, own.start, own.size, own.outcome, own.score, "right", scored
+from own join counted using (task, sample_id) {other}
+where {where} order by {order}, sample_id, task
+"""
+_OTHER = """join (select task, sample_id, choice, {outcome} as outcome
+      from read_parquet(list_concat($own, $other), filename = true, union_by_name = true)
+      where list_contains($other, filename)) as other using (task, sample_id)"""
+_WHERE = {
+    "status": "own.status = $status",
+    "outcome": "own.outcome = $outcome",
+    "verdict": "list_contains(own.decided, $verdict)",
+    "marked": "list_contains($marked, task || '/' || sample_id)",
+    "words": "contains(own.words, $words)",
+    "any": '"right" > 0 and "right" < scored',
+    "alone-wrong": 'own.outcome in (1, 2) and scored > 1 and "right" = scored - 1',
+    "alone-right": 'own.outcome = 3 and scored > 1 and "right" = 1',
+    "other": "(other.outcome != own.outcome or other.choice != own.choice)",
+}
+_ORDER = {
+    "low": "own.score asc nulls last",
+    "high": "own.score desc nulls last",
+    "split": 'least("right", scored - "right") desc',
+}
+
+Query = Mapping[str, str]
+"""The filters in an address; empty ones select everything.
+
+``task`` is a task, or a group for the samples of all its tasks. ``model`` is the slug of a model whose newest run is
+meant if there is no ``run``. ``disagree`` is one of `DISAGREEMENTS`, or the key of a run whose outcome or option
+differs. ``marked`` selects the bookmarked samples, ``by.BREAKDOWN`` those with a key.
+"""
+
+
+def parsed(given: Mapping[str, str]) -> Query:
+    """The query of an address's parameters; others are ignored."""
+    query = {name: given.get(name, "").strip() for name in _FILTERS}
+    query |= {name: key for name, key in given.items() if name.startswith(_BREAKDOWN) and key}
+    return query | {"sort": query["sort"] if query["sort"] in _ORDER else ""}
+
+
+def address(query: Query, page: str, /, **more: str | int) -> str:
+    """The address of a page with these filters; ``more`` are other parameters."""
+    given = {name: value for name, value in {**query, **more}.items() if value != "" and name != "model"}
+    return f"{page}?{urlencode(given, errors='surrogatepass')}"
+
+
+def sample_address(query: Query, task: str, sample_id: str, page: str = "sample.html") -> str:
+    """The address of a sample's page; only in a group it names the task, too."""
+    return address(query, page, id=sample_id, **({} if task == query["task"] else {"of": task}))
+
+
+class Row(NamedTuple):
+    """A sample of a list: the place of its line, its outcome and score; ``right`` of the ``scored`` runs are right."""
+
+    file: str
+    task: str
+    id: str
+    start: int
+    size: int
+    outcome: int
+    score: float | None
+    right: int
+    scored: int
+
+
+@dataclass(frozen=True)
+class Selection:
+    """The chosen samples of one run's answers to a task or group, in order; ``notes`` are those on bookmarked samples
+    of the run, by task and sample id."""
+
+    library: Library
+    query: Query
+    run: Run
+    tables: Mapping[str, SampleTable]
+    metrics: Sequence[str]
+    metric: str
+    rows: Sequence[Row]
+    notes: Mapping[tuple[str, str], str]
+
+    @property
+    def breakdowns(self) -> list[str]:
+        return list(dict.fromkeys(name for table in self.tables.values() for name in table.breakdowns))
+
+    def sample(self, row: Row) -> Sample:
+        return self.tables[row.file].sample(row.start, row.size)
+
+    def counts(self, column: str) -> list[tuple[str, str]]:
+        """The values of a column among all samples of the run, labelled with their numbers."""
+        name = quoted(column)
+        value = name if column == "status" else f"unnest({name})"
+        keys = f"select {value} as key from read_parquet($own, union_by_name = true)"
+        query = f"select key, count(*) from ({keys}) group by key order by key"
+        return [(key, f"{key} ({count:,})") for key, count in self.library.samples.rows(query, own=list(self.tables))]
+
+    @property
+    def total(self) -> int:
+        """Number of samples without filters."""
+        return int(self.library.samples.rows("select count(*) from read_parquet($own)", own=list(self.tables))[0][0])
+
+
+def select(library: Library, given: Mapping[str, str]) -> Selection:
+    """The samples that an address asks for, by default those of the first task; `UsageError` if its run or task is not
+    here."""
+    query = parsed({"task": next(iter(library.tasks), ""), **given})
+    task, disagree = query["task"], query["disagree"]
+    run = library.run(query["run"], task, query["model"])
+    tables = {table.file: table for table in library.tables(run, task)}
+    runs = {one.key: library.tables(one, task) for one in library.asked[task]}
+    if disagree and disagree not in (*DISAGREEMENTS, *runs):
+        raise UsageError(f"{disagree}: no such run has samples of {task}; choose another.")
+    metrics = list(dict.fromkeys(name for table in tables.values() for name in table.metrics))
+    ranked = [column.metric for column in layout_of(task).headline]
+    usual = next((name for name in (*ranked, *metrics) if name in metrics), "")
+    metric = query["metric"] if query["metric"] in metrics else usual
+    notes = {(one.task, one.sample_id): one.note for one in bookmarks(run) if one.run == run.folder.name}
+    values: dict[str, Any] = {
+        "status": query["status"],
+        "outcome": OUTCOMES.get(query["outcome"]),
+        "verdict": query["verdict"],
+        "marked": [f"{task}/{name}" for task, name in notes] if query["marked"] else None,
+        "words": query["words"].casefold(),
+    }
+    where = [_WHERE[name] for name, value in values.items() if value not in (None, "")]
+    if disagree:
+        where.append(_WHERE[disagree if disagree in DISAGREEMENTS else "other"])
+    known = {f"{_BREAKDOWN}{name}": f"group_{name}" for table in tables.values() for name in table.breakdowns}
+    for place, name in enumerate(name for name in query if name in known):
+        where.append(f"list_contains(own.{quoted(known[name])}, $group{place})")
+        values[f"group{place}"] = query[name]
+    statement = _SELECT.format(
+        outcome=outcome(metric),
+        other=_OTHER.format(outcome=outcome(metric)) if disagree in runs else "",
+        score=quoted(f"score_{metric}") if metric else "null::double",
+        where=" and ".join(where) or "true",
+        order=_ORDER.get(query["sort"], "sample_id"),
+    )
+    every = [table.file for several in runs.values() for table in several]
+    other = [table.file for table in runs.get(disagree, ())]
+    found = library.samples.rows(statement, every=every, own=list(tables), other=other, **values)
+    rows = [Row(*row) for row in found]
+    return Selection(library, {**query, "run": run.key}, run, tables, metrics, metric, rows, notes)
+
+
+def outcome(metric: str) -> str:
+    """The outcome of a sample by ``metric`` in SQL."""
+    full = _FULL.get(unit_of(metric)) if metric else None
+    if full is None:
+        return str(UNSCORED)
+    score = quoted(f"score_{metric}")
+    ends = f"when {score} >= {full * (1 - 1e-9)} then {RIGHT} when {score} >= {full / 2} then {PARTLY}"
+    return f"case when {score} is null then {UNSCORED} {ends} else {WRONG} end"

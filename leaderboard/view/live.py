@@ -12,48 +12,28 @@ from medtasks.catalog.benchmark import FAILED
 from medtasks.catalog.spec import load_spec
 from medtasks.core.errors import MedtasksError, first_line
 from medtasks.core.settings import using
-from medtasks.metrics.registry import unit_of
-from medtasks.runs.find import PLAN, unfinished_runs
+from medtasks.runs.find import PLAN
 from medtasks.runs.replies import Answer, Reply
 from medtasks.runs.run import Plan, by_document, read_answers, read_plan
 from medtasks.runs.samples import Sample
 from medtasks.runs.scored import Answered, scored_samples
-from medtasks.runs.scores import Scores
+from medtasks.runs.scores import MetricScore, Scores
 from medtasks.runs.scoring import scores_of
 from medtasks.runs.table import RunTables
 from medtasks.runs.verdicts import with_judged_scores
 from medtasks.verify.documents import local_documents
 
 from ..board.models import model_name
-from ..board.numbers import UNIT_LABELS, interval, number
 from .library import layout_of
-from .sample_view import Score
 
 LATEST = 20
 """Answers shown, the last ones."""
 _SHARE = 0.2
 """Share of a processor's time that scoring the answers so far may take."""
 
-_POOLED: dict[str, Any] = {"planned": 0, "answered": 0, "failures": 0, "failed": {}}
-"""What groups have in place of progress."""
 
-
-class Live:
-    """Follows the unfinished runs in ``paths``."""
-
-    def __init__(self, paths: Sequence[Path]) -> None:
-        self._paths = paths
-        self._followed: dict[Path, _Followed] = {}
-
-    def runs(self) -> list[dict[str, Any]]:
-        """The unfinished runs as they are now, as the page shows them; scores may be some seconds old."""
-        found = sorted({folder.resolve() for path in self._paths for folder in unfinished_runs(path)})
-        self._followed = {folder: self._followed.get(folder) or _Followed(folder) for folder in found}
-        return [one.now() for one in self._followed.values()]
-
-
-class _Followed:
-    """One unfinished run: a sample is scored once, and scores are computed again as often as they can be afforded."""
+class UnfinishedRun:
+    """Follows one run: a sample is scored once, and scores are computed again as often as they can be afforded."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -63,7 +43,10 @@ class _Followed:
         self._next = 0.0
 
     def now(self) -> dict[str, Any]:
-        """The run; ``seconds`` since its last reply, ``problem`` says why it cannot be shown."""
+        """The run as its page shows it: ``seconds`` since its last reply, ``problem`` says why it cannot be shown.
+
+        Scores may be some seconds old.
+        """
         try:
             files = {path.name: path.stat() for path in sorted(self._folder.glob("*.rank*.jsonl"))}
             state = {name: one.st_size for name, one in files.items()}
@@ -88,21 +71,42 @@ class _Followed:
                 problem = f"{task}: its answers cannot be scored here ({first_line(error)})."
         whole = {task: found for task, found in samples.items() if found}
         groups = {name: tuple(one for one in members if one in whole) for name, members in plan.manifest.groups.items()}
-        tasks, pooled = scores_of(RunTables(whole), {name: members for name, members in groups.items() if members})
-        newest = dict.fromkeys(
-            (answer.slot.task, answer.slot.doc_id) for answer in reversed(answers) if answer.slot.outcome
-        )
-        of_groups = [
-            {**_POOLED, "name": name, "pooled": one.items, "scores": _scores(name, one)} for name, one in pooled.items()
-        ]
+        scores, pooled = scores_of(RunTables(whole), {name: members for name, members in groups.items() if members})
+
+        tasks: list[dict[str, Any]] = []
+        for task, documents in plan.documents.items():
+            spec, of_task = load_spec(task), samples.get(task, [])
+            # requests are counted; statuses and abstentions are those of samples
+            replies = [one.reply.checked() for one in answers if one.slot.task == task and one.slot.outcome]
+            failed = Counter(reply.failed for reply in replies if reply.failed is not None)
+            responses = [sample for sample in of_task if sample.status != FAILED]
+            texts = {str(sample.document.get("abstention", "")): sample.document for sample in responses}
+            filtered = spec.filter.kind().apply([[text] for text in texts], list(texts.values()))
+            abstentions = dict(zip(texts, map(str, filtered), strict=True))  # as the filter writes them
+            abstained = [one.filtered == abstentions[str(one.document.get("abstention", ""))] for one in responses]
+            tasks.append(
+                {
+                    "name": task,
+                    "planned": len(documents) * spec.repeats,
+                    "answered": len(replies) - failed.total(),
+                    "failed": failed,
+                    "failures": failed.total(),
+                    "statuses": plan.manifest.tasks[task].with_outcomes([one.outcome for one in of_task]).status,
+                    "scored": len(responses),
+                    "abstained": sum(abstained),
+                    "scores": _scores(task, scores[task]) if task in scores else [],
+                }
+            )
+        for name, one in pooled.items():  # groups have no progress of their own
+            tasks.append({"name": name, "planned": 0, "answered": 0, "failures": 0, "failed": {}, "pooled": one.items})
+            tasks[-1]["scores"] = _scores(name, one)
+
+        newest = dict.fromkeys((one.slot.task, one.slot.doc_id) for one in reversed(answers) if one.slot.outcome)
         return {
             "folder": self._folder.name,
             "model": model_name(plan.manifest),
             "created": plan.manifest.created,
-            "tasks": [
-                *(self._task(task, plan, answers, samples.get(task, []), tasks.get(task)) for task in plan.documents),
-                *of_groups,
-            ],
+            "tasks": tasks,
             "latest": [self._samples[key][1] for key in newest if key in self._samples][:LATEST],
             "problem": problem,
         }
@@ -110,58 +114,23 @@ class _Followed:
     def _scored(self, task: str, plan: Plan, answers: Sequence[Answer]) -> list[Sample]:
         """The samples of all documents with every reply, scored as at the end of a run, without learned metrics."""
         spec = load_spec(task)
-        repeats = spec.repeats
         documents = list(local_documents(task, plan.manifest).values())
         new: dict[int, Answered] = {}
         found = by_document(answers, task)
         for place, given in found.items():
-            replies = tuple(given[repeat].reply for repeat in range(repeats) if repeat in given)
+            replies = tuple(given[repeat].reply for repeat in range(spec.repeats) if repeat in given)
             known = self._samples.get((task, place))
-            if len(replies) == repeats and (known is None or known[0] != replies):
-                prompt = given[0].slot.prompt
-                new[place] = Answered(documents[place], replies, prompt, spec.prompt_hash or "")
+            if len(replies) == spec.repeats and (known is None or known[0] != replies):
+                new[place] = Answered(documents[place], replies, given[0].slot.prompt, spec.prompt_hash or "")
         with using(miniature=plan.manifest.miniature):
             scored = with_judged_scores(spec, scored_samples(spec, list(new.values())))
         for (place, answered), sample in zip(new.items(), scored, strict=True):
             self._samples[task, place] = (answered.replies, sample)
         return [self._samples[task, place][1] for place in found if (task, place) in self._samples]
 
-    def _task(
-        self, task: str, plan: Plan, answers: Sequence[Answer], samples: Sequence[Sample], scores: Scores | None
-    ) -> dict[str, Any]:
-        """The progress of a task; counts are of requests, but statuses and abstentions of samples."""
-        replies = [answer.reply.checked() for answer in answers if answer.slot.task == task and answer.slot.outcome]
-        facts = plan.manifest.tasks[task].with_outcomes([sample.outcome for sample in samples])
-        failed = Counter(reply.failed for reply in replies if reply.failed is not None)
-        responses = [sample for sample in samples if sample.status != FAILED]
-        texts = {str(sample.document.get("abstention", "")): sample.document for sample in responses}
-        filtered = load_spec(task).filter.kind().apply([[text] for text in texts], list(texts.values()))
-        abstentions = dict(zip(texts, map(str, filtered), strict=True))  # as the filter writes them
-        return {
-            "name": task,
-            "planned": len(plan.documents[task]) * load_spec(task).repeats,
-            "answered": len(replies) - failed.total(),
-            "failed": failed,
-            "failures": failed.total(),
-            "statuses": facts.status,
-            "scored": len(responses),
-            "abstained": sum(
-                sample.filtered == abstentions[str(sample.document.get("abstention", ""))] for sample in responses
-            ),
-            "scores": [] if scores is None else _scores(task, scores),
-        }
 
-
-def _scores(name: str, scores: Scores) -> list[Score]:
+def _scores(name: str, scores: Scores) -> list[tuple[str, MetricScore]]:
     """The metrics by which the board ranks, if the task or group has some; else all that apply to it."""
     ranked = {column.metric for column in layout_of(name).headline}
-    metrics = {metric: score for metric, score in scores.metrics.items() if score.samples}
-    chosen = {metric: score for metric, score in metrics.items() if metric in ranked} or metrics
-    found = []
-    for metric, score in chosen.items():
-        unit, (low, high) = unit_of(metric), score.interval or (None, None)
-        if score.value is None:
-            found.append(Score(metric, note=score.reason or "not computed"))
-        else:
-            found.append(Score(metric, number(score.value, unit), UNIT_LABELS[unit], interval(low, high, unit)))
-    return found
+    found = [(metric, score) for metric, score in scores.metrics.items() if score.samples]
+    return [one for one in found if one[0] in ranked] or found

@@ -45,16 +45,13 @@ def shown_media(sample: Sample, manifest: RunManifest) -> Shown:
         return Shown(absent=f"Pictures need the data of this run; {fix} ({first_line(error)})")
     if tuple(document["media"]) != sample.media:
         return Shown(absent="The data prepared here have other media for this sample than the run names.")
-    if document.get("frames"):
-        return Shown(len(document["frames"]), tuple(document["times"]))
-    return Shown(len(document["media"]), tuple(document.get("times") or ()))
+    return Shown(len(document.get("frames") or document["media"]), tuple(document.get("times") or ()))
 
 
 def picture(task: str, sample_id: str, manifest: RunManifest, number: int, small: bool) -> bytes:
     """Picture or frame ``number`` of a sample as models get it (RGB, upright), as PNG; a ``small`` one as JPEG.
 
-    Raises:
-        MedtasksError: the data are not prepared, or there is no such picture.
+    `MedtasksError` if the data are not prepared, or there is no such picture.
     """
     image = _image(_document(task, sample_id, manifest), number, manifest)
     stream = io.BytesIO()
@@ -74,19 +71,17 @@ def pictures(task: str, sample_id: str, manifest: RunManifest) -> list[Image]:
 
 
 def _image(document: Document, number: int, manifest: RunManifest) -> Image:
-    benchmark = document["benchmark"]
+    benchmark, frames = document["benchmark"], document.get("frames")
     mini = manifest.data[benchmark].mini
     prepared = open_directory(prepare_mini(benchmark)) if mini else open_prepared(benchmark)
-    shown = document.get("frames") or document["media"]
-    if not 0 <= number < len(shown):
+    if not 0 <= number < len(frames or document["media"]):
         raise MediaError(f"{document['sample_id']}: has no picture {number}.")
-    if not document.get("frames"):
+    if not frames:
         return default_cache().load(prepared.media_path(document["media"][number]))
     name = document["media"][0]
     also = prepared.item_frames(document["item_id"])
-    keyframes = prepared.video(name).keyframes
     # all of them: the page asks for the others next
-    return default_frames().load(prepared.media_path(name), keyframes, document["frames"], also)[number]
+    return default_frames().load(prepared.media_path(name), prepared.video(name).keyframes, frames, also)[number]
 
 
 def _document(task: str, sample_id: str, manifest: RunManifest) -> Document:

@@ -1,49 +1,81 @@
-"""The view's own pages as text: lists of samples, one sample, and runs under way."""
+"""The view's own pages as text: lists of samples, and one sample with its media, prompt, response, scores, the other
+runs' answers, and the rounds of a stream."""
 
 from __future__ import annotations
 
 import csv
 import io
 import random
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
 from jinja2 import Environment
 
-from medtasks.core.errors import UsageError
+from medtasks.answers.option_letter import read_stages
+from medtasks.benchmarks.documents import prompt_text
+from medtasks.benchmarks.streams import timelines
+from medtasks.benchmarks.variants import joined_items
+from medtasks.catalog.spec import TaskSpec, load_spec
+from medtasks.core.errors import MedtasksError, UsageError, first_line
 from medtasks.core.files import canonical_json
+from medtasks.metrics.registry import unit_of
 from medtasks.runs.samples import Sample
 
-from ..board.board import Board
+from ..board.board import Board, Timeline
 from ..exports.tables import csv_field
+from ..figures.shapes import time_axis
 from ..site.pages import page_environment
-from .library import LONGEST_NOTE, Library, bookmark, layout_of, title_of
-from .media import shown_media
-from .query import (
+from .library import (
     DISAGREEMENTS,
-    NAMES,
+    LONGEST_NOTE,
     OUTCOMES,
-    PAGE,
     PARTLY,
-    SORTS,
+    RIGHT,
+    UNSCORED,
     WRONG,
+    Library,
     Row,
+    Run,
     Selection,
     address,
+    layout_of,
+    mark,
+    outcome,
     parsed,
     sample_address,
     select,
 )
-from .sample_view import sample_parts, sample_scores
+from .media import shown_media
 
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; base-uri 'none'; "
     "form-action 'self'"
 )
 """Of the view's own pages, which have forms and fetch what changes."""
+PAGE = 50
 LONGEST = 300
 """Characters of a text in a list."""
+NAMES = {RIGHT: "right", PARTLY: "partly right", WRONG: "wrong", UNSCORED: "no score"}
+SORTS = {"id": "by id", "low": "lowest score first", "high": "highest score first", "split": "most disputed first"}
+_MOST = 40
+"""Letters of a response that are tried; each try filters the whole response."""
+
+
+Segment = tuple[str, bool]
+"""A piece of a response, and whether it was extracted."""
+
+
+class Answered(NamedTuple):
+    """The answer of one run to the question; ``replies`` are why a response is missing, and its segments by stage, of
+    which the last is read."""
+
+    run: Run
+    outcome: int
+    sample: Sample
+    replies: Sequence[tuple[str | None, Sequence[tuple[str, Sequence[Segment]]]]]
 
 
 def view_environment(board: Board) -> Environment:
@@ -55,35 +87,32 @@ def view_environment(board: Board) -> Environment:
         cut=lambda text: text if len(text) <= LONGEST else f"{text[:LONGEST]} …",
         outcome_name=NAMES.__getitem__,
         question=_question,
-        sample_scores=sample_scores,
+        sample_scores=_sample_scores,
+        unit_of=unit_of,
     )
     return environment
 
 
-def _selected(library: Library, given: Mapping[str, str]) -> Selection:
-    return select(library, parsed({"task": next(iter(library.tasks), ""), **given}))
-
-
 def list_page(library: Library, environment: Environment, given: Mapping[str, str]) -> str:
     """The list of samples that an address asks for, one page of it."""
-    selection = _selected(library, given)
-    query, run = selection.query, selection.run
-    page = given.get("page", "1")
-    shown = min(max(int(page), 1), selection.pages) if page.isdecimal() and len(page) < 9 else 1
-    entries = selection.samples(selection.rows[(shown - 1) * PAGE : shown * PAGE])
+    selection = select(library, given)
+    query, run, task = selection.query, selection.run, selection.query["task"]
+    pages, page = max(1, -(-len(selection.rows) // PAGE)), given.get("page", "1")
+    shown = min(max(int(page), 1), pages) if page.isdecimal() and len(page) < 9 else 1
+    entries = [(row, selection.sample(row)) for row in selection.rows[(shown - 1) * PAGE : shown * PAGE]]
     shows_media = bool(entries) and shown_media(entries[0][1], run.manifest).count > 0
-    tasks: dict[str, list[tuple[str, str]]] = {title_of(task): [] for task in library.tasks}
-    for group in [name for name in library.asked if name not in library.tasks]:
-        members = {task for several in library.asked[group].values() for task in several}
-        tasks[title_of(group)].append((group, f"{group}, all {len(members)} tasks"))
-    for task in library.tasks:
-        tasks[title_of(task)].append((task, task))
-    runs = list(library.asked[query["task"]])
+    # the tasks of a benchmark below its groups
+    tasks: dict[str, list[tuple[str, str]]] = {load_spec(name).benchmark.title: [] for name in library.tasks}
+    for name in sorted(library.asked, key=library.tasks.__contains__):
+        members = {member for several in library.asked[name].values() for member in several}
+        label = name if name in library.tasks else f"{name}, all {len(members)} tasks"
+        tasks[load_spec(name).benchmark.title].append((name, label))
+    runs = list(library.asked[task])
     return environment.get_template("sample_list.html.j2").render(
         page="samples.html",
         query=query,
         selection=selection,
-        layout=layout_of(query["task"]),
+        layout=layout_of(task),
         tasks=tasks,
         runs=runs,
         metrics=[(name, name) for name in selection.metrics],
@@ -94,23 +123,27 @@ def list_page(library: Library, environment: Environment, given: Mapping[str, st
         ],
         sorts=SORTS,
         entries=entries,
+        unit=unit_of(selection.metric) if selection.metric else "score",
         pictures=f"media?{urlencode({'run': run.key, 'n': 0, 'small': 1})}" if shows_media else "",
         number=shown,
+        pages=pages,
         random=_random(selection),
-        reset=address({"task": query["task"], "run": run.key}, "samples.html"),
+        reset=address({"task": task, "run": run.key}, "samples.html"),
     )
 
 
 def list_file(library: Library, given: Mapping[str, str], kind: str) -> bytes:
     """All samples of a list, in its order: as CSV, or the lines of the run's files as they are."""
-    selection = _selected(library, given)
+    selection = select(library, given)
     if kind == "jsonl":
-        return b"".join(line.rstrip(b"\n") + b"\n" for line in selection.lines(selection.rows))
+        lines = [selection.tables[row.file].line(row.start, row.size) for row in selection.rows]
+        return b"".join(line.rstrip(b"\n") + b"\n" for line in lines)
     stream = io.StringIO()
     writer = csv.writer(stream, lineterminator="\r\n")
     names = ("task", "sample", "result", selection.metric or "score", "question", "gold", "extracted", "extraction")
     writer.writerow((*names, "response", "runs_right", "runs_scored", "note"))
-    for row, sample in selection.samples(selection.rows):
+    for row in selection.rows:
+        sample = selection.sample(row)
         texts = (_question(sample), sample.target, sample.filtered, sample.status, "\n\n".join(sample.responses))
         note = selection.notes.get((row.task, row.id), "")
         fields = (row.task, row.id, NAMES[row.outcome], row.score, *texts, row.right, row.scored, note)
@@ -123,23 +156,37 @@ def sample_page(library: Library, environment: Environment, given: Mapping[str, 
 
     A sample that the filters leave out has the neighbours that it would have without filters.
     """
-    selection = _selected(library, given)
-    query, name = selection.query, given.get("id", "")
+    selection = select(library, given)
+    query, run, name = selection.query, selection.run, given.get("id", "")
     task = given.get("of", query["task"])
     if not any(task in tasks for tasks in library.asked[query["task"]].values()):
         raise UsageError(f"{task}: not a task of {query['task']}; choose another.")
-    parts = sample_parts(selection, task, name)
+    answers = [_answered(of, *found[0]) for of, found in _read(selection, task, "sample_id", name).items() if found]
+    if not answers or answers[0].run is not run:
+        raise UsageError(f"{task}: this run has no sample {name}; choose one of its list.")
+    own, *others = answers
+    sample, facts = own.sample, run.manifest.tasks[task]
+
     here = any((row.task, row.id) == (task, name) for row in selection.rows)
     rows = selection.rows if here else select(library, {"task": query["task"], "run": query["run"]}).rows
     place = next(number for number, row in enumerate(rows) if (row.task, row.id) == (task, name))
     pictures = urlencode({"task": task, "run": query["run"], "id": name}, errors="surrogatepass")
-    return environment.get_template("sample.html.j2").render(
+    template = environment.get_template("sample.html.j2")
+    return template.render(
         page="samples.html",
         query=query,
         selection=selection,
-        **parts,
         layout=layout_of(task),
-        title=title_of(task),
+        title=load_spec(task).benchmark.title,
+        own=own,
+        others=others,
+        unanswered=[one for one in library.asked[task] if all(one is not answer.run for answer in answers)],
+        media=shown_media(sample, run.manifest),
+        prompt=_prompt(load_spec(task), sample),
+        system=facts.presentation.get("system_prompt") or str(run.manifest.settings.get("system_instruction") or ""),
+        text_first=facts.presentation.get("order", "").startswith("text"),  # the back-end put media behind it
+        blind=facts.blind,
+        stream=_stream(selection, sample),
         place=place + 1 if here else 0,
         steps=[
             ("Previous", "p ArrowLeft", rows[place - 1] if place else None),
@@ -155,17 +202,12 @@ def sample_page(library: Library, environment: Environment, given: Mapping[str, 
 
 
 def bookmark_sample(library: Library, given: Mapping[str, str], form: Mapping[str, str]) -> str:
-    """Bookmark the sample of an address with the form's note, or remove its bookmark; the address of its page.
-
-    Raises:
-        UsageError: there is no such sample.
-    """
+    """Bookmark the sample of an address with the form's note, or remove its bookmark; the address of its page."""
     query, name = parsed(given), given.get("id", "")
-    run, task = library.run(query["run"], query["task"], query["model"]), given.get("of", query["task"])
-    rows = select(library, {"task": query["task"], "run": run.key}).rows
-    if not any((row.task, row.id) == (task, name) for row in rows):
+    task, every = given.get("of", query["task"]), select(library, {key: query[key] for key in ("task", "run", "model")})
+    if not any((row.task, row.id) == (task, name) for row in every.rows):
         raise UsageError(f"{task}: this run has no sample {name}; choose one of its list.")
-    bookmark(run, task, name, None if "remove" in form else form.get("note", "").strip())
+    mark(every.run, task, name, None if "remove" in form else form.get("note", "").strip())
     return sample_address(query, task, name)
 
 
@@ -184,3 +226,111 @@ def _ago(seconds: float) -> str:
     if seconds < 120:
         return f"{seconds:.0f} s"
     return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.0f} h"
+
+
+def _sample_scores(sample: Sample) -> list[tuple[str, float | None, str]]:
+    """The sample's own values by metric, and why some are missing."""
+    notes = dict.fromkeys(sample.limits, "no response")
+    pending = [*sample.pending, *(metric for metric, score in sample.judged.items() if score.value.pending)]
+    notes |= dict.fromkeys(pending, "awaits a judge")
+    shown = [metric for metric, value in sample.scores.items() if value is not None or metric in notes]
+    return [(metric, sample.scores[metric], notes.get(metric, "")) for metric in shown]
+
+
+def _read(selection: Selection, task: str, column: str, value: str) -> dict[Run, list[tuple[Sample, int]]]:
+    """The samples of ``task`` with a value in a column, and their outcomes: by run, the selection's own first, in the
+    order of rounds."""
+    library = selection.library
+    runs = sorted(library.asked[task], key=lambda run: run is not selection.run)
+    owners = {table.file: (run, table) for run in runs for table in library.tables(run, task)}
+    metric = selection.metric if any(selection.metric in table.metrics for _, table in owners.values()) else ""
+    found: dict[Run, list[tuple[Sample, int]]] = {run: [] for run in runs}
+    query = (
+        f"select filename, start, size, {outcome(metric)} from read_parquet($every, filename = true, "
+        f"union_by_name = true) where {column} = $value order by round"
+    )
+    for file, start, size, reached in library.samples.rows(query, every=list(owners), value=value):
+        run, table = owners[file]
+        found[run].append((table.sample(start, size), reached))
+    return found
+
+
+def _answered(run: Run, sample: Sample, reached: int) -> Answered:
+    spec, document = load_spec(sample.task), sample.whole_document()
+    filtered = [one.filtered for one in sample.repeats] or [sample.filtered]
+    failed = sample.failed or (None,) * len(sample.responses)
+    replies: list[tuple[str | None, list[tuple[str, list[Segment]]]]] = []
+    for response, reason, text in zip(sample.responses, failed, filtered * len(failed), strict=False):
+        stages = []
+        if reason is None:
+            first, last = read_stages(response) if spec.stage1_template is not None else ("", response)
+            stages = [("Stage 1", [(first, False)])] if first else []
+            stages.append(("Stage 2" if first else "", segments(spec, last, text, document)))
+        replies.append((reason, stages))
+    return Answered(run, reached, sample, replies)
+
+
+def _prompt(spec: TaskSpec, sample: Sample) -> list[tuple[str, str]]:
+    """The prompt as it was sent, by stage; the second stage is rendered again from the first one's output."""
+    if spec.stage1_template is None or not sample.responses:
+        return [("", sample.prompt)]
+    first = [("Stage 1", sample.prompt)]
+    observations = read_stages(sample.responses[0])[0]
+    if not observations or sample.prompt_hash != spec.prompt_hash:
+        return first
+    try:
+        text = prompt_text(sample.whole_document(), spec.template or "", observations=observations.strip())
+    except (MedtasksError, KeyError) as error:
+        text = f"It cannot be rendered again ({first_line(error)})."
+    return [*first, ("Stage 2, without media", text)]
+
+
+def _stream(selection: Selection, sample: Sample) -> dict[str, Any] | None:
+    """The timelines of the sample's item by run, the own run first, on one axis, and the ids of the own rounds; None if
+    the item is not a stream."""
+    benchmark, item = load_spec(sample.task).benchmark, str(sample.document.get("item_id") or "")
+    if benchmark.timeline is None or not item:
+        return None
+    rounds = [(run, [one for one, _ in found]) for run, found in _read(selection, sample.task, "item", item).items()]
+    lines: list[tuple[str, Timeline]] = []
+    for place, (run, samples) in enumerate(rounds):
+        items = joined_items(benchmark, [one.view() for one in samples]).items
+        found = timelines(sample.task, items, benchmark.timeline)
+        if place == 0 and not found:  # a round is missing
+            return None
+        lines += [(run.label, line) for line in found[:1]]
+    document, ids = sample.document, [one.sample_id for one in rounds[0][1]]
+    window = [document.get("window_start"), document.get("window_end"), *(document.get("times") or ())]
+    axis = time_axis([line for _, line in lines], [float(time) for time in window if time is not None])
+    return {"axis": axis, "lines": lines, "ids": ids, "here": ids.index(sample.sample_id)}
+
+
+def segments(spec: TaskSpec, response: str, filtered: str, document: Mapping[str, Any]) -> list[Segment]:
+    """``response``, with the part marked that became ``filtered``; unmarked if that cannot be told.
+
+    A text is marked where it is last. Of a letter that is the last mention without which the extraction changes, else
+    the last ones that change it together.
+    """
+    pattern = r"\s+".join(map(re.escape, filtered.split()))
+    if len(filtered) == 1:
+        pattern = rf"(?<![^\W\d_]){pattern}(?![^\W\d_])"
+    mentions = [match.span() for match in re.finditer(pattern, response, re.IGNORECASE)] if filtered.split() else []
+    spans = mentions[-1:]
+    if len(filtered) == 1:
+        spans, last = [], mentions[-_MOST:][::-1]
+        for tried in (*([one] for one in last), *(last[:count] for count in range(2, len(last) + 1))):
+            text = response
+            for start, stop in tried:
+                text = f"{text[:start]}{' ' * (stop - start)}{text[stop:]}"
+            try:
+                (found,) = spec.filter.kind().apply([[text]], [document])
+            except Exception:  # filters of other packages
+                break
+            if not isinstance(found, str) or found.strip() != filtered:
+                spans = tried
+                break
+    pieces, end = [], 0
+    for start, stop in sorted(spans):
+        pieces += [(response[end:start], False), (response[start:stop], True)]
+        end = stop
+    return [piece for piece in (*pieces, (response[end:], False)) if piece[0]]

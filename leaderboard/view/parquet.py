@@ -6,11 +6,10 @@ run's own file, line by line.
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import json
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -19,7 +18,7 @@ import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.parquet as pq  # type: ignore[import-untyped]
 from pydantic import ValidationError
 
-from medtasks.catalog.benchmark import Benchmark, SampleView
+from medtasks.catalog.benchmark import SampleView
 from medtasks.catalog.spec import load_spec
 from medtasks.core.cache import cache_root
 from medtasks.core.errors import DataError, reading
@@ -70,6 +69,19 @@ class SampleTable(NamedTuple):
     metrics: tuple[str, ...]
     breakdowns: tuple[str, ...]
 
+    def line(self, start: int, size: int) -> bytes:
+        """The line of the run's file that begins at ``start``."""
+        with reading(self.samples, "load the page again"), self.samples.open("rb") as stream:
+            stream.seek(start)
+            return stream.read(size)
+
+    def sample(self, start: int, size: int) -> Sample:
+        """The sample in that line; `DataError` if the file has changed since the table was made."""
+        try:
+            return Sample.model_validate_json(self.line(start, size))
+        except ValidationError as error:
+            raise DataError(f"{self.samples}: {first_problem(error)}; load the page again.") from error
+
 
 class SampleTables:
     """Makes the tables, in the user's cache, and queries them."""
@@ -93,12 +105,15 @@ class SampleTables:
         with reading(path, "restore it"):
             key = hashlib.sha256(f"{self._rules}\0{task}\0{state_of([path])}".encode()).hexdigest()
         kept = self._folder / f"{key}.parquet"
-        with contextlib.suppress(OSError, pa.ArrowException):  # absent or damaged
-            return _described(path, kept)
-        made = table_of(sample_lines(path), task)
-        with reading(kept, "free space there, or set MEDTASKS_CACHE"), replaced(kept) as partial:
-            pq.write_table(made, partial, compression="zstd")
-        return _described(path, kept)
+        try:
+            schema = pq.read_schema(kept)
+        except (OSError, pa.ArrowException):  # absent or damaged
+            made = table_of(sample_lines(path), task)
+            schema = made.schema
+            with reading(kept, "free space there, or set MEDTASKS_CACHE"), replaced(kept) as partial:
+                pq.write_table(made, partial, compression="zstd")
+        groups = tuple(name.removeprefix("group_") for name in schema.names if name.startswith("group_"))
+        return SampleTable(path, str(kept), tuple(json.loads(schema.metadata[b"metrics"])), groups)
 
     def rows(self, query: str, **values: Any) -> list[tuple[Any, ...]]:
         """The rows that answer a query in SQL with named parameters."""
@@ -106,18 +121,8 @@ class SampleTables:
         return self._database.cursor().execute(query, used).fetchall()  # a cursor for each thread
 
 
-def _described(samples: Path, kept: Path) -> SampleTable:
-    schema = pq.read_schema(kept)
-    groups = tuple(name.removeprefix("group_") for name in schema.names if name.startswith("group_"))
-    return SampleTable(samples, str(kept), tuple(json.loads(schema.metadata[b"metrics"])), groups)
-
-
 def state_of(paths: Iterable[Path]) -> str:
-    """Paths, sizes, modification times and inodes of the files, as text.
-
-    Raises:
-        OSError: a file is gone.
-    """
+    """Paths, sizes, modification times and inodes of the files, as text; `OSError` if one is gone."""
     return canonical_json([[str(path.resolve()), *file_state(path.stat())] for path in paths])
 
 
@@ -126,77 +131,57 @@ def quoted(column: str) -> str:
     return '"' + column.replace('"', '""') + '"'
 
 
-def line_at(path: Path, start: int, size: int) -> bytes:
-    """The line of ``path`` that begins at ``start``."""
-    with reading(path, "load the page again"), path.open("rb") as stream:
-        stream.seek(start)
-        return stream.read(size)
-
-
-def sample_at(path: Path, start: int, size: int) -> Sample:
-    """The sample in the line of ``path`` that begins at ``start``.
-
-    Raises:
-        DataError: the line is not a sample, because the file has changed since the table was made.
-    """
-    try:
-        return Sample.model_validate_json(line_at(path, start, size))
-    except ValidationError as error:
-        raise DataError(f"{path}: {first_problem(error)}; load the page again.") from error
-
-
 def table_of(lines: Iterable[tuple[int, int, Sample]], task: str) -> pa.Table:
     """The table of samples of ``task``, each with the place of its line."""
     benchmark = load_spec(task).benchmark
-    rows = [{"task": task, "start": start, "size": size, **_row(one, benchmark)} for start, size, one in lines]
-    values = {name: [row.get(name) for row in rows] for row in rows[:1] for name in row if name not in _TYPES}
-    scores = dict.fromkeys((name for name in values if name.startswith("score_")), pa.float64())
-    groups = [name for name in values if name not in scores and any(one != values[name][0] for one in values[name])]
-    types = {**_TYPES, **scores, **dict.fromkeys(groups, _LIST)}
-    metrics = [name.removeprefix("score_") for name in scores if any(value is not None for value in values[name])]
+    rows: list[dict[str, Any]] = []
+    for start, size, sample in lines:
+        document = sample.document
+        question, choices = document.get("question"), document.get("choices")
+        options = choices.values() if isinstance(choices, dict) else ()
+        words = (sample.sample_id, sample.target, *sample.responses, *map(str, (question or sample.prompt, *options)))
+        verdicts = "{}"
+        if sample.verdicts:
+            verdicts = canonical_json(sample.model_dump(mode="json", include={"verdicts"})["verdicts"])
+        texts = {
+            **{name: getattr(sample, name) for name in _COPIED},
+            "failed": sample.failure,
+            "question": question if isinstance(question, str) else None,
+            "response": next(iter(sample.responses), None),
+            "document": canonical_json(document),
+            "verdicts": verdicts,
+            "choice": sample.filtered if sample.filtered in benchmark.options else "",
+            "item": str(document.get("item_id") or ""),
+            "words": "\n".join(words).casefold(),
+        }
+        row = {
+            # JSON may have half a surrogate pair
+            **{name: well_formed(text) if isinstance(text, str) else text for name, text in texts.items()},
+            "task": task,
+            "start": start,
+            "size": size,
+            "media": list(map(well_formed, sample.media)),
+            "responses": list(map(well_formed, sample.responses)),
+            "round": int(document.get("round") or 0),
+            "decided": sorted(set(_decided(sample))),
+            **{f"score_{name}": value for name, value in sample.scores.items()},
+        }
+        # without values, which breakdowns do not read
+        view = SampleView(
+            sample.sample_id, sample.cluster, {**document, "target": sample.target}, sample.filtered, sample.status
+        )
+        for name, keys_of in benchmark.breakdowns.items():
+            try:
+                row[f"group_{name}"] = [well_formed(str(key)) for key in keys_of(view)]
+            except Exception:  # a stripped document may lack what a breakdown, also of other packages, reads
+                row[f"group_{name}"] = []
+        rows.append(row)
+    further = {name: [row.get(name) for row in rows] for row in rows[:1] for name in row if name not in _TYPES}
+    scores = {name: values for name, values in further.items() if name.startswith("score_")}
+    groups = [name for name in further if name not in scores and any(one != further[name][0] for one in further[name])]
+    types = {**_TYPES, **dict.fromkeys(scores, pa.float64()), **dict.fromkeys(groups, _LIST)}
+    metrics = [name.removeprefix("score_") for name in scores if any(value is not None for value in scores[name])]
     return pa.Table.from_pylist(rows, pa.schema(list(types.items()), {"metrics": json.dumps(metrics)}))
-
-
-def _row(sample: Sample, benchmark: Benchmark) -> dict[str, Any]:
-    document, verdicts = sample.document, "{}"
-    if sample.verdicts:
-        verdicts = canonical_json(sample.model_dump(mode="json", include={"verdicts"})["verdicts"])
-    # without values, which breakdowns do not read
-    view = SampleView(
-        sample.sample_id, sample.cluster, {**document, "target": sample.target}, sample.filtered, sample.status
-    )
-    question, choices = document.get("question"), document.get("choices")
-    options = choices.values() if isinstance(choices, dict) else ()
-    words = (sample.sample_id, sample.target, *sample.responses, *map(str, (question or sample.prompt, *options)))
-    texts = {
-        **{name: getattr(sample, name) for name in _COPIED},
-        "failed": sample.failure,
-        "question": question if isinstance(question, str) else None,
-        "response": next(iter(sample.responses), None),
-        "document": canonical_json(document),
-        "verdicts": verdicts,
-        "choice": sample.filtered if sample.filtered in benchmark.options else "",
-        "item": str(document.get("item_id") or ""),
-        "words": "\n".join(words).casefold(),
-    }
-    return {
-        # JSON may have half a surrogate pair
-        **{name: well_formed(text) if isinstance(text, str) else text for name, text in texts.items()},
-        "media": list(map(well_formed, sample.media)),
-        "responses": list(map(well_formed, sample.responses)),
-        "round": int(document.get("round") or 0),
-        "decided": sorted(set(_decided(sample))),
-        **{f"score_{name}": value for name, value in sample.scores.items()},
-        **{f"group_{name}": _keys(of, view) for name, of in benchmark.breakdowns.items()},
-    }
-
-
-def _keys(of: Callable[[SampleView], Iterable[Any]], view: SampleView) -> list[str]:
-    """The groups of a sample; none if its document lacks what the breakdown reads, as a stripped one may."""
-    try:
-        return [well_formed(str(key)) for key in of(view)]
-    except Exception:  # also of other packages
-        return []
 
 
 def _decided(sample: Sample) -> Iterator[str]:

@@ -11,19 +11,18 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from aiohttp import web
-from jinja2 import Environment
 
 from medtasks.core.errors import MedtasksError, UsageError, first_line
 from medtasks.runs.find import require_directory, run_folders, unfinished_runs
 
 from ..board.build import build_board
-from .library import TITLE, Library, read_library, state
-from .live import Live
+from .library import TITLE, Library, read_library
+from .live import UnfinishedRun
 from .media import picture
 from .pages import POLICY, bookmark_sample, list_file, list_page, sample_page, view_environment
+from .parquet import state_of
 
 HOST = "127.0.0.1"
 _HEADERS = {
@@ -59,30 +58,25 @@ Answer = tuple[bytes, str]
 class View:
     """What is served: pages of the latest library, which is read again when results come or go.
 
-    Nothing is read before :meth:`read`; until then, pages say how far it is.
-
-    Args:
-        paths: result directories, or trees that contain some.
-
-    Raises:
-        UsageError: one of the paths is not a directory, or cannot be listed.
+    ``paths`` are result directories, or trees that contain some. Nothing is read before :meth:`read`; until then, pages
+    say how far it is.
     """
 
     def __init__(self, paths: Sequence[Path]) -> None:
         for path in paths:
             require_directory(path)
         self._paths = paths
-        self._live = Live(paths)
-        self._reading = threading.Lock()
+        self._unfinished: dict[Path, UnfinishedRun] = {}
         self._following = threading.Lock()
-        self._next = 0.0
-        self._ended = threading.Event()
-        self._shown: tuple[Library, Environment] | None = None
+        self._reading = threading.Lock()
+        self._read_once, self._ended = threading.Event(), threading.Event()
+        self._library: Library | None = None
+        self._environment = view_environment(build_board((), title=TITLE))
         self._state = ""
-        self._read_once = threading.Event()
-        self._waiting = view_environment(build_board((), title=TITLE))
         self._progress = "reading results"
         self._failed = ""
+        self.next_look = 0.0
+        """The time (monotonic) to look for results that came or went."""
 
     @property
     def found(self) -> bool:
@@ -92,19 +86,24 @@ class View:
     @property
     def first_page(self) -> str:
         """The page to open: the board, or the run under way if there is no result yet."""
-        return "index.html" if self._shown is None or self._shown[0].board.runs else "live.html"
+        return "index.html" if self._library is None or self._library.board.runs else "live.html"
 
     def read(self) -> None:
         """Read the results, unless none came or went since the last time; then make the tables of their samples."""
+
+        def report(done: int, total: int) -> None:
+            self._progress = f"reading {min(done + 1, total)} of {total}" if total else "reading results"
+
         if not self._reading.acquire(blocking=False):
             return  # they are being read
         try:
-            self._next = time.monotonic() + _PAUSE
-            before = state(self._paths)
-            if self._ended.is_set() or (self._shown is not None and before == self._state):
+            self.next_look = time.monotonic() + _PAUSE
+            folders = sorted({folder.resolve() for path in self._paths for folder in run_folders(path)})
+            state = state_of([file for folder in folders if (file := folder / "manifest.json").is_file()])
+            if self._ended.is_set() or (self._library is not None and state == self._state):
                 return
-            library = read_library(self._paths, self._report)
-            self._shown, self._state = (library, view_environment(library.board)), before
+            library = read_library(self._paths, report)
+            self._environment, self._library, self._state = view_environment(library.board), library, state
             self._read_once.set()
             for task in library.tasks:
                 for run in library.asked[task]:
@@ -117,80 +116,60 @@ class View:
             self._read_once.set()
             self._reading.release()
 
-    def wait(self) -> None:
-        """Wait until the results have been read once."""
+    def wait(self) -> Library:
+        """Wait until the results have been read once; `MedtasksError` if they cannot be read."""
         self._read_once.wait()
+        if self._library is None:
+            raise MedtasksError(f"The results cannot be read: {self._failed}")
+        return self._library
 
     def close(self) -> None:
         """End reading and indexing."""
         self._ended.set()
 
-    @property
-    def is_due(self) -> bool:
-        """Whether it is time to look for results that came or went."""
-        return time.monotonic() >= self._next
-
     def answer(self, name: str, given: Mapping[str, str]) -> Answer | None:
-        """The page or file called ``name``; None if there is none.
-
-        Raises:
-            MedtasksError: the parameters ``given`` ask for something that does not exist or cannot be read.
-        """
+        """The page or file called ``name``; None if there is none, and `MedtasksError` if the parameters ``given`` ask
+        for something that does not exist or cannot be read."""
         kind = _TYPES.get(Path(name).suffix, "application/octet-stream")
         if name in _ASSETS:
             return _ASSETS[name].read_bytes(), kind
-        if self._shown is None and name.endswith(".html") and not self._failed:
-            return self._page("waiting.html.j2", progress=self._progress)
-        library, environment = self._when_read()
+        if self._library is None and name.endswith(".html") and not self._failed:
+            return self.page("waiting.html.j2", progress=self._progress)
+        library = self.wait()
         if name == "samples.html" and "id" not in given:
-            return _encoded(list_page(library, environment, given))
+            return _encoded(list_page(library, self._environment, given))
         if name in ("samples.csv", "samples.jsonl"):
             return list_file(library, given, name.rpartition(".")[2]), kind
         if name in ("sample.html", "samples.html"):  # the static site has all on one page, and links to that
-            return _encoded(sample_page(library, environment, given))
+            return _encoded(sample_page(library, self._environment, given))
         if name in ("live.html", "live-part.html"):
             with self._following:
-                runs = self._live.runs()
-            template = "live.html.j2" if name == "live.html" else "live_part.html.j2"
-            return self._page(template, page="live.html", live=runs)
+                folders = sorted({folder.resolve() for path in self._paths for folder in unfinished_runs(path)})
+                known = self._unfinished
+                self._unfinished = {folder: known.get(folder) or UnfinishedRun(folder) for folder in folders}
+                live = [run.now() for run in self._unfinished.values()]
+            return self.page("live.html.j2" if name == "live.html" else "live_part.html.j2", "live.html", live=live)
         if name == "media":
-            return _picture(library, given)
-        content = library.files[name]() if name in library.files else None
-        return None if content is None else (content, kind)
+            task, number, small = given.get("task", ""), given.get("n", "0"), given.get("small") == "1"
+            if not number.isdecimal() or len(number) > 6:
+                raise UsageError(f"{number}: not the number of a picture.")
+            run = library.run(given.get("run", ""), task)
+            content = picture(task, given.get("id", ""), run.manifest, int(number), small)
+            return content, "image/jpeg" if small else "image/png"
+        file = library.files[name]() if name in library.files else None
+        return None if file is None else (file, kind)
 
     def bookmark(self, given: Mapping[str, str], form: Mapping[str, str]) -> str:
         """Bookmark the sample that the address names as the form says, and return the address of its page."""
-        return bookmark_sample(self._when_read()[0], given, form)
+        return bookmark_sample(self.wait(), given, form)
 
-    def message(self, title: str, text: str) -> Answer:
-        return self._page("message.html.j2", title=title, text=text)
-
-    def _page(self, template: str, page: str = "", **values: Any) -> Answer:
-        environment = self._waiting if self._shown is None else self._shown[1]
-        return _encoded(environment.get_template(template).render(page=page, **values))
-
-    def _when_read(self) -> tuple[Library, Environment]:
-        self.wait()
-        if self._shown is None:
-            raise MedtasksError(f"The results cannot be read: {self._failed}")
-        return self._shown
-
-    def _report(self, done: int, total: int) -> None:
-        self._progress = f"reading {min(done + 1, total)} of {total}" if total else "reading results"
+    def page(self, template: str, page: str = "", **values: object) -> Answer:
+        """A page from a template; ``page`` is the name by which the navigation knows it."""
+        return _encoded(self._environment.get_template(template).render(page=page, **values))
 
 
 def _encoded(page: str) -> Answer:
     return page.encode("utf-8", "xmlcharrefreplace"), "text/html"
-
-
-def _picture(library: Library, given: Mapping[str, str]) -> Answer:
-    """A picture of a sample."""
-    task, number, small = given.get("task", ""), given.get("n", "0"), given.get("small") == "1"
-    if not number.isdecimal() or len(number) > 6:
-        raise UsageError(f"{number}: not the number of a picture.")
-    run = library.run(given.get("run", ""), task)
-    content = picture(task, given.get("id", ""), run.manifest, int(number), small)
-    return content, "image/jpeg" if small else "image/png"
 
 
 def application(view: View, token: str) -> web.Application:
@@ -225,7 +204,7 @@ def application(view: View, token: str) -> web.Application:
         name = request.path.removeprefix(f"/{token}").removeprefix("/")
         if not name:
             return web.Response(status=302, headers={"Location": f"/{token}/{view.first_page}"})
-        if view.is_due:
+        if time.monotonic() >= view.next_look:
             in_background(view.read)
         status = 200
         try:
@@ -235,11 +214,11 @@ def application(view: View, token: str) -> web.Application:
                 return web.Response(status=303, headers={"Location": address})
             found = await asyncio.to_thread(view.answer, name, request.query)
             if found is None:
-                status, found = 404, view.message("Not found", "There is no such page.")
+                status, found = 404, view.page("message.html.j2", title="Not found", text="There is no such page.")
         except Exception as error:  # ours, of code of other packages, and of files that change under our hands
             status = 404 if isinstance(error, UsageError) else 500
-            told = str(error) if isinstance(error, MedtasksError) else first_line(error)
-            found = view.message("Cannot be shown", told)
+            text = str(error) if isinstance(error, MedtasksError) else first_line(error)
+            found = view.page("message.html.j2", title="Cannot be shown", text=text)
         body, kind = found
         charset = "utf-8" if kind.startswith("text/") else None
         return web.Response(status=status, body=body, content_type=kind, charset=charset)
@@ -259,14 +238,9 @@ def in_background(work: Callable[[], object]) -> None:
 
 
 async def serve(view: View, port: int, ready: Callable[[str], None]) -> None:
-    """Serve ``view`` until it is cancelled.
+    """Serve ``view`` until it is cancelled, on a ``port`` (0 for any that is free); `UsageError` if that is taken.
 
-    Args:
-        port: to listen on; 0 for any that is free.
-        ready: called with the address, which contains the token, once requests are answered.
-
-    Raises:
-        UsageError: the port is taken.
+    ``ready`` is called with the address, which contains the token, once requests are answered.
     """
     token = secrets.token_urlsafe(24)
     runner = web.AppRunner(application(view, token), access_log=None, handle_signals=False)

@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import pyarrow as pa  # type: ignore[import-untyped]
 
 from medtasks.core.errors import UsageError
 from medtasks.core.tables import TextTable
-from medtasks.leaderboard.board.rows import part_signature
-from medtasks.leaderboard.verify.scored_run import Entry
 from medtasks.leaderboard.view.parquet import SAMPLES as STORED
-from medtasks.metrics.registry import get_metric, unit_of
-from medtasks.runs.scores import Scores
-from medtasks.runs.table import ABSENT, AWAITING, FAILED, PENDING, PRESENT, ItemTable
+from medtasks.runs.table import ABSENT, AWAITING, FAILED, PENDING, PRESENT
 
 SHOWN = 10
 """Rows shown by a notebook."""
@@ -93,63 +88,13 @@ ITEMS: Mapping[str, str] = {
 }
 """Columns of `Run.items`."""
 
-
-_STATES = {ABSENT: "absent", PRESENT: "scored", FAILED: "failed", PENDING: "pending", AWAITING: "awaiting"}
+STATES = {ABSENT: "absent", PRESENT: "scored", FAILED: "failed", PENDING: "pending", AWAITING: "awaiting"}
 TYPES = {
     **dict.fromkeys(("value", "low", "high", "chance", "least", "most"), pa.float64()),
     **dict.fromkeys(("items", "answered", "judged"), pa.int64()),
     "incomplete": pa.bool_(),
 }
 """Of the columns of scores that are no texts."""
-
-
-def score_rows(entry: Entry) -> Iterator[dict[str, Any]]:
-    """The scores of a task or group, and of the groups of its breakdowns."""
-    parts: list[tuple[str | None, str | None, Scores]] = [(None, None, entry.scores)]
-    parts += [(name, key, one) for name, groups in entry.scores.breakdowns.items() for key, one in groups.items()]
-    for breakdown, group, scores in parts:
-        for metric, score in scores.metrics.items():
-            low, high = score.interval or (None, None)
-            least, most = score.bounds or (None, None)
-            yield {
-                **score.model_dump(include={"value", "answered", "judged", "chance", "incomplete", "reason"}),
-                "metric": metric,
-                "breakdown": breakdown,
-                "group": group,
-                "unit": unit_of(metric),
-                "low": low,
-                "high": high,
-                "least": least,
-                "most": most,
-                "items": score.samples,
-                "signature": part_signature(entry.signatures[metric], breakdown, group),
-            }
-
-
-def item_parts(table: ItemTable, metric: str | None, **of_run: str) -> Iterator[Any]:
-    """The items of a task or group as a table for each metric, or for one; ``of_run`` are further columns."""
-    size = len(table.items)
-    for name in [one for one in table.metrics if metric in (None, one)]:
-        column = table.columns[name]
-        with np.errstate(invalid="ignore", divide="ignore"):
-            values = np.asarray(get_metric(name).score(column.statistics), dtype=np.float64)
-        flat = pa.array(np.ascontiguousarray(column.statistics).ravel())
-        offsets = pa.array(np.arange(size + 1, dtype=np.int32) * column.statistics.shape[1])
-        yield pa.table(
-            {
-                **repeated(size, **of_run),
-                "task": list(table.tasks),
-                "item": list(table.items),
-                "cluster": list(table.clusters),
-                "samples": pa.array(table.samples, pa.list_(pa.string())),
-                **repeated(size, metric=name),
-                "state": [_STATES[code] for code in column.state.tolist()],
-                "value": pa.array(values, mask=~np.isfinite(values)),
-                **repeated(size, unit=unit_of(name)),
-                "statistics": pa.ListArray.from_arrays(offsets, flat),
-                **{f"group_{key}": pa.array(keys, pa.list_(pa.string())) for key, keys in table.groups.items()},
-            }
-        )
 
 
 def repeated(size: int, **texts: str) -> dict[str, Any]:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -115,7 +114,7 @@ def rank(runs: AnyRuns, task: str, metric: str | None = None, *, demonstration: 
         reasons += [reason for one in made.benchmarks for row in one.tables[0].apart for reason in row.reasons]
         raise UsageError(f"{task}, {metric}: no run can be ranked ({first_names(reasons) or 'none has this score'}).")
     (ranking,) = rankings
-    cells = {row.model: row.cells[ranking.column.key] for row in made.benchmarks[0].tables[0].rows if not row.blind}
+    cells = {row.model: row.cells[ranking.column.key] for row in made.benchmarks[0].tables[0].rows}
     rows = []
     for one in ranking.ranked:
         cell, unit = cells[one.model], ranking.column.unit
@@ -173,10 +172,30 @@ def board(
         DataError: the file of models or prices cannot be read.
     """
     chosen = open(runs) if isinstance(runs, str | Path) else runs
-    scored, refused = _scored(chosen)
+    scored: list[ScoredRun] = []
+    unread: list[Refused] = []
+    finished = [run.path for run in chosen if run._load is None and run.path is not None]
+    if finished:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # without ipywidgets a notebook gets a bar of text
+            from tqdm.auto import tqdm
+        with tqdm(desc="reading results", delay=2, leave=False) as bar:  # none for work done within two seconds
+
+            def update(done: int, total: int) -> None:
+                bar.total = total
+                bar.update(done - bar.n)
+
+            scored, unread = collect(finished, RunStore(cache_root() / "scores"), update)
+    for run in chosen:
+        if run._load is not None and not run.unfinished:
+            try:
+                scored.append(run.scored)
+            except MedtasksError as error:
+                unread.append(Refused(folder=run.name, reason=first_line(error)))
+    reason = "it is unfinished: repeat its command"
     made = build_board(
         scored,
-        refused,
+        [*(Refused(folder=run.name, reason=reason) for run in chosen if run.unfinished), *unread],
         title=title,
         models=None if models is None else read_by_model(Path(models), Described),
         demonstration=any(one.public.mini for one in scored) if demonstration is None else demonstration,
@@ -185,38 +204,6 @@ def board(
         layouts=layouts,
     )
     return Board(**{name: getattr(made, name) for name in type(made).model_fields})
-
-
-def _scored(runs: Sequence[Run]) -> tuple[list[ScoredRun], list[Refused]]:
-    """The scored runs, several at a time where that is worth it, and those that cannot be on a board."""
-    refused = [
-        Refused(folder=run.name, reason="it is unfinished: repeat its command") for run in runs if run.unfinished
-    ]
-    finished = [run.path for run in runs if run._load is None and run.path is not None]
-    with progress_bar("reading results") as bar:
-        scored, unread = collect(finished, RunStore(cache_root() / "scores"), bar) if finished else ([], [])
-    for run in runs:
-        if run._load is not None and not run.unfinished:
-            try:
-                scored.append(run.scored)
-            except MedtasksError as error:
-                unread.append(Refused(folder=run.name, reason=first_line(error)))
-    return scored, [*refused, *unread]
-
-
-@contextmanager
-def progress_bar(label: str) -> Iterator[Callable[[int, int], None]]:
-    """A bar while the block runs, to be called with (done, total); none for work that is done within two seconds."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # without ipywidgets a notebook gets a bar of text
-        from tqdm.auto import tqdm
-    with tqdm(desc=label, delay=2, leave=False) as bar:
-
-        def update(done: int, total: int) -> None:
-            bar.total = total
-            bar.update(done - bar.n)
-
-        yield update
 
 
 @dataclass(frozen=True)

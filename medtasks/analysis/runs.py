@@ -2,30 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
+import numpy as np
 import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.parquet as pq  # type: ignore[import-untyped]
 
-from medtasks.analysis.columns import ITEMS, SAMPLES, SCORES, TYPES, Table, item_parts, joined, repeated, score_rows
+from medtasks.analysis.columns import ITEMS, SAMPLES, SCORES, STATES, TYPES, Table, joined, repeated
 from medtasks.catalog.spec import leaf_tasks
 from medtasks.core.cache import cache_root
 from medtasks.core.errors import UsageError
 from medtasks.core.tables import TextTable
 from medtasks.leaderboard.board.models import model_name
+from medtasks.leaderboard.board.rows import part_signature
 from medtasks.leaderboard.intake.sources import HarnessRun, harness_runs
 from medtasks.leaderboard.rank.compare import read_one
 from medtasks.leaderboard.verify.scored_run import ScoredRun, scored_run
 from medtasks.leaderboard.view.media import pictures
 from medtasks.leaderboard.view.parquet import SampleTables, table_of
+from medtasks.metrics.registry import get_metric, unit_of
 from medtasks.runs.find import PLAN, SUFFIX, is_unfinished, require_directory, run_folders
 from medtasks.runs.manifest import RunManifest, now
 from medtasks.runs.record import RunRecord, read_manifest
 from medtasks.runs.run import score_unfinished
+from medtasks.runs.scores import Scores
 from medtasks.runs.summary import format_score, headline_scores
 from medtasks.verify.scored import scored_record
 from medtasks.verify.store import user_store
@@ -63,12 +67,33 @@ class _Tables:
 
     def scores(self) -> Table:
         """All scores, a row for each metric of each task, group and group of a breakdown."""
-        rows = [
-            {"run": run.name, "model": run.model, "task": entry.name, **row}
-            for run in _each(self)
-            for entry in run.scored.entries.values()
-            for row in score_rows(entry)
-        ]
+        rows = []
+        entries = [(run, entry) for run in _each(self) for entry in run.scored.entries.values()]
+        for run, entry in entries:
+            parts: list[tuple[str | None, str | None, Scores]] = [(None, None, entry.scores)]
+            for name, groups in entry.scores.breakdowns.items():
+                parts += [(name, group, scores) for group, scores in groups.items()]
+            for breakdown, group, scores in parts:
+                for metric, score in scores.metrics.items():
+                    low, high = score.interval or (None, None)
+                    least, most = score.bounds or (None, None)
+                    row = {
+                        **score.model_dump(include={"value", "answered", "judged", "chance", "incomplete", "reason"}),
+                        "run": run.name,
+                        "model": run.model,
+                        "task": entry.name,
+                        "metric": metric,
+                        "breakdown": breakdown,
+                        "group": group,
+                        "unit": unit_of(metric),
+                        "low": low,
+                        "high": high,
+                        "least": least,
+                        "most": most,
+                        "items": score.samples,
+                        "signature": part_signature(entry.signatures[metric], breakdown, group),
+                    }
+                    rows.append(row)
         schema = pa.schema([(name, TYPES.get(name, pa.string())) for name in SCORES])
         return joined([pa.Table.from_pylist(rows, schema=schema)], SCORES)
 
@@ -82,10 +107,29 @@ class _Tables:
         """
         parts: list[Any] = []
         for run in _each(self):
-            entries = run.scored.entries
-            for name in run.manifest.tasks if task is None else [task]:
-                if name in entries:
-                    parts += item_parts(entries[name].table, metric, run=run.name, model=run.model)
+            entries, names = run.scored.entries, run.manifest.tasks if task is None else [task]
+            tables = [entries[name].table for name in names if name in entries]
+            found = [(table, name) for table in tables for name in table.metrics if metric in (None, name)]
+            for table, name in found:
+                size, column = len(table.items), table.columns[name]
+                with np.errstate(invalid="ignore", divide="ignore"):
+                    values = np.asarray(get_metric(name).score(column.statistics), dtype=np.float64)
+                flat = pa.array(np.ascontiguousarray(column.statistics).ravel())
+                offsets = pa.array(np.arange(size + 1, dtype=np.int32) * column.statistics.shape[1])
+                columns = {
+                    **repeated(size, run=run.name, model=run.model),
+                    "task": list(table.tasks),
+                    "item": list(table.items),
+                    "cluster": list(table.clusters),
+                    "samples": pa.array(table.samples, pa.list_(pa.string())),
+                    **repeated(size, metric=name),
+                    "state": [STATES[code] for code in column.state.tolist()],
+                    "value": pa.array(values, mask=~np.isfinite(values)),
+                    **repeated(size, unit=unit_of(name)),
+                    "statistics": pa.ListArray.from_arrays(offsets, flat),
+                    **{f"group_{key}": pa.array(keys, pa.list_(pa.string())) for key, keys in table.groups.items()},
+                }
+                parts.append(pa.table(columns))
         return joined(parts, ITEMS, task if metric is None else metric)
 
 
@@ -214,29 +258,28 @@ def open(*paths: str | Path) -> Runs:
     """
     if not paths:
         raise UsageError("open() needs a path; give a result directory (…_medtasks), or one that contains some.")
-    found: dict[Path, Run] = {}
-    for path in map(Path, paths):
-        require_directory(path)
-        for run in _runs_below(path):
-            found.setdefault(Path(run.name).resolve(), run)
-    if not found:
-        raise UsageError(f"{paths[0]}: contains no result directory (…{SUFFIX}); give one, or a directory of some.")
-    return Runs([found[key] for key in sorted(found)])
-
-
-def _runs_below(path: Path) -> Iterator[Run]:
+    folders: list[Path] = []
+    unfinished: list[Path] = []
     logged: list[HarnessRun] = []
-    unfinished = [path] if is_unfinished(path) else []
 
     def other(here: Path, names: list[str], files: list[str]) -> None:
         if any(_LOG in name for name in files):
             logged.extend(harness_runs(here, files))
         unfinished.extend(here / name for name in names if (here / name / PLAN).is_file())
 
-    yield from (Run(str(folder), folder) for folder in run_folders(path, other))
-    yield from (Run(str(folder), folder, partial(score_unfinished, folder, created=now())) for folder in unfinished)
-    for run in logged:
-        yield Run(str(run.directory / run.stamp), None, partial(_logged, run))
+    for path in map(Path, paths):
+        require_directory(path)
+        unfinished += [path] if is_unfinished(path) else []
+        folders += run_folders(path, other)
+    runs = [Run(str(folder), folder) for folder in folders]
+    runs += [Run(str(one), one, partial(score_unfinished, one, created=now())) for one in unfinished]
+    runs += [Run(str(one.directory / one.stamp), None, partial(_logged, one)) for one in logged]
+    found: dict[Path, Run] = {}
+    for run in runs:
+        found.setdefault(Path(run.name).resolve(), run)
+    if not found:
+        raise UsageError(f"{paths[0]}: contains no result directory (…{SUFFIX}); give one, or a directory of some.")
+    return Runs([found[key] for key in sorted(found)])
 
 
 def _logged(run: HarnessRun) -> RunRecord:

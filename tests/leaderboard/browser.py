@@ -38,11 +38,13 @@ def chromium() -> Iterator[Any]:
 
 
 class Reader:
-    """Opens pages of a site (a directory, or an address), and keeps every request and every message of the console."""
+    """Opens pages of a site (a directory, or an address). In the end, no request must have left the site, and nothing
+    be in the console but messages with the text ``expected``."""
 
-    def __init__(self, browser: Any, site: Path | str, width: int = 1280, dark: bool = False) -> None:
+    def __init__(self, browser: Any, site: Path | str, dark: bool = False, expected: str | None = None) -> None:
         scheme = "dark" if dark else "light"
-        self._context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme)
+        self._context = browser.new_context(viewport={"width": 1280, "height": 900}, color_scheme=scheme)
+        self._expected = expected
         self.site = site.rstrip("/") if isinstance(site, str) else site.absolute().as_uri()
         self.page = self._context.new_page()
         self.requests: list[str] = []
@@ -58,9 +60,35 @@ class Reader:
         self.page.goto(f"{self.site}/{name}")
         return self.page
 
-    def strangers(self) -> list[str]:
-        """Requests that left the site."""
-        return [url for url in self.requests if not url.startswith(self.site) and url != "about:blank"]
+    def __enter__(self) -> Reader:
+        return self
 
-    def close(self) -> None:
+    def __exit__(self, failed: object, *_: object) -> None:
         self._context.close()
+        if failed is None:
+            assert [url for url in self.requests if not url.startswith(self.site) and url != "about:blank"] == []
+            assert [one for one in self.messages if self._expected is None or self._expected not in one] == []
+
+
+AXE = """async (rules) => {
+  const options = { resultTypes: ["violations"], preload: false };
+  const found = await axe.run(document, rules ? { ...options, runOnly: rules } : options);
+  return found.violations.filter(({ impact }) => impact === "serious" || impact === "critical")
+    .map(({ id, nodes }) => [id, nodes.slice(0, 3).map(({ target, failureSummary }) => [target, failureSummary])]);
+}"""
+COLOUR = ["color-contrast", "link-in-text-block"]
+LAYOUT = ["scrollable-region-focusable", "target-size"]
+LOOKS = [(1280, "light", None), (1280, "dark", COLOUR), (390, "dark", COLOUR + LAYOUT), (390, "light", LAYOUT)]
+"""Widths, colour schemes, and the rules whose findings can be others than at the look before; None is all rules."""
+
+
+def check_accessibility(page: Any) -> None:
+    """Axe finds nothing serious on the page with everything unfolded, light and dark, on a screen and on a phone."""
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe()
+    page.evaluate("document.querySelectorAll('details:not(.menu)').forEach(each => { each.open = true; })")
+    page.evaluate(axe.axe_script)
+    for width, scheme, rules in LOOKS:
+        page.set_viewport_size({"width": width, "height": 900})
+        page.emulate_media(color_scheme=scheme)
+        assert page.evaluate(AXE, rules) == [], (width, scheme)
+        assert page.evaluate("document.documentElement.scrollWidth") <= width

@@ -1,10 +1,13 @@
-"""Two runs that tests of forgeries change copies of."""
+"""Two runs that tests of forgeries change copies of, and a browser."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+from browser import chromium
 from invented_runs import MODELS, write_run_of
 
 
@@ -18,3 +21,9 @@ def honest(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def guessed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run whose answers are guessed."""
     return write_run_of(tmp_path_factory.mktemp("guessed"), MODELS[3], ["med_cmr_mcq"])
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    with chromium() as started:
+        yield started

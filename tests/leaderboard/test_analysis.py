@@ -47,26 +47,17 @@ def test_every_name_of_the_package_is_there_and_in_the_stub() -> None:
     assert {name for name in medtasks.__all__ if f" as {name}\n" not in stub} == {"__version__"}
 
 
-def test_a_run_its_parent_and_both_are_the_same_run(folders: list[Path]) -> None:
+def test_a_run_is_opened_once_and_what_cannot_be_opened_is_one_sentence(folders: list[Path], tmp_path: Path) -> None:
     folder = folders[0]
     found = [medtasks.open(*paths) for paths in ((folder,), (str(folder.parent),), (folder, folder.parent))]
     assert [[run.path for run in one] for one in found] == [[folder]] * 3
-
-
-@pytest.mark.parametrize(
-    ("paths", "said"),
-    [
+    for paths, said in (
         ([], r"needs a path"),
         (["nowhere"], r"nowhere: no such directory"),
-        (["."], r"contains no result directory \(…_medtasks\)"),
-    ],
-)
-def test_what_cannot_be_opened_is_one_sentence(
-    paths: list[str], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    with pytest.raises(UsageError, match=said):
-        medtasks.open(*paths)
+        ([tmp_path], r"contains no result directory \(…_medtasks\)"),
+    ):
+        with pytest.raises(UsageError, match=said):
+            medtasks.open(*paths)
 
 
 def test_samples_are_the_lines_of_the_files(runs: medtasks.Runs) -> None:
@@ -151,20 +142,16 @@ def test_the_score_follows_from_the_items(runs: medtasks.Runs) -> None:
     assert np.mean([row["value"] for row in rows]) == pytest.approx(score["value"], abs=1e-12)
 
 
-def test_every_column_is_described(runs: medtasks.Runs) -> None:
+def test_every_column_is_described_and_other_libraries_read_the_tables(runs: medtasks.Runs) -> None:
     scores = runs[0].scores()
     for table in (runs[0].samples(), scores, runs[0].items("mi_cxr")):
         assert all(table.columns.values())
+        assert len(table) == len(table.to_pandas()) == len(polars.DataFrame(table)) == pa.table(table).num_rows
+        assert "<td>" in table._repr_html_()
     assert scores.columns.keys() == SCORES.keys()
     page = (Path(__file__).parents[2] / "docs" / "python.md").read_text(encoding="utf-8")
     for name, text in {**SAMPLES, **SCORES, **ITEMS}.items():
         assert f"| `{name}{'…' * name.endswith('_')}` | {text} |" in page
-
-
-def test_tables_are_read_by_other_libraries(runs: medtasks.Runs) -> None:
-    table = runs[0].samples("mi_cxr")
-    assert len(table) == len(table.to_pandas()) == len(polars.DataFrame(table)) == pa.table(table).num_rows
-    assert "<td>" in table._repr_html_()
 
 
 def test_a_damaged_run_is_one_sentence_when_it_is_read(folders: list[Path], tmp_path: Path) -> None:
@@ -235,10 +222,7 @@ def test_ranks_are_those_of_the_board(runs: medtasks.Runs) -> None:
     assert [row[2] for row in made.table.rows] == [
         run.model for one in on_board.ranked for run in runs if run.scored.model == one.model
     ]
-
-
-def test_a_score_that_no_page_shows_is_ranked_too(runs: medtasks.Runs) -> None:
-    assert len(medtasks.rank(runs, "mi_cxr_icr").ranking.ranked) == len(runs)
+    assert len(medtasks.rank(runs, "mi_cxr_icr").ranking.ranked) == len(runs)  # no page shows it
     with pytest.raises(UsageError, match="no run can be ranked"):
         medtasks.rank(runs, "mi_cxr_cot")
 

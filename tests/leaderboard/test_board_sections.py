@@ -16,7 +16,8 @@ from typing import Any
 import pytest
 from invented_runs import MODELS, START, Invented, make_run, write_runs
 from medtasks.leaderboard.board.board import BenchmarkBoard, Board, BoardRow, BoardTable, OrderChange
-from medtasks.leaderboard.figures.plots import Plane, figures_of
+from medtasks.leaderboard.figures.plots import figures_of
+from medtasks.leaderboard.figures.shapes import Plane
 from medtasks.leaderboard.publish import publish
 
 from medtasks.benchmarks.documents import prompt_text, task_documents

@@ -25,6 +25,7 @@ from medtasks.leaderboard.exports.tables import (
     as_markdown,
     board_schema,
     csv_field,
+    exports_of,
     latex_escaped,
     markdown_escaped,
     places,
@@ -113,10 +114,7 @@ def test_markdown_says_what_is_missing_apart_and_published(folders: dict[str, Pa
     assert "blind: prompts without media" in apart
     published = (folders["plain"] / "stream_qa" / "headline.md").read_text(encoding="utf-8").split("## Published")[1]
     assert "| Elm 13B | 41.2 |" in published
-
-
-def test_markdown_makes_no_links_of_names() -> None:
-    assert markdown_escaped("see https://example.org") == r"see https\://example.org"
+    assert markdown_escaped("see https://example.org") == r"see https\://example.org"  # names make no links
     assert markdown_escaped("a|b\n[c](d) `e` *f*") == r"a\|b \[c\](d) \`e\` \*f\*"
 
 
@@ -124,9 +122,9 @@ ACCURACY = BoardColumn(key="a", task="t", metric="accuracy", label="Accuracy", u
 DELAY = BoardColumn(key="d", task="t", metric="delay", label="Delay", unit="seconds", higher_is_better=False)
 
 
-def table(column: BoardColumn, *cells: Cell | None, blind: tuple[int, ...] = ()) -> BoardTable:
+def table(column: BoardColumn, *cells: Cell | None) -> BoardTable:
     made = tuple(
-        BoardRow(model=f"m{n}", cells={} if cell is None else {column.key: cell}, runs=(f"r{n}",), blind=n in blind)
+        BoardRow(model=f"m{n}", cells={} if cell is None else {column.key: cell}, runs=(f"r{n}",))
         for n, cell in enumerate(cells)
     )
     return BoardTable(name="t", title="T", columns=(column,), rows=made)
@@ -137,12 +135,11 @@ def cell(value: float | None, signature: str = "s", **more: Any) -> Cell:
 
 
 def test_places_are_those_of_printed_comparable_values() -> None:
-    """What is printed alike shares a place; the lowest delay is best; blind and incomplete values do not compete."""
+    """What is printed alike shares a place; the lowest delay is best; incomplete values do not compete."""
     alike = (cell(0.6125), cell(0.61251), cell(0.6), cell(0.59), None, cell(None))
     assert places(table(ACCURACY, *alike), ACCURACY) == {0: 1, 1: 1, 2: 2}
     assert places(table(DELAY, cell(-1.0), cell(0.5), cell(3.0)), DELAY) == {0: 1, 1: 2}
-    cells = (cell(0.5), cell(0.6), cell(0.9, incomplete=True, judged=1), cell(0.95))
-    assert places(table(ACCURACY, *cells, blind=(3,)), ACCURACY) == {1: 1, 0: 2}
+    assert places(table(ACCURACY, cell(0.5), cell(0.6), cell(0.9, incomplete=True)), ACCURACY) == {1: 1, 0: 2}
 
 
 def test_nobody_is_best_by_a_signed_score() -> None:
@@ -230,8 +227,9 @@ def test_names_of_files_are_safe_and_their_own(names: list[str]) -> None:
     assert made[0] != made[1]
 
 
-def test_a_demonstration_says_so_in_every_file(tmp_path: Path) -> None:
-    write_exports(board().model_copy(update={"demonstration": True}), tmp_path)
-    for path in (*tmp_path.rglob("*.md"), *tmp_path.rglob("*.tex")):
-        assert "a demonstration, not a benchmark result" in path.read_text(encoding="utf-8")
-    assert {line["demonstration"] for line in rows(tmp_path, "pond_vqa")} == {"yes"}
+def test_a_demonstration_says_so_in_every_file() -> None:
+    files = exports_of(board().model_copy(update={"demonstration": True}))
+    texts = [make() for name, make in files.items() if name.endswith((".md", ".tex"))]
+    assert all("a demonstration, not a benchmark result" in text for text in texts)
+    lines = csv.DictReader(io.StringIO(files["pond_vqa/scores.csv"]()))
+    assert {line["demonstration"] for line in lines} == {"yes"}

@@ -10,11 +10,11 @@ import base64
 import json
 import shutil
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 import yaml
@@ -31,7 +31,7 @@ from medtasks.cli.app import app
 from medtasks.core.errors import MedtasksError, UsageError
 from medtasks.data.store import open_prepared
 from medtasks.importers.inspect_log import read_inspect
-from medtasks.runs.record import read_run
+from medtasks.runs.record import read_manifest, read_run
 
 GOOD = Invented("lab/Good-7B", "noisy_oracle", seed=1, accuracy=0.8)
 GROUP = "med_cmr_mcq"
@@ -90,58 +90,36 @@ def test_the_hub_s_own_reader_reads_the_headline_score(run: Path, tmp_path: Path
     registered = yaml.safe_load((tmp_path / "eval.yaml").read_text(encoding="utf-8"))
     assert registered["name"] == "Med-CMR"
     assert {entry.task_id, other.task_id} < {task["id"] for task in registered["tasks"]}
+    refused = export("benchmark", "mi_cxr", "--out", tmp_path / "eval.yaml").exception
+    assert isinstance(refused, UsageError)
+    assert "mi_cxr: its source is not a dataset on the hub" in str(refused)
 
 
-def test_a_source_that_is_not_on_the_hub_is_named(tmp_path: Path) -> None:
-    done = export("benchmark", "mi_cxr", "--out", tmp_path / "eval.yaml")
-    assert isinstance(done.exception, UsageError)
-    assert "mi_cxr: its source is not a dataset on the hub" in str(done.exception)
-
-
-def write_failed_run(root: Path) -> None:
-    """A run without a response to one request."""
-
-    def counted(manifest: dict[str, Any]) -> None:
-        facts = manifest["tasks"][f"{GROUP}_cr"]
-        facts.update(answered=facts["answered"] - 1, failed={"no connection": 1})
-
-    folder = write_release_run(root)
-    lost = {
-        "status": "failed",
-        "responses": [""],
-        "failed": ["no connection"],
-        "statistics": {},
-        "filtered": "[failed]",
-    }
-    unscored = {"scores": {"accuracy": None}, "limits": {"accuracy": [[0.0, 1.0], [1.0, 1.0]]}}
-    edit_json(folder / "samples" / f"{GROUP}_cr.jsonl", lambda sample: sample.update(lost | unscored), line=0)
-    edit_json(folder / "manifest.json", counted)
-
-
-def write_subset_run(root: Path) -> None:
-    with pytest.MonkeyPatch.context() as half:
-        half.setenv("MEDTASKS_SUBSET", "0.999@0")
-        write_release_run(root)
-
-
-@pytest.mark.parametrize(
-    ("write", "why"),
-    [
-        (partial(write_release_run, blind=True), "blind: prompts without media"),
-        (partial(write_release_run, limit=2), "run with --limit: "),
-        (write_failed_run, "1 request without a response"),
-        (write_subset_run, "only a subset of the clusters was asked"),
-        (partial(write_run_of, model=GOOD, groups=[GROUP]), "miniature data: a demonstration, not a benchmark result"),
-    ],
-)
 def test_runs_that_may_not_be_published_are_refused(
-    write: Callable[[Path], object], why: str, release: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    release: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    write(tmp_path)
+    task = f"{GROUP}_cr"
+    write_run_of(tmp_path / "mini", GOOD, [GROUP])
+    write_release_run(tmp_path / "blind", blind=True)
+    write_release_run(tmp_path / "limited", limit=2)
+    with monkeypatch.context() as patch:
+        patch.setenv("MEDTASKS_SUBSET", "0.999@0")
+        write_release_run(tmp_path / "subset")
+    failed = write_release_run(tmp_path / "failed")
+    edit_json(failed / "samples" / f"{task}.jsonl", lambda sample: sample.update(FAILED), line=0)
+    facts = {"answered": read_manifest(failed).tasks[task].answered - 1, "failed": {"no connection": 1}}
+    edit_json(failed / "manifest.json", lambda it: it["tasks"][task].update(facts))
     monkeypatch.setenv("MEDTASKS_DATA", str(release))
-    done = export("hub", tmp_path, "--model", "lab/Good-7B", "--out", tmp_path)
-    assert isinstance(done.exception, UsageError)
-    assert why in str(done.exception)
+    for name, why in {
+        "mini": "miniature data: a demonstration, not a benchmark result",
+        "blind": "blind: prompts without media",
+        "limited": "run with --limit: ",
+        "subset": "only a subset of the clusters was asked",
+        "failed": "1 request without a response",
+    }.items():
+        done = export("hub", tmp_path / name, "--model", "lab/Good-7B", "--out", tmp_path)
+        assert isinstance(done.exception, UsageError)
+        assert why in str(done.exception)
     assert not (tmp_path / ".eval_results").exists()
 
 
@@ -230,12 +208,8 @@ def test_a_hub_that_refuses_or_cannot_be_reached_is_one_sentence(
     monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", f"{hub[0]}/closed")
     with pytest.raises(MedtasksError, match=r"lab/a: the hub did not take the pull request"):
         push({"a.yaml": b"-"}, "lab/a")
-    client = HfHubHTTPError.__bases__[0]  # that of httpx or httpx2
-
-    def unreachable(*_: object, **__: object) -> None:
-        raise client("Connection refused")
-
-    monkeypatch.setattr(HfApi, "create_commit", unreachable)
+    client = HfHubHTTPError.__bases__[0]("Connection refused")  # of httpx or httpx2
+    monkeypatch.setattr(HfApi, "create_commit", Mock(side_effect=client))
     with pytest.raises(MedtasksError, match=r"lab/a: the hub did not take the pull request \(.*Connection refused"):
         push({}, "lab/a")
 
@@ -258,14 +232,12 @@ def test_inspect_reads_the_logs_and_finds_our_scores(tmp_path: Path) -> None:
         found = log.read_eval_log(path)
         task = found.eval.task
         ours = {sample.sample_id: sample for sample in samples[task]}
-        assert found.status == "success"
-        assert found.eval.model == GUESS.name
+        assert (found.status, found.eval.model) == ("success", GUESS.name)
         assert {sample.id for sample in found.samples} == ours.keys()
         for sample in found.samples:
             mine = ours[sample.id]
-            assert sample.output.completion == mine.responses[0]
-            assert sample.input[0].text == mine.prompt
-            assert sample.target == mine.target
+            said = (sample.output.completion, sample.input[0].text, sample.target)
+            assert said == (mine.responses[0], mine.prompt, mine.target)
             values = {name: score.value for name, score in sample.scores.items()}
             assert values == {name: value for name, value in mine.scores.items() if value is not None}
             assert not any(part.type == "image" for part in sample.input[0].content)
@@ -280,8 +252,10 @@ def test_inspect_reads_the_logs_and_finds_our_scores(tmp_path: Path) -> None:
 
 def test_a_failed_request_is_an_error_and_has_no_score(tmp_path: Path) -> None:
     log = pytest.importorskip("inspect_ai.log")
+    for out, said in ((tmp_path / "logs", "no result directory"), (tmp_path, "exists already")):
+        with pytest.raises(UsageError, match=said):
+            write_inspect_logs([tmp_path], out)
     folder = write_run_of(tmp_path, GUESS, [CHOICE])
-
     edit_json(folder / "samples" / f"{CHOICE}.jsonl", lambda sample: sample.update(FAILED), line=0)
     ((path,), _) = write_inspect_logs([tmp_path], tmp_path / "logs")
     first = log.read_eval_log(path).samples[0]
@@ -301,14 +275,6 @@ def test_pictures_are_included_only_where_the_licence_allows(tmp_path: Path, mon
         pictures = [part.image for part in sample.input[0].content if part.type == "image"]
         assert len(pictures) == len(sample.metadata["media"]) == 5
         assert all(one.startswith("data:image/png;base64,") for one in pictures)
-
-
-def test_what_cannot_be_written_is_one_sentence(tmp_path: Path) -> None:
-    pytest.importorskip("inspect_ai")
-    with pytest.raises(UsageError, match="no result directory"):
-        write_inspect_logs([tmp_path], tmp_path / "logs")
-    with pytest.raises(UsageError, match="exists already"):
-        write_inspect_logs([tmp_path], tmp_path)
 
 
 EVER = "every-eval-ever"

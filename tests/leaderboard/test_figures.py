@@ -1,4 +1,5 @@
-"""Figures show what the board says, to everybody: dark page, no colour, no sight, odd names, missing values."""
+"""Figures, as files and on pages, show what the board says, to everybody: dark page, no colour, no sight, odd names,
+missing values."""
 
 from __future__ import annotations
 
@@ -9,6 +10,7 @@ import re
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +19,13 @@ import pytest
 from boards import board, changed, hostile_board, large_board, write_exports
 from matplotlib.figure import Figure
 from medtasks.leaderboard.board.board import Board, BoardPlot
+from medtasks.leaderboard.board.numbers import shown
 from medtasks.leaderboard.figures.chosen import DARK, LOOKS, distinct, short
 from medtasks.leaderboard.figures.draw import draw_all, drawing, images
 from medtasks.leaderboard.figures.plots import Figure as Plotted
 from medtasks.leaderboard.figures.plots import figures_of
+from medtasks.leaderboard.figures.shapes import time_axis
+from medtasks.leaderboard.site.pages import pages_of
 
 SVG = "{http://www.w3.org/2000/svg}"
 KINDS = {
@@ -74,6 +79,10 @@ def one_plot(key: tuple[str, str], made: Board | None = None, change: Callable[[
     return changed(made or board(), edit, key[0])
 
 
+def percent(text: str) -> float:
+    return float(text.removesuffix("%"))
+
+
 def figure_of(made: Board) -> Plotted:
     """The only figure of a board, not drawn."""
     (figure,) = figures_of(made, made.benchmarks[0]).values()
@@ -109,12 +118,27 @@ def test_a_figure_is_text_that_stands_alone_and_follows_a_dark_page(plain: Drawn
     assert all("fill" in one.attrib["style"] for one in root.iter(f"{SVG}text"))
 
 
-def test_numbers_of_bars_are_those_of_the_board(plain: Drawn) -> None:
-    table = next(one for one in board().benchmarks[1].tables if one.name == "families")
-    values = [row.cells[column.key].value for row in table.rows for column in table.columns[:3]]
-    texts = plain.texts(KINDS["bars"])
-    assert {f"{100 * value:.1f}" for value in values if value is not None} <= set(texts)
-    assert texts.count("dashed: chance 20.0") == 3
+@pytest.mark.parametrize("kind", ["bars", "paired"])
+def test_bars_and_dumbbells_have_the_boards_values_on_an_axis_with_zero(kind: str, plain: Drawn) -> None:
+    shape, plot, made = plain.figures[KINDS[kind]].shape, plain.figures[KINDS[kind]].plot, board()
+    table = next(table for one in made.benchmarks for table in one.tables if table.name == plot.table)
+    cells = {made.models[row.model].name: row.cells for row in table.rows}
+    pairs = zip(plot.columns, plot.against, strict=True) if plot.against else [(key,) for key in plot.columns]
+    for keys, block in zip(pairs, shape.blocks, strict=True):
+        axis, zero = block.axis, percent(block.axis.place(0.0))
+        for line in block.lines:
+            values = [cells[line.label][key].value for key in keys]
+            assert line.values == pytest.approx([100 * one for one in values])
+            scales = [(percent(axis.place(one)) - zero) / one for one in line.values]
+            scales += [percent(axis.width(one)) / one for one in line.values]
+            assert scales == pytest.approx([100 / (axis.high - axis.low)] * len(scales), rel=1e-2)
+            if kind == "bars":
+                assert line.text.rstrip("*") == shown(values[0], "fraction")
+                assert line.text in plain.texts(KINDS[kind])
+
+
+def test_bars_say_what_is_best_and_what_chance_is(plain: Drawn) -> None:
+    assert plain.texts(KINDS["bars"]).count("dashed: chance 20.0") == 3
     alt = plain.figures[KINDS["bars"]].alt
     assert "with 95 % intervals" in alt
     assert "Chance level 20.0, drawn dashed" in alt
@@ -236,7 +260,8 @@ DELAY = "stream_qa_future.signed_delay"
 def test_a_signed_score_has_ends_and_no_order() -> None:
     columns = ("stream_qa_future.content", "stream_qa_future.responsiveness")
     for kind in ("bars", "radar", "heatmap"):
-        plot = BoardPlot(name=kind, title="Mixed", kind=kind, table="parts", columns=(*columns, DELAY))
+        chosen = (DELAY,) * 3 if kind == "radar" else (*columns, DELAY)
+        plot = BoardPlot(name=kind, title="Mixed", kind=kind, table="parts", columns=chosen)
         alt = figure_of(with_plot(plot)).alt
         if kind == "heatmap":
             assert "by 2 columns" in alt
@@ -267,6 +292,57 @@ def test_what_has_no_value_at_all_is_not_drawn(tmp_path: Path) -> None:
     plot = BoardPlot(name="none", title="None", kind="bars", table="parts", columns=("stream_qa.unknown",))
     assert draw_all(with_plot(plot), tmp_path) == {}
     assert list(tmp_path.iterdir()) == []
+
+
+def test_the_best_rank_has_the_lightest_colour(plain: Drawn) -> None:
+    shape = plain.figures[KINDS["heatmap"]].shape
+    cells = {(float(text), shape.colour(good)) for _, row in shape.rows for text, good in row if good is not None}
+    assert {(0.0, 9), (1.0, 0)} <= cells
+    assert all(darker <= lighter for (_, darker), (_, lighter) in pairwise(sorted(cells, reverse=True)))
+
+
+def test_points_are_within_the_plane(plain: Drawn) -> None:
+    shape = plain.figures[KINDS["cost"]].shape
+    scale = shape.scale
+    assert len(shape.points) == len(shape.curves) > 0
+    assert all(0 <= scale.x(one.x) <= 320 and 0 <= scale.y(one.y) <= 220 and one.radius > 0 for one in shape.points)
+    assert all(0 <= scale.x(value) <= 320 for value, _ in scale.across_ticks)
+
+
+def test_a_radar_has_an_axis_for_each_column(plain: Drawn) -> None:
+    shape = plain.figures[KINDS["radar"]].shape
+    axes = shape.labels
+    assert len(axes) == len(plain.figures[KINDS["radar"]].plot.columns)
+    assert axes[0][:2] == (0.0, -140.0)  # upwards
+    path, dots = shape.path((None, *(shape.rim for _ in axes[1:])))
+    assert dots == [(x, y) for x, y, *_ in axes[1:]]
+    # a missing value is a gap: neither the first nor the last point is joined across it
+    assert (path.count("M"), path.count("L")) == (1, len(axes) - 2)
+
+
+def test_rounds_lie_in_the_order_of_their_times() -> None:
+    lines = board().benchmarks[2].timelines
+    axis = time_axis(lines, [lines[0].query_time - 1])
+    assert axis.place(axis.start) == axis.place(lines[0].query_time - 1) == "2.00%"
+    assert axis.place(axis.end) == "98.00%"
+    for line in lines:
+        places = [(one.time, percent(axis.place(one.time))) for one in line.rounds]
+        assert sorted(places) == sorted(places, key=lambda place: place[1])
+
+
+@pytest.mark.parametrize("made", [board(), hostile_board(), large_board(12)], ids=["board", "hostile", "large"])
+def test_every_plot_with_values_is_on_its_page_and_no_file_is_needed(made: Board) -> None:
+    pages = pages_of(made, {}, [])
+    for benchmark in made.benchmarks:
+        text = pages[f"benchmark-{benchmark.name}.html"]()
+        assert all(f'<figure id="figure-{name}"' in text for name in figures_of(made, benchmark))
+        assert "<img" not in text
+
+
+def test_letters_have_their_share_and_the_one_that_is_right() -> None:
+    counts = {"gold": {"A": 6, "B": 6}, "chosen": {"A": 3, "B": 9}}
+    made = changed(board(), lambda fields: fields.update(letters=[fields["letters"][0] | counts]), "series_mcq")
+    assert '<path class="ch" d="M50 0V8"/><path d="M0 4H25"/>' in pages_of(made, {}, [])["benchmark-series_mcq.html"]()
 
 
 def test_at_most_eight_models_but_all_on_a_heat_map() -> None:

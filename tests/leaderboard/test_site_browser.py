@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from boards import board, held_samples, hostile_board, large_board, sample, sample_text
-from browser import Reader, chromium
+from browser import Reader, check_accessibility
 from medtasks.leaderboard.publish import write_site
 
 pytestmark = pytest.mark.slow
@@ -23,12 +23,6 @@ NAMES = "#headline tbody tr:not(.with):not([hidden]) th a"
 
 
 @pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    with chromium() as started:
-        yield started
-
-
-@pytest.fixture(scope="module")
 def sites(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     folder = tmp_path_factory.mktemp("sites")
     write_site(board(), folder / "board", samples=sample_text())
@@ -39,11 +33,8 @@ def sites(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 @pytest.fixture
 def reader(browser: Any, sites: dict[str, Path]) -> Iterator[Reader]:
-    started = Reader(browser, sites["board"])
-    yield started
-    started.close()
-    assert started.strangers() == []
-    assert started.messages == []
+    with Reader(browser, sites["board"]) as started:
+        yield started
 
 
 def names(page: Any, selector: str = NAMES) -> list[str]:
@@ -215,22 +206,20 @@ def test_a_signed_score_makes_no_model_top_and_a_sample_is_better_nearer_to_zero
         for model, delays in answers.items()
     }
     write_site(board(), tmp_path / "out", samples=held_samples(held))
-    reader = Reader(browser, tmp_path / "out")
-    page = reader.open("compare.html#a=aurora-72b&b=aurora-8b&task=samples%2Fstream_qa%2Fstream_qa_future")
-    page.locator(".sample").first.wait_for()
-    page.evaluate("document.querySelectorAll('details').forEach(each => { each.open = true; })")
-    table = page.get_by_role("region", name="StreamQA: Parts of the score")
-    tops = {row.locator("th").inner_text().split()[0]: row.locator("td.top").all_inner_texts()
-            for row in table.locator("tbody tr").all()}  # fmt: skip
-    assert tops["Delay"] == tops["Judged"] == []  # best at 0; incomplete
-    assert len(tops["Content"]) == 1
-    assert "0 is best" in table.inner_text()
-    for chosen, names_ in (("all", ["clip-0", "clip-1", "clip-2"]), ("first", ["clip-0"]), ("second", ["clip-1"])):
-        page.locator("#samples [name=show]").select_option(chosen)
-        page.wait_for_function(f"document.querySelectorAll('.sample').length === {len(names_)}")
-        assert sorted(page.locator(".sample h3").all_inner_texts()) == names_
-    reader.close()
-    assert reader.messages == []
+    with Reader(browser, tmp_path / "out") as reader:
+        page = reader.open("compare.html#a=aurora-72b&b=aurora-8b&task=samples%2Fstream_qa%2Fstream_qa_future")
+        page.locator(".sample").first.wait_for()
+        page.evaluate("document.querySelectorAll('details').forEach(each => { each.open = true; })")
+        table = page.get_by_role("region", name="StreamQA: Parts of the score")
+        tops = {row.locator("th").inner_text().split()[0]: row.locator("td.top").all_inner_texts()
+                for row in table.locator("tbody tr").all()}  # fmt: skip
+        assert tops["Delay"] == tops["Judged"] == []  # best at 0; incomplete
+        assert len(tops["Content"]) == 1
+        assert "0 is best" in table.inner_text()
+        for chosen, names_ in (("all", ["clip-0", "clip-1", "clip-2"]), ("first", ["clip-0"]), ("second", ["clip-1"])):
+            page.locator("#samples [name=show]").select_option(chosen)
+            page.wait_for_function(f"document.querySelectorAll('.sample').length === {len(names_)}")
+            assert sorted(page.locator(".sample h3").all_inner_texts()) == names_
 
 
 def test_a_benchmark_that_shows_nothing_shows_letters_and_scores(reader: Reader) -> None:
@@ -271,15 +260,14 @@ def test_samples_are_filtered_and_read_one_by_one(reader: Reader) -> None:
 
 
 def test_dark_mode_follows_the_system_until_the_reader_chooses(browser: Any, sites: dict[str, Path]) -> None:
-    reader = Reader(browser, sites["board"], dark=True)
-    page = reader.open("index.html")
-    paper = "getComputedStyle(document.body).backgroundColor"
-    dark = page.evaluate(paper)
-    page.get_by_role("button", name="Dark", pressed=True).click()
-    light = page.evaluate(paper)
-    assert (dark, light) == ("rgb(18, 22, 27)", "rgb(255, 255, 255)")
-    assert reader.open("protocol.html").evaluate(paper) == light  # remembered
-    reader.close()
+    with Reader(browser, sites["board"], dark=True) as reader:
+        page = reader.open("index.html")
+        paper = "getComputedStyle(document.body).backgroundColor"
+        dark = page.evaluate(paper)
+        page.get_by_role("button", name="Dark", pressed=True).click()
+        light = page.evaluate(paper)
+        assert (dark, light) == ("rgb(18, 22, 27)", "rgb(255, 255, 255)")
+        assert reader.open("protocol.html").evaluate(paper) == light  # remembered
 
 
 def test_breakdowns_are_shown_as_figures_or_as_a_table(reader: Reader) -> None:
@@ -310,74 +298,55 @@ def test_differences_are_drawn_around_zero(reader: Reader) -> None:
 
 
 def test_hostile_text_is_text(browser: Any, sites: dict[str, Path]) -> None:
-    reader = Reader(browser, sites["hostile"])
-    for name in PAGES[:5] + PAGES[6:]:
-        page = reader.open(name)
-        page.evaluate("document.querySelectorAll('details').forEach(each => { each.open = true; })")
-        assert page.evaluate("window.hacked") is None, name
-        assert page.locator("[onerror], [onclick], [href^='javascript']").count() == 0, name
-        assert page.locator("body").get_by_text("<img src=x onerror=").count() > 0, name
-    page = reader.open("compare.html#a=aurora-72b&b=aurora-8b")
-    page.get_by_role("region", name="Tests of the headline scores").wait_for()
-    task = page.locator("select[name=task] option").nth(1).get_attribute("value")
-    page.locator("select[name=task]").select_option(task)
-    page.locator(".sample").first.wait_for()
-    assert "<script>window.hacked=1</script>" in page.locator(".sample").first.inner_text()
-    page.get_by_text("Swap", exact=True).click()
-    page = reader.open(
-        "samples.html?words=%3Cimg%20src%3Dx%20onerror%3Dhacked%3D1%3E&id=%3Cimg%20src%3Dx&status=%3Cb%3E"
-    )
-    page.locator("#one-title").filter(has_text="<img src=x").wait_for()
-    page = reader.open("samples.html")
-    page.locator(".list tbody a").first.click()
-    page.get_by_role("button", name="Show the other models").click()
-    page.locator("#answers article").nth(1).wait_for()
-    assert "<script>window.hacked=1</script>" in page.locator("#one").inner_text()
-    assert page.locator("main img").count() == 0
-    page = reader.open("compare.html#a=%3Cimg%20src%3Dx%20onerror%3Dhacked%3D1%3E&b=../../x&task=..%2F..%2Fx")
-    page.locator("#count").filter(has_text="Choose two models.").wait_for()
-    assert page.evaluate("window.hacked") is None
-    assert page.locator("main img").count() == 0
-    reader.close()
-    assert reader.strangers() == []
-    assert reader.messages == []
-
-
-AXE = """async (rules) => {
-  const options = { resultTypes: ["violations"], preload: false };
-  const found = await axe.run(document, rules ? { ...options, runOnly: rules } : options);
-  return found.violations.filter(({ impact }) => impact === "serious" || impact === "critical")
-    .map(({ id, nodes }) => [id, nodes.slice(0, 3).map(({ target, failureSummary }) => [target, failureSummary])]);
-}"""
-COLOUR = ["color-contrast", "link-in-text-block"]
-LAYOUT = ["scrollable-region-focusable", "target-size"]
-LOOKS = [(1280, "light", None), (1280, "dark", COLOUR), (390, "dark", COLOUR + LAYOUT), (390, "light", LAYOUT)]
-"""Widths, colour schemes, and the rules whose findings can be others than at the look before; None is all rules."""
+    with Reader(browser, sites["hostile"]) as reader:
+        for name in PAGES[:5] + PAGES[6:]:
+            page = reader.open(name)
+            page.evaluate("document.querySelectorAll('details').forEach(each => { each.open = true; })")
+            assert page.evaluate("window.hacked") is None, name
+            assert page.locator("[onerror], [onclick], [href^='javascript']").count() == 0, name
+            assert page.locator("body").get_by_text("<img src=x onerror=").count() > 0, name
+        page = reader.open("compare.html#a=aurora-72b&b=aurora-8b")
+        page.get_by_role("region", name="Tests of the headline scores").wait_for()
+        task = page.locator("select[name=task] option").nth(1).get_attribute("value")
+        page.locator("select[name=task]").select_option(task)
+        page.locator(".sample").first.wait_for()
+        assert "<script>window.hacked=1</script>" in page.locator(".sample").first.inner_text()
+        page.get_by_text("Swap", exact=True).click()
+        page = reader.open(
+            "samples.html?words=%3Cimg%20src%3Dx%20onerror%3Dhacked%3D1%3E&id=%3Cimg%20src%3Dx&status=%3Cb%3E"
+        )
+        page.locator("#one-title").filter(has_text="<img src=x").wait_for()
+        page = reader.open("samples.html")
+        page.locator(".list tbody a").first.click()
+        page.get_by_role("button", name="Show the other models").click()
+        page.locator("#answers article").nth(1).wait_for()
+        assert "<script>window.hacked=1</script>" in page.locator("#one").inner_text()
+        assert page.locator("main img").count() == 0
+        page = reader.open("compare.html#a=%3Cimg%20src%3Dx%20onerror%3Dhacked%3D1%3E&b=../../x&task=..%2F..%2Fx")
+        page.locator("#count").filter(has_text="Choose two models.").wait_for()
+        assert page.evaluate("window.hacked") is None
+        assert page.locator("main img").count() == 0
 
 
 @pytest.mark.parametrize("name", [*PAGES, "samples.html?task=pond_vqa_level1"], ids=lambda name: name.split(".")[0])
 def test_axe_finds_nothing_serious(reader: Reader, name: str) -> None:
-    axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe()
     page = reader.open(name)
     if "compare" in name:
         page.locator(".sample").first.wait_for()
     if name.startswith("samples"):
         page.locator(".list").wait_for()
-    page.evaluate("document.querySelectorAll('details:not(.menu)').forEach(each => { each.open = true; })")
-    page.evaluate(axe.axe_script)
-    for width, scheme, rules in LOOKS:
-        page.set_viewport_size({"width": width, "height": 900})
-        page.emulate_media(color_scheme=scheme)
-        assert page.evaluate(AXE, rules) == [], (width, scheme)
-        assert page.evaluate("document.documentElement.scrollWidth") <= width
+    check_accessibility(page)
 
 
 def test_a_hundred_models_stay_usable(browser: Any, sites: dict[str, Path]) -> None:
-    reader = Reader(browser, sites["large"])
-    page = reader.open("benchmark-lake_vqa.html")
-    choose(page, family="Family 3")
-    assert page.locator("#classes tbody tr:not([hidden]):not(.with)").count() == 11
-    page.locator("#classes thead button").nth(20).click()
-    assert page.locator("#classes th[aria-sort=descending]").count() == 1
-    reader.close()
-    assert reader.messages == []
+    loaded = ("index.html", "assets/parts.js", "assets/site.css", "assets/site.js")
+    assert sum((sites["large"] / name).stat().st_size for name in loaded) < 300_000
+    with Reader(browser, sites["large"]) as reader:
+        page = reader.open("index.html")
+        assert page.locator("#models tbody tr:not(.with)").count() == 100
+        assert {Path(url).name for url in reader.requests if url.endswith(".js")} == {"parts.js", "site.js"}
+        page = reader.open("benchmark-lake_vqa.html")
+        choose(page, family="Family 3")
+        assert page.locator("#classes tbody tr:not([hidden]):not(.with)").count() == 11
+        page.locator("#classes thead button").nth(20).click()
+        assert page.locator("#classes th[aria-sort=descending]").count() == 1

@@ -9,21 +9,14 @@ from urllib.parse import urlencode
 
 import pytest
 from boards import HOSTILE
-from browser import Reader, chromium
+from browser import Reader, check_accessibility
 from invented_runs import MODELS, write_run_of
-from test_site_browser import AXE, LOOKS
 from view_server import RunUnderWay, Server, serving, write_hostile_run
 
 pytestmark = pytest.mark.slow
 
 OPEN, CHOICE, STREAM = "kvasir_vqa_x1_level3", "mi_cxr_tel_single", "medstreambench_proactive"
 CAREFUL, GUESS = MODELS[1], MODELS[3]
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    with chromium() as started:
-        yield started
 
 
 @pytest.fixture(scope="module")
@@ -42,11 +35,8 @@ def server(root: Path) -> Iterator[Server]:
 
 @pytest.fixture
 def reader(browser: Any, server: Server) -> Iterator[Reader]:
-    started = Reader(browser, server.address)
-    yield started
-    started.close()
-    assert started.strangers() == []
-    assert started.messages == []
+    with Reader(browser, server.address) as started:
+        yield started
 
 
 def address(name: str, **given: str) -> str:
@@ -95,18 +85,14 @@ def test_the_keyboard_walks_through_the_samples_of_a_filter(reader: Reader) -> N
     assert current(page) == next(one for one in wrong if one > every[0])
 
 
-def test_keys_typed_into_a_field_are_text(reader: Reader) -> None:
-    page = reader.open(address("samples.html", task=CHOICE))
+def test_keys_typed_into_a_field_are_text_and_another_task_starts_without_filters(reader: Reader) -> None:
+    page = reader.open(address("samples.html", task=CHOICE, outcome="wrong"))
     page.get_by_label("Text contains").fill("n")
     page.keyboard.type("wp")
     assert page.get_by_label("Text contains").input_value() == "nwp"
     page.keyboard.press("Enter")
     page.wait_for_url("**words=nwp*")
     page.get_by_text("No sample matches.").wait_for()
-
-
-def test_another_task_starts_without_the_filters_of_the_last(reader: Reader) -> None:
-    page = reader.open(address("samples.html", task=CHOICE, outcome="wrong", words="x"))
     page.get_by_label("Task").select_option(OPEN)
     page.wait_for_url(f"**task={OPEN}*")
     assert "words" not in page.url
@@ -161,8 +147,7 @@ def test_a_sample_is_bookmarked_by_keyboard_and_found_again(reader: Reader) -> N
 def test_a_run_under_way_updates_by_itself(browser: Any, tmp_path: Path) -> None:
     run = RunUnderWay(tmp_path, CAREFUL, [CHOICE])
     count = len(run.documents[CHOICE])
-    with serving([tmp_path]) as started:
-        reader = Reader(browser, started.address)
+    with serving([tmp_path]) as started, Reader(browser, started.address) as reader:
         page = reader.open("")
         assert page.url.endswith("live.html")
         row = page.get_by_role("row").filter(has_text=CHOICE).first
@@ -183,15 +168,11 @@ def test_a_run_under_way_updates_by_itself(browser: Any, tmp_path: Path) -> None
         page.get_by_role("link", name="Samples").click()
         page.locator(".list").wait_for()
         assert len(ids(page)) == count
-        reader.close()
-        assert reader.messages == []
-        assert reader.strangers() == []
 
 
 def test_text_of_others_is_text(browser: Any, tmp_path: Path) -> None:
     write_hostile_run(tmp_path, GUESS, [OPEN, CHOICE])
-    with serving([tmp_path]) as started:
-        reader = Reader(browser, started.address)
+    with serving([tmp_path]) as started, Reader(browser, started.address, expected="404") as reader:
         page = reader.open(address("samples.html", task=OPEN))
         page.get_by_role("link", name="<img src=x").first.click()
         page.evaluate("document.querySelectorAll('details').forEach(each => { each.open = true; })")
@@ -206,14 +187,10 @@ def test_text_of_others_is_text(browser: Any, tmp_path: Path) -> None:
             assert page.evaluate("window.hacked") is None, name
             assert page.locator("[onerror], [onclick], [href^='javascript'], img[src='x']").count() == 0, name
             assert page.locator("body").get_by_text("<img src=x").count() > 0 or "words" in name, name
-        reader.close()
-        assert reader.strangers() == []
-        assert [one for one in reader.messages if "404" not in one] == []
 
 
 @pytest.mark.parametrize("name", ["samples", "choice", "open", "stream", "live"])
 def test_axe_finds_nothing_serious(reader: Reader, root: Path, name: str) -> None:
-    axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe()
     run = RunUnderWay(root, CAREFUL, [CHOICE]) if name == "live" else None
     if run is not None:
         run.answer(CHOICE, range(5))
@@ -222,12 +199,6 @@ def test_axe_finds_nothing_serious(reader: Reader, root: Path, name: str) -> Non
     page = reader.open("live.html" if run is not None else address("samples.html", task=tasks.get(name, CHOICE)))
     if name in tasks:
         page.locator(".list tbody th a").last.click()
-    page.evaluate("document.querySelectorAll('details').forEach(each => { each.open = true; })")
-    page.evaluate(axe.axe_script)
-    for width, scheme, rules in LOOKS:
-        page.set_viewport_size({"width": width, "height": 900})
-        page.emulate_media(color_scheme=scheme)
-        assert page.evaluate(AXE, rules) == [], (width, scheme)
-        assert page.evaluate("document.documentElement.scrollWidth") <= width
+    check_accessibility(page)
     if run is not None:
         run.finish()

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import http.client
+import queue
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -19,7 +21,6 @@ from medtasks.leaderboard.view.server import View, serve
 from medtasks.benchmarks.documents import task_documents
 from medtasks.runs.replies import Answer, Reply, Slot
 from medtasks.runs.run import SUFFIX, AnswerStore, Plan
-from medtasks.runs.samples import Sample
 
 
 @dataclass(frozen=True)
@@ -70,38 +71,26 @@ class Server:
 @contextmanager
 def serving(paths: Sequence[Path]) -> Iterator[Server]:
     """A server of ``paths`` on a port of its own, in a thread of this process."""
-    view = View(paths)
-    ready = threading.Event()
-    found: list[str] = []
+    view, addresses = View(paths), queue.Queue[str]()
     loop = asyncio.new_event_loop()
-
-    def told(address: str) -> None:
-        found.append(address)
-        ready.set()
-
-    task = loop.create_task(serve(view, 0, told))
+    task = loop.create_task(serve(view, 0, addresses.put))
 
     def run() -> None:
-        try:
+        with contextlib.suppress(asyncio.CancelledError):
             loop.run_until_complete(task)
-        except asyncio.CancelledError:
-            view.close()
-        finally:
-            ready.set()
-            loop.run_until_complete(loop.shutdown_default_executor())
-            loop.close()
+        loop.run_until_complete(loop.shutdown_default_executor())
+        loop.close()
 
     thread = threading.Thread(target=run)
     thread.start()
-    assert ready.wait(300)
-    assert found, "the server did not start"
-    view.wait()
     try:
-        yield Server(found[0], view)
+        address = addresses.get(timeout=300)
+        view.wait()
+        yield Server(address, view)
     finally:
+        view.close()
         loop.call_soon_threadsafe(task.cancel)
         thread.join()
-        view.close()
 
 
 def write_hostile_run(root: Path, model: Invented, tasks: Sequence[str]) -> None:
@@ -131,14 +120,12 @@ class RunUnderWay:
 
     def answer(self, task: str, numbers: Sequence[int], text: str | None = None, failed: str | None = None) -> None:
         """Add replies to documents: the model's own, ``text``, or the reason of a failure."""
-        by_id = {sample.sample_id: sample for sample in self.samples[task]}
-        self._store.add(self._answer(task, number, by_id, text, failed) for number in numbers)
+        samples = {sample.sample_id: sample for sample in self.samples[task]}
+        for number in numbers:
+            sample = samples[self.documents[task][number]["sample_id"]]
+            reply = Reply(sample.responses[0] if text is None else text) if failed is None else Reply.failure(failed)
+            self._store.add([Answer(Slot(task, number, 0, sample.prompt), reply)])
 
     def finish(self) -> None:
         """Remove the directory, as a run does once its results are written."""
         self._store.remove()
-
-    def _answer(self, task: str, number: int, by_id: dict[str, Sample], text: str | None, failed: str | None) -> Answer:
-        sample = by_id[self.documents[task][number]["sample_id"]]
-        reply = Reply.failure(failed) if failed is not None else Reply(sample.responses[0] if text is None else text)
-        return Answer(Slot(task, number, 0, sample.prompt), reply)

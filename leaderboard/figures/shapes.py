@@ -1,0 +1,215 @@
+"""Shapes of figures as data: numbers, labels and axes, which pages and matplotlib draw alike, and places on a page.
+
+Bars and dumbbells are lines in blocks (:class:`Blocks`); cost, reliability and coverage are points on a plane.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from ..board.board import Timeline
+from ..board.usage import amount
+from .chosen import Look, short
+
+WIDTH, HEIGHT = 320, 220
+"""Of the area of a plane on a page."""
+RADIUS = 140
+"""Of a radar on a page."""
+_WIDE = 20.0
+"""Ratio of the largest to the smallest value from which an axis is logarithmic."""
+
+
+class Axis(NamedTuple):
+    """The axis of bars: its units and its ends. Places on a page are percentages of its width."""
+
+    title: str
+    low: float
+    high: float
+
+    def place(self, value: float) -> str:
+        return f"{100 * (value - self.low) / (self.high - self.low):.4g}%"
+
+    def width(self, length: float) -> str:
+        return f"{100 * length / (self.high - self.low):.4g}%"
+
+
+class Line(NamedTuple):
+    """A model in a block: the value of a bar with its interval, or the two values of a dumbbell."""
+
+    label: str
+    look: Look
+    text: str
+    values: tuple[float | None, ...]
+    ends: tuple[float, float] | None = None
+
+
+class Block(NamedTuple):
+    """The models in one column, or in a pair of columns; ``note`` is its remark, or says what ``chance`` is."""
+
+    names: Sequence[str]
+    note: str
+    chance: float | None
+    lines: Sequence[Line]
+    axis: Axis = Axis("", 0.0, 1.0)
+
+
+class Blocks(NamedTuple):
+    """Bars, or dumbbells if ``paired``; blocks with the same axis can be compared."""
+
+    blocks: Sequence[Block]
+    paired: bool
+
+    @property
+    def title(self) -> str:
+        """The units of all axes."""
+        return " or ".join(dict.fromkeys(block.axis.title for block in self.blocks))
+
+
+class Heat(NamedTuple):
+    """Rows of cells: text, and 0 (worst) to 1 (best), None without a value."""
+
+    across: Sequence[str]
+    rows: Sequence[tuple[str, Sequence[tuple[str, float | None]]]]
+    worst: str
+    best: str
+    lacks: str
+
+    @staticmethod
+    def colour(good: float) -> int:
+        """The number of a cell's colour on a page, 0 to 9."""
+        return min(int(10 * good), 9)
+
+
+class Radar(NamedTuple):
+    """Closed curves around a centre, on one scale from 0 to ``rim``: a value for each axis, None for a gap."""
+
+    axes: Sequence[str]
+    rim: float
+    title: str
+    curves: Sequence[tuple[str, Look, Sequence[float | None]]]
+
+    @property
+    def angles(self) -> list[float]:
+        return [2 * math.pi * place / len(self.axes) for place in range(len(self.axes))]
+
+    @property
+    def labels(self) -> list[tuple[float, float, str, float, float, str]]:
+        """By axis its end on a page, and its label with the label's place and anchor."""
+        found = []
+        for angle, label in zip(self.angles, self.axes, strict=True):
+            side = math.sin(angle)
+            anchor = "middle" if abs(side) < 1e-6 else "start" if side > 0 else "end"
+            x, y = _around(RADIUS + 8, angle)
+            found.append((*_around(RADIUS, angle), short(label, 30), x, y + 4 - 4 * math.cos(angle), anchor))
+        return found
+
+    def path(self, values: Sequence[float | None]) -> tuple[str, list[tuple[float, float]]]:
+        """Path data of a closed curve with its gaps, and its dots."""
+        places = [
+            None if value is None else _around(RADIUS * value / self.rim, angle)
+            for angle, value in zip(self.angles, values, strict=True)
+        ]
+        path, pen = "", "M"
+        for place in (*places, places[0]):
+            path += f"{pen}{place[0]} {place[1]}" if place else ""
+            pen = "L" if place else "M"
+        return path, [place for place in places if place]
+
+
+def _around(radius: float, angle: float) -> tuple[float, float]:
+    return round(radius * math.sin(angle), 1), round(-radius * math.cos(angle), 1)
+
+
+class Point(NamedTuple):
+    """A dot with a radius, and the interval of its height."""
+
+    x: float
+    y: float
+    radius: float
+    ends: tuple[float, float] | None = None
+
+
+class PlaneScale(NamedTuple):
+    """Places on a plane, whose axes have ``across_ticks`` and ``up_ticks``: values with their texts."""
+
+    wide: bool
+    across: tuple[float, float]
+    up: tuple[float, float]
+    across_ticks: Sequence[tuple[float, str]]
+    up_ticks: Sequence[tuple[float, str]]
+
+    def x(self, value: float) -> float:
+        low, high = self.across
+        return round(WIDTH * ((math.log10(value) if self.wide else value) - low) / (high - low), 1)
+
+    def y(self, value: float) -> float:
+        low, high = self.up
+        return round(HEIGHT * (1 - (value - low) / (high - low)), 1)
+
+    def path(self, points: Sequence[Point], joined: bool) -> str:
+        """Path data: the line through the points, and their intervals."""
+        line = "M" + "L".join(f"{self.x(one.x)} {self.y(one.y)}" for one in points) if joined else ""
+        ends = [f"M{self.x(one.x)} {self.y(one.ends[0])}V{self.y(one.ends[1])}" for one in points if one.ends]
+        return "".join((line, *ends))
+
+
+class Plane(NamedTuple):
+    """Points of models over two axes, in the order in which they are ``joined``; ``percent`` axes end at 100."""
+
+    across: str
+    up: str
+    curves: Sequence[tuple[str, Look, Sequence[Point]]]
+    joined: bool
+    percent: bool
+    diagonal: bool = False
+
+    @property
+    def points(self) -> list[Point]:
+        return [point for _, _, points in self.curves for point in points]
+
+    @property
+    def wide(self) -> bool:
+        """Whether the axis across is logarithmic."""
+        costs = [point.x for point in self.points]
+        return not self.percent and min(costs) > 0 and max(costs) > _WIDE * min(costs)
+
+    @property
+    def scale(self) -> PlaneScale:
+        """The scale on a page: 0 to 100 percent, or all costs and scores, with 0 unless costs are logarithmic."""
+        if self.percent:
+            ticks = [(float(share), f"{share}") for share in range(0, 101, 20)]
+            return PlaneScale(False, (0.0, 100.0), (0.0, 100.0), ticks, ticks)
+        wide, costs = self.wide, [point.x for point in self.points]
+        low, high = (math.log10(min(costs)), math.log10(max(costs))) if wide else (0.0, max(costs) or 1.0)
+        room = 0.06 * (high - low) or 1.0
+        low, high = low - room * wide, high + room
+        marks = [10 ** (low + (high - low) * share) if wide else high * share for share in (0.1, 0.5, 0.9)]
+        scores = [score for point in self.points for score in (point.y, *(point.ends or ()))]
+        bottom, top = min(0.0, *scores), max(scores) or 1.0
+        heights = [(value, f"{value:.3g}") for value in (bottom + (top - bottom) * share for share in (0, 0.5, 1))]
+        up = (bottom, top + 0.05 * (top - bottom))
+        return PlaneScale(wide, (low, high), up, [(mark, amount(mark) or "0") for mark in marks], heights)
+
+
+class TimeAxis(NamedTuple):
+    """The time axis of a streaming item; places are percentages of its width."""
+
+    start: float
+    end: float
+
+    def place(self, time: float) -> str:
+        return f"{2 + 96 * (time - self.start) / ((self.end - self.start) or 1):.2f}%"
+
+    def width(self, length: float) -> str:
+        return f"{max(0.4, 96 * length / ((self.end - self.start) or 1)):.2f}%"
+
+
+def time_axis(lines: Sequence[Timeline], further: Iterable[float] = ()) -> TimeAxis:
+    """The axis of the models' rounds of one item, of its question and t*, and of ``further`` times."""
+    first = lines[0]
+    times = [first.query_time, *further, *(one.time for line in lines for one in line.rounds)]
+    if first.expected_time is not None:
+        times += [first.expected_time - first.tolerance, first.expected_time + first.tolerance]
+    return TimeAxis(min(times), max(times))
