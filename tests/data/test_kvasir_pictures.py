@@ -105,7 +105,7 @@ def released(
 
 
 def pictures_of(prepared: Prepared) -> dict[str, bytes]:
-    return {entry.path: prepared.media_path(entry.path).read_bytes() for entry in prepared.media()}
+    return {entry.path: prepared.media_path(entry.path).read_bytes() for entry in prepared.media}
 
 
 @pytest.mark.parametrize(("form", "from_hub"), [(as_text, True), (as_feature, False)])
@@ -177,7 +177,7 @@ def test_a_picture_has_the_suffix_of_its_format_and_one_picture_an_id(tmp_path: 
     forms = iter([drawn(0, "PNG"), drawn(1), drawn(2), drawn(0, "PNG")])
     source = released(tmp_path / "x1", lambda _: next(forms), lambda data: {"bytes": data, "path": None})
     prepared = prepare_kvasir(source, tmp_path / "out")
-    assert [entry.path for entry in prepared.media()] == ["img0.png", "img1.jpg", "img2.jpg"]
+    assert [entry.path for entry in prepared.media] == ["img0.png", "img1.jpg", "img2.jpg"]
     numbers = iter(range(4))
     other = released(tmp_path / "x2", lambda _: drawn(next(numbers)), lambda data: {"bytes": data, "path": None})
     with pytest.raises(DataError, match=r"row 4: field `image` differs from that of an earlier row of img0"):

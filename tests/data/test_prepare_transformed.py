@@ -48,7 +48,7 @@ def test_questions_stay_and_are_asked_about_variant_0(original: Prepared) -> Non
     assert {record.media for record in made.records()} == {
         (f"variant0/{one.cluster}.png",) for one in original.records()
     }
-    assert len(made.media()) == (2 + 1) * len(original.media())  # two variants and the original
+    assert len(made.media) == (2 + 1) * len(original.media)  # two variants and the original
     assert made.manifest.source.revision == original.manifest.fingerprint
     assert made.manifest.details["perturbation"] == {"seed": 42, "variants": 2, "version": 1}
 

@@ -19,7 +19,7 @@ from medtasks.benchmarks.kvasir_vqa_x1.records import KvasirRecord
 from medtasks.benchmarks.kvasir_vqa_x1.transformed import prepare_transformed
 from medtasks.catalog.benchmark import Benchmark, shipped
 from medtasks.catalog.registry import Plugin
-from medtasks.data.prepare import prepare_command
+from medtasks.data.preparation import prepare_command
 from medtasks.data.prepared import Prepared
 
 

@@ -15,9 +15,9 @@ from medtasks.catalog.records import Where, is_text, wrong
 from medtasks.core.errors import DataError, MediaError, UsageError
 from medtasks.core.schema import Frozen
 from medtasks.data.fetch import fetch_pictures, hub_tree, is_url
-from medtasks.data.manifest import Source
 from medtasks.data.media.images import read_picture
 from medtasks.data.preparation import Preparation
+from medtasks.data.prepared import Source
 from medtasks.data.sources import read_parquet
 
 HUB = "SimulaMet-HOST/Kvasir-VQA"

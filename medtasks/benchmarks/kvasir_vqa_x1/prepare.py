@@ -12,10 +12,8 @@ from medtasks.benchmarks.kvasir_vqa_x1.pictures import Pictures
 from medtasks.benchmarks.kvasir_vqa_x1.records import parse_kvasir_row
 from medtasks.catalog.records import distinct
 from medtasks.data.fetch import hub_tree
-from medtasks.data.manifest import Source
-from medtasks.data.preparation import PictureOptions, Preparation
-from medtasks.data.prepare import Out
-from medtasks.data.prepared import Prepared
+from medtasks.data.preparation import Out, PictureOptions, Preparation
+from medtasks.data.prepared import Prepared, Source
 from medtasks.data.release import Release
 
 HUB = "SimulaMet/Kvasir-VQA-x1"

@@ -13,11 +13,10 @@ from medtasks.benchmarks.kvasir_vqa_x1.perturb import SEED, VARIANTS, VERSION, p
 from medtasks.benchmarks.kvasir_vqa_x1.records import KvasirRecord
 from medtasks.core.errors import UsageError
 from medtasks.core.schema import Frozen
-from medtasks.data.manifest import Source
 from medtasks.data.media.images import MediaEntry, decoding_threads, read_picture
-from medtasks.data.preparation import Preparation, Progress
-from medtasks.data.prepare import Out, Workers
-from medtasks.data.prepared import Prepared
+from medtasks.data.preparation import Out, Preparation, Workers
+from medtasks.data.prepared import Prepared, Source
+from medtasks.data.release import Progress
 from medtasks.data.store import open_prepared
 
 
@@ -84,7 +83,7 @@ def _variants(place: Preparation, source: Prepared, records: Sequence[KvasirReco
     """Make the variants that are missing, copy the originals, and verify all."""
     media = place.directory / "media"
     originals = {record.img_id: source.media_path(record.media[0]) for record in records}
-    checksums = {source.media_path(entry.path): entry.sha256 for entry in source.media()}
+    checksums = {source.media_path(entry.path): entry.sha256 for entry in source.media}
     requested = [
         _Variant(img_id=img_id, variant=number, original=checksums[path])
         for img_id, path in sorted(originals.items())

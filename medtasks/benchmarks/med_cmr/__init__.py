@@ -16,7 +16,7 @@ from medtasks.benchmarks.med_cmr.prepare import prepare_med_cmr
 from medtasks.benchmarks.med_cmr.records import OPTIONS, MedCmrRecord
 from medtasks.catalog.benchmark import Benchmark, shipped
 from medtasks.catalog.registry import Plugin
-from medtasks.data.prepare import prepare_command
+from medtasks.data.preparation import prepare_command
 
 BENCHMARK = Benchmark(
     name="med_cmr",

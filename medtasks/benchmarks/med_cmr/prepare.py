@@ -14,13 +14,10 @@ from medtasks.catalog.records import Where, distinct, tallies
 from medtasks.core.errors import DataError
 from medtasks.core.schema import shown
 from medtasks.core.text import first_names
-from medtasks.data.archive import Published, check_published
 from medtasks.data.fetch import hub_tree
-from medtasks.data.manifest import Source
-from medtasks.data.preparation import PictureOptions, Preparation
-from medtasks.data.prepare import Out
-from medtasks.data.prepared import Prepared
-from medtasks.data.release import Release
+from medtasks.data.preparation import Out, PictureOptions, Preparation
+from medtasks.data.prepared import Prepared, Source
+from medtasks.data.release import Published, Release, check_published
 
 HUB = "aaassddaadf/Med-CMR"
 REVISION = "a9b2d6e610c6c5dcf4f3e5aa89c7ec9fd7a05b73"

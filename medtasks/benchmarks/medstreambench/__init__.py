@@ -27,7 +27,7 @@ from medtasks.benchmarks.medstreambench.scoring import (
 )
 from medtasks.catalog.benchmark import Benchmark, Item, Value, shipped
 from medtasks.catalog.registry import Plugin
-from medtasks.data.prepare import prepare_command
+from medtasks.data.preparation import prepare_command
 
 
 def _kinds(record: MedStreamRecord) -> Iterator[str]:

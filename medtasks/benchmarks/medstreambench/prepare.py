@@ -20,13 +20,11 @@ from medtasks.benchmarks.medstreambench.records import MedStreamRecord, parse_me
 from medtasks.catalog.records import distinct, tallies
 from medtasks.core.errors import DataError, UsageError
 from medtasks.data.fetch import hub_tree
-from medtasks.data.manifest import Source
 from medtasks.data.media.child import Crashed, call_in_child
 from medtasks.data.media.images import MediaEntry, decoding_threads
 from medtasks.data.media.video import KnownVideo
-from medtasks.data.preparation import Options, Preparation
-from medtasks.data.prepare import Out
-from medtasks.data.prepared import Prepared
+from medtasks.data.preparation import Options, Out, Preparation
+from medtasks.data.prepared import Prepared, Source
 from medtasks.data.sources import read_jsonl
 
 HUB = "Venn2024/MedStreamBench"
@@ -84,7 +82,7 @@ def prepare_medstream(
             counts = sorted(Counter(left_out.values()).items())
             reasons = ", ".join(f"{number:,} {reason}" for reason, number in counts)
             raise DataError(f"{origin.name}: no record is left: {reasons}; {fix}.")
-        return place.complete(origin, records, place.media_root(root), entries, details, left_out=left_out)
+        return place.complete(origin, records, root, entries, details, left_out=left_out)
 
 
 def _files(source: str) -> tuple[list[Path], Source]:

@@ -17,7 +17,7 @@ from medtasks.benchmarks.mi_cxr.prepare import prepare_mi_cxr
 from medtasks.benchmarks.mi_cxr.records import OPTIONS, MiCxrRecord
 from medtasks.catalog.benchmark import Benchmark, shipped
 from medtasks.catalog.registry import Plugin
-from medtasks.data.prepare import prepare_command
+from medtasks.data.preparation import prepare_command
 
 BENCHMARK = Benchmark(
     name="mi_cxr",

@@ -11,10 +11,8 @@ from typing_extensions import Unpack
 from medtasks.benchmarks.mi_cxr.records import parse_mi_cxr_row
 from medtasks.catalog.records import Record
 from medtasks.core.errors import DataError, UsageError
-from medtasks.data.manifest import Source
-from medtasks.data.preparation import PictureOptions, Preparation
-from medtasks.data.prepare import Out
-from medtasks.data.prepared import Prepared
+from medtasks.data.preparation import Out, PictureOptions, Preparation
+from medtasks.data.prepared import Prepared, Source
 from medtasks.data.sources import read_jsonl
 
 

@@ -210,12 +210,8 @@ def pixel_bytes(image: Image) -> int:
     return image.width * image.height * 4
 
 
-_DEFAULT = ImageCache()
-
-
-def default_cache() -> ImageCache:
-    """The cache that all tasks of this process share."""
-    return _DEFAULT
+IMAGES = ImageCache()
+"""Shared by all tasks of this process."""
 
 
 def index_media(
