@@ -42,31 +42,55 @@ def find_checkpoint(name: str, variable: str) -> Checkpoint:
     Raises:
         MetricUnavailableError: it is not on this machine, or lacks configuration, tokenizer or weights.
     """
-    directory = Path(name).expanduser()
-    if directory.is_dir():
-        _check_complete(directory, f"name a complete checkpoint directory in {variable}")
-        fingerprint = _fingerprint(directory)
-        return Checkpoint(directory, fingerprint[:16], fingerprint)
-    if not HUB_ID.fullmatch(name):
-        raise MetricUnavailableError(
-            f"{name} is neither a checkpoint directory nor a hub id (owner/name); name one in {variable}"
-        )
-    fix = f"run `hf download {name}`, or name a checkpoint directory in {variable}"
-    snapshot = _hub_snapshot(name)
-    if snapshot is None:
-        raise MetricUnavailableError(f"the model {name} is not on this machine; {fix}")
-    _check_complete(snapshot, fix)
-    return Checkpoint(snapshot, name, snapshot.name)
+    named, fix = Path(name).expanduser(), f"name a complete checkpoint directory in {variable}"
+    directory: Path | None = named
+    if not named.is_dir():
+        if not HUB_ID.fullmatch(name):
+            raise MetricUnavailableError(
+                f"{name} is neither a checkpoint directory nor a hub id (owner/name); name one in {variable}"
+            )
+        fix = f"run `hf download {name}`, or name a checkpoint directory in {variable}"
+        directory = _hub_snapshot(name)
+        if directory is None:
+            raise MetricUnavailableError(f"the model {name} is not on this machine; {fix}")
+    kinds = {"config.json": ("config.json",), "tokenizer": TOKENIZER, "weights": WEIGHTS}
+    for kind, patterns in kinds.items():
+        if not any(path.is_file() for pattern in patterns for path in directory.glob(pattern)):
+            raise MetricUnavailableError(f"{directory} contains no {kind} ({' or '.join(patterns)}); {fix}")
+    if directory != named:
+        return Checkpoint(directory, name, directory.name)
+    # weights count in full: a cached score of another fine-tuning would be a wrong score
+    files = {path for pattern in SCORING_FILES for path in directory.glob(pattern) if path.is_file()}
+    total = hashlib.sha256()
+    for path in sorted(files, key=lambda path: path.name):
+        facts = path.stat()
+        total.update(f"{path.name}\0{_file_digest(path, facts.st_size, facts.st_mtime_ns)}\n".encode())
+    return Checkpoint(directory, total.hexdigest()[:16], total.hexdigest())
+
+
+@lru_cache(maxsize=256)
+def _file_digest(path: Path, _size: int, _changed: int) -> str:
+    return file_sha256(path)
+
+
+def _hub_snapshot(name: str) -> Path | None:
+    from huggingface_hub import constants
+
+    if not (Path(constants.HF_HUB_CACHE) / f"models--{name.replace('/', '--')}").is_dir():
+        return None  # without the import of the hub's client, which takes longer than scoring a few samples
+    from huggingface_hub import snapshot_download
+    from huggingface_hub.errors import LocalEntryNotFoundError
+
+    try:
+        return Path(snapshot_download(name, local_files_only=True))
+    except LocalEntryNotFoundError:
+        return None
 
 
 def load_weights(auto_class: Any, config: Any, checkpoint: Checkpoint, optional: str | None = None) -> Any:
     """The model in single precision and evaluation mode, on the GPU if there is one.
 
-    Args:
-        auto_class: a class of transformers with ``from_pretrained``.
-        config: what to build.
-        checkpoint: whose weights to load.
-        optional: weights with this word in their name may be missing, because no score depends on them.
+    Weights with the word ``optional`` in their name may be missing, because no score depends on them.
 
     Raises:
         MedtasksError: weights are missing (transformers would fill them with random numbers) or unreadable.
@@ -106,42 +130,3 @@ def no_progress_bars() -> Iterator[None]:
     finally:
         if was_on:
             logging.enable_progress_bar()
-
-
-def _hub_snapshot(name: str) -> Path | None:
-    from huggingface_hub import constants
-
-    if not (Path(constants.HF_HUB_CACHE) / f"models--{name.replace('/', '--')}").is_dir():
-        return None  # without the import of the hub's client, which takes longer than scoring a few samples
-    from huggingface_hub import snapshot_download
-    from huggingface_hub.errors import LocalEntryNotFoundError
-
-    try:
-        return Path(snapshot_download(name, local_files_only=True))
-    except LocalEntryNotFoundError:
-        return None
-
-
-def _check_complete(directory: Path, fix: str) -> None:
-    kinds = {"config.json": ("config.json",), "tokenizer": TOKENIZER, "weights": WEIGHTS}
-    for kind, patterns in kinds.items():
-        if not any(path.is_file() for pattern in patterns for path in directory.glob(pattern)):
-            raise MetricUnavailableError(f"{directory} contains no {kind} ({' or '.join(patterns)}); {fix}")
-
-
-def _fingerprint(directory: Path) -> str:
-    """SHA-256 (hex) over names and whole contents of the files that scoring reads, wherever the directory is.
-
-    Weights count in full: a cached score of another fine-tuning would be a wrong score.
-    """
-    files = {path for pattern in SCORING_FILES for path in directory.glob(pattern) if path.is_file()}
-    total = hashlib.sha256()
-    for path in sorted(files, key=lambda path: path.name):
-        facts = path.stat()
-        total.update(f"{path.name}\0{_file_digest(path, facts.st_size, facts.st_mtime_ns)}\n".encode())
-    return total.hexdigest()
-
-
-@lru_cache(maxsize=256)
-def _file_digest(path: Path, _size: int, _changed: int) -> str:
-    return file_sha256(path)

@@ -11,8 +11,7 @@ from typing import Any
 from medtasks.core.errors import MedtasksError
 from medtasks.metrics.base import package_version, sign
 from medtasks.metrics.learned._checkpoint import Checkpoint, load_weights
-from medtasks.metrics.learned._metric import LearnedMetric, batches_by_length
-from medtasks.metrics.learned.pair_cache import Pair
+from medtasks.metrics.learned._metric import LearnedMetric, Pair, batches_by_length
 
 MAX_TOKENS = 128
 TEXT_TOKENS = MAX_TOKENS - 3  # [CLS] and two [SEP]
@@ -39,12 +38,8 @@ class Bleurt(LearnedMetric):
     @property
     def signature(self) -> str:
         """Model (hub id, or a directory's fingerprint), token limit and library version."""
-        return sign(
-            self.name,
-            model=self._label(),
-            max_tokens=MAX_TOKENS,
-            transformers=package_version("transformers"),
-        )
+        version = package_version("transformers")
+        return sign(self.name, model=self._label(), max_tokens=MAX_TOKENS, transformers=version)
 
     def _load(self, checkpoint: Checkpoint) -> tuple[Any, Any]:
         from transformers import AutoConfig, AutoTokenizer, BertForSequenceClassification
@@ -64,9 +59,17 @@ class Bleurt(LearnedMetric):
         import torch
 
         model, tokenizer = loaded
-        predictions = _token_ids(tokenizer, [prediction for prediction, _ in pairs])
-        references = _token_ids(tokenizer, [reference for _, reference in pairs])
-        rows = [_row(tokenizer, *sides) for sides in zip(references, predictions, strict=True)]
+        ids = []
+        for side in zip(*pairs, strict=True):  # predictions, references
+            # tokens beyond the limit of both sides together are never kept
+            options = {"add_special_tokens": False, "split_special_tokens": True, "truncation": True}
+            ids.append(tokenizer(list(side), max_length=TEXT_TOKENS, **options)["input_ids"])
+        rows = []
+        for prediction, reference in zip(*ids, strict=True):
+            of_reference, of_prediction = kept_tokens(len(reference), len(prediction))
+            first = [tokenizer.cls_token_id, *reference[:of_reference], tokenizer.sep_token_id]
+            second = [*prediction[:of_prediction], tokenizer.sep_token_id]
+            rows.append({"input_ids": first + second, "token_type_ids": [0] * len(first) + [1] * len(second)})
         scores = [0.0] * len(pairs)
         for batch in batches_by_length([len(row["input_ids"]) for row in rows]):
             inputs = tokenizer.pad([rows[index] for index in batch], padding_side="right", return_tensors="pt")
@@ -90,18 +93,3 @@ def kept_tokens(reference: int, prediction: int, limit: int = TEXT_TOKENS) -> tu
     if reference <= half:
         return reference, limit - reference
     return (limit - prediction, prediction) if prediction <= half else (limit - half, half)
-
-
-def _row(tokenizer: Any, reference: list[int], prediction: list[int]) -> dict[str, list[int]]:
-    of_reference, of_prediction = kept_tokens(len(reference), len(prediction))
-    first = [tokenizer.cls_token_id, *reference[:of_reference], tokenizer.sep_token_id]
-    second = [*prediction[:of_prediction], tokenizer.sep_token_id]
-    return {"input_ids": first + second, "token_type_ids": [0] * len(first) + [1] * len(second)}
-
-
-def _token_ids(tokenizer: Any, texts: list[str]) -> list[list[int]]:
-    # tokens beyond the limit of both sides together are never kept
-    ids: list[list[int]] = tokenizer(
-        texts, add_special_tokens=False, split_special_tokens=True, truncation=True, max_length=TEXT_TOKENS
-    )["input_ids"]
-    return ids
