@@ -75,8 +75,21 @@ def joint_intervals(entries: Sequence[tuple[Array, Score]], *, resamples: int = 
         by_size.setdefault(len(entries[number][0]), []).append(number)
 
     def resampled(numbers: list[int]) -> list[Interval]:
-        chosen = [entries[number] for number in numbers]
-        return _percentiles(_resampled_scores(chosen, resamples, seed), len(chosen[0][0]))
+        clusters = len(entries[numbers[0]][0])
+        if clusters < 2:
+            few = f"found {clusters} cluster{'s' * (clusters != 1)}, an interval needs at least 2"
+            return [Interval(None, None, few)] * len(numbers)
+        scores = _resampled_scores([entries[number] for number in numbers], resamples, seed)
+        undefined = np.count_nonzero(~np.isfinite(scores), axis=1)
+        ends = np.full((len(scores), 2), np.nan)
+        if not undefined.all():
+            ends[undefined == 0] = np.quantile(scores[undefined == 0], TAILS, axis=1).T
+        return [
+            Interval(None, None, f"the score is undefined in {count} of {resamples} resamples")
+            if count
+            else Interval(low, high)
+            for count, (low, high) in zip(undefined.tolist(), ends.tolist(), strict=True)
+        ]
 
     found: dict[int, Interval] = {}
     with ThreadPoolExecutor(THREADS) as pool:  # NumPy draws without Python's global lock
@@ -107,23 +120,6 @@ def joint_resamples(
     members = _members(clusters)
     sums = [(_summed(np.asarray(statistics, dtype=np.float64), members), score) for statistics, score in entries]
     return _resampled_scores(sums, resamples, seed)
-
-
-def _percentiles(scores: Array, clusters: int) -> list[Interval]:
-    """The interval of each row of resampled scores ``(entries, resamples)``."""
-    if clusters < 2:
-        few = f"found {clusters} cluster{'s' * (clusters != 1)}, an interval needs at least 2"
-        return [Interval(None, None, few)] * len(scores)
-    undefined = np.count_nonzero(~np.isfinite(scores), axis=1)
-    ends = np.full((len(scores), 2), np.nan)
-    if not undefined.all():
-        ends[undefined == 0] = np.quantile(scores[undefined == 0], TAILS, axis=1).T
-    return [
-        Interval(None, None, f"the score is undefined in {count} of {scores.shape[1]} resamples")
-        if count
-        else Interval(low, high)
-        for count, (low, high) in zip(undefined.tolist(), ends.tolist(), strict=True)
-    ]
 
 
 def cluster_totals(statistics: Array, clusters: Clusters) -> Array:
@@ -183,7 +179,14 @@ def _resampled_scores(entries: Sequence[tuple[Array, Score]], resamples: int, se
     count = len(entries[0][0]) if entries else 0
     if count < 2:
         return found
-    stacks = list(_stacks(entries))
+    alike: dict[tuple[Score, int], list[int]] = {}
+    for number, (table, score) in enumerate(entries):
+        alike.setdefault((score, table.shape[1]), []).append(number)
+    stacks = []  # tables of one score and width side by side: their resamples are scored in one call
+    for (score, width), numbers in alike.items():
+        most = max(1, STACK // width)
+        for part in (numbers[first : first + most] for first in range(0, len(numbers), most)):
+            stacks.append((np.hstack([entries[number][0] for number in part]), part, score))
     begin = 0
     for drawn in cluster_draws(count, resamples, seed):
         end = begin + len(drawn)
@@ -194,18 +197,6 @@ def _resampled_scores(entries: Sequence[tuple[Array, Score]], resamples: int, se
             found[tables, begin:end] = score(rows).reshape(len(tables), len(drawn))
         begin = end
     return found
-
-
-def _stacks(entries: Sequence[tuple[Array, Score]]) -> Iterator[tuple[Array, list[int], Score]]:
-    """Tables of one score and width side by side, with their numbers: their resamples are scored in one call."""
-    alike: dict[tuple[Score, int], list[int]] = {}
-    for number, (table, score) in enumerate(entries):
-        alike.setdefault((score, table.shape[1]), []).append(number)
-    for (score, width), numbers in alike.items():
-        most = max(1, STACK // width)
-        for begin in range(0, len(numbers), most):
-            part = numbers[begin : begin + most]
-            yield np.hstack([entries[number][0] for number in part]), part, score
 
 
 def _products(drawn: Array, table: Array) -> Array:

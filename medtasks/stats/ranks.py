@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import count, product
 from string import ascii_lowercase
 
 import numpy as np
@@ -72,9 +73,9 @@ def compact_letters(different: Iterable[tuple[str, str]], order: Sequence[str]) 
         near[place[one]].discard(place[two])
         near[place[two]].discard(place[one])
     letters = _swept(_grown(near))
-    return {
-        name: tuple(_label(letter) for letter, group in enumerate(letters) if place[name] in group) for name in order
-    }
+    labels = ("".join(label) for length in count(1) for label in product(ascii_lowercase, repeat=length))
+    named = list(zip(letters, labels, strict=False))
+    return {name: tuple(label for group, label in named if place[name] in group) for name in order}
 
 
 def _grown(near: list[set[int]]) -> list[list[int]]:
@@ -107,16 +108,6 @@ def _swept(letters: list[list[int]]) -> list[list[int]]:
         else:
             kept.append(group)
     return kept[::-1]
-
-
-def _label(number: int) -> str:
-    """a to z, aa, ab, …"""
-    text = ""
-    number += 1
-    while number:
-        number, letter = divmod(number - 1, len(ascii_lowercase))
-        text = ascii_lowercase[letter] + text
-    return text
 
 
 def normalised_ranks(values: Sequence[float | None], *, higher_is_better: bool = True) -> list[float | None]:
