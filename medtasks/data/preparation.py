@@ -60,10 +60,8 @@ Workers = Annotated[int, typer.Option("--workers", help="Threads that verify pic
 
 
 class Options(TypedDict, total=False):
-    """What every preparation can be told; :class:`Preparation` has the meaning and the defaults.
-
-    Those with a `typer.Option` are options of the ``medtasks prepare`` commands.
-    """
+    """What every preparation can be told: options of the ``medtasks prepare`` commands, a listener to progress, and
+    whether these are miniature data."""
 
     references_only: Annotated[
         bool,
@@ -89,16 +87,8 @@ class PictureOptions(Options, total=False):
 class Preparation:
     """A directory beside the finished data, as a context manager that locks these against other preparations.
 
-    The files of an interrupted preparation are reused.
-
-    Args:
-        name: the benchmark's.
-        out: directory of the finished data, by default below the data root.
-        allow_missing_media: whether rows without media are excluded and counted, instead of refused.
-        references_only: whether the data come without media.
-        workers: threads that verify media; 0 chooses a number.
-        progress: told about every verified file.
-        mini: whether these are miniature data.
+    The files of an interrupted preparation are reused. ``name`` is the benchmark's; ``out`` the directory of the
+    finished data, by default below the data root; `Options` has the others.
 
     Raises:
         UsageError: on entering: ``out`` is not prepared data, or has media that data without media would replace; the

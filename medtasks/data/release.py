@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from fnmatch import fnmatch
 from functools import cached_property
 from pathlib import Path, PurePosixPath
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
 from medtasks.catalog.records import Where, is_path_below, wrong
 from medtasks.core.errors import DataError, UsageError, reading
@@ -33,28 +33,21 @@ _DAMAGED = (zipfile.BadZipFile, zlib.error, struct.error, EOFError, OSError, Run
 """Errors of zipfile on damaged bytes, found by tests on tens of thousands of damaged archives."""
 
 
-class Published(NamedTuple):
-    """Size in bytes and SHA-256 of a published file."""
-
-    size: int
-    sha256: str
-
-
-def check_published(path: Path, published: Published, *, allow_other: bool, progress: Progress | None = None) -> str:
-    """SHA-256 of the file ``path``, which must be the published one unless ``allow_other``.
+def check_published(path: Path, size: int, sha256: str, *, allow_other: bool, progress: Progress | None = None) -> str:
+    """SHA-256 of the file ``path``, which must have that ``size`` and ``sha256`` unless ``allow_other``.
 
     Raises:
         UsageError: there is no such file.
         DataError: size or SHA-256 differ, and another archive was not allowed.
     """
     with reading(path, "give the downloaded archive", UsageError):
-        size = check_regular(path)
-        digest = "" if size != published.size and not allow_other else file_sha256(path, progress)
-    if digest == published.sha256 or allow_other:
+        found_size = check_regular(path)
+        digest = file_sha256(path, progress) if found_size == size or allow_other else ""
+    if digest == sha256 or allow_other:
         return digest
-    found, expected = f"SHA-256 {digest[:16]}…", f"{published.sha256[:16]}…"
+    found, expected = f"SHA-256 {digest[:16]}…", f"{sha256[:16]}…"
     if not digest:
-        found, expected = f"{size:,} bytes", f"{published.size:,}"
+        found, expected = f"{found_size:,} bytes", f"{size:,}"
     raise DataError(
         f"{path}: is not the published archive: {found}, expected {expected}; fetch it again, or accept it with "
         "--allow-other-archive."

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Callable, Sequence
 from typing import Any, NoReturn, TypeAlias
 
 import numpy as np
@@ -15,9 +16,10 @@ import numpy.typing as npt
 
 from medtasks.catalog.benchmark import Metric as Metric
 from medtasks.core.errors import DataError, MedtasksError, UsageError
-from medtasks.metrics._ngrams import Pairs
 
 Array: TypeAlias = npt.NDArray[np.float64]
+Pairs: TypeAlias = "tuple[tuple[str, str], ...]"
+"""Texts, (prediction, reference) each."""
 
 
 class MetricUnavailableError(MedtasksError):
@@ -65,6 +67,14 @@ class BatchMetric(Installed):
         """
         row: Array = self.table(((prediction, reference),))[0]
         return row
+
+
+def tokens_of(
+    pairs: Pairs, tokenize: Callable[[str], Sequence[str]]
+) -> tuple[list[Sequence[str]], list[Sequence[str]]]:
+    """Tokens of the predictions and of the references; each distinct text is tokenized once."""
+    tokens = {text: tokenize(text) for text in dict.fromkeys(text for pair in pairs for text in pair)}
+    return [tokens[prediction] for prediction, _ in pairs], [tokens[reference] for _, reference in pairs]
 
 
 class MeanMetric(Installed):

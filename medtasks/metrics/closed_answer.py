@@ -78,13 +78,10 @@ def _joined(words: Sequence[str]) -> str:
 def closed_answer_matches(
     response: str, answers: Sequence[str], choices: Sequence[str] = (), multi_select: bool = False
 ) -> bool:
-    """Whether ``response`` selects exactly ``answers``, by the rules in this module's docstring.
+    """Whether ``response``, raw or filtered, selects exactly ``answers``, by the rules in this module's docstring.
 
-    Args:
-        response: the reply, raw or filtered.
-        answers: the right answer, or all of them; texts of ``choices``, or their letters.
-        choices: the options in the order of their letters; empty if the question has none.
-        multi_select: whether several options may be selected; implied by several answers.
+    ``answers`` are texts of ``choices``, or their letters; several imply ``multi_select``. A question without options
+    has no choices.
 
     >>> choices = ["hand", "forceps", "bovie"]
     >>> [closed_answer_matches(reply, ["forceps"], choices) for reply in ("B) Forceps.", "A) Forceps")]

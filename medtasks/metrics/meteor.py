@@ -8,8 +8,7 @@ from functools import cache, lru_cache, partial
 from types import SimpleNamespace
 
 from medtasks.metrics import wordnet
-from medtasks.metrics._ngrams import Pairs, tokens_of
-from medtasks.metrics.base import Array, BatchMetric, MeanMetric, mean_table, package_version, sign
+from medtasks.metrics.base import Array, BatchMetric, MeanMetric, Pairs, mean_table, package_version, sign, tokens_of
 from medtasks.metrics.wordnet import find_nltk_data, import_nltk
 
 ALPHA, BETA, GAMMA = 0.9, 3.0, 0.5

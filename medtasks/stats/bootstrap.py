@@ -52,18 +52,11 @@ def joint_intervals(entries: Sequence[tuple[Array, Score]], *, resamples: int = 
     sums are correctly rounded, and only products of whole numbers, which are exact, use BLAS. The draws depend on the
     number of clusters, resamples and seed alone, so those of many metrics and groups are made once.
 
-    Args:
-        entries: for each its totals ``(clusters, width)`` (`cluster_totals`), and its score ``(..., width) -> (...)``,
-            as `medtasks.metrics.base.Metric.score`.
-        resamples: number of resamples, at least 1.
-        seed: of numpy's PCG64.
-
-    Returns:
-        The intervals, in the units of the scores; without bounds for fewer than two clusters, or if the score of a
-        resample is undefined.
+    ``entries`` are totals ``(clusters, width)`` (`cluster_totals`) and their score; ``seed`` is that of numpy's PCG64.
+    An interval has no bounds for fewer than two clusters, or if the score of a resample is undefined.
 
     Raises:
-        UsageError: an argument does not fit.
+        UsageError: ``resamples`` is below 1, or the seed is negative.
     """
     # a task's scores are often those of one of its groups
     distinct: dict[tuple[Score, tuple[int, ...], bytes], int] = {}
@@ -104,14 +97,9 @@ def joint_resamples(
     """Scores ``(entries, resamples)`` of several models on the same samples, in the same resamples of whole clusters;
     NaN where undefined, and with fewer than two clusters.
 
+    ``entries`` are statistics ``(n, width)``, rows in the same order of samples, and their score; widths may differ.
     The draws are those of `joint_intervals` (same clusters, resamples and seed), so an entry's scores depend neither on
     its neighbours nor on their order.
-
-    Args:
-        entries: for each model its statistics ``(n, width)``, rows in the same order of samples, and its score; widths
-            may differ.
-        clusters: n cluster names.
-        resamples, seed: as for `joint_intervals`.
 
     Raises:
         UsageError: shapes or arguments do not fit.
@@ -219,11 +207,7 @@ def _products(drawn: Array, table: Array) -> Array:
 
 
 def cluster_draws(count: int, resamples: int, seed: int) -> Iterator[Array]:
-    """How often each cluster is drawn, in blocks ``(resamples, clusters)`` of limited size.
-
-    Raises:
-        UsageError: resamples is below 1, or the seed is negative.
-    """
+    """How often each cluster is drawn, in blocks ``(resamples, clusters)`` of limited size."""
     if resamples < 1:
         raise UsageError(f"resamples is {resamples}, expected 1 or more")
     if seed < 0:

@@ -75,12 +75,7 @@ class PairedDifference(BaseModel, frozen=True):
 
 
 def clustered_score(statistics: Array, clusters: Clusters, score: Score) -> ClusteredScore:
-    """One side of a comparison.
-
-    Args:
-        statistics: ``(n, width)``.
-        clusters: of each sample the name of its cluster, or its number from 0 in the order of names.
-        score: ``(..., width) -> (...)``, as `medtasks.metrics.base.Metric.score`.
+    """One side of a comparison, of statistics ``(n, width)``.
 
     Raises:
         UsageError: shapes do not fit.
@@ -216,10 +211,7 @@ def sign_flip_p(differences: Array) -> float:
     most binary scores of one question per cluster. Beyond that, the share is computed by the saddlepoint approximation
     (Robinson 1982, formula of Lugannani and Rice 1980), which needs no random draws and keeps its relative error in the
     tail: 1 % is typical, 10 % occurs if a few clusters outweigh all others. So p-values can be as small as Holm's
-    correction of many comparisons requires.
-
-    Args:
-        differences: ``(clusters,)``, finite, in any unit and order.
+    correction of many comparisons requires. ``differences`` ``(clusters,)`` are in any unit and order.
 
     >>> sign_flip_p(np.array([4.0, 4, 4, 3]))  # 2 of 16: the least with four clusters
     0.125
@@ -370,10 +362,7 @@ def detectable_difference(standard_error: float, clusters: int) -> float | None:
     the unit of the standard error: 3.26 standard errors with 8 clusters, 2.80 with very many. The actual power of the
     sign-flip test at that difference is 0.76 to 0.81 from 7 clusters on and 0.63 with 6 (docs/statistics.md). With the
     standard error of a difference it is valid for these two models, clusters and samples, without Holm's correction.
-
-    Returns:
-        None if no difference is significant at that level, however large: the smallest p-value, ``2^(1 - clusters)``,
-        is above it.
+    None if the smallest p-value, ``2^(1 - clusters)``, is above that level: then no difference is significant.
 
     >>> round(detectable_difference(1.0, 8), 4)
     3.2607

@@ -30,10 +30,8 @@ def rank_intervals(scores: Array, *, higher_is_better: bool = True) -> list[Rank
     1996). They show how stable the order is. Among models of nearly equal true score they are too short to be a
     confidence set of the true rank (Xie, Singh and Zhang 2009); compare such models in pairs.
 
-    Args:
-        scores: ``(models, resamples)``, as `joint_resamples` has them. A model without a finite score in every resample
-            is not ranked and takes no place.
-        higher_is_better: whether rank 1 is the largest score.
+    ``scores`` ``(models, resamples)`` are those of `joint_resamples`. A model without a finite score in every resample
+    is not ranked and takes no place.
     """
     undefined = np.count_nonzero(~np.isfinite(scores), axis=1)
     signed = scores if higher_is_better else -scores
@@ -58,14 +56,7 @@ def compact_letters(different: Iterable[tuple[str, str]], order: Sequence[str]) 
     letters (100 models, one random pair in ten different), so letters are grown instead, as in Gramm et al. 2007: from
     the first two models without a common letter, by every model, best first, that does not differ from a holder. Then
     letters whose every pair shares another letter are dropped, starting with the last (Piepho's sweep, for whole
-    letters).
-
-    Args:
-        different: the pairs that differ significantly, in any order.
-        order: the models, best first; the first has "a". After "z" comes "aa".
-
-    Returns:
-        For each model of ``order`` its letters, at least one.
+    letters). ``order`` are the models, best first; each has at least one letter, the first "a". After "z" comes "aa".
     """
     place = {name: number for number, name in enumerate(order)}
     near = [set(range(len(order))) - {number} for number in range(len(order))]

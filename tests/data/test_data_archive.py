@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from medtasks.core.errors import DataError
-from medtasks.data.release import Published, check_published, extract, open_archive, read_member
+from medtasks.data.release import check_published, extract, open_archive, read_member
 
 
 def archive_of(path: Path, members: dict[str, bytes]) -> Path:
@@ -26,12 +26,12 @@ def test_another_archive_passes_only_when_that_was_said(tmp_path: Path) -> None:
     path = archive_of(tmp_path / "a.zip", {"x": b"1"})
     size = path.stat().st_size
     with pytest.raises(DataError, match=r"a\.zip: is not the published archive: .* bytes.*--allow-other-archive"):
-        check_published(path, Published(size + 1, "0" * 64), allow_other=False)
+        check_published(path, size + 1, "0" * 64, allow_other=False)
     with pytest.raises(DataError, match=r"SHA-256 [0-9a-f]{16}…, expected 0{16}…"):
-        check_published(path, Published(size, "0" * 64), allow_other=False)
+        check_published(path, size, "0" * 64, allow_other=False)
     digest = hashlib.sha256(path.read_bytes()).hexdigest()
-    assert check_published(path, Published(1, "0" * 64), allow_other=True) == digest
-    assert check_published(path, Published(size, digest), allow_other=False) == digest
+    assert check_published(path, 1, "0" * 64, allow_other=True) == digest
+    assert check_published(path, size, digest, allow_other=False) == digest
 
 
 @pytest.mark.parametrize(

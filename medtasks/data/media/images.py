@@ -91,8 +91,7 @@ def decode_image(data: bytes, name: str) -> Image:
     pass for a whole one. 16-bit grey is scaled to 8 bits (65535 becomes 255).
 
     Raises:
-        MediaError: the bytes are not a complete image of a known format, or it has more than `MAX_PIXELS` pixels; names
-            the file.
+        MediaError: the bytes are not a complete image of a known format, or it has more than `MAX_PIXELS` pixels.
     """
     import numpy as np
     from PIL import Image, ImageOps, UnidentifiedImageError
@@ -122,11 +121,7 @@ def decode_image(data: bytes, name: str) -> Image:
 
 
 def load_image(path: Path) -> Image:
-    """The image in the file ``path``, decoded by :func:`decode_image`.
-
-    Raises:
-        MediaError: the file is missing, unreadable, or not a whole image.
-    """
+    """The image in the file ``path``, decoded by :func:`decode_image`; raises :class:`MediaError`."""
     return decode_image(read_picture(path), str(path))
 
 
