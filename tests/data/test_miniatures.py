@@ -56,7 +56,7 @@ def test_the_shipped_pictures_are_what_is_drawn(name: str, drawings: ModuleType,
 
 
 def test_answers_and_the_tables_that_they_were_derived_from_are_unchanged() -> None:
-    """`git log -S true_letters` has the derivation: run it on other rows, timelines or scenes before they go in here."""
+    """`git log -S true_letters` has the derivation: run it on other rows or tables before they are pinned here."""
     digest = hashlib.sha256()
     for path in (*mi_cxr.ROW_FILES, kvasir.ROW_FILE, *sorted(Path(mi_cxr.__file__).parent.glob("*.json"))):
         digest.update(path.read_bytes())
