@@ -14,7 +14,7 @@ from transformers.models.auto.modeling_auto import MODEL_FOR_IMAGE_TEXT_TO_TEXT_
 
 from medtasks.core.errors import MedtasksError
 from medtasks.harness.model import adapter_facts, fingerprint_of
-from medtasks.metrics.learned._checkpoint import HUB_ID, no_progress_bars
+from medtasks.metrics.learned._metric import HUB_ID, no_progress_bars
 
 from ._decoding import forget_sampling
 from ._generating import GeneratingArguments

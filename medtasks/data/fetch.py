@@ -128,8 +128,19 @@ def fetch_pictures(
 
 
 def _download(client: Client, url: str) -> bytes:
+    from huggingface_hub import constants, get_token
+
+    login = {}
+    if urlsplit(url)[:2] == urlsplit(constants.ENDPOINT)[:2]:  # httpx strips the token from redirects to other hosts
+        if constants.HF_HUB_OFFLINE:
+            raise DataError(
+                f"{_host(url)}: HF_HUB_OFFLINE is set, so {url} cannot be fetched; unset it, or "
+                "give the directory of the pictures with --images."
+            )
+        if token := get_token():
+            login = {"Authorization": f"Bearer {token}"}
     data = bytearray()
-    with client.stream("GET", url, headers=_login(url)) as response:
+    with client.stream("GET", url, headers=login) as response:
         status = response.status_code
         if status in (408, 425, 429) or status >= 500:
             after = response.headers.get("retry-after", "")  # seconds, or a date
@@ -147,21 +158,6 @@ def _download(client: Client, url: str) -> bytes:
                 limit = f"has more than {MAX_PICTURE_BYTES:,} bytes, the limit for a picture"
                 raise MediaError(f"{url}: {limit}; check the address.")
     return bytes(data)
-
-
-def _login(url: str) -> dict[str, str]:
-    """The hub's token, for the hub only: httpx strips it from redirects to other hosts."""
-    from huggingface_hub import constants, get_token
-
-    if urlsplit(url)[:2] != urlsplit(constants.ENDPOINT)[:2]:
-        return {}
-    if constants.HF_HUB_OFFLINE:
-        raise DataError(
-            f"{_host(url)}: HF_HUB_OFFLINE is set, so {url} cannot be fetched; unset it, or "
-            "give the directory of the pictures with --images."
-        )
-    token = get_token()
-    return {"Authorization": f"Bearer {token}"} if token else {}
 
 
 def _host(url: str) -> str:

@@ -141,8 +141,7 @@ class Preparation:
     def keep_image(self, img_id: str, data: bytes, where: object) -> str:
         """Store the original bytes of a picture that came with the rows; return its name.
 
-        Raises:
-            DataError: the id already belongs to another picture.
+        Raises :class:`DataError` if the id already belongs to another picture.
         """
         name = f"{img_id}{picture_suffix(data)}"
         digest = hashlib.sha256(data).hexdigest()
@@ -351,11 +350,8 @@ def prepare_package(
 ) -> Prepared:
     """Prepare the records that ``benchmark.read`` yields of the release ``source`` (``hub``: of `Benchmark.hub`).
 
-    Pictures are below ``media`` (default: ``source``), in ZIP archives there, or in the rows.
-
-    Raises:
-        UsageError: the source does not exist, or the benchmark cannot read one.
-        DataError: two records share an id, a record is of another type, or reading fails.
+    Pictures are below ``media`` (default: ``source``), in ZIP archives there, or in the rows. Raises
+    :class:`DataError` if reading fails, a record is of another type, or two records share an id.
     """
     if benchmark.read is None:
         raise UsageError(f"{benchmark.name} cannot read data; its package must set `read` of the Benchmark.")

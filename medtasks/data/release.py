@@ -34,12 +34,7 @@ _DAMAGED = (zipfile.BadZipFile, zlib.error, struct.error, EOFError, OSError, Run
 
 
 def check_published(path: Path, size: int, sha256: str, *, allow_other: bool, progress: Progress | None = None) -> str:
-    """SHA-256 of the file ``path``, which must have that ``size`` and ``sha256`` unless ``allow_other``.
-
-    Raises:
-        UsageError: there is no such file.
-        DataError: size or SHA-256 differ, and another archive was not allowed.
-    """
+    """SHA-256 of the file ``path``; raises :class:`DataError` if that or the size differ, unless ``allow_other``."""
     with reading(path, "give the downloaded archive", UsageError):
         found_size = check_regular(path)
         digest = file_sha256(path, progress) if found_size == size or allow_other else ""
@@ -97,11 +92,7 @@ def _blocks(archive: zipfile.ZipFile, name: str, most: int) -> Iterator[bytes]:
 
 
 def extract(archive: zipfile.ZipFile, names: set[str], folder: Path, progress: Progress | None = None) -> None:
-    """Unpack the members ``names`` below ``folder``.
-
-    Raises:
-        DataError: a member is damaged or has more than `MAX_PICTURE_BYTES`, or cannot be written.
-    """
+    """Unpack the members ``names`` below ``folder``; raises :class:`DataError` if one is damaged."""
     try:
         for number, name in enumerate(sorted(names), start=1):
             path = folder / name
@@ -209,11 +200,7 @@ class Release:
         return path
 
     def unpack(self, progress: Progress | None = None) -> None:
-        """Unpack the pictures in archives that rows have named; what an earlier call unpacked is kept.
-
-        Raises:
-            DataError: an archive is damaged, or there is too little space.
-        """
+        """Unpack the pictures in archives that rows have named; raises :class:`DataError` as `extract`."""
         for archive, names in self._packed.items():
             if self._keep is not None:
                 with open_archive(archive) as opened:
@@ -221,7 +208,6 @@ class Release:
 
     @cached_property
     def _files(self) -> dict[str, list[_Entry]]:
-        """Files of rows and all others by their last name."""
         return _listed(self.source)
 
     @cached_property

@@ -50,21 +50,14 @@ class OfItems(Installed):
 
 
 class BatchMetric(Installed):
-    """Base of the metrics that are computed for many pairs at once; one pair is a batch of one.
-
-    Nothing computed for one pair depends on its neighbours, so order and chunks cannot change a score.
-    """
+    """Base of the metrics that are computed for many pairs at once; a pair's statistics do not depend on the others."""
 
     def table(self, pairs: Pairs) -> Array:
         """Sufficient statistics ``(pairs, width)``."""
         raise NotImplementedError
 
     def statistics(self, prediction: str, reference: str) -> Array:
-        """Sufficient statistics of one sample, ``(width,)``.
-
-        Raises:
-            MetricUnavailableError: what the metric needs is absent (METEOR without WordNet).
-        """
+        """Sufficient statistics of one sample, ``(width,)``; raises as :meth:`table`."""
         row: Array = self.table(((prediction, reference),))[0]
         return row
 
@@ -78,10 +71,7 @@ def tokens_of(
 
 
 class MeanMetric(Installed):
-    """Base of the metrics whose corpus score is the mean over samples: statistics ``(score, 1)``.
-
-    The score of totals that count no sample is NaN, never 0: nothing was measured.
-    """
+    """Base of the metrics whose corpus score is the mean over samples: statistics ``(score, 1)``; NaN without any."""
 
     width = 2
 
@@ -182,9 +172,10 @@ def totals(statistics: Array) -> Array:
     """
     statistics = np.asarray(statistics, dtype=np.float64)
     check_finite(statistics)
-    return (
-        segment_sums(statistics, np.zeros(1, dtype=np.int64))[0] if len(statistics) else np.zeros(statistics.shape[1])
-    )
+    if not len(statistics):
+        return np.zeros(statistics.shape[1])
+    sums: Array = segment_sums(statistics, np.zeros(1, dtype=np.int64))[0]
+    return sums
 
 
 def segment_sums(statistics: Array, begins: npt.NDArray[np.int64]) -> Array:

@@ -133,15 +133,17 @@ def tokenize_13a(text: str) -> list[str]:
     """The mteval-v13a tokens of a text, as sacrebleu's tokenizer finds them."""
     if PLAIN.fullmatch(text):
         return PLAIN_TOKEN.findall(text)
-    tokens: list[str] = _tokenizer()(text).split()
+    tokens: list[str] = _sacrebleu()[0](text).split()
     return tokens
 
 
 @cache
-def _tokenizer() -> Any:
+def _sacrebleu() -> tuple[Any, Any]:
+    """Its 13a tokenizer, and its chrF++, which splits texts at white space and a punctuation mark off a word's ends."""
+    from sacrebleu.metrics.chrf import CHRF
     from sacrebleu.tokenizers.tokenizer_13a import Tokenizer13a
 
-    return Tokenizer13a()
+    return Tokenizer13a(), CHRF(word_order=2)
 
 
 CHAR_ORDER = 6
@@ -178,7 +180,7 @@ class Chrf(BatchMetric):
         """``(prediction count, reference count, matches)`` for every order, character orders first."""
         counts = _characters(pairs)
         if self.word_order:
-            words = matched_ngrams(*tokens_of(pairs, _sacrebleu()._remove_punctuation), max_order=self.word_order)
+            words = matched_ngrams(*tokens_of(pairs, _sacrebleu()[1]._remove_punctuation), max_order=self.word_order)
             counts = np.hstack([counts, words])
         # in sacrebleu's rows the prediction count of an order is 0 if the reference has no such n-gram
         predicted = np.where(counts[:, :, 1] > 0, counts[:, :, 0], 0)
@@ -206,14 +208,6 @@ class Chrf(BatchMetric):
 @lru_cache(maxsize=1)  # chrF and chrF++ of the same pairs
 def _characters(pairs: Pairs) -> Integers:
     return matched_ngrams(*tokens_of(pairs, lambda text: "".join(text.split())), max_order=CHAR_ORDER)
-
-
-@cache
-def _sacrebleu() -> Any:
-    """Its words of chrF++: split at white space, one punctuation mark split off a word's end or start."""
-    from sacrebleu.metrics.chrf import CHRF
-
-    return CHRF(char_order=CHAR_ORDER, word_order=2, beta=BETA)
 
 
 ROUGE_TOKEN = re.compile("[a-z0-9]+")

@@ -77,11 +77,7 @@ def _found(named: str | None) -> Any:
 
 
 def synonyms(word: str) -> frozenset[str]:
-    """The single-word lemma names of every synset of ``word``, as NLTK's reader finds them (case as in WordNet).
-
-    Raises:
-        MetricUnavailableError: see `corpus`.
-    """
+    """The single-word lemma names of every synset of ``word``, as NLTK's reader finds them (case as in WordNet)."""
     return _synonyms(corpus(), word)
 
 

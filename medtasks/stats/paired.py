@@ -7,6 +7,7 @@ import math
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -116,18 +117,15 @@ def paired_difference(first: ClusteredScore, second: ClusteredScore) -> PairedDi
         raise UsageError(f"the two have sums of shapes {first.sums.shape} and {second.sums.shape}, expected equal ones")
     count = len(first.sums)
     difference = first.value - second.value
-
-    def made(**more: Any) -> PairedDifference:
-        return PairedDifference(
-            first=first.value,
-            second=second.value,
-            difference=difference,
-            items=first.items,
-            clusters=count,
-            warning=few_clusters(count),
-            **more,
-        )
-
+    made = partial(
+        PairedDifference,
+        first=first.value,
+        second=second.value,
+        difference=difference,
+        items=first.items,
+        clusters=count,
+        warning=few_clusters(count),
+    )
     if count < 2:
         return made(reason=f"found {count} cluster{'s' * (count != 1)}, a comparison needs at least 2")
     middle, half = (first.sums + second.sums).sum(axis=0) / 2, (first.sums - second.sums) / 2

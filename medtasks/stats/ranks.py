@@ -63,14 +63,6 @@ def compact_letters(different: Iterable[tuple[str, str]], order: Sequence[str]) 
     for one, two in different:
         near[place[one]].discard(place[two])
         near[place[two]].discard(place[one])
-    letters = _swept(_grown(near))
-    labels = ("".join(label) for length in count(1) for label in product(ascii_lowercase, repeat=length))
-    named = list(zip(letters, labels, strict=False))
-    return {name: tuple(label for group, label in named if place[name] in group) for name in order}
-
-
-def _grown(near: list[set[int]]) -> list[list[int]]:
-    """Holders of letters that together cover every pair of models that do not differ, in the order of their holders."""
     uncovered = [set(others) for others in near]  # without a common letter yet
     letters = [[number] for number, others in enumerate(near) if not others]
     for first in range(len(near)):
@@ -83,22 +75,18 @@ def _grown(near: list[set[int]]) -> list[list[int]]:
             for number in group:
                 uncovered[number].difference_update(group)
             letters.append(sorted(group))
-    return sorted(letters)
-
-
-def _swept(letters: list[list[int]]) -> list[list[int]]:
-    """The letters without those whose every pair of holders, and every holder, has another letter in common."""
-    models = 1 + max((group[-1] for group in letters), default=-1)
-    shared = np.zeros((models, models), dtype=np.int64)
+    shared = np.zeros((len(order), len(order)), dtype=np.int64)  # letters in common
     for group in letters:
         shared[np.ix_(group, group)] += 1
     kept = []
-    for group in reversed(letters):
+    for group in sorted(letters, reverse=True):
         if (shared[np.ix_(group, group)] > 1).all():
             shared[np.ix_(group, group)] -= 1
         else:
             kept.append(group)
-    return kept[::-1]
+    labels = ("".join(label) for length in count(1) for label in product(ascii_lowercase, repeat=length))
+    named = list(zip(reversed(kept), labels, strict=False))
+    return {name: tuple(label for group, label in named if place[name] in group) for name in order}
 
 
 def normalised_ranks(values: Sequence[float | None], *, higher_is_better: bool = True) -> list[float | None]:

@@ -217,21 +217,23 @@ def index_media(
     ``workers`` are those of :func:`decoding_threads`; the result does not depend on them. ``known`` are entries of an
     earlier, interrupted pass: a file with the same state is not read again.
     """
-    names, before = sorted(set(paths)), known or {}
+    before = known or {}
+
+    def indexed(path: str) -> KnownMedia | MediaError:
+        file, earlier = root / path, before.get(path)
+        try:
+            with unreadable_as_media_error(file):
+                status = file.stat()
+            if earlier is not None and earlier.state == file_state(status):
+                return earlier
+            data = read_picture(file)
+            image = decode_image(data, str(file))
+        except MediaError as error:
+            return error
+        digest = hashlib.sha256(data).hexdigest()
+        entry = MediaEntry(path=path, bytes=len(data), sha256=digest, width=image.width, height=image.height)
+        return KnownMedia(entry=entry, state=file_state(status))
+
+    names = sorted(set(paths))
     with decoding_threads(workers) as pool:
-        yield from zip(names, pool.map(lambda path: _index(root / path, path, before.get(path)), names), strict=True)
-
-
-def _index(file: Path, path: str, known: KnownMedia | None) -> KnownMedia | MediaError:
-    try:
-        with unreadable_as_media_error(file):
-            status = file.stat()
-        if known is not None and known.state == file_state(status):
-            return known
-        data = read_picture(file)
-        image = decode_image(data, str(file))
-    except MediaError as error:
-        return error
-    digest = hashlib.sha256(data).hexdigest()
-    entry = MediaEntry(path=path, bytes=len(data), sha256=digest, width=image.width, height=image.height)
-    return KnownMedia(entry=entry, state=file_state(status))
+        yield from zip(names, pool.map(indexed, names), strict=True)

@@ -234,8 +234,7 @@ class FrameStore:
     """An LRU cache of decoded frames with at most ``max_bytes`` of pixels; thread-safe.
 
     The rounds of a streaming item show growing parts of one video: the reader stays open and continues where the
-    previous round ended, and caches frames on the way that other rounds of the item will need. ``decoded``
-    counts the frames that came out of the decoder, ``held`` has those in the cache.
+    previous round ended, and caches frames on the way that other rounds of the item will need.
     """
 
     def __init__(self, max_bytes: int = 512 * 2**20) -> None:
@@ -250,10 +249,7 @@ class FrameStore:
         """The frames of ``path`` at ``timestamps``, in that order, RGB. Callers must not change them.
 
         ``keyframes`` are the timestamps at which decoding can begin, ``also`` those of frames that other rounds of the
-        same item will need; those on the way are kept.
-
-        Raises:
-            MediaError: a frame cannot be decoded.
+        same item will need; those on the way are kept. Raises :class:`MediaError` if a frame cannot be decoded.
         """
         with self._lock:
             cached = {pts: self.held.get((path, pts)) for pts in set(timestamps)}
@@ -303,12 +299,10 @@ class KnownVideo(KnownMedia):
 def scan_video(
     file: Path, name: str, index: VideoIndex, timestamps: Iterable[int], known: KnownVideo | None = None
 ) -> KnownVideo:
-    """Decode the frames ``wanted`` of ``file``, whose entry is called ``name``.
+    """Decode the frames of ``file`` at ``timestamps``; its entry is called ``name``.
 
-    ``known`` is the result of an interrupted pass; it is returned if file and frames are still the same.
-
-    Raises:
-        MediaError: the file cannot be read, or none of the frames can be decoded.
+    ``known`` is the result of an interrupted pass; it is returned if file and frames are still the same. Raises
+    :class:`MediaError` if the file cannot be read, or none of the frames can be decoded.
     """
     stamps = sorted(set(timestamps))
     digest = hashlib.sha256(repr(stamps).encode()).hexdigest()

@@ -1,5 +1,8 @@
 """Base of BERTScore and BLEURT: many pairs at once, each distinct pair computed once.
 
+Checkpoints are directories, or snapshots in the hub's local cache. Nothing is downloaded: the error about a missing
+checkpoint has the command that fetches it.
+
 Scores are kept between runs in one SQLite file, ``learned/pairs.sqlite3`` in the user's cache directory. It only saves
 time: if it cannot be read or written, scores are computed without it, with a warning.
 """
@@ -10,24 +13,32 @@ import contextlib
 import hashlib
 import importlib.util
 import math
+import re
 import sqlite3
 import threading
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 
 from medtasks.core.cache import cache_root
-from medtasks.core.errors import MedtasksError
+from medtasks.core.errors import MedtasksError, first_line
+from medtasks.core.files import file_sha256
 from medtasks.core.settings import current_settings
 from medtasks.metrics.base import Array, MeanMetric, MetricUnavailableError
-from medtasks.metrics.learned._checkpoint import Checkpoint, find_checkpoint
 
 T = TypeVar("T")
 Pair: TypeAlias = tuple[str, str]
 """A prediction and its reference."""
 
+HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?")
+WEIGHTS = ("*.safetensors", "pytorch_model*.bin")
+TOKENIZER = ("tokenizer.json", "vocab.json", "vocab.txt", "*.model")
+SCORING_FILES = ("*.json", "*.txt", "*.model", *WEIGHTS)
 BATCH = 64  # texts or pairs in one forward pass
 CHUNK = 256  # pairs between two writes to the cache; their embeddings are in memory
 LOCK_SECONDS = 60.0  # how long to wait for another process's transaction
@@ -37,15 +48,119 @@ _TABLE = (
 )
 
 
+@dataclass(frozen=True)
+class Checkpoint:
+    """``identity`` changes with any weight or setting: the commit, or the fingerprint of the directory. ``label``, in
+    signatures, is the hub id, or the first 16 hex digits of the identity."""
+
+    directory: Path
+    label: str
+    identity: str
+
+
+def find_checkpoint(name: str, variable: str) -> Checkpoint:
+    """The checkpoint called ``name``, a directory or a hub id; messages suggest ``variable`` to name another.
+
+    Raises:
+        MetricUnavailableError: it is not on this machine, or lacks configuration, tokenizer or weights.
+    """
+    directory, fix = Path(name).expanduser(), f"name a complete checkpoint directory in {variable}"
+    is_local = directory.is_dir()
+    if not is_local:
+        if not HUB_ID.fullmatch(name):
+            raise MetricUnavailableError(
+                f"{name} is neither a checkpoint directory nor a hub id (owner/name); name one in {variable}"
+            )
+        fix = f"run `hf download {name}`, or name a checkpoint directory in {variable}"
+        snapshot = _hub_snapshot(name)
+        if snapshot is None:
+            raise MetricUnavailableError(f"the model {name} is not on this machine; {fix}")
+        directory = snapshot
+    kinds = {"config.json": ("config.json",), "tokenizer": TOKENIZER, "weights": WEIGHTS}
+    for kind, patterns in kinds.items():
+        if not any(path.is_file() for pattern in patterns for path in directory.glob(pattern)):
+            raise MetricUnavailableError(f"{directory} contains no {kind} ({' or '.join(patterns)}); {fix}")
+    if not is_local:
+        return Checkpoint(directory, name, directory.name)
+    # weights count in full: a cached score of another fine-tuning would be a wrong score
+    files = {path for pattern in SCORING_FILES for path in directory.glob(pattern) if path.is_file()}
+    total = hashlib.sha256()
+    for path in sorted(files, key=lambda path: path.name):
+        facts = path.stat()
+        total.update(f"{path.name}\0{_file_digest(path, facts.st_size, facts.st_mtime_ns)}\n".encode())
+    return Checkpoint(directory, total.hexdigest()[:16], total.hexdigest())
+
+
+@lru_cache(maxsize=256)
+def _file_digest(path: Path, _size: int, _changed: int) -> str:
+    return file_sha256(path)
+
+
+def _hub_snapshot(name: str) -> Path | None:
+    from huggingface_hub import constants
+
+    if not (Path(constants.HF_HUB_CACHE) / f"models--{name.replace('/', '--')}").is_dir():
+        return None  # without the import of the hub's client, which takes longer than scoring a few samples
+    from huggingface_hub import snapshot_download
+    from huggingface_hub.errors import LocalEntryNotFoundError
+
+    try:
+        return Path(snapshot_download(name, local_files_only=True))
+    except LocalEntryNotFoundError:
+        return None
+
+
+def load_weights(auto_class: Any, config: Any, checkpoint: Checkpoint, optional: str | None = None) -> Any:
+    """The model in single precision and evaluation mode, on the GPU if there is one.
+
+    Weights with the word ``optional`` in their name may be missing, because no score depends on them.
+
+    Raises:
+        MedtasksError: weights are missing (transformers would fill them with random numbers) or unreadable.
+    """
+    import torch
+
+    try:
+        with no_progress_bars():
+            model, report = auto_class.from_pretrained(
+                str(checkpoint.directory),
+                config=config,
+                dtype=torch.float32,
+                local_files_only=True,
+                output_loading_info=True,
+            )
+    except Exception as error:  # transformers, safetensors and pickle raise a dozen unrelated types
+        raise MedtasksError(f"{checkpoint.directory}: the model cannot be loaded: {first_line(error)}") from error
+    missing = sorted(key for key in map(str, report.get("missing_keys", ())) if optional is None or optional not in key)
+    if missing:
+        raise MedtasksError(
+            f"{checkpoint.directory}: {len(missing)} weight(s) missing, first {missing[0]}; "
+            f"expected a complete {type(model).__name__}, take another checkpoint"
+        )
+    model.eval()
+    return model.to("cuda" if torch.cuda.is_available() else "cpu")
+
+
+@contextlib.contextmanager
+def no_progress_bars() -> Iterator[None]:
+    """Disable transformers' progress bars inside the block; the setting is process-wide."""
+    from transformers.utils import logging
+
+    was_on = logging.is_progress_bar_enabled()
+    logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        if was_on:
+            logging.enable_progress_bar()
+
+
 class LearnedMetric(MeanMetric):
     """A mean metric whose score of a pair comes from a model.
 
     The seventh digit of a score may depend on the pairs in its batch, as with all float sums. Batches are formed from
     sorted texts, so the order of the pairs does not matter, and a cached score does not change. Lone surrogates are
-    replaced by U+FFFD, since no tokenizer takes them.
-
-    Attributes:
-        model_calls: forward passes so far; cached scores need none.
+    replaced by U+FFFD, since no tokenizer takes them. ``model_calls`` counts forward passes.
     """
 
     name: str
@@ -82,11 +197,7 @@ class LearnedMetric(MeanMetric):
         return None
 
     def statistics(self, prediction: str, reference: str) -> Array:
-        """``(score, 1)``. For more than a few pairs `scores` is much faster.
-
-        Raises:
-            MetricUnavailableError, MedtasksError: as `scores`.
-        """
+        """``(score, 1)``; for more than a few pairs `scores` is much faster."""
         return np.array([self.scores([(prediction, reference)])[0], 1.0])
 
     def scores(self, pairs: Sequence[Pair]) -> Array:

@@ -8,8 +8,7 @@ from typing import Any
 from medtasks.core.errors import UsageError
 from medtasks.core.settings import current_settings
 from medtasks.metrics.base import package_version, sign
-from medtasks.metrics.learned._checkpoint import Checkpoint, load_weights
-from medtasks.metrics.learned._metric import LearnedMetric, Pair, batches_by_length
+from medtasks.metrics.learned._metric import Checkpoint, LearnedMetric, Pair, batches_by_length, load_weights
 
 
 class BertScore(LearnedMetric):

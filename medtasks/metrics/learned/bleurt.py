@@ -10,8 +10,7 @@ from typing import Any
 
 from medtasks.core.errors import MedtasksError
 from medtasks.metrics.base import package_version, sign
-from medtasks.metrics.learned._checkpoint import Checkpoint, load_weights
-from medtasks.metrics.learned._metric import LearnedMetric, Pair, batches_by_length
+from medtasks.metrics.learned._metric import Checkpoint, LearnedMetric, Pair, batches_by_length, load_weights
 
 MAX_TOKENS = 128
 TEXT_TOKENS = MAX_TOKENS - 3  # [CLS] and two [SEP]
