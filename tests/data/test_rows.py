@@ -46,46 +46,35 @@ def medstream(row: Row) -> MedStreamRecord:
 
 BAD_KVASIR: list[tuple[Row, str]] = [
     ({"answer": None}, "field `answer` is missing"),
-    ({"answer": " "}, "field `answer` is ' '"),
     ({"question": 3}, "field `question` is 3"),
     ({"question": "\ud800"}, "field `question`"),
     ({"complexity": 4}, "field `complexity` is 4, expected 1, 2 or 3"),
     ({"complexity": True}, "field `complexity` is True"),
-    ({"complexity": "1"}, "field `complexity` is '1'"),
     ({"complexity": 2}, "field `original`: found 1 atomic pairs, expected 2"),
     ({"img_id": "../secret"}, "field `img_id`"),
-    ({"img_id": ".."}, "field `img_id`"),
     ({"img_id": "x" * 300}, "field `img_id`"),
     ({"original": "no json"}, "field `original`"),
-    ({"original": "[]"}, "field `original`"),
-    ({"original": [POLYP]}, "field `original`"),
     ({"original": "[" * 100_000}, "field `original`"),
     ({"original": '[{"q": "Is there text?", "a": "\\ud800"}]'}, "field `original` is "),
     ({"original": json.dumps([{"q": "Why?", "a": ""}])}, "field `original[0].q` is 'Why?'"),
     ({"question_class": ["polyp_mood"]}, "field `question_class[0]` is 'polyp_mood'"),
-    ({"question_class": [["polyp_count"]]}, "field `question_class[0]`"),
     ({"question_class": "polyp_count"}, "field `question_class`"),
 ]
 BAD_MI_CXR: list[tuple[Row, str]] = [
     ({"answer": None}, "field `answer` is missing"),
     ({"answer": "F"}, "field `answer` is 'F'"),
-    ({"answer": "b"}, "field `answer` is 'b'"),
     ({"qtype": "guess"}, "field `qtype` is 'guess'"),
     ({"group_type": "GTS"}, "field `group_type` is 'GTS', expected TEL"),
     ({"choices": dict.fromkeys("ABCDEF", "x")}, "field `choices`"),
-    ({"choices": dict.fromkeys("ABCD", "x")}, "field `choices`"),
-    ({"choices": ["x"] * 5}, "field `choices`"),
     ({"choices": {**dict.fromkeys("ABCD", "x"), "E": ""}}, "field `choices.E`"),
     ({"q_id": None}, "none of the fields q_id, qid is present"),
     ({"q_id": -1}, "field `q_id` is -1"),
-    ({"q_id": "4"}, "field `q_id` is '4'"),
     ({"q_id": True}, "field `q_id` is True"),
     ({"q_id": 10**400}, "field `q_id` is 1000"),  # tables of documents cannot store it
     ({"images": {**image_paths(), "T6": "x"}}, "field `images.T6`"),
     ({"images": {key: path for key, path in image_paths().items() if key != "T5"}}, "field `images`"),
     ({"images": {**image_paths(), "T3": "files/p00/../../x.jpg"}}, "field `images.T3`"),
     ({"images": {**image_paths(), "T3": image_paths("p0000000\u0661")["T3"]}}, "field `images.T3`"),
-    ({"images": {**image_paths(), "T3": 3}}, "field `images.T3`"),
     (
         {"images": {**image_paths(), "T5": image_paths("p00000002")["T5"]}},
         "field `images` is ['p00000001', 'p00000002'], expected five images of one patient",
@@ -93,61 +82,44 @@ BAD_MI_CXR: list[tuple[Row, str]] = [
 ]
 BAD_MED_CMR: list[tuple[Row, str]] = [
     ({"index": None}, "field `index` is missing"),
-    ({"index": True}, "field `index` is True"),
     ({"task": "Counting"}, "field `task` is 'Counting', expected one of the dimensions Small-object Detection"),
     ({"answer": "F"}, "field `answer` is 'F', expected one letter from A to E"),
-    ({"answer": ""}, "field `answer`"),
     ({"C": None}, "field `C` is missing"),
-    ({"C": "  "}, "field `C`"),
     ({"F": "one more"}, "field `F` is 'one more', expected no such field"),
     ({"image_path": "/etc/passwd"}, "field `image_path`"),
     ({"image_path": "dataset/../../x.png"}, "field `image_path`"),
-    ({"image_path": ["a", "b"]}, "field `image_path`"),
-    ({"question": None}, "field `question` is missing"),
-    ({"modality": 3}, "field `modality` is 3"),
     ({"organ__system": ["x"]}, "field `organ system`"),
     ({"question": "half \ud83d"}, "field `question`"),
 ]
 BAD_MEDSTREAM: list[tuple[Row, str]] = [
     (single_turn_row(sample_id=None), "field `sample_id` is missing"),
     (single_turn_row(temporal_mode="past"), "field `temporal_mode` is 'past', expected 'retrospective'"),
-    (single_turn_row(task_mode="batch"), "field `task_mode` is 'batch'"),
     (single_turn_row(task_mode="streaming"), "field `task_mode` is 'streaming', expected single_turn"),
     (single_turn_row(temporal_mode="proactive"), "field `task_mode` is 'single_turn', expected streaming"),
     (single_turn_row(question_type="yes/no"), "field `question_type`"),
     (single_turn_row(query_time="soon"), "field `query_time` is 'soon', expected a number"),
     (single_turn_row(query_time=-1.0), "field `query_time` is -1.0"),
     (single_turn_row(query_time=math.nan), "field `query_time`"),
-    (single_turn_row(query_time=True), "field `query_time` is True"),
     (single_turn_row(input_range=[6.0, 2.0]), "field `input_range`"),
-    (single_turn_row(input_range=[2.0]), "field `input_range[1]` is missing"),
     (single_turn_row(input_range=[2.0, 7.0]), "field `input_range` is [2.0, 7.0], expected a window that ends at"),
     (single_turn_row(input_range=[1.0, 6.0]), "field `input_range` is [1.0, 6.0], expected a window that begins at 2"),
-    (single_turn_row(answer=None), "field `answer`"),
     (single_turn_row(answer=[]), "field `answer`"),
     (single_turn_row(choices="a or b"), "field `choices`"),
     (single_turn_row(media_path="../x.mp4"), "field `media_path`"),
-    (single_turn_row(media_path="/x.mp4"), "field `media_path`"),
     (single_turn_row(judge_rubric="0-2"), "field `judge_rubric`"),
-    (single_turn_row(question=None), "field `question` is missing"),
     (streaming_row(rounds=None), "none of the fields rounds, stream_rounds is present, found answer, choices"),
-    (streaming_row(rounds=[]), "field `rounds`"),
     (streaming_row(rounds=["no round"]), "field `rounds[0]` is 'no round', expected a mapping"),
-    (single_turn_row(answer=math.nan), "field `answer` is nan, expected a non-empty string"),
     (single_turn_row(answer=[math.inf]), "field `answer` is [inf], expected a non-empty string"),
     (single_turn_row(question="half \ud800"), "field `question` is 'half \\ud800', expected a string of valid Unicode"),
-    (single_turn_row(evidence="half \ud800"), "field `evidence` is 'half \\ud800', expected a string of valid Unicode"),
 ]
 ROUNDS: list[tuple[int, Row, str]] = [
     (1, {"current_time": 4.0}, "field `rounds[1].current_time` is 4.0, expected a time after the previous round (4)"),
-    (1, {"current_time": 3.0}, "field `rounds[1].current_time` is 3.0"),
     (0, {"current_time": 1.0}, "field `rounds[0].current_time` is 1.0, expected a time at or after query_time (2)"),
     (
         0,
         {"input_range": [2.0, 5.0]},
         "field `rounds[0].input_range` is [2.0, 5.0], expected [query_time, current_time]",
     ),
-    (0, {"input_range": [0.0, 4.0]}, "field `rounds[0].input_range`"),
     (2, {"answerable": "yes"}, "field `rounds[2].answerable` is 'yes', expected true or false"),
     (
         2,
@@ -251,13 +223,9 @@ def test_messages_do_not_contain_whole_fields(tmp_path: Path) -> None:
 # --- Kvasir-VQA-x1 ---
 
 
-def test_a_kvasir_row_keeps_its_fields() -> None:
-    record = parse_kvasir_row(kvasir_row(), WHERE)
-    assert (record.cluster, record.media, record.original[0].a) == ("img1", ("img1.jpg",), "1")
-
-
-def test_the_sample_id_does_not_depend_on_the_line() -> None:
+def test_a_kvasir_row_keeps_its_fields_and_its_id_does_not_depend_on_the_line() -> None:
     first, second = (parse_kvasir_row(kvasir_row(), Where("x", line)) for line in (1, 99))
+    assert (first.cluster, first.media, first.original[0].a) == ("img1", ("img1.jpg",), "1")
     assert first.sample_id == second.sample_id
     assert parse_kvasir_row(kvasir_row(question="Other?"), WHERE).sample_id != first.sample_id
 
@@ -269,17 +237,14 @@ def test_every_atomic_question_gives_its_class() -> None:
         assert parse_kvasir_row(kvasir_row(original=original, question_class=None), WHERE).question_class == (name,)
 
 
-def test_a_class_named_twice_is_kept_as_it_stands() -> None:
+def test_classes_are_kept_as_they_stand_and_derived_from_the_pairs_where_the_release_lacks_them() -> None:
     pairs = json.dumps([POLYP, POLYP])
     row = kvasir_row(complexity=2, original=pairs, question_class=["polyp_count", "polyp_count"])
     assert parse_kvasir_row(row, WHERE).question_class == ("polyp_count", "polyp_count")
-
-
-@pytest.mark.parametrize("spelling", ["instrumnets", "instruments"])
-def test_classes_are_derived_from_the_pairs_where_the_release_lacks_them(spelling: str) -> None:
-    pairs = [POLYP, {"q": f"How many {spelling} are in the image?", "a": "0"}, POLYP]
-    row = kvasir_row(complexity=3, original=json.dumps(pairs), question_class=None)
-    assert parse_kvasir_row(row, WHERE).question_class == ("polyp_count", "instrument_count", "polyp_count")
+    for spelling in ("instrumnets", "instruments"):
+        three = [POLYP, {"q": f"How many {spelling} are in the image?", "a": "0"}, POLYP]
+        row = kvasir_row(complexity=3, original=json.dumps(three), question_class=None)
+        assert parse_kvasir_row(row, WHERE).question_class == ("polyp_count", "instrument_count", "polyp_count")
 
 
 # --- MI-CXR ---
@@ -290,9 +255,7 @@ def test_an_mi_cxr_row_is_ordered_oldest_first() -> None:
     record = parse_mi_cxr_row(mi_cxr_row(images=shuffled), WHERE)
     assert record.media == tuple(image_paths().values())
     assert (record.sample_id, record.cluster) == ("tel-0", "p00000001")
-
-
-def test_qid_is_read_too_and_the_variant_has_ids_of_its_own() -> None:
+    # `qid` is read, too, and the variant has ids of its own
     row = mi_cxr_row(q_id=None, qid=4, group_type="ICR", qtype="icr_variant_single")
     assert parse_mi_cxr_row(row, WHERE).sample_id == "icr_variant-4"
 
@@ -301,19 +264,12 @@ def test_qid_is_read_too_and_the_variant_has_ids_of_its_own() -> None:
 
 
 def test_a_med_cmr_row_becomes_a_record() -> None:
-    record = med_cmr(med_cmr_row())
-
-    assert (record.sample_id, record.cluster, record.media) == (
-        "mcq-7",
-        "dataset/imgs/one.png",
-        ("dataset/imgs/one.png",),
-    )
+    record, path = med_cmr(med_cmr_row()), "dataset/imgs/one.png"
+    assert (record.sample_id, record.cluster, record.media) == ("mcq-7", path, (path,))
     assert (record.dimension, record.question_type, record.organ_system) == ("sod", "location", "Respiratory")
     assert record.choices == {letter: f"option {letter}" for letter in "ABCDE"}
     assert record.prefixed == 0
-
-
-def test_an_open_row_has_a_text_for_an_answer_and_no_options() -> None:
+    assert med_cmr(med_cmr_row(subtype=None, modality=None)).subtype == ""
     record = parse_med_cmr_row(med_cmr_row(answer="A nodule, upper left."), "open", WHERE)
     assert (record.sample_id, record.choices, record.answer) == ("open-7", {}, "A nodule, upper left.")
 
@@ -344,10 +300,6 @@ def test_dimensions_are_known_by_release_name_paper_name_and_abbreviation(name: 
     assert dimension_of(name.upper().replace(" ", "_")) == dimension_of(name)
 
 
-def test_descriptive_fields_may_be_missing() -> None:
-    assert med_cmr(med_cmr_row(subtype=None, modality=None)).subtype == ""
-
-
 # --- MedStreamBench ---
 
 
@@ -357,29 +309,23 @@ def test_a_single_turn_object_is_one_round() -> None:
     assert (record.cluster, record.subtask, record.medium) == ("cholec80/v1", "retrospective", "video")
     (turn,) = record.rounds
     assert (turn.window, turn.time, turn.expected, turn.answerable) == ((2.0, 6.0), 6.0, ("dissection",), True)
+    assert record.question == single_turn_row()["question"]  # as it was released
 
 
 def test_a_streaming_object_has_its_rounds_in_order() -> None:
     record = medstream(streaming_row())
-
     assert record.subtask == "future_streaming"
     assert [turn.window for turn in record.rounds] == [(2.0, time) for time in (4.0, 6.0, 8.0, 10.0)]
     assert [turn.answerable for turn in record.rounds] == [False, False, True, True]
     assert [turn.expected for turn in record.rounds] == [("unanswerable",)] * 2 + [("closure",)] * 2
 
 
-@pytest.mark.parametrize(
-    ("field", "alias"),
-    [
-        (field, alias)
-        for field, aliases in ALIASES.items()
-        for alias in aliases
-        if field not in ("expected_time", "tolerance")
-    ],
-)
-def test_a_rounds_field_is_found_under_any_of_its_names(field: str, alias: str) -> None:
+@pytest.mark.parametrize(("field", "alias"), [(field, one) for field, names in ALIASES.items() for one in names])
+def test_a_field_is_found_under_any_of_its_names(field: str, alias: str) -> None:
     row = streaming_row()
-    if field == "rounds":
+    if field in ("expected_time", "tolerance"):  # of the record, which may lack them
+        assert getattr(medstream(streaming_row(**{alias: 7.5})), field) == 7.5
+    elif field == "rounds":
         row[alias] = row.pop("rounds")
     else:
         for turn in row["rounds"]:
@@ -387,22 +333,12 @@ def test_a_rounds_field_is_found_under_any_of_its_names(field: str, alias: str) 
     assert medstream(row) == medstream(streaming_row())
 
 
-def test_expected_time_and_tolerance_are_found_under_any_of_their_names() -> None:
-    for alias in ALIASES["expected_time"]:
-        assert medstream(streaming_row(**{alias: 7.5})).expected_time == 7.5
-    for alias in ALIASES["tolerance"]:
-        assert medstream(streaming_row(**{alias: 1})).tolerance == 1.0
-
-
-@pytest.mark.parametrize("lost", ["expected_output", "answerable"])
-def test_the_expected_output_and_the_flag_can_stand_in_for_each_other(lost: str) -> None:
-    row = streaming_row()
-    for turn in row["rounds"]:
-        del turn[lost]
-    assert medstream(row) == medstream(streaming_row())
-
-
-def test_a_flag_that_contradicts_the_expected_output_is_noted() -> None:
+def test_the_expected_output_and_the_flag_stand_in_for_each_other_and_a_contradiction_is_noted() -> None:
+    for lost in ("expected_output", "answerable"):
+        row = streaming_row()
+        for turn in row["rounds"]:
+            del turn[lost]
+        assert medstream(row) == medstream(streaming_row())
     row = streaming_row()
     row["rounds"][2]["answerable"] = False
     record = medstream(row)
@@ -439,21 +375,14 @@ def test_degenerate_records_are_recognised(question: str, reference: str, why: s
     assert medstream(row).degenerate == why
 
 
-def test_the_question_is_kept_as_it_was_released() -> None:
-    assert medstream(single_turn_row()).question == single_turn_row()["question"]
-
-
 def test_variants_of_one_item_share_a_family() -> None:
     names = ("a_1_gemini_closed", "a_1_gemini_open", "a_1")
     assert {medstream(single_turn_row(sample_id=name)).family for name in names} == {"a_1"}
 
 
-def test_a_window_may_begin_at_a_thousandth() -> None:
+def test_a_window_may_begin_at_a_thousandth_and_image_sequences_count_frames() -> None:
     row = single_turn_row(query_time=5.0, context_window_sec=4.999, input_range=[0.001, 5.0])
     assert medstream(row).rounds[0].window == (0.001, 5.0)
-
-
-def test_image_sequences_count_frames() -> None:
     row = single_turn_row(media_path="Stream_Bench/x/x/frames", input_range=[0, 11], query_time=0.4)
     record = medstream(row)
     assert (record.medium, record.rounds[0].window) == ("images", (0.0, 11.0))
