@@ -197,12 +197,6 @@ def test_image_sequences_count_frame_numbers(tmp_path: Path, media: Path) -> Non
     assert prepared.manifest.excluded == {"unreadable_media": 1, "window_outside_media": 1}
 
 
-def test_repeated_ids_are_told_apart_and_counted(tmp_path: Path, media: Path) -> None:
-    prepared = prepare(tmp_path, media, {"cholec80": [GOOD, GOOD, GOOD]})
-    assert list(records_of(prepared)) == ["good", "good#2", "good#3"]
-    assert prepared.manifest.details["oddities"]["records that share their id with an earlier one"] == 2
-
-
 def test_multi_select_is_said_of_a_task_as_a_whole(tmp_path: Path, media: Path) -> None:
     rows = [
         at("v (1) [a].mp4", "several", task="tools", answer=["dissection", "closure"]),
