@@ -100,15 +100,13 @@ def paired_difference(first: ClusteredScore, second: ClusteredScore) -> PairedDi
     chrF as well as means, for any number of clusters of any size. For a mean over the same items, a cluster's
     contribution is its difference divided by the number of items; in general the sum is the difference up to terms of
     third order.
-    For models that are equal only on average the test needs many clusters (Canay, Romano and Shaikh 2017). With up to
-    15 unequal clusters, Student's t with a clustered standard error finds a difference between equal models in 6 to 9
-    of 100 comparisons. In return, no difference is significant at the 5 % level with fewer than 6 clusters.
+    For models that are equal only on average the test needs many clusters (Canay, Romano and Shaikh 2017). No
+    difference is significant at the 5 % level with fewer than 6 clusters.
 
-    *Interval.* The differences that the same test does not reject (`_accepted`): it contains 0 if and only if the
-    p-value is above 5 %, and that of a mean never goes beyond the differences in single clusters. With
-    fewer than 6 clusters no difference can be rejected at the 5 % level, so there is no interval. ``standard_error`` is
-    that of the jackknife over clusters (Efron and Tibshirani 1993, chapter 11). docs/statistics.md has size, power and
-    coverage.
+    *Interval.* The differences that the same test does not reject (`_accepted`), so none with fewer than 6 clusters: it
+    contains 0 if and only if the p-value is above 5 %, and that of a mean never goes beyond the differences in single
+    clusters. ``standard_error`` is that of the jackknife over clusters (Efron and Tibshirani 1993, chapter 11).
+    docs/statistics.md has size, power and coverage.
 
     Raises:
         UsageError: the two do not have the same clusters and metric.
@@ -207,9 +205,8 @@ def sign_flip_p(differences: Array) -> float:
 
     All sign assignments are counted for up to 26 clusters and, because equal differences are counted together, for
     most binary scores of one question per cluster. Beyond that, the share is computed by the saddlepoint approximation
-    (Robinson 1982, formula of Lugannani and Rice 1980), which needs no random draws and keeps its relative error in the
-    tail: 1 % is typical, 10 % occurs if a few clusters outweigh all others. So p-values can be as small as Holm's
-    correction of many comparisons requires. ``differences`` ``(clusters,)`` are in any unit and order.
+    (Robinson 1982, formula of Lugannani and Rice 1980), which keeps its relative error in the tail: 1 % is typical, 10
+    % occurs if a few clusters outweigh all others. ``differences`` ``(clusters,)`` are in any unit and order.
 
     >>> sign_flip_p(np.array([4.0, 4, 4, 3]))  # 2 of 16: the least with four clusters
     0.125
