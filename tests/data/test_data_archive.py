@@ -62,12 +62,13 @@ def test_the_named_members_are_unpacked(tmp_path: Path) -> None:
     assert files == {"one": b"one", "two": b"two"}
 
 
-def test_a_damaged_member_is_named(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("packed", "place"), [(zipfile.ZIP_STORED, 100), (zipfile.ZIP_DEFLATED, 31)])
+def test_a_damaged_member_is_named(tmp_path: Path, packed: int, place: int) -> None:
     path = tmp_path / "a.zip"
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_STORED) as archive:
+    with zipfile.ZipFile(path, "w", packed) as archive:
         archive.writestr("x", b"0123456789" * 50)
     data = bytearray(path.read_bytes())
-    data[100] ^= 0xFF
+    data[place] = 0xFF  # of the content
     path.write_bytes(bytes(data))
     with open_archive(path) as archive, pytest.raises(DataError, match="member x is damaged"):
         read_member(archive, "x")
