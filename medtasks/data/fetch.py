@@ -29,15 +29,6 @@ GIVE_UP = 8
 """Consecutive pictures without an answer after which the server is considered unreachable."""
 
 
-def is_url(address: str) -> bool:
-    """Whether ``address`` is an HTTP(S) URL.
-
-    >>> is_url("https://example.org/a.jpg"), is_url("images/a.jpg"), is_url("C:\\\\a.jpg")
-    (True, False, False)
-    """
-    return address[:8].lower().startswith(("http://", "https://"))
-
-
 class _Retryable(Exception):
     """A failure after which a picture is requested again; ``after`` is the wait in seconds that the server asks for."""
 

@@ -153,35 +153,31 @@ class Preparation:
             path.write_bytes(data)
         return name
 
-    def logged(self, name: str, kind: type[T]) -> list[T]:
-        """Entries that interrupted passes wrote to the progress log ``name``."""
+    @contextmanager
+    def progress_log(self, name: str, kind: type[T]) -> Iterator[tuple[list[T], Callable[[T], None]]]:
+        """What interrupted passes wrote to the log ``name``, and a function that appends an entry to it."""
         log = self.directory / f"{name}.progress.jsonl"
         known: list[T] = []
         for line in log.read_text(encoding="utf-8", errors="replace").splitlines() if log.is_file() else ():
             with contextlib.suppress(ValidationError):  # the line that a crash cut off
                 known.append(kind.model_validate_json(line))
-        return known
-
-    @contextmanager
-    def log(self, name: str) -> Iterator[Callable[[BaseModel], None]]:
-        """A function that appends an entry to the progress log ``name``, for an interrupted pass to continue from."""
-        with (self.directory / f"{name}.progress.jsonl").open("a", encoding="utf-8") as stream:
+        with log.open("a", encoding="utf-8") as stream:
             stream.write("\n")  # ends the line that a crash may have cut off
 
-            def write(entry: BaseModel) -> None:
+            def write(entry: T) -> None:
                 stream.write(entry.model_dump_json() + "\n")
                 stream.flush()
 
-            yield write
+            yield known, write
 
     def index(
         self, root: Path, names: set[str], progress: Progress | None = None
     ) -> tuple[list[MediaEntry], dict[str, MediaError]]:
         """Verify ``names`` below ``root``, except those that an interrupted pass has verified."""
-        known = {media.entry.path: media for media in self.logged("media", KnownMedia)}
         entries: list[MediaEntry] = []
         errors: dict[str, MediaError] = {}
-        with self.log("media") as write:
+        with self.progress_log("media", KnownMedia) as (earlier, write):
+            known = {media.entry.path: media for media in earlier}
             indexed = index_media(root, names, workers=self.workers, known=known)
             for number, (name, media) in enumerate(indexed, start=1):
                 if isinstance(media, MediaError):
@@ -268,8 +264,16 @@ class Preparation:
         for path in folder.rglob("*"):  # an abandoned preparation of another source may have left some
             if path.is_file() and path.relative_to(folder).as_posix() not in indexed:
                 path.unlink()
-        _write_lines(self.directory / "records.jsonl", records)
-        _write_lines(self.directory / "media.jsonl", media)
+        for name, items in (("records.jsonl", records), ("media.jsonl", media)):
+            dumped = (item.model_dump(mode="json", exclude_none=isinstance(item, MediaEntry)) for item in items)
+            lines = (json.dumps(item, sort_keys=True, ensure_ascii=False) + "\n" for item in dumped)
+            try:
+                (self.directory / name).write_text("".join(lines), encoding="utf-8")
+            except UnicodeEncodeError as error:  # our records are checked, another package's may not be
+                found = repr(error.object[error.start])
+                raise DataError(
+                    f"a string of the records has {found}, half a surrogate pair; fix it in the source."
+                ) from error
         kinds = Counter(kind for record in records for kind in (benchmark.kinds(record) if benchmark.kinds else ()))
         counts = Counts(
             rows=len(records),
@@ -277,6 +281,8 @@ class Preparation:
             media=len(media),
             by_kind=dict(sorted(kinds.items())),
         )
+        place_of = benchmark.coverage or (lambda _: None)
+        total, prepared = (Counter(map(place_of, some)) for some in (everything, records))
         manifest = DataManifest(
             benchmark=benchmark.name,
             medtasks=medtasks.__version__,
@@ -289,7 +295,10 @@ class Preparation:
             excluded=dict(sorted(excluded.items())),
             excluded_samples=excluded_samples,
             details={topic: dict(counts) for topic, counts in details.items()},
-            coverage=_coverage(benchmark, everything, records),
+            coverage=tuple(
+                Coverage(source=place[0], task=place[1], prepared=prepared[place], records=total[place])
+                for place in sorted(filter(None, total))
+            ),
             references_only=self.references_only,
             mini=self.mini,
             fingerprint=fingerprint(self.directory),
@@ -316,28 +325,6 @@ def _differences(benchmark: Benchmark, counts: Counts) -> tuple[str, ...]:
         for name, published in expected.items()
         if found.get(name, 0) != published
     )
-
-
-def _coverage(benchmark: Benchmark, records: Sequence[Record], prepared: Sequence[Record]) -> tuple[Coverage, ...]:
-    """Prepared and all records by source and task, if the benchmark has `Benchmark.coverage`."""
-    if benchmark.coverage is None:
-        return ()
-    total, done = (Counter(map(benchmark.coverage, some)) for some in (records, prepared))
-    return tuple(
-        Coverage(source=place[0], task=place[1], prepared=done[place], records=total[place])
-        for place in sorted(filter(None, total))
-    )
-
-
-def _write_lines(path: Path, items: Sequence[Record] | Sequence[MediaEntry]) -> None:
-    dumped = (item.model_dump(mode="json", exclude_none=isinstance(item, MediaEntry)) for item in items)
-    lines = (json.dumps(item, sort_keys=True, ensure_ascii=False) for item in dumped)
-    try:
-        path.write_text("".join(line + "\n" for line in lines), encoding="utf-8")
-    except UnicodeEncodeError as error:  # our records are checked, another package's may not be
-        raise DataError(
-            f"a string of the records has {error.object[error.start]!r}, half a surrogate pair; fix it in the source."
-        ) from error
 
 
 def prepare_package(

@@ -14,7 +14,7 @@ from typing import Any
 from medtasks.catalog.records import Where, is_text, wrong
 from medtasks.core.errors import DataError, MediaError, UsageError
 from medtasks.core.schema import Frozen
-from medtasks.data.fetch import fetch_pictures, hub_tree, is_url
+from medtasks.data.fetch import fetch_pictures, hub_tree
 from medtasks.data.media.images import read_picture
 from medtasks.data.preparation import Preparation
 from medtasks.data.prepared import Source
@@ -122,13 +122,13 @@ class Pictures:
         """Fetch URLs, by image id, except those fetched before an interruption."""
         media = self.place.directory / "media"
         fetched: dict[str, str] = {}
-        for one in self.place.logged("fetched", _Fetched):
-            with suppress(OSError):
-                if urls.get(one.img_id) == one.url and (media / one.name).stat().st_size == one.bytes:
-                    fetched[one.img_id] = one.name
-        self.names |= fetched
-        remaining = {img_id: url for img_id, url in urls.items() if img_id not in fetched}
-        with self.place.log("fetched") as log:
+        with self.place.progress_log("fetched", _Fetched) as (known, log):
+            for one in known:
+                with suppress(OSError):
+                    if urls.get(one.img_id) == one.url and (media / one.name).stat().st_size == one.bytes:
+                        fetched[one.img_id] = one.name
+            self.names |= fetched
+            remaining = {img_id: url for img_id, url in urls.items() if img_id not in fetched}
 
             def keep(img_id: str, data: bytes) -> None:
                 self.names[img_id] = self.place.keep_image(img_id, data, remaining[img_id])
@@ -159,4 +159,4 @@ def _content(cell: Any) -> Any:
     if isinstance(cell, Mapping):  # an `Image` feature, not decoded
         data = cell.get("bytes")
         cell = data if isinstance(data, bytes) and data else cell.get("path", cell)
-    return None if is_text(cell) and not is_url(cell) else cell
+    return None if is_text(cell) and not cell[:8].lower().startswith(("http://", "https://")) else cell

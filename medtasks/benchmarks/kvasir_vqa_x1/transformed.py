@@ -89,8 +89,6 @@ def _variants(place: Preparation, source: Prepared, records: Sequence[KvasirReco
         for img_id, path in sorted(originals.items())
         for number in range(variants)
     ]
-    done = set(place.logged("perturbed", _Variant))
-    missing = [one for one in requested if one not in done or not (media / one.name).is_file()]
 
     def make(one: _Variant) -> _Variant:
         path, original = media / one.name, originals[one.img_id]
@@ -98,7 +96,9 @@ def _variants(place: Preparation, source: Prepared, records: Sequence[KvasirReco
         path.write_bytes(perturbed_png(read_picture(original), str(original), one.seed, one.img_id, one.variant))
         return one
 
-    with decoding_threads(place.workers) as pool, place.log("perturbed") as log:
+    with decoding_threads(place.workers) as pool, place.progress_log("perturbed", _Variant) as (known, log):
+        done = set(known)
+        missing = [one for one in requested if one not in done or not (media / one.name).is_file()]
         for number, one in enumerate(pool.map(make, missing), start=1):
             log(one)
             if place.progress is not None:

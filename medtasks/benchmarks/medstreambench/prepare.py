@@ -124,7 +124,6 @@ def _frames(
     by_path: dict[str, list[MedStreamRecord]] = {}
     for record in records:
         by_path.setdefault(record.media_path, []).append(record)
-    known = {video.entry.path: video for video in place.logged("videos", KnownVideo)}
     chosen: dict[str, ChosenFrames] = {}
     entries: list[MediaEntry] = []
     crashed: dict[str, str] = {}
@@ -141,7 +140,8 @@ def _frames(
             crashed[name] = str(error)
             return {record.sample_id: ChosenFrames("unreadable_media") for record in by_path[path]}, [], None
 
-    with decoding_threads(place.workers) as pool, place.log("videos") as log:
+    with decoding_threads(place.workers) as pool, place.progress_log("videos", KnownVideo) as (earlier, log):
+        known = {video.entry.path: video for video in earlier}
         for number, (frames, found, video) in enumerate(pool.map(examine, sorted(by_path)), start=1):
             chosen.update(frames)
             entries += found
