@@ -29,14 +29,6 @@ GIVE_UP = 8
 """Consecutive pictures without an answer after which the server is considered unreachable."""
 
 
-class _Retryable(Exception):
-    """A failure after which a picture is requested again; ``after`` is the wait in seconds that the server asks for."""
-
-    def __init__(self, reason: str, after: float | None = None) -> None:
-        super().__init__(reason)
-        self.after = after
-
-
 def fetch_pictures(
     urls: Mapping[str, str],
     keep: Callable[[str, bytes], None],
@@ -56,14 +48,14 @@ def fetch_pictures(
 
     stop, lock = threading.Event(), threading.Lock()
     silent = 0  # pictures in a row without an answer
-    transient = (_Retryable, httpx.TransportError)
+    transient = (httpx.HTTPStatusError, httpx.TransportError)
     backoff = tenacity.wait_random_exponential(multiplier=2 * PAUSE, max=30)
 
     def pause(state: tenacity.RetryCallState) -> float:
         error = state.outcome.exception() if state.outcome is not None else None
-        return (
-            min(error.after, LONGEST) if isinstance(error, _Retryable) and error.after is not None else backoff(state)
-        )
+        after = error.response.headers.get("retry-after", "") if isinstance(error, httpx.HTTPStatusError) else ""
+        is_seconds = after.isdecimal() and len(after) < 9  # it may be a date
+        return min(float(after), LONGEST) if is_seconds else float(backoff(state))
 
     def settle(key: str) -> MediaError | None:
         nonlocal silent
@@ -119,6 +111,8 @@ def fetch_pictures(
 
 
 def _download(client: Client, url: str) -> bytes:
+    """The content of ``url``; raises `httpx.HTTPStatusError` for statuses after which it is requested again."""
+    import httpx
     from huggingface_hub import constants, get_token
 
     login = {}
@@ -134,8 +128,7 @@ def _download(client: Client, url: str) -> bytes:
     with client.stream("GET", url, headers=login) as response:
         status = response.status_code
         if status in (408, 425, 429) or status >= 500:
-            after = response.headers.get("retry-after", "")  # seconds, or a date
-            raise _Retryable(f"status {status}", float(after) if after.isdecimal() and len(after) < 9 else None)
+            raise httpx.HTTPStatusError(f"status {status}", request=response.request, response=response)
         if status in (401, 403):
             raise DataError(
                 f"{_host(url)}: refuses {url} (status {status}); accept the dataset's terms on its page and log in "
