@@ -72,10 +72,17 @@ def find_checkpoint(name: str, variable: str) -> Checkpoint:
                 f"{name} is neither a checkpoint directory nor a hub id (owner/name); name one in {variable}"
             )
         fix = f"run `hf download {name}`, or name a checkpoint directory in {variable}"
-        snapshot = _hub_snapshot(name)
-        if snapshot is None:
-            raise MetricUnavailableError(f"the model {name} is not on this machine; {fix}")
-        directory = snapshot
+        absent = MetricUnavailableError(f"the model {name} is not on this machine; {fix}")
+        from huggingface_hub import constants
+
+        if not (Path(constants.HF_HUB_CACHE) / f"models--{name.replace('/', '--')}").is_dir():
+            raise absent  # without the import of the hub's client, which takes longer than scoring a few samples
+        from huggingface_hub import errors, snapshot_download
+
+        try:
+            directory = Path(snapshot_download(name, local_files_only=True))
+        except errors.LocalEntryNotFoundError as error:
+            raise absent from error
     kinds = {"config.json": ("config.json",), "tokenizer": TOKENIZER, "weights": WEIGHTS}
     for kind, patterns in kinds.items():
         if not any(path.is_file() for pattern in patterns for path in directory.glob(pattern)):
@@ -94,20 +101,6 @@ def find_checkpoint(name: str, variable: str) -> Checkpoint:
 @lru_cache(maxsize=256)
 def _file_digest(path: Path, _size: int, _changed: int) -> str:
     return file_sha256(path)
-
-
-def _hub_snapshot(name: str) -> Path | None:
-    from huggingface_hub import constants
-
-    if not (Path(constants.HF_HUB_CACHE) / f"models--{name.replace('/', '--')}").is_dir():
-        return None  # without the import of the hub's client, which takes longer than scoring a few samples
-    from huggingface_hub import snapshot_download
-    from huggingface_hub.errors import LocalEntryNotFoundError
-
-    try:
-        return Path(snapshot_download(name, local_files_only=True))
-    except LocalEntryNotFoundError:
-        return None
 
 
 def load_weights(auto_class: Any, config: Any, checkpoint: Checkpoint, optional: str | None = None) -> Any:
