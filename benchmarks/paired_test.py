@@ -20,8 +20,7 @@ import numpy as np
 from medtasks.metrics.base import Array
 from medtasks.metrics.registry import get_metric
 from medtasks.stats.bootstrap import joint_intervals
-from medtasks.stats.flips import _exact, _saddlepoint
-from medtasks.stats.paired import student_quantile
+from medtasks.stats.paired import _exact, _saddlepoint, student_quantile
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "stats"))
 from simulated import EVEN, HEAVY, SINGLE, UNEQUAL, Rates, Study, alike, apart, by_size, skewed, studies

@@ -72,8 +72,7 @@ def peer(path: Path, rounds: list[list[int]]) -> tuple[list[list[np.ndarray]], i
 
 def ours(path: Path, rounds: list[list[int]]) -> tuple[list[list[np.ndarray]], int, float]:
     """The same by the frame store; reading the index, which preparing does once, is not counted."""
-    from medtasks.data.media.frames import FrameStore
-    from medtasks.data.media.video import read_index
+    from medtasks.data.media.video import FrameStore, read_index
 
     index = read_index(path)
     wanted = [[index.pts[position] for position in positions] for positions in rounds]

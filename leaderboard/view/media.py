@@ -10,8 +10,8 @@ from medtasks.catalog.benchmark import Document
 from medtasks.catalog.registry import get_benchmark
 from medtasks.catalog.spec import load_spec
 from medtasks.core.errors import MediaError, MedtasksError, first_line
-from medtasks.data.media.frames import default_frames
-from medtasks.data.media.images import default_cache
+from medtasks.data.media.images import IMAGES
+from medtasks.data.media.video import FRAMES
 from medtasks.data.prepared import open_directory
 from medtasks.data.store import open_prepared, prepare_mini
 from medtasks.runs.manifest import RunManifest
@@ -77,11 +77,11 @@ def _image(document: Document, number: int, manifest: RunManifest) -> Image:
     if not 0 <= number < len(frames or document["media"]):
         raise MediaError(f"{document['sample_id']}: has no picture {number}.")
     if not frames:
-        return default_cache().load(prepared.media_path(document["media"][number]))
+        return IMAGES.load(prepared.media_path(document["media"][number]))
     name = document["media"][0]
-    also = prepared.item_frames(document["item_id"])
+    also = prepared.item_frames.get(document["item_id"], ())
     # all of them: the page asks for the others next
-    return default_frames().load(prepared.media_path(name), prepared.video(name).keyframes, frames, also)[number]
+    return FRAMES.load(prepared.media_path(name), prepared.videos[name].keyframes, frames, also)[number]
 
 
 def _document(task: str, sample_id: str, manifest: RunManifest) -> Document:

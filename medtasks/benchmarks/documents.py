@@ -24,8 +24,8 @@ from medtasks.core.errors import MediaError, MedtasksError, NoRowsError, NotPrep
 from medtasks.core.exits import exit_with_sentence
 from medtasks.core.settings import current_settings
 from medtasks.core.text import first_names
-from medtasks.data.media.frames import default_frames
-from medtasks.data.media.images import EncodedPicture, default_cache, read_picture
+from medtasks.data.media.images import IMAGES, EncodedPicture, read_picture
+from medtasks.data.media.video import FRAMES
 from medtasks.data.media.windows import thin
 from medtasks.data.prepared import Prepared
 from medtasks.data.store import open_prepared
@@ -182,11 +182,11 @@ def all_pictures(doc: Mapping[str, Any]) -> list[Image]:
     """As :func:`doc_to_visual`, in a blind run as well: judges see the media."""
     prepared = open_prepared(doc["benchmark"])
     if doc.get("frames"):
-        video = prepared.video(doc["media"][0])
-        also = prepared.item_frames(doc["item_id"])
-        return default_frames().load(prepared.media_path(doc["media"][0]), video.keyframes, doc["frames"], also)
+        video = prepared.videos[doc["media"][0]]
+        also = prepared.item_frames.get(doc["item_id"], ())
+        return FRAMES.load(prepared.media_path(doc["media"][0]), video.keyframes, doc["frames"], also)
     paths = [prepared.media_path(name) for name in doc["media"]]
-    return [default_cache().load(path, paths) for path in paths]
+    return [IMAGES.load(path, paths) for path in paths]
 
 
 _ENCODED: ContextVar[dict[tuple[str, str], EncodedPicture] | None] = ContextVar("encoded", default=None)
@@ -257,7 +257,7 @@ def _refuse_missing(prepared: Prepared, chosen: list[Document], command: str) ->
     needed = {name for document in chosen for name in document["media"]}
     # every size, and the content of some files; `medtasks validate` compares all
     names = [name for name in prepared.missing_media() if name in needed]
-    small = [entry.path for entry in prepared.media() if entry.path in needed and entry.bytes <= _SAMPLED_BYTES]
+    small = [entry.path for entry in prepared.media if entry.path in needed and entry.bytes <= _SAMPLED_BYTES]
     names = names or prepared.changed_media({small[place] for place in thin(len(small), _SAMPLED)})
     missing: list[Path] = sorted(map(prepared.media_path, names))
     if missing:

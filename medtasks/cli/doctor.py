@@ -170,7 +170,7 @@ def data_checks() -> list[Check]:
 
 def _prepared(benchmark: Benchmark) -> tuple[str, str]:
     """The state of a benchmark's prepared data, and what was found."""
-    from medtasks.data.manifest import counted
+    from medtasks.data.prepared import counted
     from medtasks.data.store import open_prepared
 
     prepared = open_prepared(benchmark.name)

@@ -15,8 +15,7 @@ from typing_extensions import Unpack
 from medtasks.catalog.registry import all_benchmarks, get_benchmark
 from medtasks.cli.console import plain_help, progress, write
 from medtasks.core.text import counted
-from medtasks.data.preparation import PictureOptions, prepare_package
-from medtasks.data.prepare import Bars, Out, parameters_of
+from medtasks.data.preparation import Bars, Out, PictureOptions, parameters_of, prepare_package
 from medtasks.data.prepared import Prepared
 
 if TYPE_CHECKING:
@@ -84,7 +83,7 @@ app.command("package")(_typed(_package))
 
 def report(prepared: Prepared) -> None:
     """Print what was prepared, and how it differs from what was published."""
-    from medtasks.data.manifest import coverage_lines
+    from medtasks.data.prepared import coverage_lines
 
     manifest = prepared.manifest
     counts = manifest.counts

@@ -6,7 +6,6 @@ import re
 import threading
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
@@ -17,12 +16,6 @@ from medtasks.data.media.images import decode_image
 
 if TYPE_CHECKING:
     from httpx import Client
-    from tenacity import RetryCallState
-
-_BUSY = frozenset({408, 425, 429})
-"""Statuses below 500 that are retried."""
-_REFUSED = frozenset({401, 403})
-
 
 WORKERS = 8
 """Maximum number of requests in flight."""
@@ -34,23 +27,6 @@ SILENCE, LONGEST = 30.0, 300.0
 """Seconds without a byte after which an attempt fails; the longest wait that a server may ask for."""
 GIVE_UP = 8
 """Consecutive pictures without an answer after which the server is considered unreachable."""
-
-
-class _Retryable(Exception):
-    """A retryable failure; ``after`` is the wait in seconds that the server asks for."""
-
-    def __init__(self, reason: str, after: float | None = None) -> None:
-        super().__init__(reason)
-        self.after = after
-
-
-def is_url(address: str) -> bool:
-    """Whether ``address`` is an HTTP(S) URL.
-
-    >>> is_url("https://example.org/a.jpg"), is_url("images/a.jpg"), is_url("C:\\\\a.jpg")
-    (True, False, False)
-    """
-    return address[:8].lower().startswith(("http://", "https://"))
 
 
 def fetch_pictures(
@@ -68,8 +44,51 @@ def fetch_pictures(
             propagate.
     """
     import httpx
+    import tenacity
 
-    job = _Job(keep)
+    stop, lock = threading.Event(), threading.Lock()
+    silent = 0  # pictures in a row without an answer
+    transient = (httpx.HTTPStatusError, httpx.TransportError)
+    backoff = tenacity.wait_random_exponential(multiplier=2 * PAUSE, max=30)
+
+    def pause(state: tenacity.RetryCallState) -> float:
+        error = state.outcome.exception() if state.outcome is not None else None
+        after = error.response.headers.get("retry-after", "") if isinstance(error, httpx.HTTPStatusError) else ""
+        is_seconds = after.isdecimal() and len(after) < 9  # it may be a date
+        return min(float(after), LONGEST) if is_seconds else float(backoff(state))
+
+    def settle(key: str) -> MediaError | None:
+        nonlocal silent
+        url = urls[key]
+        retrying = tenacity.Retrying(
+            retry=tenacity.retry_if_exception_type(transient),
+            stop=tenacity.stop_after_attempt(ATTEMPTS) | tenacity.stop_when_event_set(stop),
+            wait=pause,
+            sleep=tenacity.sleep_using_event(stop),
+            reraise=True,
+        )
+        try:
+            data = retrying(_download, client, url)
+            decode_image(data, url)
+        except transient as error:
+            reason = str(error) or type(error).__name__
+            with lock:
+                silent += 1
+                if silent >= GIVE_UP:
+                    raise DataError(
+                        f"{_host(url)}: {GIVE_UP} pictures in a row could not be fetched (the last: {reason}); "
+                        "fetched pictures are kept: run the same command again when the server is reachable."
+                    ) from error
+            return MediaError(f"{url}: cannot be fetched ({reason}); run the same command again.")
+        except MediaError as error:
+            return error
+        except (httpx.HTTPError, httpx.InvalidURL) as error:
+            return MediaError(f"{url}: cannot be fetched ({error}); check the address.")
+        with lock:
+            silent = 0
+            keep(key, data)
+        return None
+
     failed: dict[str, MediaError] = {}
     client = httpx.Client(
         # pictures are compressed already, and a compressed transfer could decompress without bound
@@ -80,78 +99,37 @@ def fetch_pictures(
     )
     with client, ThreadPoolExecutor(max_workers=WORKERS) as pool:
         try:
-            outcomes = pool.map(lambda key: job.settle(client, key, urls[key]), urls)
-            for number, (key, error) in enumerate(zip(urls, outcomes, strict=True), start=1):
+            for number, (key, error) in enumerate(zip(urls, pool.map(settle, urls), strict=True), start=1):
                 if error is not None:
                     failed[key] = error
                 if progress is not None:
                     progress(number, len(urls))
         finally:
-            job.stop.set()
+            stop.set()
             pool.shutdown(cancel_futures=True)
     return failed
 
 
-@dataclass
-class _Job:
-    """State shared by the threads of one call."""
-
-    keep: Callable[[str, bytes], None]
-    stop: threading.Event = field(default_factory=threading.Event)
-    lock: threading.Lock = field(default_factory=threading.Lock)
-    silent: int = 0  # pictures in a row without an answer
-
-    def settle(self, client: Client, key: str, url: str) -> MediaError | None:
-        import httpx
-        import tenacity
-
-        retrying = tenacity.Retrying(
-            retry=tenacity.retry_if_exception_type((_Retryable, httpx.TransportError)),
-            stop=tenacity.stop_after_attempt(ATTEMPTS) | tenacity.stop_when_event_set(self.stop),
-            wait=_pause,
-            sleep=tenacity.sleep_using_event(self.stop),
-            reraise=True,
-        )
-        try:
-            data = retrying(_download, client, url)
-            decode_image(data, url)
-        except (_Retryable, httpx.TransportError) as error:
-            reason = str(error) or type(error).__name__
-            with self.lock:
-                self.silent += 1
-                if self.silent >= GIVE_UP:
-                    raise DataError(
-                        f"{_host(url)}: {GIVE_UP} pictures in a row could not be fetched (the last: {reason}); "
-                        "fetched pictures are kept: run the same command again when the server is reachable."
-                    ) from error
-            return MediaError(f"{url}: cannot be fetched ({reason}); run the same command again.")
-        except MediaError as error:
-            return error
-        except (httpx.HTTPError, httpx.InvalidURL) as error:
-            return MediaError(f"{url}: cannot be fetched ({error}); check the address.")
-        with self.lock:
-            self.silent = 0
-            self.keep(key, data)
-        return None
-
-
-def _pause(state: RetryCallState) -> float:
-    from tenacity import wait_random_exponential
-
-    error = state.outcome.exception() if state.outcome is not None else None
-    if isinstance(error, _Retryable) and error.after is not None:
-        return min(error.after, LONGEST)
-    return float(wait_random_exponential(multiplier=2 * PAUSE, max=30)(state))
-
-
 def _download(client: Client, url: str) -> bytes:
+    """The content of ``url``; raises `httpx.HTTPStatusError` for statuses after which it is requested again."""
+    import httpx
+    from huggingface_hub import constants, get_token
+
+    login = {}
+    if urlsplit(url)[:2] == urlsplit(constants.ENDPOINT)[:2]:  # httpx strips the token from redirects to other hosts
+        if constants.HF_HUB_OFFLINE:
+            raise DataError(
+                f"{_host(url)}: HF_HUB_OFFLINE is set, so {url} cannot be fetched; unset it, or "
+                "give the directory of the pictures with --images."
+            )
+        if token := get_token():
+            login = {"Authorization": f"Bearer {token}"}
     data = bytearray()
-    with client.stream("GET", url, headers=_login(url)) as response:
+    with client.stream("GET", url, headers=login) as response:
         status = response.status_code
-        if status in _BUSY or status >= 500:
-            after = response.headers.get("retry-after", "")  # seconds, or a date
-            raise _Retryable(f"status {status}", float(after) if after.isdecimal() and len(after) < 9 else None)
-        if status in _REFUSED:
+        if status in (408, 425, 429) or status >= 500:
+            raise httpx.HTTPStatusError(f"status {status}", request=response.request, response=response)
+        if status in (401, 403):
             raise DataError(
                 f"{_host(url)}: refuses {url} (status {status}); accept the dataset's terms on its page and log in "
                 "with `hf auth login` (or set HF_TOKEN), or give the directory of the pictures with --images."
@@ -164,21 +142,6 @@ def _download(client: Client, url: str) -> bytes:
                 limit = f"has more than {MAX_PICTURE_BYTES:,} bytes, the limit for a picture"
                 raise MediaError(f"{url}: {limit}; check the address.")
     return bytes(data)
-
-
-def _login(url: str) -> dict[str, str]:
-    """The hub's token, for the hub only: httpx strips it from redirects to other hosts."""
-    from huggingface_hub import constants, get_token
-
-    if urlsplit(url)[:2] != urlsplit(constants.ENDPOINT)[:2]:
-        return {}
-    if constants.HF_HUB_OFFLINE:
-        raise DataError(
-            f"{_host(url)}: HF_HUB_OFFLINE is set, so {url} cannot be fetched; unset it, or "
-            "give the directory of the pictures with --images."
-        )
-    token = get_token()
-    return {"Authorization": f"Bearer {token}"} if token else {}
 
 
 def _host(url: str) -> str:

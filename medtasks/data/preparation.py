@@ -8,20 +8,23 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import inspect
 import json
 import os
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import KW_ONLY, dataclass
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import TYPE_CHECKING, TypedDict, TypeVar
+from typing import Annotated, Any, TypedDict, TypeVar, get_args, get_origin, get_type_hints
 
+import typer
 from pydantic import BaseModel, ValidationError
 from typing_extensions import Unpack
 
 import medtasks
+from medtasks.catalog.benchmark import Benchmark, PrepareCommand
 from medtasks.catalog.records import Record, repeated
 from medtasks.catalog.registry import get_benchmark
 from medtasks.core.errors import DataError, MediaError, MedtasksError, UsageError
@@ -29,27 +32,45 @@ from medtasks.core.files import held, recover_directory, replace_directory
 from medtasks.core.schema import shown
 from medtasks.core.text import first_names
 from medtasks.data.fetch import hub_tree
-from medtasks.data.manifest import DataManifest, Source, count, covered, differences, fingerprint
 from medtasks.data.media.images import KnownMedia, MediaEntry, index_media
-from medtasks.data.prepared import Prepared, data_root, open_directory
-from medtasks.data.release import Release, picture_suffix
-
-if TYPE_CHECKING:
-    from medtasks.catalog.benchmark import Benchmark
-
-Progress = Callable[[int, int], None]
-"""Called with (files verified, files in all)."""
+from medtasks.data.prepared import (
+    Counts,
+    Coverage,
+    DataManifest,
+    Prepared,
+    Source,
+    counted,
+    data_root,
+    fingerprint,
+    open_directory,
+)
+from medtasks.data.release import Progress, Release, picture_suffix
 
 NAMED = 10
 
 T = TypeVar("T", bound=BaseModel)
 
+Bars = Callable[[str], AbstractContextManager[Progress]]
+"""Opens a progress bar with that title."""
+Out = Annotated[
+    Path | None,
+    typer.Option("--out", help="Directory to prepare into (default: below MEDTASKS_DATA).", show_default=False),
+]
+Workers = Annotated[int, typer.Option("--workers", help="Threads that verify pictures; 0 chooses a number.", min=0)]
+
 
 class Options(TypedDict, total=False):
-    """What every preparation can be told; :class:`Preparation` has the meaning and the defaults."""
+    """What every preparation can be told: options of the ``medtasks prepare`` commands, a listener to progress, and
+    whether these are miniature data."""
 
-    references_only: bool
-    workers: int
+    references_only: Annotated[
+        bool,
+        typer.Option(
+            "--references-only",
+            help="Questions and answers without media: enough to score predictions, not to run models.",
+        ),
+    ]
+    workers: Workers
     progress: Progress | None
     mini: bool
 
@@ -57,23 +78,17 @@ class Options(TypedDict, total=False):
 class PictureOptions(Options, total=False):
     """Those of a benchmark whose rows are refused unless they have all of their pictures."""
 
-    allow_missing_media: bool
+    allow_missing_media: Annotated[
+        bool, typer.Option("--allow-missing-media", help="Leave out rows without pictures and count them.")
+    ]
 
 
 @dataclass
 class Preparation:
     """A directory beside the finished data, as a context manager that locks these against other preparations.
 
-    The files of an interrupted preparation are reused.
-
-    Args:
-        name: the benchmark's.
-        out: directory of the finished data, by default below the data root.
-        allow_missing_media: whether rows without media are excluded and counted, instead of refused.
-        references_only: whether the data come without media.
-        workers: threads that verify media; 0 chooses a number.
-        progress: told about every verified file.
-        mini: whether these are miniature data.
+    The files of an interrupted preparation are reused. ``name`` is the benchmark's; ``out`` the directory of the
+    finished data, by default below the data root; `Options` has the others.
 
     Raises:
         UsageError: on entering: ``out`` is not prepared data, or has media that data without media would replace; the
@@ -126,8 +141,7 @@ class Preparation:
     def keep_image(self, img_id: str, data: bytes, where: object) -> str:
         """Store the original bytes of a picture that came with the rows; return its name.
 
-        Raises:
-            DataError: the id already belongs to another picture.
+        Raises :class:`DataError` if the id already belongs to another picture.
         """
         name = f"{img_id}{picture_suffix(data)}"
         digest = hashlib.sha256(data).hexdigest()
@@ -139,35 +153,31 @@ class Preparation:
             path.write_bytes(data)
         return name
 
-    def logged(self, name: str, kind: type[T]) -> list[T]:
-        """Entries that interrupted passes wrote to the progress log ``name``."""
+    @contextmanager
+    def progress_log(self, name: str, kind: type[T]) -> Iterator[tuple[list[T], Callable[[T], None]]]:
+        """What interrupted passes wrote to the log ``name``, and a function that appends an entry to it."""
         log = self.directory / f"{name}.progress.jsonl"
         known: list[T] = []
         for line in log.read_text(encoding="utf-8", errors="replace").splitlines() if log.is_file() else ():
             with contextlib.suppress(ValidationError):  # the line that a crash cut off
                 known.append(kind.model_validate_json(line))
-        return known
-
-    @contextmanager
-    def log(self, name: str) -> Iterator[Callable[[BaseModel], None]]:
-        """A function that appends an entry to the progress log ``name``, for an interrupted pass to continue from."""
-        with (self.directory / f"{name}.progress.jsonl").open("a", encoding="utf-8") as stream:
+        with log.open("a", encoding="utf-8") as stream:
             stream.write("\n")  # ends the line that a crash may have cut off
 
-            def write(entry: BaseModel) -> None:
+            def write(entry: T) -> None:
                 stream.write(entry.model_dump_json() + "\n")
                 stream.flush()
 
-            yield write
+            yield known, write
 
     def index(
         self, root: Path, names: set[str], progress: Progress | None = None
     ) -> tuple[list[MediaEntry], dict[str, MediaError]]:
         """Verify ``names`` below ``root``, except those that an interrupted pass has verified."""
-        known = {media.entry.path: media for media in self.logged("media", KnownMedia)}
         entries: list[MediaEntry] = []
         errors: dict[str, MediaError] = {}
-        with self.log("media") as write:
+        with self.progress_log("media", KnownMedia) as (earlier, write):
+            known = {media.entry.path: media for media in earlier}
             indexed = index_media(root, names, workers=self.workers, known=known)
             for number, (name, media) in enumerate(indexed, start=1):
                 if isinstance(media, MediaError):
@@ -199,8 +209,7 @@ class Preparation:
         """
         if not records:
             raise DataError(f"{source.name}: has no row, expected at least one; fetch it again.")
-        root = self.media_root(root)
-        files = self.directory / root
+        files = self.directory / "media" if root == Path("media") else root.resolve()
         names = set() if self.references_only else {name for record in records for name in record.media}
         failed = {name: error for name, error in (unavailable or {}).items() if name in names}
         entries, errors = self.index(files, names - failed.keys(), self.progress)
@@ -222,12 +231,6 @@ class Preparation:
             raise DataError(f"{source.name}: no row is left, because none has a picture; check --images.")
         return self.complete(source, records, root, entries, details or {}, left_out=left_out)
 
-    def media_root(self, root: Path) -> Path:
-        """The media root for the manifest: relative for miniature data, whose pictures move with it."""
-        if root == Path("media"):
-            return root
-        return Path(os.path.relpath(root, self.directory)) if self.mini else root.resolve()
-
     def complete(
         self,
         source: Source,
@@ -244,7 +247,9 @@ class Preparation:
         Records that are ``left_out``, a reason by sample id, are counted, and media of theirs alone are not indexed.
         ``original`` is the manifest of the prepared data that the records were made of.
         """
-        everything, reasons = records, left_out or {}
+        if root != Path("media"):  # miniature data are moved with their pictures
+            root = Path(os.path.relpath(root, self.directory)) if self.mini else root.resolve()
+        everything, reasons, benchmark = records, left_out or {}, self.benchmark
         excluded: Mapping[str, int] = Counter(reasons.values())
         excluded_samples = tuple(record.sample_id for record in records if record.sample_id in reasons)
         if original is not None:
@@ -259,22 +264,41 @@ class Preparation:
         for path in folder.rglob("*"):  # an abandoned preparation of another source may have left some
             if path.is_file() and path.relative_to(folder).as_posix() not in indexed:
                 path.unlink()
-        _write_lines(self.directory / "records.jsonl", records)
-        _write_lines(self.directory / "media.jsonl", media)
-        counts = count(self.benchmark, records, len(media))
+        for name, items in (("records.jsonl", records), ("media.jsonl", media)):
+            dumped = (item.model_dump(mode="json", exclude_none=isinstance(item, MediaEntry)) for item in items)
+            lines = (json.dumps(item, sort_keys=True, ensure_ascii=False) + "\n" for item in dumped)
+            try:
+                (self.directory / name).write_text("".join(lines), encoding="utf-8")
+            except UnicodeEncodeError as error:  # our records are checked, another package's may not be
+                found = repr(error.object[error.start])
+                raise DataError(
+                    f"a string of the records has {found}, half a surrogate pair; fix it in the source."
+                ) from error
+        kinds = Counter(kind for record in records for kind in (benchmark.kinds(record) if benchmark.kinds else ()))
+        counts = Counts(
+            rows=len(records),
+            clusters=len({record.cluster for record in records}),
+            media=len(media),
+            by_kind=dict(sorted(kinds.items())),
+        )
+        place_of = benchmark.coverage or (lambda _: None)
+        total, prepared = (Counter(map(place_of, some)) for some in (everything, records))
         manifest = DataManifest(
-            benchmark=self.benchmark.name,
+            benchmark=benchmark.name,
             medtasks=medtasks.__version__,
             created=datetime.now(timezone.utc).isoformat(timespec="seconds"),
             media_root=str(root),
             source=source,
             counts=counts,
-            published=dict(self.benchmark.published),
-            differences=differences(self.benchmark, counts),
+            published=dict(benchmark.published),
+            differences=_differences(benchmark, counts),
             excluded=dict(sorted(excluded.items())),
             excluded_samples=excluded_samples,
             details={topic: dict(counts) for topic, counts in details.items()},
-            coverage=covered(self.benchmark, everything, records),
+            coverage=tuple(
+                Coverage(source=place[0], task=place[1], prepared=prepared[place], records=total[place])
+                for place in sorted(filter(None, total))
+            ),
             references_only=self.references_only,
             mini=self.mini,
             fingerprint=fingerprint(self.directory),
@@ -287,15 +311,20 @@ class Preparation:
         return open_directory(self.target)
 
 
-def _write_lines(path: Path, items: Sequence[Record] | Sequence[MediaEntry]) -> None:
-    dumped = (item.model_dump(mode="json", exclude_none=isinstance(item, MediaEntry)) for item in items)
-    lines = (json.dumps(item, sort_keys=True, ensure_ascii=False) for item in dumped)
-    try:
-        path.write_text("".join(line + "\n" for line in lines), encoding="utf-8")
-    except UnicodeEncodeError as error:  # our records are checked, another package's may not be
-        raise DataError(
-            f"a string of the records has {error.object[error.start]!r}, half a surrogate pair; fix it in the source."
-        ) from error
+def _differences(benchmark: Benchmark, counts: Counts) -> tuple[str, ...]:
+    """One sentence per published count that differs from the prepared rows."""
+
+    def number(counts: Mapping[str, int], name: str) -> str:  # with its share of another count: mcq_sod of mcq
+        whole = counts.get(name.partition("_")[0], 0) if "_" in name else 0
+        share = f" ({counts.get(name, 0) / whole:.1%})" if whole else ""
+        return f"{counts.get(name, 0):,}{share}"
+
+    found, expected = counted(benchmark, counts), benchmark.published
+    return tuple(
+        f"{name}: {number(found, name)} here, {number(expected, name)} published"
+        for name, published in expected.items()
+        if found.get(name, 0) != published
+    )
 
 
 def prepare_package(
@@ -308,11 +337,8 @@ def prepare_package(
 ) -> Prepared:
     """Prepare the records that ``benchmark.read`` yields of the release ``source`` (``hub``: of `Benchmark.hub`).
 
-    Pictures are below ``media`` (default: ``source``), in ZIP archives there, or in the rows.
-
-    Raises:
-        UsageError: the source does not exist, or the benchmark cannot read one.
-        DataError: two records share an id, a record is of another type, or reading fails.
+    Pictures are below ``media`` (default: ``source``), in ZIP archives there, or in the rows. Raises
+    :class:`DataError` if reading fails, a record is of another type, or two records share an id.
     """
     if benchmark.read is None:
         raise UsageError(f"{benchmark.name} cannot read data; its package must set `read` of the Benchmark.")
@@ -346,3 +372,33 @@ def prepare_package(
             raise DataError(f"{source}: {len(twice)} sample ids are duplicated, such as {where}; make them unique.")
         release.unpack(place.progress)
         return place.finish(origin, records, release.media_root)
+
+
+def parameters_of(function: Callable[..., Any]) -> Iterator[inspect.Parameter]:
+    """The parameters of ``function``, with command options in place of ``**options: Unpack[Options]``."""
+    defaults = inspect.signature(Preparation).parameters
+    for parameter in inspect.signature(function, eval_str=True).parameters.values():
+        if parameter.kind is not parameter.VAR_KEYWORD:
+            yield parameter
+            continue
+        for name, hint in sorted(get_type_hints(get_args(parameter.annotation)[0], include_extras=True).items()):
+            if get_origin(hint) is Annotated:
+                yield defaults[name].replace(annotation=hint)
+
+
+def prepare_command(prepare: Callable[..., Prepared], title: str, *examples: str) -> PrepareCommand:
+    """The command whose options are the typer-annotated parameters of ``prepare``.
+
+    ``prepare`` also takes ``progress``, a bar headed ``title``; the first line of its docstring is the command's help.
+    """
+
+    def run(bars: Bars, **options: Any) -> Iterator[Prepared]:
+        with bars(title) as bar:
+            prepared = prepare(progress=bar, **options)
+        yield prepared
+
+    first = next(iter(inspect.signature(run).parameters.values()))
+    options = [one for one in parameters_of(prepare) if get_origin(one.annotation) is Annotated]
+    run.__signature__ = inspect.Signature([first, *options])  # type: ignore[attr-defined]
+    run.__doc__ = (prepare.__doc__ or "").partition("\n\n")[0]
+    return PrepareCommand(run, examples)

@@ -1,27 +1,111 @@
-"""Prepared data on disk: records, media index and manifest of one directory."""
+"""Prepared data on disk: the records, media index and manifest of one directory."""
 
 from __future__ import annotations
 
 import functools
+import hashlib
 import os
-from collections.abc import Callable, Collection
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, Field, ValidationError
 
+from medtasks.catalog.benchmark import Benchmark
 from medtasks.catalog.records import Record
 from medtasks.catalog.registry import get_benchmark
 from medtasks.core.cache import cache_root
 from medtasks.core.errors import DataError
 from medtasks.core.files import file_sha256
+from medtasks.core.schema import Frozen
 from medtasks.core.settings import current_settings
-from medtasks.data.manifest import DataManifest, fingerprint
 from medtasks.data.media.images import MediaEntry, VideoFacts
 
 T = TypeVar("T", bound=BaseModel)
+
+
+class Source(Frozen):
+    """Where the rows came from; without local paths, so that equal sources give equal manifests."""
+
+    kind: str
+    name: str
+    revision: str | None = None
+    sha256: str | None = None  # of an archive
+    images: str | None = None  # if the pictures have another source: name@revision
+
+
+class Counts(Frozen):
+    """Numbers of rows (also by kind), clusters and media files."""
+
+    rows: int
+    clusters: int
+    media: int
+    by_kind: dict[str, int]
+
+
+class Coverage(Frozen):
+    """How many of a source's records of one task are prepared; the others lack media or end before their window."""
+
+    source: str
+    task: str
+    prepared: int
+    records: int
+
+
+class DataManifest(Frozen):
+    """``manifest.json``. Only ``created`` and ``media_root`` differ between repetitions.
+
+    ``details`` are counts of the release's vocabularies and oddities, by topic. ``references_only`` data have no media:
+    enough to score predictions, not to run models.
+    """
+
+    benchmark: str
+    medtasks: str
+    created: str
+    media_root: str
+    source: Source
+    counts: Counts
+    published: dict[str, int]
+    differences: tuple[str, ...]
+    excluded: dict[str, int]
+    excluded_samples: tuple[str, ...]
+    details: dict[str, dict[str, int]] = Field(default_factory=dict)
+    coverage: tuple[Coverage, ...] = ()
+    references_only: bool = False
+    mini: bool
+    fingerprint: str
+
+
+def counted(benchmark: Benchmark, counts: Counts) -> dict[str, int]:
+    """The prepared rows under the names of the published counts; ``rows`` are those that are not `Benchmark.apart`."""
+    if benchmark.apart is None:
+        return {"rows": counts.rows, **counts.by_kind}
+    apart = sum(number for kind, number in counts.by_kind.items() if kind.startswith(benchmark.apart))
+    return {"rows": counts.rows - apart, benchmark.apart: apart, **counts.by_kind}
+
+
+def coverage_lines(coverage: Sequence[Coverage]) -> list[str]:
+    """One line per source with the share of its records that are prepared, even if none is."""
+    prepared: Counter[str] = Counter()
+    records: Counter[str] = Counter()
+    for entry in coverage:
+        prepared[entry.source] += entry.prepared
+        records[entry.source] += entry.records
+    return [
+        f"coverage {name}: {prepared[name]:,} of {records[name]:,} records ({prepared[name] / records[name]:.0%})"
+        for name in sorted(records, key=str.casefold)
+    ]
+
+
+def fingerprint(directory: Path) -> str:
+    """SHA-256 over the records and the media index in ``directory``: equal means the same questions and pixels."""
+    digest = hashlib.sha256()
+    for name in ("records.jsonl", "media.jsonl"):
+        digest.update(hashlib.sha256((directory / name).read_bytes()).digest())
+    return digest.hexdigest()
 
 
 def is_mini(benchmark: str = "") -> bool:
@@ -54,25 +138,8 @@ class Prepared:
         """Release the records; they are read again when they are needed."""
         self.__dict__.pop("_records", None)
 
-    def media(self) -> tuple[MediaEntry, ...]:
-        """The media index, sorted by path."""
-        return self._media
-
-    def video(self, name: str) -> VideoFacts:
-        """What is needed to read frames of the video ``name``; raises :class:`DataError` if there is none."""
-        facts = self._videos.get(name)
-        if facts is None:
-            path = self.directory / "media.jsonl"
-            raise DataError(f"{path}: has no video {name}; prepare the benchmark again.")
-        return facts
-
-    def item_frames(self, item_id: str) -> tuple[int, ...]:
-        """Timestamps of all video frames that the rounds of an item show, increasing."""
-        return self._item_frames.get(item_id, ())
-
     @functools.cached_property
     def _records(self) -> tuple[Record, ...]:
-        """Records, after checking the fingerprint, which is written to results."""
         expected = self.manifest.fingerprint
         try:
             found = fingerprint(self.directory)
@@ -88,21 +155,24 @@ class Prepared:
         return _read_lines(self.directory / "records.jsonl", get_benchmark(self.manifest.benchmark).record)
 
     @functools.cached_property
-    def _media(self) -> tuple[MediaEntry, ...]:
+    def media(self) -> tuple[MediaEntry, ...]:
+        """The media index, sorted by path."""
         return _read_lines(self.directory / "media.jsonl", MediaEntry)
 
     @functools.cached_property
-    def _videos(self) -> dict[str, VideoFacts]:
-        return {entry.path: entry.video for entry in self._media if entry.video is not None}
+    def videos(self) -> dict[str, VideoFacts]:
+        """What is needed to read frames of each video, by its name."""
+        return {entry.path: entry.video for entry in self.media if entry.video is not None}
 
     @functools.cached_property
-    def _item_frames(self) -> dict[str, tuple[int, ...]]:
-        frames: dict[str, set[int]] = {}
+    def item_frames(self) -> dict[str, tuple[int, ...]]:
+        """Timestamps of all video frames that the rounds of an item show, increasing, by item."""
+        frames: dict[str, set[int]] = defaultdict(set)
         documents_of = get_benchmark(self.manifest.benchmark).documents
         for record in self._records:
             for document in documents_of(record):
                 if document.get("frames"):
-                    frames.setdefault(document["item_id"], set()).update(document["frames"])
+                    frames[document["item_id"]].update(document["frames"])
         return {item: tuple(sorted(shown)) for item, shown in frames.items()}
 
     def media_path(self, name: str) -> Path:
@@ -111,24 +181,25 @@ class Prepared:
 
     def missing_media(self) -> list[str]:
         """Names of media files that are missing or changed size since verification, sorted."""
-        return [entry.path for entry in self.media() if _read(self.media_path(entry.path), _size) != entry.bytes]
+        return [
+            entry.path for entry in self.media if self._read(entry, lambda file: file.stat().st_size) != entry.bytes
+        ]
 
     def changed_media(self, names: Collection[str] | None = None) -> list[str]:
         """Media files, among ``names`` or all, that are missing or whose content changed since verification, sorted.
 
         Reads the files, unlike :meth:`missing_media`, which does not notice another file of the same size.
         """
-        entries = [entry for entry in self.media() if names is None or entry.path in names]
+        entries = [entry for entry in self.media if names is None or entry.path in names]
         with ThreadPoolExecutor() as pool:
-            found = pool.map(lambda entry: _read(self.media_path(entry.path), file_sha256), entries)
+            found = pool.map(lambda entry: self._read(entry, file_sha256), entries)
             return [entry.path for entry, digest in zip(entries, found, strict=True) if digest != entry.sha256]
 
-
-def _read(path: Path, read: Callable[[Path], object]) -> object:
-    try:
-        return read(path)
-    except OSError:
-        return None
+    def _read(self, entry: MediaEntry, read: Callable[[Path], object]) -> object:
+        try:
+            return read(self.media_path(entry.path))
+        except OSError:
+            return None
 
 
 def open_directory(directory: Path) -> Prepared:
@@ -157,7 +228,3 @@ def _read_lines(path: Path, kind: type[T]) -> tuple[T, ...]:
     except (OSError, ValidationError, UnicodeDecodeError) as error:
         raise DataError(f"{path}, after line {len(items)}: cannot be read; prepare the benchmark again.") from error
     return tuple(items)
-
-
-def _size(path: Path) -> int:
-    return path.stat().st_size

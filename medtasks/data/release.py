@@ -1,30 +1,117 @@
-"""The files of a release, as its authors published them: rows with their places, and the pictures that rows name."""
+"""The files of a release, as its authors published them: rows with their places, and the pictures that rows name.
+
+Archives are checked against the published one, and unpacked without leaving their directory.
+"""
 
 from __future__ import annotations
 
 import hashlib
+import stat
+import struct
+import zipfile
+import zlib
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack
+from contextlib import contextmanager
 from fnmatch import fnmatch
 from functools import cached_property
 from pathlib import Path, PurePosixPath
 from typing import TypeAlias
 
 from medtasks.catalog.records import Where, is_path_below, wrong
-from medtasks.core.errors import DataError, UsageError
+from medtasks.core.errors import DataError, UsageError, reading
+from medtasks.core.files import MAX_JSON_BYTES, MAX_PICTURE_BYTES, check_regular, file_sha256
+from medtasks.core.schema import shown
 from medtasks.core.text import first_names
-from medtasks.data.archive import extract, open_archive, read_member
 from medtasks.data.sources import SourceRow, read_csv_rows, read_json, read_jsonl, read_parquet
 
-_SUFFIXES = {b"\xff\xd8\xff": ".jpg", b"\x89PNG": ".png"}
+Progress = Callable[[int, int], None]
+"""Called with (files or bytes done, files or bytes in all)."""
 _Entry: TypeAlias = "tuple[str, Path | None]"
 """A file's path, and the ZIP archive that it is in; None if it is unpacked."""
+_DAMAGED = (zipfile.BadZipFile, zlib.error, struct.error, EOFError, OSError, RuntimeError, ValueError, OverflowError)
+"""Errors of zipfile on damaged bytes, found by tests on tens of thousands of damaged archives."""
+
+
+def check_published(path: Path, size: int, sha256: str, *, allow_other: bool, progress: Progress | None = None) -> str:
+    """SHA-256 of the file ``path``; raises :class:`DataError` if that or the size differ, unless ``allow_other``."""
+    with reading(path, "give the downloaded archive", UsageError):
+        found_size = check_regular(path)
+        digest = file_sha256(path, progress) if found_size == size or allow_other else ""
+    if digest == sha256 or allow_other:
+        return digest
+    found, expected = f"SHA-256 {digest[:16]}…", f"{sha256[:16]}…"
+    if not digest:
+        found, expected = f"{found_size:,} bytes", f"{size:,}"
+    raise DataError(
+        f"{path}: is not the published archive: {found}, expected {expected}; fetch it again, or accept it with "
+        "--allow-other-archive."
+    )
+
+
+@contextmanager
+def open_archive(path: Path) -> Iterator[zipfile.ZipFile]:
+    """The archive in ``path``, after a check of all member names.
+
+    Raises:
+        DataError: it is not a ZIP archive, or a member is a link or has a name outside the archive's directory.
+    """
+    try:
+        check_regular(path)
+        archive = zipfile.ZipFile(path)
+    except _DAMAGED as error:
+        raise DataError(f"{path}: not a complete ZIP archive ({error}); fetch it again.") from error
+    with archive:
+        for member in archive.infolist():
+            is_drive = member.filename.partition("/")[0].endswith(":")
+            if is_drive or not is_path_below(member.filename) or stat.S_ISLNK(member.external_attr >> 16):
+                name = shown(member.filename)
+                raise DataError(f"{path}: member {name} points outside the archive's directory; do not use it.")
+        yield archive
+
+
+def read_member(archive: zipfile.ZipFile, name: str) -> bytes:
+    """Content of a member, at most `MAX_JSON_BYTES`; raises :class:`DataError` if it is larger or damaged."""
+    return b"".join(_blocks(archive, name, MAX_JSON_BYTES))
+
+
+def _blocks(archive: zipfile.ZipFile, name: str, most: int) -> Iterator[bytes]:
+    """A member's content in blocks, so that memory use does not depend on the size it states."""
+    member = archive.getinfo(name)
+    place = f"{archive.filename}: member {name}"
+    if member.file_size > most:
+        raise DataError(f"{place} has {member.file_size:,} bytes, more than the limit of {most:,}; do not use it.")
+    if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):  # zipfile unpacks others in one go
+        raise DataError(f"{place} is compressed by method {member.compress_type}, expected deflate; compress it again.")
+    try:
+        with archive.open(member) as stream:
+            while block := stream.read(2**20):
+                yield block
+    except _DAMAGED as error:
+        raise DataError(f"{place} is damaged ({error}); fetch the archive again.") from error
+
+
+def extract(archive: zipfile.ZipFile, names: set[str], folder: Path, progress: Progress | None = None) -> None:
+    """Unpack the members ``names`` below ``folder``; raises :class:`DataError` if one is damaged."""
+    try:
+        for number, name in enumerate(sorted(names), start=1):
+            path = folder / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with path.open("wb") as stream:
+                stream.writelines(_blocks(archive, name, MAX_PICTURE_BYTES))
+            if progress is not None:
+                progress(number, len(names))
+    except OSError as error:  # a full disk, a name that the file system does not take
+        raise DataError(
+            f"{error.filename or folder}: cannot be written ({error.strerror}); check the disk and the file's name."
+        ) from error
 
 
 def picture_suffix(data: bytes) -> str:
     """The suffix of a picture's file by its first bytes; ``.bin`` for another format than JPEG and PNG."""
-    return next((suffix for magic, suffix in _SUFFIXES.items() if data.startswith(magic)), ".bin")
+    if data.startswith(b"\xff\xd8\xff"):
+        return ".jpg"
+    return ".png" if data.startswith(b"\x89PNG") else ".bin"
 
 
 class Release:
@@ -87,7 +174,12 @@ class Release:
         if isinstance(value, Mapping):
             data = value.get("bytes")
             if isinstance(data, bytes) and data:
-                return self._stored(data)
+                self._kept = True
+                name = f"{hashlib.sha256(data).hexdigest()[:32]}{picture_suffix(data)}"
+                if self._keep is not None and not (self._keep / name).is_file():
+                    self._keep.mkdir(parents=True, exist_ok=True)
+                    (self._keep / name).write_bytes(data)
+                return name
             value = value.get("path")
         if not is_path_below(value):
             raise wrong(where, field, value, "a picture, or a path such as pictures/1.png below the media directory")
@@ -107,28 +199,15 @@ class Release:
             self._packed[archive].add(path)
         return path
 
-    def unpack(self, progress: Callable[[int, int], None] | None = None) -> None:
-        """Unpack the pictures in archives that rows have named; what an earlier call unpacked is kept.
-
-        Raises:
-            DataError: an archive is damaged, or there is too little space.
-        """
+    def unpack(self, progress: Progress | None = None) -> None:
+        """Unpack the pictures in archives that rows have named; raises :class:`DataError` as `extract`."""
         for archive, names in self._packed.items():
             if self._keep is not None:
                 with open_archive(archive) as opened:
                     extract(opened, names, self._keep, progress)
 
-    def _stored(self, data: bytes) -> str:
-        self._kept = True
-        name = f"{hashlib.sha256(data).hexdigest()[:32]}{picture_suffix(data)}"
-        if self._keep is not None and not (self._keep / name).is_file():
-            self._keep.mkdir(parents=True, exist_ok=True)
-            (self._keep / name).write_bytes(data)
-        return name
-
     @cached_property
     def _files(self) -> dict[str, list[_Entry]]:
-        """Files of rows and all others by their last name."""
         return _listed(self.source)
 
     @cached_property
@@ -138,15 +217,14 @@ class Release:
 
 def _listed(folder: Path) -> dict[str, list[_Entry]]:
     files: dict[str, list[_Entry]] = defaultdict(list)
-    paths = sorted(path for path in folder.rglob("*") if not path.is_dir()) if folder.is_dir() else [folder]
-    with ExitStack() as stack:
-        for path in paths:
-            if path.suffix == ".zip":
-                for member in stack.enter_context(open_archive(path)).infolist():
-                    if not member.is_dir():
-                        files[PurePosixPath(member.filename).name].append((member.filename, path))
-            else:
-                files[path.name].append((path.relative_to(folder).as_posix(), None))
+    for path in sorted(path for path in folder.rglob("*") if not path.is_dir()) if folder.is_dir() else [folder]:
+        if path.suffix != ".zip":
+            files[path.name].append((path.relative_to(folder).as_posix(), None))
+            continue
+        with open_archive(path) as archive:
+            for member in archive.infolist():
+                if not member.is_dir():
+                    files[PurePosixPath(member.filename).name].append((member.filename, path))
     return files
 
 

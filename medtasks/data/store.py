@@ -55,36 +55,33 @@ def prepare_mini(benchmark: str) -> Path:
     prepared = target / "prepared"
     if (prepared / "manifest.json").is_file():
         return prepared
+    known = get_benchmark(benchmark)
+    if known.mini is None:
+        names = ", ".join(one.name for one in all_benchmarks().values() if one.mini is not None)
+        raise UsageError(f"there are no miniature data for {benchmark!r}; choose from {names}.")
     target.parent.mkdir(parents=True, exist_ok=True)
     try:
         with temporary_beside(target) as work:
-            _make(benchmark, work / "source", work / "prepared")
+            source, out = work / "source", work / "prepared"
+            source.mkdir()
+            try:
+                known.mini(source)
+            except Exception as error:
+                where = raised_in(error)
+                raise MedtasksError(f"`mini` of benchmark {benchmark} fails {where}: {first_line(error)}.") from error
+            try:
+                if known.prepare_mini is None:
+                    prepare_package(known, source, out, mini=True)
+                else:
+                    known.prepare_mini(source, out)
+            except MedtasksError as error:  # the directory that its message names is deleted now
+                text = re.sub(rf"{re.escape(str(work))}/source(/|: )", "", str(error))
+                raise MedtasksError(f"miniature data of {benchmark}: {text}") from error
             os.rename(work, target)  # noqa: PTH104 - fails on a directory that is not empty, where Path.replace may not
     except OSError:
         if not (prepared / "manifest.json").is_file():
             raise
     return prepared
-
-
-def _make(name: str, source: Path, out: Path) -> None:
-    benchmark = get_benchmark(name)
-    if benchmark.mini is None:
-        known = ", ".join(one.name for one in all_benchmarks().values() if one.mini is not None)
-        raise UsageError(f"there are no miniature data for {name!r}; choose from {known}.")
-    source.mkdir(parents=True)
-    try:
-        benchmark.mini(source)
-    except Exception as error:
-        where = raised_in(error)
-        raise MedtasksError(f"`mini` of benchmark {name} fails {where}: {first_line(error)}.") from error
-    try:
-        if benchmark.prepare_mini is None:
-            prepare_package(benchmark, source, out, mini=True)
-        else:
-            benchmark.prepare_mini(source, out)
-    except MedtasksError as error:  # the directory that its message names is deleted now
-        text = re.sub(rf"{re.escape(str(source.parent))}/(\.\w+\.partial/\.\./)?source(/|: )", "", str(error))
-        raise MedtasksError(f"miniature data of {name}: {text}") from error
 
 
 @once

@@ -30,8 +30,8 @@ from medtasks.core.errors import MedtasksError, UsageError, first_line
 from medtasks.core.exits import stopped
 from medtasks.core.files import remove_abandoned
 from medtasks.core.settings import current_settings
-from medtasks.data.media.frames import default_frames
-from medtasks.data.media.images import default_cache
+from medtasks.data.media.images import IMAGES
+from medtasks.data.media.video import FRAMES
 from medtasks.data.store import open_prepared
 from medtasks.judge.settings import configured_judges
 from medtasks.runs.judge import PlainProgress, judge_all, report_lines
@@ -103,8 +103,8 @@ class Evaluation:
             for spec, _ in self._ours.values():
                 open_prepared(spec.metadata.benchmark).forget_records()  # the harness has the documents
             results = evaluate(*self._call.args, **self._call.kwargs)
-            default_cache().clear()
-            default_frames().close()
+            IMAGES.clear()
+            FRAMES.clear()
             own = self._lm.describe().get("usage", {}) if hasattr(self._lm, "describe") else {}
             counters = Counter[str]()
             for replica in gathered(own):

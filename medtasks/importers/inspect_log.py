@@ -12,7 +12,7 @@ from typing import Any
 from medtasks.catalog.records import Where, is_text, wrong
 from medtasks.core.errors import DataError
 from medtasks.core.files import MAX_JSON_BYTES
-from medtasks.data.archive import open_archive, read_member
+from medtasks.data.release import open_archive, read_member
 from medtasks.data.sources import content_of
 from medtasks.importers.rows import Prediction, identifying
 

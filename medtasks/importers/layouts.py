@@ -11,7 +11,7 @@ from typing import Literal
 
 from medtasks.core.errors import DataError, UsageError, reading
 from medtasks.core.files import check_regular, read_lines
-from medtasks.data.archive import open_archive
+from medtasks.data.release import open_archive
 from medtasks.data.sources import SourceRow, read_csv_rows, read_jsonl, separator_of
 from medtasks.importers.inspect_log import read_inspect
 from medtasks.importers.rows import Prediction, parse_harness_line, parse_ms_swift_line, predictions_in_rows

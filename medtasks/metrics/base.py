@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Callable, Sequence
 from typing import Any, NoReturn, TypeAlias
 
 import numpy as np
@@ -15,9 +16,10 @@ import numpy.typing as npt
 
 from medtasks.catalog.benchmark import Metric as Metric
 from medtasks.core.errors import DataError, MedtasksError, UsageError
-from medtasks.metrics._ngrams import Pairs
 
 Array: TypeAlias = npt.NDArray[np.float64]
+Pairs: TypeAlias = "tuple[tuple[str, str], ...]"
+"""Texts, (prediction, reference) each."""
 
 
 class MetricUnavailableError(MedtasksError):
@@ -48,30 +50,28 @@ class OfItems(Installed):
 
 
 class BatchMetric(Installed):
-    """Base of the metrics that are computed for many pairs at once; one pair is a batch of one.
-
-    Nothing computed for one pair depends on its neighbours, so order and chunks cannot change a score.
-    """
+    """Base of the metrics that are computed for many pairs at once; a pair's statistics do not depend on the others."""
 
     def table(self, pairs: Pairs) -> Array:
         """Sufficient statistics ``(pairs, width)``."""
         raise NotImplementedError
 
     def statistics(self, prediction: str, reference: str) -> Array:
-        """Sufficient statistics of one sample, ``(width,)``.
-
-        Raises:
-            MetricUnavailableError: what the metric needs is absent (METEOR without WordNet).
-        """
+        """Sufficient statistics of one sample, ``(width,)``; raises as :meth:`table`."""
         row: Array = self.table(((prediction, reference),))[0]
         return row
 
 
-class MeanMetric(Installed):
-    """Base of the metrics whose corpus score is the mean over samples: statistics ``(score, 1)``.
+def tokens_of(
+    pairs: Pairs, tokenize: Callable[[str], Sequence[str]]
+) -> tuple[list[Sequence[str]], list[Sequence[str]]]:
+    """Tokens of the predictions and of the references; each distinct text is tokenized once."""
+    tokens = {text: tokenize(text) for text in dict.fromkeys(text for pair in pairs for text in pair)}
+    return [tokens[prediction] for prediction, _ in pairs], [tokens[reference] for _, reference in pairs]
 
-    The score of totals that count no sample is NaN, never 0: nothing was measured.
-    """
+
+class MeanMetric(Installed):
+    """Base of the metrics whose corpus score is the mean over samples: statistics ``(score, 1)``; NaN without any."""
 
     width = 2
 
@@ -172,9 +172,10 @@ def totals(statistics: Array) -> Array:
     """
     statistics = np.asarray(statistics, dtype=np.float64)
     check_finite(statistics)
-    return (
-        segment_sums(statistics, np.zeros(1, dtype=np.int64))[0] if len(statistics) else np.zeros(statistics.shape[1])
-    )
+    if not len(statistics):
+        return np.zeros(statistics.shape[1])
+    sums: Array = segment_sums(statistics, np.zeros(1, dtype=np.int64))[0]
+    return sums
 
 
 def segment_sums(statistics: Array, begins: npt.NDArray[np.int64]) -> Array:

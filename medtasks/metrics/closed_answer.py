@@ -56,7 +56,10 @@ def normalise(text: str) -> str:
     ('needle driver', '-1.5%', 'type a')
     """
     text = _QUOTED_LINE.sub("", _LATEX.sub("", unicodedata.normalize("NFKC", text)))
-    text = _folded(_counting(_folded(text).translate(_REPLACED)))
+    text = _folded(text).translate(_REPLACED)
+    kept = {match.start() for match in _IN_NUMBER.finditer(text)}
+    kept.update(place for place, one in enumerate(text) if one in _SYMBOLS or unicodedata.category(one)[0] in "LMN")
+    text = _folded("".join(character if place in kept else " " for place, character in enumerate(text)))
     words = _TAG.sub(" ", _joined(text.split())).split()
     return _joined([word for word in words[:-1] if word not in _ARTICLES] + words[-1:])
 
@@ -68,15 +71,6 @@ def _folded(text: str) -> str:
     return "".join(character for character in text if unicodedata.category(character) != "Cf")
 
 
-def _counting(text: str) -> str:
-    """``text`` with a blank for every ignored character."""
-    inside = {match.start() for match in _IN_NUMBER.finditer(text)}
-    return "".join(
-        character if position in inside or character in _SYMBOLS or unicodedata.category(character)[0] in "LMN" else " "
-        for position, character in enumerate(text)
-    )
-
-
 def _joined(words: Sequence[str]) -> str:
     return _BESIDE_SYMBOL.sub(r"\1", " ".join(words))
 
@@ -84,13 +78,10 @@ def _joined(words: Sequence[str]) -> str:
 def closed_answer_matches(
     response: str, answers: Sequence[str], choices: Sequence[str] = (), multi_select: bool = False
 ) -> bool:
-    """Whether ``response`` selects exactly ``answers``, by the rules in this module's docstring.
+    """Whether ``response``, raw or filtered, selects exactly ``answers``, by the rules in this module's docstring.
 
-    Args:
-        response: the reply, raw or filtered.
-        answers: the right answer, or all of them; texts of ``choices``, or their letters.
-        choices: the options in the order of their letters; empty if the question has none.
-        multi_select: whether several options may be selected; implied by several answers.
+    ``answers`` are texts of ``choices``, or their letters; several imply ``multi_select``. A question without options
+    has no choices.
 
     >>> choices = ["hand", "forceps", "bovie"]
     >>> [closed_answer_matches(reply, ["forceps"], choices) for reply in ("B) Forceps.", "A) Forceps")]
@@ -118,7 +109,9 @@ class _Options:
     """The texts that a reply may select: the choices, and answers not among them (which have no letter)."""
 
     def __init__(self, choices: Sequence[str], answers: Sequence[str]) -> None:
-        self._texts = [*_without_letters(choices)]
+        lettered = zip(map(_OWN_LETTER.fullmatch, choices), string.ascii_uppercase, strict=False)
+        texts = [match["text"] for match, own in lettered if match and match["letter"] == own]
+        self._texts = texts if len(texts) == len(choices) else [*choices]
         self._lettered = len(choices)
         self._index()
         raw = list(choices)
@@ -152,7 +145,9 @@ class _Options:
 
     def several(self, text: str) -> frozenset[int] | None:
         """The options that ``text`` lists and nothing else; longest texts first, from the left."""
-        spans = _spans(text)
+        edges = [0, *(edge for match in _SEPARATOR.finditer(text) for edge in match.span()), len(text)]
+        pieces = zip(edges[::2], edges[1::2], strict=True)  # between separators
+        spans = [(begin, end) for begin, end in pieces if _counts(text[begin:end])]
         steps: list[tuple[int, int] | None] = [None] * len(spans)
         for first in reversed(range(len(spans))):
             for last in reversed(range(first, min(len(spans), first + self._longest + 1))):
@@ -207,21 +202,6 @@ def _counts(text: str) -> bool:
     return normalise(text) != ""
 
 
-def _without_letters(choices: Sequence[str]) -> Sequence[str]:
-    """The choices without their letters if every one has its own (``B. forceps``), else the choices."""
-    matches = [_OWN_LETTER.fullmatch(choice) for choice in choices]
-    lettered = zip(matches, string.ascii_uppercase, strict=False)
-    texts = [match["text"] for match, own in lettered if match and match["letter"] == own]
-    return texts if len(texts) == len(choices) else choices
-
-
-def _spans(text: str) -> list[tuple[int, int]]:
-    """Start and end of the non-empty pieces between separators."""
-    edges = [0, *(edge for match in _SEPARATOR.finditer(text) for edge in match.span()), len(text)]
-    pairs = zip(edges[::2], edges[1::2], strict=True)
-    return [(begin, end) for begin, end in pairs if _counts(text[begin:end])]
-
-
 _LABEL = re.compile(
     r"(?:(?<![^\W_])(?P<final>final[\s_-]{1,3})?(?:answers?|ans\.?|response|(?:correct|best|right|chosen|selected)\s{1,3}"
     r"(?:options?|choices?))|答案)[\"')\]]{0,3}[ \t]{0,4}"
@@ -246,10 +226,18 @@ def _selected(response: str, read: _Read) -> frozenset[int] | None:
     if whole is not None:
         return whole
     plain = without_confidence(plain)
-    labels = [match for match in _LABEL.finditer(plain) if not match["above"] or _begins_line(plain, match.start())]
-    ends = [*(match.start() for match in labels[1:]), len(plain)]  # the text after a label ends at the next one
-    ranked = [(_rank(match), plain[match.end() : end]) for match, end in zip(labels, ends, strict=False)]
-    segments = [(rank, text) for rank, text in ranked if _counts(text)]
+    labels = []
+    for label in _LABEL.finditer(plain):
+        before = plain[max(0, label.start() - 12) : label.start()].rpartition("\n")[2]
+        if not label["above"] or not any(character.isalnum() for character in before):
+            labels.append(label)
+    ends = [*(label.start() for label in labels[1:]), len(plain)]  # the text after a label ends at the next one
+    segments = []
+    for label, end in zip(labels, ends, strict=False):
+        explicit = label["sign"] or label["colon"] or label["above"]
+        rank = _SAID if not explicit else _FINAL if label["final"] else _LABELLED
+        if _counts(plain[label.end() : end]):
+            segments.append((rank, plain[label.end() : end]))
     if not segments:
         return _lines(plain, read, at_end=True)
     top = max(rank for rank, _ in segments)
@@ -261,16 +249,6 @@ def _selected(response: str, read: _Read) -> frozenset[int] | None:
         if selection is not None and (rank == top or place > deciding)
     }
     return selections[deciding] if others == {selections[deciding]} else None
-
-
-def _begins_line(plain: str, position: int) -> bool:
-    return not any(character.isalnum() for character in plain[max(0, position - 12) : position].rpartition("\n")[2])
-
-
-def _rank(label: re.Match[str]) -> int:
-    if not (label["sign"] or label["colon"] or label["above"]):
-        return _SAID
-    return _FINAL if label["final"] else _LABELLED
 
 
 def _lines(text: str, read: _Read, at_end: bool) -> frozenset[int] | None:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from functools import cache, lru_cache, partial
-from typing import Any
+from types import SimpleNamespace
 
 from medtasks.metrics import wordnet
-from medtasks.metrics._ngrams import Pairs, tokens_of
-from medtasks.metrics.base import Array, BatchMetric, MeanMetric, mean_table, package_version, sign
+from medtasks.metrics.base import Array, BatchMetric, MeanMetric, Pairs, mean_table, package_version, sign, tokens_of
 from medtasks.metrics.wordnet import find_nltk_data, import_nltk
 
 ALPHA, BETA, GAMMA = 0.9, 3.0, 0.5
@@ -74,12 +74,22 @@ class Meteor(BatchMetric, MeanMetric):
         """
         wordnet.corpus()  # an absent dictionary is an error even for pairs that would not look a word up
         predictions, references = tokens_of(pairs, word_tokens)
-        stemmer = _stemmer()
-        words = {word.lower() for tokens in references for word in tokens}
-        synonyms = _Synonyms(frozenset(map(stemmer.stem, words)))
-        single = import_nltk().translate.meteor_score.single_meteor_score  # lower-cases words
-        score = partial(single, stemmer=stemmer, wordnet=synonyms, alpha=ALPHA, beta=BETA, gamma=GAMMA)
-        return mean_table([score(one, other) for one, other in zip(references, predictions, strict=True)])
+        stem = _stem()
+        stems = {stem(word.lower()) for tokens in references for word in tokens}
+
+        @cache
+        def synsets(word: str) -> list[_Synset]:  # as one, because NLTK only forms the union of their lemma names
+            return [_Synset(map(_Lemma, stems & wordnet.synonyms(word)))]
+
+        single = partial(
+            import_nltk().translate.meteor_score.single_meteor_score,  # lower-cases words
+            stemmer=SimpleNamespace(stem=stem),
+            wordnet=SimpleNamespace(synsets=synsets),
+            alpha=ALPHA,
+            beta=BETA,
+            gamma=GAMMA,
+        )
+        return mean_table([single(one, other) for one, other in zip(references, predictions, strict=True)])
 
 
 def word_tokens(text: str) -> list[str]:
@@ -113,29 +123,7 @@ class _Synset(list[_Lemma]):
         return self
 
 
-class _Synonyms:
-    """The part of WordNet's reader that NLTK's matcher uses: synonyms among ``stems``, those of the references' words.
-
-    Its synsets are given as one, because the matcher only forms the union of their lemma names.
-    """
-
-    def __init__(self, stems: frozenset[str]) -> None:
-        self._stems = stems
-        self._found: dict[str, list[_Synset]] = {}
-
-    def synsets(self, word: str) -> list[_Synset]:
-        if word not in self._found:
-            self._found[word] = [_Synset(map(_Lemma, self._stems & wordnet.synonyms(word)))]
-        return self._found[word]
-
-
 @cache
-def _stemmer() -> Any:
+def _stem() -> Callable[[str], str]:
     """NLTK's Porter stemmer; a word is stemmed once."""
-
-    class CachingStemmer(import_nltk().PorterStemmer):  # type: ignore[misc]
-        def __init__(self) -> None:
-            super().__init__()
-            self.stem = lru_cache(maxsize=2**17)(super().stem)
-
-    return CachingStemmer()
+    return lru_cache(maxsize=2**17)(import_nltk().PorterStemmer().stem)

@@ -16,13 +16,11 @@ from medtasks.catalog.spec import load_specs
 from medtasks.core.errors import UsageError
 from medtasks.core.schema import unknown
 from medtasks.metrics.base import Accuracy, Array, BatchMetric, ExactMatch, Metric
-from medtasks.metrics.bleu import Bleu
-from medtasks.metrics.chrf import Chrf
 from medtasks.metrics.confidence import CONFIDENCE_METRICS
 from medtasks.metrics.item_metrics import ITEM_METRICS, NO_OPTION, ErrorRate, ItemScore, declared_rate, judged_mean
 from medtasks.metrics.learned import LEARNED
+from medtasks.metrics.lexical import Bleu, Chrf, Rouge
 from medtasks.metrics.meteor import Meteor
-from medtasks.metrics.rouge import Rouge
 from medtasks.metrics.variants import ORDER_SCORES, PROMPT_SCORES
 
 LEXICAL: tuple[str, ...] = ("rouge1", "rouge2", "rougeL", "meteor", "chrf", "chrf++", "bleu", "exact_match")

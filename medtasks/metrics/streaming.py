@@ -26,11 +26,8 @@ WEIGHTS = f"{CONTENT_WEIGHT},{RESPONSIVENESS_WEIGHT}"
 EXPECTED_TIME = "first-answerable-round"
 """The expected response time of an item whose record has none."""
 
-NEVER_ANSWERABLE = "silence"
-"""What a perfectly responsive and stable model does if there is no expected time."""
-
-DUE = MappingProxyType({"default_expected": EXPECTED_TIME, "never_answerable": NEVER_ANSWERABLE})
-"""The two choices above by name, for signatures."""
+DUE = MappingProxyType({"default_expected": EXPECTED_TIME, "never_answerable": "silence"})
+"""For signatures: the above, and what a perfectly responsive and stable model does if there is no expected time."""
 
 LAW = ("law", "scale", "default_tolerance")
 """The fields of `Timing` that responsiveness depends on."""

@@ -35,9 +35,7 @@ def letter_statistics(answers: Sequence[tuple[int, int]], shown: Sequence[int]) 
     """Statistics of one question's letters: by position of the letter, how many answers chose it, how many were
     expected to, and in how many it was correct.
 
-    Args:
-        answers: position of the chosen and of the correct letter, for each rotation with a selected option.
-        shown: positions of the question's letters.
+    ``answers`` are the positions of the chosen and the correct letter, for each rotation with a selected option.
     """
     rows = np.zeros((3, POSITIONS))
     for chosen, correct in answers:

@@ -18,12 +18,10 @@ import re
 import sys
 import threading
 import zipfile
-from bisect import bisect_left
-from collections.abc import Sequence
 from functools import cache, lru_cache
 from itertools import islice
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
 from medtasks.core.cache import cache_root
 from medtasks.core.files import file_state, replaced, short_hash
@@ -60,23 +58,6 @@ def corpus() -> Any:
     return found
 
 
-def synonyms(word: str) -> frozenset[str]:
-    """The single-word lemma names of every synset of ``word``, as NLTK's reader finds them (case as in WordNet).
-
-    Raises:
-        MetricUnavailableError: see `corpus`.
-    """
-    return _synonyms(corpus(), word)
-
-
-def fingerprint() -> str:
-    """Eight hex digits over what METEOR reads: the words of every synset, and the irregular forms.
-
-    Glosses, byte offsets and packaging are ignored, so copies that score alike have the same fingerprint.
-    """
-    return _fingerprint(corpus())
-
-
 @cache
 def _found(named: str | None) -> Any:
     """`corpus`, or why there is none."""
@@ -86,7 +67,7 @@ def _found(named: str | None) -> Any:
     missing = [name for name in FILES if not (found / name).is_file()]
     if missing:
         return f"{found} is not a complete WordNet dictionary ({missing[0]} is missing); {FIX}"
-    with _text(found, "data.adj") as lines:
+    with (found / "data.adj").open("r", encoding="utf-8") as lines:
         match = re.search(r"WordNet (\d+(?:\.\d+)?) Copyright", "".join(islice(lines, 40)))
     version = match[1] if match else "of unknown version"
     if version != VERSION:
@@ -95,57 +76,42 @@ def _found(named: str | None) -> Any:
     return found
 
 
+def synonyms(word: str) -> frozenset[str]:
+    """The single-word lemma names of every synset of ``word``, as NLTK's reader finds them (case as in WordNet)."""
+    return _synonyms(corpus(), word)
+
+
 @lru_cache(maxsize=2**17)
 def _synonyms(corpus: Any, word: str) -> frozenset[str]:
-    names = (
-        name
-        for part in PARTS_OF_SPEECH
-        for form in _forms(corpus, part, word.lower())
-        for offset in _offsets(corpus, part, form)
-        for name in _names(corpus, part, offset)
-    )
+    word, names = word.lower(), set()
+    substitutions = import_nltk().corpus.reader.wordnet.WordNetCorpusReader.MORPHOLOGICAL_SUBSTITUTIONS
+    for part, code in PARTS_OF_SPEECH.items():
+        irregular, index, data = _read(corpus, part)
+        # base forms: irregular ones as listed, others by NLTK's suffix rules (morphy)
+        bases = irregular.get(word)
+        if bases is None:
+            bases = [word.removesuffix(old) + new for old, new in substitutions[code] if word.endswith(old)]
+        for form in (word, *bases):
+            _, _, count, *fields = index.get(form, "- - 0").split()
+            for offset in map(int, fields[len(fields) - int(count) :]):
+                names.update(_lemmas(data[offset : data.index(b"|", offset)].decode().split()))
     return frozenset(name.partition("(")[0] for name in names if "_" not in name)  # adjectives: asleep(p)
 
 
-def _forms(corpus: Any, part: str, word: str) -> Sequence[str]:
-    """The word and its possible base forms: irregular ones as listed, others by NLTK's suffix rules (morphy)."""
-    irregular = _irregular(corpus, part).get(word)
-    if irregular is not None:
-        return (word, *irregular)
-    rules = import_nltk().corpus.reader.wordnet.WordNetCorpusReader.MORPHOLOGICAL_SUBSTITUTIONS[PARTS_OF_SPEECH[part]]
-    return (word, *(word.removesuffix(old) + new for old, new in rules if word.endswith(old)))
-
-
 @cache
-def _irregular(corpus: Any, part: str) -> dict[str, list[str]]:
-    return {form: bases for form, *bases in map(str.split, _text(corpus, f"{part}.exc"))}
+def _read(corpus: Any, part: str) -> tuple[dict[str, list[str]], dict[str, str], bytes]:
+    """Of a part of speech: the base forms of irregular words, the line of each lemma in the index, and the synsets."""
+    irregular = {form: bases for form, *bases in map(str.split, _lines(corpus, f"{part}.exc"))}
+    index = {line[: line.index(" ")]: line for line in _lines(corpus, f"index.{part}") if line[0] != " "}
+    return irregular, index, (corpus / f"data.{part}").read_bytes()
 
 
-def _offsets(corpus: Any, part: str, form: str) -> list[int]:
-    """Where the data file has the synsets of a base form."""
-    lines = _index(corpus, part)
-    place = bisect_left(lines, f"{form} ")
-    for line in lines[place : place + 1]:
-        lemma, _, count, *fields = line.split()
-        if lemma == form:
-            return list(map(int, fields[-int(count) :]))
-    return []
+def fingerprint() -> str:
+    """Eight hex digits over what METEOR reads: the words of every synset, and the irregular forms.
 
-
-@cache
-def _index(corpus: Any, part: str) -> list[str]:
-    return sorted(line for line in _text(corpus, f"index.{part}") if not line.startswith(" "))
-
-
-def _names(corpus: Any, part: str, offset: int) -> list[str]:
-    data = _data(corpus, part)
-    return _lemmas(data[offset : data.index(b"|", offset)].decode().split())
-
-
-@cache
-def _data(corpus: Any, part: str) -> bytes:
-    data: bytes = (corpus / f"data.{part}").read_bytes()
-    return data
+    Glosses, byte offsets and packaging are ignored, so copies that score alike have the same fingerprint.
+    """
+    return _fingerprint(corpus())
 
 
 @cache
@@ -158,7 +124,13 @@ def _fingerprint(corpus: Any) -> str:
         text = kept.read_text(encoding="ascii")
         if re.fullmatch("[0-9a-f]{8}", text):
             return text
-    found = _fingerprint_of(corpus)
+    digest = hashlib.sha256()
+    for part in PARTS_OF_SPEECH:
+        fields = (line.split("|", 1)[0].split() for line in _lines(corpus, f"data.{part}") if not line.startswith(" "))
+        synsets = sorted(" ".join([entry[2], *sorted(_lemmas(entry))]) for entry in fields)
+        irregular = sorted(line.strip() for line in _lines(corpus, f"{part}.exc"))
+        digest.update("\n".join([part, *synsets, *irregular]).encode())
+    found = digest.hexdigest()[:8]
     with contextlib.suppress(OSError):  # a home directory that cannot be written
         kept.parent.mkdir(parents=True, exist_ok=True)
         with replaced(kept) as partial:
@@ -166,23 +138,10 @@ def _fingerprint(corpus: Any) -> str:
     return found
 
 
-def _fingerprint_of(corpus: Any) -> str:
-    digest = hashlib.sha256()
-    for part in PARTS_OF_SPEECH:
-        synsets = []
-        for line in _text(corpus, f"data.{part}"):
-            if not line.startswith(" "):
-                fields = line.split("|", 1)[0].split()
-                synsets.append(" ".join([fields[2], *sorted(_lemmas(fields))]))
-        irregular = [line.strip() for line in _text(corpus, f"{part}.exc")]
-        digest.update("\n".join([part, *sorted(synsets), *sorted(irregular)]).encode())
-    return digest.hexdigest()[:8]
-
-
-def _text(corpus: Any, name: str) -> TextIO:
-    """A file of the dictionary, in a directory or an archive."""
-    file: TextIO = (corpus / name).open("r", encoding="utf-8")
-    return file
+def _lines(corpus: Any, name: str) -> list[str]:
+    """The lines of a file of the dictionary, in a directory or an archive."""
+    text: str = (corpus / name).read_text(encoding="utf-8")
+    return text.splitlines()
 
 
 def _lemmas(fields: list[str]) -> list[str]:
@@ -222,8 +181,11 @@ def nltk_folders() -> list[Path]:
 def find_nltk_data(name: str) -> Path | zipfile.Path | None:
     """The directory ``name``, such as ``corpora/wordnet``, unpacked or in an archive of that name; None without one."""
     candidates = [folder / name for folder in nltk_folders()]
-    unpacked = next((folder for folder in candidates if folder.is_dir()), None)
-    if unpacked is not None:
-        return unpacked
-    archive = next((path for path in (one.with_name(f"{one.name}.zip") for one in candidates) if path.is_file()), None)
-    return None if archive is None else zipfile.Path(archive, f"{Path(name).name}/")
+    for folder in candidates:
+        if folder.is_dir():
+            return folder
+    for folder in candidates:
+        archive = folder.with_name(f"{folder.name}.zip")
+        if archive.is_file():
+            return zipfile.Path(archive, f"{folder.name}/")
+    return None

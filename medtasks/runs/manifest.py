@@ -19,8 +19,8 @@ from medtasks.catalog.spec import TaskSpec
 from medtasks.core.errors import DataError
 from medtasks.core.files import canonical_json, short_hash
 from medtasks.core.settings import current_settings
-from medtasks.data.manifest import Coverage
 from medtasks.data.media.windows import STEP
+from medtasks.data.prepared import Coverage
 from medtasks.judge.agreement import AgreementReport
 from medtasks.metrics.registry import get_metric
 from medtasks.runs.replies import Reply, RunUsage

@@ -9,7 +9,7 @@ from pathlib import Path
 from medtasks.catalog.benchmark import FAILED
 from medtasks.catalog.spec import inner_groups, leaf_tasks, load_specs
 from medtasks.core.text import counted, first_names
-from medtasks.data.manifest import coverage_lines
+from medtasks.data.prepared import coverage_lines
 from medtasks.metrics.registry import get_metric, is_ours
 from medtasks.runs.record import RunRecord
 from medtasks.runs.scores import MetricScore, Scores, coverage_text

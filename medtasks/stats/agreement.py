@@ -152,18 +152,8 @@ def agreement_interval(
     depend on the order of the items.
 
     A percentile interval is not centred: if the coefficient is strongly biased (few clusters, values near 1) it may
-    be entirely on one side of the value.
-
-    Args:
-        ratings: of at least one item.
-        statistic: the coefficient.
-        clusters: one name per item.
-        resamples: number of resamples, at least 1.
-        seed: of numpy's PCG64, 0 or more.
-
-    Returns:
-        The coefficient, without bounds (and with the reason) for fewer than two clusters, or if it is undefined for all
-        items or in a resample.
+    be entirely on one side of the value. There are no bounds (but a reason) for fewer than two clusters, or if the
+    coefficient is undefined for all items or in a resample.
     """
     codes, kind_of = np.unique(ratings.codes, axis=1, return_inverse=True)
     kind_of = kind_of.reshape(-1)  # numpy 2.0 alone keeps the axis

@@ -52,18 +52,11 @@ def joint_intervals(entries: Sequence[tuple[Array, Score]], *, resamples: int = 
     sums are correctly rounded, and only products of whole numbers, which are exact, use BLAS. The draws depend on the
     number of clusters, resamples and seed alone, so those of many metrics and groups are made once.
 
-    Args:
-        entries: for each its totals ``(clusters, width)`` (`cluster_totals`), and its score ``(..., width) -> (...)``,
-            as `medtasks.metrics.base.Metric.score`.
-        resamples: number of resamples, at least 1.
-        seed: of numpy's PCG64.
-
-    Returns:
-        The intervals, in the units of the scores; without bounds for fewer than two clusters, or if the score of a
-        resample is undefined.
+    ``entries`` are totals ``(clusters, width)`` (`cluster_totals`) and their score; ``seed`` is that of numpy's PCG64.
+    An interval has no bounds for fewer than two clusters, or if the score of a resample is undefined.
 
     Raises:
-        UsageError: an argument does not fit.
+        UsageError: ``resamples`` is below 1, or the seed is negative.
     """
     # a task's scores are often those of one of its groups
     distinct: dict[tuple[Score, tuple[int, ...], bytes], int] = {}
@@ -75,8 +68,21 @@ def joint_intervals(entries: Sequence[tuple[Array, Score]], *, resamples: int = 
         by_size.setdefault(len(entries[number][0]), []).append(number)
 
     def resampled(numbers: list[int]) -> list[Interval]:
-        chosen = [entries[number] for number in numbers]
-        return _percentiles(_resampled_scores(chosen, resamples, seed), len(chosen[0][0]))
+        clusters = len(entries[numbers[0]][0])
+        if clusters < 2:
+            few = f"found {clusters} cluster{'s' * (clusters != 1)}, an interval needs at least 2"
+            return [Interval(None, None, few)] * len(numbers)
+        scores = _resampled_scores([entries[number] for number in numbers], resamples, seed)
+        undefined = np.count_nonzero(~np.isfinite(scores), axis=1)
+        ends = np.full((len(scores), 2), np.nan)
+        if not undefined.all():
+            ends[undefined == 0] = np.quantile(scores[undefined == 0], TAILS, axis=1).T
+        return [
+            Interval(None, None, f"the score is undefined in {count} of {resamples} resamples")
+            if count
+            else Interval(low, high)
+            for count, (low, high) in zip(undefined.tolist(), ends.tolist(), strict=True)
+        ]
 
     found: dict[int, Interval] = {}
     with ThreadPoolExecutor(THREADS) as pool:  # NumPy draws without Python's global lock
@@ -91,14 +97,9 @@ def joint_resamples(
     """Scores ``(entries, resamples)`` of several models on the same samples, in the same resamples of whole clusters;
     NaN where undefined, and with fewer than two clusters.
 
+    ``entries`` are statistics ``(n, width)``, rows in the same order of samples, and their score; widths may differ.
     The draws are those of `joint_intervals` (same clusters, resamples and seed), so an entry's scores depend neither on
     its neighbours nor on their order.
-
-    Args:
-        entries: for each model its statistics ``(n, width)``, rows in the same order of samples, and its score; widths
-            may differ.
-        clusters: n cluster names.
-        resamples, seed: as for `joint_intervals`.
 
     Raises:
         UsageError: shapes or arguments do not fit.
@@ -107,23 +108,6 @@ def joint_resamples(
     members = _members(clusters)
     sums = [(_summed(np.asarray(statistics, dtype=np.float64), members), score) for statistics, score in entries]
     return _resampled_scores(sums, resamples, seed)
-
-
-def _percentiles(scores: Array, clusters: int) -> list[Interval]:
-    """The interval of each row of resampled scores ``(entries, resamples)``."""
-    if clusters < 2:
-        few = f"found {clusters} cluster{'s' * (clusters != 1)}, an interval needs at least 2"
-        return [Interval(None, None, few)] * len(scores)
-    undefined = np.count_nonzero(~np.isfinite(scores), axis=1)
-    ends = np.full((len(scores), 2), np.nan)
-    if not undefined.all():
-        ends[undefined == 0] = np.quantile(scores[undefined == 0], TAILS, axis=1).T
-    return [
-        Interval(None, None, f"the score is undefined in {count} of {scores.shape[1]} resamples")
-        if count
-        else Interval(low, high)
-        for count, (low, high) in zip(undefined.tolist(), ends.tolist(), strict=True)
-    ]
 
 
 def cluster_totals(statistics: Array, clusters: Clusters) -> Array:
@@ -183,7 +167,14 @@ def _resampled_scores(entries: Sequence[tuple[Array, Score]], resamples: int, se
     count = len(entries[0][0]) if entries else 0
     if count < 2:
         return found
-    stacks = list(_stacks(entries))
+    alike: dict[tuple[Score, int], list[int]] = {}
+    for number, (table, score) in enumerate(entries):
+        alike.setdefault((score, table.shape[1]), []).append(number)
+    stacks = []  # tables of one score and width side by side: their resamples are scored in one call
+    for (score, width), numbers in alike.items():
+        most = max(1, STACK // width)
+        for part in (numbers[first : first + most] for first in range(0, len(numbers), most)):
+            stacks.append((np.hstack([entries[number][0] for number in part]), part, score))
     begin = 0
     for drawn in cluster_draws(count, resamples, seed):
         end = begin + len(drawn)
@@ -194,18 +185,6 @@ def _resampled_scores(entries: Sequence[tuple[Array, Score]], resamples: int, se
             found[tables, begin:end] = score(rows).reshape(len(tables), len(drawn))
         begin = end
     return found
-
-
-def _stacks(entries: Sequence[tuple[Array, Score]]) -> Iterator[tuple[Array, list[int], Score]]:
-    """Tables of one score and width side by side, with their numbers: their resamples are scored in one call."""
-    alike: dict[tuple[Score, int], list[int]] = {}
-    for number, (table, score) in enumerate(entries):
-        alike.setdefault((score, table.shape[1]), []).append(number)
-    for (score, width), numbers in alike.items():
-        most = max(1, STACK // width)
-        for begin in range(0, len(numbers), most):
-            part = numbers[begin : begin + most]
-            yield np.hstack([entries[number][0] for number in part]), part, score
 
 
 def _products(drawn: Array, table: Array) -> Array:
@@ -228,11 +207,7 @@ def _products(drawn: Array, table: Array) -> Array:
 
 
 def cluster_draws(count: int, resamples: int, seed: int) -> Iterator[Array]:
-    """How often each cluster is drawn, in blocks ``(resamples, clusters)`` of limited size.
-
-    Raises:
-        UsageError: resamples is below 1, or the seed is negative.
-    """
+    """How often each cluster is drawn, in blocks ``(resamples, clusters)`` of limited size."""
     if resamples < 1:
         raise UsageError(f"resamples is {resamples}, expected 1 or more")
     if seed < 0:

@@ -3,19 +3,20 @@ Student's t the spread of a few repeated runs and the minimum detectable differe
 
 from __future__ import annotations
 
-import functools
 import math
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from pydantic import BaseModel, Field
 
 from medtasks.core.errors import UsageError
 from medtasks.metrics.base import Array, totals
 from medtasks.stats.bootstrap import CONFIDENCE, TAILS, Clusters, Score, cluster_totals
-from medtasks.stats.flips import sign_flip_p
 
 FEW_CLUSTERS = 20
 """A comparison over fewer clusters carries a warning (``benchmarks/paired_test.py``, docs/statistics.md)."""
@@ -25,6 +26,10 @@ LEAST_CLUSTERS = 6
 DIGITS = 12
 ENUMERATED = 12
 """Every subset of so many clusters is counted for an interval."""
+POINTS = 2**13
+"""Sums of one half of the clusters in memory: every test of up to 26 differing clusters is exact."""
+FLIP_DIGITS = 9
+"""Differences that agree to this many digits of the largest one count as equal: they differ in rounding only."""
 
 
 @dataclass(frozen=True)
@@ -71,12 +76,7 @@ class PairedDifference(BaseModel, frozen=True):
 
 
 def clustered_score(statistics: Array, clusters: Clusters, score: Score) -> ClusteredScore:
-    """One side of a comparison.
-
-    Args:
-        statistics: ``(n, width)``.
-        clusters: of each sample the name of its cluster, or its number from 0 in the order of names.
-        score: ``(..., width) -> (...)``, as `medtasks.metrics.base.Metric.score`.
+    """One side of a comparison, of statistics ``(n, width)``.
 
     Raises:
         UsageError: shapes do not fit.
@@ -100,15 +100,13 @@ def paired_difference(first: ClusteredScore, second: ClusteredScore) -> PairedDi
     chrF as well as means, for any number of clusters of any size. For a mean over the same items, a cluster's
     contribution is its difference divided by the number of items; in general the sum is the difference up to terms of
     third order.
-    For models that are equal only on average the test needs many clusters (Canay, Romano and Shaikh 2017). With up to
-    15 unequal clusters, Student's t with a clustered standard error finds a difference between equal models in 6 to 9
-    of 100 comparisons. In return, no difference is significant at the 5 % level with fewer than 6 clusters.
+    For models that are equal only on average the test needs many clusters (Canay, Romano and Shaikh 2017). No
+    difference is significant at the 5 % level with fewer than 6 clusters.
 
-    *Interval.* The differences that the same test does not reject (`_accepted`): it contains 0 if and only if the
-    p-value is above 5 %, and that of a mean never goes beyond the differences in single clusters. With
-    fewer than 6 clusters no difference can be rejected at the 5 % level, so there is no interval. ``standard_error`` is
-    that of the jackknife over clusters (Efron and Tibshirani 1993, chapter 11). docs/statistics.md has size, power and
-    coverage.
+    *Interval.* The differences that the same test does not reject (`_accepted`), so none with fewer than 6 clusters: it
+    contains 0 if and only if the p-value is above 5 %, and that of a mean never goes beyond the differences in single
+    clusters. ``standard_error`` is that of the jackknife over clusters (Efron and Tibshirani 1993, chapter 11).
+    docs/statistics.md has size, power and coverage.
 
     Raises:
         UsageError: the two do not have the same clusters and metric.
@@ -117,18 +115,15 @@ def paired_difference(first: ClusteredScore, second: ClusteredScore) -> PairedDi
         raise UsageError(f"the two have sums of shapes {first.sums.shape} and {second.sums.shape}, expected equal ones")
     count = len(first.sums)
     difference = first.value - second.value
-
-    def made(**more: Any) -> PairedDifference:
-        return PairedDifference(
-            first=first.value,
-            second=second.value,
-            difference=difference,
-            items=first.items,
-            clusters=count,
-            warning=few_clusters(count),
-            **more,
-        )
-
+    made = partial(
+        PairedDifference,
+        first=first.value,
+        second=second.value,
+        difference=difference,
+        items=first.items,
+        clusters=count,
+        warning=few_clusters(count),
+    )
     if count < 2:
         return made(reason=f"found {count} cluster{'s' * (count != 1)}, a comparison needs at least 2")
     middle, half = (first.sums + second.sums).sum(axis=0) / 2, (first.sums - second.sums) / 2
@@ -165,7 +160,8 @@ def _accepted(added: Array, weights: Array, difference: float, p_value: float) -
         added = added * (difference / total)
     means = np.round(added / weights, DIGITS)  # errors of rounding are not beyond 1
     if clusters <= ENUMERATED:
-        subsets = _subsets(clusters)
+        numbers = np.arange(1, 2**clusters)[:, None]  # every subset but the empty one, a row of zeros and ones each
+        subsets = (numbers >> np.arange(clusters) & 1).astype(np.float64)
         means = np.sort(np.round((subsets @ added) / (subsets @ weights), DIGITS))
         passed = math.floor(level * 2.0 ** (clusters - 1))
         low, high = float(means[passed - 1]), float(means[-passed])
@@ -177,13 +173,6 @@ def _accepted(added: Array, weights: Array, difference: float, p_value: float) -
         return min(low, 0.0), max(high, 0.0)
     least = 1e-9 * abs(difference)  # of a difference that is not 0
     return (max(low, least), high) if difference > 0 else (low, min(high, -least))
-
-
-@functools.cache
-def _subsets(count: int) -> Array:
-    """Every subset but the empty one, a row of zeros and ones each."""
-    numbers = np.arange(1, 2**count)[:, None]
-    return (numbers >> np.arange(count) & 1).astype(np.float64)
 
 
 def _end(added: Array, weights: Array, level: float, side: int) -> float:
@@ -205,6 +194,92 @@ def _end(added: Array, weights: Array, level: float, side: int) -> float:
         kurtosis = -2 * float((left**2).sum()) / float(left.sum()) ** 2
         reach = quantile + (quantile**3 - 3 * quantile) / 24 * kurtosis
     return end
+
+
+def sign_flip_p(differences: Array) -> float:
+    """Two-sided p-value of ``|Σ differences|`` where each difference is as likely to have the other sign.
+
+    Fisher 1935 (section 21), here with one difference per cluster: the share of the ``2^k`` sign assignments to the k
+    differences that are not 0 whose sum is at least as far from 0. It is at least ``2^(1 - k)``. For differences of -1,
+    0 and 1 it is the exact McNemar test.
+
+    All sign assignments are counted for up to 26 clusters and, because equal differences are counted together, for
+    most binary scores of one question per cluster. Beyond that, the share is computed by the saddlepoint approximation
+    (Robinson 1982, formula of Lugannani and Rice 1980), which keeps its relative error in the tail: 1 % is typical, 10
+    % occurs if a few clusters outweigh all others. ``differences`` ``(clusters,)`` are in any unit and order.
+
+    >>> sign_flip_p(np.array([4.0, 4, 4, 3]))  # 2 of 16: the least with four clusters
+    0.125
+    """
+    largest = float(np.abs(differences).max(initial=0.0))
+    if not largest:
+        return 1.0
+    scaled = np.round(differences / largest, FLIP_DIGITS)
+    sizes, times = np.unique(np.abs(scaled[scaled != 0]), return_counts=True)
+    observed = abs(math.fsum(scaled))
+    exact = _exact(sizes, times, observed)
+    if exact is not None:
+        return min(1.0, exact)
+    least = max(2.0 ** (1 - min(int(times.sum()), 1000)), sys.float_info.min)
+    return min(1.0, max(least, _saddlepoint(sizes, times, observed)))
+
+
+def _exact(sizes: Array, times: npt.NDArray[np.int64], observed: float) -> float | None:
+    """The share from all sums of two halves of the clusters; None if there are too many."""
+    from scipy.special import gammaln
+
+    if np.log2(times + 1.0).sum() > 2 * math.log2(POINTS):
+        return None
+    sums, chances = [np.zeros(1), np.zeros(1)], [np.ones(1), np.ones(1)]
+    for place in np.argsort(-times, kind="stable").tolist():
+        size, count = float(sizes[place]), int(times[place])
+        half = int(len(sums[0]) > len(sums[1]))
+        if len(sums[half]) * (count + 1) > POINTS:
+            return None
+        flipped = np.arange(count + 1)
+        if count <= 50:
+            coins = np.array([math.comb(count, number) for number in flipped.tolist()]) / 2.0**count
+        else:
+            ways = gammaln(count + 1) - gammaln(flipped + 1) - gammaln(count - flipped + 1)
+            coins = np.exp(ways - count * math.log(2))
+        sums[half] = np.add.outer(sums[half], size * (count - 2 * flipped)).ravel()
+        chances[half] = np.multiply.outer(chances[half], coins).ravel()
+    order = np.argsort(sums[1], kind="stable")
+    tail = np.append(np.cumsum(chances[1][order][::-1])[::-1], 0.0)
+    slack = 10.0**-FLIP_DIGITS * float((sizes * times).sum())  # ties stay ties despite rounding
+    reached = np.searchsorted(sums[1][order], observed - slack - sums[0])
+    return 2 * float((chances[0] * tail[reached]).sum())
+
+
+def _saddlepoint(sizes: Array, times: npt.NDArray[np.int64], observed: float) -> float:
+    """The approximate share, from the sum's cumulant generating function ``Σ log cosh(t · size)``."""
+    from scipy.special import ndtr
+
+    if observed >= (1 - 10.0**-FLIP_DIGITS) * float((sizes * times).sum()):
+        return 0.0  # all clusters agree: the smallest possible p-value
+    steps = sizes / sizes[0]
+    if (np.abs(steps - np.round(steps)) < 1e-6 * steps).all():
+        observed -= float(sizes[0])  # sums lie on a grid, two of the smallest apart: continuity correction
+    if observed <= 0:
+        return 1.0
+    spread = math.sqrt(float((times * sizes**2).sum()))
+    size, target = sizes / spread, observed / spread
+    point = 0.0
+    for _ in range(200):  # Newton's steps on a concave function from the left: each stays left of the root
+        bend = np.tanh(point * size)
+        slope = float((times * size**2 * (1 - bend**2)).sum())
+        step = (target - float((times * size * bend).sum())) / slope
+        point += step
+        if step <= 1e-10 * point:
+            break
+    pulled = point * size
+    cumulant = float((times * (pulled + np.log1p(np.exp(-2 * pulled)) - math.log(2))).sum())
+    curve = float((times * size**2 / np.cosh(pulled) ** 2).sum())
+    signed, bent = math.sqrt(max(0.0, 2 * (point * target - cumulant))), point * math.sqrt(curve)
+    beyond = float(ndtr(-signed))
+    if signed > 1e-3:  # below, both terms are the same number, whose difference is rounding
+        beyond += math.exp(-(signed**2) / 2) / math.sqrt(2 * math.pi) * (1 / bent - 1 / signed)
+    return 2 * beyond
 
 
 def few_clusters(clusters: int, tests: int = 1) -> str | None:
@@ -282,10 +357,7 @@ def detectable_difference(standard_error: float, clusters: int) -> float | None:
     the unit of the standard error: 3.26 standard errors with 8 clusters, 2.80 with very many. The actual power of the
     sign-flip test at that difference is 0.76 to 0.81 from 7 clusters on and 0.63 with 6 (docs/statistics.md). With the
     standard error of a difference it is valid for these two models, clusters and samples, without Holm's correction.
-
-    Returns:
-        None if no difference is significant at that level, however large: the smallest p-value, ``2^(1 - clusters)``,
-        is above it.
+    None if the smallest p-value, ``2^(1 - clusters)``, is above that level: then no difference is significant.
 
     >>> round(detectable_difference(1.0, 8), 4)
     3.2607

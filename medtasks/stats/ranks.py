@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import count, product
 from string import ascii_lowercase
 
 import numpy as np
@@ -29,10 +30,8 @@ def rank_intervals(scores: Array, *, higher_is_better: bool = True) -> list[Rank
     1996). They show how stable the order is. Among models of nearly equal true score they are too short to be a
     confidence set of the true rank (Xie, Singh and Zhang 2009); compare such models in pairs.
 
-    Args:
-        scores: ``(models, resamples)``, as `joint_resamples` has them. A model without a finite score in every resample
-            is not ranked and takes no place.
-        higher_is_better: whether rank 1 is the largest score.
+    ``scores`` ``(models, resamples)`` are those of `joint_resamples`. A model without a finite score in every resample
+    is not ranked and takes no place.
     """
     undefined = np.count_nonzero(~np.isfinite(scores), axis=1)
     signed = scores if higher_is_better else -scores
@@ -57,28 +56,13 @@ def compact_letters(different: Iterable[tuple[str, str]], order: Sequence[str]) 
     letters (100 models, one random pair in ten different), so letters are grown instead, as in Gramm et al. 2007: from
     the first two models without a common letter, by every model, best first, that does not differ from a holder. Then
     letters whose every pair shares another letter are dropped, starting with the last (Piepho's sweep, for whole
-    letters).
-
-    Args:
-        different: the pairs that differ significantly, in any order.
-        order: the models, best first; the first has "a". After "z" comes "aa".
-
-    Returns:
-        For each model of ``order`` its letters, at least one.
+    letters). ``order`` are the models, best first; each has at least one letter, the first "a". After "z" comes "aa".
     """
     place = {name: number for number, name in enumerate(order)}
     near = [set(range(len(order))) - {number} for number in range(len(order))]
     for one, two in different:
         near[place[one]].discard(place[two])
         near[place[two]].discard(place[one])
-    letters = _swept(_grown(near))
-    return {
-        name: tuple(_label(letter) for letter, group in enumerate(letters) if place[name] in group) for name in order
-    }
-
-
-def _grown(near: list[set[int]]) -> list[list[int]]:
-    """Holders of letters that together cover every pair of models that do not differ, in the order of their holders."""
     uncovered = [set(others) for others in near]  # without a common letter yet
     letters = [[number] for number, others in enumerate(near) if not others]
     for first in range(len(near)):
@@ -91,32 +75,18 @@ def _grown(near: list[set[int]]) -> list[list[int]]:
             for number in group:
                 uncovered[number].difference_update(group)
             letters.append(sorted(group))
-    return sorted(letters)
-
-
-def _swept(letters: list[list[int]]) -> list[list[int]]:
-    """The letters without those whose every pair of holders, and every holder, has another letter in common."""
-    models = 1 + max((group[-1] for group in letters), default=-1)
-    shared = np.zeros((models, models), dtype=np.int64)
+    shared = np.zeros((len(order), len(order)), dtype=np.int64)  # letters in common
     for group in letters:
         shared[np.ix_(group, group)] += 1
     kept = []
-    for group in reversed(letters):
+    for group in sorted(letters, reverse=True):
         if (shared[np.ix_(group, group)] > 1).all():
             shared[np.ix_(group, group)] -= 1
         else:
             kept.append(group)
-    return kept[::-1]
-
-
-def _label(number: int) -> str:
-    """a to z, aa, ab, …"""
-    text = ""
-    number += 1
-    while number:
-        number, letter = divmod(number - 1, len(ascii_lowercase))
-        text = ascii_lowercase[letter] + text
-    return text
+    labels = ("".join(label) for length in count(1) for label in product(ascii_lowercase, repeat=length))
+    named = list(zip(reversed(kept), labels, strict=False))
+    return {name: tuple(label for group, label in named if place[name] in group) for name in order}
 
 
 def normalised_ranks(values: Sequence[float | None], *, higher_is_better: bool = True) -> list[float | None]:

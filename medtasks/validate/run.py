@@ -19,8 +19,8 @@ from medtasks.core.errors import MedtasksError, NoRowsError, NotPreparedError, U
 from medtasks.core.findings import Finding, Place, failed, finding
 from medtasks.core.schema import suggestion
 from medtasks.core.text import first_names
-from medtasks.data.preparation import Progress
 from medtasks.data.prepared import is_mini
+from medtasks.data.release import Progress
 from medtasks.data.store import open_prepared
 from medtasks.harness.installed import harness_names
 from medtasks.validate import tasks

@@ -104,7 +104,7 @@ def released(
 
 
 def pictures_of(prepared: Prepared) -> dict[str, bytes]:
-    return {entry.path: prepared.media_path(entry.path).read_bytes() for entry in prepared.media()}
+    return {entry.path: prepared.media_path(entry.path).read_bytes() for entry in prepared.media}
 
 
 def test_pictures_are_fetched_by_url_and_every_form_of_them_has_one_fingerprint(
@@ -162,7 +162,7 @@ def test_a_picture_has_the_suffix_of_its_format_and_one_picture_an_id(tmp_path: 
     forms = iter([drawn(0, "PNG"), drawn(1), drawn(2), drawn(0, "PNG")])
     source = released(tmp_path / "x1", lambda _: next(forms), lambda data: {"bytes": data, "path": None})
     prepared = prepare_kvasir(source, tmp_path / "out")
-    assert [entry.path for entry in prepared.media()] == ["img0.png", "img1.jpg", "img2.jpg"]
+    assert [entry.path for entry in prepared.media] == ["img0.png", "img1.jpg", "img2.jpg"]
     numbers = iter(range(4))
     other = released(tmp_path / "x2", lambda _: drawn(next(numbers)), lambda data: {"bytes": data, "path": None})
     with pytest.raises(DataError, match=r"row 4: field `image` differs from that of an earlier row of img0"):
@@ -192,27 +192,25 @@ def test_a_busy_server_is_asked_again(tmp_path: Path) -> None:
     assert server.asked == dict.fromkeys(PICTURES, 3)
 
 
-BAD: dict[str, tuple[Callable[[], Answer], str]] = {
-    "not there": (lambda: (404, {}, b""), r"status 404"),
-    "no picture": (lambda: (200, {}, b"<html>Please log in</html>"), r"not a complete image"),
-    "cut off": (lambda: (200, {}, drawn(1)[:200]), r"not a complete image"),
-    "too long": (lambda: (200, {"Content-Length": ""}, b"x" * 9000), r"more than 5,000 bytes"),
+BAD: dict[str, tuple[Answer, str]] = {
+    "img3.jpg": ((404, {}, b""), r"status 404"),
+    "img4.jpg": ((200, {}, b"<html>Please log in</html>"), r"not a complete image"),
+    "img5.jpg": ((200, {}, drawn(1)[:200]), r"not a complete image"),
+    "img6.jpg": ((200, {"Content-Length": ""}, b"x" * 9000), r"has more than 5,000 bytes"),
 }
 
 
-@pytest.mark.parametrize("what", BAD)
-def test_a_picture_that_cannot_be_had_is_named_and_counted(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str
-) -> None:
+def test_pictures_that_cannot_be_had_are_named_and_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fetch, "MAX_PICTURE_BYTES", 5000)
-    answer, said = BAD[what]
-    with PictureServer(lambda name, _: answer() if name == "img1.jpg" else served(name)) as server:
-        source = released(tmp_path / "x1", lambda img_id: f"{server.url}/{img_id}.jpg")
-        with pytest.raises(MediaError, match=rf"img1\.jpg.*{said}"):
+    rows = [*ROWS, *(kvasir_row(img_id=name.removesuffix(".jpg")) for name in BAD)]
+    with PictureServer(lambda name, _: BAD[name][0] if name in BAD else served(name)) as server:
+        source = released(tmp_path / "x1", lambda img_id: f"{server.url}/{img_id}.jpg", rows=rows)
+        said = ".*".join(rf"/{name}: .*{why}" for name, (_, why) in BAD.items())
+        with pytest.raises(MediaError, match=said):
             prepare_kvasir(source, tmp_path / "out")
         manifest = prepare_kvasir(source, tmp_path / "out", allow_missing_media=True).manifest
-    assert (manifest.counts.rows, sum(manifest.excluded.values())) == (3, 1)
-    assert {name: count for name, count in server.asked.items() if name != "img1.jpg"} == {"img0.jpg": 1, "img2.jpg": 1}
+    assert (manifest.counts.rows, sum(manifest.excluded.values())) == (4, 4)
+    assert {name: server.asked[name] for name in PICTURES} == dict.fromkeys(PICTURES, 1)
 
 
 def test_what_was_fetched_before_an_interruption_is_not_fetched_again(

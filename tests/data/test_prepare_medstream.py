@@ -16,8 +16,7 @@ from time_coded import write_video
 from medtasks.benchmarks.medstreambench.prepare import prepare_medstream
 from medtasks.benchmarks.medstreambench.records import MedStreamRecord
 from medtasks.core.errors import DataError, UsageError
-from medtasks.data.manifest import coverage_lines
-from medtasks.data.prepared import Prepared
+from medtasks.data.prepared import Prepared, coverage_lines
 
 TIMES = list(range(0, 20_000, 100))
 
@@ -117,7 +116,7 @@ def test_frames_are_chosen_when_prepared(prepared: Prepared) -> None:
     assert [turn.times[-1] for turn in records["stream"].rounds] == [4.0, 6.0, 8.0, 10.0]
     assert records["just after the end"].rounds[0].times == (17.0, 19.0, 19.9)
     assert records["elsewhere"].media == ("PitVis/without the prefix.mp4",)
-    video = prepared.video("PitVis/without the prefix.mp4")
+    video = prepared.videos["PitVis/without the prefix.mp4"]
     assert (video.frames, video.first) == (200, 0)
 
 

@@ -244,7 +244,7 @@ def test_each_picture_can_be_made_alone_and_questions_stay(original: Prepared) -
     assert [(record.sample_id, record.media) for record in made.records()] == [
         (record.sample_id, (f"variant0/{record.cluster}.png",)) for record in asked
     ]
-    assert len(made.media()) == (2 + 1) * len(original.media())  # two variants and the original
+    assert len(made.media) == (2 + 1) * len(original.media)  # two variants and the original
     assert made.manifest.source.revision == original.manifest.fingerprint
     assert made.manifest.details["perturbation"] == {"seed": 42, "variants": 2, "version": 1}
 

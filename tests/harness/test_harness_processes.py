@@ -94,11 +94,11 @@ def test_each_picture_is_decoded_once(one_process: Run) -> None:
 
 @pytest.fixture(scope="module")
 def one_process(tmp_path_factory: pytest.TempPathFactory) -> Run:
-    from medtasks.data.media.images import default_cache
+    from medtasks.data.media.images import IMAGES
     from medtasks.harness import run_tasks
 
     output = tmp_path_factory.mktemp("one")
-    before = default_cache().misses
+    before = IMAGES.misses
     folder = run_tasks("medtasks_vlm", random_vlm(), TASKS, output, gen_kwargs="max_new_tokens=8")
-    (output / "decoded").write_text(str(default_cache().misses - before))
+    (output / "decoded").write_text(str(IMAGES.misses - before))
     return Run(folder)

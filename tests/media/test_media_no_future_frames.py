@@ -24,7 +24,7 @@ from medtasks.benchmarks.medstreambench.prepare import prepare_medstream
 from medtasks.benchmarks.medstreambench.records import MedStreamRecord
 from medtasks.catalog.task_source import TaskSource
 from medtasks.core.findings import Finding
-from medtasks.data.manifest import fingerprint
+from medtasks.data.prepared import fingerprint
 from medtasks.data.store import open_prepared
 from medtasks.validate.documents import MediaCheck
 from medtasks.validate.report import TaskReport

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from time_coded import shown, write_video
 
 from medtasks.core.errors import MediaError
-from medtasks.data.media.frames import FrameStore
-from medtasks.data.media.video import VideoReader, read_index, scan_video
+from medtasks.data.media.video import FrameStore, VideoReader, read_index, scan_video
 
 CONSTANT = [number * 125 for number in range(80)]
 VARIABLE = [0, 40, 80, 500, 1500, 1540, 4000, 4001, 4100, 9000, 9040, 9080, 9120, 9990, *range(10_000, 14_000, 200)]
@@ -92,9 +91,9 @@ def test_the_store_stays_within_its_bound(folder: Path) -> None:
     for start in range(0, 60, 7):
         pictures = store.load(path, index.keyframes, index.pts[start : start + 9])
         assert [shown(picture) for picture in pictures] == CONSTANT[start : start + 9]
-        assert store.held_bytes <= 5 * frame
-    store.close()
-    assert store.held_bytes == 0
+        assert store.held.nbytes <= 5 * frame
+    store.clear()
+    assert store.held.nbytes == 0
 
 
 def test_two_videos_in_turn_stay_exact(folder: Path) -> None:

@@ -9,8 +9,7 @@ import pytest
 from scipy import stats
 
 from medtasks.core.errors import UsageError
-from medtasks.stats.flips import sign_flip_p
-from medtasks.stats.paired import detectable_difference, holm, student_interval
+from medtasks.stats.paired import detectable_difference, holm, sign_flip_p, student_interval
 
 
 @pytest.mark.parametrize("values", [[0.3, 0.31, 0.35], [0.0, 1.0], [0.25, 0.2, 0.3, 0.27, 0.21]])

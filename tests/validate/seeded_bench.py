@@ -25,7 +25,7 @@ from medtasks.catalog.registry import get_benchmark
 from medtasks.catalog.spec import load_spec
 from medtasks.catalog.task_source import TaskSource
 from medtasks.core.findings import Finding
-from medtasks.data.manifest import fingerprint
+from medtasks.data.prepared import fingerprint
 from medtasks.data.store import open_prepared
 from medtasks.validate.documents import MediaCheck
 from medtasks.validate.report import TaskReport

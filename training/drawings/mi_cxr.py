@@ -1,6 +1,6 @@
 """The radiographs of the miniature MI-CXR: 28 invented patients (``timelines.json``).
 
-Rows and pictures agree: `tests/data/test_miniatures.py` derives every right option from `TIMELINES`.
+Rows and pictures agree: every right option was derived from `TIMELINES` when the rows were written.
 """
 
 from __future__ import annotations

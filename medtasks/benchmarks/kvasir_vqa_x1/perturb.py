@@ -34,11 +34,9 @@ from PIL import Image, ImageEnhance
 from medtasks.catalog.records import Record
 from medtasks.core.errors import UsageError
 from medtasks.core.schema import Frozen
-from medtasks.data.manifest import Source
 from medtasks.data.media.images import MediaEntry, decode_image, decoding_threads, read_picture
-from medtasks.data.preparation import Preparation, Progress
-from medtasks.data.prepare import Out, Workers
-from medtasks.data.prepared import Prepared
+from medtasks.data.preparation import Out, Preparation, Progress, Workers
+from medtasks.data.prepared import Prepared, Source
 from medtasks.data.store import open_prepared
 
 VERSION = "1"  # goes up with every change that moves a pixel
@@ -210,15 +208,13 @@ def _variants(place: Preparation, source: Prepared, records: Sequence[Record], v
     """Make the variants that are missing, copy the originals, and verify all."""
     media = place.directory / "media"
     originals = {record.cluster: source.media_path(record.media[0]) for record in records}
-    checksums = {source.media_path(entry.path): entry.sha256 for entry in source.media()}
+    checksums = {source.media_path(entry.path): entry.sha256 for entry in source.media}
     requested = [
         _Variant(img_id=img_id, variant=number, original=checksums[path])
         for img_id, path in sorted(originals.items())
         for number in range(variants)
     ]
-    done = set(place.logged("perturbed", _Variant))
     names = {one: _name(one.img_id, one.variant) for one in requested}
-    missing = [one for one in requested if one not in done or not (media / names[one]).is_file()]
 
     def make(one: _Variant) -> _Variant:
         path, original = media / names[one], originals[one.img_id]
@@ -226,7 +222,9 @@ def _variants(place: Preparation, source: Prepared, records: Sequence[Record], v
         path.write_bytes(perturbed_png(read_picture(original), str(original), one.seed, one.img_id, one.variant))
         return one
 
-    with decoding_threads(place.workers) as pool, place.log("perturbed") as log:
+    with decoding_threads(place.workers) as pool, place.progress_log("perturbed", _Variant) as (known, log):
+        done = set(known)
+        missing = [one for one in requested if one not in done or not (media / names[one]).is_file()]
         for number, one in enumerate(pool.map(make, missing), start=1):
             log(one)
             if place.progress is not None:

@@ -19,12 +19,10 @@ from medtasks.benchmarks.kvasir_vqa_x1.records import parse_kvasir_row
 from medtasks.catalog.records import Where, distinct, is_text, wrong
 from medtasks.core.errors import DataError, MediaError, UsageError
 from medtasks.core.schema import Frozen
-from medtasks.data.fetch import fetch_pictures, hub_tree, is_url
-from medtasks.data.manifest import Source
+from medtasks.data.fetch import fetch_pictures, hub_tree
 from medtasks.data.media.images import read_picture
-from medtasks.data.preparation import PictureOptions, Preparation
-from medtasks.data.prepare import Out
-from medtasks.data.prepared import Prepared
+from medtasks.data.preparation import Out, PictureOptions, Preparation
+from medtasks.data.prepared import Prepared, Source
 from medtasks.data.release import Release
 from medtasks.data.sources import read_parquet
 
@@ -156,13 +154,13 @@ class _Pictures:
         if images is not None:
             return
         urls = {img_id: address for img_id, (address, _) in self.addresses.items() if img_id not in self.names}
-        for one in self.place.logged("fetched", _Fetched):
-            with suppress(OSError):
-                size = (self.place.directory / "media" / one.name).stat().st_size
-                if urls.get(one.img_id) == one.url and size == one.bytes:
-                    self.names[one.img_id] = one.name
-        remaining = {img_id: url for img_id, url in urls.items() if img_id not in self.names}
-        with self.place.log("fetched") as log:
+        with self.place.progress_log("fetched", _Fetched) as (known, log):
+            for one in known:
+                with suppress(OSError):
+                    size = (self.place.directory / "media" / one.name).stat().st_size
+                    if urls.get(one.img_id) == one.url and size == one.bytes:
+                        self.names[one.img_id] = one.name
+            remaining = {img_id: url for img_id, url in urls.items() if img_id not in self.names}
 
             def keep(img_id: str, data: bytes) -> None:
                 self.names[img_id] = self.place.keep_image(img_id, data, remaining[img_id])
@@ -207,4 +205,4 @@ def _content(cell: Any) -> Any:
     if isinstance(cell, Mapping):  # an `Image` feature, not decoded
         data = cell.get("bytes")
         cell = data if isinstance(data, bytes) and data else cell.get("path", cell)
-    return None if is_text(cell) and not is_url(cell) else cell
+    return None if is_text(cell) and not cell[:8].lower().startswith(("http://", "https://")) else cell

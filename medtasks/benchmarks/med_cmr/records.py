@@ -27,18 +27,16 @@ from medtasks.catalog.records import (
 from medtasks.core.errors import DataError
 from medtasks.core.schema import Text, expects, shown
 from medtasks.core.text import first_names
-from medtasks.data.archive import Published, check_published
 from medtasks.data.fetch import hub_tree
-from medtasks.data.manifest import Source
-from medtasks.data.preparation import PictureOptions, Preparation
-from medtasks.data.prepare import Out
-from medtasks.data.prepared import Prepared
-from medtasks.data.release import Release
+from medtasks.data.preparation import Out, PictureOptions, Preparation
+from medtasks.data.prepared import Prepared, Source
+from medtasks.data.release import Release, check_published
 from medtasks.data.sources import read_table
 
 HUB = "aaassddaadf/Med-CMR"
 REVISION = "a9b2d6e610c6c5dcf4f3e5aa89c7ec9fd7a05b73"
-PUBLISHED_ARCHIVE = Published(6_895_143_178, "8495f3b6b2901a095918ab27c600e42da7287a87f6aea490912ba60d27de3775")
+PUBLISHED_ARCHIVE = (6_895_143_178, "8495f3b6b2901a095918ab27c600e42da7287a87f6aea490912ba60d27de3775")
+"""Size in bytes and SHA-256."""
 
 Kind = Literal["mcq", "open"]
 
@@ -190,7 +188,7 @@ def prepare_med_cmr(
         origin = Source(kind="directory" if path.is_dir() else "archive", name=path.resolve().name)
     with Preparation("med_cmr", out, **options) as place:
         if not path.is_dir():
-            digest = check_published(path, PUBLISHED_ARCHIVE, allow_other=allow_other_archive, progress=place.progress)
+            digest = check_published(path, *PUBLISHED_ARCHIVE, allow_other=allow_other_archive, progress=place.progress)
             origin = origin.model_copy(update={"sha256": digest})
         release = Release(path, keep=None if place.references_only else place.directory / "media")
         unknown: dict[str, Where] = {}

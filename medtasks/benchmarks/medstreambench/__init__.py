@@ -33,7 +33,7 @@ from medtasks.catalog.records import plain
 from medtasks.catalog.registry import Plugin
 from medtasks.core.settings import current_settings
 from medtasks.data.media.windows import thin
-from medtasks.data.prepare import prepare_command
+from medtasks.data.preparation import prepare_command
 from medtasks.data.sources import read_table
 
 _GROUP_OF = {

@@ -21,14 +21,12 @@ from medtasks.benchmarks.medstreambench.records import MedStreamRecord, parse_me
 from medtasks.catalog.records import distinct, tallies
 from medtasks.core.errors import DataError, MediaError, UsageError
 from medtasks.data.fetch import hub_tree
-from medtasks.data.manifest import Source
 from medtasks.data.media.child import Crashed, call_in_child
 from medtasks.data.media.images import MediaEntry, decoding_threads, index_media
 from medtasks.data.media.video import KnownVideo, read_index, scan_video
 from medtasks.data.media.windows import beyond_end, exact, frame_numbers, frames_shown
-from medtasks.data.preparation import Options, Preparation
-from medtasks.data.prepare import Out
-from medtasks.data.prepared import Prepared
+from medtasks.data.preparation import Options, Out, Preparation
+from medtasks.data.prepared import Prepared, Source
 from medtasks.data.sources import read_jsonl
 
 HUB = "Venn2024/MedStreamBench"
@@ -112,7 +110,7 @@ def prepare_medstream(
             counts = sorted(Counter(left_out.values()).items())
             reasons = ", ".join(f"{number:,} {reason}" for reason, number in counts)
             raise DataError(f"{origin.name}: no record is left: {reasons}; {fix}.")
-        return place.complete(origin, records, place.media_root(root), entries, details, left_out=left_out)
+        return place.complete(origin, records, root, entries, details, left_out=left_out)
 
 
 def _details(records: Sequence[MedStreamRecord]) -> dict[str, dict[str, int]]:
@@ -141,7 +139,6 @@ def _frames(
     by_path: dict[str, list[MedStreamRecord]] = {}
     for record in records:
         by_path.setdefault(record.media_path, []).append(record)
-    known = {video.entry.path: video for video in place.logged("videos", KnownVideo)}
     chosen: dict[str, _Chosen] = {}
     entries: dict[str, MediaEntry] = {}
     crashed: dict[str, str] = {}
@@ -158,7 +155,8 @@ def _frames(
             crashed[name] = str(error)
             return _all(by_path[path], "unreadable_media"), (), None
 
-    with decoding_threads(place.workers) as pool, place.log("videos") as log:
+    with decoding_threads(place.workers) as pool, place.progress_log("videos", KnownVideo) as (earlier, log):
+        known = {video.entry.path: video for video in earlier}
         for number, (frames, found, video) in enumerate(pool.map(examine, sorted(by_path)), start=1):
             chosen.update(frames)
             entries |= {entry.path: entry for entry in found}

@@ -24,7 +24,7 @@ from medtasks.benchmarks.mi_cxr.records import NULL_OPTION, OPTIONS, SUBTASKS, M
 from medtasks.catalog.benchmark import Benchmark, Document, by_field, shipped
 from medtasks.catalog.registry import Plugin
 from medtasks.core.errors import DataError
-from medtasks.data.prepare import prepare_command
+from medtasks.data.preparation import prepare_command
 from medtasks.data.store import open_prepared
 
 _INTERVAL = re.compile(r"\s*T(?P<first>[1-5])\s*(?:→|->|-|–|to|,)\s*T(?P<last>[1-5])\s*\.?\s*", re.IGNORECASE)

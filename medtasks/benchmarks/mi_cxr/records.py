@@ -14,10 +14,8 @@ from typing_extensions import Unpack
 from medtasks.catalog.records import Record, ReleaseRow, Where, build, parse_row, with_keys, wrong
 from medtasks.core.errors import DataError, UsageError
 from medtasks.core.schema import Text, expects
-from medtasks.data.manifest import Source
-from medtasks.data.preparation import PictureOptions, Preparation
-from medtasks.data.prepare import Out
-from medtasks.data.prepared import Prepared
+from medtasks.data.preparation import Out, PictureOptions, Preparation
+from medtasks.data.prepared import Prepared, Source
 from medtasks.data.sources import read_jsonl, read_table
 
 OPTIONS = ("A", "B", "C", "D", "E")

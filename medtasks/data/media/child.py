@@ -36,7 +36,13 @@ def call_in_child(function: Callable[..., T], *arguments: Any) -> T:
     Raises:
         Crashed: the child ended before it answered.
     """
-    process = _child()
+    while _IDLE:
+        process = _IDLE.pop()
+        if process.poll() is None:  # one that was killed while it waited says nothing about the next file
+            break
+    else:
+        command = [sys.executable, "-c", _SERVE, *sys.path]
+        process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     assert process.stdin is not None
     assert process.stdout is not None
     try:
@@ -54,15 +60,6 @@ def call_in_child(function: Callable[..., T], *arguments: Any) -> T:
         raise error
     answer: T = result
     return answer
-
-
-def _child() -> subprocess.Popen[bytes]:
-    while _IDLE:
-        process = _IDLE.pop()
-        if process.poll() is None:  # one that was killed while it waited says nothing about the next file
-            return process
-    command = [sys.executable, "-c", _SERVE, *sys.path]
-    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
 
 
 def serve() -> None:

@@ -91,8 +91,7 @@ def decode_image(data: bytes, name: str) -> Image:
     pass for a whole one. 16-bit grey is scaled to 8 bits (65535 becomes 255).
 
     Raises:
-        MediaError: the bytes are not a complete image of a known format, or it has more than `MAX_PIXELS` pixels; names
-            the file.
+        MediaError: the bytes are not a complete image of a known format, or it has more than `MAX_PIXELS` pixels.
     """
     import numpy as np
     from PIL import Image, ImageOps, UnidentifiedImageError
@@ -122,11 +121,7 @@ def decode_image(data: bytes, name: str) -> Image:
 
 
 def load_image(path: Path) -> Image:
-    """The image in the file ``path``, decoded by :func:`decode_image`.
-
-    Raises:
-        MediaError: the file is missing, unreadable, or not a whole image.
-    """
+    """The image in the file ``path``, decoded by :func:`decode_image`; raises :class:`MediaError`."""
     return decode_image(read_picture(path), str(path))
 
 
@@ -210,12 +205,8 @@ def pixel_bytes(image: Image) -> int:
     return image.width * image.height * 4
 
 
-_DEFAULT = ImageCache()
-
-
-def default_cache() -> ImageCache:
-    """The cache that all tasks of this process share."""
-    return _DEFAULT
+IMAGES = ImageCache()
+"""Shared by all tasks of this process."""
 
 
 def index_media(
@@ -226,21 +217,23 @@ def index_media(
     ``workers`` are those of :func:`decoding_threads`; the result does not depend on them. ``known`` are entries of an
     earlier, interrupted pass: a file with the same state is not read again.
     """
-    names, before = sorted(set(paths)), known or {}
+    before = known or {}
+
+    def indexed(path: str) -> KnownMedia | MediaError:
+        file, earlier = root / path, before.get(path)
+        try:
+            with unreadable_as_media_error(file):
+                status = file.stat()
+            if earlier is not None and earlier.state == file_state(status):
+                return earlier
+            data = read_picture(file)
+            image = decode_image(data, str(file))
+        except MediaError as error:
+            return error
+        digest = hashlib.sha256(data).hexdigest()
+        entry = MediaEntry(path=path, bytes=len(data), sha256=digest, width=image.width, height=image.height)
+        return KnownMedia(entry=entry, state=file_state(status))
+
+    names = sorted(set(paths))
     with decoding_threads(workers) as pool:
-        yield from zip(names, pool.map(lambda path: _index(root / path, path, before.get(path)), names), strict=True)
-
-
-def _index(file: Path, path: str, known: KnownMedia | None) -> KnownMedia | MediaError:
-    try:
-        with unreadable_as_media_error(file):
-            status = file.stat()
-        if known is not None and known.state == file_state(status):
-            return known
-        data = read_picture(file)
-        image = decode_image(data, str(file))
-    except MediaError as error:
-        return error
-    digest = hashlib.sha256(data).hexdigest()
-    entry = MediaEntry(path=path, bytes=len(data), sha256=digest, width=image.width, height=image.height)
-    return KnownMedia(entry=entry, state=file_state(status))
+        yield from zip(names, pool.map(indexed, names), strict=True)

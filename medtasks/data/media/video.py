@@ -1,5 +1,7 @@
 """Videos by PyAV: an index of presentation timestamps, decoding of exactly the requested frames, and verification.
 
+At inference time there is one open reader and one bounded cache, and each frame is decoded once per item.
+
 Frames are named by presentation timestamps (pts) in the stream's time base, as in the container, so constant and
 variable frame rates are treated alike and nothing is rounded.
 """
@@ -7,18 +9,20 @@ variable frame rates are treated alike and nothing is rounded.
 from __future__ import annotations
 
 import hashlib
+import threading
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import chain, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from medtasks.core.cache import RecentlyUsed
 from medtasks.core.errors import MediaError
 from medtasks.core.files import MAX_PIXELS, check_regular, file_sha256, file_state
-from medtasks.data.media.images import KnownMedia, MediaEntry, VideoFacts, unreadable_as_media_error
+from medtasks.data.media.images import KnownMedia, MediaEntry, VideoFacts, pixel_bytes, unreadable_as_media_error
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -66,9 +70,16 @@ def _container(path: Path) -> Any:
     return av.open(str(path.absolute()), metadata_errors="replace", container_options=options)
 
 
-@contextmanager
-def _opened(path: Path) -> Iterator[tuple[Any, Any]]:
-    """The container and its first video stream; whatever FFmpeg and PyAV raise becomes a MediaError."""
+def read_index(path: Path) -> VideoIndex:
+    """The index of the video in ``path``, read from its packets.
+
+    Raises:
+        MediaError: the file is missing, not a video, has no frames, or frames without distinct timestamps (their
+            order would be a guess).
+    """
+    pts: list[int] = []
+    keyframes: list[int] = []
+    packets = 0
     try:
         with _container(path) as container:
             if not container.streams.video:
@@ -81,40 +92,26 @@ def _opened(path: Path) -> Iterator[tuple[Any, Any]]:
                     f"{path}: frames of {stream.width:,} × {stream.height:,} pixels exceed the limit of {MAX_PIXELS:,}"
                     "; make them smaller."
                 )
-            yield container, stream
+            announced = int(stream.frames or 0)
+            length = None if container.duration is None else Fraction(container.duration, 1_000_000)
+            start = Fraction(container.start_time or 0, 1_000_000)
+            alone = len(container.streams) == 1
+            time_base = Fraction(stream.time_base)
+            for packet in container.demux(stream):
+                if packet.size == 0:
+                    continue
+                packets += 1
+                if packet.pts is None:
+                    raise MediaError(f"{path}: frame {len(pts) + 1} has no timestamp; convert it to MP4.")
+                if packet.is_discard:  # before the edit list's start: never shown
+                    continue
+                pts.append(packet.pts)
+                if packet.is_keyframe:
+                    keyframes.append(packet.pts)
     except MediaError:
         raise
     except Exception as error:  # PyAV raises errors of many kinds on damaged bytes
         raise MediaError(f"{path}: not a complete video ({error}); fetch or copy the file again.") from error
-
-
-def read_index(path: Path) -> VideoIndex:
-    """The index of the video in ``path``, read from its packets.
-
-    Raises:
-        MediaError: the file is missing, not a video, has no frames, or frames without distinct timestamps (their
-            order would be a guess).
-    """
-    pts: list[int] = []
-    keyframes: list[int] = []
-    with _opened(path) as (container, stream):
-        announced = int(stream.frames or 0)
-        length = None if container.duration is None else Fraction(container.duration, 1_000_000)
-        start = Fraction(container.start_time or 0, 1_000_000)
-        alone = len(container.streams) == 1
-        time_base = Fraction(stream.time_base)
-        packets = 0
-        for packet in container.demux(stream):
-            if packet.size == 0:
-                continue
-            packets += 1
-            if packet.pts is None:
-                raise MediaError(f"{path}: frame {len(pts) + 1} has no timestamp; convert it to MP4.")
-            if packet.is_discard:  # before the edit list's start: never shown
-                continue
-            pts.append(packet.pts)
-            if packet.is_keyframe:
-                keyframes.append(packet.pts)
     if not pts:
         raise MediaError(f"{path}: not a complete video (it has no frames); fetch or copy the file again.")
     if len(set(pts)) < len(pts):
@@ -132,18 +129,14 @@ class VideoReader(AbstractContextManager["VideoReader"]):
     """An open video that decodes forward, and jumps to a keyframe only if that saves decoding.
 
     ``decoded`` counts frames that came out of the decoder. Use it as a context manager, from one thread at a time.
-
-    A decoder with several threads reports an error some frames early, depending on the machine; so a frame that failed
-    is tried again with one thread.
     """
 
     path: Path
     keyframes: tuple[int, ...]
     decoded: int = 0
     _container: Any = field(default=None, repr=False)
-    _frames: Iterator[Any] | None = field(default=None, repr=False)
+    _frames: Iterator[Any] = field(default=iter(()), repr=False)
     _position: int | None = None  # timestamp of the newest frame that came out of the decoder
-    _threads: str = "AUTO"
 
     def __exit__(self, *_: object) -> None:
         self.close()
@@ -152,105 +145,145 @@ class VideoReader(AbstractContextManager["VideoReader"]):
         """Close the file; reading reopens it."""
         if self._container is not None:
             self._container.close()
-        self._container, self._frames, self._position = None, None, None
+        self._container, self._frames, self._position = None, iter(()), None
 
     def read(self, timestamps: Sequence[int]) -> Iterator[tuple[int, Image]]:
         """Timestamp and RGB picture of each frame in ``timestamps`` (increasing), one at a time, in that order.
+
+        Pictures are rotated as the container prescribes.
 
         Raises:
             MediaError: a frame cannot be decoded whole, or is not where the index says; names the file and the frame's
                 timestamp.
         """
+        from PIL import Image
+
+        # PyAV gives counter-clockwise degrees in -180..180, and so does Pillow's transpose
+        turns = {90: Image.Transpose.ROTATE_90, 180: Image.Transpose.ROTATE_180, 270: Image.Transpose.ROTATE_270}
         for pts in timestamps:
-            yield pts, _picture(self._frame(pts), self.path)
+            try:
+                frame = self._frame(pts, "AUTO")
+            except MediaError:  # several threads report an error some frames early, depending on the machine
+                frame = self._frame(pts, "NONE")
+            try:
+                picture: Image.Image = frame.to_image()
+            except Exception as error:  # the scaler's errors have no common base class
+                raise MediaError(
+                    f"{self.path}: the frame with timestamp {pts} cannot be converted ({error})."
+                ) from error
+            turn = int(frame.rotation) % 360
+            if turn and turn not in turns:
+                raise MediaError(
+                    f"{self.path}: is rotated by {turn} degrees, expected a multiple of 90; convert it to MP4."
+                )
+            yield pts, picture.transpose(turns[turn]) if turn else picture
 
-    def _frame(self, pts: int) -> Any:
+    def _frame(self, pts: int, threads: str) -> Any:
+        number = bisect_right(self.keyframes, pts)
+        keyframe = self.keyframes[number - 1] if number else None
         try:
-            return self._seek(pts)
-        except MediaError:
-            self._threads = "NONE"
-        try:
-            return self._seek(pts)
-        finally:
-            self._threads = "AUTO"
-
-    def _seek(self, pts: int) -> Any:
-        try:
-            keyframe = self._keyframe(pts)
             behind = self._position is None or self._position >= pts
             if behind or (keyframe is not None and keyframe > (self._position or 0)):
-                self._jump(pts)
-            return self._forward_to(pts)
+                self._jump(pts, keyframe, threads)
+            for frame in self._frames:
+                self.decoded += 1
+                if frame.pts is None or (self._position is not None and frame.pts <= self._position):
+                    raise MediaError(f"{self.path}: decoded frames are not in order of time; convert it to MP4.")
+                self._position = frame.pts
+                if frame.pts == pts and frame.is_corrupt:
+                    raise MediaError(f"{self.path}: the frame with timestamp {pts} is damaged.")
+                if frame.pts == pts:
+                    return frame
+                if frame.pts > pts:
+                    break
+            raise MediaError(f"{self.path}: the frame with timestamp {pts} cannot be decoded (it is missing).")
         except MediaError:
             self.close()
             raise
-        except Exception as error:  # as in `_opened`
+        except Exception as error:  # as in `read_index`
             self.close()
             raise MediaError(f"{self.path}: the frame with time stamp {pts} cannot be decoded ({error}).") from error
 
-    def _keyframe(self, pts: int) -> int | None:
-        """The last keyframe that is not later than ``pts``."""
-        number = bisect_right(self.keyframes, pts)
-        return self.keyframes[number - 1] if number else None
-
-    def _open(self) -> None:
-        self.close()
-        self._container = _container(self.path)
-        stream = self._container.streams.video[0]
-        stream.codec_context.options = _LARGEST
-        stream.thread_type = self._threads
-        self._frames = self._container.decode(stream)
-
-    def _jump(self, pts: int) -> None:
+    def _jump(self, pts: int, keyframe: int | None, threads: str) -> None:
         """Go to the keyframe before ``pts``, or to the start if the container cannot seek exactly."""
-        keyframe = self._keyframe(pts)
-        if self._container is None or keyframe is None or keyframe == self.keyframes[0]:
-            self._open()
-        if keyframe is None or keyframe == self.keyframes[0]:
+        at_start = keyframe is None or keyframe == self.keyframes[0]
+        if self._container is None or at_start:
+            self._open(threads)
+        if at_start:
             return
         stream = self._container.streams.video[0]
         self._container.seek(keyframe, stream=stream, backward=True)
         self._frames, self._position = self._container.decode(stream), None
         first = next(self._frames, None)
-        self.decoded += first is not None
-        if first is None or first.pts is None or first.pts > pts or not first.key_frame:
-            self._open()
-            return
-        self._frames = chain([first], self._frames)
-        self.decoded -= 1
+        if first is not None and first.pts is not None and first.pts <= pts and first.key_frame:
+            self._frames = chain([first], self._frames)
+        else:
+            self.decoded += first is not None
+            self._open(threads)
 
-    def _forward_to(self, pts: int) -> Any:
-        assert self._frames is not None
-        for frame in self._frames:
-            self.decoded += 1
-            if frame.pts is None or (self._position is not None and frame.pts <= self._position):
-                raise MediaError(f"{self.path}: decoded frames are not in order of time; convert it to MP4.")
-            self._position = frame.pts
-            if frame.pts == pts:
-                if frame.is_corrupt:
-                    raise MediaError(f"{self.path}: the frame with timestamp {pts} is damaged.")
-                return frame
-            if frame.pts > pts:
-                break
-        raise MediaError(f"{self.path}: the frame with timestamp {pts} cannot be decoded (it is missing).")
+    def _open(self, threads: str) -> None:
+        self.close()
+        self._container = _container(self.path)
+        stream = self._container.streams.video[0]
+        stream.codec_context.options = _LARGEST
+        stream.thread_type = threads
+        self._frames = self._container.decode(stream)
 
 
-def _picture(frame: Any, path: Path) -> Image:
-    """The frame as RGB, rotated as the container prescribes."""
-    from PIL import Image
+class FrameStore:
+    """An LRU cache of decoded frames with at most ``max_bytes`` of pixels; thread-safe.
 
-    try:
-        picture: Image.Image = frame.to_image()
-    except Exception as error:  # the scaler's errors have no common base class
-        raise MediaError(f"{path}: the frame with timestamp {frame.pts} cannot be converted ({error}).") from error
-    turn = int(frame.rotation) % 360
-    if turn == 0:
-        return picture
-    # PyAV gives counter-clockwise degrees in -180..180, and so does Pillow's transpose
-    turns = {90: Image.Transpose.ROTATE_90, 180: Image.Transpose.ROTATE_180, 270: Image.Transpose.ROTATE_270}
-    if turn not in turns:
-        raise MediaError(f"{path}: is rotated by {turn} degrees, expected a multiple of 90; convert it to MP4.")
-    return picture.transpose(turns[turn])
+    The rounds of a streaming item show growing parts of one video: the reader stays open and continues where the
+    previous round ended, and caches frames on the way that other rounds of the item will need.
+    """
+
+    def __init__(self, max_bytes: int = 512 * 2**20) -> None:
+        self.held: RecentlyUsed[tuple[Path, int], Image] = RecentlyUsed(max_bytes, pixel_bytes)
+        self.decoded = 0
+        self._reader: VideoReader | None = None
+        self._lock = threading.Lock()
+
+    def load(
+        self, path: Path, keyframes: tuple[int, ...], timestamps: Sequence[int], also: Sequence[int] = ()
+    ) -> list[Image]:
+        """The frames of ``path`` at ``timestamps``, in that order, RGB. Callers must not change them.
+
+        ``keyframes`` are the timestamps at which decoding can begin, ``also`` those of frames that other rounds of the
+        same item will need; those on the way are kept. Raises :class:`MediaError` if a frame cannot be decoded.
+        """
+        with self._lock:
+            cached = {pts: self.held.get((path, pts)) for pts in set(timestamps)}
+            found = {pts: picture for pts, picture in cached.items() if picture is not None}
+            missing = cached.keys() - found.keys()
+            if missing:
+                first, last = min(missing), max(missing)
+                passed = {pts for pts in also if first <= pts <= last and (path, pts) not in self.held}
+                if self._reader is None or self._reader.path != path:
+                    self._close()
+                    self._reader = VideoReader(path, keyframes)
+                before = self._reader.decoded
+                for pts, picture in self._reader.read(sorted(missing | passed)):
+                    if pts in missing:
+                        found[pts] = picture
+                    self.held.add((path, pts), picture)
+                    self.held.trim([(path, pts)])
+                self.decoded += self._reader.decoded - before
+            return [found[pts] for pts in timestamps]
+
+    def clear(self) -> None:
+        """Close the open video and drop all frames."""
+        with self._lock:
+            self._close()
+            self.held.clear()
+
+    def _close(self) -> None:
+        if self._reader is not None:
+            self._reader.close()
+        self._reader = None
+
+
+FRAMES = FrameStore()
+"""Shared by all tasks of this process."""
 
 
 class KnownVideo(KnownMedia):
@@ -266,12 +299,10 @@ class KnownVideo(KnownMedia):
 def scan_video(
     file: Path, name: str, index: VideoIndex, timestamps: Iterable[int], known: KnownVideo | None = None
 ) -> KnownVideo:
-    """Decode the frames ``wanted`` of ``file``, whose entry is called ``name``.
+    """Decode the frames of ``file`` at ``timestamps``; its entry is called ``name``.
 
-    ``known`` is the result of an interrupted pass; it is returned if file and frames are still the same.
-
-    Raises:
-        MediaError: the file cannot be read, or none of the frames can be decoded.
+    ``known`` is the result of an interrupted pass; it is returned if file and frames are still the same. Raises
+    :class:`MediaError` if the file cannot be read, or none of the frames can be decoded.
     """
     stamps = sorted(set(timestamps))
     digest = hashlib.sha256(repr(stamps).encode()).hexdigest()

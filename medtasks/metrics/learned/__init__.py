@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from medtasks.metrics.learned._metric import LearnedMetric
-from medtasks.metrics.learned.bertscore import BertScore
-from medtasks.metrics.learned.bleurt import Bleurt
+from medtasks.metrics.learned.models import BertScore, Bleurt
 
 __all__ = ["LEARNED", "BertScore", "Bleurt"]
 

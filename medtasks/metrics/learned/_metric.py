@@ -1,23 +1,151 @@
-"""Base of BERTScore and BLEURT: many pairs at once, each distinct pair computed once and cached."""
+"""Base of BERTScore and BLEURT: many pairs at once, each distinct pair computed once.
+
+Checkpoints are directories, or snapshots in the hub's local cache. Nothing is downloaded: the error about a missing
+checkpoint has the command that fetches it.
+
+Scores are kept between runs in one SQLite file, ``learned/pairs.sqlite3`` in the user's cache directory. It only saves
+time: if it cannot be read or written, scores are computed without it, with a warning.
+"""
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
 import importlib.util
 import math
+import re
+import sqlite3
 import threading
-from collections.abc import Iterator, Sequence
-from typing import Any
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 
-from medtasks.core.errors import MedtasksError
+from medtasks.core.cache import cache_root
+from medtasks.core.errors import MedtasksError, first_line
+from medtasks.core.files import file_sha256
 from medtasks.core.settings import current_settings
 from medtasks.metrics.base import Array, MeanMetric, MetricUnavailableError
-from medtasks.metrics.learned._checkpoint import Checkpoint, find_checkpoint
-from medtasks.metrics.learned.pair_cache import Pair, keep_scores, kept_scores
 
+T = TypeVar("T")
+Pair: TypeAlias = tuple[str, str]
+"""A prediction and its reference."""
+
+HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?")
+WEIGHTS = ("*.safetensors", "pytorch_model*.bin")
+TOKENIZER = ("tokenizer.json", "vocab.json", "vocab.txt", "*.model")
+SCORING_FILES = ("*.json", "*.txt", "*.model", *WEIGHTS)
 BATCH = 64  # texts or pairs in one forward pass
 CHUNK = 256  # pairs between two writes to the cache; their embeddings are in memory
+LOCK_SECONDS = 60.0  # how long to wait for another process's transaction
+_TABLE = (
+    "CREATE TABLE IF NOT EXISTS scores (signature TEXT NOT NULL, pair BLOB NOT NULL, score REAL NOT NULL, "
+    "PRIMARY KEY (signature, pair)) WITHOUT ROWID"
+)
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """``identity`` changes with any weight or setting: the commit, or the fingerprint of the directory. ``label``, in
+    signatures, is the hub id, or the first 16 hex digits of the identity."""
+
+    directory: Path
+    label: str
+    identity: str
+
+
+def find_checkpoint(name: str, variable: str) -> Checkpoint:
+    """The checkpoint called ``name``, a directory or a hub id; messages suggest ``variable`` to name another.
+
+    Raises:
+        MetricUnavailableError: it is not on this machine, or lacks configuration, tokenizer or weights.
+    """
+    directory, fix = Path(name).expanduser(), f"name a complete checkpoint directory in {variable}"
+    is_local = directory.is_dir()
+    if not is_local:
+        if not HUB_ID.fullmatch(name):
+            raise MetricUnavailableError(
+                f"{name} is neither a checkpoint directory nor a hub id (owner/name); name one in {variable}"
+            )
+        fix = f"run `hf download {name}`, or name a checkpoint directory in {variable}"
+        absent = MetricUnavailableError(f"the model {name} is not on this machine; {fix}")
+        from huggingface_hub import constants
+
+        if not (Path(constants.HF_HUB_CACHE) / f"models--{name.replace('/', '--')}").is_dir():
+            raise absent  # without the import of the hub's client, which takes longer than scoring a few samples
+        from huggingface_hub import errors, snapshot_download
+
+        try:
+            directory = Path(snapshot_download(name, local_files_only=True))
+        except errors.LocalEntryNotFoundError as error:
+            raise absent from error
+    kinds = {"config.json": ("config.json",), "tokenizer": TOKENIZER, "weights": WEIGHTS}
+    for kind, patterns in kinds.items():
+        if not any(path.is_file() for pattern in patterns for path in directory.glob(pattern)):
+            raise MetricUnavailableError(f"{directory} contains no {kind} ({' or '.join(patterns)}); {fix}")
+    if not is_local:
+        return Checkpoint(directory, name, directory.name)
+    # weights count in full: a cached score of another fine-tuning would be a wrong score
+    files = {path for pattern in SCORING_FILES for path in directory.glob(pattern) if path.is_file()}
+    total = hashlib.sha256()
+    for path in sorted(files, key=lambda path: path.name):
+        facts = path.stat()
+        total.update(f"{path.name}\0{_file_digest(path, facts.st_size, facts.st_mtime_ns)}\n".encode())
+    return Checkpoint(directory, total.hexdigest()[:16], total.hexdigest())
+
+
+@lru_cache(maxsize=256)
+def _file_digest(path: Path, _size: int, _changed: int) -> str:
+    return file_sha256(path)
+
+
+def load_weights(auto_class: Any, config: Any, checkpoint: Checkpoint, optional: str | None = None) -> Any:
+    """The model in single precision and evaluation mode, on the GPU if there is one.
+
+    Weights with the word ``optional`` in their name may be missing, because no score depends on them.
+
+    Raises:
+        MedtasksError: weights are missing (transformers would fill them with random numbers) or unreadable.
+    """
+    import torch
+
+    try:
+        with no_progress_bars():
+            model, report = auto_class.from_pretrained(
+                str(checkpoint.directory),
+                config=config,
+                dtype=torch.float32,
+                local_files_only=True,
+                output_loading_info=True,
+            )
+    except Exception as error:  # transformers, safetensors and pickle raise a dozen unrelated types
+        raise MedtasksError(f"{checkpoint.directory}: the model cannot be loaded: {first_line(error)}") from error
+    missing = sorted(key for key in map(str, report.get("missing_keys", ())) if optional is None or optional not in key)
+    if missing:
+        raise MedtasksError(
+            f"{checkpoint.directory}: {len(missing)} weight(s) missing, first {missing[0]}; "
+            f"expected a complete {type(model).__name__}, take another checkpoint"
+        )
+    model.eval()
+    return model.to("cuda" if torch.cuda.is_available() else "cpu")
+
+
+@contextlib.contextmanager
+def no_progress_bars() -> Iterator[None]:
+    """Disable transformers' progress bars inside the block; the setting is process-wide."""
+    from transformers.utils import logging
+
+    was_on = logging.is_progress_bar_enabled()
+    logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        if was_on:
+            logging.enable_progress_bar()
 
 
 class LearnedMetric(MeanMetric):
@@ -25,10 +153,7 @@ class LearnedMetric(MeanMetric):
 
     The seventh digit of a score may depend on the pairs in its batch, as with all float sums. Batches are formed from
     sorted texts, so the order of the pairs does not matter, and a cached score does not change. Lone surrogates are
-    replaced by U+FFFD, since no tokenizer takes them.
-
-    Attributes:
-        model_calls: forward passes so far; cached scores need none.
+    replaced by U+FFFD, since no tokenizer takes them. ``model_calls`` counts forward passes.
     """
 
     name: str
@@ -65,11 +190,7 @@ class LearnedMetric(MeanMetric):
         return None
 
     def statistics(self, prediction: str, reference: str) -> Array:
-        """``(score, 1)``. For more than a few pairs `scores` is much faster.
-
-        Raises:
-            MetricUnavailableError, MedtasksError: as `scores`.
-        """
+        """``(score, 1)``; for more than a few pairs `scores` is much faster."""
         return np.array([self.scores([(prediction, reference)])[0], 1.0])
 
     def scores(self, pairs: Sequence[Pair]) -> Array:
@@ -82,7 +203,10 @@ class LearnedMetric(MeanMetric):
         reason = self.unavailable()
         if reason is not None:
             raise MetricUnavailableError(reason)
-        asked = [(_encodable(prediction), _encodable(reference)) for prediction, reference in pairs]
+        encodable = {
+            text: text.encode("utf-16", "surrogatepass").decode("utf-16", "replace") for pair in pairs for text in pair
+        }
+        asked = [(encodable[prediction], encodable[reference]) for prediction, reference in pairs]
         with self._lock:
             checkpoint = self._checkpoint()
             key = f"{self.signature}|identity:{checkpoint.identity}"
@@ -101,7 +225,7 @@ class LearnedMetric(MeanMetric):
         return np.array([known[pair] for pair in asked], dtype=np.float64)
 
     def _load(self, checkpoint: Checkpoint) -> Any:
-        """Model and tokenizer, in the form that `_compute` takes."""
+        """Model, tokenizer and what else `_compute` takes."""
         raise NotImplementedError
 
     def _compute(self, loaded: Any, pairs: list[Pair]) -> list[float]:
@@ -127,3 +251,48 @@ def batches_by_length(lengths: Sequence[int]) -> Iterator[list[int]]:
 
 def _encodable(text: str) -> str:
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+def kept_scores(signature: str, pairs: Sequence[Pair]) -> dict[Pair, float]:
+    """The stored scores of those of ``pairs`` that have one under this signature, which names everything that can
+    change a score, model fingerprint included."""
+
+    def read(connection: sqlite3.Connection) -> dict[Pair, float]:
+        query = "SELECT score FROM scores WHERE signature = ? AND pair = ?"
+        rows = ((pair, connection.execute(query, (signature, _digest(pair))).fetchone()) for pair in pairs)
+        return {pair: row[0] for pair, row in rows if row is not None}
+
+    return _in_file(read) or {}
+
+
+def keep_scores(signature: str, scores: Mapping[Pair, float]) -> None:
+    """Store ``scores`` in one transaction. A pair that has a score under this signature keeps it."""
+    rows = [(signature, _digest(pair), score) for pair, score in scores.items()]
+    _in_file(lambda connection: connection.executemany("INSERT OR IGNORE INTO scores VALUES (?, ?, ?)", rows))
+
+
+def _in_file(work: Callable[[sqlite3.Connection], T]) -> T | None:
+    """What ``work`` returns, in one transaction; several threads and processes may read and write at once.
+
+    None, with a warning, if the file is read-only, locked for too long or damaged, or the disk is full.
+    """
+    path = cache_root() / "learned" / "pairs.sqlite3"
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with contextlib.closing(sqlite3.connect(path, timeout=LOCK_SECONDS)) as connection:
+            with contextlib.suppress(sqlite3.OperationalError):  # while another process switches the file to the log
+                connection.execute("PRAGMA journal_mode = WAL")
+            connection.execute("PRAGMA synchronous = NORMAL")
+            connection.execute(_TABLE)
+            with connection:
+                return work(connection)
+    except (OSError, sqlite3.Error) as error:
+        text = f"{path}: the score cache cannot be used ({error}); if it is damaged, delete it"
+        warnings.warn(text, RuntimeWarning, stacklevel=4)
+        return None
+
+
+def _digest(pair: Pair) -> bytes:
+    """What is stored of a pair instead of its text."""
+    prediction, reference = (text.encode("utf-8", "surrogatepass") for text in pair)
+    return hashlib.sha256(b"%d:%b%b" % (len(prediction), prediction, reference)).digest()

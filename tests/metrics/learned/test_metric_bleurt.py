@@ -13,7 +13,7 @@ from transformers import AutoTokenizer, BertForSequenceClassification
 
 from medtasks.core.errors import MedtasksError
 from medtasks.metrics.learned import Bleurt
-from medtasks.metrics.learned.bleurt import kept_tokens
+from medtasks.metrics.learned.models import kept_tokens
 
 pytestmark = pytest.mark.slow
 
