@@ -5,17 +5,23 @@ from __future__ import annotations
 import json
 import re
 import zipfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
+from medtasks.catalog.records import Where
 from medtasks.core.errors import DataError, UsageError, reading
 from medtasks.core.files import check_regular, read_lines
 from medtasks.data.archive import open_archive
-from medtasks.data.sources import SourceRow, read_csv_rows, read_jsonl, separator_of
+from medtasks.data.sources import read_csv_rows, read_jsonl, separator_of
 from medtasks.importers.inspect_log import read_inspect
-from medtasks.importers.rows import Prediction, parse_harness_line, parse_ms_swift_line, predictions_in_rows
-from medtasks.importers.vlmevalkit import read_vlmevalkit
+from medtasks.importers.rows import (
+    Prediction,
+    parse_harness_line,
+    parse_ms_swift_line,
+    predictions_in_rows,
+    read_vlmevalkit,
+)
 
 Layout = Literal["ms-swift", "jsonl", "json", "csv", "lmms-eval", "vlmevalkit", "inspect"]
 LAYOUTS: Mapping[Layout, str] = {
@@ -47,24 +53,22 @@ def read_predictions(path: Path, layout: Layout, columns: Mapping[str, str]) -> 
         UsageError: a column is unknown, or columns are given for a layout that has its own.
         DataError: the file cannot be read, has no rows, or a row is not in the layout; names file, line and field.
     """
-    if layout == "csv":
-        return predictions_in_rows(_cells(path, columns.get("response", "response")), columns)
     if layout in ("jsonl", "json"):
         return predictions_in_rows(read_jsonl(path), columns)
+    if layout == "csv":
+        return predictions_in_rows(_cells(path, columns.get("response", "response")), columns)
     if columns:
         raise UsageError(f"layout {layout} has its own fields; leave the columns out, or choose jsonl, json or csv.")
-    if layout == "vlmevalkit":
-        return read_vlmevalkit(path)
-    if layout == "inspect":
-        return read_inspect(path)
+    if layout in ("vlmevalkit", "inspect"):
+        return read_vlmevalkit(path) if layout == "vlmevalkit" else read_inspect(path)
     parse = parse_ms_swift_line if layout == "ms-swift" else parse_harness_line
-    return [parse(row.row, row.where) for row in read_jsonl(path)]
+    return [parse(row, where) for where, row in read_jsonl(path)]
 
 
-def _cells(path: Path, response: str) -> Iterator[SourceRow]:
+def _cells(path: Path, response: str) -> Iterator[tuple[Where, Mapping[str, Any]]]:
     """The rows of a CSV file: an empty cell is an empty response, or an unknown key."""
     for where, row in read_csv_rows(path):
-        yield SourceRow(where, {name: cell if name == response or cell.strip() else None for name, cell in row.items()})
+        yield where, {name: cell if name == response or cell.strip() else None for name, cell in row.items()}
 
 
 def recognise(path: Path) -> Layout:
@@ -74,11 +78,15 @@ def recognise(path: Path) -> Layout:
         UsageError: it is not recognised.
         DataError: the file cannot be read, or is empty.
     """
+    layout: Layout | None = None
     with reading(path, "check the path"):
         check_regular(path)
         if zipfile.is_zipfile(path):
             with open_archive(path) as archive:
-                layout = _of_archive(archive.namelist())
+                if "xl/workbook.xml" in archive.namelist():
+                    layout = "vlmevalkit"
+                elif any(name.startswith(("samples/", "_journal/")) for name in archive.namelist()):
+                    layout = "inspect"
         else:
             layout = _of_text(path)
     if layout is None:
@@ -99,12 +107,6 @@ def task_in_name(path: Path) -> str | None:
     return match["task"] if match else None
 
 
-def _of_archive(names: Sequence[str]) -> Layout | None:
-    if "xl/workbook.xml" in names:
-        return "vlmevalkit"
-    return "inspect" if any(name.startswith(("samples/", "_journal/")) for name in names) else None
-
-
 def _of_text(path: Path) -> Layout | None:
     # lazily: a JSON file may be one long line
     lines = (line.decode("utf-8-sig", errors="replace").strip() for line in read_lines(path))
@@ -114,21 +116,17 @@ def _of_text(path: Path) -> Layout | None:
     if first.startswith("["):
         return "json"
     if first.startswith("{"):
-        return _of_object(first, path)
+        try:
+            row = json.loads(first)
+        except (ValueError, RecursionError):  # several lines, or damaged: the layout's reader reports where
+            return "jsonl" if path.suffix == ".jsonl" else "inspect"
+        if {"eval", "samples"} <= row.keys():
+            return "inspect"
+        if "messages" in row:
+            return "ms-swift"
+        return "lmms-eval" if "filtered_resps" in row else "jsonl"
     separator = separator_of(first)
     names = {name.strip().strip('"') for name in first.split(separator)}
     if "prediction" in names and (separator == "\t" or "index" in names):
         return "vlmevalkit"
     return "csv" if separator != "\t" and len(names) > 1 else None
-
-
-def _of_object(first: str, path: Path) -> Layout:
-    try:
-        row = json.loads(first)
-    except (ValueError, RecursionError):  # several lines, or damaged: the layout's reader reports where
-        return "jsonl" if path.suffix == ".jsonl" else "inspect"
-    if {"eval", "samples"} <= row.keys():
-        return "inspect"
-    if "messages" in row:
-        return "ms-swift"
-    return "lmms-eval" if "filtered_resps" in row else "jsonl"

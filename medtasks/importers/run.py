@@ -163,14 +163,15 @@ def score_rows(
     problems: list[str] = []
     for name, members in documents.items():
         spec = load_spec(name)
-        replies = []
-        for document in (one for one in members if one["sample_id"] in joined.given):
-            given = joined.given[document["sample_id"]][0]
-            reply = Reply(given.response).checked() if given.failed is None else Reply.failure(given.failed)
-            replies.append(Answered(document, (reply,), prompt_hash=UNKNOWN_PROMPT))
-        scored = scored_samples(spec, replies)
-        if scored:
-            samples[name] = with_judged_scores(spec, with_learned_metrics(spec, scored, problems))
+        answered = []
+        for document in members:
+            if document["sample_id"] in joined.given:
+                given = joined.given[document["sample_id"]][0]
+                reply = Reply(given.response).checked() if given.failed is None else Reply.failure(given.failed)
+                answered.append(Answered(document, (reply,), prompt_hash=UNKNOWN_PROMPT))
+        if answered:
+            scored = with_learned_metrics(spec, scored_samples(spec, answered), problems)
+            samples[name] = with_judged_scores(spec, scored)
             made = task_facts(spec, {}, len(members)).with_outcomes([sample.outcome for sample in scored], ())
             known = protocol_hash(spec, {}, prompt_hash=UNKNOWN_PROMPT)
             update = {"prompt_hash": UNKNOWN_PROMPT, "template": "", "protocol_hash": known}
@@ -202,31 +203,28 @@ def _with_given_verdicts(
     The judge is identified by its name and marked as imported, so these scores are not comparable with our own.
     Verdicts that lack an aspect, or contradict each other on the same sample, do not count.
     """
-    rubrics = {task: load_spec(task).metadata.rubrics[:1] for task in samples}
-    names = tuple(dict.fromkeys(name for listed in rubrics.values() for name in listed))
-    if not names:
+    tasks_of: dict[str, list[str]] = {}
+    for task in samples:
+        for name in load_spec(task).metadata.rubrics[:1]:
+            tasks_of.setdefault(name, []).append(task)
+    if not tasks_of:
         raise UsageError(f"no task of {', '.join(samples)} is judged; leave --verdicts-of out.")
     if not any(prediction.verdict for several in given.values() for prediction in several):
         raise UsageError("no prediction of the file has a verdict (`eval_json`); leave --verdicts-of out.")
     warning = same_family(judge, model)
     described = {"model": judge, IMPORTED: layout}
     judged, known = dict(samples), dict[str, RubricFacts]()
-    for name in names:
+    for name, tasks in tasks_of.items():
         rubric = load_rubric(name)
-        tasks = tuple(task for task, listed in rubrics.items() if name in listed)
         questions = questions_of(judged, tasks, rubric)
-        verdicts = {
-            judge: Verdicts(
-                {
-                    question.name: _verdict(given.get(question.document["sample_id"], ()), rubric, question.document)
-                    for question in questions
-                }
-            )
-        }
+        verdicts = {judge: Verdicts()}
+        for question in questions:
+            rows = given.get(question.document["sample_id"], ())
+            verdicts[judge].by_question[question.name] = _verdict(rows, rubric, question.document)
         responses = combined_responses(rubric, "majority", questions, verdicts)
         facts = rubric_facts(
             rubric,
-            tasks,
+            tuple(tasks),
             {judge: described},
             responses,
             verdicts,

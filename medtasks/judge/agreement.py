@@ -7,7 +7,7 @@ import itertools
 from collections.abc import Mapping, Sequence
 from typing import Literal
 
-from medtasks.catalog.scales import Aspect, Rubric
+from medtasks.catalog.scales import Rubric
 from medtasks.core.schema import Frozen
 from medtasks.stats.agreement import (
     Coefficient,
@@ -91,10 +91,10 @@ def agreement_report(
         resamples: number of resamples, at least 1.
     """
     raters = tuple(sorted(ratings))
-    aspects = {aspect.name: aspect for aspect in rubric.aspects}
+    aspects = {aspect.name: aspect.binary for aspect in rubric.aspects}
     if rubric.aspects_from is not None:  # samples name them
         rated = {name for scores in ratings.values() for given in scores.values() for name in given}
-        aspects = {name: Aspect(name=name) for name in sorted(rated)}
+        aspects = dict.fromkeys(sorted(rated), True)
     items: dict[str, list[_Item]] = {}
     for name in aspects:
         units = sorted({unit for scores in ratings.values() for unit, given in scores.items() if name in given})
@@ -103,58 +103,14 @@ def agreement_report(
         ]
     pooled = None
     if rubric.aspects_from is not None:
-        everything = [item for name in aspects for item in items[name]]
-        pooled = _agreement(None, True, raters, everything, resamples)
+        pooled = _agreement(None, True, raters, [item for of_aspect in items.values() for item in of_aspect], resamples)
     return AgreementReport(
         rubric=rubric.name,
         raters=raters,
         resamples=resamples,
         pooled=pooled,
-        aspects=tuple(_agreement(name, one.binary, raters, items[name], resamples) for name, one in aspects.items()),
+        aspects=tuple(_agreement(name, binary, raters, items[name], resamples) for name, binary in aspects.items()),
     )
-
-
-def _agreement(
-    aspect: str | None, binary: bool, raters: Sequence[str], items: Sequence[_Item], resamples: int
-) -> AspectAgreement:
-    level: Literal["nominal", "ordinal"] = "nominal" if binary else "ordinal"
-    everyone = range(len(raters))
-    pairs = []
-    for one, other in itertools.combinations(everyone, 2):
-        common = _rated_by(items, (one, other))
-        measures = {
-            name: _coefficient(statistic, common, resamples, "both")
-            for name, (_, statistic) in _OF_PAIRS.items()
-            if not (binary and name in ("quadratic", "spearman"))
-        }
-        pairs.append(PairAgreement(first=raters[one], second=raters[other], units=len(common), **measures))
-    by_two = [item for item in items if len(raters) - item[1].count(None) >= 2]
-    alpha = functools.partial(krippendorff_alpha, level=level)
-    return AspectAgreement(
-        aspect=aspect,
-        level=level,
-        pairs=tuple(pairs),
-        fleiss=_coefficient(fleiss_kappa, _unordered(_rated_by(items, everyone)), resamples, "all raters"),
-        alpha=_coefficient(alpha, _unordered(by_two), resamples, "two raters"),
-    )
-
-
-def _rated_by(items: Sequence[_Item], raters: Sequence[int]) -> list[_Item]:
-    """The items that all ``raters`` rated, with their scores alone."""
-    chosen = [(cluster, tuple(scores[rater] for rater in raters)) for cluster, scores in items]
-    return [(cluster, scores) for cluster, scores in chosen if None not in scores]
-
-
-def _unordered(items: Sequence[_Item]) -> list[_Item]:
-    """Items for a measure that ignores who gave which score: fewer are distinct, which is faster."""
-    return [(cluster, tuple(sorted(scores, key=lambda one: (one is None, one)))) for cluster, scores in items]
-
-
-def _coefficient(statistic: Statistic, items: Sequence[_Item], resamples: int, who: str) -> Coefficient:
-    if not items:
-        return Coefficient(units=0, reason=f"no unit was rated by {who}")
-    ratings = Ratings.of(list(zip(*(scores for _, scores in items), strict=True)))
-    return agreement_interval(ratings, statistic, [cluster for cluster, _ in items], resamples, SEED)
 
 
 _OF_PAIRS: Mapping[str, tuple[str, Statistic]] = {
@@ -164,6 +120,40 @@ _OF_PAIRS: Mapping[str, tuple[str, Statistic]] = {
     "spearman": ("Spearman's rho", spearman),
 }
 """By field of `PairAgreement`, its heading and how it is computed."""
+
+
+def _agreement(
+    aspect: str | None, binary: bool, raters: Sequence[str], items: Sequence[_Item], resamples: int
+) -> AspectAgreement:
+    level: Literal["nominal", "ordinal"] = "nominal" if binary else "ordinal"
+
+    def coefficient(statistic: Statistic, of: Sequence[_Item], who: str) -> Coefficient:
+        if not of:
+            return Coefficient(units=0, reason=f"no unit was rated by {who}")
+        rows = list(zip(*(scores for _, scores in of), strict=True))
+        return agreement_interval(Ratings.of(rows), statistic, [cluster for cluster, _ in of], resamples, SEED)
+
+    pairs = []
+    for one, other in itertools.combinations(range(len(raters)), 2):
+        both = [(cluster, (scores[one], scores[other])) for cluster, scores in items]
+        both = [item for item in both if None not in item[1]]
+        measures = {
+            name: coefficient(statistic, both, "both")
+            for name, (_, statistic) in _OF_PAIRS.items()
+            if not (binary and name in ("quadratic", "spearman"))
+        }
+        pairs.append(PairAgreement(first=raters[one], second=raters[other], units=len(both), **measures))
+    # these measures ignore who gave which score: sorted, fewer items are distinct, which is faster
+    unordered = [(cluster, tuple(sorted(scores, key=lambda one: (one is None, one)))) for cluster, scores in items]
+    by_all = [item for item in unordered if None not in item[1]]
+    by_two = [item for item in unordered if len(raters) - item[1].count(None) >= 2]
+    return AspectAgreement(
+        aspect=aspect,
+        level=level,
+        pairs=tuple(pairs),
+        fleiss=coefficient(fleiss_kappa, by_all, "all raters"),
+        alpha=coefficient(functools.partial(krippendorff_alpha, level=level), by_two, "two raters"),
+    )
 
 
 def rows(report: AgreementReport) -> list[tuple[str, ...]]:

@@ -6,7 +6,7 @@ A row is a label: columns ``sample_id``, ``aspect`` and ``score``, and perhaps `
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -59,48 +59,45 @@ def read_labels(path: Path, rubric: Rubric, documents: Mapping[Unit, Mapping[str
             f"{Where(path.name, 1)}: the header has {first_names(map(shown, rows[0].row), 12)}, expected `sample_id`, "
             "`aspect` and `score`; rename or add the columns."
         )
-    tasks: dict[str, list[str]] = {}
+    tasks_of: dict[str, list[str]] = {}
     for task, sample_id in documents:
-        tasks.setdefault(sample_id, []).append(task)
+        tasks_of.setdefault(sample_id, []).append(task)
     ratings: dict[str, dict[Unit, dict[str, int]]] = {}
     first: dict[tuple[str, Unit, str], Where] = {}
     unmatched: set[str] = set()
     for where, row in rows:
         label = {name: cell.strip() for name, cell in row.items()}
-        if not label["score"]:
+        sample_id, written = label["sample_id"], label["score"]
+        if not written:
             continue
-        if not label["sample_id"]:
+        if not sample_id:
             raise wrong(where, "sample_id", None, "the id of a sample")
-        unit = _task(label, where, tasks.get(label["sample_id"], [])), label["sample_id"]
+        tasks = tasks_of.get(sample_id, [""])
+        if not label.get("task") and len(tasks) > 1:
+            raise DataError(
+                f"{where}: sample {shown(sample_id)} is in the tasks {', '.join(map(repr, sorted(tasks)))}, expected "
+                "the row to name one; add a column `task`."
+            )
+        unit = label.get("task") or tasks[0], sample_id
         document = documents.get(unit)
         aspect = _aspect(label["aspect"], where, rubric, document)
-        written = _NUMBER.fullmatch(label["score"])
-        if written is None or int(written[1]) not in aspect.scale:
-            raise wrong(where, "score", label["score"], f"a whole number from {aspect.minimum} to {aspect.maximum}")
+        number = _NUMBER.fullmatch(written)
+        if number is None or int(number[1]) not in aspect.scale:
+            raise wrong(where, "score", written, f"a whole number from {aspect.minimum} to {aspect.maximum}")
         rater = label.get("rater") or HUMAN
         before = first.setdefault((rater, unit, aspect.name), where)
         if before is not where:
             raise DataError(
                 f"{where}: rater {shown(rater)} already labelled aspect {shown(aspect.name)} of sample "
-                f"{shown(unit[1])} in line {before.line}, expected one label; remove one."
+                f"{shown(sample_id)} in line {before.line}, expected one label; remove one."
             )
         if document is None:
-            unmatched.add(unit[1])
+            unmatched.add(sample_id)
         else:
-            ratings.setdefault(rater, {}).setdefault(unit, {})[aspect.name] = int(written[1])
+            ratings.setdefault(rater, {}).setdefault(unit, {})[aspect.name] = int(number[1])
     if not first:
         raise DataError(f"{path}: found no score, expected at least one; fill in the scores.")
     return HumanLabels(ratings, tuple(sorted(unmatched)))
-
-
-def _task(label: Mapping[str, str], where: Where, tasks: Sequence[str]) -> str:
-    """The task of a label; if no task of the run has the sample, the one in the row."""
-    if not label.get("task") and len(tasks) > 1:
-        raise DataError(
-            f"{where}: sample {shown(label['sample_id'])} is in the tasks {', '.join(map(repr, sorted(tasks)))}, "
-            "expected the row to name one; add a column `task`."
-        )
-    return label.get("task") or (tasks[0] if tasks else "")
 
 
 def _aspect(name: str, where: Where, rubric: Rubric, document: Mapping[str, Any] | None) -> Aspect:
