@@ -3,9 +3,9 @@ subset of it, can show."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -13,9 +13,6 @@ from medtasks.cli.console import Json, Prices, progress, read_runs, table, write
 from medtasks.core.errors import UsageError
 from medtasks.core.tables import grouped_notes, p_text
 from medtasks.core.text import printable
-
-if TYPE_CHECKING:
-    from medtasks.leaderboard.rank.compare import LeaningTest
 
 
 def compare(
@@ -75,40 +72,28 @@ def _compare_pairs(pairs: Sequence[str], group: str | None, metric: str | None, 
     if as_json:
         write_json({"tests": tests})
         return
-    table(
-        ("group", "metric", "base", "tuned", "task", "tuned - base"),
-        [
-            (test.group, test.metric, one.base, one.tuned, one.task, signed_number(one.difference, test.unit, "+"))
-            for test in tests
-            for one in test.differences
-        ],
-    )
+    differences, signs, reasons = [], [], []
+    for test in tests:
+        head = test.group, test.metric
+        for one in test.differences:
+            shown = signed_number(one.difference, test.unit, "+")
+            differences.append((*head, one.base, one.tuned, one.task, shown))
+            place = f"{one.tuned} - {one.base} {one.task} {test.metric}"
+            if one.reason:
+                reasons.append((f"no difference: {one.reason}", place))
+            reasons += [(f"not comparable: {reason}", place) for reason in one.unlike]
+        equal = sum(one.difference == 0 for one in test.differences)
+        p_values = map(p_text, (test.sign_p, test.wilcoxon_p, test.least_p))
+        signs.append((*head, f"{len(pairs)}", f"{test.better}", f"{test.worse}", f"{equal}", *p_values))
+    table(("group", "metric", "base", "tuned", "task", "tuned - base"), differences)
     write("")
-    table(
-        ("group", "metric", "pairs", "better", "worse", "equal", "sign p", "Wilcoxon p", "lowest possible p"),
-        [
-            (
-                *(test.group, test.metric, f"{len(pairs)}", f"{test.better}", f"{test.worse}"),
-                f"{sum(one.difference == 0 for one in test.differences)}",
-                *map(p_text, (test.sign_p, test.wilcoxon_p, test.least_p)),
-            )
-            for test in tests
-        ],
-    )
+    columns = ("group", "metric", "pairs", "better", "worse", "equal", "sign p", "Wilcoxon p", "lowest possible p")
+    table(columns, signs)
     write(
         "  One difference per pair and task, over the items with a value in both runs; p is two-sided, not corrected."
     )
     write("  A task with few items counts as much as one with many; differences of one pair are not independent.")
-    write(*grouped_notes(_reasons(tests)))
-
-
-def _reasons(tests: Sequence[LeaningTest]) -> Iterator[tuple[str, str]]:
-    for test in tests:
-        for one in test.differences:
-            place = f"{one.tuned} - {one.base} {one.task} {test.metric}"
-            if one.reason:
-                yield f"no difference: {one.reason}", place
-            yield from ((f"not comparable: {reason}", place) for reason in one.unlike)
+    write(*grouped_notes(reasons))
 
 
 def plan(

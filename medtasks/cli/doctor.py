@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from enum import Enum
 from importlib.metadata import PackageNotFoundError, entry_points, requires, version
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from typing import Annotated, NamedTuple
 
 import typer
 from packaging.requirements import Requirement
@@ -16,15 +16,12 @@ from packaging.specifiers import SpecifierSet
 from rich.console import Console
 
 from medtasks.catalog.contents import task_packages
-from medtasks.catalog.packages import LeftOut, TaskPackage, without_warnings
+from medtasks.catalog.packages import LeftOut, without_warnings
 from medtasks.catalog.registry import all_benchmarks, code_left_out, everything_left_out, plugin_of
 from medtasks.cli.console import Json, table, write, write_json
 from medtasks.core.errors import MedtasksError, NotPreparedError
 from medtasks.core.text import counted as number_of
 from medtasks.core.text import one_line
-
-if TYPE_CHECKING:
-    from medtasks.catalog.benchmark import Benchmark
 
 
 class Check(NamedTuple):
@@ -51,7 +48,7 @@ def doctor(model: list[str] | None = None, as_json: Json = False) -> None:
 def _installed() -> Iterator[Check]:
     """lmms-eval, with the hook by which it finds our tasks, and what runs and scores models."""
     for name in ("lmms-eval", "torch", "transformers", "bert-score"):
-        declared = (Requirement(line) for line in requires("medtasks") or ())
+        declared = map(Requirement, requires("medtasks") or ())
         wanted = next((one.specifier for one in declared if one.name == name), SpecifierSet())
         fix = f'pip install "{name}{wanted}"'
         try:
@@ -66,75 +63,60 @@ def _installed() -> Iterator[Check]:
             yield Check(name, "broken", f"{found}, expected {wanted}", fix)
             continue
         yield Check(name, "ok", found)
-        if name == "lmms-eval":
-            hooked = any(one.name == "medtasks" for one in entry_points(group="lmms_eval.models"))
-            hook = ("ok", "lmms_eval lists our tasks")
-            missing = ("broken", "entry point lmms_eval.models is not registered", "pip install medtasks")
-            yield Check("task hook", *(hook if hooked else missing))
+        if name == "lmms-eval" and any(one.name == "medtasks" for one in entry_points(group="lmms_eval.models")):
+            yield Check("task hook", "ok", "lmms_eval lists our tasks")
+        elif name == "lmms-eval":
+            missing = "entry point lmms_eval.models is not registered"
+            yield Check("task hook", "broken", missing, "pip install medtasks")
 
 
-def _task_packages() -> list[Check]:
+def _task_packages() -> Iterator[Check]:
     """Other packages with tasks: what they provide, and which parts are left out."""
     from medtasks.benchmarks.layouts import layouts_left_out
-    from medtasks.harness.installed import taken_names
-
-    packages = {one.owner: one for one in task_packages() if not one.ours}
-    left_out = [*everything_left_out(), *taken_names()]
-    for package in packages.values():
-        left_out += [*_broken_files(package), *layouts_left_out(package)]
-    checks = []
-    for owner in sorted({*packages, *(one.owner for one in left_out)}):
-        own = [one for one in left_out if one.owner == owner]
-        whole = [one.why for one in own if not one.part]
-        used = _brings(packages[owner]) if owner in packages else ""
-        state = "left out" if whole else "partly" if own else "ok"
-        checks.append(Check(owner, state, whole[0] if whole else used))
-        checks += [Check(f"  {one.part}", "left out", one.why, one.place) for one in own if one.part]
-    return checks
-
-
-def _brings(package: TaskPackage) -> str:
-    plugin = plugin_of(package)
-    files = list(package.task_files())
-    groups = sum(path.parent.name == "groups" for path in files)
-    counts = {
-        "benchmark": len(plugin.benchmarks),
-        "task": len(files) - groups,
-        "group": groups,
-        "filter": len(plugin.filters),
-        "metric": len(plugin.metrics),
-        "rubric": len(list(package.rubric_files())),
-        "board layout": len(plugin.layouts),
-    }
-    return ", ".join(number_of(count, word) for word, count in counts.items() if count)
-
-
-def _broken_files(package: TaskPackage) -> Iterator[LeftOut]:
     from medtasks.catalog.rubric import load_rubric
     from medtasks.catalog.spec import load_spec
+    from medtasks.harness.installed import taken_names
 
-    if code_left_out(package) is not None:
-        return
-    for word, load, paths in (
-        ("task", load_spec, package.task_files()),
-        ("rubric", load_rubric, package.rubric_files()),
-    ):
-        for path in paths:
-            try:
-                load(path.stem)
-            except MedtasksError as error:
-                yield LeftOut(package.owner, f"{word} {path.stem}", str(error), str(path))
+    left_out = [*everything_left_out(), *taken_names()]
+    contents = {}
+    for package in (one for one in task_packages() if not one.ours):
+        plugin, tasks, rubrics = plugin_of(package), [*package.task_files()], [*package.rubric_files()]
+        if code_left_out(package) is None:
+            for word, load, paths in (("task", load_spec, tasks), ("rubric", load_rubric, rubrics)):
+                for path in paths:
+                    try:
+                        load(path.stem)
+                    except MedtasksError as error:
+                        left_out.append(LeftOut(package.owner, f"{word} {path.stem}", str(error), str(path)))
+        left_out += layouts_left_out(package)
+        groups = sum(path.parent.name == "groups" for path in tasks)
+        counts = {
+            "benchmark": len(plugin.benchmarks),
+            "task": len(tasks) - groups,
+            "group": groups,
+            "filter": len(plugin.filters),
+            "metric": len(plugin.metrics),
+            "rubric": len(rubrics),
+            "board layout": len(plugin.layouts),
+        }
+        contents[package.owner] = ", ".join(number_of(count, word) for word, count in counts.items() if count)
+    for owner in sorted({*contents, *(one.owner for one in left_out)}):
+        own = [one for one in left_out if one.owner == owner]
+        whole = [one.why for one in own if not one.part]
+        state = "left out" if whole else "partly" if own else "ok"
+        yield Check(owner, state, whole[0] if whole else contents.get(owner, ""))
+        yield from (Check(f"  {one.part}", "left out", one.why, one.place) for one in own if one.part)
 
 
-def _backends(models: Sequence[str]) -> list[Check]:
+def _backends(models: Sequence[str]) -> Iterator[Check]:
     """The given back-ends, which are required; by default the common ones, which are optional."""
     from medtasks.harness.installed import COMMON, lacks
 
-    state = "broken" if models else "optional"
     with Console(file=sys.stderr).status("importing back-ends"):  # imports are silenced, this is not
         found = lacks(models or COMMON)
-    rows = {name: ("ok", "can be imported") if lack is None else (state, *lack) for name, lack in found.items()}
-    return [Check(f"back-end {name}", *row) for name, row in rows.items()]
+    for name, lack in found.items():
+        row = ("ok", "can be imported") if lack is None else ("broken" if models else "optional", *lack)
+        yield Check(f"back-end {name}", *row)
 
 
 def _metrics() -> Iterator[Check]:
@@ -151,38 +133,32 @@ def _metrics() -> Iterator[Check]:
     yield Check("METEOR's sentences", *(missing if splitter == "none" else ("ok", f"split by NLTK's {splitter}")))
 
 
-def data_checks() -> list[Check]:
+def data_checks() -> Iterator[Check]:
     """Which benchmarks are prepared, and how many of their published rows."""
-    from medtasks.data.prepared import data_root, is_mini
-
-    where = "miniature data (MEDTASKS_DATA=mini)" if is_mini() else str(data_root())
-    checks = [Check("data directory", "ok", where)]
-    for name, benchmark in all_benchmarks().items():
-        try:
-            state, found = _prepared(benchmark)
-        except NotPreparedError:
-            state, found = "missing", "not prepared"
-        except (MedtasksError, OSError) as error:
-            state, found = "missing", str(error)
-        checks.append(Check(name, state, found, "" if state == "ok" else benchmark.prepare))
-    return checks
-
-
-def _prepared(benchmark: Benchmark) -> tuple[str, str]:
-    """The state of a benchmark's prepared data, and what was found."""
     from medtasks.data.manifest import counted
+    from medtasks.data.prepared import data_root, is_mini
     from medtasks.data.store import open_prepared
 
-    prepared = open_prepared(benchmark.name)
-    manifest, missing = prepared.manifest, prepared.missing_media()
-    rows, files = number_of(manifest.counts.rows, "row"), number_of(manifest.counts.media, "media file")
-    found = f"{rows}, {files}, {manifest.fingerprint[:16]}"
-    if missing:
-        return "missing", f"{found}; {number_of(len(missing), 'media file')} missing or changed"
-    here, published = counted(benchmark, manifest.counts)["rows"], benchmark.published.get("rows", 0)
-    if here < published and not manifest.mini:
-        return "partly", f"{here:,} of {published:,} published rows; {found}"
-    return "ok", found
+    yield Check("data directory", "ok", "miniature data (MEDTASKS_DATA=mini)" if is_mini() else str(data_root()))
+    for name, benchmark in all_benchmarks().items():
+        state = "missing"
+        try:
+            prepared = open_prepared(name)
+            manifest, missing = prepared.manifest, prepared.missing_media()
+            rows, files = number_of(manifest.counts.rows, "row"), number_of(manifest.counts.media, "media file")
+            here, published = counted(benchmark, manifest.counts)["rows"], benchmark.published.get("rows", 0)
+            found = f"{rows}, {files}, {manifest.fingerprint[:16]}"
+            if missing:
+                found += f"; {number_of(len(missing), 'media file')} missing or changed"
+            elif here < published and not manifest.mini:
+                state, found = "partly", f"{here:,} of {published:,} published rows; {found}"
+            else:
+                state = "ok"
+        except NotPreparedError:
+            found = "not prepared"
+        except (MedtasksError, OSError) as error:
+            found = str(error)
+        yield Check(name, state, found, "" if state == "ok" else benchmark.prepare)
 
 
 class Package(str, Enum):

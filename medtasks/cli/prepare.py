@@ -6,7 +6,7 @@ import functools
 import inspect
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
@@ -19,35 +19,25 @@ from medtasks.data.preparation import PictureOptions, prepare_package
 from medtasks.data.prepare import Bars, Out, parameters_of
 from medtasks.data.prepared import Prepared
 
-if TYPE_CHECKING:
-    from medtasks.catalog.benchmark import PrepareCommand
-
 
 class _Benchmarks(TyperGroup):
     """Lists the benchmarks' own commands first, and imports benchmarks only when one is needed."""
 
     def list_commands(self, ctx: Any) -> list[str]:
-        return [*_commands(), *super().list_commands(ctx)]
+        own = [name for name, benchmark in all_benchmarks().items() if benchmark.command is not None]
+        return [*own, *super().list_commands(ctx)]
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         found = super().get_command(ctx, cmd_name)
-        if found is None and cmd_name in _commands():
-            found = _built(cmd_name, _commands()[cmd_name])
-        return found
+        benchmark = all_benchmarks().get(cmd_name) if found is None else None
+        if benchmark is None or benchmark.command is None:
+            return found
+        alone = typer.Typer(add_completion=False, rich_markup_mode=None)
+        alone.command(cmd_name)(_typed(benchmark.command.run))
+        return plain_help(typer.main.get_command(alone), f"prepare {cmd_name}", benchmark.command.examples)
 
 
 app = typer.Typer(cls=_Benchmarks, help="Prepare a benchmark's data; only prepared data are evaluated.")
-
-
-def _commands() -> dict[str, PrepareCommand]:
-    return {name: one.command for name, one in all_benchmarks().items() if one.command is not None}
-
-
-def _built(name: str, command: PrepareCommand) -> Any:
-    """The command line of a benchmark's own command."""
-    alone = typer.Typer(add_completion=False, rich_markup_mode=None)
-    alone.command(name)(_typed(command.run))
-    return plain_help(typer.main.get_command(alone), f"prepare {name}", command.examples)
 
 
 def _typed(run: Callable[..., Iterable[Prepared]]) -> Callable[..., None]:

@@ -39,18 +39,17 @@ def score(
     """
     from medtasks.runs.samples import without_garbage_collection
 
-    if layout is None and (results.is_dir() or not results.exists()):
+    with without_garbage_collection(afterwards=False):
+        if layout is not None or (results.exists() and not results.is_dir()):
+            if against is not None:
+                raise UsageError("--against compares result directories; write the predictions' run with --out first.")
+            _score_predictions(results, layout, task, column or [], model, verdicts_of, out, as_json)
+            return
         if task is not None or column or verdicts_of is not None:
             if not results.exists():
                 raise UsageError(f"{results}: no such file; give a file of predictions.")
             raise UsageError("--task, --column and --verdicts-of are for prediction files; leave them out for a run.")
-        with without_garbage_collection(afterwards=False):
-            _rescore(results, against, out, as_json)
-        return
-    if against is not None:
-        raise UsageError("--against compares result directories; write the predictions' run with --out first.")
-    with without_garbage_collection(afterwards=False):
-        _elsewhere(results, layout, task, column or [], model, verdicts_of, out, as_json)
+        _rescore(results, against, out, as_json)
 
 
 def _rescore(folder: Path, against: Path | None, out: Path | None, as_json: bool) -> None:
@@ -114,52 +113,37 @@ def _show_diagnostics(run: RunRecord) -> None:
         "null chosen wrongly": "false_abstention",
         "null missed": "false_commitment",
     }
-    found = list(run.diagnostics.values())
-    columns = [name for name, field in shares.items() if any(getattr(one, field) is not None for one in found)]
-    rows = [
-        (name, f"{one.responses:,}", *("" if value is None else f"{value:.1%}" for value in values))
-        for name, one in [(name, run.diagnostics[name]) for name in in_order(run)]
-        for values in [[getattr(one, shares[column]) for column in columns]]
-    ]
+    found = {name: run.diagnostics[name] for name in in_order(run)}
+    columns = [name for name, field in shares.items() if any(getattr(one, field) is not None for one in found.values())]
+    rows = []
+    for name, one in found.items():
+        values = [getattr(one, shares[column]) for column in columns]
+        rows.append((name, f"{one.responses:,}", *("" if value is None else f"{value:.1%}" for value in values)))
     table(("task", "responses", *columns), rows, title="\nDiagnostics")
     if gaps := run.level_gaps:
-        rows_ = [
+        rows = [
             (*name.partition(":")[0].split(" - "), gap.metric, f"{gap.difference:+.3f}", signed_interval(gap.interval))
             for name, gap in gaps.items()
         ]
-        table(("level", "against", "metric", "difference", "95 % interval"), rows_, title="\nComplexity levels")
+        table(("level", "against", "metric", "difference", "95 % interval"), rows, title="\nComplexity levels")
         write(*dict.fromkeys(f"  warning: {gap.warning}" for gap in gaps.values() if gap.warning is not None))
 
 
 def _show_paired(paired: dict[str, Paired]) -> None:
-    rows = [
-        (
-            one.first,
-            one.second,
-            f"{score.items:,}",
-            metric,
-            f"{score.difference:+.3f}",
-            signed_interval(score.interval),
-            p_text(score.p_value),
-        )
-        for one in paired.values()
-        for metric, score in one.metrics.items()
-    ]
     if apart := [f"{one.first} and {one.second}" for one in paired.values() if not one.items]:
         write(f"  not compared, because they share no item: {first_names(apart)}")
-    if not rows:
-        return
-    columns = ("run", "against", "items", "metric", "difference", "95 % interval", "p")
-    table(columns, rows, title="\nThe same questions, answered in two ways")
-    write("  p: cluster sign-flip test, uncorrected; `medtasks compare` corrects for the number of tests")
-    texts = {
-        (f"warning: {text}", name): None
-        for name, one in paired.items()
-        for score in one.metrics.values()
-        for text in (score.warning, score.reason)
-        if text is not None
-    }
-    write(*grouped_notes(texts))
+    rows = []
+    notes: dict[tuple[str, str], None] = {}
+    for name, one in paired.items():
+        for metric, score in one.metrics.items():
+            difference, ends = f"{score.difference:+.3f}", signed_interval(score.interval)
+            rows.append((one.first, one.second, f"{score.items:,}", metric, difference, ends, p_text(score.p_value)))
+            notes |= {(f"warning: {text}", name): None for text in (score.warning, score.reason) if text is not None}
+    if rows:
+        columns = ("run", "against", "items", "metric", "difference", "95 % interval", "p")
+        table(columns, rows, title="\nThe same questions, answered in two ways")
+        write("  p: cluster sign-flip test, uncorrected; `medtasks compare` corrects for the number of tests")
+        write(*grouped_notes(notes))
 
 
 def _show_changes(again: RunRecord) -> None:
@@ -175,7 +159,7 @@ def _show_changes(again: RunRecord) -> None:
         write(f"  and {len(again.changes) - SHOWN:,} more; --json prints all")
 
 
-def _elsewhere(
+def _score_predictions(
     path: Path,
     layout: str | None,
     task: str | None,

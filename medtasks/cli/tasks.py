@@ -51,9 +51,8 @@ def list_tasks(
     if as_json:
         write_json([_entry(spec) for spec in chosen])
         return
-    outermost = pattern is None and not everything
     inner = {member for spec in chosen for member in spec.members}
-    shown = [spec for spec in chosen if not outermost or spec.name not in inner]
+    shown = [spec for spec in chosen if pattern is not None or everything or spec.name not in inner]
     rows = []
     for spec in shown:
         size = "task" if spec.kind == "task" else f"group: {counted(len(leaf_tasks(spec.name)), 'task')}"
@@ -89,20 +88,16 @@ def show(task: str, doc: Annotated[int, typer.Option(min=0)] = 0, diff: bool = F
         parts = [overlay_diff(template) for template in spec.templates]
         write("".join(parts).rstrip("\n") or "the overlay changes nothing here")
         return
+    document = None if spec.kind == "group" else _document(spec, doc)
+    text = spec.path.read_text(encoding="utf-8")
     if as_json:
-        content = {
-            **_entry(spec),
-            "yaml": spec.path.read_text(encoding="utf-8"),
-            "templates": {template: template_source(template) for template in spec.templates},
-            "document": None if spec.kind == "group" else _document(spec, doc),
-        }
-        write_json(content)
+        templates = {template: template_source(template) for template in spec.templates}
+        write_json({**_entry(spec), "yaml": text, "templates": templates, "document": document})
         return
     write(f"{spec.name} ({spec.kind}, version {spec.metadata.version}): {spec.metadata.title}")
-    if spec.kind == "group":
+    if document is None:
         write("members: " + ", ".join(spec.members))
     else:
-        document = _document(spec, doc)
         place = f"document {doc} of {document['documents']}"
         write(f"\n--- {place}: {document['sample_id']} (cluster {document['cluster']})")
         for medium in document["media"]:
@@ -111,7 +106,7 @@ def show(task: str, doc: Annotated[int, typer.Option(min=0)] = 0, diff: bool = F
         if document["stage2"] is not None:
             write(f"\n--- stage 2, without images\n{document['stage2']}")
         write(f"\n--- gold answer (never in the prompt)\n{document['target']}")
-    write(f"\n--- {spec.path}\n{spec.path.read_text(encoding='utf-8').rstrip()}")
+    write(f"\n--- {spec.path}\n{text.rstrip()}")
     for template in spec.templates:
         write(f"\n--- {template_path(template)} (prompt hash {spec.prompt_hash})")
         write(template_source(template).rstrip())
@@ -128,8 +123,10 @@ def _document(spec: TaskSpec, number: int) -> dict[str, Any]:
         raise UsageError(f"--doc {number}: {spec.name} has {len(documents)} documents, 0 to {len(documents) - 1}.")
     document = documents[number]
     prepared = open_prepared(spec.metadata.benchmark)
-    assert spec.template is not None
-    staged = bool(spec.stage1_template)
+    stage2 = None
+    if spec.stage1_template:
+        assert spec.template is not None
+        stage2 = prompt_text(document, spec.template, observations="<output of stage 1>")
     return {
         "number": number,
         "documents": len(documents),
@@ -138,7 +135,7 @@ def _document(spec: TaskSpec, number: int) -> dict[str, Any]:
         "media": [str(prepared.media_path(medium)) for medium in document["media"]],
         "frames": len(document.get("frames") or ()),
         "prompt": asked_prompt(spec, document),
-        "stage2": prompt_text(document, spec.template, observations="<output of stage 1>") if staged else None,
+        "stage2": stage2,
         "target": document["target"],
     }
 

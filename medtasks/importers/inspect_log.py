@@ -51,7 +51,7 @@ def read_inspect(path: Path) -> list[Prediction]:
             reason = error.get("message") if isinstance(error, dict) else error
             predictions.append(Prediction(where, sample_id, keys, "", failed=str(reason or "error")))
             continue
-        output = sample.get("output")
+        output: Any = sample.get("output")
         try:
             response = _text(output["choices"][0]["message"]["content"])
         except (TypeError, LookupError):

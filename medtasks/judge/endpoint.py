@@ -63,8 +63,6 @@ class FailedAttempt:
 class Endpoint:
     """A chat API, used from one event loop. Nothing it returns contains the API key.
 
-    ``state`` says what requests are waiting for, if that is known.
-
     Raises:
         UsageError: the API key is malformed, or the environment names a proxy that cannot be used.
     """
@@ -78,6 +76,7 @@ class Endpoint:
 
     @property
     def state(self) -> str:
+        """What requests are waiting for, if that is known."""
         return ""
 
     async def close(self) -> None:
@@ -89,39 +88,32 @@ class Endpoint:
         import aiohttp
 
         if self._session is None:  # not needed if all verdicts are stored, and aiohttp takes a while to import
-            self._session = self._opened()
+            headers = {"Content-Type": "application/json", "Accept-Encoding": "identity"}
+            if self._key is not None:
+                headers["Authorization"] = f"Bearer {self._key}"
+            tls = _trusted() if self._address.startswith("https:") else True
+            # the rate limiter decides how many requests are in flight; the time limit covers an attempt as a whole
+            self._session = aiohttp.ClientSession(
+                headers=headers,
+                timeout=aiohttp.ClientTimeout(total=self._settings.timeout),
+                connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=IDLE, ssl=tls),
+            )
         data = self._body(messages, schema).encode()
+        body = bytearray()
         try:
             # a redirect would send the prompts to an address that the user did not name
             request = self._session.post(self._address, data=data, proxy=self._proxy, allow_redirects=False)
             async with request as response:
-                body = bytearray()
                 async for part in response.content.iter_any():
                     body += part
-                    if len(body) > LARGEST_BODY:
-                        break  # the rest is not read
+                    if len(body) > LARGEST_BODY:  # the rest is not read
+                        reason = f"the response has more than {LARGEST_BODY // 2**20} MB"
+                        return self._failed_attempt("bad reply", reason, again=False)
         except asyncio.TimeoutError:
             return FailedAttempt(f"timeout: no answer within {self._settings.timeout:g} s", again=True)
         except (aiohttp.ClientError, OSError) as error:
             return self._failed_attempt("connection", error, again=True)
-        if len(body) > LARGEST_BODY:
-            reason = f"the response has more than {LARGEST_BODY // 2**20} MB"
-            return self._failed_attempt("bad reply", reason, again=False)
         return self._outcome(response.status, response.headers, body.decode("utf-8", "replace"))
-
-    def _opened(self) -> ClientSession:
-        from aiohttp import ClientSession, ClientTimeout, TCPConnector
-
-        headers = {"Content-Type": "application/json", "Accept-Encoding": "identity"}
-        if self._key is not None:
-            headers["Authorization"] = f"Bearer {self._key}"
-        tls = _trusted() if self._address.startswith("https:") else True
-        # the rate limiter decides how many requests are in flight; the time limit covers an attempt as a whole
-        return ClientSession(
-            headers=headers,
-            timeout=ClientTimeout(total=self._settings.timeout),
-            connector=TCPConnector(limit=0, keepalive_timeout=IDLE, ssl=tls),
-        )
 
     def _body(self, messages: Messages, schema: dict[str, Any] | None) -> str:
         settings = self._settings
@@ -136,14 +128,12 @@ class Endpoint:
         return well_formed(json.dumps(body | settings.extra_body, ensure_ascii=False, allow_nan=False))
 
     def _outcome(self, status: int, headers: Mapping[str, str], text: str) -> JudgeAnswer | FailedAttempt:
-        if not 200 <= status < 300:
-            return self._refusal(status, headers, text)
-        answer = _read(self._redacted(text))
-        if isinstance(answer, str):
-            return self._failed_attempt("bad reply", answer, again=True)
-        return replace(answer, text=self._redacted(answer.text))  # once more: JSON may have escaped the key
-
-    def _refusal(self, status: int, headers: Mapping[str, str], text: str) -> FailedAttempt:
+        """The answer in a response, or why there is none."""
+        if 200 <= status < 300:
+            answer = _read(self._redacted(text))
+            if isinstance(answer, str):
+                return self._failed_attempt("bad reply", answer, again=True)
+            return replace(answer, text=self._redacted(answer.text))  # once more: JSON may have escaped the key
         detail = _problem(text)
         if status in REDIRECTS:
             detail = f"redirects to {headers.get('Location', 'nowhere')}, which is not followed; name the "

@@ -136,7 +136,7 @@ async def judge_questions(
             await all_or_none([run.work() for _ in range(workers)])
         finally:
             ticking.cancel()
-    return run.result()
+    return Verdicts({question.name: run.done[question.name] for question in questions}, client.spent.since(run.before))
 
 
 class _Case(NamedTuple):
@@ -149,61 +149,65 @@ class _Case(NamedTuple):
     answers: list[StoredVerdict]
 
 
-@dataclass
 class _Run:
-    """The state of `judge_questions`; ``done`` has all verdicts so far."""
+    """The state of `judge_questions`: ``done`` has all verdicts so far.
 
-    questions: Sequence[Question]
-    rubric: Rubric
-    client: JudgeClient
-    store: VerdictStore
-    progress: Progress | None
-    done: dict[str, Verdict] = field(default_factory=dict)
-    cases: dict[str, list[str] | Verdict] = field(default_factory=dict)
-    """By key, the names of the questions that await the verdict, or the verdict."""
+    ``cases`` has by key the verdict, or the names of the questions that await it.
+    """
 
-    def __post_init__(self) -> None:
-        for name, count in Counter(question.name for question in self.questions).items():
+    def __init__(
+        self,
+        questions: Sequence[Question],
+        rubric: Rubric,
+        client: JudgeClient,
+        store: VerdictStore,
+        progress: Progress | None,
+    ) -> None:
+        for name, count in Counter(question.name for question in questions).items():
             if count > 1:
                 raise UsageError(f"question {name!r} is duplicated; judge each response once")
-        self.waiting = iter(self.questions)
-        self.rubric_hash = rubric_hash(self.rubric)
-        self.before = replace(self.client.spent)
-
-    def result(self) -> Verdicts:
-        spent = self.client.spent.since(self.before)
-        return Verdicts({question.name: self.done[question.name] for question in self.questions}, spent)
+        self.rubric, self.client, self.store, self.progress = rubric, client, store, progress
+        self.rubric_hash = rubric_hash(rubric)
+        self.before = replace(client.spent)
+        self.waiting, self.total = iter(questions), len(questions)
+        self.done: dict[str, Verdict] = {}
+        self.cases: dict[str, list[str] | Verdict] = {}
 
     async def work(self) -> None:
-        """Judge waiting questions, one at a time."""
+        """Judge waiting questions, one at a time, unless another one has the verdict, or awaits it."""
         for question in self.waiting:
+            await asyncio.sleep(0)  # thousands of stored verdicts must not delay arriving answers
             try:
                 prompt = judge_prompt(self.rubric, question.document, question.response)
             except DataError as error:
                 self._finish([question.name], Verdict(unjudged=str(error)))
-            else:
-                await self._settle(question, prompt)
-            await asyncio.sleep(0)  # thousands of stored verdicts must not delay arriving answers
+                continue
+            images = question.images if self.rubric.media and self.client.settings.images else ()
+            key = verdict_key(self.client.settings, self.rubric_hash, prompt, [image.key for image in images])
+            names = self.cases.setdefault(key, [])
+            if isinstance(names, Verdict):
+                self._finish([question.name], names)
+                continue
+            names.append(question.name)
+            if len(names) == 1:
+                stored = self.store.get([key, key + REPAIR]).values()
+                verdict = await self._judge(_Case(key, prompt, question.document, images, [*stored]))
+                self.cases[key] = verdict
+                self._finish(names, verdict)
+
+    def _finish(self, names: list[str], verdict: Verdict) -> None:
+        self.done.update(dict.fromkeys(names, verdict))
+        self._report()
 
     async def tick(self) -> None:
         while True:
             await asyncio.sleep(TICK)
             self._report()
 
-    async def _settle(self, question: Question, prompt: str) -> None:
-        """Judge ``question``, unless another one has its verdict, or awaits it."""
-        images = question.images if self.rubric.media and self.client.settings.images else ()
-        key = verdict_key(self.client.settings, self.rubric_hash, prompt, [image.key for image in images])
-        names = self.cases.setdefault(key, [])
-        if isinstance(names, Verdict):
-            self._finish([question.name], names)
-            return
-        names.append(question.name)
-        if len(names) == 1:
-            stored = self.store.get([key, key + REPAIR]).values()
-            verdict = await self._judge(_Case(key, prompt, question.document, images, [*stored]))
-            self.cases[key] = verdict
-            self._finish(names, verdict)
+    def _report(self) -> None:
+        if self.progress is not None:
+            spent = self.client.spent.since(self.before)
+            self.progress(len(self.done), self.total, spent, self.client.waiting_for)
 
     async def _judge(self, case: _Case) -> Verdict:
         """The verdict on one case from the store, by asking, or by asking for a repair."""
@@ -265,15 +269,6 @@ class _Run:
             return reading
         return parse_verdict(json.dumps(stored.parsed), self.rubric, case.document)
 
-    def _finish(self, names: list[str], verdict: Verdict) -> None:
-        self.done.update(dict.fromkeys(names, verdict))
-        self._report()
-
-    def _report(self) -> None:
-        if self.progress is not None:
-            spent = self.client.spent.since(self.before)
-            self.progress(len(self.done), len(self.questions), spent, self.client.waiting_for)
-
 
 async def all_or_none(work: Sequence[Coroutine[None, None, T]]) -> list[T]:
     """The results of all; the first error cancels the others, and is raised once they have ended."""
@@ -301,20 +296,19 @@ def user_message(text: str, images: Sequence[ImageSource], side: int) -> dict[st
     """
     if not images:
         return {"role": "user", "content": text}
-    shown = [{"type": "image_url", "image_url": {"url": _data_url(image, side)}} for image in images]
-    return {"role": "user", "content": [*shown, {"type": "text", "text": text}]}
-
-
-def _data_url(source: ImageSource, side: int) -> str:
     from PIL.Image import Resampling
 
-    stream = io.BytesIO()
-    try:
-        image = source.load().copy()  # the loader's may be shared
-        image.thumbnail((side, side), Resampling.LANCZOS, reducing_gap=None)
-        image.save(stream, "JPEG", quality=JPEG_QUALITY, subsampling=0)
-    except Exception as error:  # loaders read files, archives and videos, which fail in many ways
-        raise MediaError(
-            f"image {source.key[:16]} cannot be shown to the judge: {error or type(error).__name__}"
-        ) from error
-    return f"data:image/jpeg;base64,{base64.b64encode(stream.getvalue()).decode('ascii')}"
+    content: list[dict[str, Any]] = []
+    for source in images:
+        stream = io.BytesIO()
+        try:
+            image = source.load().copy()  # the loader's may be shared
+            image.thumbnail((side, side), Resampling.LANCZOS, reducing_gap=None)
+            image.save(stream, "JPEG", quality=JPEG_QUALITY, subsampling=0)
+        except Exception as error:  # loaders read files, archives and videos, which fail in many ways
+            raise MediaError(
+                f"image {source.key[:16]} cannot be shown to the judge: {error or type(error).__name__}"
+            ) from error
+        url = f"data:image/jpeg;base64,{base64.b64encode(stream.getvalue()).decode('ascii')}"
+        content.append({"type": "image_url", "image_url": {"url": url}})
+    return {"role": "user", "content": [*content, {"type": "text", "text": text}]}
