@@ -116,13 +116,11 @@ class JudgeSettings(BaseModel):
             UsageError: it is not printable ASCII, so it cannot be in an HTTP header.
         """
         key = os.environ.get(self.api_key_env, "").strip()
-        if not key:
-            return None
         if not (key.isascii() and key.isprintable() and " " not in key):
             raise UsageError(
                 f"the environment variable {self.api_key_env} does not contain an API key: expected printable ASCII"
             )
-        return key
+        return key or None
 
     def cost(self, prompt_tokens: int, completion_tokens: int) -> float | None:
         """Cost in the currency of the prices; None if a price is unknown."""
@@ -133,15 +131,9 @@ class JudgeSettings(BaseModel):
 
 def judge_identity(settings: JudgeSettings, *, images: bool) -> dict[str, Any]:
     """The settings that determine a verdict, for verdict keys and manifests; neither address nor API key."""
-    identity: dict[str, Any] = {
-        "model": settings.model,
-        "temperature": settings.temperature,
-        "max_tokens": settings.max_tokens,
-        "extra_body": settings.extra_body,
-    }
-    if images:
-        identity |= {"images": True, "image_side": settings.image_side}
-    return identity
+    fields = ["model", "temperature", "max_tokens", "extra_body"]
+    identity = {name: getattr(settings, name) for name in fields}
+    return identity | ({"images": True, "image_side": settings.image_side} if images else {})
 
 
 class JudgeConfig(BaseModel):
@@ -197,15 +189,16 @@ def read_judges(given: Sequence[str], **more: Any) -> JudgeConfig:
     """
     merged: dict[str, Any] = {}
     judges: dict[str, Any] = {}
-    for text in given:
-        content = _inline(text) if "=" in text and not Path(text).is_file() else _file(Path(text))
+    sources = [text if "=" not in text else "the judge's settings" for text in given]  # a text may contain a key
+    for text, source in zip(given, sources, strict=True):
+        content = _pairs(text) if "=" in text and not Path(text).is_file() else _file(Path(text))
         several, content = (content.pop("judges"), content) if "judges" in content else ([content], {})
         if not isinstance(several, list) or not all(isinstance(one, dict) for one in several):
-            raise UsageError(f"{_source(text)}: field `judges` must be a list of judges, each with base_url and model.")
+            raise UsageError(f"{source}: field `judges` must be a list of judges, each with base_url and model.")
         for one in several:
             name = str(one.pop("name", None) or one.get("model") or "judge")
             if name in judges:
-                raise UsageError(f"{_source(text)}: two judges are called {name!r}; give each a `name` of its own.")
+                raise UsageError(f"{source}: two judges are called {name!r}; give each a `name` of its own.")
             judges[name] = one
         merged |= content
     merged |= {field: value for field, value in more.items() if value is not None}
@@ -213,18 +206,13 @@ def read_judges(given: Sequence[str], **more: Any) -> JudgeConfig:
         return JudgeConfig.model_validate({**merged, "judges": judges})
     except ValidationError as error:
         # secret: a key may be in the wrong field; unknown fields first: one that is missing may only be misspelt
-        found = sorted(problems(error, JudgeConfig, secret=True), key=lambda one: one.kind != "extra_forbidden")
-        field = str(found[0].keys[0])
-        source = f"--{field}" if more.get(field) is not None else ", ".join(map(_source, given))
-        raise UsageError(f"{source}: {found[0].message}; correct the judge's settings.") from None
+        found = min(problems(error, JudgeConfig, secret=True), key=lambda one: one.kind != "extra_forbidden")
+        field = str(found.keys[0])
+        source = f"--{field}" if more.get(field) is not None else ", ".join(sources)
+        raise UsageError(f"{source}: {found.message}; correct the judge's settings.") from None
 
 
-def _source(text: str) -> str:
-    """How a message names the source of settings; a text may contain a key."""
-    return text if "=" not in text else "the judge's settings"
-
-
-def _inline(text: str) -> dict[str, Any]:
+def _pairs(text: str) -> dict[str, Any]:
     content: dict[str, Any] = {}
     for entry in text.split(","):
         field, equals, value = entry.partition("=")
