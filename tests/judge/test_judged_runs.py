@@ -98,7 +98,12 @@ def test_the_closed_fallback_counts_beside_the_rule_and_moves_nothing_else(medst
     assert put == mismatches
     assert len(put) == asked
     assert found["content_closed_fallback"]["value"] > found["content_closed"]["value"]
-    assert before.pop("content_fallback")["value"] is None  # the open answers still await their judge
+    # all content with the fallback: its closed part is decided, the open answers still await their judge
+    closed, open_ = found["content_closed_fallback"], found["content_open"]
+    items = closed["samples"] + open_["samples"]
+    sums = (closed["samples"] * closed["value"] + open_["samples"] * bound for bound in open_["bounds"])
+    assert found["content_fallback"]["bounds"] == pytest.approx([one / items for one in sums])
+    assert before.pop("content_fallback")["value"] is None
     for name, score in before.items():
         assert found[name] == score, name
 
