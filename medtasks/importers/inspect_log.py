@@ -14,7 +14,7 @@ from medtasks.core.errors import DataError
 from medtasks.core.files import MAX_JSON_BYTES
 from medtasks.data.archive import open_archive, read_member
 from medtasks.data.sources import content_of
-from medtasks.importers.rows import Prediction, identifying
+from medtasks.importers.matching import Prediction, identifying
 
 _ZSTANDARD = 93
 

@@ -1,4 +1,4 @@
-"""Matching predictions with the documents that they answer."""
+"""Predictions, and matching them with the documents that they answer."""
 
 from __future__ import annotations
 
@@ -9,10 +9,33 @@ from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 from typing import Any
 
+from medtasks.catalog.records import Where, is_text
 from medtasks.core.errors import DataError, UsageError
 from medtasks.core.schema import shown
 from medtasks.core.text import counted, first_names
-from medtasks.importers.rows import Prediction
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """One response, its place in the file, and what identifies the sample that it answers.
+
+    ``keys`` may have ``img_id`` and ``question``, ``task``, ``id`` (the other tool's sample id), ``target`` (its
+    reference answer), and for a harness line ``doc_id`` (position among the task's documents) and ``medium``.
+    ``verdict`` is a judge's verdict on the response, ``failed`` the reason why there is no response.
+    """
+
+    where: Where
+    sample_id: str | None
+    keys: Mapping[str, str]
+    response: str
+    verdict: Mapping[str, Any] | None = None
+    failed: str | None = None
+
+
+def identifying(row: Mapping[str, Any]) -> dict[str, str]:
+    """The texts in another tool's row that identify its sample."""
+    names = ("sample_id", "img_id", "question", "task")
+    return {name: row[name].strip() for name in names if is_text(row.get(name)) and row[name].strip()}
 
 
 @dataclass(frozen=True)

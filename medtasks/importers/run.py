@@ -17,8 +17,7 @@ from medtasks.core.errors import DataError, UsageError, reading
 from medtasks.core.files import canonical_json, check_regular, file_sha256
 from medtasks.core.settings import current_settings
 from medtasks.importers.layouts import Layout, read_predictions
-from medtasks.importers.matching import Joined, join
-from medtasks.importers.rows import Prediction
+from medtasks.importers.matching import Joined, Prediction, join
 from medtasks.judge.ensemble import same_family
 from medtasks.judge.pipeline import Verdicts
 from medtasks.judge.verdict import Verdict, parse_verdict

@@ -16,7 +16,7 @@ from release_rows import write_med_cmr_archive, write_mini
 from medtasks.benchmarks.documents import task_documents
 from medtasks.catalog.contents import task_directory
 from medtasks.catalog.spec import load_specs
-from medtasks.cli.doctor import data_checks
+from medtasks.cli.setup import data_checks
 
 
 def test_path_prints_the_task_folder(medtasks: Any) -> None:

@@ -1,27 +1,137 @@
-"""``medtasks doctor`` and ``fetch``: what is installed, which data are prepared, and how to get what is missing."""
+"""``medtasks prepare``, ``fetch`` and ``doctor``: data made ready, and what is installed, prepared or missing."""
 
 from __future__ import annotations
 
+import functools
+import inspect
 import io
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from enum import Enum
 from importlib.metadata import PackageNotFoundError, entry_points, requires, version
 from pathlib import Path
-from typing import Annotated, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import typer
 from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 from rich.console import Console
+from typer.core import TyperGroup
+from typing_extensions import Unpack
 
 from medtasks.catalog.contents import task_packages
 from medtasks.catalog.packages import LeftOut, without_warnings
-from medtasks.catalog.registry import all_benchmarks, code_left_out, everything_left_out, plugin_of
-from medtasks.cli.console import Json, table, write, write_json
+from medtasks.catalog.registry import all_benchmarks, code_left_out, everything_left_out, get_benchmark, plugin_of
+from medtasks.cli.console import Json, plain_help, progress, table, write, write_json
 from medtasks.core.errors import MedtasksError, NotPreparedError
-from medtasks.core.text import counted as number_of
-from medtasks.core.text import one_line
+from medtasks.core.text import counted, one_line
+from medtasks.data.manifest import counted as counted_rows
+from medtasks.data.manifest import coverage_lines
+from medtasks.data.preparation import PictureOptions, prepare_package
+from medtasks.data.prepare import Bars, Out, parameters_of
+from medtasks.data.prepared import Prepared, data_root, is_mini
+from medtasks.data.store import open_prepared
+
+
+class _Benchmarks(TyperGroup):
+    """Lists the benchmarks' own commands first, and imports benchmarks only when one is needed."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        own = [name for name, benchmark in all_benchmarks().items() if benchmark.command is not None]
+        return [*own, *super().list_commands(ctx)]
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        found = super().get_command(ctx, cmd_name)
+        benchmark = all_benchmarks().get(cmd_name) if found is None else None
+        if benchmark is None or benchmark.command is None:
+            return found
+        alone = typer.Typer(add_completion=False, rich_markup_mode=None)
+        alone.command(cmd_name)(_typed(benchmark.command.run))
+        return plain_help(typer.main.get_command(alone), f"prepare {cmd_name}", benchmark.command.examples)
+
+
+app = typer.Typer(cls=_Benchmarks, help="Prepare a benchmark's data; only prepared data are evaluated.")
+
+
+def _typed(run: Callable[..., Iterable[Prepared]]) -> Callable[..., None]:
+    """What prints a report of all that ``run`` prepares; its first parameter opens progress bars."""
+
+    @functools.wraps(run)
+    def typed(**options: Any) -> None:
+        for prepared in run(progress, **options):
+            report(prepared)
+
+    _, *options = parameters_of(run)
+    typed.__signature__ = inspect.Signature(options)  # type: ignore[attr-defined]
+    typed.__annotations__ = {option.name: option.annotation for option in options}
+    return typed
+
+
+def _package(
+    bars: Bars,
+    benchmark: str,
+    source: Annotated[Path, typer.Option()],
+    media: Path | None = None,
+    out: Out = None,
+    **options: Unpack[PictureOptions],
+) -> Iterator[Prepared]:
+    """Prepare the data of a benchmark from another package."""
+    with bars("verifying media") as bar:
+        options["progress"] = bar
+        prepared = prepare_package(get_benchmark(benchmark), source, out, media=media, **options)
+    yield prepared
+
+
+app.command("package")(_typed(_package))
+
+
+def report(prepared: Prepared) -> None:
+    """Print what was prepared, and how it differs from what was published."""
+    manifest = prepared.manifest
+    counts = manifest.counts
+    write(
+        f"prepared {manifest.benchmark}: {counted(counts.rows, 'row')}, {counted(counts.media, 'media file')}, "
+        f"{counted(counts.clusters, 'cluster')}, fingerprint {manifest.fingerprint[:16]}"
+    )
+    write(*(f"  {kind}: {number:,}" for kind, number in counts.by_kind.items()))
+    write(*(f"  differs: {difference}" for difference in manifest.differences))
+    write(*(f"  excluded: {counted(number, 'row')} ({reason})" for reason, number in manifest.excluded.items()))
+    if manifest.references_only:
+        write("  references only: enough to score predictions, not to run models")
+    write(*(f"  {line}" for line in coverage_lines(manifest.coverage)))
+    oddities = manifest.details.get("oddities", {})
+    write(*(f"  noted: {what}: {number:,}" for what, number in oddities.items() if number))
+    write(f"  in {prepared.directory}")
+
+
+class Package(str, Enum):
+    """What can be fetched; typer takes no list of literals."""
+
+    wordnet = "wordnet"
+    punkt = "punkt"
+
+
+NLTK_NAMES = {Package.wordnet: "wordnet", Package.punkt: "punkt_tab"}
+
+
+def fetch(
+    packages: Annotated[list[Package] | None, typer.Argument(show_default=False)] = None,
+    index: str | None = None,
+) -> None:
+    """Download what METEOR reads into NLTK's data directory: the first writable one, else ~/nltk_data."""
+    from nltk.downloader import Downloader
+
+    downloader = Downloader(index)
+    for package in dict.fromkeys(packages or Package):
+        try:
+            # it prints its errors, too
+            downloader.download(NLTK_NAMES[package], quiet=True, raise_on_error=True, print_error_to=io.StringIO())
+        except (ValueError, OSError) as error:
+            raise MedtasksError(
+                f"{package.value}: cannot be fetched ({one_line(str(error))}); check the network, or name a mirror "
+                "with --index."
+            ) from error
+        write(f"{package.value}: in {Path(downloader.download_dir)}")
 
 
 class Check(NamedTuple):
@@ -99,7 +209,7 @@ def _task_packages() -> Iterator[Check]:
             "rubric": len(rubrics),
             "board layout": len(plugin.layouts),
         }
-        contents[package.owner] = ", ".join(number_of(count, word) for word, count in counts.items() if count)
+        contents[package.owner] = ", ".join(counted(count, word) for word, count in counts.items() if count)
     for owner in sorted({*contents, *(one.owner for one in left_out)}):
         own = [one for one in left_out if one.owner == owner]
         whole = [one.why for one in own if not one.part]
@@ -135,21 +245,17 @@ def _metrics() -> Iterator[Check]:
 
 def data_checks() -> Iterator[Check]:
     """Which benchmarks are prepared, and how many of their published rows."""
-    from medtasks.data.manifest import counted
-    from medtasks.data.prepared import data_root, is_mini
-    from medtasks.data.store import open_prepared
-
     yield Check("data directory", "ok", "miniature data (MEDTASKS_DATA=mini)" if is_mini() else str(data_root()))
     for name, benchmark in all_benchmarks().items():
         state = "missing"
         try:
             prepared = open_prepared(name)
             manifest, missing = prepared.manifest, prepared.missing_media()
-            rows, files = number_of(manifest.counts.rows, "row"), number_of(manifest.counts.media, "media file")
-            here, published = counted(benchmark, manifest.counts)["rows"], benchmark.published.get("rows", 0)
+            rows, files = counted(manifest.counts.rows, "row"), counted(manifest.counts.media, "media file")
+            here, published = counted_rows(benchmark, manifest.counts)["rows"], benchmark.published.get("rows", 0)
             found = f"{rows}, {files}, {manifest.fingerprint[:16]}"
             if missing:
-                found += f"; {number_of(len(missing), 'media file')} missing or changed"
+                found += f"; {counted(len(missing), 'media file')} missing or changed"
             elif here < published and not manifest.mini:
                 state, found = "partly", f"{here:,} of {published:,} published rows; {found}"
             else:
@@ -159,33 +265,3 @@ def data_checks() -> Iterator[Check]:
         except (MedtasksError, OSError) as error:
             found = str(error)
         yield Check(name, state, found, "" if state == "ok" else benchmark.prepare)
-
-
-class Package(str, Enum):
-    """What can be fetched; typer takes no list of literals."""
-
-    wordnet = "wordnet"
-    punkt = "punkt"
-
-
-NLTK_NAMES = {Package.wordnet: "wordnet", Package.punkt: "punkt_tab"}
-
-
-def fetch(
-    packages: Annotated[list[Package] | None, typer.Argument(show_default=False)] = None,
-    index: str | None = None,
-) -> None:
-    """Download what METEOR reads into NLTK's data directory: the first writable one, else ~/nltk_data."""
-    from nltk.downloader import Downloader
-
-    downloader = Downloader(index)
-    for package in dict.fromkeys(packages or Package):
-        try:
-            # it prints its errors, too
-            downloader.download(NLTK_NAMES[package], quiet=True, raise_on_error=True, print_error_to=io.StringIO())
-        except (ValueError, OSError) as error:
-            raise MedtasksError(
-                f"{package.value}: cannot be fetched ({one_line(str(error))}); check the network, or name a mirror "
-                "with --index."
-            ) from error
-        write(f"{package.value}: in {Path(downloader.download_dir)}")
