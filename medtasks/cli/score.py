@@ -40,17 +40,52 @@ def score(
     """
     from medtasks.runs.samples import without_garbage_collection
 
-    with without_garbage_collection(afterwards=False):
-        if layout is not None or (results.exists() and not results.is_dir()):
-            if against is not None:
-                raise UsageError("--against compares result directories; write the predictions' run with --out first.")
-            _score_predictions(results, layout, task, column or [], model, verdicts_of, out, as_json)
-            return
+    if layout is None and (results.is_dir() or not results.exists()):
         if task is not None or column or verdicts_of is not None:
             if not results.exists():
                 raise UsageError(f"{results}: no such file; give a file of predictions.")
             raise UsageError("--task, --column and --verdicts-of are for prediction files; leave them out for a run.")
-        _rescore(results, against, out, as_json)
+        with without_garbage_collection(afterwards=False):
+            _rescore(results, against, out, as_json)
+        return
+    if against is not None:
+        raise UsageError("--against compares result directories; write the predictions' run with --out first.")
+    from medtasks.importers.layouts import LAYOUTS, recognise, task_in_name
+    from medtasks.importers.run import PredictionFile, scored_predictions
+    from medtasks.runs.summary import summary
+    from medtasks.verify.scored import user_store
+
+    if layout is None:
+        layout = recognise(results)
+        if not as_json:
+            write(f"{results.name}: read as {LAYOUTS[layout]} (--from {layout})")
+    if layout not in LAYOUTS:
+        raise UsageError(f"--from {layout}: unknown layout; choose from {', '.join(LAYOUTS)}.")
+    task = task or (task_in_name(results) if layout == "lmms-eval" else None)
+    if task is None:
+        raise UsageError("--task is missing; give the task or group that the predictions are for.")
+    columns = {}
+    for entry in column or ():
+        field, _, name = entry.partition("=")
+        if not (field and name):
+            raise UsageError(f"--column {entry}: expected FIELD=COLUMN, e.g. response=model_output.")
+        columns[field] = name
+    with without_garbage_collection(afterwards=False):
+        file = PredictionFile(results, cast("Layout", layout), task, columns, model, verdicts_of)
+        scored = scored_predictions(file, user_store(), out)
+    if as_json:
+        counts = {what: count for what, count in scored.predictions.items() if what != "with_verdict"}
+        write_json({**scored.results, "predictions": counts})
+        return
+    write(summary(scored, out, keep="--out"))
+    write(*(f"  {printable(note)}" for note in scored.notes))
+    if verdicts_of is None and (judged := scored.predictions["with_verdict"]):
+        write(f"  with a judge's verdict: {counted(judged, 'prediction')}; import with --verdicts-of JUDGE")
+    for facts in scored.manifest.judge.values():
+        verdicts = f"{facts.judged:,} of {facts.asked:,} responses have a verdict of {verdicts_of}"
+        write(f"  {verdicts}, imported from the file")
+        write(*(f"  unjudged: {count:,} ({reason})" for reason, count in facts.unjudged.items()))
+        write(*(f"  warning: {warning}" for warning in facts.warnings))
 
 
 def _rescore(folder: Path, against: Path | None, out: Path | None, as_json: bool) -> None:
@@ -158,50 +193,6 @@ def _show_changes(again: RunRecord) -> None:
     table(("task", "sample", "what", "before", "now"), rows)
     if len(again.changes) > SHOWN:
         write(f"  and {len(again.changes) - SHOWN:,} more; --json prints all")
-
-
-def _score_predictions(
-    path: Path,
-    layout: str | None,
-    task: str | None,
-    columns: list[str],
-    model: str,
-    verdicts_of: str | None,
-    out: Path | None,
-    as_json: bool,
-) -> None:
-    from medtasks.importers.layouts import LAYOUTS, recognise, task_in_name
-    from medtasks.importers.run import PredictionFile, scored_predictions
-    from medtasks.runs.summary import summary
-    from medtasks.verify.scored import user_store
-
-    if layout is None:
-        layout = recognise(path)
-        if not as_json:
-            write(f"{path.name}: read as {LAYOUTS[layout]} (--from {layout})")
-    if layout not in LAYOUTS:
-        raise UsageError(f"--from {layout}: unknown layout; choose from {', '.join(LAYOUTS)}.")
-    task = task or (task_in_name(path) if layout == "lmms-eval" else None)
-    if task is None:
-        raise UsageError("--task is missing; give the task or group that the predictions are for.")
-    pairs = [entry.partition("=")[::2] for entry in columns]
-    if wrong := [entry for entry, pair in zip(columns, pairs, strict=True) if not all(pair)]:
-        raise UsageError(f"--column {wrong[0]}: expected FIELD=COLUMN, e.g. response=model_output.")
-    file = PredictionFile(path, cast("Layout", layout), task, dict(pairs), model, verdicts_of)
-    scored = scored_predictions(file, user_store(), out)
-    if as_json:
-        counts = {what: count for what, count in scored.predictions.items() if what != "with_verdict"}
-        write_json({**scored.results, "predictions": counts})
-        return
-    write(summary(scored, out, keep="--out"))
-    write(*(f"  {printable(note)}" for note in scored.notes))
-    if verdicts_of is None and (judged := scored.predictions["with_verdict"]):
-        write(f"  with a judge's verdict: {counted(judged, 'prediction')}; import with --verdicts-of JUDGE")
-    for facts in scored.manifest.judge.values():
-        verdicts = f"{facts.judged:,} of {facts.asked:,} responses have a verdict of {verdicts_of}"
-        write(f"  {verdicts}, imported from the file")
-        write(*(f"  unjudged: {count:,} ({reason})" for reason, count in facts.unjudged.items()))
-        write(*(f"  warning: {warning}" for warning in facts.warnings))
 
 
 def compare(

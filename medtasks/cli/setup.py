@@ -6,7 +6,7 @@ import functools
 import inspect
 import io
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from enum import Enum
 from importlib.metadata import PackageNotFoundError, entry_points, requires, version
 from pathlib import Path
@@ -145,8 +145,16 @@ class Check(NamedTuple):
 
 def doctor(model: list[str] | None = None, as_json: Json = False) -> None:
     """Check the installation; exit code 1 if lmms-eval cannot run our tasks, or not with the given back-end."""
+    from medtasks.harness.installed import COMMON, lacks
+
     with without_warnings():  # they are rows of the table
-        checks = [*_installed(), *_task_packages(), *_backends(model or ()), *_metrics(), *data_checks()]
+        checks = [*_installed(), *_task_packages()]
+        with Console(file=sys.stderr).status("importing back-ends"):  # imports are silenced, this is not
+            found = lacks(model or COMMON)
+        for name, lack in found.items():
+            row = ("ok", "can be imported") if lack is None else ("broken" if model else "optional", *lack)
+            checks.append(Check(f"back-end {name}", *row))
+        checks += [*_metrics(), *data_checks()]
     if as_json:
         write_json([check._asdict() for check in checks])
     else:
@@ -216,17 +224,6 @@ def _task_packages() -> Iterator[Check]:
         state = "left out" if whole else "partly" if own else "ok"
         yield Check(owner, state, whole[0] if whole else contents.get(owner, ""))
         yield from (Check(f"  {one.part}", "left out", one.why, one.place) for one in own if one.part)
-
-
-def _backends(models: Sequence[str]) -> Iterator[Check]:
-    """The given back-ends, which are required; by default the common ones, which are optional."""
-    from medtasks.harness.installed import COMMON, lacks
-
-    with Console(file=sys.stderr).status("importing back-ends"):  # imports are silenced, this is not
-        found = lacks(models or COMMON)
-    for name, lack in found.items():
-        row = ("ok", "can be imported") if lack is None else ("broken" if models else "optional", *lack)
-        yield Check(f"back-end {name}", *row)
 
 
 def _metrics() -> Iterator[Check]:

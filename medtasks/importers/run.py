@@ -7,11 +7,9 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 from medtasks.benchmarks.documents import task_documents
 from medtasks.catalog.rubric import load_rubric
-from medtasks.catalog.scales import Rubric
 from medtasks.catalog.spec import inner_groups, leaf_tasks, load_spec
 from medtasks.core.errors import DataError, UsageError, reading
 from medtasks.core.files import canonical_json, check_regular, file_sha256
@@ -218,8 +216,18 @@ def _with_given_verdicts(
         questions = questions_of(judged, tasks, rubric)
         verdicts = {judge: Verdicts()}
         for question in questions:
-            rows = given.get(question.document["sample_id"], ())
-            verdicts[judge].by_question[question.name] = _verdict(rows, rubric, question.document)
+            document = question.document
+            rows = given.get(document["sample_id"], ())
+            told = [row.verdict for row in rows if row.verdict is not None]
+            readings = [parse_verdict(json.dumps(verdict), rubric, document) for verdict in told]
+            valid = [reading for reading in readings if isinstance(reading, Verdict)]
+            if not valid:
+                found = Verdict(unjudged=f"the file has no {'valid ' if readings else ''}verdict")
+            elif any(one.scores != valid[0].scores for one in valid):
+                found = Verdict(unjudged="the file has contradicting verdicts")
+            else:
+                found = Verdict(scores=valid[0].scores, reasons=valid[0].reasons)
+            verdicts[judge].by_question[question.name] = found
         responses = combined_responses(rubric, "majority", questions, verdicts)
         facts = rubric_facts(
             rubric,
@@ -235,14 +243,3 @@ def _with_given_verdicts(
         known[name] = facts.model_copy(update=hashes)
         judged = with_verdicts(judged, responses, known, known[name])
     return judged, known
-
-
-def _verdict(given: Sequence[Prediction], rubric: Rubric, document: Mapping[str, Any]) -> Verdict:
-    """The verdict in the rows of a sample, or why there is none."""
-    readings = [parse_verdict(json.dumps(one.verdict), rubric, document) for one in given if one.verdict is not None]
-    valid = [reading for reading in readings if isinstance(reading, Verdict)]
-    if not valid:
-        return Verdict(unjudged="the file has no valid verdict" if readings else "the file has no verdict")
-    if any(one.scores != valid[0].scores for one in valid):
-        return Verdict(unjudged="the file has contradicting verdicts")
-    return Verdict(scores=valid[0].scores, reasons=valid[0].reasons)

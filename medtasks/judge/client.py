@@ -114,7 +114,11 @@ class JudgeClient:
             while isinstance(got := await self._attempt(messages, schema, again=failures > 0), FailedAttempt):
                 failures += 1
                 if not got.again or failures > self.settings.retries:
-                    self._note_failure(got)
+                    self._failed_in_a_row = 0 if got.status in _OWN_FAULT else self._failed_in_a_row + 1
+                    if self._outage is None and got.status in _SHUT_OUT and not self.spent.answered:
+                        self._outage = f"outage: {got.reason}"
+                    elif self._outage is None and self._failed_in_a_row >= OUTAGE:
+                        self._outage = f"outage: {OUTAGE} requests in a row failed, the last with {got.reason}"
                     raise Unanswered(f"{got.reason} ({failures} attempts)" if failures > 1 else got.reason)
                 self._trouble = got.reason
                 chance = random.Random(f"{key}:{failures}")  # by the key: the order of completion must not matter
@@ -134,14 +138,6 @@ class JudgeClient:
         self.spent.unmetered += not got.metered
         await asyncio.sleep(READING)
         return got
-
-    def _note_failure(self, got: FailedAttempt) -> None:
-        """Decide whether the endpoint is worth asking again."""
-        self._failed_in_a_row = 0 if got.status in _OWN_FAULT else self._failed_in_a_row + 1
-        if self._outage is None and got.status in _SHUT_OUT and not self.spent.answered:
-            self._outage = f"outage: {got.reason}"
-        elif self._outage is None and self._failed_in_a_row >= OUTAGE:
-            self._outage = f"outage: {OUTAGE} requests in a row failed, the last with {got.reason}"
 
     async def _attempt(
         self, given: MessagesOf, schema: dict[str, Any] | None, *, again: bool

@@ -71,7 +71,16 @@ class Endpoint:
         self._settings = settings
         self._key = settings.api_key()
         self._address = settings.base_url.rstrip("/") + "/chat/completions"
-        self._proxy = _proxy_for(self._address)
+        # not aiohttp's trust_env, which also takes passwords from ~/.netrc and fails where an API key is sent
+        parts, proxies = urlsplit(self._address), urllib.request.getproxies()
+        self._proxy = proxies.get(parts.scheme) or proxies.get("all")
+        if not self._proxy or urllib.request.proxy_bypass(parts.hostname or ""):
+            self._proxy = None
+        elif (scheme := urlsplit(self._proxy).scheme) not in ("http", "https"):
+            raise UsageError(
+                f"the proxy for {parts.hostname} in the environment has scheme {scheme!r}, expected http or https; set "
+                f"another in {parts.scheme}_proxy, or add {parts.hostname} to no_proxy."
+            )
         self._session: ClientSession | None = None
 
     @property
@@ -91,7 +100,12 @@ class Endpoint:
             headers = {"Content-Type": "application/json", "Accept-Encoding": "identity"}
             if self._key is not None:
                 headers["Authorization"] = f"Bearer {self._key}"
-            tls = _trusted() if self._address.startswith("https:") else True
+            tls: ssl.SSLContext | bool = True
+            if self._address.startswith("https:"):
+                import certifi
+
+                tls = ssl.create_default_context()
+                tls.load_verify_locations(certifi.where())  # too, as some Python installations find no others
             # the rate limiter decides how many requests are in flight; the time limit covers an attempt as a whole
             self._session = aiohttp.ClientSession(
                 headers=headers,
@@ -151,30 +165,6 @@ class Endpoint:
     def _redacted(self, text: str) -> str:
         key = self._key
         return text.replace(key, "[API key]") if key and len(key) >= SHORTEST_SECRET else text
-
-
-def _proxy_for(address: str) -> str | None:
-    # not aiohttp's trust_env, which also takes passwords from ~/.netrc and fails where an API key is sent
-    parts, proxies = urlsplit(address), urllib.request.getproxies()
-    proxy = proxies.get(parts.scheme) or proxies.get("all")
-    if not proxy or urllib.request.proxy_bypass(parts.hostname or ""):
-        return None
-    scheme = urlsplit(proxy).scheme
-    if scheme not in ("http", "https"):
-        raise UsageError(
-            f"the proxy for {parts.hostname} in the environment has scheme {scheme!r}, expected http or https; set "
-            f"another in {parts.scheme}_proxy, or add {parts.hostname} to no_proxy."
-        )
-    return proxy
-
-
-def _trusted() -> ssl.SSLContext:
-    """The system's certificates and those of certifi, because some Python installations find no others."""
-    import certifi
-
-    context = ssl.create_default_context()
-    context.load_verify_locations(certifi.where())
-    return context
 
 
 def _read(text: str) -> JudgeAnswer | str:
