@@ -97,10 +97,7 @@ class Verdicts:
 
 
 def verdict_key(settings: JudgeSettings, rubric: str, prompt: str, images: Sequence[str] = ()) -> str:
-    """SHA-256 over everything that determines a verdict.
-
-    That is the judge's identity, the rubric's hash, the rendered prompt, and the keys of the images in their order.
-    """
+    """SHA-256 over all that determines a verdict: the judge's identity, the rubric's hash, the prompt, the images."""
     parts = {**judge_identity(settings, images=bool(images)), "rubric": rubric, "prompt": prompt}
     if images:
         parts["image_keys"] = list(images)
@@ -213,7 +210,7 @@ class _Run:
         """The verdict on one case from the store, by asking, or by asking for a repair."""
         verdict, reason = Verdict(), None
         try:
-            reading = self._stored_reading(case) if case.answers else await self._ask(case, case.key)
+            reading = self._reading(case) if case.answers else await self._ask(case, case.key)
             answer = case.answers[-1]
             if isinstance(reading, Invalid) and not answer.key.endswith(REPAIR):
                 repair = repair_request(answer.answer, reading, verdict_schema(self.rubric, case.document))
@@ -237,7 +234,7 @@ class _Run:
         )
 
     async def _ask(self, case: _Case, key: str, *more: dict[str, Any]) -> Verdict | Invalid | None:
-        """Ask, store the answer and parse it; None is a refusal."""
+        """Ask, parse the answer and store it; None is a refusal."""
 
         def messages() -> Messages:
             return user_message(case.prompt, case.images, self.client.settings.image_side), *more
@@ -255,11 +252,12 @@ class _Run:
             answer.prompt_tokens,
             answer.completion_tokens,
         )
-        written = self.store.put(row)
-        case.answers.append(row if written else self.store.get([key])[key])
-        return reading if written else self._stored_reading(case)  # another process stored a verdict earlier
+        if not self.store.put(row):  # another process stored a verdict earlier
+            row = self.store.get([key])[key]
+        case.answers.append(row)
+        return self._reading(case)
 
-    def _stored_reading(self, case: _Case) -> Verdict | Invalid | None:
+    def _reading(self, case: _Case) -> Verdict | Invalid | None:
         """The latest stored answer, parsed again because the parser may have improved; a verdict stays what it was."""
         stored = case.answers[-1]
         if stored.reason == REFUSED:
@@ -268,6 +266,11 @@ class _Run:
         if stored.parsed is None or (isinstance(reading, Verdict) and _as_json(reading) == stored.parsed):
             return reading
         return parse_verdict(json.dumps(stored.parsed), self.rubric, case.document)
+
+
+def _as_json(verdict: Verdict) -> dict[str, Any]:
+    scores = verdict.scores or {}
+    return {name: {"reason": verdict.reasons.get(name, ""), "score": score} for name, score in scores.items()}
 
 
 async def all_or_none(work: Sequence[Coroutine[None, None, T]]) -> list[T]:
@@ -279,11 +282,6 @@ async def all_or_none(work: Sequence[Coroutine[None, None, T]]) -> list[T]:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-
-
-def _as_json(verdict: Verdict) -> dict[str, Any]:
-    scores = verdict.scores or {}
-    return {name: {"reason": verdict.reasons.get(name, ""), "score": score} for name, score in scores.items()}
 
 
 def user_message(text: str, images: Sequence[ImageSource], side: int) -> dict[str, Any]:

@@ -48,11 +48,9 @@ class JudgeSettings(BaseModel):
 
     Args:
         base_url: of the API, ending before ``/chat/completions`` (for most servers in ``/v1``), without credentials.
-        model: as the endpoint names it.
         api_key_env: name of the environment variable with the key, never the key itself; unset means no key.
         temperature, max_tokens: None omits them from the request, for models that refuse them.
         timeout: seconds for one whole attempt.
-        concurrency: maximum number of requests in flight.
         retries: further attempts after a 408, 409, 429, 5xx, timeout, broken connection or unreadable reply.
         backoff: seconds; the n-th retry waits a random time up to ``backoff * 2**(n - 1)``, at most 30 s.
         structured: whether to send ``response_format`` with the schema; None tries, and continues without it if the
@@ -191,7 +189,7 @@ def read_judges(given: Sequence[str], **more: Any) -> JudgeConfig:
     judges: dict[str, Any] = {}
     sources = [text if "=" not in text else "the judge's settings" for text in given]  # a text may contain a key
     for text, source in zip(given, sources, strict=True):
-        content = _pairs(text) if "=" in text and not Path(text).is_file() else _file(Path(text))
+        content = _content(text)
         several, content = (content.pop("judges"), content) if "judges" in content else ([content], {})
         if not isinstance(several, list) or not all(isinstance(one, dict) for one in several):
             raise UsageError(f"{source}: field `judges` must be a list of judges, each with base_url and model.")
@@ -212,33 +210,30 @@ def read_judges(given: Sequence[str], **more: Any) -> JudgeConfig:
         raise UsageError(f"{source}: {found.message}; correct the judge's settings.") from None
 
 
-def _pairs(text: str) -> dict[str, Any]:
-    content: dict[str, Any] = {}
-    for entry in text.split(","):
-        field, equals, value = entry.partition("=")
-        if not equals or not field.strip():
-            raise UsageError(
-                "give a judge as field=value pairs separated by commas, such as "
-                "model=NAME,base_url=http://127.0.0.1:8000/v1, or as a YAML file."
-            )
-        try:
-            content[field.strip()] = yaml.safe_load(value)
-        except (yaml.YAMLError, ValueError, RecursionError):  # for example an invalid date
-            content[field.strip()] = value
-    if "model" in content:
-        content["model"] = str(content["model"])
-    return content
-
-
-def _file(path: Path) -> dict[str, Any]:
+def _content(text: str) -> dict[str, Any]:
+    """The settings in a file, or in pairs of fields and values."""
+    content: Any = {}
+    if "=" in text and not Path(text).is_file():
+        for entry in text.split(","):
+            field, equals, value = entry.partition("=")
+            if not equals or not field.strip():
+                raise UsageError(
+                    "give a judge as field=value pairs separated by commas, such as "
+                    "model=NAME,base_url=http://127.0.0.1:8000/v1, or as a YAML file."
+                )
+            try:
+                content[field.strip()] = yaml.safe_load(value)
+            except (yaml.YAMLError, ValueError, RecursionError):  # for example an invalid date
+                content[field.strip()] = value
+        return {**content, "model": str(content["model"])} if "model" in content else content
     try:
-        content = yaml.safe_load(path.read_text(encoding="utf-8"))
+        content = yaml.safe_load(Path(text).read_text(encoding="utf-8"))
     except (OSError, ValueError, yaml.YAMLError, RecursionError) as error:
         why = error.strerror if isinstance(error, OSError) else "not valid YAML"
         raise UsageError(
-            f"{path}: the judge's settings cannot be read ({why}); give a YAML file, or model=NAME,base_url=ADDRESS."
+            f"{text}: the judge's settings cannot be read ({why}); give a YAML file, or model=NAME,base_url=ADDRESS."
         ) from None
     if not isinstance(content, Mapping):
         found = "is empty" if content is None else f"has a {type(content).__name__}"
-        raise UsageError(f"{path}: {found}, expected a mapping with base_url and model.")
+        raise UsageError(f"{text}: {found}, expected a mapping with base_url and model.")
     return dict(content)

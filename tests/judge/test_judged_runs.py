@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections import defaultdict
 from collections.abc import Mapping
 from pathlib import Path
 from statistics import fmean as mean
@@ -32,7 +33,7 @@ def sometimes(share: float) -> Any:
 
 
 def test_every_kvasir_figure_is_a_count_over_the_exported_verdicts(kvasir: Path, tmp_path: Path) -> None:
-    """The figures of the other benchmarks are recomputed from those of the demo (`tests/harness`)."""
+    """Med-CMR's are recomputed in the demo's test (`tests/harness`)."""
     with StubJudge() as stub:
         scores = judged(kvasir, settings_of(stub), store=tmp_path / "v", export=tmp_path / "x.jsonl")
     asked = [sample for samples in read_run(kvasir)[1].values() for sample in samples]
@@ -59,17 +60,33 @@ def test_every_kvasir_figure_is_a_count_over_the_exported_verdicts(kvasir: Path,
 
 
 def test_medstream_content_joins_rules_and_verdicts(medstream: Path, tmp_path: Path) -> None:
-    before = scores_of(medstream)["medstreambench"]["metrics"]
-    assert before["content"]["value"] is None
+    before = scores_of(medstream)["medstreambench"]["metrics"]["content"]
+    assert before["value"] is None
     with StubJudge() as stub:
-        found = judged(medstream, settings_of(stub), store=tmp_path / "v")["medstreambench"]["metrics"]
-    parts = found["content_closed"], found["content_open"]
-    items = sum(part["samples"] for part in parts)
-    whole = sum(part["samples"] * part["value"] for part in parts) / items
-    assert found["content"]["value"] == pytest.approx(whole, abs=1e-12)
-    low, high = before["content"]["bounds"]
-    assert low <= found["content"]["value"] <= high
-    assert found["content"]["signature"].startswith(before["content"]["signature"] + "|judge:")
+        scores = judged(medstream, settings_of(stub), store=tmp_path / "v", export=tmp_path / "x.jsonl")
+    lines = exported(tmp_path / "x.jsonl")
+    verdicts = {
+        one["sample_id"]: sum(one["scores"].values()) / 5 for one in lines if one["rubric"] == "medstream_rubric"
+    }
+    items: dict[str, list[float]] = defaultdict(list)
+    for task in manifest_of(medstream)["tasks"]:
+        for sample in samples_of(medstream, task):
+            document = sample["document"]
+            if document["question_type"] == "open":
+                # before an alert is due, both states without one are right (the protocol card, content C)
+                silent = ("no_alert", "uncertain") if document["temporal_mode"] == "proactive" else ()
+                right = sample["filtered"] in (*document["expected"], *silent)
+                by_rule = float(not document["answerable"] and right)
+                items[document["item_id"]].append(verdicts.get(sample["sample_id"], by_rule))
+    found = scores["medstreambench"]["metrics"]
+    opened, closed, content = found["content_open"], found["content_closed"], found["content"]
+    assert opened["samples"] == len(items) > 3
+    assert opened["value"] == pytest.approx(mean(map(mean, items.values())), abs=1e-12)
+    whole = sum(part["samples"] * part["value"] for part in (opened, closed)) / (opened["samples"] + closed["samples"])
+    assert content["value"] == pytest.approx(whole, abs=1e-12)
+    low, high = before["bounds"]
+    assert low <= content["value"] <= high
+    assert content["signature"].startswith(before["signature"] + "|judge:")
     assert "content_closed_fallback" not in found
 
 
