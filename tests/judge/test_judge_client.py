@@ -36,7 +36,6 @@ from medtasks.judge.client import JudgeAnswer, JudgeClient, JudgeSettings, RateL
 from medtasks.judge.endpoint import LARGEST_BODY, _retry_after
 from medtasks.judge.settings import Budget
 from medtasks.judge.store import StoredVerdict, VerdictStore
-from medtasks.judge.stub import StubJudge
 
 
 def test_every_request_is_answered_once_in_its_slot_and_accounted() -> None:
@@ -61,21 +60,6 @@ def test_the_request_carries_the_settings() -> None:
     }
 
 
-def test_the_request_budget_is_kept_and_the_rest_reported() -> None:
-    server = TinyEndpoint(latency=0.01)
-
-    async def main() -> tuple[Asked, Asked]:
-        async with server:
-            client = client_of(server, concurrency=4, budget=Budget(max_requests=10))
-            return await ask(client, questions(30)), await ask(client, [question("later")])
-
-    first, second = asyncio.run(main())
-    assert (len(server.arrivals), first.spent.answered, first.spent.failed) == (10, 10, 20)
-    unasked = {f"q{n}" for n in range(30)} - {arrival.question for arrival in server.arrivals}
-    assert [first.reason(name) for name in unasked] == ["budget"] * 20
-    assert second.reason("later") == "budget"
-
-
 def test_a_token_budget_lets_those_in_flight_finish_and_needs_an_endpoint_that_counts() -> None:
     asked = run(TinyEndpoint(latency=0.01), questions(40), concurrency=4, budget=Budget(max_tokens=13 * 10))
     assert 10 <= asked.spent.answered <= 13
@@ -98,13 +82,6 @@ def test_refusals_and_empty_answers_are_told_apart_and_no_text_breaks_the_exchan
     assert asked.outcomes["refused"] == JudgeAnswer("I cannot", 10, 3, True)
     assert asked.outcomes["empty"] == JudgeAnswer("", 10, 3, False)
     assert (asked.text("lone \ud800"), asked.text("long")) == ("a\ufffdb", long)
-
-
-def test_one_client_on_two_event_loops() -> None:
-    with StubJudge(lambda _: "yes", latency=0.01) as stub:
-        client = JudgeClient(JudgeSettings(base_url=stub.url, model="judge", concurrency=2))
-        assert [asyncio.run(ask(client, questions(5))).spent.answered for _ in range(2)] == [5, 5]
-    assert client.spent.answered == 10
 
 
 def test_retry_after_forms() -> None:
@@ -189,14 +166,6 @@ def test_a_timeout_is_retried_and_leaves_nothing_for_the_next_request() -> None:
     assert drips.reason("q") == "timeout: no answer within 0.2 s"
 
 
-def test_retries_end_with_the_last_reason() -> None:
-    server = TinyEndpoint(lambda arrival: problem(500, "the disk is full") if arrival.question == "q1" else said("yes"))
-    asked = run(server, questions(3), retries=2)
-    assert asked.reason("q1") == "http 500: the disk is full (3 attempts)"
-    assert len(server.asked("q1")) == 3
-    assert (asked.spent.answered, asked.spent.failed) == (2, 1)
-
-
 @pytest.mark.parametrize("status", [400, 401, 403, 404, 413, 422])
 def test_a_refused_request_fails_at_once_and_ends_all_if_nothing_was_answered_by_an_endpoint_that_shuts_us_out(
     status: int,
@@ -255,20 +224,6 @@ def test_a_response_that_is_too_large_is_cut_off_and_fails_that_request_alone(la
     assert len(server.asked("q1")) == 1
     assert server.sent < 3 * LARGEST_BODY  # what the sockets hold comes on top
     assert (asked.text("q0"), asked.text("q2")) == ("yes", "yes")
-
-
-def test_what_is_not_http_is_a_connection_failure() -> None:
-    async def main() -> Asked:
-        async def greet(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            writer.write(b"220 SMTP ready\r\n\r\n")
-            writer.close()
-
-        server = await asyncio.start_server(greet, "127.0.0.1", 0)
-        async with server:
-            address = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1"
-            return await ask(JudgeClient(JudgeSettings(base_url=address, model="judge", retries=0)), [question("q")])
-
-    assert asyncio.run(main()).reason("q").startswith("connection: ")
 
 
 def test_a_redirect_is_named_and_no_prompt_is_sent_there() -> None:

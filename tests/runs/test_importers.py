@@ -307,6 +307,8 @@ def test_csv_rows_keep_their_first_line_and_empty_and_very_long_responses(tmp_pa
         Prediction(Where("p.csv", 6), "s3", {}, long),
     ]
     assert csv.field_size_limit() == before
+    path = table(tmp_path, 'sample_id;response\ns1;"A, or B; C"\n')
+    assert [one.response for one in read(path, recognise(path))] == ["A, or B; C"]
 
 
 def inspect_log(**changes: Any) -> str:
