@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
-from medtasks.cli.console import Json, Prices, progress, read_runs, table, write, write_json
+from medtasks.cli.console import Json, Prices, progress, table, write, write_json
+from medtasks.core.cache import cache_root
 from medtasks.core.errors import MedtasksError, UsageError
 from medtasks.core.tables import grouped_notes, p_text, signed_interval
 from medtasks.core.text import counted, first_names, printable
 
 if TYPE_CHECKING:
     from medtasks.importers.layouts import Layout
+    from medtasks.leaderboard.verify.scored_run import ScoredRun
     from medtasks.runs.comparisons import Paired
     from medtasks.runs.record import RunRecord
 
@@ -135,7 +137,16 @@ def _rescore(folder: Path, against: Path | None, out: Path | None, as_json: bool
     write(*(f"  {printable(note)}" for note in again.notes))
     _show_diagnostics(run)
     _show_paired(paired)
-    _show_changes(again)
+    counts = Counter((change.task, change.what) for change in again.changes)
+    for (task, what), count in sorted(counts.items()):
+        write(f"  {task}: {what} changed in {counted(count, 'sample')}")
+    if not counts:
+        write("  no score has changed")
+        return
+    rows = [(one.task, one.sample_id, one.what, str(one.before), str(one.after)) for one in again.changes[:SHOWN]]
+    table(("task", "sample", "what", "before", "now"), rows)
+    if len(again.changes) > SHOWN:
+        write(f"  and {len(again.changes) - SHOWN:,} more; --json prints all")
 
 
 def _show_diagnostics(run: RunRecord) -> None:
@@ -182,19 +193,6 @@ def _show_paired(paired: dict[str, Paired]) -> None:
         write(*grouped_notes(notes))
 
 
-def _show_changes(again: RunRecord) -> None:
-    counts = Counter((change.task, change.what) for change in again.changes)
-    if not counts:
-        write("  no score has changed")
-        return
-    for (task, what), count in sorted(counts.items()):
-        write(f"  {task}: {what} changed in {counted(count, 'sample')}")
-    rows = [(one.task, one.sample_id, one.what, str(one.before), str(one.after)) for one in again.changes[:SHOWN]]
-    table(("task", "sample", "what", "before", "now"), rows)
-    if len(again.changes) > SHOWN:
-        write(f"  and {len(again.changes) - SHOWN:,} more; --json prints all")
-
-
 def compare(
     first: Annotated[Path | None, typer.Argument(show_default=False)] = None,
     second: Annotated[Path | None, typer.Argument(show_default=False)] = None,
@@ -217,7 +215,7 @@ def compare(
     if first is None or second is None:
         raise UsageError("expected two directories of runs, or --pairs BASE:TUNED; give them.")
     known = {} if prices is None else read_by_model(prices, Price)
-    runs = read_runs((first, second))
+    runs = _read_runs((first, second))
     with progress("comparing") as bar:
         found = compare_two(*runs, task=task, metric=metric, progress=bar)
     used = [used_by(one, known, task) for one in runs]
@@ -244,7 +242,7 @@ def _compare_pairs(pairs: Sequence[str], group: str | None, metric: str | None, 
         if len(parts) != 2 or not all(parts):
             raise UsageError(f"--pairs {given}: expected BASE:TUNED, two directories of runs without a colon; fix it.")
     names = list(dict.fromkeys(folder for parts in folders for folder in parts))
-    read = dict(zip(names, read_runs(map(Path, names)), strict=True))
+    read = dict(zip(names, _read_runs(map(Path, names)), strict=True))
     with progress("comparing") as bar:
         tests = compare_pairs(
             [(read[base], read[tuned]) for base, tuned in folders], group=group, metric=metric, progress=bar
@@ -276,6 +274,14 @@ def _compare_pairs(pairs: Sequence[str], group: str | None, metric: str | None, 
     write(*grouped_notes(reasons))
 
 
+def _read_runs(folders: Iterable[Path]) -> list[ScoredRun]:
+    """The one run in each of the directories, with a progress bar."""
+    from medtasks.leaderboard.rank.compare import read_one
+
+    with progress("reading results"):
+        return [read_one(folder, cache_root()) for folder in folders]
+
+
 def plan(
     task: Annotated[str, typer.Argument(show_default=False)],
     pilot: list[Path] | None = None,
@@ -289,7 +295,7 @@ def plan(
     """Show the minimum detectable differences of subsets, before inference is paid for."""
     from medtasks.leaderboard.rank.planning import SHARES, plan_task
 
-    runs = read_runs(pilot) if pilot else []
+    runs = _read_runs(pilot) if pilot else []
     found = plan_task(task, metric, runs, score=score, icc=icc, difference=difference, shares=share or SHARES)
     if as_json:
         needed = None if difference is None else {"difference": difference, "clusters": found.needed}

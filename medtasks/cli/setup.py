@@ -111,9 +111,6 @@ class Package(str, Enum):
     punkt = "punkt"
 
 
-NLTK_NAMES = {Package.wordnet: "wordnet", Package.punkt: "punkt_tab"}
-
-
 def fetch(
     packages: Annotated[list[Package] | None, typer.Argument(show_default=False)] = None,
     index: str | None = None,
@@ -123,9 +120,10 @@ def fetch(
 
     downloader = Downloader(index)
     for package in dict.fromkeys(packages or Package):
+        name = "punkt_tab" if package is Package.punkt else package.value
         try:
             # it prints its errors, too
-            downloader.download(NLTK_NAMES[package], quiet=True, raise_on_error=True, print_error_to=io.StringIO())
+            downloader.download(name, quiet=True, raise_on_error=True, print_error_to=io.StringIO())
         except (ValueError, OSError) as error:
             raise MedtasksError(
                 f"{package.value}: cannot be fetched ({one_line(str(error))}); check the network, or name a mirror "

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -75,30 +75,18 @@ class PredictionFile:
     model: str = "unknown"
     verdicts_of: str | None = None
 
-    @property
-    def content(self) -> str:
-        """What decides the scores, besides code and data: the file, the options, the settings in force.
-
-        Raises:
-            DataError: the file cannot be read.
-        """
-        options = [self.path.name, self.layout, self.task, dict(self.columns), self.model, self.verdicts_of]
-        with reading(self.path, "check the path"):
-            check_regular(self.path)
-            return canonical_json([file_sha256(self.path), options, str(current_settings())])
-
-    def contains(self) -> tuple[Collection[str], Mapping[str, bool]]:
-        """The names of the tasks; no data are named."""
-        return leaf_tasks(self.task), {}
-
 
 def scored_predictions(file: PredictionFile, store: RunStore, out: Path | None = None) -> RunRecord:
-    """The scored run of the predictions, kept; also written to the new directory ``out``, which needs its samples.
+    """The scored run of the predictions, kept by what decides the scores; also written to the new directory ``out``.
 
     Raises:
         MedtasksError: as :func:`score_predictions`, or ``out`` exists.
     """
-    key = store.key_of(file.content, file.contains)
+    options = [file.path.name, file.layout, file.task, dict(file.columns), file.model, file.verdicts_of]
+    with reading(file.path, "check the path"):
+        check_regular(file.path)
+        content = canonical_json([file_sha256(file.path), options, str(current_settings())])
+    key = store.key_of(content, lambda: (leaf_tasks(file.task), {}))
     found = store.read_run(key, own=True) if out is None else None
     if found is not None:
         return found
