@@ -11,8 +11,7 @@ from medtasks.catalog.records import Where
 from medtasks.catalog.spec import load_spec
 from medtasks.core.errors import UsageError
 from medtasks.core.files import canonical_json, short_hash
-from medtasks.importers.layouts import recognise
-from medtasks.importers.rows import predictions_in_rows
+from medtasks.importers.layouts import predictions_in_rows, recognise
 from medtasks.importers.run import PredictionFile, score_predictions, score_rows
 from medtasks.runs.manifest import now
 from medtasks.runs.record import write_run

@@ -13,7 +13,7 @@ import typer
 
 import medtasks
 from medtasks.catalog.contents import raised_at
-from medtasks.cli import compare, console, demo, doctor, judge, leaderboard, prepare, score, tasks
+from medtasks.cli import console, demo, judge, leaderboard, score, setup, tasks
 from medtasks.core.errors import MedtasksError, UsageError
 from medtasks.core.exits import INTERRUPTED, interrupts_arrive
 
@@ -46,20 +46,20 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "path": tasks.path,
     "list": tasks.list_tasks,
     "show": tasks.show,
-    "plan": compare.plan,
+    "plan": score.plan,
     "score": score.score,
-    "compare": compare.compare,
+    "compare": score.compare,
     "judge": judge.judge,
     "view": leaderboard.view,
     "new": tasks.new,
     "validate": tasks.validate,
-    "doctor": doctor.doctor,
-    "fetch": doctor.fetch,
+    "doctor": setup.doctor,
+    "fetch": setup.fetch,
     "demo": demo.demo,
 }
 for name, command in COMMANDS.items():
     app.command(name)(command)
-for name, group in {"prepare": prepare.app, "leaderboard": leaderboard.app, "export": leaderboard.exports}.items():
+for name, group in {"prepare": setup.app, "leaderboard": leaderboard.app, "export": leaderboard.exports}.items():
     app.add_typer(group, name=name)
 
 

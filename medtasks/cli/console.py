@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -17,14 +17,10 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from medtasks.core.cache import cache_root
 from medtasks.core.text import printable
 
 if TYPE_CHECKING:
     from rich.progress import Progress, ProgressColumn
-
-    from medtasks.leaderboard.verify.scored_run import ScoredRun
-
 
 LEAST = 14
 """Width to which a column of words may shrink; columns of numbers, and the first one, keep theirs."""
@@ -123,14 +119,6 @@ def table(columns: Sequence[str], rows: Sequence[Sequence[str]], title: str | No
     console.print(drawn)
     if shown < len(columns):
         print(f"  not shown for lack of width: {', '.join(columns[shown:])}")
-
-
-def read_runs(folders: Iterable[Path]) -> list[ScoredRun]:
-    """The one run in each of the directories, with a progress bar."""
-    from medtasks.leaderboard.rank.compare import read_one
-
-    with progress("reading results"):
-        return [read_one(folder, cache_root()) for folder in folders]
 
 
 def bars(*more: ProgressColumn) -> Progress:

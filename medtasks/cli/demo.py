@@ -7,7 +7,7 @@ import json
 import os
 import sys
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,7 +18,6 @@ from medtasks.core.settings import using
 
 if TYPE_CHECKING:
     from medtasks.leaderboard.board.board import Board
-    from medtasks.leaderboard.site.tables import Chart
 
 
 # on tasks that it was not trained on it would not stop by itself
@@ -95,64 +94,54 @@ def _harness_output_in(log: Path) -> Iterator[None]:
         raise
 
 
-def _cells(board: Board, chart: Chart) -> dict[str, str]:
-    """The headline score of each model, best first, and below a model that of its blind run."""
-    from medtasks.leaderboard.board.numbers import interval, number, shown_name
-
-    column = chart.ranking.column
-    return {
-        shown_name(
-            board, row.model, row.blind
-        ): f"{number(cell.value, column.unit)} [{interval(cell.low, cell.high, column.unit)}]"
-        for row in chart.rows
-        if (cell := row.cells[column.key]).value is not None
-    }
-
-
-def _added_by_pictures(charts: Sequence[Chart]) -> str:
-    """What the pictures add to the tiny model, in each headline score."""
-    from medtasks.leaderboard.board.numbers import interval, number
-    from medtasks.leaderboard.rank.rankings import GAINS
-
-    parts = []
-    for one in charts:
-        column = one.ranking.column
-        rows = [row for table in one.benchmark.tables if table.name == GAINS for row in table.rows]
-        for cell in filter(None, (row.cells.get(f"{column.key}.gain") for row in rows)):
-            if cell.value is not None:
-                ends = interval(cell.low, cell.high, column.unit)
-                parts.append(f"{number(cell.value, column.unit)} points ({ends}) on {one.benchmark.title}")
-    return f"What the pictures add to tiny: {', '.join(parts)}."
-
-
-def _write_filled(text: str, indent: str = "") -> None:
-    from medtasks.runs.summary import width
-
-    write(textwrap.fill(text, width(), subsequent_indent=indent))
-
-
 def _report(board: Board, out: Path) -> None:
+    from medtasks.leaderboard.board.numbers import interval, number, shown_name
+    from medtasks.leaderboard.rank.rankings import GAINS
     from medtasks.leaderboard.site.tables import overview_charts
 
     shown = overview_charts(board)
-    cells = [_cells(board, one) for one in shown]
-    names = dict.fromkeys(name for column in cells for name in column)
+    cells: list[
+        dict[str, str]
+    ] = []  # of each chart: by model the score, best first, and below it that of its blind run
+    gains = []
+    for chart in shown:
+        column, scores = chart.ranking.column, {}
+        for row in chart.rows:
+            cell = row.cells[column.key]
+            if cell.value is not None:
+                ends = interval(cell.low, cell.high, column.unit)
+                scores[shown_name(board, row.model, row.blind)] = f"{number(cell.value, column.unit)} [{ends}]"
+        cells.append(scores)
+        for row in (row for one in chart.benchmark.tables if one.name == GAINS for row in one.rows):
+            gain = row.cells.get(f"{column.key}.gain")
+            if gain is not None and gain.value is not None:
+                ends = interval(gain.low, gain.high, column.unit)
+                gains.append(f"{number(gain.value, column.unit)} points ({ends}) on {chart.benchmark.title}")
+    names = dict.fromkeys(name for scores in cells for name in scores)
     for start in range(0, len(shown), 2):  # two beside each other fit 80 columns
         pair, columns = shown[start : start + 2], cells[start : start + 2]
         table(
             ("", *(one.benchmark.title for one in pair)),
             [
                 ["", *(one.ranking.column.label for one in pair)],
-                *([name, *(column.get(name, "no value") for column in columns)] for name in names),
+                *([name, *(scores.get(name, "no value") for scores in columns)] for name in names),
             ],
             title="" if start else "\nHeadline scores in %, 95 % cluster-bootstrap intervals",
         )
     write("")
-    findings = [f"{one.benchmark.title}: {one.finding}" for one in shown]
-    for text in (*findings, _added_by_pictures(shown)):
-        _write_filled(text, "  ")
-    write("\nMiniature data: a demonstration, not a benchmark result.")
-    write(f"Leaderboard, for a browser: {out}/leaderboard/index.html")
-    write(f"Samples, scores and manifest of each run: {out}/*/*_medtasks/")
-    write("Next, with real data: medtasks prepare --help")
-    write("and your model: lmms-eval --model medtasks_vlm --model_args pretrained=MODEL --tasks TASK")
+    for one in shown:
+        _write_filled(f"{one.benchmark.title}: {one.finding}", "  ")
+    _write_filled(f"What the pictures add to tiny: {', '.join(gains)}.", "  ")
+    write(
+        "\nMiniature data: a demonstration, not a benchmark result.\n"
+        f"Leaderboard, for a browser: {out}/leaderboard/index.html\n"
+        f"Samples, scores and manifest of each run: {out}/*/*_medtasks/\n"
+        "Next, with real data: medtasks prepare --help\n"
+        "and your model: lmms-eval --model medtasks_vlm --model_args pretrained=MODEL --tasks TASK"
+    )
+
+
+def _write_filled(text: str, indent: str = "") -> None:
+    from medtasks.runs.summary import width
+
+    write(textwrap.fill(text, width(), subsequent_indent=indent))

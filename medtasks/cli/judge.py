@@ -17,7 +17,7 @@ from medtasks.core.text import counted
 
 if TYPE_CHECKING:
     from medtasks.judge.client import Spent
-    from medtasks.judge.settings import JudgeConfig, JudgeSettings
+    from medtasks.judge.settings import JudgeConfig
     from medtasks.runs.judge import Judged, Progress
 
 LONGEST_LINE = 2**26  # bytes of a line in an export
@@ -60,9 +60,9 @@ def judge(
     named = tuple(rubrics) if rubrics else None
     config = read_judges(judges, combine=combine, threshold=threshold, store=store, rubrics=named)
     limits = {"max_requests": max_requests, "max_tokens": max_tokens}
-    given = {name: limit for name, limit in limits.items() if limit is not None}
+    limits = {name: limit for name, limit in limits.items() if limit is not None}
     limited = {
-        name: one.model_copy(update={"budget": one.budget.model_copy(update=given)})
+        name: one.model_copy(update={"budget": one.budget.model_copy(update=limits)})
         for name, one in config.judges.items()
     }
     config = config.model_copy(update={"judges": limited})
@@ -136,9 +136,6 @@ def _progress(config: JudgeConfig) -> Iterator[Progress]:
     from medtasks.runs.judge import PlainProgress
 
     plain, shown = PlainProgress(), bars(TextColumn("{task.fields[rate]}"), TextColumn("{task.fields[tokens]}"))
-    if shown.disable:
-        yield plain
-        return
     tasks: dict[tuple[str, str], TaskID] = {}
 
     def update(rubric: str, judge: str, done: int, total: int, spent: Spent, trouble: str | None) -> None:
@@ -148,23 +145,14 @@ def _progress(config: JudgeConfig) -> Iterator[Progress]:
             tasks[rubric, judge] = shown.add_task(f"{rubric}, {judge}", total=total, rate="", tokens="")
         task = tasks[rubric, judge]
         speed = shown.tasks[shown.task_ids.index(task)].speed
-        shown.update(
-            task,
-            completed=done,
-            total=total,
-            rate="waiting" if trouble is not None else "" if speed is None else f"{speed:.0f}/s",
-            tokens=_so_far(spent, total - done, config.judges[judge]),
-        )
+        tokens = ""
+        if spent.answered:
+            share = (total - done) / spent.answered
+            tokens = f"{spent.tokens:,} tokens, about {round(spent.tokens * share):,} more"
+            cost = config.judges[judge].cost(spent.prompt_tokens, spent.completion_tokens)
+            tokens += "" if cost is None else f"; cost {cost:,.2f}, about {cost * share:,.2f} more"
+        rate = "waiting" if trouble is not None else "" if speed is None else f"{speed:.0f}/s"
+        shown.update(task, completed=done, total=total, rate=rate, tokens=tokens)
 
     with shown:
-        yield update
-
-
-def _so_far(spent: Spent, left: int, settings: JudgeSettings) -> str:
-    """Tokens and cost (if prices are known) so far, and estimates for the rest."""
-    if not spent.answered:
-        return ""
-    share = left / spent.answered
-    text = f"{spent.tokens:,} tokens, about {round(spent.tokens * share):,} more"
-    cost = settings.cost(spent.prompt_tokens, spent.completion_tokens)
-    return text if cost is None else f"{text}; cost {cost:,.2f}, about {cost * share:,.2f} more"
+        yield plain if shown.disable else update

@@ -87,21 +87,23 @@ def report(board: Board, out: Path) -> None:
     """Print what the rankings show, what is not comparable, what was refused, and where the pages are."""
     from medtasks.leaderboard.site.tables import charts, is_beside_its_model
 
-    shown = [(benchmark.title, one) for benchmark in board.benchmarks for one in charts(board, benchmark)]
-    rows = [[title, one.ranking.column.label, one.finding] for title, one in shown if len(one.ranking.ranked) > 1]
-    if rows:
-        table(("benchmark", "score", "finding"), rows)
-    alone = [(title, one) for title, one in shown if len(one.ranking.ranked) < 2]
-    notes = ((one.finding.rstrip("."), f"{title}: {one.ranking.column.label}") for title, one in alone)
+    findings, notes = [], []
+    not_comparable: Counter[tuple[str, str]] = Counter()
+    for benchmark in board.benchmarks:
+        for one in charts(board, benchmark):
+            if len(one.ranking.ranked) > 1:
+                findings.append([benchmark.title, one.ranking.column.label, one.finding])
+            else:
+                notes.append((one.finding.rstrip("."), f"{benchmark.title}: {one.ranking.column.label}"))
+        for found in benchmark.tables:
+            for apart in found.apart:
+                if not is_beside_its_model(found, apart):
+                    name = board.models[apart.row.model].name
+                    reasons = (_VARYING.sub("…", _OF_OTHERS.sub("", reason)) for reason in set(apart.reasons))
+                    not_comparable.update((name, reason) for reason in reasons)
+    if findings:
+        table(("benchmark", "score", "finding"), findings)
     write(*grouped_notes(notes))
-    not_comparable = Counter(
-        (board.models[one.row.model].name, _VARYING.sub("…", _OF_OTHERS.sub("", reason)))
-        for benchmark in board.benchmarks
-        for found in benchmark.tables
-        for one in found.apart
-        if not is_beside_its_model(found, one)
-        for reason in set(one.reasons)
-    )
     if not_comparable:
         rows = [[model, reason, str(count)] for (model, reason), count in sorted(not_comparable.items())]
         table(("not comparable", "reason", "rows"), rows)
@@ -129,10 +131,12 @@ def check(
 ) -> None:
     """Check that result directories can be submitted: complete, comparable, scored by today's rules, no secrets."""
     from medtasks.core.findings import COLUMNS, as_rows, summary
+    from medtasks.judge import agreement
     from medtasks.leaderboard.intake.check import check_results
+    from medtasks.leaderboard.verify.rejudging import write_rejudged
     from medtasks.runs.find import no_run
 
-    ask_again = _asking_again(share, judges or [], seed)
+    ask_again = None if share is None else _asking_again(share, judges or [], seed)
     if rejudged is not None and ask_again is None:
         raise UsageError("--rejudged writes what --rejudge finds; give --rejudge and --judge, too.")
     with progress("checking results") as bar:
@@ -153,28 +157,19 @@ def check(
         if found.findings:
             table(COLUMNS, as_rows(found.findings))
         if found.rejudged:
-            from medtasks.judge.agreement import COLUMNS as MEASURES
-            from medtasks.judge.agreement import rows as measures
-
-            rows = [(one.folder, one.rubric, *row) for one in found.rejudged for row in measures(one.agreement)]
-            table(("directory", "rubric", *MEASURES), rows)
+            rows = [(one.folder, one.rubric, *row) for one in found.rejudged for row in agreement.rows(one.agreement)]
+            table(("directory", "rubric", *agreement.COLUMNS), rows)
             write("\n".join(printable(f"{one.folder}: {one.rubric}: {one}") for one in found.rejudged))
         folders = counted(len(found.folders), "result directory", "result directories")
         write(f"{folders}: {summary(found.findings)}")
     if rejudged is not None:
-        from medtasks.leaderboard.verify.rejudging import write_rejudged
-
         write_rejudged(found.rejudged, rejudged)
     if found.failed(strict):
         raise typer.Exit(1)
 
 
-def _asking_again(
-    share: str | None, judges: list[str], seed: int | None
-) -> Callable[[ScoredRun], Iterator[Rejudged]] | None:
-    """What asks ``judges`` again for a share of the verdicts; None if that is not wanted."""
-    if share is None:
-        return None
+def _asking_again(share: str, judges: list[str], seed: int | None) -> Callable[[ScoredRun], Iterator[Rejudged]]:
+    """What asks ``judges`` again for a share of the verdicts."""
     from medtasks.judge.settings import read_judges
     from medtasks.leaderboard.verify.rejudging import rejudge
 

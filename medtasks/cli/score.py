@@ -1,21 +1,24 @@
-"""``medtasks score``: score existing responses of a run, or of another tool, with the current filters and metrics."""
+"""``medtasks score``, ``compare`` and ``plan``: scores of responses, differences of runs, and what can be detected."""
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
-from medtasks.cli.console import Json, table, write, write_json
+from medtasks.cli.console import Json, Prices, progress, table, write, write_json
+from medtasks.core.cache import cache_root
 from medtasks.core.errors import MedtasksError, UsageError
 from medtasks.core.tables import grouped_notes, p_text, signed_interval
 from medtasks.core.text import counted, first_names, printable
 
 if TYPE_CHECKING:
     from medtasks.importers.layouts import Layout
+    from medtasks.leaderboard.verify.scored_run import ScoredRun
     from medtasks.runs.comparisons import Paired
     from medtasks.runs.record import RunRecord
 
@@ -49,8 +52,42 @@ def score(
         return
     if against is not None:
         raise UsageError("--against compares result directories; write the predictions' run with --out first.")
+    from medtasks.importers.layouts import LAYOUTS, recognise, task_in_name
+    from medtasks.importers.run import PredictionFile, scored_predictions
+    from medtasks.runs.summary import summary
+    from medtasks.verify.store import user_store
+
+    if layout is None:
+        layout = recognise(results)
+        if not as_json:
+            write(f"{results.name}: read as {LAYOUTS[layout]} (--from {layout})")
+    if layout not in LAYOUTS:
+        raise UsageError(f"--from {layout}: unknown layout; choose from {', '.join(LAYOUTS)}.")
+    task = task or (task_in_name(results) if layout == "lmms-eval" else None)
+    if task is None:
+        raise UsageError("--task is missing; give the task or group that the predictions are for.")
+    columns = {}
+    for entry in column or ():
+        field, _, name = entry.partition("=")
+        if not (field and name):
+            raise UsageError(f"--column {entry}: expected FIELD=COLUMN, e.g. response=model_output.")
+        columns[field] = name
     with without_garbage_collection(afterwards=False):
-        _elsewhere(results, layout, task, column or [], model, verdicts_of, out, as_json)
+        file = PredictionFile(results, cast("Layout", layout), task, columns, model, verdicts_of)
+        scored = scored_predictions(file, user_store(), out)
+    if as_json:
+        counts = {what: count for what, count in scored.predictions.items() if what != "with_verdict"}
+        write_json({**scored.results, "predictions": counts})
+        return
+    write(summary(scored, out, keep="--out"))
+    write(*(f"  {printable(note)}" for note in scored.notes))
+    if verdicts_of is None and (judged := scored.predictions["with_verdict"]):
+        write(f"  with a judge's verdict: {counted(judged, 'prediction')}; import with --verdicts-of JUDGE")
+    for facts in scored.manifest.judge.values():
+        verdicts = f"{facts.judged:,} of {facts.asked:,} responses have a verdict of {verdicts_of}"
+        write(f"  {verdicts}, imported from the file")
+        write(*(f"  unjudged: {count:,} ({reason})" for reason, count in facts.unjudged.items()))
+        write(*(f"  warning: {warning}" for warning in facts.warnings))
 
 
 def _rescore(folder: Path, against: Path | None, out: Path | None, as_json: bool) -> None:
@@ -101,7 +138,16 @@ def _rescore(folder: Path, against: Path | None, out: Path | None, as_json: bool
     write(*(f"  {printable(note)}" for note in again.notes))
     _show_diagnostics(run)
     _show_paired(paired)
-    _show_changes(again)
+    counts = Counter((change.task, change.what) for change in again.changes)
+    for (task, what), count in sorted(counts.items()):
+        write(f"  {task}: {what} changed in {counted(count, 'sample')}")
+    if not counts:
+        write("  no score has changed")
+        return
+    rows = [(one.task, one.sample_id, one.what, str(one.before), str(one.after)) for one in again.changes[:SHOWN]]
+    table(("task", "sample", "what", "before", "now"), rows)
+    if len(again.changes) > SHOWN:
+        write(f"  and {len(again.changes) - SHOWN:,} more; --json prints all")
 
 
 def _show_diagnostics(run: RunRecord) -> None:
@@ -115,106 +161,149 @@ def _show_diagnostics(run: RunRecord) -> None:
         "null chosen wrongly": "false_abstention",
         "null missed": "false_commitment",
     }
-    found = list(run.diagnostics.values())
-    columns = [name for name, field in shares.items() if any(getattr(one, field) is not None for one in found)]
-    rows = [
-        (name, f"{one.responses:,}", *("" if value is None else f"{value:.1%}" for value in values))
-        for name, one in [(name, run.diagnostics[name]) for name in in_order(run)]
-        for values in [[getattr(one, shares[column]) for column in columns]]
-    ]
+    found = {name: run.diagnostics[name] for name in in_order(run)}
+    columns = [name for name, field in shares.items() if any(getattr(one, field) is not None for one in found.values())]
+    rows = []
+    for name, one in found.items():
+        values = [getattr(one, shares[column]) for column in columns]
+        rows.append((name, f"{one.responses:,}", *("" if value is None else f"{value:.1%}" for value in values)))
     table(("task", "responses", *columns), rows, title="\nDiagnostics")
     if gaps := run.level_gaps:
-        rows_ = [
+        rows = [
             (*name.partition(":")[0].split(" - "), gap.metric, f"{gap.difference:+.3f}", signed_interval(gap.interval))
             for name, gap in gaps.items()
         ]
-        table(("level", "against", "metric", "difference", "95 % interval"), rows_, title="\nComplexity levels")
+        table(("level", "against", "metric", "difference", "95 % interval"), rows, title="\nComplexity levels")
         write(*dict.fromkeys(f"  warning: {gap.warning}" for gap in gaps.values() if gap.warning is not None))
 
 
 def _show_paired(paired: dict[str, Paired]) -> None:
-    rows = [
-        (
-            one.first,
-            one.second,
-            f"{score.items:,}",
-            metric,
-            f"{score.difference:+.3f}",
-            signed_interval(score.interval),
-            p_text(score.p_value),
-        )
-        for one in paired.values()
-        for metric, score in one.metrics.items()
-    ]
     if apart := [f"{one.first} and {one.second}" for one in paired.values() if not one.items]:
         write(f"  not compared, because they share no item: {first_names(apart)}")
-    if not rows:
-        return
-    columns = ("run", "against", "items", "metric", "difference", "95 % interval", "p")
-    table(columns, rows, title="\nThe same questions, answered in two ways")
-    write("  p: cluster sign-flip test, uncorrected; `medtasks compare` corrects for the number of tests")
-    texts = {
-        (f"warning: {text}", name): None
-        for name, one in paired.items()
-        for score in one.metrics.values()
-        for text in (score.warning, score.reason)
-        if text is not None
-    }
-    write(*grouped_notes(texts))
+    rows = []
+    notes: dict[tuple[str, str], None] = {}
+    for name, one in paired.items():
+        for metric, score in one.metrics.items():
+            difference, ends = f"{score.difference:+.3f}", signed_interval(score.interval)
+            rows.append((one.first, one.second, f"{score.items:,}", metric, difference, ends, p_text(score.p_value)))
+            notes |= {(f"warning: {text}", name): None for text in (score.warning, score.reason) if text is not None}
+    if rows:
+        columns = ("run", "against", "items", "metric", "difference", "95 % interval", "p")
+        table(columns, rows, title="\nThe same questions, answered in two ways")
+        write("  p: cluster sign-flip test, uncorrected; `medtasks compare` corrects for the number of tests")
+        write(*grouped_notes(notes))
 
 
-def _show_changes(again: RunRecord) -> None:
-    counts = Counter((change.task, change.what) for change in again.changes)
-    if not counts:
-        write("  no score has changed")
-        return
-    for (task, what), count in sorted(counts.items()):
-        write(f"  {task}: {what} changed in {counted(count, 'sample')}")
-    rows = [(one.task, one.sample_id, one.what, str(one.before), str(one.after)) for one in again.changes[:SHOWN]]
-    table(("task", "sample", "what", "before", "now"), rows)
-    if len(again.changes) > SHOWN:
-        write(f"  and {len(again.changes) - SHOWN:,} more; --json prints all")
-
-
-def _elsewhere(
-    path: Path,
-    layout: str | None,
-    task: str | None,
-    columns: list[str],
-    model: str,
-    verdicts_of: str | None,
-    out: Path | None,
-    as_json: bool,
+def compare(
+    first: Annotated[Path | None, typer.Argument(show_default=False)] = None,
+    second: Annotated[Path | None, typer.Argument(show_default=False)] = None,
+    pairs: Annotated[list[str] | None, typer.Option(metavar="BASE:TUNED")] = None,
+    task: str | None = None,
+    metric: str | None = None,
+    prices: Prices = None,
+    as_json: Json = False,
 ) -> None:
-    from medtasks.importers.layouts import LAYOUTS, recognise, task_in_name
-    from medtasks.importers.run import PredictionFile, scored_predictions
-    from medtasks.runs.summary import summary
-    from medtasks.verify.store import user_store
+    """Compare two runs: differences item by item, 95 % intervals, corrected tests, and what both used."""
+    from medtasks.analysis.results import compare as compare_two
+    from medtasks.leaderboard.board.models import read_by_model
+    from medtasks.leaderboard.board.usage import Price, amount, measured, used_by
 
-    if layout is None:
-        layout = recognise(path)
-        if not as_json:
-            write(f"{path.name}: read as {LAYOUTS[layout]} (--from {layout})")
-    if layout not in LAYOUTS:
-        raise UsageError(f"--from {layout}: unknown layout; choose from {', '.join(LAYOUTS)}.")
-    task = task or (task_in_name(path) if layout == "lmms-eval" else None)
-    if task is None:
-        raise UsageError("--task is missing; give the task or group that the predictions are for.")
-    pairs = [entry.partition("=")[::2] for entry in columns]
-    if wrong := [entry for entry, pair in zip(columns, pairs, strict=True) if not all(pair)]:
-        raise UsageError(f"--column {wrong[0]}: expected FIELD=COLUMN, e.g. response=model_output.")
-    file = PredictionFile(path, cast("Layout", layout), task, dict(pairs), model, verdicts_of)
-    scored = scored_predictions(file, user_store(), out)
-    if as_json:
-        counts = {what: count for what, count in scored.predictions.items() if what != "with_verdict"}
-        write_json({**scored.results, "predictions": counts})
+    if pairs:
+        if first is not None or prices is not None:
+            raise UsageError("--pairs takes the place of two directories, and of --prices; leave them out.")
+        _compare_pairs(pairs, task, metric, as_json=as_json)
         return
-    write(summary(scored, out, keep="--out"))
-    write(*(f"  {printable(note)}" for note in scored.notes))
-    if verdicts_of is None and (judged := scored.predictions["with_verdict"]):
-        write(f"  with a judge's verdict: {counted(judged, 'prediction')}; import with --verdicts-of JUDGE")
-    for facts in scored.manifest.judge.values():
-        verdicts = f"{facts.judged:,} of {facts.asked:,} responses have a verdict of {verdicts_of}"
-        write(f"  {verdicts}, imported from the file")
-        write(*(f"  unjudged: {count:,} ({reason})" for reason, count in facts.unjudged.items()))
-        write(*(f"  warning: {warning}" for warning in facts.warnings))
+    if first is None or second is None:
+        raise UsageError("expected two directories of runs, or --pairs BASE:TUNED; give them.")
+    known = {} if prices is None else read_by_model(prices, Price)
+    runs = _read_runs((first, second))
+    with progress("comparing") as bar:
+        found = compare_two(*runs, task=task, metric=metric, progress=bar)
+    used = [used_by(one, known, task) for one in runs]
+    if as_json:
+        from pydantic_core import to_jsonable_python
+
+        usage = [{**usage.model_dump(mode="json"), **({} if cost is None else {"cost": cost})} for usage, cost in used]
+        write_json({**to_jsonable_python(found), "usage": dict(zip(("first", "second"), usage, strict=True))})
+        return
+    names = [f"{one.public.model_facts.get('name', one.model)} ({one.public.folder})" for one in runs]
+    write(f"A: {printable(names[0])}\nB: {printable(names[1])}\n")
+    table(found.table.columns, found.table.rows)
+    write("\n".join(found.table.notes))
+    if usage_rows := [(one.label, one.unit, *map(amount, values)) for one, values in measured(used)]:
+        write("")
+        table(("usage", "unit", "A", "B"), usage_rows)
+
+
+def _compare_pairs(pairs: Sequence[str], group: str | None, metric: str | None, *, as_json: bool) -> None:
+    from medtasks.leaderboard.rank.compare import compare_pairs, signed_number
+
+    folders = [one.split(":") for one in pairs]
+    for given, parts in zip(pairs, folders, strict=True):
+        if len(parts) != 2 or not all(parts):
+            raise UsageError(f"--pairs {given}: expected BASE:TUNED, two directories of runs without a colon; fix it.")
+    names = list(dict.fromkeys(folder for parts in folders for folder in parts))
+    read = dict(zip(names, _read_runs(map(Path, names)), strict=True))
+    with progress("comparing") as bar:
+        tests = compare_pairs(
+            [(read[base], read[tuned]) for base, tuned in folders], group=group, metric=metric, progress=bar
+        )
+    if as_json:
+        write_json({"tests": tests})
+        return
+    differences, signs, reasons = [], [], []
+    for test in tests:
+        head = test.group, test.metric
+        for one in test.differences:
+            shown = signed_number(one.difference, test.unit, "+")
+            differences.append((*head, one.base, one.tuned, one.task, shown))
+            place = f"{one.tuned} - {one.base} {one.task} {test.metric}"
+            if one.reason:
+                reasons.append((f"no difference: {one.reason}", place))
+            reasons += [(f"not comparable: {reason}", place) for reason in one.unlike]
+        equal = sum(one.difference == 0 for one in test.differences)
+        p_values = map(p_text, (test.sign_p, test.wilcoxon_p, test.least_p))
+        signs.append((*head, f"{len(pairs)}", f"{test.better}", f"{test.worse}", f"{equal}", *p_values))
+    table(("group", "metric", "base", "tuned", "task", "tuned - base"), differences)
+    write("")
+    columns = ("group", "metric", "pairs", "better", "worse", "equal", "sign p", "Wilcoxon p", "lowest possible p")
+    table(columns, signs)
+    write(
+        "  One difference per pair and task, over the items with a value in both runs; p is two-sided, not corrected."
+    )
+    write("  A task with few items counts as much as one with many; differences of one pair are not independent.")
+    write(*grouped_notes(reasons))
+
+
+def _read_runs(folders: Iterable[Path]) -> list[ScoredRun]:
+    """The one run in each of the directories, with a progress bar."""
+    from medtasks.leaderboard.rank.compare import read_one
+
+    with progress("reading results"):
+        return [read_one(folder, cache_root()) for folder in folders]
+
+
+def plan(
+    task: Annotated[str, typer.Argument(show_default=False)],
+    pilot: list[Path] | None = None,
+    metric: str | None = None,
+    score: Annotated[float | None, typer.Option(min=0, max=1)] = None,
+    icc: Annotated[float, typer.Option(min=0, max=1)] = 0.1,
+    difference: Annotated[float | None, typer.Option(min=0)] = None,
+    share: list[float] | None = None,
+    as_json: Json = False,
+) -> None:
+    """Show the minimum detectable differences of subsets, before inference is paid for."""
+    from medtasks.leaderboard.rank.planning import SHARES, plan_task
+
+    runs = _read_runs(pilot) if pilot else []
+    found = plan_task(task, metric, runs, score=score, icc=icc, difference=difference, shares=share or SHARES)
+    if as_json:
+        needed = None if difference is None else {"difference": difference, "clusters": found.needed}
+        fields = {name: getattr(found, name) for name in ("task", "metric", "unit", "basis", "left_out", "subsets")}
+        write_json({**fields, "needed": needed})
+        return
+    write(*(f"left out: {printable(reason)}" for reason in found.left_out))
+    write(f"{found.table.title}\n")
+    table(found.table.columns, found.table.rows)
+    write("\n" + "\n".join(found.table.notes))

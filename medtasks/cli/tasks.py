@@ -51,9 +51,8 @@ def list_tasks(
     if as_json:
         write_json([_entry(spec) for spec in chosen])
         return
-    outermost = pattern is None and not everything
     inner = {member for spec in chosen for member in spec.members}
-    shown = [spec for spec in chosen if not outermost or spec.name not in inner]
+    shown = [spec for spec in chosen if pattern is not None or everything or spec.name not in inner]
     rows = []
     for spec in shown:
         size = "task" if spec.kind == "task" else f"group: {counted(len(leaf_tasks(spec.name)), 'task')}"
@@ -81,66 +80,59 @@ def _entry(spec: TaskSpec) -> dict[str, Any]:
 
 def show(task: str, doc: Annotated[int, typer.Option(min=0)] = 0, diff: bool = False, as_json: Json = False) -> None:
     """Show a task: the rendered prompt with its media in place, the gold answer, the YAML and the template."""
+    from medtasks.benchmarks.documents import prompt_text, task_documents
+    from medtasks.benchmarks.stages import asked_prompt
     from medtasks.catalog.prompts import overlay_diff, template_path, template_source
     from medtasks.catalog.spec import load_spec
+    from medtasks.data.store import open_prepared
 
     spec = load_spec(task)
     if diff:
         parts = [overlay_diff(template) for template in spec.templates]
         write("".join(parts).rstrip("\n") or "the overlay changes nothing here")
         return
-    if as_json:
-        content = {
-            **_entry(spec),
-            "yaml": spec.path.read_text(encoding="utf-8"),
-            "templates": {template: template_source(template) for template in spec.templates},
-            "document": None if spec.kind == "group" else _document(spec, doc),
+    shown: dict[str, Any] | None = None  # the document as it is sent
+    if spec.kind != "group":
+        documents = task_documents(spec.name)
+        if doc >= len(documents):
+            raise UsageError(f"--doc {doc}: {spec.name} has {len(documents)} documents, 0 to {len(documents) - 1}.")
+        document, prepared = documents[doc], open_prepared(spec.metadata.benchmark)
+        stage2 = None
+        if spec.stage1_template:
+            assert spec.template is not None
+            stage2 = prompt_text(document, spec.template, observations="<output of stage 1>")
+        shown = {
+            "number": doc,
+            "documents": len(documents),
+            "sample_id": document["sample_id"],
+            "cluster": document["cluster"],
+            "media": [str(prepared.media_path(medium)) for medium in document["media"]],
+            "frames": len(document.get("frames") or ()),
+            "prompt": asked_prompt(spec, document),
+            "stage2": stage2,
+            "target": document["target"],
         }
-        write_json(content)
+    text = spec.path.read_text(encoding="utf-8")
+    if as_json:
+        templates = {template: template_source(template) for template in spec.templates}
+        write_json({**_entry(spec), "yaml": text, "templates": templates, "document": shown})
         return
     write(f"{spec.name} ({spec.kind}, version {spec.metadata.version}): {spec.metadata.title}")
-    if spec.kind == "group":
+    if shown is None:
         write("members: " + ", ".join(spec.members))
     else:
-        document = _document(spec, doc)
-        place = f"document {doc} of {document['documents']}"
-        write(f"\n--- {place}: {document['sample_id']} (cluster {document['cluster']})")
-        for medium in document["media"]:
-            write(f"<{document['frames']} frames of {medium}>" if document["frames"] else f"<image: {medium}>")
-        write(document["prompt"])
-        if document["stage2"] is not None:
-            write(f"\n--- stage 2, without images\n{document['stage2']}")
-        write(f"\n--- gold answer (never in the prompt)\n{document['target']}")
-    write(f"\n--- {spec.path}\n{spec.path.read_text(encoding='utf-8').rstrip()}")
+        place = f"document {doc} of {shown['documents']}"
+        write(f"\n--- {place}: {shown['sample_id']} (cluster {shown['cluster']})")
+        for medium in shown["media"]:
+            write(f"<{shown['frames']} frames of {medium}>" if shown["frames"] else f"<image: {medium}>")
+        write(shown["prompt"])
+        if shown["stage2"] is not None:
+            write(f"\n--- stage 2, without images\n{shown['stage2']}")
+        write(f"\n--- gold answer (never in the prompt)\n{shown['target']}")
+    write(f"\n--- {spec.path}\n{text.rstrip()}")
     for template in spec.templates:
         write(f"\n--- {template_path(template)} (prompt hash {spec.prompt_hash})")
         write(template_source(template).rstrip())
-
-
-def _document(spec: TaskSpec, number: int) -> dict[str, Any]:
-    """A document as it is sent."""
-    from medtasks.benchmarks.documents import prompt_text, task_documents
-    from medtasks.benchmarks.stages import asked_prompt
-    from medtasks.data.store import open_prepared
-
-    documents = task_documents(spec.name)
-    if number >= len(documents):
-        raise UsageError(f"--doc {number}: {spec.name} has {len(documents)} documents, 0 to {len(documents) - 1}.")
-    document = documents[number]
-    prepared = open_prepared(spec.metadata.benchmark)
-    assert spec.template is not None
-    staged = bool(spec.stage1_template)
-    return {
-        "number": number,
-        "documents": len(documents),
-        "sample_id": document["sample_id"],
-        "cluster": document["cluster"],
-        "media": [str(prepared.media_path(medium)) for medium in document["media"]],
-        "frames": len(document.get("frames") or ()),
-        "prompt": asked_prompt(spec, document),
-        "stage2": prompt_text(document, spec.template, observations="<output of stage 1>") if staged else None,
-        "target": document["target"],
-    }
 
 
 def validate(

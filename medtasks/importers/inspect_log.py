@@ -14,7 +14,7 @@ from medtasks.core.errors import DataError
 from medtasks.core.files import MAX_JSON_BYTES
 from medtasks.data.release import open_archive, read_member
 from medtasks.data.sources import content_of
-from medtasks.importers.rows import Prediction, identifying
+from medtasks.importers.matching import Prediction, identifying
 
 _ZSTANDARD = 93
 
@@ -27,14 +27,54 @@ def read_inspect(path: Path) -> list[Prediction]:
     Raises:
         DataError: the file cannot be read, has no samples or several epochs, or a sample lacks a field.
     """
-    samples = _in_archive(path) if zipfile.is_zipfile(path) else _in_json(path)
-    predictions = [_parsed(sample, where) for where, sample in samples]
+    predictions = []
+    for where, sample in _samples(path):
+        if not isinstance(sample, dict):
+            raise wrong(where, "samples", sample, "a sample as an object")
+        epoch = sample.get("epoch", 1)
+        if epoch != 1:
+            raise wrong(where, "epoch", epoch, "1; score the epochs one by one")
+        metadata, name, asked = sample.get("metadata"), sample.get("id"), sample.get("input")
+        keys = identifying(metadata) if isinstance(metadata, dict) else {}
+        sample_id = keys.pop("sample_id", None)
+        if sample_id is None and not isinstance(name, bool) and isinstance(name, (str, int)):
+            keys["id"] = str(name)
+        if isinstance(asked, list):  # messages, of which the user's last one has the question
+            users = [one for one in asked if isinstance(one, dict) and one.get("role") == "user"]
+            asked = users[-1].get("content") if users else None
+        if "question" not in keys and (question := _text(asked)):
+            keys["question"] = question
+        if is_text(sample.get("target")):
+            keys["target"] = sample["target"]
+        error = sample.get("error")
+        if error is not None:
+            reason = error.get("message") if isinstance(error, dict) else error
+            predictions.append(Prediction(where, sample_id, keys, "", failed=str(reason or "error")))
+            continue
+        output: Any = sample.get("output")
+        try:
+            response = _text(output["choices"][0]["message"]["content"])
+        except (TypeError, LookupError):
+            response = None
+        if response is None:
+            raise wrong(where, "output", output, "the model's message in `choices`")
+        predictions.append(Prediction(where, sample_id, keys, response))
     if not predictions:
         raise DataError(f"{path}: the log has no samples; write it with its samples (`--log-samples`).")
     return predictions
 
 
-def _in_json(path: Path) -> Iterator[tuple[Where, Any]]:
+def _samples(path: Path) -> Iterator[tuple[Where, Any]]:
+    if zipfile.is_zipfile(path):
+        with open_archive(path) as archive:
+            members = sorted(one for one in archive.namelist() if one.startswith("samples/") and one.endswith(".json"))
+            for number, name in enumerate(members, start=1):
+                where = Where(f"{path.name}/{name}", number, unit="row")
+                try:
+                    yield where, json.loads(_member(path, archive, name))
+                except (ValueError, RecursionError) as error:
+                    raise DataError(f"{where}: not valid JSON ({error}); fetch the log again.") from error
+        return
     try:
         log = json.loads(content_of(path))
     except (ValueError, RecursionError) as error:
@@ -44,18 +84,6 @@ def _in_json(path: Path) -> Iterator[tuple[Where, Any]]:
         raise DataError(f"{path}: has no list `samples`, so it is not an Inspect log; choose another layout.")
     for number, sample in enumerate(samples, start=1):
         yield Where(path.name, number, unit="row"), sample
-
-
-def _in_archive(path: Path) -> Iterator[tuple[Where, Any]]:
-    with open_archive(path) as archive:
-        names = sorted(name for name in archive.namelist() if name.startswith("samples/") and name.endswith(".json"))
-        for number, name in enumerate(names, start=1):
-            where = Where(f"{path.name}/{name}", number, unit="row")
-            try:
-                sample = json.loads(_member(path, archive, name))
-            except (ValueError, RecursionError) as error:
-                raise DataError(f"{where}: not valid JSON ({error}); fetch the log again.") from error
-            yield where, sample
 
 
 def _member(path: Path, archive: zipfile.ZipFile, name: str) -> bytes:
@@ -80,52 +108,10 @@ def _member(path: Path, archive: zipfile.ZipFile, name: str) -> bytes:
     return data
 
 
-def _parsed(sample: Any, where: Where) -> Prediction:
-    if not isinstance(sample, dict):
-        raise wrong(where, "samples", sample, "a sample as an object")
-    epoch = sample.get("epoch", 1)
-    if epoch != 1:
-        raise wrong(where, "epoch", epoch, "1; score the epochs one by one")
-    metadata = sample.get("metadata")
-    keys = identifying(metadata) if isinstance(metadata, dict) else {}
-    sample_id = keys.pop("sample_id", None)
-    name = sample.get("id")
-    if sample_id is None and not isinstance(name, bool) and isinstance(name, (str, int)):
-        keys["id"] = str(name)
-    if "question" not in keys and (question := _question(sample.get("input"))):
-        keys["question"] = question
-    if is_text(sample.get("target")):
-        keys["target"] = sample["target"]
-    if sample.get("error") is not None:
-        error = sample["error"]
-        reason = error.get("message") if isinstance(error, dict) else error
-        return Prediction(where, sample_id, keys, "", failed=str(reason or "error"))
-    return Prediction(where, sample_id, keys, _response(sample.get("output"), where))
-
-
-def _question(found: Any) -> str:
-    """The text of the last user message, or the input itself if it is a text."""
-    if is_text(found):
-        return str(found)
-    messages = found if isinstance(found, list) else []
-    texts = [_text(one.get("content")) for one in messages if isinstance(one, dict) and one.get("role") == "user"]
-    return (texts[-1] or "") if texts else ""
-
-
-def _response(output: Any, where: Where) -> str:
-    try:
-        text = _text(output["choices"][0]["message"]["content"])
-    except (TypeError, LookupError):
-        text = None
-    if text is None:
-        raise wrong(where, "output", output, "the model's message in `choices`")
-    return text
-
-
 def _text(content: Any) -> str | None:
     """A message's text, which may be in parts; None if there is none."""
     if is_text(content):
-        return str(content)
+        return content
     parts = [part.get("text") for part in content if isinstance(part, dict)] if isinstance(content, list) else []
     texts = [part for part in parts if is_text(part)]
     return "\n".join(texts) if texts else None

@@ -1,4 +1,4 @@
-"""Matching predictions with the documents that they answer."""
+"""Predictions, and matching them with the documents that they answer."""
 
 from __future__ import annotations
 
@@ -9,24 +9,42 @@ from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 from typing import Any
 
+from medtasks.catalog.records import Where, is_text
 from medtasks.core.errors import DataError, UsageError
 from medtasks.core.schema import shown
 from medtasks.core.text import counted, first_names
-from medtasks.importers.rows import Prediction
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """One response, its place in the file, and what identifies the sample that it answers.
+
+    ``keys`` may have ``img_id`` and ``question``, ``task``, ``id`` (the other tool's sample id), ``target`` (its
+    reference answer), and for a harness line ``doc_id`` (position among the task's documents) and ``medium``.
+    ``verdict`` is a judge's verdict on the response, ``failed`` the reason why there is no response.
+    """
+
+    where: Where
+    sample_id: str | None
+    keys: Mapping[str, str]
+    response: str
+    verdict: Mapping[str, Any] | None = None
+    failed: str | None = None
+
+
+def identifying(row: Mapping[str, Any]) -> dict[str, str]:
+    """The texts in another tool's row that identify its sample."""
+    names = ("sample_id", "img_id", "question", "task")
+    return {name: row[name].strip() for name in names if is_text(row.get(name)) and row[name].strip()}
 
 
 @dataclass(frozen=True)
 class Joined:
     """Predictions by sample, and the rest; ids are in the order of the documents, predictions in that of the file.
 
-    Args:
-        given: the predictions for each sample that has any; all have the same response.
-        missing: samples without a prediction.
-        unmatched: predictions that fit no document.
-        duplicates: predictions that repeat an earlier response to their sample.
-        ambiguous: samples that share their key with others; their predictions were assigned in order.
-        strange: predictions that fit a sample whose reference answer differs from the file's.
-        others: predictions for other tasks.
+    All predictions ``given`` for a sample have the same response. ``ambiguous`` samples share their key with others,
+    and were answered in order; ``strange`` predictions fit a sample with another reference answer than the file's,
+    ``others`` are for other tasks.
     """
 
     given: dict[str, list[Prediction]]
@@ -60,9 +78,12 @@ class Joined:
     @property
     def counts(self) -> dict[str, int]:
         """The sizes of all these, and how many samples have a verdict in the file."""
-        kinds = ("missing", "unmatched", "strange", "duplicates", "ambiguous")
         return {
-            **{kind: len(getattr(self, kind)) for kind in kinds},
+            "missing": len(self.missing),
+            "unmatched": len(self.unmatched),
+            "strange": len(self.strange),
+            "duplicates": len(self.duplicates),
+            "ambiguous": len(self.ambiguous),
             "answered": len(self.given),
             "of_other_tasks": len(self.others),
             "with_verdict": sum(any(one.verdict for one in several) for several in self.given.values()),
@@ -78,10 +99,8 @@ def join(
     against the target), else by ``id`` if that is a sample id, else by ``img_id`` and ``question`` (NFC, whitespace
     collapsed, case kept), else by ``question`` alone. A reference answer in the file must match the document's.
 
-    Args:
-        predictions: in the order of their file. The order matters only for ``ambiguous`` samples.
-        documents: in the task's order, with ``sample_id``.
-        tasks: those of the documents; predictions that name another are set aside. By default, none is.
+    ``predictions`` are in the order of their file, ``documents`` in the task's. Predictions that name a task which is
+    not among ``tasks`` are set aside; by default, none is.
 
     Raises:
         UsageError: there are no documents, or two of them share a sample id (documents of several tasks).
@@ -89,9 +108,9 @@ def join(
             predictions, or a harness line for other documents; names the places.
     """
     index = _Index(documents)
-    given: dict[str, list[Prediction]] = {sample_id: [] for sample_id in index.sample_ids}
+    given: dict[str, list[Prediction]] = {sample_id: [] for sample_id in index.positions}
     shared: dict[tuple[str, ...], list[Prediction]] = defaultdict(list)
-    unmatched, strange, others = [], [], []
+    unmatched, strange, others, repeats = [], [], [], set()
     for one in predictions:
         if tasks and "task" in one.keys and one.keys["task"] not in tasks:
             others.append(one)
@@ -106,8 +125,20 @@ def join(
             given[fitting[0]].append(one)
         else:
             shared[fitting].append(one)
-    _assign_in_order(shared, given)
-    repeats = set()
+
+    # samples with equal keys are answered in the order of the file
+    for fitting, several in shared.items():
+        merged = len(several) > len(fitting) and len({one.response for one in several}) == 1  # a join of equal keys
+        if len(several) != len(fitting) and not merged:
+            keys = several[0].keys
+            raise DataError(
+                f"{several[0].where}: {len(several)} prediction(s) for img_id {shown(keys['img_id'])} and question "
+                f"{shown(keys['question'])}, expected {len(fitting)}, as that many samples share these keys "
+                f"({', '.join(fitting)}); give the sample_id of each in layout jsonl or csv."
+            )
+        for number, one in enumerate(several):
+            given[fitting[min(number, len(fitting) - 1)]].append(one)
+
     for sample_id, several in given.items():
         for one in several[1:]:
             if one.response != several[0].response:
@@ -128,23 +159,6 @@ def join(
     )
 
 
-def _assign_in_order(shared: Mapping[tuple[str, ...], list[Prediction]], given: dict[str, list[Prediction]]) -> None:
-    for fitting, several in shared.items():
-        if len(several) > len(fitting) and len({prediction.response for prediction in several}) == 1:
-            for number, one in enumerate(several):  # duplicated by a merge of rows with equal keys
-                given[fitting[min(number, len(fitting) - 1)]].append(one)
-            continue
-        if len(several) != len(fitting):
-            keys = several[0].keys
-            raise DataError(
-                f"{several[0].where}: {len(several)} prediction(s) for img_id {shown(keys['img_id'])} and question "
-                f"{shown(keys['question'])}, expected {len(fitting)}, as that many samples share these keys "
-                f"({', '.join(fitting)}); give the sample_id of each in layout jsonl or csv."
-            )
-        for sample_id, one in zip(fitting, several, strict=True):
-            given[sample_id].append(one)
-
-
 class _Index:
     """The documents by each of the keys."""
 
@@ -152,14 +166,14 @@ class _Index:
         if not documents:
             raise UsageError("there are no documents to match predictions with; choose a task that has some.")
         self.documents = documents
-        self.sample_ids: dict[str, int] = {}
+        self.positions: dict[str, int] = {}
         self.by_question: dict[tuple[str, str], tuple[str, ...]] = {}
         self.by_text: dict[str, tuple[str, ...]] = {}
         for number, document in enumerate(documents):
             sample_id = document["sample_id"]
-            if sample_id in self.sample_ids:
+            if sample_id in self.positions:
                 raise UsageError(f"sample id {sample_id} is duplicated; join predictions with one task at a time.")
-            self.sample_ids[sample_id] = number
+            self.positions[sample_id] = number
             question = _normalised(str(document.get("question", "")))
             self.by_text[question] = (*self.by_text.get(question, ()), sample_id)
             media = document.get("media") or []
@@ -171,29 +185,28 @@ class _Index:
     def fitting(self, one: Prediction) -> tuple[str, ...]:
         """Sample ids of the documents that ``one`` may answer."""
         if one.sample_id is not None:
-            return (one.sample_id,) if one.sample_id in self.sample_ids else ()
+            return (one.sample_id,) if one.sample_id in self.positions else ()
         if "doc_id" in one.keys:
             return self._at_position(one)
-        if one.keys.get("id") in self.sample_ids:
+        if one.keys.get("id") in self.positions:
             return (one.keys["id"],)
-        if not {"img_id", "question"} <= one.keys.keys():
-            return self._by_text(one)
-        if not self.by_question:
-            raise DataError(f"{one.where}: no sample_id, and the task's documents have no img_id; give the sample_id.")
-        return self.by_question.get((_normalised(one.keys["img_id"]), _normalised(one.keys["question"])), ())
-
-    def _by_text(self, one: Prediction) -> tuple[str, ...]:
-        """By the question alone; if several samples have it, also by the number at the end of their ids."""
-        found = self.by_text.get(_normalised(one.keys.get("question", "")), ())
-        if len(found) > 1:
-            numbered = tuple(sample_id for sample_id in found if sample_id.endswith(f"-{one.keys.get('id')}"))
-            if len(numbered) != 1:
+        question = _normalised(one.keys.get("question", ""))
+        if {"img_id", "question"} <= one.keys.keys():
+            if not self.by_question:
                 raise DataError(
-                    f"{one.where}: its question is asked in {len(found)} samples ({', '.join(found[:3])}, …), and it "
-                    "names no image; add the sample_id of each."
+                    f"{one.where}: no sample_id, and the task's documents have no img_id; give the sample_id."
                 )
-            return numbered
-        return found
+            return self.by_question.get((_normalised(one.keys["img_id"]), question), ())
+        found = self.by_text.get(question, ())
+        if len(found) < 2:
+            return found
+        numbered = tuple(sample_id for sample_id in found if sample_id.endswith(f"-{one.keys.get('id')}"))
+        if len(numbered) != 1:
+            raise DataError(
+                f"{one.where}: its question is asked in {len(found)} samples ({', '.join(found[:3])}, …), and it "
+                "names no image; add the sample_id of each."
+            )
+        return numbered
 
     def with_reference(self, sample_ids: tuple[str, ...], one: Prediction) -> tuple[str, ...]:
         """The ``sample_ids`` whose reference answer is the file's, if it has one."""
@@ -201,7 +214,7 @@ class _Index:
             return sample_ids
         target, fitting = _normalised(one.keys["target"]).casefold(), []
         for sample_id in sample_ids:  # a reference answer is written as it is, or an option's text for its letter
-            document = self.documents[self.sample_ids[sample_id]]
+            document = self.documents[self.positions[sample_id]]
             options = document.get("choices")
             answers = [document["target"], options.get(document["target"]) if isinstance(options, Mapping) else None]
             if target in {_normalised(str(answer)).casefold() for answer in answers if answer is not None}:

@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 from medtasks.benchmarks.documents import task_documents
 from medtasks.catalog.rubric import load_rubric
-from medtasks.catalog.scales import Rubric
 from medtasks.catalog.spec import inner_groups, leaf_tasks, load_spec
 from medtasks.core.errors import DataError, UsageError, reading
 from medtasks.core.files import canonical_json, check_regular, file_sha256
 from medtasks.core.settings import current_settings
 from medtasks.importers.layouts import Layout, read_predictions
-from medtasks.importers.matching import Joined, join
-from medtasks.importers.rows import Prediction
+from medtasks.importers.matching import Joined, Prediction, join
 from medtasks.judge.ensemble import same_family
 from medtasks.judge.pipeline import Verdicts
 from medtasks.judge.verdict import Verdict, parse_verdict
@@ -77,30 +74,18 @@ class PredictionFile:
     model: str = "unknown"
     verdicts_of: str | None = None
 
-    @property
-    def content(self) -> str:
-        """What decides the scores, besides code and data: the file, the options, the settings in force.
-
-        Raises:
-            DataError: the file cannot be read.
-        """
-        options = [self.path.name, self.layout, self.task, dict(self.columns), self.model, self.verdicts_of]
-        with reading(self.path, "check the path"):
-            check_regular(self.path)
-            return canonical_json([file_sha256(self.path), options, str(current_settings())])
-
-    def contains(self) -> tuple[Collection[str], Mapping[str, bool]]:
-        """The names of the tasks; no data are named."""
-        return leaf_tasks(self.task), {}
-
 
 def scored_predictions(file: PredictionFile, store: RunStore, out: Path | None = None) -> RunRecord:
-    """The scored run of the predictions, kept; also written to the new directory ``out``, which needs its samples.
+    """The scored run of the predictions, kept by what decides the scores; also written to the new directory ``out``.
 
     Raises:
         MedtasksError: as :func:`score_predictions`, or ``out`` exists.
     """
-    key = store.key_of(file.content, file.contains)
+    options = [file.path.name, file.layout, file.task, dict(file.columns), file.model, file.verdicts_of]
+    with reading(file.path, "check the path"):
+        check_regular(file.path)
+        content = canonical_json([file_sha256(file.path), options, str(current_settings())])
+    key = store.key_of(content, lambda: (leaf_tasks(file.task), {}))
     found = store.read_run(key, own=True) if out is None else None
     if found is not None:
         return found
@@ -162,14 +147,15 @@ def score_rows(
     problems: list[str] = []
     for name, members in documents.items():
         spec = load_spec(name)
-        replies = []
-        for document in (one for one in members if one["sample_id"] in joined.given):
-            given = joined.given[document["sample_id"]][0]
-            reply = Reply(given.response).checked() if given.failed is None else Reply.failure(given.failed)
-            replies.append(Answered(document, (reply,), prompt_hash=UNKNOWN_PROMPT))
-        scored = scored_samples(spec, replies)
-        if scored:
-            samples[name] = with_judged_scores(spec, with_learned_metrics(spec, scored, problems))
+        answered = []
+        for document in members:
+            if document["sample_id"] in joined.given:
+                given = joined.given[document["sample_id"]][0]
+                reply = Reply(given.response).checked() if given.failed is None else Reply.failure(given.failed)
+                answered.append(Answered(document, (reply,), prompt_hash=UNKNOWN_PROMPT))
+        if answered:
+            scored = with_learned_metrics(spec, scored_samples(spec, answered), problems)
+            samples[name] = with_judged_scores(spec, scored)
             made = task_facts(spec, {}, len(members)).with_outcomes([sample.outcome for sample in scored], ())
             known = protocol_hash(spec, {}, prompt_hash=UNKNOWN_PROMPT)
             update = {"prompt_hash": UNKNOWN_PROMPT, "template": "", "protocol_hash": known}
@@ -201,31 +187,38 @@ def _with_given_verdicts(
     The judge is identified by its name and marked as imported, so these scores are not comparable with our own.
     Verdicts that lack an aspect, or contradict each other on the same sample, do not count.
     """
-    rubrics = {task: load_spec(task).metadata.rubrics[:1] for task in samples}
-    names = tuple(dict.fromkeys(name for listed in rubrics.values() for name in listed))
-    if not names:
+    tasks_of: dict[str, list[str]] = {}
+    for task in samples:
+        for name in load_spec(task).metadata.rubrics[:1]:
+            tasks_of.setdefault(name, []).append(task)
+    if not tasks_of:
         raise UsageError(f"no task of {', '.join(samples)} is judged; leave --verdicts-of out.")
     if not any(prediction.verdict for several in given.values() for prediction in several):
         raise UsageError("no prediction of the file has a verdict (`eval_json`); leave --verdicts-of out.")
     warning = same_family(judge, model)
     described = {"model": judge, IMPORTED: layout}
     judged, known = dict(samples), dict[str, RubricFacts]()
-    for name in names:
+    for name, tasks in tasks_of.items():
         rubric = load_rubric(name)
-        tasks = tuple(task for task, listed in rubrics.items() if name in listed)
         questions = questions_of(judged, tasks, rubric)
-        verdicts = {
-            judge: Verdicts(
-                {
-                    question.name: _verdict(given.get(question.document["sample_id"], ()), rubric, question.document)
-                    for question in questions
-                }
-            )
-        }
+        verdicts = {judge: Verdicts()}
+        for question in questions:
+            document = question.document
+            rows = given.get(document["sample_id"], ())
+            told = [row.verdict for row in rows if row.verdict is not None]
+            readings = [parse_verdict(json.dumps(verdict), rubric, document) for verdict in told]
+            valid = [reading for reading in readings if isinstance(reading, Verdict)]
+            if not valid:
+                found = Verdict(unjudged=f"the file has no {'valid ' if readings else ''}verdict")
+            elif any(one.scores != valid[0].scores for one in valid):
+                found = Verdict(unjudged="the file has contradicting verdicts")
+            else:
+                found = Verdict(scores=valid[0].scores, reasons=valid[0].reasons)
+            verdicts[judge].by_question[question.name] = found
         responses = combined_responses(rubric, "majority", questions, verdicts)
         facts = rubric_facts(
             rubric,
-            tasks,
+            tuple(tasks),
             {judge: described},
             responses,
             verdicts,
@@ -237,14 +230,3 @@ def _with_given_verdicts(
         known[name] = facts.model_copy(update=hashes)
         judged = with_verdicts(judged, responses, known, known[name])
     return judged, known
-
-
-def _verdict(given: Sequence[Prediction], rubric: Rubric, document: Mapping[str, Any]) -> Verdict:
-    """The verdict in the rows of a sample, or why there is none."""
-    readings = [parse_verdict(json.dumps(one.verdict), rubric, document) for one in given if one.verdict is not None]
-    valid = [reading for reading in readings if isinstance(reading, Verdict)]
-    if not valid:
-        return Verdict(unjudged="the file has no valid verdict" if readings else "the file has no verdict")
-    if any(one.scores != valid[0].scores for one in valid):
-        return Verdict(unjudged="the file has contradicting verdicts")
-    return Verdict(scores=valid[0].scores, reasons=valid[0].reasons)

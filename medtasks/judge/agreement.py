@@ -1,14 +1,25 @@
-"""Agreement of the raters of a rubric's aspects (judges, humans), with cluster-bootstrap intervals."""
+"""Agreement of the raters of a rubric's aspects, with cluster-bootstrap intervals; human annotations from a CSV file.
+
+A row of that file is a label: columns ``sample_id``, ``aspect`` and ``score``, and perhaps ``rater`` and ``task``.
+"""
 
 from __future__ import annotations
 
 import functools
 import itertools
+import re
 from collections.abc import Mapping, Sequence
-from typing import Literal
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
 
+from medtasks.catalog.records import Where, wrong
+from medtasks.catalog.rubric import aspects_of
 from medtasks.catalog.scales import Aspect, Rubric
-from medtasks.core.schema import Frozen
+from medtasks.core.errors import DataError
+from medtasks.core.schema import Frozen, shown
+from medtasks.core.text import first_names
+from medtasks.data.sources import read_csv_rows
 from medtasks.stats.agreement import (
     Coefficient,
     Ratings,
@@ -91,10 +102,10 @@ def agreement_report(
         resamples: number of resamples, at least 1.
     """
     raters = tuple(sorted(ratings))
-    aspects = {aspect.name: aspect for aspect in rubric.aspects}
+    aspects = {aspect.name: aspect.binary for aspect in rubric.aspects}
     if rubric.aspects_from is not None:  # samples name them
         rated = {name for scores in ratings.values() for given in scores.values() for name in given}
-        aspects = {name: Aspect(name=name) for name in sorted(rated)}
+        aspects = dict.fromkeys(sorted(rated), True)
     items: dict[str, list[_Item]] = {}
     for name in aspects:
         units = sorted({unit for scores in ratings.values() for unit, given in scores.items() if name in given})
@@ -103,58 +114,14 @@ def agreement_report(
         ]
     pooled = None
     if rubric.aspects_from is not None:
-        everything = [item for name in aspects for item in items[name]]
-        pooled = _agreement(None, True, raters, everything, resamples)
+        pooled = _agreement(None, True, raters, [item for of_aspect in items.values() for item in of_aspect], resamples)
     return AgreementReport(
         rubric=rubric.name,
         raters=raters,
         resamples=resamples,
         pooled=pooled,
-        aspects=tuple(_agreement(name, one.binary, raters, items[name], resamples) for name, one in aspects.items()),
+        aspects=tuple(_agreement(name, binary, raters, items[name], resamples) for name, binary in aspects.items()),
     )
-
-
-def _agreement(
-    aspect: str | None, binary: bool, raters: Sequence[str], items: Sequence[_Item], resamples: int
-) -> AspectAgreement:
-    level: Literal["nominal", "ordinal"] = "nominal" if binary else "ordinal"
-    everyone = range(len(raters))
-    pairs = []
-    for one, other in itertools.combinations(everyone, 2):
-        common = _rated_by(items, (one, other))
-        measures = {
-            name: _coefficient(statistic, common, resamples, "both")
-            for name, (_, statistic) in _OF_PAIRS.items()
-            if not (binary and name in ("quadratic", "spearman"))
-        }
-        pairs.append(PairAgreement(first=raters[one], second=raters[other], units=len(common), **measures))
-    by_two = [item for item in items if len(raters) - item[1].count(None) >= 2]
-    alpha = functools.partial(krippendorff_alpha, level=level)
-    return AspectAgreement(
-        aspect=aspect,
-        level=level,
-        pairs=tuple(pairs),
-        fleiss=_coefficient(fleiss_kappa, _unordered(_rated_by(items, everyone)), resamples, "all raters"),
-        alpha=_coefficient(alpha, _unordered(by_two), resamples, "two raters"),
-    )
-
-
-def _rated_by(items: Sequence[_Item], raters: Sequence[int]) -> list[_Item]:
-    """The items that all ``raters`` rated, with their scores alone."""
-    chosen = [(cluster, tuple(scores[rater] for rater in raters)) for cluster, scores in items]
-    return [(cluster, scores) for cluster, scores in chosen if None not in scores]
-
-
-def _unordered(items: Sequence[_Item]) -> list[_Item]:
-    """Items for a measure that ignores who gave which score: fewer are distinct, which is faster."""
-    return [(cluster, tuple(sorted(scores, key=lambda one: (one is None, one)))) for cluster, scores in items]
-
-
-def _coefficient(statistic: Statistic, items: Sequence[_Item], resamples: int, who: str) -> Coefficient:
-    if not items:
-        return Coefficient(units=0, reason=f"no unit was rated by {who}")
-    ratings = Ratings.of(list(zip(*(scores for _, scores in items), strict=True)))
-    return agreement_interval(ratings, statistic, [cluster for cluster, _ in items], resamples, SEED)
 
 
 _OF_PAIRS: Mapping[str, tuple[str, Statistic]] = {
@@ -164,6 +131,40 @@ _OF_PAIRS: Mapping[str, tuple[str, Statistic]] = {
     "spearman": ("Spearman's rho", spearman),
 }
 """By field of `PairAgreement`, its heading and how it is computed."""
+
+
+def _agreement(
+    aspect: str | None, binary: bool, raters: Sequence[str], items: Sequence[_Item], resamples: int
+) -> AspectAgreement:
+    level: Literal["nominal", "ordinal"] = "nominal" if binary else "ordinal"
+
+    def coefficient(statistic: Statistic, of: Sequence[_Item], who: str) -> Coefficient:
+        if not of:
+            return Coefficient(units=0, reason=f"no unit was rated by {who}")
+        rows = list(zip(*(scores for _, scores in of), strict=True))
+        return agreement_interval(Ratings.of(rows), statistic, [cluster for cluster, _ in of], resamples, SEED)
+
+    pairs = []
+    for one, other in itertools.combinations(range(len(raters)), 2):
+        both = [(cluster, (scores[one], scores[other])) for cluster, scores in items]
+        both = [item for item in both if None not in item[1]]
+        measures = {
+            name: coefficient(statistic, both, "both")
+            for name, (_, statistic) in _OF_PAIRS.items()
+            if not (binary and name in ("quadratic", "spearman"))
+        }
+        pairs.append(PairAgreement(first=raters[one], second=raters[other], units=len(both), **measures))
+    # these measures ignore who gave which score: sorted, fewer items are distinct, which is faster
+    unordered = [(cluster, tuple(sorted(scores, key=lambda one: (one is None, one)))) for cluster, scores in items]
+    by_all = [item for item in unordered if None not in item[1]]
+    by_two = [item for item in unordered if len(raters) - item[1].count(None) >= 2]
+    return AspectAgreement(
+        aspect=aspect,
+        level=level,
+        pairs=tuple(pairs),
+        fleiss=coefficient(fleiss_kappa, by_all, "all raters"),
+        alpha=coefficient(functools.partial(krippendorff_alpha, level=level), by_two, "two raters"),
+    )
 
 
 def rows(report: AgreementReport) -> list[tuple[str, ...]]:
@@ -184,3 +185,99 @@ def rows(report: AgreementReport) -> list[tuple[str, ...]]:
                 bounds = found.reason or "" if no_bounds else f"{found.low:.3f} to {found.high:.3f}"
                 table.append((part.aspect or "(pooled)", raters, measure, f"{found.units:,}", value, bounds))
     return table
+
+
+HUMAN = "human"
+"""The rater of rows without one."""
+
+# spreadsheets write a column of whole numbers with gaps as 1.0
+_NUMBER = re.compile(r"([0-9]{1,4})(?:\.0{1,4})?")
+
+Unit = tuple[str, str]
+"""Task and sample id: two tasks may ask about one sample."""
+
+
+@dataclass(frozen=True)
+class HumanLabels:
+    """Rater to unit to aspect to score.
+
+    ``unmatched`` are the sample ids that no document has, sorted; their labels are not in ``ratings``.
+    """
+
+    ratings: dict[str, dict[Unit, dict[str, int]]]
+    unmatched: tuple[str, ...]
+
+
+def read_labels(path: Path, rubric: Rubric, documents: Mapping[Unit, Mapping[str, Any]]) -> HumanLabels:
+    """The labels in ``path``, every one an aspect of ``rubric`` and a whole number within its scale.
+
+    Args:
+        path: CSV with a header, in UTF-8; rows without a score are skipped.
+        rubric: what was judged.
+        documents: by task and sample id; each defines its sample's aspects. A row without a task refers to the only
+            task with the sample.
+
+    Raises:
+        DataError: the file cannot be read, lacks a column, or has a label that is invalid, duplicated, or about a
+            sample of several tasks without naming one; the message names file, line and column.
+    """
+    rows = read_csv_rows(path)
+    if not {"sample_id", "aspect", "score"} <= rows[0].row.keys():
+        raise DataError(
+            f"{Where(path.name, 1)}: the header has {first_names(map(shown, rows[0].row), 12)}, expected `sample_id`, "
+            "`aspect` and `score`; rename or add the columns."
+        )
+    tasks_of: dict[str, list[str]] = {}
+    for task, sample_id in documents:
+        tasks_of.setdefault(sample_id, []).append(task)
+    ratings: dict[str, dict[Unit, dict[str, int]]] = {}
+    first: dict[tuple[str, Unit, str], Where] = {}
+    unmatched: set[str] = set()
+    for where, row in rows:
+        label = {name: cell.strip() for name, cell in row.items()}
+        sample_id, written = label["sample_id"], label["score"]
+        if not written:
+            continue
+        if not sample_id:
+            raise wrong(where, "sample_id", None, "the id of a sample")
+        tasks = tasks_of.get(sample_id, [""])
+        if not label.get("task") and len(tasks) > 1:
+            raise DataError(
+                f"{where}: sample {shown(sample_id)} is in the tasks {', '.join(map(repr, sorted(tasks)))}, expected "
+                "the row to name one; add a column `task`."
+            )
+        unit = label.get("task") or tasks[0], sample_id
+        document = documents.get(unit)
+        aspect = _aspect(label["aspect"], where, rubric, document)
+        number = _NUMBER.fullmatch(written)
+        if number is None or int(number[1]) not in aspect.scale:
+            raise wrong(where, "score", written, f"a whole number from {aspect.minimum} to {aspect.maximum}")
+        rater = label.get("rater") or HUMAN
+        before = first.setdefault((rater, unit, aspect.name), where)
+        if before is not where:
+            raise DataError(
+                f"{where}: rater {shown(rater)} already labelled aspect {shown(aspect.name)} of sample "
+                f"{shown(sample_id)} in line {before.line}, expected one label; remove one."
+            )
+        if document is None:
+            unmatched.add(sample_id)
+        else:
+            ratings.setdefault(rater, {}).setdefault(unit, {})[aspect.name] = int(number[1])
+    if not first:
+        raise DataError(f"{path}: found no score, expected at least one; fill in the scores.")
+    return HumanLabels(ratings, tuple(sorted(unmatched)))
+
+
+def _aspect(name: str, where: Where, rubric: Rubric, document: Mapping[str, Any] | None) -> Aspect:
+    """The aspect of a label, according to the sample's document, or else to the rubric."""
+    if document is not None:
+        aspects = aspects_of(rubric, document)
+    elif rubric.aspects_from is None:
+        aspects = rubric.aspects
+    else:  # the sample would name the aspects, but it is not known
+        aspects = (Aspect(name=name),) if name else ()
+    for aspect in aspects:
+        if aspect.name == name:
+            return aspect
+    expected = first_names((repr(one.name) for one in aspects), 12) or "a name"
+    raise wrong(where, "aspect", name, f"an aspect of rubric {rubric.name}: {expected}")

@@ -10,7 +10,8 @@ import asyncio
 import contextlib
 import functools
 import json
-from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Iterable, Iterator, Mapping
+import tempfile
+from collections.abc import Awaitable, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -76,9 +77,16 @@ class BatchEndpoint(Endpoint):
         name = short_hash(body)
         result = self._futures.get(name)
         if result is None or (result.done() and isinstance(result.result(), FailedAttempt)):  # not asked, or to retry
-            result = self._futures[name] = asyncio.get_running_loop().create_future()
-            line = f'{{"custom_id":"{name}","method":"POST","url":"/v1/chat/completions","body":{body}}}\n'
-            self._collect(name, line.encode())
+            loop = asyncio.get_running_loop()
+            result = self._futures[name] = loop.create_future()
+            line = f'{{"custom_id":"{name}","method":"POST","url":"/v1/chat/completions","body":{body}}}\n'.encode()
+            if self._size + len(line) > LARGEST:
+                self._send()
+            self._lines[name] = line
+            self._size += len(line)
+            if self._timer is not None:
+                self._timer.cancel()
+            self._timer = loop.call_later(QUIET, self._send)
         return await asyncio.shield(result)
 
     @functools.cached_property
@@ -94,17 +102,8 @@ class BatchEndpoint(Endpoint):
             http_client=DefaultAsyncHttpxClient(follow_redirects=False),
         )
 
-    def _collect(self, name: str, line: bytes) -> None:
-        """Add a line to the next batch, which is sent when it is full or no further line comes."""
-        if self._size + len(line) > LARGEST:
-            self._send()
-        self._lines[name] = line
-        self._size += len(line)
-        if self._timer is not None:
-            self._timer.cancel()
-        self._timer = asyncio.get_running_loop().call_later(QUIET, self._send)
-
     def _send(self) -> None:
+        """Send what was collected, since the batch is full or no further request came."""
         lines, self._lines, self._size = self._lines, {}, 0
         if lines:
             self._start(list(lines), self._new_batch(lines))
@@ -130,21 +129,23 @@ class BatchEndpoint(Endpoint):
         task.add_done_callback(self._running.discard)
 
     async def _new_batch(self, lines: dict[str, bytes]) -> Mapping[str, Attempt]:
-        names, content = list(lines), b"".join(lines.values())
+        names = list(lines)
+        content = b"".join(lines.values())
         uploaded = await self._client.files.create(file=("medtasks.jsonl", content), purpose="batch")
         del content  # up to 100 MB, and the batch may take a day
         lines.clear()
         record = self._records / f"{short_hash(uploaded.id)}.json"
         known = {"names": names, "file": uploaded.id}
+        record.parent.mkdir(parents=True, exist_ok=True)
         _write(record, known)
-        batch = await self._create(uploaded.id)
-        _write(record, {**known, "batch": batch.id})
-        return await self._results(record, names, batch)
+        return await self._results(record, names, await self._create(record, known))
 
-    async def _create(self, file: str) -> Batch:
-        return await self._client.batches.create(
-            input_file_id=file, endpoint="/v1/chat/completions", completion_window="24h"
+    async def _create(self, record: Path, known: Mapping[str, Any]) -> Batch:
+        batch = await self._client.batches.create(
+            input_file_id=known["file"], endpoint="/v1/chat/completions", completion_window="24h"
         )
+        _write(record, {**known, "batch": batch.id})
+        return batch
 
     async def _old_batch(self, record: Path, known: Mapping[str, Any]) -> Mapping[str, Attempt]:
         """The results of a recorded batch. It is created now if the earlier process was stopped before that."""
@@ -155,8 +156,7 @@ class BatchEndpoint(Endpoint):
                 batch = await self._client.batches.retrieve(known["batch"])
             else:
                 found = [one async for one in self._client.batches.list() if one.input_file_id == known["file"]]
-                batch = found[0] if found else await self._create(known["file"])
-                _write(record, {**known, "batch": batch.id})
+                batch = found[0] if found else await self._create(record, known)
         except (openai.NotFoundError, openai.BadRequestError):
             record.unlink(missing_ok=True)
             return dict.fromkeys(known["names"], FailedAttempt("a batch of an earlier run is gone", again=True))
@@ -164,9 +164,9 @@ class BatchEndpoint(Endpoint):
 
     async def _results(self, record: Path, names: Iterable[str], batch: Batch) -> Mapping[str, Attempt]:
         """Wait until the batch has ended, and read what it has of every request."""
+        found: dict[str, Attempt] = {}
         try:
             batch = await self._final(batch)
-            found: dict[str, Attempt] = {}
             for file in filter(None, (batch.output_file_id, batch.error_file_id)):
                 found |= await self._read_file(file)
         finally:
@@ -202,40 +202,27 @@ class BatchEndpoint(Endpoint):
         return batch
 
     async def _read_file(self, file: str) -> dict[str, Attempt]:
-        """The results in a file, one a line; a line larger than a reply may be counts as damaged."""
-        async with self._client.files.with_streaming_response.content(file) as response:
-            return dict([one async for line in _lines(response.iter_bytes()) for one in self._read_line(line)])
-
-    def _read_line(self, text: bytes) -> Iterator[tuple[str, Attempt]]:
-        """The request's id and result; nothing if the line is empty or damaged: its request then has no result."""
-        with contextlib.suppress(ValueError, LookupError, TypeError, AttributeError, RecursionError):
-            line = json.loads(text)
-            name, response, error = str(line["custom_id"]), line.get("response"), line.get("error")
-            if response is not None:
-                yield name, self._outcome(int(response["status_code"]), {}, canonical_json(response["body"]))
-            else:
-                code = str((error or {}).get("code"))
-                detail = (error or {}).get("message") or code
-                yield name, self._failed_attempt("batch", detail, again=code in ("batch_expired", "server_error"))
-
-
-async def _lines(chunks: AsyncIterable[bytes]) -> AsyncIterator[bytes]:
-    """Lines that end at a line feed, without those of more than `LARGEST_BODY` bytes."""
-    line, size = bytearray(), 0
-    async for chunk in chunks:
-        for number, part in enumerate(chunk.split(b"\n")):
-            if number:
-                if size <= LARGEST_BODY:
-                    yield bytes(line)
-                line, size = bytearray(), 0
-            size += len(part)
-            if size <= LARGEST_BODY:
-                line += part
-    if size <= LARGEST_BODY:
-        yield bytes(line)
+        """The results in a file, one a line. A line that is damaged or too large has none, nor has its request."""
+        results: dict[str, Attempt] = {}
+        with tempfile.TemporaryFile() as stream:
+            async with self._client.files.with_streaming_response.content(file) as response:
+                async for chunk in response.iter_bytes():
+                    stream.write(chunk)
+            stream.seek(0)
+            for text in (one for one in stream if len(one) <= LARGEST_BODY):
+                with contextlib.suppress(ValueError, LookupError, TypeError, AttributeError, RecursionError):
+                    line = json.loads(text)
+                    name, response, error = str(line["custom_id"]), line.get("response"), line.get("error") or {}
+                    if response is not None:
+                        body = canonical_json(response["body"])
+                        results[name] = self._outcome(int(response["status_code"]), {}, body)
+                        continue
+                    code = str(error.get("code"))
+                    again = code in ("batch_expired", "server_error")
+                    results[name] = self._failed_attempt("batch", error.get("message") or code, again=again)
+        return results
 
 
 def _write(record: Path, known: Mapping[str, Any]) -> None:
-    record.parent.mkdir(parents=True, exist_ok=True)
     with replaced(record) as partial:
         partial.write_text(canonical_json(known), encoding="utf-8")

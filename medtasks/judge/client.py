@@ -65,9 +65,6 @@ class Spent:
 class JudgeClient:
     """Asks one judge, inside ``async with``. Limits, budget and knowledge of the endpoint persist between uses.
 
-    Args:
-        settings: the endpoint.
-
     Attributes:
         spent: the total so far.
         structured: whether the endpoint accepts ``response_format``; None until it is known.
@@ -77,9 +74,9 @@ class JudgeClient:
         self.settings = settings
         self.spent = Spent()
         self.structured = settings.structured
-        self._trouble: str | None = None
         self._limiter = RateLimiter(settings.in_flight)
         self._endpoint: Endpoint | None = None
+        self._trouble: str | None = None
         self._failed_in_a_row = 0
         self._outage: str | None = None
 
@@ -117,7 +114,12 @@ class JudgeClient:
             while isinstance(got := await self._attempt(messages, schema, again=failures > 0), FailedAttempt):
                 failures += 1
                 if not got.again or failures > self.settings.retries:
-                    raise self._gave_up(got, failures)
+                    self._failed_in_a_row = 0 if got.status in _OWN_FAULT else self._failed_in_a_row + 1
+                    if self._outage is None and got.status in _SHUT_OUT and not self.spent.answered:
+                        self._outage = f"outage: {got.reason}"
+                    elif self._outage is None and self._failed_in_a_row >= OUTAGE:
+                        self._outage = f"outage: {OUTAGE} requests in a row failed, the last with {got.reason}"
+                    raise Unanswered(f"{got.reason} ({failures} attempts)" if failures > 1 else got.reason)
                 self._trouble = got.reason
                 chance = random.Random(f"{key}:{failures}")  # by the key: the order of completion must not matter
                 backoff = self.settings.backoff
@@ -141,6 +143,7 @@ class JudgeClient:
         self, given: MessagesOf, schema: dict[str, Any] | None, *, again: bool
     ) -> JudgeAnswer | FailedAttempt:
         """One attempt in a slot, or two if the first may have been refused for its ``response_format``."""
+        assert self._endpoint is not None, "use `async with` around it"
         entered = await self._limiter.enter()
         try:
             self._refuse_closed()
@@ -149,12 +152,16 @@ class JudgeClient:
             except MedtasksError as error:  # about this question alone, so no outage
                 raise Unanswered(f"question: {' '.join(str(error).split())}") from None
             structured = schema is not None and self.structured is not False
-            got = await self._send(messages, schema if structured else None, again=again)
+            self.spent.requests += 1
+            self.spent.retries += again
+            got = await self._endpoint.attempt(messages, schema if structured else None)
             if isinstance(got, JudgeAnswer):
                 self.structured = structured or self.structured
             elif structured and self.settings.structured is None and got.status in (400, 422):
                 self._refuse_closed()
-                got = await self._send(messages, None, again=True)
+                self.spent.requests += 1
+                self.spent.retries += 1
+                got = await self._endpoint.attempt(messages, None)
                 if isinstance(got, JudgeAnswer) and self.structured is None:
                     self.structured = False  # the schema was the reason, not the request
             if isinstance(got, JudgeAnswer):
@@ -165,14 +172,6 @@ class JudgeClient:
         finally:
             self._limiter.leave()
 
-    async def _send(
-        self, messages: Messages, schema: dict[str, Any] | None, *, again: bool
-    ) -> JudgeAnswer | FailedAttempt:
-        assert self._endpoint is not None, "use `async with` around it"
-        self.spent.requests += 1
-        self.spent.retries += again
-        return await self._endpoint.attempt(messages, schema)
-
     def _refuse_closed(self) -> None:
         """Raise `Unanswered` if no further request may be sent."""
         budget, spent = self.settings.budget, self.spent
@@ -182,15 +181,6 @@ class JudgeClient:
             raise Unanswered(BUDGET)
         if self._outage is not None:
             raise Unanswered(self._outage)
-
-    def _gave_up(self, got: FailedAttempt, attempts: int) -> Unanswered:
-        self._failed_in_a_row = 0 if got.status in _OWN_FAULT else self._failed_in_a_row + 1
-        if self._outage is None:
-            if got.status in _SHUT_OUT and not self.spent.answered:
-                self._outage = f"outage: {got.reason}"
-            elif self._failed_in_a_row >= OUTAGE:
-                self._outage = f"outage: {OUTAGE} requests in a row failed, the last with {got.reason}"
-        return Unanswered(f"{got.reason} ({attempts} attempts)" if attempts > 1 else got.reason)
 
 
 class RateLimiter:

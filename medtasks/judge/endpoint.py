@@ -63,8 +63,6 @@ class FailedAttempt:
 class Endpoint:
     """A chat API, used from one event loop. Nothing it returns contains the API key.
 
-    ``state`` says what requests are waiting for, if that is known.
-
     Raises:
         UsageError: the API key is malformed, or the environment names a proxy that cannot be used.
     """
@@ -73,11 +71,21 @@ class Endpoint:
         self._settings = settings
         self._key = settings.api_key()
         self._address = settings.base_url.rstrip("/") + "/chat/completions"
-        self._proxy = _proxy_for(self._address)
+        # not aiohttp's trust_env, which also takes passwords from ~/.netrc and fails where an API key is sent
+        parts, proxies = urlsplit(self._address), urllib.request.getproxies()
+        self._proxy = proxies.get(parts.scheme) or proxies.get("all")
+        if not self._proxy or urllib.request.proxy_bypass(parts.hostname or ""):
+            self._proxy = None
+        elif (scheme := urlsplit(self._proxy).scheme) not in ("http", "https"):
+            raise UsageError(
+                f"the proxy for {parts.hostname} in the environment has scheme {scheme!r}, expected http or https; set "
+                f"another in {parts.scheme}_proxy, or add {parts.hostname} to no_proxy."
+            )
         self._session: ClientSession | None = None
 
     @property
     def state(self) -> str:
+        """What requests are waiting for, if that is known."""
         return ""
 
     async def close(self) -> None:
@@ -89,39 +97,37 @@ class Endpoint:
         import aiohttp
 
         if self._session is None:  # not needed if all verdicts are stored, and aiohttp takes a while to import
-            self._session = self._opened()
+            headers = {"Content-Type": "application/json", "Accept-Encoding": "identity"}
+            if self._key is not None:
+                headers["Authorization"] = f"Bearer {self._key}"
+            tls: ssl.SSLContext | bool = True
+            if self._address.startswith("https:"):
+                import certifi
+
+                tls = ssl.create_default_context()
+                tls.load_verify_locations(certifi.where())  # too, as some Python installations find no others
+            # the rate limiter decides how many requests are in flight; the time limit covers an attempt as a whole
+            self._session = aiohttp.ClientSession(
+                headers=headers,
+                timeout=aiohttp.ClientTimeout(total=self._settings.timeout),
+                connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=IDLE, ssl=tls),
+            )
         data = self._body(messages, schema).encode()
+        body = bytearray()
         try:
             # a redirect would send the prompts to an address that the user did not name
             request = self._session.post(self._address, data=data, proxy=self._proxy, allow_redirects=False)
             async with request as response:
-                body = bytearray()
                 async for part in response.content.iter_any():
                     body += part
-                    if len(body) > LARGEST_BODY:
-                        break  # the rest is not read
+                    if len(body) > LARGEST_BODY:  # the rest is not read
+                        reason = f"the response has more than {LARGEST_BODY // 2**20} MB"
+                        return self._failed_attempt("bad reply", reason, again=False)
         except asyncio.TimeoutError:
             return FailedAttempt(f"timeout: no answer within {self._settings.timeout:g} s", again=True)
         except (aiohttp.ClientError, OSError) as error:
             return self._failed_attempt("connection", error, again=True)
-        if len(body) > LARGEST_BODY:
-            reason = f"the response has more than {LARGEST_BODY // 2**20} MB"
-            return self._failed_attempt("bad reply", reason, again=False)
         return self._outcome(response.status, response.headers, body.decode("utf-8", "replace"))
-
-    def _opened(self) -> ClientSession:
-        from aiohttp import ClientSession, ClientTimeout, TCPConnector
-
-        headers = {"Content-Type": "application/json", "Accept-Encoding": "identity"}
-        if self._key is not None:
-            headers["Authorization"] = f"Bearer {self._key}"
-        tls = _trusted() if self._address.startswith("https:") else True
-        # the rate limiter decides how many requests are in flight; the time limit covers an attempt as a whole
-        return ClientSession(
-            headers=headers,
-            timeout=ClientTimeout(total=self._settings.timeout),
-            connector=TCPConnector(limit=0, keepalive_timeout=IDLE, ssl=tls),
-        )
 
     def _body(self, messages: Messages, schema: dict[str, Any] | None) -> str:
         settings = self._settings
@@ -136,14 +142,12 @@ class Endpoint:
         return well_formed(json.dumps(body | settings.extra_body, ensure_ascii=False, allow_nan=False))
 
     def _outcome(self, status: int, headers: Mapping[str, str], text: str) -> JudgeAnswer | FailedAttempt:
-        if not 200 <= status < 300:
-            return self._refusal(status, headers, text)
-        answer = _read(self._redacted(text))
-        if isinstance(answer, str):
-            return self._failed_attempt("bad reply", answer, again=True)
-        return replace(answer, text=self._redacted(answer.text))  # once more: JSON may have escaped the key
-
-    def _refusal(self, status: int, headers: Mapping[str, str], text: str) -> FailedAttempt:
+        """The answer in a response, or why there is none."""
+        if 200 <= status < 300:
+            answer = _read(self._redacted(text))
+            if isinstance(answer, str):
+                return self._failed_attempt("bad reply", answer, again=True)
+            return replace(answer, text=self._redacted(answer.text))  # once more: JSON may have escaped the key
         detail = _problem(text)
         if status in REDIRECTS:
             detail = f"redirects to {headers.get('Location', 'nowhere')}, which is not followed; name the "
@@ -161,30 +165,6 @@ class Endpoint:
     def _redacted(self, text: str) -> str:
         key = self._key
         return text.replace(key, "[API key]") if key and len(key) >= SHORTEST_SECRET else text
-
-
-def _proxy_for(address: str) -> str | None:
-    # not aiohttp's trust_env, which also takes passwords from ~/.netrc and fails where an API key is sent
-    parts, proxies = urlsplit(address), urllib.request.getproxies()
-    proxy = proxies.get(parts.scheme) or proxies.get("all")
-    if not proxy or urllib.request.proxy_bypass(parts.hostname or ""):
-        return None
-    scheme = urlsplit(proxy).scheme
-    if scheme not in ("http", "https"):
-        raise UsageError(
-            f"the proxy for {parts.hostname} in the environment has scheme {scheme!r}, expected http or https; set "
-            f"another in {parts.scheme}_proxy, or add {parts.hostname} to no_proxy."
-        )
-    return proxy
-
-
-def _trusted() -> ssl.SSLContext:
-    """The system's certificates and those of certifi, because some Python installations find no others."""
-    import certifi
-
-    context = ssl.create_default_context()
-    context.load_verify_locations(certifi.where())
-    return context
 
 
 def _read(text: str) -> JudgeAnswer | str:

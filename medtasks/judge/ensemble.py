@@ -32,10 +32,7 @@ def combine(verdicts: Mapping[str, Mapping[str, int] | None], aspects: Sequence[
     ``majority``: the score that more than half of the whole panel gave. A judge without a verdict counts as a member,
     so two of three who agree decide without the third. ``mean``: the mean score, if all have a verdict.
 
-    Args:
-        verdicts: the scores of each judge of the panel by name, or None if it has no verdict.
-        aspects: what is judged.
-        rule: how the panel decides.
+    ``verdicts`` are the scores of each judge of the panel by name, or None if it has no verdict.
 
     Raises:
         MedtasksError: a judge's scores are not one score of the scale for each aspect.
@@ -48,45 +45,29 @@ def combine(verdicts: Mapping[str, Mapping[str, int] | None], aspects: Sequence[
                 f"judge {judge} gave {dict(given)}, expected one score for each of {[one.name for one in aspects]}; "
                 "combine verdicts on the same response under the same rubric."
             )
-    scores: dict[str, float] = {}
-    undecided: dict[str, str] = {}
+    combined = Combined({}, {})
     for aspect in aspects:
-        votes = {judge: given[aspect.name] for judge, given in verdicts.items() if given is not None}
+        votes = {judge: given[aspect.name] for judge, given in sorted(verdicts.items()) if given is not None}
         missing = sorted(verdicts.keys() - votes.keys())
-        found = _majority(votes, missing) if rule == "majority" else _mean(votes, missing)
-        if isinstance(found, str):
-            undecided[aspect.name] = found
+        ranked = Counter(votes.values()).most_common()
+        most = ranked[0][1] if ranked else 0
+        if rule == "mean" and not missing:
+            combined.scores[aspect.name] = fsum(votes.values()) / len(votes)
+            continue
+        if rule == "majority" and 2 * most > len(verdicts):
+            combined.scores[aspect.name] = float(ranked[0][0])
+            continue
+        absent = f"{', '.join(missing)} {'has' if len(missing) == 1 else 'have'} no verdict"
+        present = ", ".join(f"{judge} gave {score}" for judge, score in votes.items())
+        if rule == "mean" or not votes:
+            reason = absent
+        elif 2 * (most + len(missing)) > len(verdicts):  # a missing judge could have decided
+            reason = f"{absent}; {present}"
         else:
-            scores[aspect.name] = found
-    return Combined(scores, undecided)
-
-
-def _majority(votes: Mapping[str, int], missing: Sequence[str]) -> float | str:
-    """The score that more than half of the panel gave, or why there is none."""
-    panel = len(votes) + len(missing)
-    ranked = Counter(votes.values()).most_common()
-    if not ranked:
-        return _without(missing)
-    score, most = ranked[0]
-    if 2 * most > panel:
-        return float(score)
-    if 2 * (most + len(missing)) > panel:  # a missing judge could have decided
-        return f"{_without(missing)}; {_given(votes)}"
-    tied = len(ranked) > 1 and ranked[1][1] == most
-    absent = f"; {_without(missing)}" if missing else ""
-    return f"{'tie' if tied else 'no majority'}: {_given(votes)}{absent}"
-
-
-def _mean(votes: Mapping[str, int], missing: Sequence[str]) -> float | str:
-    return _without(missing) if missing else fsum(votes.values()) / len(votes)
-
-
-def _given(votes: Mapping[str, int]) -> str:
-    return ", ".join(f"{judge} gave {score}" for judge, score in sorted(votes.items()))
-
-
-def _without(missing: Sequence[str]) -> str:
-    return f"{', '.join(missing)} {'has' if len(missing) == 1 else 'have'} no verdict"
+            tied = len(ranked) > 1 and ranked[1][1] == most
+            reason = f"{'tie' if tied else 'no majority'}: {present}" + (f"; {absent}" if missing else "")
+        combined.open[aspect.name] = reason
+    return combined
 
 
 def bounds(

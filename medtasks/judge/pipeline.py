@@ -97,10 +97,7 @@ class Verdicts:
 
 
 def verdict_key(settings: JudgeSettings, rubric: str, prompt: str, images: Sequence[str] = ()) -> str:
-    """SHA-256 over everything that determines a verdict.
-
-    That is the judge's identity, the rubric's hash, the rendered prompt, and the keys of the images in their order.
-    """
+    """SHA-256 over all that determines a verdict: the judge's identity, the rubric's hash, the prompt, the images."""
     parts = {**judge_identity(settings, images=bool(images)), "rubric": rubric, "prompt": prompt}
     if images:
         parts["image_keys"] = list(images)
@@ -136,7 +133,7 @@ async def judge_questions(
             await all_or_none([run.work() for _ in range(workers)])
         finally:
             ticking.cancel()
-    return run.result()
+    return Verdicts({question.name: run.done[question.name] for question in questions}, client.spent.since(run.before))
 
 
 class _Case(NamedTuple):
@@ -149,67 +146,71 @@ class _Case(NamedTuple):
     answers: list[StoredVerdict]
 
 
-@dataclass
 class _Run:
-    """The state of `judge_questions`; ``done`` has all verdicts so far."""
+    """The state of `judge_questions`: ``done`` has all verdicts so far.
 
-    questions: Sequence[Question]
-    rubric: Rubric
-    client: JudgeClient
-    store: VerdictStore
-    progress: Progress | None
-    done: dict[str, Verdict] = field(default_factory=dict)
-    cases: dict[str, list[str] | Verdict] = field(default_factory=dict)
-    """By key, the names of the questions that await the verdict, or the verdict."""
+    ``cases`` has by key the verdict, or the names of the questions that await it.
+    """
 
-    def __post_init__(self) -> None:
-        for name, count in Counter(question.name for question in self.questions).items():
+    def __init__(
+        self,
+        questions: Sequence[Question],
+        rubric: Rubric,
+        client: JudgeClient,
+        store: VerdictStore,
+        progress: Progress | None,
+    ) -> None:
+        for name, count in Counter(question.name for question in questions).items():
             if count > 1:
                 raise UsageError(f"question {name!r} is duplicated; judge each response once")
-        self.waiting = iter(self.questions)
-        self.rubric_hash = rubric_hash(self.rubric)
-        self.before = replace(self.client.spent)
-
-    def result(self) -> Verdicts:
-        spent = self.client.spent.since(self.before)
-        return Verdicts({question.name: self.done[question.name] for question in self.questions}, spent)
+        self.rubric, self.client, self.store, self.progress = rubric, client, store, progress
+        self.rubric_hash = rubric_hash(rubric)
+        self.before = replace(client.spent)
+        self.waiting, self.total = iter(questions), len(questions)
+        self.done: dict[str, Verdict] = {}
+        self.cases: dict[str, list[str] | Verdict] = {}
 
     async def work(self) -> None:
-        """Judge waiting questions, one at a time."""
+        """Judge waiting questions, one at a time, unless another one has the verdict, or awaits it."""
         for question in self.waiting:
+            await asyncio.sleep(0)  # thousands of stored verdicts must not delay arriving answers
             try:
                 prompt = judge_prompt(self.rubric, question.document, question.response)
             except DataError as error:
                 self._finish([question.name], Verdict(unjudged=str(error)))
-            else:
-                await self._settle(question, prompt)
-            await asyncio.sleep(0)  # thousands of stored verdicts must not delay arriving answers
+                continue
+            images = question.images if self.rubric.media and self.client.settings.images else ()
+            key = verdict_key(self.client.settings, self.rubric_hash, prompt, [image.key for image in images])
+            names = self.cases.setdefault(key, [])
+            if isinstance(names, Verdict):
+                self._finish([question.name], names)
+                continue
+            names.append(question.name)
+            if len(names) == 1:
+                stored = self.store.get([key, key + REPAIR]).values()
+                verdict = await self._judge(_Case(key, prompt, question.document, images, [*stored]))
+                self.cases[key] = verdict
+                self._finish(names, verdict)
+
+    def _finish(self, names: list[str], verdict: Verdict) -> None:
+        self.done.update(dict.fromkeys(names, verdict))
+        self._report()
 
     async def tick(self) -> None:
         while True:
             await asyncio.sleep(TICK)
             self._report()
 
-    async def _settle(self, question: Question, prompt: str) -> None:
-        """Judge ``question``, unless another one has its verdict, or awaits it."""
-        images = question.images if self.rubric.media and self.client.settings.images else ()
-        key = verdict_key(self.client.settings, self.rubric_hash, prompt, [image.key for image in images])
-        names = self.cases.setdefault(key, [])
-        if isinstance(names, Verdict):
-            self._finish([question.name], names)
-            return
-        names.append(question.name)
-        if len(names) == 1:
-            stored = self.store.get([key, key + REPAIR]).values()
-            verdict = await self._judge(_Case(key, prompt, question.document, images, [*stored]))
-            self.cases[key] = verdict
-            self._finish(names, verdict)
+    def _report(self) -> None:
+        if self.progress is not None:
+            spent = self.client.spent.since(self.before)
+            self.progress(len(self.done), self.total, spent, self.client.waiting_for)
 
     async def _judge(self, case: _Case) -> Verdict:
         """The verdict on one case from the store, by asking, or by asking for a repair."""
         verdict, reason = Verdict(), None
         try:
-            reading = self._stored_reading(case) if case.answers else await self._ask(case, case.key)
+            reading = self._reading(case) if case.answers else await self._ask(case, case.key)
             answer = case.answers[-1]
             if isinstance(reading, Invalid) and not answer.key.endswith(REPAIR):
                 repair = repair_request(answer.answer, reading, verdict_schema(self.rubric, case.document))
@@ -233,7 +234,7 @@ class _Run:
         )
 
     async def _ask(self, case: _Case, key: str, *more: dict[str, Any]) -> Verdict | Invalid | None:
-        """Ask, store the answer and parse it; None is a refusal."""
+        """Ask, parse the answer and store it; None is a refusal."""
 
         def messages() -> Messages:
             return user_message(case.prompt, case.images, self.client.settings.image_side), *more
@@ -251,11 +252,12 @@ class _Run:
             answer.prompt_tokens,
             answer.completion_tokens,
         )
-        written = self.store.put(row)
-        case.answers.append(row if written else self.store.get([key])[key])
-        return reading if written else self._stored_reading(case)  # another process stored a verdict earlier
+        if not self.store.put(row):  # another process stored a verdict earlier
+            row = self.store.get([key])[key]
+        case.answers.append(row)
+        return self._reading(case)
 
-    def _stored_reading(self, case: _Case) -> Verdict | Invalid | None:
+    def _reading(self, case: _Case) -> Verdict | Invalid | None:
         """The latest stored answer, parsed again because the parser may have improved; a verdict stays what it was."""
         stored = case.answers[-1]
         if stored.reason == REFUSED:
@@ -265,14 +267,10 @@ class _Run:
             return reading
         return parse_verdict(json.dumps(stored.parsed), self.rubric, case.document)
 
-    def _finish(self, names: list[str], verdict: Verdict) -> None:
-        self.done.update(dict.fromkeys(names, verdict))
-        self._report()
 
-    def _report(self) -> None:
-        if self.progress is not None:
-            spent = self.client.spent.since(self.before)
-            self.progress(len(self.done), len(self.questions), spent, self.client.waiting_for)
+def _as_json(verdict: Verdict) -> dict[str, Any]:
+    scores = verdict.scores or {}
+    return {name: {"reason": verdict.reasons.get(name, ""), "score": score} for name, score in scores.items()}
 
 
 async def all_or_none(work: Sequence[Coroutine[None, None, T]]) -> list[T]:
@@ -286,11 +284,6 @@ async def all_or_none(work: Sequence[Coroutine[None, None, T]]) -> list[T]:
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
-def _as_json(verdict: Verdict) -> dict[str, Any]:
-    scores = verdict.scores or {}
-    return {name: {"reason": verdict.reasons.get(name, ""), "score": score} for name, score in scores.items()}
-
-
 def user_message(text: str, images: Sequence[ImageSource], side: int) -> dict[str, Any]:
     """The user's message: ``images`` as JPEG in their order, then ``text``; without images ``text`` alone.
 
@@ -301,20 +294,19 @@ def user_message(text: str, images: Sequence[ImageSource], side: int) -> dict[st
     """
     if not images:
         return {"role": "user", "content": text}
-    shown = [{"type": "image_url", "image_url": {"url": _data_url(image, side)}} for image in images]
-    return {"role": "user", "content": [*shown, {"type": "text", "text": text}]}
-
-
-def _data_url(source: ImageSource, side: int) -> str:
     from PIL.Image import Resampling
 
-    stream = io.BytesIO()
-    try:
-        image = source.load().copy()  # the loader's may be shared
-        image.thumbnail((side, side), Resampling.LANCZOS, reducing_gap=None)
-        image.save(stream, "JPEG", quality=JPEG_QUALITY, subsampling=0)
-    except Exception as error:  # loaders read files, archives and videos, which fail in many ways
-        raise MediaError(
-            f"image {source.key[:16]} cannot be shown to the judge: {error or type(error).__name__}"
-        ) from error
-    return f"data:image/jpeg;base64,{base64.b64encode(stream.getvalue()).decode('ascii')}"
+    content: list[dict[str, Any]] = []
+    for source in images:
+        stream = io.BytesIO()
+        try:
+            image = source.load().copy()  # the loader's may be shared
+            image.thumbnail((side, side), Resampling.LANCZOS, reducing_gap=None)
+            image.save(stream, "JPEG", quality=JPEG_QUALITY, subsampling=0)
+        except Exception as error:  # loaders read files, archives and videos, which fail in many ways
+            raise MediaError(
+                f"image {source.key[:16]} cannot be shown to the judge: {error or type(error).__name__}"
+            ) from error
+        url = f"data:image/jpeg;base64,{base64.b64encode(stream.getvalue()).decode('ascii')}"
+        content.append({"type": "image_url", "image_url": {"url": url}})
+    return {"role": "user", "content": [*content, {"type": "text", "text": text}]}

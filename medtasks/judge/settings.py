@@ -48,11 +48,9 @@ class JudgeSettings(BaseModel):
 
     Args:
         base_url: of the API, ending before ``/chat/completions`` (for most servers in ``/v1``), without credentials.
-        model: as the endpoint names it.
         api_key_env: name of the environment variable with the key, never the key itself; unset means no key.
         temperature, max_tokens: None omits them from the request, for models that refuse them.
         timeout: seconds for one whole attempt.
-        concurrency: maximum number of requests in flight.
         retries: further attempts after a 408, 409, 429, 5xx, timeout, broken connection or unreadable reply.
         backoff: seconds; the n-th retry waits a random time up to ``backoff * 2**(n - 1)``, at most 30 s.
         structured: whether to send ``response_format`` with the schema; None tries, and continues without it if the
@@ -116,13 +114,11 @@ class JudgeSettings(BaseModel):
             UsageError: it is not printable ASCII, so it cannot be in an HTTP header.
         """
         key = os.environ.get(self.api_key_env, "").strip()
-        if not key:
-            return None
         if not (key.isascii() and key.isprintable() and " " not in key):
             raise UsageError(
                 f"the environment variable {self.api_key_env} does not contain an API key: expected printable ASCII"
             )
-        return key
+        return key or None
 
     def cost(self, prompt_tokens: int, completion_tokens: int) -> float | None:
         """Cost in the currency of the prices; None if a price is unknown."""
@@ -133,15 +129,9 @@ class JudgeSettings(BaseModel):
 
 def judge_identity(settings: JudgeSettings, *, images: bool) -> dict[str, Any]:
     """The settings that determine a verdict, for verdict keys and manifests; neither address nor API key."""
-    identity: dict[str, Any] = {
-        "model": settings.model,
-        "temperature": settings.temperature,
-        "max_tokens": settings.max_tokens,
-        "extra_body": settings.extra_body,
-    }
-    if images:
-        identity |= {"images": True, "image_side": settings.image_side}
-    return identity
+    fields = ["model", "temperature", "max_tokens", "extra_body"]
+    identity = {name: getattr(settings, name) for name in fields}
+    return identity | ({"images": True, "image_side": settings.image_side} if images else {})
 
 
 class JudgeConfig(BaseModel):
@@ -197,15 +187,16 @@ def read_judges(given: Sequence[str], **more: Any) -> JudgeConfig:
     """
     merged: dict[str, Any] = {}
     judges: dict[str, Any] = {}
-    for text in given:
-        content = _inline(text) if "=" in text and not Path(text).is_file() else _file(Path(text))
+    sources = [text if "=" not in text else "the judge's settings" for text in given]  # a text may contain a key
+    for text, source in zip(given, sources, strict=True):
+        content = _content(text)
         several, content = (content.pop("judges"), content) if "judges" in content else ([content], {})
         if not isinstance(several, list) or not all(isinstance(one, dict) for one in several):
-            raise UsageError(f"{_source(text)}: field `judges` must be a list of judges, each with base_url and model.")
+            raise UsageError(f"{source}: field `judges` must be a list of judges, each with base_url and model.")
         for one in several:
             name = str(one.pop("name", None) or one.get("model") or "judge")
             if name in judges:
-                raise UsageError(f"{_source(text)}: two judges are called {name!r}; give each a `name` of its own.")
+                raise UsageError(f"{source}: two judges are called {name!r}; give each a `name` of its own.")
             judges[name] = one
         merged |= content
     merged |= {field: value for field, value in more.items() if value is not None}
@@ -213,44 +204,36 @@ def read_judges(given: Sequence[str], **more: Any) -> JudgeConfig:
         return JudgeConfig.model_validate({**merged, "judges": judges})
     except ValidationError as error:
         # secret: a key may be in the wrong field; unknown fields first: one that is missing may only be misspelt
-        found = sorted(problems(error, JudgeConfig, secret=True), key=lambda one: one.kind != "extra_forbidden")
-        field = str(found[0].keys[0])
-        source = f"--{field}" if more.get(field) is not None else ", ".join(map(_source, given))
-        raise UsageError(f"{source}: {found[0].message}; correct the judge's settings.") from None
+        found = min(problems(error, JudgeConfig, secret=True), key=lambda one: one.kind != "extra_forbidden")
+        field = str(found.keys[0])
+        source = f"--{field}" if more.get(field) is not None else ", ".join(sources)
+        raise UsageError(f"{source}: {found.message}; correct the judge's settings.") from None
 
 
-def _source(text: str) -> str:
-    """How a message names the source of settings; a text may contain a key."""
-    return text if "=" not in text else "the judge's settings"
-
-
-def _inline(text: str) -> dict[str, Any]:
-    content: dict[str, Any] = {}
-    for entry in text.split(","):
-        field, equals, value = entry.partition("=")
-        if not equals or not field.strip():
-            raise UsageError(
-                "give a judge as field=value pairs separated by commas, such as "
-                "model=NAME,base_url=http://127.0.0.1:8000/v1, or as a YAML file."
-            )
-        try:
-            content[field.strip()] = yaml.safe_load(value)
-        except (yaml.YAMLError, ValueError, RecursionError):  # for example an invalid date
-            content[field.strip()] = value
-    if "model" in content:
-        content["model"] = str(content["model"])
-    return content
-
-
-def _file(path: Path) -> dict[str, Any]:
+def _content(text: str) -> dict[str, Any]:
+    """The settings in a file, or in pairs of fields and values."""
+    content: Any = {}
+    if "=" in text and not Path(text).is_file():
+        for entry in text.split(","):
+            field, equals, value = entry.partition("=")
+            if not equals or not field.strip():
+                raise UsageError(
+                    "give a judge as field=value pairs separated by commas, such as "
+                    "model=NAME,base_url=http://127.0.0.1:8000/v1, or as a YAML file."
+                )
+            try:
+                content[field.strip()] = yaml.safe_load(value)
+            except (yaml.YAMLError, ValueError, RecursionError):  # for example an invalid date
+                content[field.strip()] = value
+        return {**content, "model": str(content["model"])} if "model" in content else content
     try:
-        content = yaml.safe_load(path.read_text(encoding="utf-8"))
+        content = yaml.safe_load(Path(text).read_text(encoding="utf-8"))
     except (OSError, ValueError, yaml.YAMLError, RecursionError) as error:
         why = error.strerror if isinstance(error, OSError) else "not valid YAML"
         raise UsageError(
-            f"{path}: the judge's settings cannot be read ({why}); give a YAML file, or model=NAME,base_url=ADDRESS."
+            f"{text}: the judge's settings cannot be read ({why}); give a YAML file, or model=NAME,base_url=ADDRESS."
         ) from None
     if not isinstance(content, Mapping):
         found = "is empty" if content is None else f"has a {type(content).__name__}"
-        raise UsageError(f"{path}: {found}, expected a mapping with base_url and model.")
+        raise UsageError(f"{text}: {found}, expected a mapping with base_url and model.")
     return dict(content)

@@ -29,11 +29,8 @@ PRAGMA user_version = {SCHEMA_VERSION};
 PRAGMA application_id = {APPLICATION_ID};
 COMMIT"""
 _COLUMNS = "key, prompt, answer, parsed, reason, prompt_tokens, completion_tokens, digest"
-_PUT = f"""INSERT INTO verdicts ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
-    ON CONFLICT (key) DO UPDATE SET prompt = excluded.prompt, answer = excluded.answer, parsed = excluded.parsed,
-        reason = excluded.reason, prompt_tokens = excluded.prompt_tokens,
-        completion_tokens = excluded.completion_tokens, digest = excluded.digest
-    WHERE verdicts.parsed IS NULL"""
+_PUT = f"""REPLACE INTO verdicts ({_COLUMNS}) SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8
+    WHERE NOT EXISTS (SELECT 1 FROM verdicts WHERE key = ?1 AND parsed IS NOT NULL)"""
 
 
 class StoredVerdict(NamedTuple):
@@ -66,64 +63,25 @@ class VerdictStore:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             self._connection = sqlite3.connect(self.path, timeout=LOCK_SECONDS, isolation_level=None)
             try:
-                self._prepare()
+                tables = self._number("SELECT count(*) FROM sqlite_master")
+                if tables and self._number("PRAGMA application_id") != APPLICATION_ID:
+                    raise DataError(f"{self.path}: is another kind of database, not a verdict store; name another file")
+                if tables and (version := self._number("PRAGMA user_version")) != SCHEMA_VERSION:
+                    raise DataError(
+                        f"{self.path}: found a verdict store of schema version {version}, expected {SCHEMA_VERSION}; "
+                        "use the medtasks version that created it, or another file"
+                    )
+                self._switch_to_log()
+                self._connection.execute("PRAGMA synchronous = NORMAL")  # a power cut may lose the last rows, no kill
+                self._connection.execute(f"PRAGMA wal_autocheckpoint = {LOG_PAGES}")
+                if not tables:
+                    self._connection.executescript(_CREATE)
             except BaseException:
                 self._connection.close()
                 raise
 
-    def __enter__(self) -> VerdictStore:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def close(self) -> None:
-        """Close the file; the store cannot be used afterwards."""
-        self._connection.close()
-
-    def get(self, keys: Iterable[str]) -> dict[str, StoredVerdict]:
-        """The stored verdicts of ``keys``, in their order; keys without one are left out."""
-        stored = {}
-        with self._errors_named():
-            for key in keys:
-                row = self._connection.execute(f"SELECT {_COLUMNS} FROM verdicts WHERE key = ?", (key,)).fetchone()
-                if row is not None:
-                    *values, digest = row
-                    if digest != _digest(values):
-                        raise self._damaged(f"row {key!r} does not match its digest")
-                    values[3] = values[3] and json.loads(values[3])
-                    stored[key] = StoredVerdict(*values)
-        return stored
-
-    def put(self, verdict: StoredVerdict) -> bool:
-        """Store at once, replacing an answer without a valid verdict; the first valid verdict of a key stays.
-
-        Returns False if nothing was written because a valid verdict was already stored.
-        """
-        parsed = verdict.parsed and json.dumps(verdict.parsed, sort_keys=True, allow_nan=False)
-        values = (parsed if one is verdict.parsed else one for one in verdict)
-        row = [well_formed(one) if isinstance(one, str) else one for one in values]
-        with self._errors_named():
-            return self._connection.execute(_PUT, (*row, _digest(row))).rowcount > 0
-
-    def _prepare(self) -> None:
-        def number(query: str) -> int:
-            found: int = self._connection.execute(query).fetchone()[0]
-            return found
-
-        tables = number("SELECT count(*) FROM sqlite_master")
-        if tables and number("PRAGMA application_id") != APPLICATION_ID:
-            raise DataError(f"{self.path}: is another kind of database, not a verdict store; name another file")
-        if tables and (version := number("PRAGMA user_version")) != SCHEMA_VERSION:
-            raise DataError(
-                f"{self.path}: found a verdict store of schema version {version}, expected {SCHEMA_VERSION}; "
-                "use the medtasks version that created it, or another file"
-            )
-        self._switch_to_log()
-        self._connection.execute("PRAGMA synchronous = NORMAL")  # a power cut may lose the last rows, a kill none
-        self._connection.execute(f"PRAGMA wal_autocheckpoint = {LOG_PAGES}")
-        if not tables:
-            self._connection.executescript(_CREATE)
+    def _number(self, query: str) -> int:
+        return int(self._connection.execute(query).fetchone()[0])
 
     @retry(
         retry=retry_if_exception_message(match=".*locked"),
@@ -134,6 +92,40 @@ class VerdictStore:
     def _switch_to_log(self) -> None:
         # SQLite itself does not wait here while another process does the same
         self._connection.execute("PRAGMA journal_mode = WAL")
+
+    def __enter__(self) -> VerdictStore:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self._connection.close()
+
+    def get(self, keys: Iterable[str]) -> dict[str, StoredVerdict]:
+        """The stored verdicts of ``keys``, in their order; keys without one are left out."""
+        stored = {}
+        with self._errors_named():
+            for key in keys:
+                row = self._connection.execute(f"SELECT {_COLUMNS} FROM verdicts WHERE key = ?", (key,)).fetchone()
+                if row is None:
+                    continue
+                *values, digest = row
+                if digest != _digest(values):
+                    raise self._damaged(f"row {key!r} does not match its digest")
+                verdict = StoredVerdict(*values)
+                stored[key] = verdict._replace(parsed=values[3] and json.loads(values[3]))
+        return stored
+
+    def put(self, verdict: StoredVerdict) -> bool:
+        """Store at once, replacing an answer without a valid verdict; the first valid verdict of a key stays.
+
+        Returns False if nothing was written because a valid verdict was already stored.
+        """
+        parsed = verdict.parsed and json.dumps(verdict.parsed, sort_keys=True, allow_nan=False)
+        row = [well_formed(one) if isinstance(one, str) else one for one in (*verdict[:3], parsed, *verdict[4:])]
+        with self._errors_named():
+            return self._connection.execute(_PUT, (*row, _digest(row))).rowcount > 0
 
     @contextlib.contextmanager
     def _errors_named(self) -> Iterator[None]:

@@ -12,23 +12,104 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
+import re
 import signal
 import threading
+import unicodedata
 from collections import Counter
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
+from fractions import Fraction
 from typing import Annotated, Any, NamedTuple
 
 import typer
 from aiohttp import web
 
+from medtasks.catalog.rubric import DELIMITER
 from medtasks.core.errors import UsageError
 from medtasks.judge.settings import STUB
-from medtasks.judge.stub_rule import rule_based as rule_based
-from medtasks.judge.stub_rule import text_of
 
 MODEL = STUB  # the one that ``/v1/models`` lists; a request may name any
 LARGEST_REQUEST = 64 * 2**20  # bytes; a window of frames as base64 stays well below
+SPARE = 40  # extra words allowed in a candidate that contains the reference
+_ARTICLES = frozenset({"a", "an", "the"})
+_REFERENCE = re.compile(r"^(?:Reference|Expected) answer:(.*)$", re.MULTILINE)
+_TAG = re.compile(r"<[^\w\s<>]{0,2}[^\W\d][^<>\n]{0,60}>")  # <b>, </b>, and <|user|> as quoting breaks it
+_BLOCK = re.compile(
+    rf"^=== BEGIN {DELIMITER} (?P<code>[0-9a-f]+) ===\n(?P<text>.*?)\n=== END {DELIMITER} (?P=code) ===$",
+    re.DOTALL | re.MULTILINE,
+)
+"""A delimited text as `quoting` writes it; the closing line has the code of the opening line."""
+
+
+def rule_based(request: Mapping[str, Any]) -> str:
+    """The default verdict on a rubric's prompt, whose quoted texts are only compared: none can instruct the stub.
+
+    The candidate is the first delimited text (`medtasks.catalog.quoting`) in a user message. The reference is the last
+    line before it that begins with "Reference answer:" or "Expected answer:". A prompt without candidate or reference
+    gets the minimum, with that reason.
+
+    The rule compares casefolded NFKC words without punctuation, markup and articles. Equal texts, and a response that
+    contains the reference as a whole and has at most 40 words more, get the maximum on every scale; an empty one gets
+    the minimum, any other the score at the fraction token F1 of the scale, rounded half up: on a scale of 0 and 1,
+    F1 = 0.5 gets 1.
+
+    The answer is JSON for the verdict's schema (``response_format``); without one, it is the word "correct" or
+    "incorrect".
+
+    Raises:
+        UsageError: the schema is not one of ours: objects, whole numbers and texts.
+    """
+    # in a repair request the prompt is in an earlier message
+    asked = (_text_of(message) for message in request["messages"] if message.get("role") == "user")
+    candidate = next(filter(None, map(_BLOCK.search, asked)), None)
+    references = _REFERENCE.findall(candidate.string[: candidate.start()]) if candidate else []
+    given = _words(candidate["text"]) if candidate else []
+    expected = _words(references[-1]) if references else []
+    mark = Fraction(0)
+    if expected and len(given) <= len(expected) + SPARE and f" {' '.join(expected)} " in f" {' '.join(given)} ":
+        mark = Fraction(1)
+    elif expected:
+        mark = Fraction(2 * (Counter(given) & Counter(expected)).total(), len(given) + len(expected))
+    wanted = request.get("response_format") or {}
+    if wanted.get("type") != "json_schema":
+        return "correct" if mark == 1 else "incorrect"
+    if candidate is None:
+        reason = "stub: no candidate text in the prompt"
+    elif not given:
+        reason = "stub: the text has no words"
+    elif not expected:
+        reason = "stub: no reference answer in the prompt"
+    else:
+        reason = "stub: the text has the reference's words" if mark == 1 else f"stub: token F1 {float(mark):.2f}"
+
+    def filled(schema: Any) -> Any:
+        match schema:
+            case {"type": "object", "properties": dict(properties)}:
+                return {name: filled(one) for name, one in properties.items()}
+            case {"type": "integer", "enum": [*scale]}:
+                return sorted(scale)[math.floor((len(scale) - 1) * mark + Fraction(1, 2))]
+            case {"type": "string"}:
+                return reason
+        raise UsageError(f"the stub judge cannot fill the schema {json.dumps(schema)[:200]}")
+
+    return json.dumps(filled(wanted["json_schema"].get("schema")), ensure_ascii=False)
+
+
+def _words(text: str) -> list[str]:
+    text = _TAG.sub(" ", unicodedata.normalize("NFKC", text)).casefold()
+    words = re.findall(r"[^\W_]+", text)
+    # a final article is a name: "type A"
+    return [word for word in words[:-1] if word not in _ARTICLES] + words[-1:]
+
+
+def _text_of(message: Mapping[str, Any]) -> str:
+    """The text of a chat message, without its images."""
+    content = message.get("content")
+    if isinstance(content, list):
+        return "\n".join(str(part.get("text", "")) for part in content if isinstance(part, dict))
+    return content if isinstance(content, str) else ""
 
 
 class Received(NamedTuple):
@@ -113,51 +194,46 @@ class StubJudge:
     async def _chat(self, request: web.Request) -> web.StreamResponse:
         raw = await request.read()
         body = json.loads(raw)
-        try:
-            if self._keep_requests:
-                self.requests.append(Received(body, "Authorization" in request.headers))
-            return await self._respond(request, raw, body)
-        except UsageError as error:
-            self.counts["bad_request"] += 1
-            return _problem(400, str(error), "invalid_request_error")
+        if self._keep_requests:
+            self.requests.append(Received(body, "Authorization" in request.headers))
+        return await self._respond(request, raw, body)
 
     async def _respond(self, request: web.Request, raw: bytes, body: Mapping[str, Any]) -> web.StreamResponse:  # noqa: ARG002
         """The response to a chat request, after the latency; tests override it to make it misbehave."""
         await asyncio.sleep(self._latency)
+        outcome, status = "ok", 200
         try:
             document = completion(body, self._decide(body))
-        except UsageError:  # the request's fault
-            raise
+        except UsageError as error:
+            outcome, status, document = "bad_request", 400, _problem(str(error), "invalid_request_error")
         except Exception as error:  # the caller's function may raise anything
             self._failure = self._failure or error
-            self.counts["decide_failed"] += 1
-            return _problem(500, "decide raised an error", "server_error")
-        self.counts["ok"] += 1
-        return web.json_response(document)
+            outcome, status, document = "decide_failed", 500, _problem("decide raised an error", "server_error")
+        self.counts[outcome] += 1
+        return web.json_response(document, status=status)
 
 
 def completion(body: Mapping[str, Any], content: str | None, refusal: str | None = None) -> dict[str, Any]:
-    prompt = sum(_tokens(text_of(message)) for message in body["messages"])
-    completed = _tokens(content or refusal or "")
+    """A chat completion, without a clock: the same request gets the same bytes. A word counts as a token."""
+    texts = [*map(_text_of, body["messages"]), content or refusal or ""]
+    *prompt, completed = (text.count(" ") + text.count("\n") + 1 if text else 0 for text in texts)
     message = {"role": "assistant", "content": content, "refusal": refusal}
     return {
         "id": "chatcmpl-stub",
         "object": "chat.completion",
-        "created": 0,  # no clock: the same request gets the same bytes
+        "created": 0,
         "model": body["model"],
         "choices": [{"index": 0, "message": message, "logprobs": None, "finish_reason": "stop"}],
-        "usage": {"prompt_tokens": prompt, "completion_tokens": completed, "total_tokens": prompt + completed},
+        "usage": {
+            "prompt_tokens": sum(prompt),
+            "completion_tokens": completed,
+            "total_tokens": sum(prompt) + completed,
+        },
     }
 
 
-def _tokens(text: str) -> int:
-    """A cheap measure of length: spaces and line ends."""
-    return text.count(" ") + text.count("\n") + 1 if text else 0
-
-
-def _problem(status: int, message: str, kind: str) -> web.Response:
-    error = {"message": f"stub judge: {message}", "type": kind, "param": None, "code": None}
-    return web.json_response({"error": error}, status=status)
+def _problem(message: str, kind: str) -> dict[str, Any]:
+    return {"error": {"message": f"stub judge: {message}", "type": kind, "param": None, "code": None}}
 
 
 def main(

@@ -91,28 +91,21 @@ def _validated(answer: dict[str, Any], aspects: tuple[Aspect, ...]) -> Verdict |
             if "score" not in value:
                 return Invalid(f"aspect {aspect.name!r} has no score")
             value = value["score"]
-        score = _score(value, aspect)
-        if score is None:
+        match value:
+            case bool() if not aspect.binary:
+                value = None
+            case str():
+                written = _NUMBER.fullmatch(value)
+                value = int(written[1]) if written else None
+        if not isinstance(value, int | float) or value not in aspect.scale:  # 2.0 is in a range of whole numbers
             return Invalid(
                 f"the score of aspect {aspect.name!r} is not a whole number from {aspect.minimum} to {aspect.maximum}"
             )
-        scores[aspect.name] = score
+        scores[aspect.name] = int(value)
     return Verdict(scores=scores, reasons=reasons, extra_keys=extra)
 
 
-def _score(value: Any, aspect: Aspect) -> int | None:
-    """``value`` as a score of ``aspect``, or None."""
-    if isinstance(value, bool):
-        return int(value) if aspect.binary else None
-    if isinstance(value, str):
-        written = _NUMBER.fullmatch(value)
-        value = int(written[1]) if written else None
-    if isinstance(value, float):
-        value = int(value) if value.is_integer() else None
-    return value if isinstance(value, int) and value in aspect.scale else None
-
-
-def _objects(text: str) -> list[dict[str, Any]]:
+def _objects(text: str) -> Iterator[dict[str, Any]]:
     """The JSON objects of ``text``: the whole text, or those outside all other braces.
 
     Raises:
@@ -121,22 +114,19 @@ def _objects(text: str) -> list[dict[str, Any]]:
     # the whole text comes before thinking is stripped: a reason may mention a thinking tag
     whole = _decoded(text.strip(), 0) if text.lstrip().startswith("{") else None  # prose may begin with "Infinity"
     if whole is not None and whole[1] == len(text.strip()):
-        return [whole[0]]
+        yield whole[0]
+        return
     answer = strip_thinking(text)
     if not answer:
         raise Invalid("it ends within its thinking")
-    return list(_embedded(answer))
-
-
-def _embedded(text: str) -> Iterator[dict[str, Any]]:
     # An object inside braces that cannot be read may be a quotation within the judge's own broken JSON: the braces
     # must have closed before anything counts.
     unclosed, position = 0, 0
-    while brace := _BRACE.search(text, position):
+    while brace := _BRACE.search(answer, position):
         position = brace.end()
         if brace[0] == "}":
             unclosed = max(0, unclosed - 1)
-        elif unclosed == 0 and (found := _decoded(text, brace.start())):
+        elif unclosed == 0 and (found := _decoded(answer, brace.start())):
             yield found[0]
             position = found[1]
         else:

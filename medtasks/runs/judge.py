@@ -22,9 +22,9 @@ from medtasks.core.files import canonical_json
 from medtasks.core.settings import using
 from medtasks.core.text import first_names, one_line, printable, shortened
 from medtasks.data.store import open_prepared
+from medtasks.judge.agreement import HumanLabels, read_labels
 from medtasks.judge.client import JudgeClient, Spent
 from medtasks.judge.ensemble import same_family
-from medtasks.judge.human import HumanLabels, read_labels
 from medtasks.judge.pipeline import INVALID, REPAIR, ImageSource, Question, Verdicts, all_or_none, judge_questions
 from medtasks.judge.settings import STUB, JudgeConfig, JudgeSettings, default_store, judge_identity
 from medtasks.judge.store import VerdictStore
@@ -148,7 +148,7 @@ def judge_all(
     The rubrics are those in ``config``, by default the first one of each task; tasks that none applies to are
     unchanged, and scores of rubrics judged before are kept. Stored verdicts are reused. A rubric that fails is recorded
     in `Judged.failed`, and judging continues with the next one. ``human`` is a CSV file of human annotations
-    (:mod:`medtasks.judge.human`) to compare the judges with.
+    (`medtasks.judge.agreement.read_labels`) to compare the judges with.
 
     Raises:
         UsageError: a rubric is unknown or applies to no task of the run, or no task of the run is judged.

@@ -17,9 +17,8 @@ from medtasks.catalog.rubric import aspects_of, load_rubric, occurrences_of, rub
 from medtasks.catalog.scales import Rubric
 from medtasks.catalog.spec import TaskSpec, load_spec
 from medtasks.core.files import canonical_json, short_hash
-from medtasks.judge.agreement import AgreementReport, agreement_report
+from medtasks.judge.agreement import AgreementReport, Unit, agreement_report
 from medtasks.judge.ensemble import Rule, bounds, combine
-from medtasks.judge.human import Unit
 from medtasks.judge.pipeline import ImageSource, Question, Verdicts
 from medtasks.judge.settings import STUB
 from medtasks.runs.manifest import RubricFacts, RunManifest

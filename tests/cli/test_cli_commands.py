@@ -14,13 +14,9 @@ from aligned import cells
 from release_rows import write_med_cmr_archive, write_mini
 
 from medtasks.benchmarks.documents import task_documents
-from medtasks.benchmarks.kvasir_vqa_x1.perturb import prepare_transformed
-from medtasks.benchmarks.kvasir_vqa_x1.prepare import prepare_kvasir
 from medtasks.catalog.contents import task_directory
 from medtasks.catalog.spec import load_specs
-from medtasks.cli.doctor import data_checks
-
-CLI = ("-m", "medtasks")
+from medtasks.cli.setup import data_checks
 
 
 def test_path_prints_the_task_folder(medtasks: Any) -> None:
@@ -47,15 +43,11 @@ def test_an_interrupted_command_ends_with_130_and_one_sentence(python: Any) -> N
     assert "Traceback" not in done.stderr
 
 
-def test_list_is_aligned_where_piped(medtasks: Any) -> None:
+def test_list_is_aligned_has_a_line_for_each_group_and_filters_by_name(medtasks: Any) -> None:
     header, *rows = medtasks("list", "--all").stdout.splitlines()
     assert header.split() == ["name", "title", "kind", "version", "package"]
     assert [cells(header, row)["name"] for row in rows] == list(load_specs())
     assert {cells(header, row)["kind"] for row in rows} >= {"task", "group: 6 tasks"}
-    assert [entry["name"] for entry in json.loads(medtasks("list", "--json").stdout)] == list(load_specs())
-
-
-def test_list_has_a_line_for_each_group_and_filters_by_name(medtasks: Any) -> None:
     header, *rows, rest = medtasks("list").stdout.splitlines()
     names = [cells(header, row)["name"] for row in rows]
     assert {"med_cmr", "mi_cxr", "mi_cxr_circular"} < {*names}
@@ -182,29 +174,32 @@ def test_wrong_usage_is_one_sentence_and_exit_code_2(medtasks: Any, arguments: t
 
 
 @pytest.mark.slow
-def test_doctor_says_what_is_missing_and_the_command_for_it(python: Any, tmp_path: Path) -> None:
-    done = python(*CLI, "doctor", "--json", MEDTASKS_DATA=str(tmp_path / "empty"))
+def test_doctor_says_what_is_missing_and_the_command_for_it(python: Any) -> None:
+    done = python("-m", "medtasks", "doctor", "--json", MEDTASKS_DATA="empty")
     checks = {check["what"]: check for check in json.loads(done.stdout)}
     assert done.returncode == 0
-    assert checks["lmms-eval"]["state"] == "ok"
-    assert checks["mi_cxr"]["state"] == "missing"
-    assert checks["back-end medtasks_vlm"]["state"] == "ok"
+    assert checks["lmms-eval"]["state"] == checks["back-end medtasks_vlm"]["state"] == "ok"
     assert checks["back-end qwen2_5_vl"]["state"] in ("ok", "optional")
+    assert checks["mi_cxr"]["state"] == "missing"
     assert checks["kvasir_vqa_x1"]["fix"] == "medtasks prepare kvasir_vqa_x1 --source hub"
 
 
-def test_prepare_reports_counts_beside_the_papers(medtasks: Any, tmp_path: Path) -> None:
+def test_prepared_data_are_counted_beside_the_papers_and_their_gaps_named(
+    medtasks: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     write_mini("kvasir_vqa_x1", tmp_path / "source")
-    done = medtasks("prepare", "kvasir_vqa_x1", "--source", "source", MEDTASKS_DATA=str(tmp_path / "data"))
+    data = {"MEDTASKS_DATA": str(tmp_path / "data")}
+    refused = medtasks("prepare", "kvasir_vqa_x1_transformed", **data)
+    assert refused.returncode == 1
+    assert "run: medtasks prepare kvasir_vqa_x1 --source hub" in refused.stderr
+    assert medtasks("prepare", "kvasir_vqa_x1", **data).returncode == 2
+    done = medtasks("prepare", "kvasir_vqa_x1", "--source", "source", **data)
     assert done.returncode == 0, done.stderr
     assert "79 rows, 24 media files, 24 clusters" in done.stdout
     assert "differs: rows: 79 here, 16,022 published" in done.stdout
+    done = medtasks("prepare", "kvasir_vqa_x1_transformed", "--variants", "2", **data)
+    assert "prepared kvasir_vqa_x1_transformed: 79 rows, 72 media files, 24 clusters" in done.stdout
 
-
-def test_doctor_warns_of_data_prepared_in_part(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    write_mini("kvasir_vqa_x1", tmp_path / "source")
-    original = prepare_kvasir(str(tmp_path / "source"), tmp_path / "data/kvasir_vqa_x1")
-    prepare_transformed(tmp_path / "data/kvasir_vqa_x1_transformed", original=original)
     monkeypatch.setenv("MEDTASKS_DATA", str(tmp_path / "data"))
     checks = {check.what: check for check in data_checks()}
     for name in ("kvasir_vqa_x1", "kvasir_vqa_x1_transformed"):
@@ -212,29 +207,29 @@ def test_doctor_warns_of_data_prepared_in_part(tmp_path: Path, monkeypatch: pyte
         assert checks[name].found.startswith("79 of 16,022 published rows")
         assert checks[name].fix.startswith(f"medtasks prepare {name}")
 
+    (tmp_path / "source" / "images" / "mini0003.jpg").unlink()
+    done = medtasks("validate", "kvasir_vqa_x1", "--quick", **data)
+    assert done.returncode == 1
+    assert done.stdout.endswith("task files and the data of kvasir_vqa_x1: 1 error, 0 warnings, 0 notes\n")
+    assert "mini0003.jpg" in done.stdout
+    assert "missing or changed since the data were prepared" in done.stdout
 
-def test_a_bad_row_stops_with_file_line_and_field(medtasks: Any, tmp_path: Path) -> None:
+
+@pytest.mark.slow
+def test_a_bad_row_stops_and_a_release_without_rows_of_a_task_is_valid(medtasks: Any, tmp_path: Path) -> None:
     write_mini("mi_cxr", tmp_path / "source")
     rows = tmp_path / "source" / "micxr_test.jsonl"
     lines = rows.read_text(encoding="utf-8").splitlines()
-    lines[2] = json.dumps({**json.loads(lines[2]), "qtype": "guess_the_age"})
-    rows.write_text("\n".join(lines), encoding="utf-8")
-    data = {"MEDTASKS_DATA": str(tmp_path / "data")}
-    done = medtasks("prepare", "mi_cxr", "--rows", str(rows), "--images", "source", **data)
+    command, data = ("prepare", "mi_cxr", "--rows", str(rows), "--images", "source"), {"MEDTASKS_DATA": "data"}
+    bad = json.dumps({**json.loads(lines[2]), "qtype": "guess_the_age"})
+    rows.write_text("\n".join([*lines[:2], bad, *lines[3:]]), encoding="utf-8")
+    done = medtasks(*command, **data)
     assert done.returncode == 1
     assert "micxr_test.jsonl, line 3: field `qtype` is 'guess_the_age'" in done.stderr
     assert "Traceback" not in done.stderr
     assert not (tmp_path / "data" / "mi_cxr").exists()
-
-
-@pytest.mark.slow
-def test_a_release_without_rows_of_a_task_is_valid(medtasks: Any, tmp_path: Path) -> None:
-    write_mini("mi_cxr", tmp_path / "source")
-    rows = tmp_path / "source" / "micxr_test.jsonl"
-    lines = rows.read_text(encoding="utf-8").splitlines(keepends=True)
-    rows.write_text("".join(line for line in lines if "icr_variant" not in line), encoding="utf-8")
-    data = {"MEDTASKS_DATA": str(tmp_path / "data")}
-    assert medtasks("prepare", "mi_cxr", "--rows", str(rows), "--images", "source", **data).returncode == 0
+    rows.write_text("\n".join(line for line in lines if "icr_variant" not in line), encoding="utf-8")
+    assert medtasks(*command, **data).returncode == 0
     done = medtasks("validate", "mi_cxr", "--quick", **data)
     assert done.returncode == 0, done.stdout
     assert "mi_cxr_icr_variant" in done.stdout
@@ -244,21 +239,6 @@ def test_importing_medtasks_stays_light(python: Any) -> None:
     heavy = ("torch", "transformers", "datasets", "lmms_eval")
     code = f"import sys, medtasks.cli.app; print([name for name in {heavy} if name in sys.modules])"
     assert python("-c", code).stdout == "[]\n"
-
-
-def test_validate_names_a_medium_that_is_gone(medtasks: Any, tmp_path: Path) -> None:
-    write_mini("kvasir_vqa_x1", tmp_path / "source")
-    environment = {"MEDTASKS_DATA": str(tmp_path / "data")}
-    medtasks("prepare", "kvasir_vqa_x1", "--source", "source", **environment)
-    (tmp_path / "source" / "images" / "mini0003.jpg").unlink()
-    done = medtasks("validate", "kvasir_vqa_x1", "--quick", **environment)
-    assert done.returncode == 1
-    assert done.stdout.splitlines()[-1].endswith(
-        "task files and the data of kvasir_vqa_x1: 1 error, 0 warnings, 0 notes"
-    )
-    assert "mini0003.jpg" in done.stdout
-    assert "missing or changed since the data were prepared" in done.stdout
-    assert "Traceback" not in done.stderr
 
 
 def test_validate_without_data_says_how_to_get_them(medtasks: Any, tmp_path: Path) -> None:
@@ -271,29 +251,14 @@ def test_validate_without_data_says_how_to_get_them(medtasks: Any, tmp_path: Pat
 
 def test_another_med_cmr_archive_is_taken_only_when_said(medtasks: Any, tmp_path: Path) -> None:
     write_med_cmr_archive(tmp_path / "dataset.zip")
-    command = ("prepare", "med_cmr", "--source", "dataset.zip")
-    refused = medtasks(*command, MEDTASKS_DATA=str(tmp_path / "data"))
+    command, data = ("prepare", "med_cmr", "--source", "dataset.zip"), {"MEDTASKS_DATA": str(tmp_path / "data")}
+    refused = medtasks(*command, **data)
     assert refused.returncode == 1
     assert "is not the published archive" in refused.stderr
-    assert "--allow-other-archive" in refused.stderr
-    done = medtasks(*command, "--allow-other-archive", MEDTASKS_DATA=str(tmp_path / "data"))
+    done = medtasks(*command, "--allow-other-archive", **data)
     assert done.returncode == 0, done.stderr
-    assert "71 rows, 30 media files, 30 clusters" in done.stdout
     assert "differs: mcq_ltg: 13 (30.2%) here, 11,582 (69.5%) published" in done.stdout
     assert "noted: rows whose options carry their own letter: 2" in done.stdout
-
-
-@pytest.mark.slow
-def test_the_transformed_track_is_made_of_the_original(medtasks: Any, tmp_path: Path) -> None:
-    write_mini("kvasir_vqa_x1", tmp_path / "source")
-    environment = {"MEDTASKS_DATA": str(tmp_path / "data")}
-    refused = medtasks("prepare", "kvasir_vqa_x1_transformed", **environment)
-    assert refused.returncode == 1
-    assert "run: medtasks prepare kvasir_vqa_x1 --source hub" in refused.stderr
-    assert medtasks("prepare", "kvasir_vqa_x1", **environment).returncode == 2
-    assert medtasks("prepare", "kvasir_vqa_x1", "--source", "source", **environment).returncode == 0
-    done = medtasks("prepare", "kvasir_vqa_x1_transformed", "--variants", "2", **environment)
-    assert "prepared kvasir_vqa_x1_transformed: 79 rows, 72 media files, 24 clusters" in done.stdout
 
 
 @pytest.mark.slow

@@ -8,9 +8,12 @@ import re
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from medtasks.benchmarks.documents import task_documents
+from medtasks.catalog.spec import load_spec
+from medtasks.metrics.registry import get_metric
 
 JUDGE = ("--judge", "model=m,base_url=http://127.0.0.1:9/v1")
 OF_RESULTS = {
@@ -83,15 +86,6 @@ def test_an_empty_yaml_file_is_empty(medtasks: Any, tmp_path: Path) -> None:
     assert counts == "1 task file: 1 error, 0 warnings, 0 notes"
 
 
-def test_a_csv_of_semicolons_is_read(medtasks: Any, tmp_path: Path) -> None:
-    documents = json.loads(medtasks("show", "mi_cxr_icr", "--json").stdout)["document"]
-    (tmp_path / "p.csv").write_text(f'sample_id;response\n{documents["sample_id"]};"A, or B; C"\n')
-    done = medtasks("score", "p.csv", "--task", "mi_cxr_icr")
-    assert done.returncode == 0
-    assert "p.csv: read as CSV with columns (--from csv)" in done.stdout
-    assert "1 of 6 documents have a prediction" in done.stdout
-
-
 def test_score_on_a_narrow_terminal_keeps_intervals_and_the_order_of_tasks(
     medtasks: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -137,3 +131,31 @@ def test_json_is_one_document_and_findings_have_one_form(medtasks: Any, tmp_path
     assert {one["code"][:2] for one in findings} == {"LB", "MT"}
     fields = ["severity", "check", "where", "message", "code", "file", "line", "field"]
     assert all([*one] == fields for one in findings)
+
+
+def test_an_installed_task_file_is_checked_as_if_it_had_been_named(
+    medtasks: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def codes() -> list[str]:
+        found = json.loads(medtasks("validate", str(load_spec("mi_cxr_icr").path), "--json").stdout)
+        return [one["code"] for one in found["tasks"] if one["code"].startswith("MT5")]
+
+    assert codes() == []
+    monkeypatch.setattr(type(get_metric("accuracy")), "statistics", lambda *_: np.array([1.0, 1.0]))
+    assert codes() != []  # how its scores behave
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("named", ["beside.function", "antigravity.webbrowser"])
+def test_a_task_file_imports_installed_packages_only(python: Any, tmp_path: Path, named: str) -> None:
+    (tmp_path / "beside.py").write_text("open('imported', 'w').close()\ndef function(): pass\n")
+    task = tmp_path / "tasks" / "foreign" / "foreign_task.yaml"
+    task.parent.mkdir(parents=True)
+    installed = load_spec("mi_cxr_icr").path
+    text = installed.read_text(encoding="utf-8") + f"process_results: !function {named}\n"
+    task.write_text(text.replace("include: ", f"include: {installed.parent}/"), encoding="utf-8")
+    done = python("-m", "medtasks", "validate", "--quick", "--json", str(task), MEDTASKS_DATA="mini")
+    assert done.stderr.startswith("medtasks: importing what the files name, from installed packages only\n")
+    (found,) = (one for one in json.loads(done.stdout)["tasks"] if one["code"] == "MT120")
+    assert f"no installed package has a module '{named.partition('.')[0]}'" in found["message"]
+    assert not (tmp_path / "imported").exists()

@@ -57,25 +57,25 @@ class BatchJudge(StubJudge):
     async def _upload(self, request: web.Request) -> web.Response:
         form = await request.post()
         assert form["purpose"] == "batch"
-        return web.json_response(self._file(form["file"].file.read()))  # type: ignore[union-attr]
+        name = self._file(form["file"].file.read())  # type: ignore[union-attr]
+        return web.json_response({"id": name, "object": "file", "bytes": 1, "created_at": 0, "filename": "x",
+                                  "purpose": "batch", "status": "processed"})  # fmt: skip
 
-    def _file(self, content: bytes) -> dict[str, Any]:
+    def _file(self, content: bytes) -> str:
         name = f"file-{len(self.files)}"
         self.files[name] = content
-        about = {"id": name, "object": "file", "bytes": len(content), "created_at": 0, "filename": "x"}
-        return {**about, "purpose": "batch", "status": "processed"}
+        return name
 
     async def _content(self, request: web.Request) -> web.Response:
         return web.Response(body=self.files[request.match_info["id"]])
 
     async def _create(self, request: web.Request) -> web.Response:
-        asked = await request.json()
         if self.refuse_creation:
             return web.json_response({"error": {"message": "no batches for you"}}, status=403)
         name = f"batch-{len(self.batches)}"
         self.batches[name] = {
             "id": name, "object": "batch", "created_at": 0, "status": "in_progress", "looks": 0,
-            "request_counts": {"total": 0, "completed": 0, "failed": 0}, **asked,
+            "request_counts": {"total": 0, "completed": 0, "failed": 0}, **await request.json(),
         }  # fmt: skip
         return web.json_response(self.batches[name])
 
@@ -99,30 +99,24 @@ class BatchJudge(StubJudge):
         number = int(batch["id"].rpartition("-")[2])
         fault = self._faults.get(number, "")
         if fault == "refused":
-            batch |= {
-                "status": "failed",
-                "errors": {"object": "list", "data": [{"message": "the model has no batches"}]},
-            }
+            problems = {"object": "list", "data": [{"message": "the model has no batches"}]}
+            batch |= {"status": "failed", "errors": problems}
             return
         good, bad = [], []
         for place, line in enumerate(self.lines(number)):
-            name, body = line["custom_id"], line["body"]
-            if fault and place % 3 == 0:
-                if fault == "expired":
-                    error = {"code": "batch_expired", "message": "This request expired."}
-                    bad.append({"id": "r", "custom_id": name, "response": None, "error": error})
-                elif fault == "some fail":
-                    response = {"status_code": 500, "request_id": "q", "body": {"error": {"message": "try again"}}}
-                    bad.append({"id": "r", "custom_id": name, "response": response, "error": None})
-                if fault != "large line":
-                    continue
-            response = {"status_code": 200, "request_id": "q", "body": completion(body, self._decide(body))}
-            padding = "x" * LARGEST_BODY if fault and place % 3 == 0 else ""
-            good.append({"id": f"r{padding}", "custom_id": name, "response": response, "error": None})
+            result = {"id": "r", "custom_id": line["custom_id"], "response": None, "error": None}
+            spoilt = fault if place % 3 == 0 else ""
+            if spoilt == "expired":
+                bad.append({**result, "error": {"code": "batch_expired", "message": "This request expired."}})
+            elif spoilt == "some fail":
+                body = {"error": {"message": "try again"}}
+                bad.append({**result, "response": {"status_code": 500, "request_id": "q", "body": body}})
+            elif spoilt != "lost line":
+                body = completion(line["body"], self._decide(line["body"]))
+                result |= {"response": {"status_code": 200, "request_id": "q", "body": body}}
+                good.append({**result, "id": "x" * LARGEST_BODY} if spoilt else result)
         good.reverse()  # the order is not that of the requests
         for key, rows in (("output_file_id", good), ("error_file_id", bad)):
             if rows:
-                batch[key] = self._file("".join(f"{json.dumps(row, ensure_ascii=False)}\n" for row in rows).encode())[
-                    "id"
-                ]
+                batch[key] = self._file("".join(f"{json.dumps(row, ensure_ascii=False)}\n" for row in rows).encode())
         batch["status"] = "expired" if fault == "expired" else "completed"

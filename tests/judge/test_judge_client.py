@@ -6,6 +6,7 @@ import asyncio
 import gzip
 import json
 import logging
+import re
 import shutil
 import ssl
 import subprocess
@@ -35,7 +36,6 @@ from medtasks.judge.client import JudgeAnswer, JudgeClient, JudgeSettings, RateL
 from medtasks.judge.endpoint import LARGEST_BODY, _retry_after
 from medtasks.judge.settings import Budget
 from medtasks.judge.store import StoredVerdict, VerdictStore
-from medtasks.judge.stub import StubJudge
 
 
 def test_every_request_is_answered_once_in_its_slot_and_accounted() -> None:
@@ -58,21 +58,6 @@ def test_the_request_carries_the_settings() -> None:
         "max_tokens": 7,
         "chat_template_kwargs": {"enable_thinking": False},
     }
-
-
-def test_the_request_budget_is_kept_and_the_rest_reported() -> None:
-    server = TinyEndpoint(latency=0.01)
-
-    async def main() -> tuple[Asked, Asked]:
-        async with server:
-            client = client_of(server, concurrency=4, budget=Budget(max_requests=10))
-            return await ask(client, questions(30)), await ask(client, [question("later")])
-
-    first, second = asyncio.run(main())
-    assert (len(server.arrivals), first.spent.answered, first.spent.failed) == (10, 10, 20)
-    unasked = {f"q{n}" for n in range(30)} - {arrival.question for arrival in server.arrivals}
-    assert [first.reason(name) for name in unasked] == ["budget"] * 20
-    assert second.reason("later") == "budget"
 
 
 def test_a_token_budget_lets_those_in_flight_finish_and_needs_an_endpoint_that_counts() -> None:
@@ -99,28 +84,12 @@ def test_refusals_and_empty_answers_are_told_apart_and_no_text_breaks_the_exchan
     assert (asked.text("lone \ud800"), asked.text("long")) == ("a\ufffdb", long)
 
 
-def test_one_client_on_two_event_loops() -> None:
-    with StubJudge(lambda _: "yes", latency=0.01) as stub:
-        client = JudgeClient(JudgeSettings(base_url=stub.url, model="judge", concurrency=2))
-        assert [asyncio.run(ask(client, questions(5))).spent.answered for _ in range(2)] == [5, 5]
-    assert client.spent.answered == 10
-
-
-# ------------------------------------------------------------------------------------------- waits and retries
-
-
-@pytest.mark.parametrize(
-    ("headers", "seconds"),
-    [
-        ({"retry-after": "2"}, 2.0),
-        ({"retry-after-ms": "250", "retry-after": "9"}, 0.25),
-        ({"retry-after": "Wed, 21 Oct 2015 07:28:00 GMT"}, 0.0),
-        *(({"retry-after": text}, None) for text in ("soon", "-1", "nan")),
-        ({}, None),
-    ],
-)
-def test_retry_after_forms(headers: dict[str, str], seconds: float | None) -> None:
-    assert _retry_after(headers) == seconds
+def test_retry_after_forms() -> None:
+    assert _retry_after({"retry-after": "2"}) == 2.0
+    assert _retry_after({"retry-after-ms": "250", "retry-after": "9"}) == 0.25
+    assert _retry_after({"retry-after": "Wed, 21 Oct 2015 07:28:00 GMT"}) == 0.0
+    for headers in ({"retry-after": "soon"}, {"retry-after": "-1"}, {"retry-after": "nan"}, {}):
+        assert _retry_after(headers) is None
 
 
 def test_retry_after_is_obeyed() -> None:
@@ -176,15 +145,12 @@ def test_a_refusing_endpoint_is_left_alone_for_as_long_as_it_asks() -> None:
     assert asyncio.run(main()) >= 0.19
 
 
-PASSING = (problem(500), problem(408), Http(body="<html>"), Http(body="[]"), replace(said("yes"), cut=True))
-
-
 def test_a_passing_fault_is_retried() -> None:
-    faults = {f"q{number}": fault for number, fault in enumerate(PASSING)}
-    server = TinyEndpoint(lambda arrival: faults[arrival.question] if arrival.nth == 1 else said("yes"))
-    asked = run(server, questions(len(PASSING)))
-    assert {asked.text(name) for name in faults} == {"yes"}
-    assert (asked.spent.requests, asked.spent.retries, asked.spent.failed) == (2 * len(PASSING), len(PASSING), 0)
+    passing = [problem(500), problem(408), Http(body="<html>"), Http(body="[]"), replace(said("yes"), cut=True)]
+    server = TinyEndpoint(lambda arrival: passing[int(arrival.question[1:])] if arrival.nth == 1 else said("yes"))
+    asked = run(server, questions(5))
+    assert {asked.text(name) for name in asked.outcomes} == {"yes"}
+    assert (asked.spent.requests, asked.spent.retries, asked.spent.failed) == (10, 5, 0)
 
 
 def test_a_timeout_is_retried_and_leaves_nothing_for_the_next_request() -> None:
@@ -198,17 +164,6 @@ def test_a_timeout_is_retried_and_leaves_nothing_for_the_next_request() -> None:
     assert asked.text("quick") == "quick"
     drips = run(TinyEndpoint(Http(body="{", announced=100)), [question("q")], timeout=0.2, retries=0)
     assert drips.reason("q") == "timeout: no answer within 0.2 s"
-
-
-def test_retries_end_with_the_last_reason() -> None:
-    server = TinyEndpoint(lambda arrival: problem(500, "the disk is full") if arrival.question == "q1" else said("yes"))
-    asked = run(server, questions(3), retries=2)
-    assert asked.reason("q1") == "http 500: the disk is full (3 attempts)"
-    assert len(server.asked("q1")) == 3
-    assert (asked.spent.answered, asked.spent.failed) == (2, 1)
-
-
-# ---------------------------------------------------------------------------------- what ends a request, or all
 
 
 @pytest.mark.parametrize("status", [400, 401, 403, 404, 413, 422])
@@ -252,18 +207,18 @@ def test_a_server_without_structured_output_is_remembered_unless_that_was_demand
     assert asked.client.structured is True
 
 
-@pytest.mark.parametrize(
-    "response",
-    [
-        Http(200, "x" * 2**16, endless=True),
-        Http(500, "x" * 2**16, endless=True),
-        Http(body=gzip.compress(said("x" * 2**25).body.encode(), 1), headers={"Content-Encoding": "gzip"}),
-    ],
-    ids=["endless", "endless error", "compressed"],
-)
-def test_a_response_that_is_too_large_is_cut_off_and_fails_that_request_alone(response: Http) -> None:
-    small = replace(said("yes"), body=gzip.compress(said("yes").body.encode()), headers={"Content-Encoding": "gzip"})
-    server = TinyEndpoint(lambda arrival: response if arrival.question == "q1" else small)
+PACKED = {"Content-Encoding": "gzip"}
+LARGE = {
+    "endless": Http(200, "x" * 2**16, endless=True),
+    "endless error": Http(500, "x" * 2**16, endless=True),
+    "compressed": Http(body=gzip.compress(said("x" * 2**25).body.encode(), 1), headers=PACKED),
+}
+
+
+@pytest.mark.parametrize("large", LARGE)
+def test_a_response_that_is_too_large_is_cut_off_and_fails_that_request_alone(large: str) -> None:
+    small = Http(body=gzip.compress(said("yes").body.encode()), headers=PACKED)
+    server = TinyEndpoint(lambda arrival: LARGE[large] if arrival.question == "q1" else small)
     asked = run(server, questions(3), concurrency=1)
     assert asked.reason("q1") == "bad reply: the response has more than 8 MB"
     assert len(server.asked("q1")) == 1
@@ -271,37 +226,17 @@ def test_a_response_that_is_too_large_is_cut_off_and_fails_that_request_alone(re
     assert (asked.text("q0"), asked.text("q2")) == ("yes", "yes")
 
 
-# ---------------------------------------------------------------------------------------------- connections
-
-
-def test_what_is_not_http_is_a_connection_failure() -> None:
-    async def main() -> Asked:
-        async def greet(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            writer.write(b"220 SMTP ready\r\n\r\n")
-            writer.close()
-
-        server = await asyncio.start_server(greet, "127.0.0.1", 0)
-        async with server:
-            address = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1"
-            return await ask(JudgeClient(JudgeSettings(base_url=address, model="judge", retries=0)), [question("q")])
-
-    assert asyncio.run(main()).reason("q").startswith("connection: ")
-
-
-@pytest.mark.parametrize("status", [301, 308])
-def test_a_redirect_is_named_and_no_prompt_is_sent_there(status: int) -> None:
-    async def main() -> tuple[Asked, int, int]:
+def test_a_redirect_is_named_and_no_prompt_is_sent_there() -> None:
+    async def main() -> None:
         async with TinyEndpoint() as there:
             url = there.url + "/chat/completions"
-
-            async with TinyEndpoint(problem(status, Location=url)) as here:
+            async with TinyEndpoint(problem(308, Location=url)) as here:
                 asked = await ask(client_of(here, concurrency=1), questions(5))
-                assert f"http {status}: redirects to {url}, which is not followed; name the" in asked.reason("q0")
-                return asked, len(here.arrivals), len(there.arrivals)
+            assert (len(here.arrivals), len(there.arrivals)) == (1, 0)
+        assert f"http 308: redirects to {url}, which is not followed; name the" in asked.reason("q0")
+        assert asked.reason("q4").startswith("outage: http 308: redirects to")
 
-    asked, here, there = asyncio.run(main())
-    assert (here, there) == (1, 0)
-    assert asked.reason("q4").startswith(f"outage: http {status}: redirects to")
+    asyncio.run(main())
 
 
 def test_a_proxy_of_the_environment_is_used_but_for_what_is_excepted(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -325,29 +260,20 @@ def test_a_proxy_of_the_environment_is_used_but_for_what_is_excepted(monkeypatch
 
 
 @pytest.mark.skipif(shutil.which("openssl") is None, reason="makes a certificate with openssl")
-@pytest.mark.parametrize("trusted", [False, True])
-def test_tls_is_verified(trusted: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tls_is_verified(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     made = "openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=localhost -addext subjectAltName=DNS:localhost"
     subprocess.run([*made.split(), "-keyout", "key", "-out", "cert"], cwd=tmp_path, check=True, capture_output=True)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(tmp_path / "cert", tmp_path / "key")
-    if trusted:
-        monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "cert"))
 
     async def main() -> Asked:
         async with TinyEndpoint(tls=context) as server:
             address = server.url.replace("http://127.0.0.1", "https://localhost")
             return await ask(JudgeClient(JudgeSettings(base_url=address, model="judge", retries=0)), [question("q")])
 
-    asked = asyncio.run(main())
-    if trusted:
-        assert asked.text("q") == "q"
-    else:
-        assert asked.reason("q").startswith("connection: ")
-        assert "certificate" in asked.reason("q")
-
-
-# ----------------------------------------------------------------------------------------------------- the key
+    assert re.match("connection: .*certificate", asyncio.run(main()).reason("q"))
+    monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "cert"))
+    assert asyncio.run(main()).text("q") == "q"
 
 
 def test_the_key_goes_to_the_endpoint_and_nowhere_else(

@@ -9,7 +9,7 @@ import pytest
 
 from medtasks.catalog.rubric import load_rubric
 from medtasks.core.errors import DataError
-from medtasks.judge.human import HUMAN, HumanLabels, read_labels
+from medtasks.judge.agreement import HUMAN, HumanLabels, read_labels
 
 KVASIR = load_rubric("kvasir_aspects")
 MED_CMR = load_rubric("med_cmr_medreason")

@@ -33,24 +33,23 @@ def picture(width: int = 60, height: int = 40) -> Image.Image:
     return Image.fromarray(np.stack([x, y, 255 - x], -1).astype(np.uint8))
 
 
-def sent(loaded: Image.Image, side: int = 1024) -> tuple[str, bytes]:
-    """Kind and bytes of the data URL."""
-    content = user_message("text", [ImageSource("key", lambda: loaded)], side)["content"]
-    head, data = content[0]["image_url"]["url"].split(",")
-    return head, base64.b64decode(data)
+def fail() -> Image.Image:
+    raise RuntimeError("the archive is locked")
 
 
-def shown(data: bytes) -> Image.Image:
-    return Image.open(io.BytesIO(data))
+def shown(part: Any) -> Image.Image:
+    head, data = part["image_url"]["url"].split(",")
+    assert head == "data:image/jpeg;base64"
+    return Image.open(io.BytesIO(base64.b64decode(data)))
+
+
+TWO = (ImageSource("a", lambda: picture(10, 10)), ImageSource("b", lambda: picture(20, 20)))
 
 
 def test_images_come_before_the_text_in_their_order_and_what_cannot_be_shown_is_named() -> None:
-    images = [ImageSource(str(side), lambda side=side: picture(side, side)) for side in (10, 20)]  # type: ignore[misc]
-    message = user_message("What?", images, 1024)
-    assert [part["type"] for part in message["content"]] == ["image_url", "image_url", "text"]
-    sizes = [shown(base64.b64decode(part["image_url"]["url"].split(",")[1])).size for part in message["content"][:2]]
-    assert sizes == [(10, 10), (20, 20)]
-    assert message["content"][2]["text"] == "What?"
+    first, second, text = user_message("What?", TWO, 1024)["content"]
+    assert (shown(first).size, shown(second).size) == ((10, 10), (20, 20))
+    assert text == {"type": "text", "text": "What?"}
     assert user_message("What?", [], 1024) == {"role": "user", "content": "What?"}
     with pytest.raises(MediaError, match="image 0123456789abcdef cannot be shown to the judge: the archive is locked"):
         user_message("text", [ImageSource("0123456789abcdef-and-more", fail)], 1024)
@@ -61,41 +60,30 @@ def test_an_image_is_sent_as_a_jpeg_of_good_quality_and_a_larger_one_is_made_sma
     size: tuple[int, int], side: tuple[int, int]
 ) -> None:
     whole = picture(*size)
-    head, data = sent(whole, side[0])
-    assert head == "data:image/jpeg;base64"
+    sent, _ = user_message("text", [ImageSource("key", lambda: whole)], side[0])["content"]
     expected = np.asarray(picture(*size).resize(side, Image.Resampling.LANCZOS), float)
-    assert np.abs(np.asarray(shown(data).convert("RGB"), float) - expected).max() < 12  # grey levels
+    assert np.abs(np.asarray(shown(sent).convert("RGB"), float) - expected).max() < 12  # grey levels
     assert whole.size == size  # it may be shared
 
 
-def fail() -> Image.Image:
-    raise RuntimeError("the archive is locked")
-
-
 def judge(
-    stub: StubJudge, store: Path, shown: tuple[ImageSource, ...], rubric: Rubric = SEEING, **settings: Any
+    stub: StubJudge, store: Path, pictures: tuple[ImageSource, ...], rubric: Rubric = SEEING, **settings: Any
 ) -> Verdicts:
-    return judge_all(stub, store, [Question("one", document(), "It is so.", shown)], rubric, **settings)
-
-
-TWO = (ImageSource("a", lambda: picture(10, 10)), ImageSource("b", lambda: picture(20, 20)))
-
-
-def content(stub: StubJudge) -> Any:
-    return stub.requests[-1].body["messages"][0]["content"]
+    return judge_all(stub, store, [Question("one", document(), "It is so.", pictures)], rubric, **settings)
 
 
 def test_a_judge_that_can_see_is_shown_the_images_of_a_rubric_that_allows_it(tmp_path: Path) -> None:
-    prompt = judge_prompt(SEEING, document(), "It is so.")
     with StubJudge() as stub:
         blind = judge(stub, tmp_path / "v", TWO)
-        assert content(stub) == prompt
         seeing = judge(stub, tmp_path / "v", TWO, images=True)
-        assert [part["type"] for part in content(stub)] == ["image_url", "image_url", "text"]
-        assert content(stub)[-1]["text"] == prompt
         unseen = judge(stub, tmp_path / "v", (), images=True)
         other_rubric = judge(stub, tmp_path / "v", TWO, BLIND, images=True)
-        assert isinstance(content(stub), str)
+        asked = [one.body["messages"][0]["content"] for one in stub.requests]
+    prompt = judge_prompt(SEEING, document(), "It is so.")
+    assert asked[0] == prompt
+    assert [part["type"] for part in asked[1]] == ["image_url", "image_url", "text"]
+    assert asked[1][-1]["text"] == prompt
+    assert isinstance(asked[2], str)
     assert seeing.unjudged == other_rubric.unjudged == {}
     assert blind.by_question["one"].key == unseen.by_question["one"].key != seeing.by_question["one"].key
     assert unseen.spent.requests == 0

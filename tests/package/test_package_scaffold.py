@@ -231,11 +231,6 @@ def test_a_folder_that_holds_something_is_refused(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["notes.txt"]
 
 
-def test_an_unknown_variant_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="'audio' is unknown; choose from mcq, open, streaming"):
-        write_package(tmp_path / "new", "acme-bench", "audio")
-
-
 def test_the_command_says_what_to_do_next(tmp_path: Path) -> None:
     from typer import Typer
     from typer.testing import CliRunner

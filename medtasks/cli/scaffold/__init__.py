@@ -9,10 +9,9 @@ from __future__ import annotations
 import keyword
 import re
 import sys
-from collections.abc import Iterator
-from dataclasses import asdict, dataclass
 from importlib.util import find_spec
 from pathlib import Path
+from typing import NamedTuple
 
 from jinja2 import Environment, StrictUndefined
 
@@ -21,8 +20,6 @@ from medtasks.catalog.packages import OURS
 from medtasks.catalog.registry import plugin_of
 from medtasks.core.errors import UsageError
 from medtasks.harness.installed import harness_names
-
-__all__ = ["VARIANTS", "Names", "names_of", "write_package"]
 
 VARIANTS = ("mcq", "open", "streaming")
 """Multiple choice, open answers with a judge, and questions asked repeatedly along a stream."""
@@ -33,31 +30,25 @@ _MOST = 40
 _TAKEN = frozenset({"lmms_eval", "medtasks", "test", "tests"})
 
 
+class Names(NamedTuple):
+    """``package`` is installed, ``module`` imported, ``benchmark`` evaluated."""
+
+    package: str
+    module: str
+    benchmark: str
+
+
 def write_package(folder: Path, name: str, variant: str = "mcq", *, benchmark: str | None = None) -> tuple[Path, ...]:
     """Write an installable package of tasks into ``folder``, which must be empty or new, and return its files.
 
     ``name`` is that to install it under, such as ``acme-bench``; ``benchmark`` is by default the module's.
 
     Raises:
-        UsageError: a name cannot be used, there is no such variant, or the directory is not empty.
+        UsageError: a name cannot be used, or the directory is not empty.
     """
-    if variant not in VARIANTS:
-        raise UsageError(f"variant {variant!r} is unknown; choose from {', '.join(VARIANTS)}.")
     names = names_of(name, benchmark)
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise UsageError(f"{folder}: is not empty; name an empty or new directory with --out.")
-    rendered = dict(_rendered(names, variant))
-    written = []
-    for path, text in sorted(rendered.items()):
-        target = folder / path
-        target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_text(text, encoding="utf-8", newline="\n")
-        written.append(target)
-    return tuple(written)
-
-
-def _rendered(names: Names, variant: str) -> Iterator[tuple[str, str]]:
-    """Path and text of every file; all are rendered before the first is written."""
     environment = Environment(
         variable_start_string="<<",
         variable_end_string=">>",
@@ -70,27 +61,19 @@ def _rendered(names: Names, variant: str) -> Iterator[tuple[str, str]]:
         keep_trailing_newline=True,
         autoescape=False,  # source files, not HTML
     )
-    values = {**asdict(names), "title": names.title, "variant": variant}
+    title = names.benchmark.replace("_", " ").capitalize()
+    texts: dict[str, str] = {}  # all are rendered before the first is written
     for part in ("common", variant):
         root = Path(__file__).parent / "files" / part
-        for source in sorted(root.rglob("*.j2")):
+        for source in root.rglob("*.j2"):
             path = source.relative_to(root).as_posix().removesuffix(".j2")
-            target = path.replace("__module__", names.module).replace("__benchmark__", names.benchmark)
-            yield target, environment.from_string(source.read_text(encoding="utf-8")).render(values)
-
-
-@dataclass(frozen=True)
-class Names:
-    """``package`` is installed, ``module`` imported, ``benchmark`` evaluated."""
-
-    package: str
-    module: str
-    benchmark: str
-
-    @property
-    def title(self) -> str:
-        """The benchmark's name in tables."""
-        return self.benchmark.replace("_", " ").capitalize()
+            path = path.replace("__module__", names.module).replace("__benchmark__", names.benchmark)
+            template = environment.from_string(source.read_text(encoding="utf-8"))
+            texts[path] = template.render(**names._asdict(), title=title, variant=variant)
+    for path, text in texts.items():
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        (folder / path).write_text(text, encoding="utf-8", newline="\n")
+    return tuple(folder / path for path in sorted(texts))
 
 
 def names_of(package: str, benchmark: str | None = None) -> Names:
@@ -123,18 +106,13 @@ def names_of(package: str, benchmark: str | None = None) -> Names:
             f"benchmark name {chosen!r}: expected at most {_MOST} lower-case letters and digits, words joined by '_', "
             "such as acme_dots; choose another with --benchmark."
         )
-    _refuse_taken(chosen)
-    return Names(package, module, chosen)
-
-
-def _refuse_taken(benchmark: str) -> None:
-    for package in task_packages():
-        names = {path.stem for path in package.task_files()} | {one.name for one in plugin_of(package).benchmarks}
-        if benchmark in names:
-            owner = OURS if package.ours else package.owner
-            raise UsageError(f"benchmark name {benchmark!r} is taken by {owner}; choose another with --benchmark.")
-    if benchmark in harness_names():
+    for other in task_packages():
+        if chosen in {path.stem for path in other.task_files()} | {one.name for one in plugin_of(other).benchmarks}:
+            owner = OURS if other.ours else other.owner
+            raise UsageError(f"benchmark name {chosen!r} is taken by {owner}; choose another with --benchmark.")
+    if chosen in harness_names():
         raise UsageError(
-            f"benchmark name {benchmark!r} is taken by lmms-eval, and --tasks would run that one; choose another "
+            f"benchmark name {chosen!r} is taken by lmms-eval, and --tasks would run that one; choose another "
             "with --benchmark."
         )
+    return Names(package, module, chosen)
