@@ -46,7 +46,7 @@ _BLOCK = re.compile(
 def rule_based(request: Mapping[str, Any]) -> str:
     """The default verdict on a rubric's prompt, whose quoted texts are only compared: none can instruct the stub.
 
-    The candidate is the first delimited text (`medtasks.catalog.quoting`) in a user message. The reference is the last
+    The candidate is the first delimited text (`medtasks.catalog.rubric`) in a user message. The reference is the last
     line before it that begins with "Reference answer:" or "Expected answer:". A prompt without candidate or reference
     gets the minimum, with that reason.
 
