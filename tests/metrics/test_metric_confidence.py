@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from intervals import cluster_bootstrap
 from sklearn.metrics import brier_score_loss
 
 from medtasks.core.errors import UsageError
@@ -78,3 +79,33 @@ def test_without_an_answer_there_is_no_score_and_a_confidence_beyond_its_range_i
     for percent in (-1, 101):
         with pytest.raises(UsageError, match="expected 0 to 100"):
             case(percent, right=True)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["ece", "aurc", "accuracy_at_80", "brier"])
+def test_intervals_cover(name: str) -> None:
+    """Over-confident for the calibration error (99 % sure, 70 % right), calibrated for the others."""
+    levels = (55, 65, 75, 85, 95)
+    truth = {
+        "ece": 0.99 - 0.70,
+        "aurc": float(np.mean([1 - np.mean(levels[place:]) / 100 for place in range(5)])),
+        "accuracy_at_80": 0.8,
+        "brier": float(np.mean([one / 100 * (1 - one / 100) for one in levels])),
+    }[name]
+    metric = get_metric(name)
+    generator = np.random.default_rng(5)
+    covered = 0
+    for _ in range(300):
+        rows, clusters = [], []
+        for cluster in range(80):
+            for _ in range(4):
+                percent = 99 if name == "ece" else int(generator.choice(levels))
+                right = bool(generator.random() < (0.7 if name == "ece" else percent / 100))
+                gap = (percent / 100 - right) ** 2
+                rows.append((gap, 1.0) if name == "brier" else case(percent, right=right))
+                clusters.append(f"{cluster:03}")
+        found = cluster_bootstrap(np.array(rows), clusters, metric.score, resamples=400)
+        assert found.low is not None
+        assert found.high is not None
+        covered += found.low <= truth <= found.high
+    assert 0.91 <= covered / 300 <= 0.98
