@@ -337,7 +337,7 @@ def test_plots_that_were_not_drawn_are_named() -> None:
 
 @pytest.mark.parametrize("held", ["notes.txt", "site.json"])
 def test_a_folder_of_something_else_is_refused(held: str, tmp_path: Path) -> None:
-    (tmp_path / held).write_text('{"generator": "another"}')
+    (tmp_path / held).write_text(f'{{"generator": "another", "holds": ["{held}"]}}')
     with pytest.raises(UsageError, match="name a new directory"):
         write_site(board(), tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == [held]
