@@ -76,7 +76,6 @@ def test_reasons_and_extra_keys() -> None:
         ("<think>hm, " + FLAT, "within its thinking"),
         ("I cannot judge this.", "no complete JSON object"),
         (FULL[:-20], "no complete JSON object"),
-        (FULL[:-1], "no complete JSON object"),
         (FLAT.replace('"', "'"), "no complete JSON object"),
         ("[1, 2]", "no complete JSON object"),
         ("{}", "'correctness' is missing"),

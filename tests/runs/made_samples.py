@@ -1,9 +1,10 @@
-"""A multiple-choice sample of MI-CXR, as tests of scoring need it."""
+"""A multiple-choice sample of MI-CXR and a manifest, as tests of scoring need them."""
 
 from __future__ import annotations
 
 from typing import Any
 
+from medtasks.runs.manifest import RunManifest
 from medtasks.runs.samples import Sample
 
 
@@ -28,3 +29,9 @@ def made_sample(task: str, number: int, right: bool, **fields: Any) -> Sample:
             **fields,
         }
     )
+
+
+def made_manifest(**fields: Any) -> RunManifest:
+    """The manifest of a run of nothing; ``fields`` replace fields of it."""
+    empty: dict[str, Any] = {name: {} for name in ("versions", "model", "settings", "tasks", "groups", "data")}
+    return RunManifest(**{"created": "2026-11-01T00:00:00+00:00", "processes": 1, **empty, **fields})

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from medtasks.cli.app import main
 from medtasks.core.errors import UsageError
 from medtasks.harness import run_tasks
 from medtasks.runs.find import one_run
@@ -33,16 +33,10 @@ def output(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (["leaderboard", "strip", "{}", "--out", "stripped"], 2),
     ],
 )
-def test_a_run_and_its_parents_are_the_same(
-    command: list[str], above: int, output: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_run_and_its_parents_are_the_same(medtasks: Any, command: list[str], above: int, output: Path) -> None:
     (run,) = output.rglob("*_medtasks")
     given = [run, *run.parents][above]
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("sys.argv", ["medtasks", *(part.format(given) for part in command)])
-    with pytest.raises(SystemExit) as ended:
-        main()
-    assert not ended.value.code
+    assert medtasks(*(part.format(given) for part in command)).returncode == 0
 
 
 def test_several_runs_are_named_and_none_is_chosen(tmp_path: Path) -> None:

@@ -98,15 +98,6 @@ def judged(document: Mapping[str, Any], score: int = 1, **changes: Any) -> dict[
     return {"response": said(document), **told, "eval_json": verdict, **changes}
 
 
-def vlmevalkit_rows(documents: Sequence[dict[str, Any]]) -> list[list[Any]]:
-    names = ["index", "image_path", "question", "answer", "prediction"]
-    rows = [
-        [number, f"LMUData/images/{one['img_id']}.jpg", one["question"], one["answer"], said(one)]
-        for number, one in enumerate(documents)
-    ]
-    return [names, *rows]
-
-
 def test_cells_beyond_the_header_cost_no_memory(tmp_path: Path) -> None:
     """A cell in the last column makes every row 16,384 wide: kept whole, a small workbook takes gigabytes."""
     from openpyxl import Workbook
@@ -129,16 +120,12 @@ def write_vlmevalkit(folder: Path, documents: Sequence[dict[str, Any]]) -> Path:
     from openpyxl import Workbook
 
     book = Workbook()
-    for row in vlmevalkit_rows(documents):
-        book.worksheets[0].append(row)
+    book.worksheets[0].append(["index", "image_path", "question", "answer", "prediction"])
+    for number, one in enumerate(documents):
+        image = f"LMUData/images/{one['img_id']}.jpg"
+        book.worksheets[0].append([number, image, one["question"], one["answer"], said(one)])
     book.save(folder / "model_dataset.xlsx")
     return folder / "model_dataset.xlsx"
-
-
-def write_vlmevalkit_tsv(folder: Path, documents: Sequence[dict[str, Any]]) -> Path:
-    with (folder / "model_dataset.tsv").open("w", encoding="utf-8", newline="") as file:
-        csv.writer(file, delimiter="\t", lineterminator="\n").writerows(vlmevalkit_rows(documents))
-    return folder / "model_dataset.tsv"
 
 
 def inspect_sample(document: Mapping[str, Any], **changes: Any) -> dict[str, Any]:
@@ -195,7 +182,6 @@ WRITERS: dict[str, Callable[[Path, Sequence[dict[str, Any]]], Path]] = {
     "csv": write_csv,
     "lmms-eval": write_harness,
     "vlmevalkit": write_vlmevalkit,
-    "vlmevalkit tsv": write_vlmevalkit_tsv,
     "inspect": write_inspect,
     "inspect eval": write_inspect_archive,
     "inspect zstandard": write_inspect_zstandard,
@@ -204,14 +190,6 @@ WRITERS: dict[str, Callable[[Path, Sequence[dict[str, Any]]], Path]] = {
 
 def read(path: Path, layout: Any, **columns: str) -> list[Prediction]:
     return read_predictions(path, layout, columns)
-
-
-def outcome(path: Path, layout: str) -> list[Prediction] | str:
-    """The predictions, or what the error says."""
-    try:
-        return read(path, layout)
-    except DataError as error:
-        return str(error)
 
 
 def responses(joined: Joined) -> dict[str, str]:
@@ -274,7 +252,6 @@ def test_columns_can_have_other_names_and_must_be_there_and_known(tmp_path: Path
         ("ms-swift", {"images": [{"path": "\ud800.jpg"}]}, r"`images\[0\]`"),
         ("jsonl", {"sample_id": "s"}, "`response` is missing"),
         ("jsonl", {"sample_id": "s", "response": None}, "`response` is missing"),
-        ("jsonl", {"sample_id": "s", "response": ["a", "b"]}, "one response for the sample, not 2"),
         ("jsonl", {"sample_id": 7, "response": "x"}, "`sample_id` is 7"),
         ("jsonl", {"sample_id": " ", "response": "x"}, "`sample_id` is ' '"),
         ("jsonl", {"img_id": "a", "response": "x"}, "a sample id, or both `img_id` and `question`"),
@@ -391,19 +368,13 @@ def test_a_row_of_another_reference_is_counted_and_not_scored(tmp_path: Path) ->
     assert [one.where.line for one in joined.strange] == [2]
 
 
-def test_contradicting_rows_of_one_sample_are_refused_with_both_rows(tmp_path: Path) -> None:
-    document = task_documents(TASK)[0]
-    with pytest.raises(DataError, match=r"p_eval\.json, row 2: the response .* differs .* p_eval\.json, row 1;"):
-        join(eval_json(tmp_path, [judged(document), judged(document, response="Else.")]), [document])
-
-
 def test_a_failed_request_of_vlmevalkit_is_no_answer(tmp_path: Path) -> None:
     failed = "Failed to obtain answer via API."
     documents = task_documents(TASK)
     rows = [f"{one['img_id']}\t{one['question']}\t{one['answer']}" for one in documents[:-1]]
     rows.append(f"{documents[-1]['img_id']}\t{documents[-1]['question']}\t{failed}")
     (tmp_path / "p.tsv").write_text("\n".join(["img_id\tquestion\tprediction", *rows]))
-    scored = score_predictions(PredictionFile(tmp_path / "p.tsv", "vlmevalkit", TASK), now())
+    scored = score_predictions(PredictionFile(tmp_path / "p.tsv", recognise(tmp_path / "p.tsv"), TASK), now())
     facts = scored.manifest.tasks[TASK]
     assert (facts.asked, facts.answered, facts.failed) == (len(documents), len(documents) - 1, {failed: 1})
 
@@ -421,7 +392,10 @@ def test_a_damaged_archive_is_one_error(written: str, tmp_path: Path) -> None:
     whole = path.read_bytes()
     for place in range(30, len(whole), max(1, len(whole) // 40)):
         path.write_bytes(whole[:place] + bytes([whole[place] ^ 0xFF]) + whole[place + 1 :])
-        found = outcome(path, written.partition(" ")[0])
+        try:
+            found: list[Prediction] | str = read(path, written.partition(" ")[0])
+        except DataError as error:
+            found = str(error)
         assert path.name in found if isinstance(found, str) else len(found) <= 3
 
 
@@ -503,8 +477,6 @@ def keyed(line: int, img_id: str, question: str, response: str = "x") -> Predict
 
 
 TWO = [document("s1", "a"), document("s2", "b")]
-
-
 SHARED = [document("s1"), document("s2")]
 ASKED_TWICE = [document("tel-1", "a"), document("tel-2", "b")]
 

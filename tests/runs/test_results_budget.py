@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -59,19 +56,13 @@ print(json.dumps({"loaded": loaded, "parsed": parsed.misses, "kept": parsed.curr
 """
 
 
-@pytest.fixture(scope="module")
-def multiple_choice(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return run_tasks("medtasks_baseline", "policy=uniform", ["mi_cxr_tel"], tmp_path_factory.mktemp("run"))
-
-
 @pytest.mark.slow
 def test_multiple_choice_is_scored_without_a_model_library_and_parses_each_file_once(
-    multiple_choice: Path, tmp_path: Path
+    python: Any, tmp_path: Path
 ) -> None:
-    command = [sys.executable, "-c", SCORED, "score", str(multiple_choice)]
-    variables = {**os.environ, "MEDTASKS_CACHE": str(tmp_path), "MEDTASKS_DATA": "mini"}
+    folder = run_tasks("medtasks_baseline", "policy=uniform", ["mi_cxr_tel"], tmp_path / "run")
     for _ in ("first", "again"):
-        ended = subprocess.run(command, capture_output=True, text=True, check=True, env=variables)
+        ended = python("-c", SCORED, "score", str(folder), MEDTASKS_CACHE=str(tmp_path / "cache"))
         found = json.loads(ended.stdout.splitlines()[-1])
         assert found["loaded"] == []
         assert found["parsed"] == found["kept"] > 0

@@ -65,6 +65,7 @@ def read(text: str) -> str:
         ("B or C? The answer is B", "B", 22),
         ("C is seen first. So C is wrong. The answer is B, not C.", "B", 46),
         ("Answer: B\nB is right, since C is not.", "B", 8),
+        ("<think>The answer is B. Or C?</think>B", "B", 37),
     ],
 )
 def test_the_letter_that_named_the_option_for_good_counts(response: str, chosen: str, place: int) -> None:
@@ -92,14 +93,6 @@ def test_a_letter_that_did_not_name_the_option_has_no_say(response: str, chosen:
     """A token can be a letter and begin a word, or be a word, while other tokens name the option."""
     assert read(response) == chosen
     assert deciding_letter([letter(0, chosen, 0.9)], chosen, response, read) is None
-
-
-def test_thoughts_do_not_name_the_option() -> None:
-    response = "<think>The answer is B. Or C?</think>B"
-    letters = [letter(place, "B", 0.5) for place, one in enumerate(response) if one == "B"]
-    found = deciding_letter(letters, "B", response, read)
-    assert found is not None
-    assert found.at == len(response) - 1
 
 
 def test_without_probabilities_there_are_no_columns(tmp_path: Path) -> None:

@@ -77,11 +77,6 @@ def test_an_oracle_against_guessing_on_four_patients() -> None:
     assert "no difference can be significant" in (score.warning or "")
 
 
-def test_equal_runs_differ_by_nothing() -> None:
-    score = compare_samples(("a", run(FIRST, GOLD)), ("b", run(FIRST, GOLD)), []).metrics["accuracy"]
-    assert (score.difference, score.interval, score.p_value) == (0.0, (0.0, 0.0), 1.0)
-
-
 def test_only_shared_samples_are_paired_and_the_others_counted() -> None:
     paired = compare_samples(("a", run(FIRST, GOLD)[:15]), ("b", run(SECOND, GOLD)[5:]), [])
     assert (paired.items, paired.unpaired) == (10, 10)

@@ -10,12 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from intervals import cluster_bootstrap
-from made_samples import made_sample
+from made_samples import made_manifest, made_sample
 
 from medtasks.catalog.registry import get_benchmark
 from medtasks.core.errors import DataError, MedtasksError, UsageError
 from medtasks.metrics.registry import get_metric
-from medtasks.runs.manifest import RunManifest
 from medtasks.runs.record import RunRecord, write_run
 from medtasks.runs.samples import JudgedScore, Repeat, Sample, SampleLines, read_samples
 from medtasks.runs.scores import MetricScore
@@ -24,7 +23,7 @@ from medtasks.runs.table import item_table
 
 MI_CXR = get_benchmark("mi_cxr")
 TASK = "mi_cxr_tel_single"
-NO_RUN = RunManifest(created="now", processes=1, versions={}, model={}, settings={}, tasks={}, groups={}, data={})
+NO_RUN = made_manifest()
 
 
 def sample(number: int, filtered: str, target: str, patient: str = "p1") -> Sample:

@@ -7,10 +7,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from made_samples import made_manifest
 from test_results_scoring import FOUR, MI_CXR
 
 from medtasks.catalog.spec import leaf_tasks, load_specs
-from medtasks.runs.manifest import RunManifest, task_facts
+from medtasks.runs.manifest import task_facts
 from medtasks.runs.record import RunRecord
 from medtasks.runs.scores import MetricScore
 from medtasks.runs.scoring import score_samples
@@ -24,17 +25,8 @@ def finished(groups: Iterable[str], problems: int = 0) -> RunRecord:
     """A run of these groups and all within them, with the same scores everywhere."""
     members = {name: leaf_tasks(name) for name in groups}
     leaves = dict.fromkeys(leaf for inner in members.values() for leaf in inner)
-    manifest = RunManifest(
-        created="now",
-        processes=1,
-        versions={},
-        model={},
-        settings={},
-        tasks={},
-        groups=members,
-        data={},
-        problems=tuple(f"problem {number}: {'a long sentence ' * 9}" for number in range(problems)),
-    )
+    notes = tuple(f"problem {number}: {'a long sentence ' * 9}" for number in range(problems))
+    manifest = made_manifest(groups=members, problems=notes)
     return RunRecord(manifest, {}, dict.fromkeys(leaves, SCORES), dict.fromkeys(members, SCORES))
 
 

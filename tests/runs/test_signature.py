@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from made_samples import made_manifest
 
 from medtasks.benchmarks.documents import task_documents
 from medtasks.catalog.prompts import template_path
@@ -44,9 +45,7 @@ def manifest(*tasks: str, spec: dict[str, Any] | None = None, generation: dict[s
         read = load_spec(name)
         changed = TaskSpec.model_validate(read.model_copy(update=(spec or {}) if not facts else {}))
         facts[name] = task_facts(changed, {**changed.generation, **(generation or {})}, len(IDS))
-    return RunManifest(
-        created="2026-11-01T00:00:00+00:00",
-        processes=1,
+    return made_manifest(
         versions=versions(),
         model={"model": "medtasks_vlm", "pretrained": "a/b"},
         settings={"repeats": 1, "num_fewshot": None, "random_seed": 0},

@@ -7,12 +7,13 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from made_samples import made_manifest
 from medtasks.adapters.policies import Question, make_policy
 
 from medtasks.benchmarks.documents import task_documents
 from medtasks.catalog.registry import get_benchmark
 from medtasks.catalog.spec import leaf_tasks, load_spec
-from medtasks.runs.manifest import RunManifest, task_facts, versions
+from medtasks.runs.manifest import task_facts, versions
 from medtasks.runs.record import write_run
 from medtasks.runs.replies import Reply
 from medtasks.runs.run import collect_run, data_facts
@@ -60,12 +61,9 @@ def run_of(folder: Path, reply: Callable[[dict[str, Any]], str | Reply], groups:
         replies = [given if isinstance(given := reply(one), Reply) else Reply(given) for one in documents]
         pairs = zip(documents, replies, strict=True)
         tasks[task] = [Answered(one, (given,), "?", prompt_hash) for one, given in pairs]
-    planned = RunManifest(
-        created="2026-11-22T00:00:00+00:00",
-        processes=1,
+    planned = made_manifest(
         versions=versions(),
         model={"model": "m"},
-        settings={},
         tasks={task: task_facts(load_spec(task), {}, len(answered)) for task, answered in tasks.items()},
         groups=members,
         data={name: data_facts(name) for name in sorted({load_spec(task).metadata.benchmark for task in tasks})},
