@@ -14,7 +14,7 @@ from release_rows import med_cmr_row
 
 from medtasks.benchmarks.med_cmr import records as med_cmr
 from medtasks.benchmarks.med_cmr.records import MedCmrRecord, prepare_med_cmr
-from medtasks.core.errors import DataError, MediaError, UsageError
+from medtasks.core.errors import DataError, UsageError
 from medtasks.data.prepared import Prepared
 
 MCQ = [
@@ -111,15 +111,6 @@ def test_all_unmapped_dimensions_are_listed_at_once(tmp_path: Path) -> None:
     assert "3 values name no dimension" in said
     assert "'Counting' (cmed.copy.mcq_cate.cleaned.json, row 1)" in said
     assert "'Humour' (cmed.copy.open_taged.cleaned.json, row 1)" in said
-
-
-def test_missing_images_are_listed_or_excluded_when_allowed(tmp_path: Path, folder: Path) -> None:
-    (folder / "dataset" / "imgs" / "two.png").unlink()
-    with pytest.raises(MediaError, match=r"cannot be used \(rows 2, 4\): .*two\.png.*--allow-missing-media"):
-        prepare_med_cmr(str(folder), tmp_path / "out")
-    prepared = prepare_med_cmr(str(folder), tmp_path / "out", allow_missing_media=True)
-    assert prepared.manifest.excluded == {"missing_image": 2}
-    assert prepared.manifest.excluded_samples == ("mcq-7#2", "mcq-8")
 
 
 def test_what_is_no_source_is_refused(tmp_path: Path) -> None:

@@ -332,10 +332,6 @@ class Latin(Plain):
     read = staticmethod(lambda text: text.encode("latin-1").decode())
 
 
-class Upper(Plain):
-    read = staticmethod(str.upper)
-
-
 class Lossy(Plain):
     """Leaves out what it has seen."""
 
@@ -348,7 +344,7 @@ class Mute(Plain):
         raise OSError(f"no filter today for {len(responses)} of {len(documents)}")
 
 
-FILTERS = (Plain, FirstWord, Lossy, Latin, Mute, Upper)
+FILTERS = (Plain, FirstWord, Lossy, Latin, Mute)
 
 PLUGIN = Plugin(
     metrics=(Exact(), *IN_METRICS),
@@ -407,7 +403,6 @@ IN_FILTERS: dict[type[Plain], set[str]] = {
     Lossy: {"MT507"},
     Latin: {"MT509"},
     Mute: {"MT507"},
-    Upper: {"MT501"},
 }
 
 
