@@ -18,13 +18,20 @@ def write_mini(benchmark: str, folder: Path) -> None:
 
 
 def write_med_cmr_archive(path: Path) -> None:
-    """The miniature Med-CMR as an archive, with left-over files of macOS and an editor, as in the released one."""
+    """The miniature Med-CMR as an archive."""
     folder = path.with_name(f"{path.stem}_source")
     write_mini("med_cmr", folder)
+    zipped(folder, path)
+
+
+def zipped(folder: Path, path: Path) -> Path:
+    """A folder as an archive, with left-over files of macOS and an editor, as in the released one."""
     files = [(str(file.relative_to(folder)), file.read_bytes()) for file in sorted(folder.rglob("*.*"))]
+    left_over = ("__MACOSX/dataset/imgs/._one.png", b"fork"), ("dataset/cmed.copy.mcq_cate.cleaned.json.bak", b"[]")
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
-        for name, data in (*files, ("__MACOSX/dataset/._imgs", b"fork"), ("dataset/cmed.copy.json.bak", b"[]")):
+        for name, data in (*files, *left_over):
             archive.writestr(zipfile.ZipInfo(name, (1980, 1, 1, 0, 0, 0)), data)
+    return path
 
 
 def med_cmr_row(**changes: Any) -> dict[str, Any]:

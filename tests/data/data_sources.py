@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -70,3 +71,13 @@ def write_mi_cxr(folder: Path, rows: list[dict[str, Any]]) -> Path:
         for number, name in enumerate(row["images"].values()):
             picture(folder / name, 60 + number)
     return path
+
+
+def interrupted_at(number: int) -> Callable[[int, int], None]:
+    """A listener to the progress of a preparation, which it interrupts."""
+
+    def listen(done: int, _: int) -> None:
+        if done == number:
+            raise KeyboardInterrupt
+
+    return listen

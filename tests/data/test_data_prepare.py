@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from data_sources import kvasir_row, mi_cxr_row, picture, write_kvasir, write_mi_cxr
+from data_sources import interrupted_at, kvasir_row, mi_cxr_row, picture, write_kvasir, write_mi_cxr
 
 from medtasks.benchmarks.documents import task_documents
 from medtasks.benchmarks.kvasir_vqa_x1.prepare import prepare_kvasir
@@ -48,13 +48,8 @@ def test_an_interrupted_preparation_goes_on_and_the_old_data_stay(
     source = write_kvasir(tmp_path / "source", ROWS[:3])
     prepare_kvasir(str(source), tmp_path / "out")
     write_kvasir(tmp_path / "source", ROWS)
-
-    def killed(done: int, total: int) -> None:
-        if (done, total) == (4, 7):
-            raise KeyboardInterrupt
-
     with pytest.raises(KeyboardInterrupt):
-        prepare_kvasir(str(source), tmp_path / "out", workers=1, progress=killed)
+        prepare_kvasir(str(source), tmp_path / "out", workers=1, progress=interrupted_at(4))
     assert open_directory(tmp_path / "out").manifest.counts.rows == 3
     read: list[Path] = []
     original = Path.read_bytes
@@ -175,13 +170,8 @@ def test_data_changed_by_hand_are_refused(tmp_path: Path, source: Path, name: st
 
 def test_a_torn_progress_file_costs_a_second_look_and_nothing_else(tmp_path: Path, source: Path) -> None:
     expected = prepare_kvasir(str(source), tmp_path / "other").manifest.fingerprint
-
-    def killed(done: int, _: int) -> None:
-        if done == 3:
-            raise KeyboardInterrupt
-
     with pytest.raises(KeyboardInterrupt):
-        prepare_kvasir(str(source), tmp_path / "out", progress=killed)
+        prepare_kvasir(str(source), tmp_path / "out", progress=interrupted_at(3))
     log = tmp_path / ".out.partial" / "media.progress.jsonl"
     log.write_bytes(log.read_bytes()[:-20] + b"\xe2\x86")
     assert prepare_kvasir(str(source), tmp_path / "out").manifest.fingerprint == expected

@@ -14,7 +14,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from data_sources import kvasir_row, write_kvasir
+from data_sources import interrupted_at, kvasir_row, write_kvasir
 from local_server import Answer, LocalServer
 from PIL import Image
 
@@ -172,12 +172,8 @@ def test_a_picture_has_the_suffix_of_its_format_and_one_picture_an_id(tmp_path: 
 def test_what_an_abandoned_source_left_behind_is_not_prepared(tmp_path: Path) -> None:
     first = released(tmp_path / "first", lambda img_id: f"{img_id}.jpg", as_both)
     second = released(tmp_path / "second", lambda img_id: f"{img_id}.jpg", as_both, ROWS[:1])
-
-    def killed(*_: int) -> None:
-        raise KeyboardInterrupt
-
     with pytest.raises(KeyboardInterrupt):
-        prepare_kvasir(first, tmp_path / "out", progress=killed)
+        prepare_kvasir(first, tmp_path / "out", progress=interrupted_at(1))
     prepared = prepare_kvasir(second, tmp_path / "out")
     assert [path.name for path in (prepared.directory / "media").iterdir()] == ["img0.jpg"]
 
@@ -216,15 +212,11 @@ def test_pictures_that_cannot_be_had_are_named_and_counted(tmp_path: Path, monke
 def test_what_was_fetched_before_an_interruption_is_not_fetched_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def interrupted(done: int, _: int) -> None:
-        if done == 2:
-            raise KeyboardInterrupt
-
     monkeypatch.setattr(fetch, "WORKERS", 1)
     with PictureServer(served) as server:
         source = released(tmp_path / "x1", lambda img_id: f"{server.url}/{img_id}.jpg")
         with pytest.raises(KeyboardInterrupt):
-            prepare_kvasir(source, tmp_path / "out", progress=interrupted)
+            prepare_kvasir(source, tmp_path / "out", progress=interrupted_at(2))
         first = server.asked.total()
         assert pictures_of(prepare_kvasir(source, tmp_path / "out")) == PICTURES
     assert first in (2, 3)

@@ -23,19 +23,14 @@ def document(reference: str, *pairs: tuple[str, str]) -> dict[str, Any]:
     ("contradicts", "reference", "pairs"),
     [
         (True, "No text is visible in the image.", [(TEXT, "Yes")]),
-        (True, "There is no text present and the box artifact is visible.", [(TEXT, "Yes"), (BOX, "Yes")]),
         (True, "Text is present.", [(TEXT, "No")]),
         (True, "The image is free of findings.", [(FINDING, "Yes")]),
         (True, "Two polyps were identified.", [(POLYPS, "1")]),
         (True, "A single small polyp is seen, with text.", [(POLYPS, "3"), (TEXT, "Yes")]),
-        (True, "No polyps were found.", [(POLYPS, "1")]),
-        (False, "Text is present in the image.", [(TEXT, "Yes")]),
         (False, "No text is visible, but a green box artifact is.", [(TEXT, "No"), (BOX, "Yes")]),
         (False, "The procedure is a colonoscopy.", [(TEXT, "Yes")]),  # says nothing about it
-        (False, "One polyp of less than 5 mm is present.", [(POLYPS, "1")]),
         (False, "Multiple polyps are present.", [(POLYPS, "4")]),  # not a number
         (False, "A total of two findings were noted, one of them a polyp.", [(FINDINGS, "2"), (POLYPS, "1")]),
-        (False, "There are no instruments and one polyp.", [(POLYPS, "1")]),
         (False, "Text is visible; no text overlays the lesion.", [(TEXT, "Yes")]),  # clauses disagree: for a reader
     ],
 )

@@ -20,7 +20,6 @@ from medtasks.benchmarks.kvasir_vqa_x1.records import ATOMIC_QUESTIONS, QUESTION
 from medtasks.benchmarks.med_cmr.records import DIMENSIONS
 from medtasks.benchmarks.medstreambench.records import parse_medstream_row
 from medtasks.benchmarks.mi_cxr.records import QTYPES, MiCxrRecord
-from medtasks.data.media.images import load_image
 from medtasks.data.media.video import VideoReader, read_index
 from medtasks.data.sources import SourceRow, read_json
 from medtasks.data.store import open_prepared
@@ -219,12 +218,6 @@ def test_every_frame_shows_its_own_time() -> None:
         with VideoReader(path, index.keyframes) as reader:
             seen = [read_time_code(np.asarray(picture)) for _, picture in reader.read(index.pts)]
         assert seen == [int(time * 1000) for time in clip.times] == [int(time * 1000) for time in index.times], path
-
-
-def test_pictures_show_their_index() -> None:
-    folder = RECORDS.parent / "media" / FOOTAGE["mini-seq07"].media_path
-    codes = [read_time_code(np.asarray(load_image(path))) for path in sorted(folder.iterdir())]
-    assert codes == [number * 1000 for number in range(12)]
 
 
 # --- MI-CXR ---

@@ -24,7 +24,6 @@ from medtasks.benchmarks.med_cmr.records import FILES, prepare_med_cmr
 from medtasks.benchmarks.medstreambench.prepare import prepare_medstream
 from medtasks.benchmarks.mi_cxr.records import prepare_mi_cxr
 from medtasks.core.errors import DataError, MediaError, MedtasksError, UsageError
-from medtasks.core.files import held
 from medtasks.data.media import images
 from medtasks.data.media.images import load_image
 
@@ -170,11 +169,3 @@ def test_two_preparations_of_one_target_name_the_holder_and_a_killed_one_frees_i
             time.sleep(0.1)
     assert (target / "manifest.json").is_file()
     assert not list(tmp_path.glob(".out*"))
-
-
-def test_a_target_is_free_after_a_failed_preparation(tmp_path: Path) -> None:
-    target = tmp_path / "out"
-    with pytest.raises(MediaError):
-        prepare_mi_cxr([write_mi_cxr(tmp_path / "source", [mi_cxr_row()])], tmp_path, target)
-    with held(target, "prepared"):
-        pass

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import json
-import zipfile
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from PIL import Image
-from release_rows import med_cmr_row
+from release_rows import med_cmr_row, zipped
 
 from medtasks.benchmarks.med_cmr import records as med_cmr
 from medtasks.benchmarks.med_cmr.records import MedCmrRecord, prepare_med_cmr
-from medtasks.core.errors import DataError, MediaError, UsageError
+from medtasks.core.errors import DataError, UsageError
 from medtasks.data.prepared import Prepared
 
 MCQ = [
@@ -33,15 +32,6 @@ def write(folder: Path, mcq: list[dict[str, Any]] = MCQ, open_: list[dict[str, A
     for number, name in enumerate(("one", "two")):
         Image.fromarray(np.full((20, 30), number * 90, np.uint8)).save(folder / "dataset" / "imgs" / f"{name}.png")
     return folder
-
-
-def zipped(folder: Path, path: Path) -> Path:
-    with zipfile.ZipFile(path, "w") as archive:
-        for file in sorted(folder.rglob("*.*")):
-            archive.write(file, file.relative_to(folder).as_posix())
-        archive.writestr("__MACOSX/dataset/imgs/._one.png", b"resource fork")
-        archive.writestr("dataset/cmed.copy.mcq_cate.cleaned.json.bak", b"[]")
-    return path
 
 
 def records_of(prepared: Prepared) -> list[MedCmrRecord]:
@@ -113,12 +103,9 @@ def test_all_unmapped_dimensions_are_listed_at_once(tmp_path: Path) -> None:
     assert "'Humour' (cmed.copy.open_taged.cleaned.json, row 1)" in said
 
 
-def test_missing_images_are_listed_or_excluded_when_allowed(tmp_path: Path, folder: Path) -> None:
+def test_rows_without_pictures_are_left_out_when_allowed(tmp_path: Path, folder: Path) -> None:
     (folder / "dataset" / "imgs" / "two.png").unlink()
-    with pytest.raises(MediaError, match=r"cannot be used \(rows 2, 4\): .*two\.png.*--allow-missing-media"):
-        prepare_med_cmr(str(folder), tmp_path / "out")
     prepared = prepare_med_cmr(str(folder), tmp_path / "out", allow_missing_media=True)
-    assert prepared.manifest.excluded == {"missing_image": 2}
     assert prepared.manifest.excluded_samples == ("mcq-7#2", "mcq-8")
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from data_sources import interrupted_at
 from PIL import Image
 from release_rows import single_turn_row, streaming_row
 from time_coded import write_video
@@ -135,15 +136,8 @@ def test_degenerate_records_are_kept_on_request_and_the_number_of_workers_change
 def test_an_interrupted_preparation_goes_on_where_it_stopped(
     tmp_path: Path, media: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    class Stopped(Exception):
-        pass
-
-    def stop(done: int, total: int) -> None:
-        if done == total:
-            raise Stopped
-
-    with pytest.raises(Stopped):
-        prepare(tmp_path, media, ROWS, progress=stop)
+    with pytest.raises(KeyboardInterrupt):
+        prepare(tmp_path, media, ROWS, progress=interrupted_at(7))  # of 7 videos
     assert not (tmp_path / "out").exists()
     with monkeypatch.context() as patch:
         prepares = "medtasks.benchmarks.medstreambench.prepare"

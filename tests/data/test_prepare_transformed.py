@@ -5,17 +5,14 @@ from __future__ import annotations
 
 import hashlib
 import io
-import random
 import shutil
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
-from subprocess import CompletedProcess
 
 import numpy as np
 import pytest
 import torch
+from data_sources import interrupted_at
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image, ImageDraw, features
@@ -144,35 +141,6 @@ def test_the_published_variant_is_pinned() -> None:
         assert sha256(made) == "ff55dbe6ae016a99b6d9eabdf0da90cac5740494bc6c1b4f0151918c379427cd"
 
 
-def test_neither_order_nor_threads_nor_processes_nor_global_state_matter(
-    python: Callable[..., CompletedProcess[str]],
-) -> None:
-    source = png(drawn())
-    keys = [(f"img{number}", variant) for number in range(4) for variant in (0, 3)]
-    expected = {key: sha256(perturbed_png(source, "x.png", SEED, *key)) for key in keys}
-
-    np.random.seed(7)  # the global states that must not matter
-    random.seed(7)
-    torch.manual_seed(7)
-    with ThreadPoolExecutor(4) as pool:
-        backwards = pool.map(lambda key: (key, sha256(perturbed_png(source, "x.png", SEED, *key))), keys[::-1])
-        assert dict(backwards) == expected
-
-    program = (
-        "import hashlib, sys\n"
-        "from medtasks.benchmarks.kvasir_vqa_x1.perturb import perturbed_png\n"
-        f"source = bytes.fromhex({source.hex()!r})\n"
-        f"for img_id, variant in {keys[::-1]!r}:\n"
-        f"    made = perturbed_png(source, 'x.png', {SEED}, img_id, variant)\n"
-        "    print(img_id, variant, hashlib.sha256(made).hexdigest())\n"
-        "assert 'torch' not in sys.modules and 'torchvision' not in sys.modules\n"
-    )
-    answer = python("-c", program, PYTHONHASHSEED="11")
-    assert answer.returncode == 0, answer.stderr
-    lines = [line.split() for line in answer.stdout.splitlines()]
-    assert {(img_id, int(variant)): digest for img_id, variant, digest in lines} == expected
-
-
 @pytest.mark.parametrize("size", [(8, 8), (33, 47), (320, 256)])
 def test_pixels_are_those_of_torchvision_but_for_a_level_at_a_tie(size: tuple[int, int]) -> None:
     noise = np.random.default_rng(3).integers(0, 256, (size[1], size[0], 3), dtype=np.uint8)
@@ -276,12 +244,8 @@ def test_an_interrupted_call_goes_on(tmp_path: Path, original: Prepared, monkeyp
 
     monkeypatch.setattr("medtasks.benchmarks.kvasir_vqa_x1.perturb.perturbed_png", counted)
 
-    def stop(done: int, total: int) -> None:
-        if done == 5 < total:
-            raise KeyboardInterrupt
-
     with pytest.raises(KeyboardInterrupt):
-        prepare_transformed(tmp_path / "out", original=original, workers=1, progress=stop)
+        prepare_transformed(tmp_path / "out", original=original, workers=1, progress=interrupted_at(5))
     assert not (tmp_path / "out").exists()
     before = len(made)
     finished = prepare_transformed(tmp_path / "out", original=original, workers=1)

@@ -22,26 +22,6 @@ def test_exact_takes_the_decimal_that_was_written() -> None:
     assert exact(1e-07) == Fraction(1, 10_000_000)
 
 
-@pytest.mark.parametrize(
-    ("start", "end", "expected"),
-    [
-        ("0", "4", [0, 2, 4]),
-        ("0", "5", [0, 2, 4, 5]),
-        ("0.001", "5", [0, 2, 4, 5]),
-        ("3", "3", [3]),
-        ("3", "3.5", [3]),
-        ("3", "4", [3, 4]),
-        ("59", "1000000000", [59]),
-        ("61", "62", [59]),
-    ],
-)
-def test_one_frame_every_two_seconds_from_the_start_and_one_at_the_end(
-    start: str, end: str, expected: list[int]
-) -> None:
-    every_second = [Fraction(number) for number in range(60)]
-    assert frames_shown(every_second, Fraction(start), Fraction(end)) == expected
-
-
 def sampled(times: list[Fraction], start: Fraction, end: Fraction) -> list[int]:
     """The definition, sample by sample."""
     samples = [start + 2 * number for number in range(int((end - start) / 2) + 1)]

@@ -52,10 +52,6 @@ def columns(rows: Rows) -> tuple[list[str], list[str]]:
     return [left for left, _ in rows], [right for _, right in rows]
 
 
-def same(left: dict[str, np.ndarray], right: dict[str, np.ndarray]) -> bool:
-    return list(left) == list(right) and all(left[name].tobytes() == right[name].tobytes() for name in left)
-
-
 def library_row(name: str, prediction: str, reference: str) -> list[float]:
     """The statistics of one pair, by the package that defines the metric."""
     if name.startswith("rouge"):
@@ -91,13 +87,12 @@ def test_neighbours_do_not_matter(rows: Rows) -> None:
         assert table.tolist() == [get_metric(name).statistics(*row).tolist() for row in rows]
 
 
-def test_order_and_chunks_do_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_chunks_do_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:
     rows = [(f"polyp {i % 17} in the lower-left", f"polyp {i % 13} in the left") for i in range(300)]
     whole = lexical_statistics(rows, WITHOUT_DATA)
     monkeypatch.setattr(registry, "CHUNK", 7)
-    assert same(lexical_statistics(rows, WITHOUT_DATA), whole)
-    backwards = lexical_statistics(rows[::-1], WITHOUT_DATA)
-    assert same({name: table[::-1] for name, table in backwards.items()}, whole)
+    for name, table in lexical_statistics(rows, WITHOUT_DATA).items():
+        assert table.tobytes() == whole[name].tobytes()
 
 
 def slow_matches(left: str, right: str, order: int) -> list[int]:

@@ -72,8 +72,6 @@ def stream(
         pytest.param("..+++", 5 / 5, 1.0, 1.0, 3 / 3, False, False, 0, id="exact"),
         # t̂ = 8: R = 1 - (|8 - 6| - 1) / 1 = 0, or 1 - 1 / 10 = 0.9. Silent at 6 s: S = 2/3, C = 4/5.
         pytest.param("...++", 4 / 5, 0.0, 0.9, 2 / 3, False, False, 2, id="late"),
-        # t̂ = 10: R = 0, or 1 - (|10 - 6| - 1) / 10 = 0.7. S = 1/3, C = 3/5.
-        pytest.param("....+", 3 / 5, 0.0, 0.7, 1 / 3, False, False, 4, id="last"),
         # t̂ = 4 < 6 - 1: R = 0, or 1 - (|4 - 6| - 1) / 10 = 0.9. S = 3/3; wrong at 4 s: C = 4/5.
         pytest.param(".++++", 4 / 5, 0.0, 0.9, 3 / 3, True, False, -2, id="early"),
         # t̂ = 2: R = 0, or 1 - (|2 - 6| - 1) / 10 = 0.7. S = 3/3, C = 3/5.
@@ -84,8 +82,6 @@ def stream(
         pytest.param("+....", 1 / 5, 0.0, 0.7, 0 / 3, True, False, -4, id="alarm before evidence, then silence"),
         # t̂ = 6: R = 1. Positive at 6 and 10 of 6, 8, 10: S = 2/3. Wrong at 8 s: C = 4/5.
         pytest.param("..+.+", 4 / 5, 1.0, 1.0, 2 / 3, False, False, 0, id="flip-flop"),
-        # t̂ = 2: R = 0, or 0.7. S = 2/3. Right at 4, 6 and 10 s: C = 3/5.
-        pytest.param("+.+.+", 3 / 5, 0.0, 0.7, 2 / 3, True, False, -4, id="flip-flop from the start"),
         # An invalid response before the evidence is no alarm, but not right either: C = 3/5.
         pytest.param("xx+++", 3 / 5, 1.0, 1.0, 3 / 3, False, False, 0, id="invalid, then exact"),
         # An invalid response is not positive, so t̂ = 8: R = 0, or 0.9. S = 2/3, C = 4/5.

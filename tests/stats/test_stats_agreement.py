@@ -48,7 +48,6 @@ pairs = st.integers(2, 12).flatmap(
     lambda items: st.tuples(*[st.lists(st.integers(1, 5), min_size=items, max_size=items)] * 2)
 )
 Pair = tuple[list[int], list[int]]
-every_statistic = pytest.mark.parametrize("name", STATISTICS)
 
 
 def value(name: str, rows: Sequence[Sequence[float | None]]) -> float | str:
@@ -145,7 +144,7 @@ def test_interval_equals_resampling_the_rows() -> None:
     assert [found.low, found.high] == pytest.approx(np.quantile(scores, [0.025, 0.975]), abs=1e-12)
 
 
-@every_statistic
+@pytest.mark.parametrize("name", STATISTICS)
 @given(seed=st.integers(0, 2**32))
 @settings(max_examples=3)
 def test_interval_contains_the_value_and_is_seeded(name: str, seed: int) -> None:

@@ -103,7 +103,6 @@ DOCUMENT_DEFECTS: list[tuple[str, str, Change, str]] = [
     ("sample id is a number", "MT304", _first(sample_id=7), MCQ),
     ("media are one text", "MT304", _first(media="a.jpg"), MCQ),
     ("no cluster", "MT309", _without("cluster"), MCQ),
-    ("blank cluster", "MT309", _first(cluster=""), MCQ),
     ("id twice", "MT305", lambda rows: rows[1].update(sample_id=rows[0]["sample_id"]), OPEN),
     ("document twice", "MT306", _second_like_first(), KVASIR),
     ("right option left out", "MT307", _first(choices={"A": "one", "B": "two", "C": "three", "D": "four"}), MCQ),
