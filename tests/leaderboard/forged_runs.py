@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import pytest
+from invented_runs import edit_json
 from medtasks.leaderboard.board.board import Board
 from medtasks.leaderboard.board.build import build_board
 from medtasks.leaderboard.intake.check import CheckReport, check_results
@@ -15,7 +14,6 @@ from medtasks.leaderboard.intake.collect import collect
 
 from medtasks.benchmarks.stages import asked_prompt
 from medtasks.catalog.spec import load_spec
-from medtasks.cli.app import main
 from medtasks.runs.manifest import RunManifest
 from medtasks.runs.record import RunRecord, read_run, write_run
 from medtasks.runs.samples import Sample
@@ -65,22 +63,15 @@ def wrong_ones_left_out(samples: Samples) -> Samples:
     }
 
 
-def claiming(folder: Path, out: Path, statistics: tuple[float, float]) -> Path:
-    """The run with these statistics for all samples, whatever the responses give."""
-    manifest, samples = read_run(folder)
-    forge = every(lambda _: {"scores": {"accuracy": 1.0}, "statistics": {"accuracy": statistics}})
-    return write_run(out / folder.name, RunRecord.scored(manifest, forge(samples)))
-
-
 def add_strangers(folder: Path, task: str) -> None:
     """A task of a package that is not installed here, with its samples, its data and its scores."""
-    manifest = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
-    manifest["tasks"]["nobodys_task"] = {**manifest["tasks"][task], "benchmark": "nobodys"}
-    manifest["data"]["nobodys"] = next(iter(manifest["data"].values()))
-    (folder / "manifest.json").write_text(json.dumps(manifest), encoding="utf-8")
-    scores = json.loads((folder / "scores.json").read_text(encoding="utf-8"))
-    scores["tasks"]["nobodys_task"] = scores["tasks"][task]
-    (folder / "scores.json").write_text(json.dumps(scores), encoding="utf-8")
+
+    def add(manifest: Any) -> None:
+        manifest["tasks"]["nobodys_task"] = {**manifest["tasks"][task], "benchmark": "nobodys"}
+        manifest["data"]["nobodys"] = next(iter(manifest["data"].values()))
+
+    edit_json(folder / "manifest.json", add)
+    edit_json(folder / "scores.json", lambda it: it["tasks"].update(nobodys_task=it["tasks"][task]))
     text = (folder / "samples" / f"{task}.jsonl").read_text(encoding="utf-8")
     (folder / "samples" / "nobodys_task.jsonl").write_text(text.replace(task, "nobodys_task"), encoding="utf-8")
 
@@ -113,13 +104,6 @@ def places(found: Board) -> list[str]:
 def apart(found: Board) -> dict[str, str]:
     (benchmark,) = found.benchmarks
     return {found.models[one.row.model].name: "; ".join(one.reasons) for one in benchmark.tables[0].apart}
-
-
-def command(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> None:
-    monkeypatch.setattr("sys.argv", ["medtasks", "leaderboard", *arguments])
-    with pytest.raises(SystemExit) as ended:
-        main()
-    assert not ended.value.code, arguments
 
 
 RELEASE = {"fingerprint": "a" * 64, "mini": False, "records": 20654}

@@ -133,9 +133,6 @@ def test_a_plain_layout_shows_variants_of_tasks_below_the_headline() -> None:
     assert {(task, metric) for task, metrics in variants.items() for metric in metrics} <= shown
 
 
-# rotated options
-
-
 def test_rotations_are_in_a_table_a_figure_latex_and_json(published: Callable[[str], Published]) -> None:
     made = published("rotations")
     table, keys = made.table("option-order"), [f"{ROTATED}.{metric}" for metric in ROTATIONS]
@@ -160,9 +157,6 @@ def test_rotations_are_in_a_table_a_figure_latex_and_json(published: Callable[[s
     assert f"<small>{shown}</small>" in made.page()
     (own,) = (path for path in made.site.glob("model-*.html") if "guess" in path.name)
     assert shown in own.read_text(encoding="utf-8")
-
-
-# confidences
 
 
 @pytest.mark.slow
@@ -218,9 +212,6 @@ def test_accuracy_by_confidence_and_coverage_is_drawn_and_exported(published: Ca
         assert text in made.page()
 
 
-# kinds of error
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ERRORS)
 def test_kinds_of_error_are_in_a_table_a_figure_latex_and_json(
@@ -257,9 +248,6 @@ def test_every_declared_rate_is_named_by_a_group_and_shown_by_a_plain_layout() -
     assert [column.metric for column in drawn.columns] == [rate.name for rate in errors.rates]
     assert "mi-cxr-errors" in {table.name for table in layout.tables}
     check_layout(layout)
-
-
-# paraphrased prompts
 
 
 @pytest.mark.slow

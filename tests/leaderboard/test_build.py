@@ -172,15 +172,6 @@ def test_models_are_shown_as_the_organiser_says_and_runs_that_no_page_shows_say_
     assert made.runs["run-else"].notes == ("none of its scores is on this board: no page shows its tasks",)
 
 
-def test_another_track_stands_on_its_benchmarks_page() -> None:
-    track = entry("kvasir_vqa_x1_transformed", {"rougeL": right(0.5, 1)})
-    found = page(run("a", [track]))
-    assert found.name == "kvasir_vqa_x1"
-    (table,) = [table for table in found.tables if table.name == "transformed"]
-    assert [column.key for column in table.columns] == ["kvasir_vqa_x1_transformed.rougeL"]
-    assert found.tables[0].name == "headline"
-
-
 def test_keys_differ_wherever_columns_do() -> None:
     from medtasks.leaderboard.board.numbers import column_key
 
@@ -192,13 +183,8 @@ def test_keys_differ_wherever_columns_do() -> None:
 
 
 def test_the_command_line_says_who_leads(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    alike = run("alike", [cxr(0.8, 0)])
-    for runs, said in (
-        ((GOOD, FAIR, POOR), "lab/good leads lab/fair by"),
-        ((GOOD, alike, FAIR, POOR), "cannot be told apart"),
-    ):
-        report(board(*runs), Path("page"))
-        assert said in " ".join(capsys.readouterr().out.split())
+    report(board(GOOD, FAIR, POOR), Path("page"))
+    assert "lab/good leads lab/fair by" in " ".join(capsys.readouterr().out.split())
     assert (board().benchmarks, board().models, board().latest) == ((), {}, None)  # an empty board is a board
     report(board(GOOD), tmp_path)
     first, last = capsys.readouterr().out.splitlines()

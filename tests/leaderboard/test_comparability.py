@@ -19,7 +19,6 @@ from medtasks.leaderboard.verify.scored_run import ScoredRun
         (run("odd", [cxr(0.9, 9, data="d1")], mini=True), MINIATURE),
         (run("odd", [cxr(0.9, 9, data="d1")]), "data d1 instead of d0"),
         (run("odd", [cxr(0.9, 9, prompt="q1")]), "prompt q1 instead of none"),
-        (run("odd", [cxr(0.9, 9, harness="h1")]), "harness options h1 instead of none"),
         (run("odd", [cxr(0.9, 9, items="200-i1")]), "200 samples instead of 240"),
         (
             run("odd", [entry("mi_cxr_icr", {"accuracy": right(0.9, 9)}, items="100-i1")], complete=False,

@@ -324,7 +324,6 @@ def test_wrong_options_and_miniature_data_are_one_sentence(tmp_path: Path) -> No
     pytest.importorskip("every_eval_ever")
     write_run_of(tmp_path, GOOD, [GROUP])
     for options, said in (
-        (("--model", "Good", "--organization", "Our lab"), "--model Good: expected owner/name"),
         ((*OPTIONS, "--relationship", "friends"), "--relationship friends: choose from first_party"),
         (OPTIONS, "miniature data"),
     ):

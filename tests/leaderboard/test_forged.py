@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,6 @@ from forged_runs import (
     apart,
     board,
     check,
-    claiming,
     codes,
     each,
     every,
@@ -36,8 +34,6 @@ from medtasks.runs.samples import Sample
 
 CAREFUL = MODELS[1]
 NAME = CAREFUL.name
-EASY = "med_cmr_mcq_su"
-RIGHT = ((1.0, 1.0), (1.0, 1.0))
 
 
 def values(found: Board) -> list[list[Any]]:
@@ -113,9 +109,6 @@ def forgery_names(forge: object) -> str:
     return change[0].cell_contents.__name__ if change else getattr(forge, "__name__", "")
 
 
-# -------------------------------------------------------------------------------------------------------- with the data
-
-
 def test_honest_runs_pass_and_are_ranked(honest: Path, guessed: Path) -> None:
     assert check(guessed).findings == ()
     assert check(honest).findings == ()
@@ -163,9 +156,6 @@ def test_another_prompt_is_refused_and_not_ranked(honest: Path, guessed: Path, t
     assert "prompts differ from the template" in str(apart(found))
 
 
-# ------------------------------------------------------------------------------------------- text metrics and streams
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("group", ["kvasir_vqa_x1", "medstreambench", "mi_cxr_stagewise_tel"])
 def test_other_kinds_of_benchmarks_are_compared_too(group: str, tmp_path: Path) -> None:
@@ -180,17 +170,10 @@ def test_other_kinds_of_benchmarks_are_compared_too(group: str, tmp_path: Path) 
     assert scored_run(forged).scores == scored_run(folder).scores
 
 
-# ----------------------------------------------------------------------------------------------------- without the data
-
-
-@pytest.fixture
-def nothing_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No data are prepared on this machine."""
+def test_without_data_runs_are_ranked_and_marked(
+    honest: Path, guessed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("MEDTASKS_DATA", str(tmp_path / "no-data"))
-
-
-@pytest.mark.usefixtures("nothing_here")
-def test_without_data_runs_are_ranked_and_marked(honest: Path, guessed: Path, tmp_path: Path) -> None:
     folders = [on_a_release(honest, tmp_path / "one"), on_a_release(guessed, tmp_path / "two")]
     report = check(folders[0])
     assert codes(report) == set()
@@ -208,18 +191,19 @@ def test_verified_runs_go_before_many_on_data_that_nobody_has(honest: Path, gues
     folders = [honest]
     for seed in range(3):
         forged = rewritten(guessed, tmp_path / str(seed), gold_is_the_response)
-        manifest = json.loads((forged / "manifest.json").read_text(encoding="utf-8"))
-        manifest["data"]["med_cmr"] |= {"fingerprint": "f" * 64, "mini": False}
-        manifest["model"] = {"model": "medtasks_vlm", "pretrained": f"sock/Puppet-{seed}"}
-        (forged / "manifest.json").write_text(json.dumps(manifest), encoding="utf-8")
+        data, model = {"fingerprint": "f" * 64, "mini": False}, {"pretrained": f"sock/Puppet-{seed}"}
+        edit_json(forged / "manifest.json", lambda it, new=data: it["data"]["med_cmr"].update(new))
+        edit_json(forged / "manifest.json", lambda it, new=model: it["model"].update(new))
         folders.append(forged)
     found = board(*folders)
     assert places(found) == [NAME]
     assert len(apart(found)) == 3
 
 
-@pytest.mark.usefixtures("nothing_here")
-def test_miniature_runs_are_verified_wherever_they_are_checked(honest: Path) -> None:
+def test_miniature_runs_are_verified_wherever_they_are_checked(
+    honest: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MEDTASKS_DATA", str(tmp_path / "no-data"))
     assert check(honest).findings == ()
 
 
@@ -230,15 +214,14 @@ def test_a_frame_cap_is_no_forgery(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert codes(check(folder)) == {"LB203"}  # and comparable with no other run
 
 
-# ------------------------------------------------------------------------------------------------------------- stripped
-
-
 def test_a_stripped_run_stands_below_as_claimed(tmp_path: Path) -> None:
     """Whatever it claims: only runs with responses are ranked where there are any."""
     whole = write_run_of(tmp_path / "whole", MODELS[3], ["mi_cxr_tel"])
     stripped = remove_rows(write_run_of(tmp_path / "a", CAREFUL, ["mi_cxr_tel"]), tmp_path / "b" / "20261101_medtasks")
     assert {(one.code, one.severity) for one in check(stripped).findings} == {("LB305", "note")}
-    forged = claiming(stripped, tmp_path / "forged", (1.0, 1.0))
+    manifest, samples = read_run(stripped)
+    right = every(lambda _: {"scores": {"accuracy": 1.0}, "statistics": {"accuracy": (1.0, 1.0)}})
+    forged = write_run(tmp_path / "forged" / stripped.name, RunRecord.scored(manifest, right(samples)))
     found = board(whole, forged)
     assert places(found) == ["invented/Guess-1B"]
     assert "claimed: it has no prompts and responses" in str(apart(found))

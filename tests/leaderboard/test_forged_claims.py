@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Callable
-from functools import partial
 from itertools import cycle
 from pathlib import Path
 from typing import Any
@@ -50,16 +49,9 @@ def beside_forgers(honest: Path, guessed: Path, out: Path, forge: Forge, forgers
     folders = [on_a_release(honest, out / "honest")]
     for number in range(forgers):
         forged = on_a_release(rewritten(guessed, out / f"forged-{number}", forge), out / f"submitted-{number}")
-        named = edited(forged, out / str(number), partial(rename, f"sock/Puppet-{number}"))
-        folders.append(named)
+        name = f"sock/Puppet-{number}"
+        folders.append(edited(forged, out / str(number), lambda it, name=name: it["model"].update(pretrained=name)))
     return folders
-
-
-def rename(name: str, manifest: Any) -> None:
-    manifest["model"]["pretrained"] = name
-
-
-# ------------------------------------------------------------------------------------------------- claimed statistics
 
 
 AGAIN = Repeat(filtered="A", status="ok", statistics={"accuracy": (1.0, 1.0)})
@@ -172,9 +164,6 @@ def test_options_that_add_to_a_prompt_do_not_hide_a_changed_one(honest: Path, gu
     assert "harness options" in str(apart(found))
 
 
-# --------------------------------------------------------------------------------------- pushing an honest run aside
-
-
 target_is_the_response = each(lambda one: one.model_copy(update={"target": one.filtered}))
 clusters_of_one = every(lambda one: {"cluster": one.sample_id})
 
@@ -238,9 +227,6 @@ def test_the_larger_part_of_a_release_is_usual_and_not_what_most_have(
         edit_json(part / "manifest.json", lambda it: it["data"]["med_cmr"].update(fingerprint="b" * 64))
     found = {Path(one.file).parent for one in check(whole, *parts).findings if one.code == "LB209"}
     assert found == {*parts}
-
-
-# ------------------------------------------------------------------------------------- judges, versions, times, names
 
 
 @pytest.mark.parametrize(

@@ -92,9 +92,6 @@ def test_a_run_that_is_not_judged_is_told_apart_where_a_judge_counts(judged: Sco
     assert differences(mine["judged_accuracy"], theirs["judged_accuracy"])[0].startswith("no judge instead of ")
 
 
-# ----------------------------------------------------------------------------------------------------- timelines
-
-
 def test_timelines_show_what_was_scored(judged: ScoredRun) -> None:
     _, samples = read_run(shared_runs()["Careful-7B"])
     for task in ("medstreambench_future_streaming", "medstreambench_proactive"):
@@ -131,9 +128,6 @@ def test_times_of_a_timeline_by_hand() -> None:
     ]
 
 
-# --------------------------------------------------------------------------------------------------------- notes
-
-
 def test_what_is_usual_has_one_note(small: Path) -> None:
     digest = scored_run(small)
     assert digest.public.notes == (
@@ -144,12 +138,8 @@ def test_what_is_usual_has_one_note(small: Path) -> None:
     assert (digest.blind, digest.public.mini) == (False, True)
 
 
-def noted(tmp_path: Path, tasks: list[str], **options: Any) -> ScoredRun:
-    return scored_run(write_run_of(tmp_path, GUESS, tasks, **options))
-
-
 def test_a_limit_and_a_blind_run_are_noted(tmp_path: Path, small: Path) -> None:
-    digest = noted(tmp_path, [SMALL], limit=5, blind=True)
+    digest = scored_run(write_run_of(tmp_path, GUESS, [SMALL], limit=5, blind=True))
     assert {"run with --limit: 5 of 37 documents", "blind: prompts without media"} <= {*digest.public.notes}
     assert digest.complete == {SMALL: False}
     assert " --limit 5 " in digest.public.commands[-1]
@@ -159,7 +149,7 @@ def test_a_limit_and_a_blind_run_are_noted(tmp_path: Path, small: Path) -> None:
 
 def test_a_stream_that_a_limit_cut_is_in_no_score_and_no_signature(tmp_path: Path) -> None:
     task = "medstreambench_future_streaming"
-    digest = noted(tmp_path, [task], limit=7)
+    digest = scored_run(write_run_of(tmp_path, GUESS, [task], limit=7))
     entry = digest.entries[task]
     assert len(entry.items) == entry.scores.items == 1
     assert "streaming items not scored because not all of their rounds were asked: 1" in digest.public.notes
@@ -187,18 +177,13 @@ def test_a_rescored_run_says_so(small: Path, tmp_path: Path) -> None:
 
 def test_unjudged_responses_are_counted(tmp_path: Path) -> None:
     folder = Path(shutil.copytree(shared_runs()["Careful-7B"], tmp_path / "run_medtasks"))
-    path = folder / "manifest.json"
-    manifest = json.loads(path.read_text(encoding="utf-8"))
-    manifest["judge"]["med_cmr_open"]["unjudged"] = {"timeout at /srv/judge": 2}
-    path.write_text(json.dumps(manifest), encoding="utf-8")
+    unjudged = {"timeout at /srv/judge": 2}
+    edit_json(folder / "manifest.json", lambda it: it["judge"]["med_cmr_open"].update(unjudged=unjudged))
     facts = scored_run(folder).public
     assert any(
         note.startswith("med_cmr_open: 2 of ") and note.endswith("(timeout at judge: 2)") for note in facts.notes
     )
     assert "medtasks judge run_medtasks --rubric med_cmr_open --judge" in "\n".join(facts.commands)
-
-
-# --------------------------------------------------------------------------------------------------------- facts
 
 
 def test_facts_hold_no_path_of_a_machine_and_no_key(tmp_path: Path) -> None:

@@ -71,20 +71,14 @@ def test_heads_sort_by_number_with_missing_values_last(reader: Reader) -> None:
 
 def test_what_models_used_is_a_table_that_sorts(reader: Reader) -> None:
     page = reader.open("benchmark-pond_vqa.html#usage")
-    table = "#usage-table"
-    heads = page.locator(f"{table} thead th").evaluate_all("heads => heads.map(head => head.dataset.k)")
+    heads = page.locator("#usage-table thead th").evaluate_all("heads => heads.map(head => head.dataset.k)")
     assert heads == [
         *("model", "pond_vqa.rougeL", "usage.samples", "usage.rate", "usage.seconds", "usage.first", "usage.tokens"),
         *("usage.prompt", "usage.output", "usage.device"),
     ]
-    page.locator(f"{table} th[data-k='usage.prompt'] button").click()
-    assert names(page, f"{table} tbody th a")[-1] == "Birch Flash"  # its back-end counts no tokens
-    page.locator(f"{table} th[data-k='usage.seconds'] button").click()
-    column = heads.index("usage.seconds") + 1
-    cells = page.locator(f"{table} tbody tr > :nth-child({column})").all()
-    values = [float(cell.get_attribute("data-v")) for cell in cells]
-    assert values == sorted(values, reverse=True)
-    assert len(values) == 5
+    page.locator("#usage-table th[data-k='usage.prompt'] button").click()
+    models = names(page, "#usage-table tbody th a")
+    assert (len(models), models[-1]) == (5, "Birch Flash")  # its back-end counts no tokens
 
     page = reader.open("model-aurora-72b.html")
     runs = page.get_by_role("region", name="Usage of the runs")

@@ -78,9 +78,6 @@ def listed(server: Server, **given: str) -> list[str]:
     return [unescape(one) for one in found]
 
 
-# what is refused
-
-
 def test_other_hosts_origins_and_methods_are_refused(server: Server) -> None:
     path, port = "index.html", server.host.rpartition(":")[2]
     assert server.host == f"127.0.0.1:{port}"
@@ -193,9 +190,6 @@ def test_pages_say_how_far_reading_is_until_the_results_are_read(
     assert view.first_page == "live.html"
 
 
-# the board
-
-
 def test_the_pages_are_those_of_the_static_site(server: Server, results: Path, tmp_path: Path) -> None:
     publish([results], tmp_path / "site", title="medtasks results", demonstration=True, figures=("svg",))
     static = {path.relative_to(tmp_path / "site").as_posix(): path for path in (tmp_path / "site").rglob("*.*")}
@@ -219,9 +213,6 @@ def wait_for(reached: Callable[[], bool]) -> None:
             return
         time.sleep(0.2)
     pytest.fail("it did not happen")
-
-
-# lists
 
 
 def test_filters_choose_the_samples_that_the_results_say(server: Server, results: Path) -> None:
@@ -346,9 +337,6 @@ def test_a_bookmark_with_its_note_is_kept_beside_the_run(tmp_path: Path) -> None
         assert "bookmarks.jsonl, line 1: field `task` is missing" in answer.text
 
 
-# one sample
-
-
 def test_a_sample_shows_prompt_response_options_and_the_other_runs(server: Server, results: Path) -> None:
     own, oracle = (samples_of(results, name, CHOICE) for name in ("Guess-1B", "Oracle-72B"))
     name = next(one for one in sorted(own) if own[one].scores["accuracy"] == 0)
@@ -395,9 +383,6 @@ def test_a_sample_that_is_not_there_is_one_sentence(server: Server) -> None:
         answer = server.ask(f"sample.html?{query}")
         assert answer.status == 404
         assert "choose" in answer.text
-
-
-# pictures
 
 
 def picture(server: Server, **given: str) -> Image.Image:
@@ -451,9 +436,6 @@ def test_without_the_runs_data_the_page_names_the_command(tmp_path: Path) -> Non
         assert server.ask(f"media?{urlencode({'task': CHOICE, 'id': name})}").status == 500
 
 
-# a run under way
-
-
 def test_a_run_under_way_is_counted_as_it_will_be_scored(tmp_path: Path) -> None:
     run, silent = RunUnderWay(tmp_path, CAREFUL, [CHOICE, OPEN]), RunUnderWay(tmp_path / "silent", MODELS[4], [CHOICE])
     with serving([tmp_path]) as server:
@@ -499,9 +481,6 @@ def test_a_run_under_way_is_counted_as_it_will_be_scored(tmp_path: Path) -> None
         wait_for(lambda: "No run is under way" in told())
         wait_for(lambda: server.ask("samples.html").status == 200)
         assert set(listed(server, task=CHOICE)) == {one.sample_id for one in done}
-
-
-# what is extracted
 
 
 def test_the_extracted_part_is_marked() -> None:
