@@ -21,19 +21,6 @@ from medtasks.core.errors import MedtasksError
 Create = Callable[..., Any]
 
 
-@pytest.fixture(scope="session")
-def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
-    """A checkpoint of an architecture, built once a session."""
-    built: dict[str, Path] = {}
-
-    def of(name: str) -> Path:
-        if name not in built:
-            built[name] = architectures.build(name, tmp_path_factory.mktemp(name), seed=3)
-        return built[name]
-
-    return of
-
-
 def model_on(bench: Bench, path: Path, **arguments: Any) -> MedtasksVLM:
     model = MedtasksVLM(pretrained=str(path), device="cpu", **{"max_new_tokens": 8, "batch_size": 5, **arguments})
     model.task_dict = bench.task_dict
@@ -56,9 +43,9 @@ OTHERS = [pytest.param(name, marks=pytest.mark.slow) for name in architectures.A
 
 
 @pytest.mark.parametrize("name", [*KINDS, *OTHERS, pytest.param("tiny", marks=pytest.mark.slow)])
-def test_sharing_changes_no_answer(name: str, bench: Bench, checkpoint: Callable[[str], Path]) -> None:
+def test_sharing_changes_no_answer(name: str, bench: Bench, tmp_path: Path) -> None:
     requests = clinic(bench)
-    path = TINY if name == "tiny" else checkpoint(name)
+    path = TINY if name == "tiny" else architectures.build(name, tmp_path, seed=3)
     alone = texts(model_on(bench, path, share_prefix=False, batch_size=1).replies(requests))
     model = model_on(bench, path)
 

@@ -37,30 +37,23 @@ def test_neither_batches_nor_the_order_of_requests_change_greedy_answers(bench: 
     assert len(set(texts(alone))) > 8, "the questions must have different answers for this test to see anything"
 
 
-@pytest.fixture(scope="session")
-def read(tiny: Path) -> Callable[[list[dict[str, Any]]], list[list[int]]]:
-    """Prompts as the checkpoint's processor encodes them, placeholders of pictures expanded."""
-    from transformers import AutoProcessor
+def test_tokens_are_those_of_the_processor(bench: Bench, vlm: Create, tiny: Path) -> None:
+    from transformers import AutoConfig, AutoProcessor
 
     processor = AutoProcessor.from_pretrained(tiny)
 
     def encoded(doc: dict[str, Any]) -> list[int]:
+        """The prompt as the checkpoint's processor encodes it, placeholders of pictures expanded."""
         (message,) = show_and_ask(doc)
         images = [part["url"] for part in message["content"] if part["type"] == "image"]
         parts = [{"type": "image"} if part["type"] == "image" else part for part in message["content"]]
         text = processor.apply_chat_template([{**message, "content": parts}], add_generation_prompt=True)
         return list(map(int, processor(text=[text], images=images or None)["input_ids"][0]))
 
-    return lambda docs: [encoded(doc) for doc in docs]
-
-
-def test_tokens_are_those_of_the_processor(bench: Bench, vlm: Create, tiny: Path, read: Any) -> None:
-    from transformers import AutoConfig
-
     placeholder = int(AutoConfig.from_pretrained(tiny).image_token_id)
     docs = [{**doc, "media": ["same.png"]} for doc in questions(6)]
     answers = vlm(batch_size=6).replies(bench.task("same", docs))
-    expected = read(docs)
+    expected = [encoded(doc) for doc in docs]
     common = next(place for place, column in enumerate(zip(*expected, strict=False)) if len(set(column)) > 1)
     assert [one.input_tokens for one in answers] == [len(one) for one in expected]
     assert [one.vision_tokens for one in answers] == [one.count(placeholder) for one in expected]
@@ -71,7 +64,7 @@ def test_tokens_are_those_of_the_processor(bench: Bench, vlm: Create, tiny: Path
     several = [{**questions(1, images=count)[0], "question": "Which?"} for count in (0, 1, 5)]
     model = vlm(batch_size=3, share_prefix=False)
     answers = model.replies(bench.task("several", several))
-    assert [one.input_tokens for one in answers] == [len(one) for one in read(several)]
+    assert [one.input_tokens for one in answers] == [len(encoded(doc)) for doc in several]
     assert [(one.vision_tokens, one.reused_tokens) for one in answers] == [(0, 0), (36, 0), (5 * 36, 0)]
     assert answers[0].media_seconds == 0
     model._answering._reader._placeholders = []  # of a class whose placeholders are unknown

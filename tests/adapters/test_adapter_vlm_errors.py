@@ -43,7 +43,6 @@ def sentence(capsys: pytest.CaptureFixture[str], failing: Callable[[], Any]) -> 
         ({"pretrained": "nobody/no-such-model"}, "nobody/no-such-model: the configuration cannot be loaded"),
         ({"dtype": "int8"}, "model_args: field `dtype` is 'int8', expected 'auto', 'float32'"),
         ({"device": "tpu"}, "device is 'tpu', expected auto, cpu, cuda or cuda:N"),
-        ({"batch_size": 0}, "`batch_size` is 0, expected a number of at least 1"),
         ({"max_pixels": 100, "min_pixels": 200}, "min_pixels is 200, which is more than max_pixels (100)"),
         ({"peft": "./nowhere"}, "./nowhere: no such PEFT adapter directory"),
         ({"attn_implementation": "telepathy"}, "the model cannot be loaded"),
@@ -116,7 +115,6 @@ def test_media_that_cannot_be_shown(bench: Bench, vlm: Create, part: dict[str, A
 @pytest.mark.parametrize(
     ("settings", "expected"),
     [
-        ({"temperature": -1}, "`temperature` is -1"),
         ({"top_p": 2}, "generation_kwargs: field `top_p` is 2, expected a number of at most 1"),
         ({"until": [3]}, "`until[0]` is 3, expected a string"),
     ],

@@ -8,13 +8,13 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from medtasks.catalog.spec import leaf_tasks
 from medtasks.harness import run_tasks
 
 ALL_GROUPS = ["kvasir_vqa_x1", "kvasir_vqa_x1_transformed", "kvasir_vqa_x1_medico2025", "mi_cxr", "mi_cxr_cot",
               "mi_cxr_icr_variant", "mi_cxr_1shot", "mi_cxr_icr_variant_1shot", "mi_cxr_sampled",
               "mi_cxr_icr_variant_sampled", "mi_cxr_report", "mi_cxr_icr_variant_cot", "mi_cxr_stagewise",
               "mi_cxr_stagewise_icr_variant", "med_cmr", "medstreambench"]  # fmt: skip
+"""All but those with rotated options, which have tests of their own."""
 
 
 @dataclass(frozen=True)
@@ -28,12 +28,6 @@ class Run:
         """Scores of tasks and groups by name."""
         scores = json.loads((self.folder / "scores.json").read_text(encoding="utf-8"))
         return {**scores["tasks"], **scores["groups"]}
-
-    @property
-    def comparisons(self) -> dict[str, Any]:
-        """Paired comparisons by the first task's or group's name."""
-        written: dict[str, dict[str, Any]] = json.loads((self.folder / "scores.json").read_text(encoding="utf-8"))
-        return written["comparisons"]
 
     @cached_property
     def manifest(self) -> dict[str, Any]:
@@ -70,8 +64,3 @@ def vlm(tasks: list[str], output: Path, *, tokens: int = 8, seed: int = 0, **set
 def baseline(policy: str, tasks: list[str], output: Path, **settings: Any) -> Run:
     """One run of ``medtasks_baseline``."""
     return Run(run_tasks("medtasks_baseline", f"policy={policy}", tasks, output, **settings))
-
-
-def leaf_names() -> list[str]:
-    """The tasks of `ALL_GROUPS`: those with rotated options have tests of their own."""
-    return list(dict.fromkeys(leaf for group in ALL_GROUPS for leaf in leaf_tasks(group)))

@@ -17,18 +17,13 @@ from training.tiny import tiny_checkpoint
 pytestmark = pytest.mark.slow
 
 
-@pytest.fixture
-def other_lab(tmp_path: Path) -> dict[str, str]:
-    """The environment in which the harness has a back-end that imports a module which nobody has."""
+def test_doctor_imports_a_back_end_and_names_what_is_missing(python: Any, tmp_path: Path) -> None:
     models = tmp_path / "plugins" / "other_lab" / "models"
     models.mkdir(parents=True)
     (models.parent / "__init__.py").touch()
     (models / "__init__.py").write_text('AVAILABLE_MODELS = {"needy": "Needy"}\n')
     (models / "needy.py").write_text("import a_module_that_nobody_has\n")
-    return {"PYTHONPATH": str(models.parents[1]), "LMMS_EVAL_PLUGINS": "other_lab"}
-
-
-def test_doctor_imports_a_back_end_and_names_what_is_missing(python: Any, other_lab: dict[str, str]) -> None:
+    other_lab = {"PYTHONPATH": str(models.parents[1]), "LMMS_EVAL_PLUGINS": "other_lab"}
     done = python("-m", "medtasks", "doctor", "--model", "needy", "--model", "huggingface", "--json", **other_lab)
     checks = {check["what"]: check for check in json.loads(done.stdout)}
     assert checks["back-end needy"] == {

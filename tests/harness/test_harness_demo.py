@@ -33,10 +33,6 @@ class Demo:
     errors: str
     folder: Path
 
-    def run(self, name: str) -> Run:
-        (found,) = (self.folder / name).rglob("*_medtasks")
-        return Run(found)
-
 
 @pytest.fixture(scope="module")
 def demo(tmp_path_factory: pytest.TempPathFactory) -> Demo:

@@ -53,16 +53,14 @@ def target(document: dict[str, Any]) -> str:
 
 
 MARKER = "[LMMS_EVAL_REQUEST_FAILED after 5 retries] Error code: 400 - choose (A)"
+NO_TEXT = 'can only concatenate str (not "NoneType") to str'
 BLANK = "blank response, with no sign that the model generated a token"
 NO_RESPONSE = [
     (MARKER, "after 5 retries: Error code: 400 - choose (A)"),
     ("[LMMS_EVAL_REQUEST_FAILED after 1 retries] B", "after 1 retries: B"),
     ("[LMMS_EVAL_BUDGET_EXCEEDED]", "LMMS_EVAL_BUDGET_EXCEEDED"),
     ("[SAFETY_BLOCKED:finish_reason=2]", "SAFETY_BLOCKED:finish_reason=2"),
-    (
-        'Error: can only concatenate str (not "NoneType") to str',
-        'can only concatenate str (not "NoneType") to str',
-    ),
+    (f"Error: {NO_TEXT}", NO_TEXT),
     (None, "the back-end returned nothing"),
     ("  \n", BLANK),
     (GenerationResult("", TokenCounts(5, 0)), BLANK),

@@ -26,10 +26,6 @@ def judge_file(folder: Path, stub: StubJudge, **more: Any) -> Path:
     return path
 
 
-def judged_metrics(run: Run, task: str) -> dict[str, Any]:
-    return {name: one for name, one in run.scores[task]["metrics"].items() if one["judged"] is not None}
-
-
 @pytest.mark.slow
 def test_a_run_is_judged_at_its_end_as_well_as_afterwards(
     medtasks: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -51,7 +47,9 @@ def test_a_run_is_judged_at_its_end_as_well_as_afterwards(
     judged = Run(after.folder)
     assert judged.files() == during.files()
     assert judged.manifest["judge"] == during.manifest["judge"]
-    assert judged_metrics(during, "kvasir_vqa_x1_level3")["judged_accuracy"]["incomplete"] is False
+    score = during.scores["kvasir_vqa_x1_level3"]["metrics"]["judged_accuracy"]
+    assert score["judged"] is not None
+    assert score["incomplete"] is False
 
 
 @pytest.mark.slow

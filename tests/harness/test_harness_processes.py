@@ -21,21 +21,6 @@ TASKS = ["kvasir_vqa_x1_level3", "mi_cxr_icr", "mi_cxr_stagewise_icr", "mi_cxr_i
          "medstreambench"]  # fmt: skip
 pytestmark = pytest.mark.slow
 
-GUESS = ("--model", "medtasks_baseline", "--model_args", "policy=uniform")
-
-
-def run(python: Any, output: Path, processes: int, *arguments: str) -> Run:
-    launcher = ("-m", "torch.distributed.run", "--standalone", "--nproc_per_node", str(processes))
-    asked = ("-m", "lmms_eval", *arguments, "--output_path", str(output))
-    done = python(*launcher, *asked, ACCELERATE_USE_CPU="true")
-    # torch may abort a process while the interpreter ends, after the folder was written; that folder still counts
-    aborted_at_exit = "terminate called without an active exception" in done.stderr
-    assert done.returncode == 0 or aborted_at_exit, done.stderr[-3000:]
-    (folder,) = output.rglob("*_medtasks")
-    finished = Run(folder)
-    assert finished.manifest["processes"] == processes, done.stdout[-3000:]
-    return finished
-
 
 def run_on_two_nodes(folder: Path, *arguments: str) -> Run:
     """A run with a launcher for each node, which has a home, caches and a working directory of its own."""
@@ -82,7 +67,16 @@ def test_a_model_on_two_nodes_gives_the_same_bytes(tmp_path: Path, one_process: 
 
 def test_fewer_documents_than_processes_give_the_same_bytes(python: Any, tmp_path: Path) -> None:
     tasks = ["kvasir_vqa_x1", "mi_cxr_gts", "med_cmr_open", "medstreambench"]
-    two = run(python, tmp_path / "two", 2, *GUESS, "--tasks", ",".join(tasks), "--limit", "1")
+    launcher = ("-m", "torch.distributed.run", "--standalone", "--nproc_per_node", "2")
+    asked = ("--model", "medtasks_baseline", "--model_args", "policy=uniform", "--tasks", ",".join(tasks))
+    output = ("--limit", "1", "--output_path", str(tmp_path / "two"))
+    done = python(*launcher, "-m", "lmms_eval", *asked, *output, ACCELERATE_USE_CPU="true")
+    # torch may abort a process while the interpreter ends, after the folder was written; that folder still counts
+    aborted_at_exit = "terminate called without an active exception" in done.stderr
+    assert done.returncode == 0 or aborted_at_exit, done.stderr[-3000:]
+    (folder,) = (tmp_path / "two").rglob("*_medtasks")
+    two = Run(folder)
+    assert two.manifest["processes"] == 2, done.stdout[-3000:]
     assert two.files() == baseline("uniform", tasks, tmp_path / "one", limit=1).files()
 
 

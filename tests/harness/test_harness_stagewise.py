@@ -58,26 +58,11 @@ def test_a_first_stage_cannot_show_the_options(tmp_path: Path, monkeypatch: pyte
         stage_text(document, {**settings, "stage1_template": "early.j2"})
 
 
-def test_every_family_has_guidelines_of_its_own() -> None:
-    # arXiv 2605.15574, appendix E.4
-    texts = {
-        document["group_type"]: str(stage_text({**document, "question": "?"}, settings))
-        for document, settings in every_document()
-    }
-    assert len(set(texts.values())) == 3
-    assert "keep to it" in texts["ICR"]
-
-
-def test_stage_2_sees_the_notes_question_and_options_and_no_image() -> None:
-    for document, settings in every_document():
-        notes = "T1 to T2: a left effusion appeared."
-        turns, done, outputs, _ = stage_messages(document, settings, round_idx=1, previous_output=[notes])
-        assert (done, outputs) == (False, [notes])
-        (turn,) = turns or []
-        (part,) = turn["content"]
-        assert part["type"] == "text"
-        assert all(shown in part["text"] for shown in (notes, document["question"], *document["choices"].values()))
-        assert stage_text(document, settings, [notes], 1) == ([], part["text"], False, [notes], None)
+def test_a_simple_back_end_is_given_the_text_of_stage_2_and_no_image() -> None:
+    document, settings = next(every_document())
+    (turn,), *_ = stage_messages(document, settings, round_idx=1, previous_output=["notes"])
+    text = turn["content"][0]["text"]
+    assert stage_text(document, settings, ["notes"], 1) == ([], text, False, ["notes"], None)
 
 
 def test_a_chat_back_end_is_given_just_that_and_the_log_holds_both_answers(tmp_path: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +17,6 @@ from medtasks.benchmarks.documents import task_documents
 from medtasks.benchmarks.mi_cxr import icr_variant, tel_single
 from medtasks.benchmarks.mi_cxr.records import prepare_mi_cxr
 from medtasks.catalog.spec import leaf_tasks
-
-TASKS = leaf_tasks("medstreambench")
 
 
 @pytest.fixture(scope="module")
@@ -37,13 +34,8 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[list[f
     return seen
 
 
-def documents() -> Iterator[dict[str, Any]]:
-    for task in TASKS:
-        yield from task_documents(task)
-
-
 def test_no_back_end_sees_a_frame_from_after_the_window(recorded: dict[str, tuple[list[float], list[int]]]) -> None:
-    for document in documents():
+    for document in (one for task in leaf_tasks("medstreambench") for one in task_documents(task)):
         stated, codes = recorded[document["sample_id"]]
         if document["medium"] == "video":
             assert stated == document["times"]

@@ -76,7 +76,7 @@ def test_the_page_can_be_followed(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_it_is_listed_tested_and_run(python: Any, tmp_path: Path) -> None:
+def test_it_is_listed_tested_and_run(python: Any, new_python: Any, tmp_path: Path) -> None:
     built = python(*PIP, str(tmp_path / "site"), sources(tmp_path))
     assert built.returncode == 0, built.stderr
     site = {"PYTHONPATH": str(tmp_path / "site")}
@@ -86,10 +86,7 @@ def test_it_is_listed_tested_and_run(python: Any, tmp_path: Path) -> None:
     brought = {one["name"] for one in json.loads(listed.stdout) if one["package"] == "medtasks-classics"}
     assert brought == TASKS
 
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(EXAMPLE / "tests")]
-    tested = subprocess.run(
-        command, cwd=tmp_path, env={**os.environ, **site}, capture_output=True, text=True, check=False
-    )
+    tested = new_python("-m", "pytest", "-q", "-p", "no:cacheprovider", str(EXAMPLE / "tests"), **site)
     assert tested.returncode == 0, tested.stdout + tested.stderr
 
     with StubJudge() as stub:

@@ -84,12 +84,6 @@ metadata:
 """
 
 
-def of_options(task: str) -> dict[str, str]:
-    """The task file, and the part that it includes."""
-    base = Path(mi_cxr.__file__).parent / "tasks" / "mi_cxr" / "_base.yaml"
-    return {"tasks__tel__otherlab_tel": task, "tasks__tel___base": base.read_text(encoding="utf-8")}
-
-
 LAYOUTS = """
 import json
 from medtasks.benchmarks.layouts import all_layouts
@@ -131,7 +125,9 @@ def test_names_that_cannot_be_used_are_refused_by_validation_and_scoring(python:
     text = DECLARED
     for name, (wrong, _) in WRONG.items():
         text = text.replace(name, wrong)
-    site = write_site(tmp_path / "site", TITLE, text, **of_options(OF_OPTIONS))
+    base = (Path(mi_cxr.__file__).parent / "tasks" / "mi_cxr" / "_base.yaml").read_text(encoding="utf-8")
+    tasks = {"tasks__tel__otherlab_tel": OF_OPTIONS, "tasks__tel___base": base}
+    site = write_site(tmp_path / "site", TITLE, text, **tasks)
     checked = python("-m", "medtasks", "validate", "otherlab_dots", "--json", PYTHONPATH=str(site))
     found = [one for one in json.loads(checked.stdout)["tasks"] if one["code"] == "MT145"]
     assert [one["field"] for one in found] == [f"metadata.errors[{number}].name" for number in range(3)]

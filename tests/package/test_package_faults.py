@@ -223,23 +223,6 @@ def test_a_wrong_return_value_names_function_line_and_what_came_back(
     assert f"({file}, line {line}) returned" in done.stderr.strip().splitlines()[-1]
 
 
-def test_a_metric_that_fails_in_a_run_costs_no_inference(python: Any, tmp_path: Path) -> None:
-    planted = "import numpy as np\n"
-    broken = write_site(tmp_path / "broken", planted, f"raise ValueError('a bad day')  {HERE}\n        {planted}")
-    done = python(*RUN, "--output_path", str(tmp_path / "out"), PYTHONPATH=str(broken))
-    assert done.returncode == 1
-    (kept,) = (tmp_path / "out").rglob("*_unfinished")
-    last = done.stderr.strip().splitlines()[-1]
-    assert last.startswith("medtasks: otherlab_dots: its answers could not be scored (ValueError: a bad day")
-    assert str(kept) in last
-
-    fixed = write_site(tmp_path / "fixed")
-    scored = python("-m", "medtasks", "score", str(kept), "--out", str(tmp_path / "scored"), PYTHONPATH=str(fixed))
-    assert scored.returncode == 0, scored.stderr
-    scores = json.loads((tmp_path / "scored" / "scores.json").read_text())["tasks"]["otherlab_dots"]["metrics"]
-    assert {score["samples"] for score in scores.values()} == {6}
-
-
 def validated(python: Any, site: Path, *options: str) -> list[dict[str, Any]]:
     """Findings about the package, while a task of ours is checked beside it without one."""
     names = ["otherlab_dots", "med_cmr_open_su"]

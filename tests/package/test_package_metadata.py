@@ -28,17 +28,11 @@ NAMED = "Metadata-Version: 2.1\nName: acme-bench\nVersion: 1.0\n"
     ("metadata", "entry_points", "said"),
     [
         (NAMED, b"x = not a valid : : value", "acme-bench 1.0 is left out: its entry point is 'not a valid : : value'"),
-        (NAMED, b"x =", "acme-bench 1.0 is left out: its entry point is '', expected the name of a module"),
-        (NAMED, b"x = a..b", "acme-bench 1.0 is left out: its entry point is 'a..b', expected the name of a module"),
         (NAMED, b"x = acme_bench [more]", "acme-bench 1.0 is left out: its module acme_bench does not exist"),
         ("Metadata-Version: 2.1\n", b"x = acme_bench", "x unknown is left out: its module acme_bench does not exist"),
         (NAMED, b"x", "acme_bench-1.0.dist-info is left out: its entry points cannot be read (TypeError: "),
         (NAMED, b"x = \xff", "acme_bench-1.0.dist-info is left out: its entry points cannot be read (UnicodeDecodeErr"),
-        (
-            NAMED,
-            b"x = hides",
-            "acme-bench 1.0 is left out: SITE/hides has no __init__.py and may hide its module ",
-        ),
+        (NAMED, b"x = hides", "acme-bench 1.0 is left out: SITE/hides has no __init__.py and may hide its module "),
     ],
 )
 def test_an_entry_point_that_leads_nowhere_is_one_sentence(

@@ -79,7 +79,7 @@ def group_scores(folder: Path, group: str) -> dict[str, float | None]:
     return {name: score["value"] for name, score in scores.items()}
 
 
-def test_two_packages_work_as_generated_side_by_side(python: Any, tmp_path: Path) -> None:
+def test_two_packages_work_as_generated_side_by_side(python: Any, new_python: Any, tmp_path: Path) -> None:
     alone: dict[str, str] = {}
     for lab in LABS:
         names = [name for name in TOP if name.startswith(lab)]
@@ -106,7 +106,7 @@ def test_two_packages_work_as_generated_side_by_side(python: Any, tmp_path: Path
     assert [one for one in findings if one["severity"] != "note"] == []
 
     for name in ("acme_open", "beta_streaming"):
-        tested = in_folder(tmp_path / name, "-m", "pytest", "-q", "-p", "no:cacheprovider", **site)
+        tested = new_python("-m", "pytest", "-q", "-p", "no:cacheprovider", str(tmp_path / name), **site)
         assert tested.returncode == 0, tested.stdout + tested.stderr
 
     with StubJudge() as stub:
@@ -157,11 +157,11 @@ def hashes(python: Any, site: Path) -> dict[str, str]:
     return dict(json.loads(done.stdout))
 
 
-def test_an_editable_installation_is_found_from_the_directory_above(tmp_path: Path) -> None:
+def test_an_editable_installation_is_found_from_the_directory_above(python: Any, tmp_path: Path) -> None:
     """There, with ``python -m``, a directory named like the module would hide one that only an import hook can find."""
     write_package(tmp_path / "acme", "acme")
-    build = "from setuptools import build_meta; build_meta.build_editable('..')"
-    built = in_folder(tmp_path / "acme", "-c", build)
+    build = "import os; os.chdir('acme'); from setuptools import build_meta; build_meta.build_editable('..')"
+    built = python("-c", build)
     assert built.returncode == 0, built.stderr
     (wheel,) = tmp_path.glob("*.whl")
     with ZipFile(wheel) as archive:
@@ -169,21 +169,10 @@ def test_an_editable_installation_is_found_from_the_directory_above(tmp_path: Pa
         assert archive.read(path).decode().strip() == str(tmp_path / "acme" / "src")
 
 
-def in_folder(folder: Path, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, *arguments],
-        cwd=folder,
-        env={**os.environ, **environment},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-
-
 @pytest.mark.parametrize("variant", VARIANTS)
-def test_it_is_linted_as_generated(tmp_path: Path, variant: str) -> None:
+def test_it_is_linted_as_generated(new_python: Any, tmp_path: Path, variant: str) -> None:
     write_package(tmp_path, "a-lab-with-a-name.that_is_as-long-as-can", variant)
-    checked = in_folder(tmp_path, "-m", "ruff", "check", "--no-cache", ".")
+    checked = new_python("-m", "ruff", "check", "--no-cache", ".")
     assert checked.returncode == 0, checked.stdout
     assert not [path for path in tmp_path.rglob("*") if "__module__" in path.name or path.name.endswith(".j2.j2")]
 
@@ -198,21 +187,15 @@ def test_the_module_is_named_after_the_package(package: str, module: str) -> Non
 @pytest.mark.parametrize(
     ("package", "benchmark", "said"),
     [
-        ("", None, "package name ''"),
-        ("-bench", None, "package name '-bench'"),
         ("../bench", None, "package name '../bench'"),
         ("bench\n", None, "package name"),
         ("b" * 41, None, "at most 40"),
         ("1bench", None, "imported as 1bench"),
         ("class", None, "imported as class"),
         ("json", None, "imported as json, which exists"),
-        ("medtasks", None, "imported as medtasks, which exists"),
         ("numpy", None, "imported as numpy, which exists"),
         ("acme", "Acme", "benchmark name 'Acme'"),
-        ("acme", "_acme", "benchmark name '_acme'"),
-        ("acme", "mi_cxr", "'mi_cxr' is taken by medtasks"),
         ("mi-cxr", None, "'mi_cxr' is taken by medtasks"),
-        ("acme", "mme", "'mme' is taken by lmms-eval"),
         ("mmbench-en", None, "'mmbench_en' is taken by lmms-eval"),
     ],
 )
@@ -231,18 +214,11 @@ def test_a_folder_that_holds_something_is_refused(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["notes.txt"]
 
 
-def test_the_command_says_what_to_do_next(tmp_path: Path) -> None:
-    from typer import Typer
-    from typer.testing import CliRunner
-
-    from medtasks.cli.tasks import new
-
-    app = Typer()
-    app.command()(new)
-    done = CliRunner().invoke(app, ["acme-bench", "--variant", "open", "--out", str(tmp_path / "new")])
-    assert done.exit_code == 0, done.output
-    assert f"pip install -e '{tmp_path / 'new'}[test]'" in done.output
-    assert "medtasks validate acme_bench" in done.output
+def test_the_command_says_what_to_do_next(medtasks: Any, tmp_path: Path) -> None:
+    done = medtasks("new", "acme-bench", "--variant", "open", "--out", str(tmp_path / "new"))
+    assert done.returncode == 0, done.stderr
+    assert f"pip install -e '{tmp_path / 'new'}[test]'" in done.stdout
+    assert "medtasks validate acme_bench" in done.stdout
     assert (tmp_path / "new" / "src" / "acme_bench" / "rubrics" / "acme_bench_judge.yaml").is_file()
 
 
