@@ -58,7 +58,7 @@ def answerability_status(filtered: str) -> AnswerabilityStatus:
 class AnswerabilityFilter(ResponseFilter):
     """Raw responses become answers, ``unanswerable`` or ``[empty]``."""
 
-    version = "12"
+    version = "13"
     status = staticmethod(answerability_status)
     read = staticmethod(answer_or_unanswerable)
 
