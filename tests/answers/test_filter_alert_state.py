@@ -10,6 +10,7 @@ from medtasks.answers.alert_state import alert_status, parse_alert
 
 QUIET = {
     "no_alert": [
+        "There is no alert needed.", "There is no alert needed in this clip because it is clear.",
         "no_alert", "No_Alert", "NO_ALERT.", "no alert", "No alert.", "no-alert", "NoAlert", "no\u2011alert",
         " no_alert\n",
         "**no_alert**", "`no_alert`", "`no_alert`.", '"no_alert"', "'no_alert'", "[no_alert]", "(no alert)",
@@ -105,8 +106,8 @@ ALERTS = {
 
 REFUSED = {
     "invalid": [
-        "There is no alert needed.", "There is no alert needed in this clip because it is clear.", "not an alert",
-        "Not alert", "Answer: not an alert", "alertness", "Alertness is normal.", "The patient is alert.",
+        "Alert is not needed here.", "not an alert", "Not alert",
+        "Answer: not an alert", "alertness", "Alertness is normal.", "The patient is alert.",
         "alert: <answer>", "no_alert / alert: <answer> / uncertain", "alert: <reason> | no_alert | uncertain",
         "alert and oriented", "Alert fatigue is common.", "uncertain whether to alert",
         "I am uncertain whether to alert.",
