@@ -159,6 +159,9 @@ SLOW = pytest.mark.slow
         pytest.param(23, {"choice": 304, "no letter": 80}, marks=SLOW),
         pytest.param(24, {"choice": 317, "no letter": 80}, marks=SLOW),
         pytest.param(25, {"choice": 310, "no letter": 80}, marks=SLOW),
+        (26, {"alert": 100, "short": 100}),
+        (27, {"alert": 98, "short": 100}),
+        (28, {"alert": 95, "short": 97}),
     ],
 )
 def test_sets_of_other_authors_are_read_as_they_read_them(number: int, agreeing: dict[str, int]) -> None:
