@@ -1,7 +1,7 @@
 """A leaderboard of many models: CPU seconds, and memory of all processes, of ``medtasks leaderboard build``.
 
 Each run has 16,022 Kvasir-shaped rows (`lexical_scoring.py`) with the same questions; its answers are drawn from four
-scored runs of different quality. Nothing is kept from before.
+scored runs of different quality. The first build finds nothing kept, the second one the scores.
 
     python benchmarks/many_runs.py [--runs 100] [--rows N]
 """
@@ -95,22 +95,25 @@ def main() -> None:
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         board = make_runs(Path(folder), generate(given.rows, 0), given.runs)
-        before, begin = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic()
-        command = [*MEDTASKS, "leaderboard", "build", str(board), "--demonstration", "--out", f"{folder}/site"]
+        command = [*MEDTASKS, "leaderboard", "build", str(board), "--demonstration", "--out"]
         env = {**os.environ, "MEDTASKS_CACHE": f"{folder}/cache"}
-        largest = together = 0
-        with subprocess.Popen(command, env=env, stdout=subprocess.DEVNULL) as build:
-            while build.poll() is None:
-                found = memory(build.pid)
-                largest, together = max([largest, *found]), max(together, sum(found))
-                time.sleep(1)
-        after = resource.getrusage(resource.RUSAGE_CHILDREN)
-        cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-    print(f"| runs | rows | CPU s | s | largest process, MiB | all, MiB |\n|{'---:|' * 6}")
-    print(
-        f"| {given.runs} | {given.rows:,} | {cpu:.0f} | {time.monotonic() - begin:.0f} | {largest:,} | {together:,} |"
-    )
-    sys.exit(build.returncode)
+        print(
+            "| runs | rows | kept | CPU s | s | largest process, MiB | all, MiB |\n|---:|---:|---|---:|---:|---:|---:|"
+        )
+        for kept in ("nothing", "scores"):
+            before, begin = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic()
+            largest = together = 0
+            with subprocess.Popen([*command, f"{folder}/{kept}"], env=env, stdout=subprocess.DEVNULL) as build:
+                while build.poll() is None:
+                    found = memory(build.pid)
+                    largest, together = max([largest, *found]), max(together, sum(found))
+                    time.sleep(1)
+            after = resource.getrusage(resource.RUSAGE_CHILDREN)
+            cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+            spent = f"{cpu:.0f} | {time.monotonic() - begin:.0f} | {largest:,} | {together:,}"
+            print(f"| {given.runs} | {given.rows:,} | {kept} | {spent} |")
+            if build.returncode:
+                sys.exit(build.returncode)
 
 
 if __name__ == "__main__":

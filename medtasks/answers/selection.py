@@ -138,8 +138,8 @@ def _deciding(marked: Marked, letters: str) -> Sequence[Statement]:
         counts = [one for one in found if one.rank > Rank.MENTIONED or one.letters & set(letters)]
         near = [one for one in counts if start <= one.position < end and not _is_set_aside(marked, one, claims[-1])]
         beside = found if whole else near
-        labels = [one for one in found if one.rank == Rank.LABEL and one.mention.upper]
-        return [*_outranking(claims), *beside, *(one for one in labels if one.position < 4 or one.mention.bold)]
+        labels = [one for one in found if one.rank == Rank.LABEL and one.position < 4 and one.mention.upper]
+        return [*_outranking(claims), *beside, *labels]
     if retractions and not marked.ended:
         return ()
     return _undisputed(marked, found, letters)
