@@ -113,7 +113,8 @@ class ErrorRate(OfItems, MeanMetric):
         cases: what is counted in the denominator, one hyphenated word; part of the signature.
         harms: whether the error could harm a patient if nobody noticed it.
         higher_is_better: True for the rate of a correct outcome, such as sensitivity.
-        choices, timing: as for `ItemScore`.
+        choices: as for `ItemScore`.
+        timing: as for `ItemScore`.
     """
 
     bounds = (0.0, 1.0)
