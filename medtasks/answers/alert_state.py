@@ -22,9 +22,9 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import Literal, cast
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Literal
 
 from medtasks.answers.base import ResponseFilter
 from medtasks.answers.markup import bounded, labelled, plain_text, reply_text
@@ -33,14 +33,19 @@ from medtasks.answers.vocabulary import Rank, Vocabulary
 State = Literal["no_alert", "uncertain", "alert"]
 AlertStatus = Literal["ok", "invalid", "empty"]
 
+_PATTERNS = Vocabulary("alerts")
+_STATES: dict[str, State] = {"no": "no_alert", "un": "uncertain", "al": "alert"}
+_EDGES = " \t\"'“”‘’`{}:;,=–—-|>→#!"
+_MARKUP = str.maketrans("", "", "<>|_#◁▷*`$\\~")
+
 
 @dataclass(frozen=True)
 class AlertResponse:
     """The state of a reply, None unless ``status`` is ``ok``; ``reason`` is an alert's, on one line, else empty."""
 
     state: State | None
-    reason: str
-    status: AlertStatus
+    reason: str = ""
+    status: AlertStatus = "ok"
 
     @property
     def filtered(self) -> str:
@@ -50,9 +55,7 @@ class AlertResponse:
         return f"{self.state}: {self.reason}" if self.reason else self.state
 
 
-_PATTERNS = Vocabulary("alerts")
-_EDGES = " \t\"'“”‘’`{}:;,=–—-|>→#!"
-_MARKUP = str.maketrans("", "", "<>|_#◁▷*`$\\~")
+_INVALID, _EMPTY = AlertResponse(None, status="invalid"), AlertResponse(None, status="empty")
 
 
 @dataclass
@@ -61,7 +64,7 @@ class _Statement:
 
     states: frozenset[State]
     rank: Rank
-    tail: list[str] = field(default_factory=list)
+    tail: list[str]
     label: bool = False  # "Alert:" with nothing after it: a state on the next line replaces it
 
 
@@ -73,17 +76,27 @@ def parse_alert(text: str) -> AlertResponse:
     >>> parse_alert("**Alert** - active bleeding").filtered, parse_alert("The patient is alert.").filtered
     ('alert: active bleeding', '[invalid]')
     """
-    reply = _without_instruction(bounded(reply_text(text)))
-    if reply in ("[invalid]", "[empty]"):
-        return AlertResponse(None, "", cast("AlertStatus", reply[1:-1]))
+    reply = bounded(reply_text(text))
+    for state in _STATES.values():  # in other languages
+        reply = _PATTERNS[state].sub(state, reply)
+    if _PATTERNS["echo"].search(reply):
+        lines = [line for line in reply.split("\n") if not _PATTERNS["echo"].search(line)]
+        reply = "\n".join(lines).strip() or _INVALID.filtered
+    if reply in (_INVALID.filtered, _EMPTY.filtered):
+        return _INVALID if reply == _INVALID.filtered else _EMPTY
     if reply.startswith("alert: ") and _reason(reply[7:]) == reply[7:]:
         return _settled(reply[7:])
     plain = plain_text(_PATTERNS["other_field"].sub("", _PATTERNS["fence"].sub("", labelled(reply))))
     labels = map(_PATTERNS["label_alone"].fullmatch, filter(None, map(str.strip, plain.split("\n"))))
     if all(label and label["final"] for label in labels):  # an empty box or answer tag
-        return AlertResponse(None, "", "empty")
+        return _EMPTY
     found = _statements(plain.split("\n")) or _statements(_PATTERNS["sentence_ends"].split(plain))
-    states = _deciding(found)
+    if not found:
+        return _INVALID
+    last = found[-1]
+    outranked = all(one.rank < last.rank for one in found if one.states != last.states)
+    taken_back = any(_PATTERNS["taken_back"].search("\n".join(one.tail)) for one in found[:-1])
+    states = frozenset[State]().union(*(one.states for one in ([last] if outranked or taken_back else found)))
     if states != {"alert"}:
         return _only(states)
     stated = [_reason(line["reason"]) for line in _PATTERNS["reason_line"].finditer(plain)]
@@ -105,28 +118,17 @@ class AlertStateFilter(ResponseFilter):
     read = staticmethod(lambda text: parse_alert(text).filtered)
 
 
-def _without_instruction(reply: str) -> str:
-    """``reply`` without the lines that repeat the instruction's format; *[invalid]* if nothing else is left."""
-    for state in ("no_alert", "uncertain", "alert"):  # in Chinese
-        reply = _PATTERNS[state].sub(state, reply)
-    if not _PATTERNS["echo"].search(reply):
-        return reply
-    return "\n".join(line for line in reply.split("\n") if not _PATTERNS["echo"].search(line)).strip() or "[invalid]"
-
-
 def _statements(lines: Sequence[str]) -> list[_Statement]:
     """The statements of the lines, in order; a line without one belongs to the tail of the statement before it."""
     found: list[_Statement] = []
     above = Rank.LABEL
     for line in lines:
-        statement = _in_line(line, above)
-        if statement is None:
-            if found:
-                found[-1].tail.append(line)
-        else:
+        if statement := _in_line(line, above):
             if found and found[-1].label and not "".join(found[-1].tail).strip():
                 found.pop()
             found.append(statement)
+        elif found:
+            found[-1].tail.append(line)
         if line.strip():
             label = _PATTERNS["label_alone"].fullmatch(line)
             above = _rank(label) if label else Rank.LABEL
@@ -135,19 +137,18 @@ def _statements(lines: Sequence[str]) -> list[_Statement]:
 
 def _in_line(line: str, above: Rank) -> _Statement | None:
     """What a line states: at its start, below a label (of the rank ``above``), or after one within the line."""
-    bullet = _PATTERNS["bullet"].match(line)
-    start = bullet.end() if bullet else 0
-    label = _PATTERNS["label"].match(line, start)
-    first = _standing(line, label.end(), _rank(label)) if label else _standing(line, start, above)
+    start = _PATTERNS["bullet"].sub("", line, count=1)
+    label = _PATTERNS["label"].match(start)
+    first = _standing(start[label.end() :], _rank(label)) if label else _standing(start, above)
     within = _within(line)
-    return within if first is None or (within is not None and within.states != first.states) else first
+    return within if first is None or (within and within.states != first.states) else first
 
 
 def _within(line: str) -> _Statement | None:
     """The last state on the line after a label."""
     last = None
     for label in _PATTERNS["label_within"].finditer(line):
-        last = _standing(line, label.end(), _rank(label)) or last
+        last = _standing(line[label.end() :], _rank(label)) or last
     return last
 
 
@@ -156,70 +157,56 @@ def _rank(label: re.Match[str]) -> Rank:
     return Rank.FINAL if groups["final"] or groups.get("finally") else Rank.ANSWER
 
 
-def _standing(line: str, start: int, rank: Rank) -> _Statement | None:
-    """The state that begins at ``start``, with a second one that follows it at once (a hedge)."""
-    match = _PATTERNS["stands"].match(line, start)
+def _standing(text: str, rank: Rank) -> _Statement | None:
+    """The state that ``text`` begins with, and a second one that follows it at once (a hedge)."""
+    match = _PATTERNS["stands"].match(text)
     if match is None:
         return None
-    state, tail = _state_named(match["state"]), line[match.end() :]
-    is_label = state == "alert" and match["sign"] in (":", "=")  # rule 5
+    states, tail = _named([match]), text[match.end() :]
+    is_label = "alert" in states and (":" in match[0] or match["sign"] == "=")  # rule 5
     if is_label and _PATTERNS["nothing"].match(tail.strip(_EDGES)):
-        return _Statement(_states_beside_none(tail), rank, [tail])
-    after = _PATTERNS["stands"].match(tail, len(tail) - len(tail.lstrip(" \t\"'([|/:;,–—->")))
+        return _Statement(_beside_none(tail), rank, [tail])
+    after = _PATTERNS["stands"].match(tail.lstrip(" \t\"'([|/:;,–—->"))
     if after is None:
-        return _Statement(frozenset((state,)), rank, [tail], label=state == "alert" and ":" in match[0])
-    second = _state_named(after["state"])
-    return _Statement(frozenset((second,) if is_label else (state, second)), rank, [tail[after.end() :]])
+        return _Statement(states, rank, [tail], is_label)
+    return _Statement(_named([after] if is_label else [match, after]), rank, [after.string[after.end() :]])
 
 
-def _states_beside_none(tail: str) -> frozenset[State]:
+def _named(matches: Iterable[re.Match[str]]) -> frozenset[State]:
+    return frozenset(_STATES[match["state"][:2].casefold()] for match in matches)
+
+
+def _beside_none(tail: str) -> frozenset[State]:
     """*No alert*, and the states of further sentences of ``tail``."""
-    further = filter(None, map(_PATTERNS["stands"].match, _PATTERNS["sentence_ends"].split(tail)))
-    return frozenset(["no_alert", *(_state_named(state["state"]) for state in further)])
-
-
-def _state_named(written: str) -> State:
-    lowered = written.casefold()
-    return "no_alert" if lowered.startswith("no") else "uncertain" if lowered == "uncertain" else "alert"
-
-
-def _deciding(found: Sequence[_Statement]) -> frozenset[State]:
-    """The states of the last statement, if earlier ones are taken back or of lower rank; else those of all."""
-    last = found[-1:]
-    outranked = all(one.rank < last[0].rank for one in found if one.states != last[0].states)
-    taken_back = any(_PATTERNS["taken_back"].search("\n".join(one.tail)) for one in found[:-1])
-    return frozenset[State]().union(*(one.states for one in (last if outranked or taken_back else found)))
+    return _named(filter(None, map(_PATTERNS["stands"].match, _PATTERNS["sentence_ends"].split(tail)))) | {"no_alert"}
 
 
 def _settled(reason: str) -> AlertResponse:
     """An alert with this tidied reason, unless the reason itself states another state (rules 3 and 5)."""
     if _PATTERNS["either"].search(reason):
-        return AlertResponse(None, "", "invalid")
+        return _INVALID
     within = _within(reason)
-    if within is not None and within.states != {"alert"}:
+    if within and within.states != {"alert"}:
         return _only(within.states)
     position = 0
     while True:
         stands = _PATTERNS["stands"].match(reason, position)
-        if stands and _state_named(stands["state"]) != "alert":
-            return _only(frozenset((_state_named(stands["state"]),)))
+        if stands and _named([stands]) != {"alert"}:
+            return _only(_named([stands]))
         skipped = (_PATTERNS[name].match(reason, position) for name in ("reason", "label_within", "edges"))
         step = stands or next(filter(None, skipped), None)
-        if step is None or step.end() == position:
+        if step is None:
             break
         position = step.end()
     if _PATTERNS["nothing"].match(reason, position):
-        return _only(_states_beside_none(reason[position:]))
+        return _only(_beside_none(reason[position:]))
     again = _PATTERNS["label_within"].search(reason, position) if within else None
     reason = _reason(reason[position : again.start() if again else len(reason)])
-    return AlertResponse("alert", "" if _PATTERNS["only_yes"].fullmatch(reason) else reason, "ok")
+    return AlertResponse("alert", "" if _PATTERNS["only_yes"].fullmatch(reason) else reason)
 
 
 def _only(states: frozenset[State]) -> AlertResponse:
-    if len(states) != 1:
-        return AlertResponse(None, "", "invalid")
-    (state,) = states
-    return AlertResponse(state, "", "ok")
+    return AlertResponse(*states) if len(states) == 1 else _INVALID
 
 
 def _reason(tail: str) -> str:
@@ -234,6 +221,6 @@ def _reason(tail: str) -> str:
 
 def _tidied(text: str) -> str:
     line = " ".join(unicodedata.normalize("NFKC", plain_text(text)).split()).strip(_EDGES)
-    label = _PATTERNS["reason"].match(line)
-    line = (line[label.end() :] if label else line).strip(_EDGES)
+    line = _PATTERNS["reason"].sub("", line, count=1) if _PATTERNS["reason"].match(line) else line
+    line = line.strip(_EDGES)
     return line[1:-1].strip(_EDGES) if line.startswith("(") and line.find(")") == len(line) - 1 else line

@@ -40,7 +40,12 @@ def answer_or_unanswerable(text: str) -> str:
     >>> answer_or_unanswerable("Answer: Unanswerable - the view is dark"), answer_or_unanswerable("Answer: a polyp")
     ('unanswerable', 'a polyp')
     """
-    answer = _answer(text)
+    answer, before = text, ""
+    while answer != before:  # removing a label may uncover thinking or another label
+        before = answer
+        answer = answer_text(reply_text(answer))
+        if again := _PATTERNS["labels_again"].match(answer):
+            answer = answer[again.end() :].strip()
     plain = plain_text(bounded(answer))
     if answer == _EMPTY or not plain:
         return _EMPTY
@@ -63,32 +68,20 @@ class AnswerabilityFilter(ResponseFilter):
     read = staticmethod(answer_or_unanswerable)
 
 
-def _answer(text: str) -> str:
-    """``text`` without thinking and leading labels; removing a label may uncover either again."""
-    while True:
-        answer = answer_text(reply_text(text))
-        again = _PATTERNS["labels_again"].match(answer)
-        answer = answer[again.end() :].strip() if again else answer
-        if answer == text:
-            return answer
-        text = answer
-
-
-def _abstains(plain: str) -> bool:
-    labels = [label.end() for label in _PATTERNS["label"].finditer(plain)]
-    stated = [end for end in labels if any(map(str.isalnum, plain[end : end + 40]))]
-    start = stated[-1] if stated else 0
-    if _PATTERNS["abstains"].match(plain, start):
-        return True
-    answer = plain[start:].strip()
-    return declines(answer) or any(map(_concludes, _PATTERNS["sentence_ends"].split(answer)))
-
-
 def declines(reply: str) -> bool:
     """Whether a short reply says only that the question cannot be answered."""
     if len(reply) > 400 or "?" in reply or not _PATTERNS["declines"].search(reply):
         return False
     return _PATTERNS["answers"].search(_PATTERNS["sorry"].sub("", reply)) is None
+
+
+def _abstains(plain: str) -> bool:
+    labels = [label.end() for label in _PATTERNS["label"].finditer(plain)]
+    start = next((end for end in reversed(labels) if any(map(str.isalnum, plain[end : end + 40]))), 0)
+    answer = plain[start:].strip()
+    if _PATTERNS["abstains"].match(plain, start) or declines(answer):
+        return True
+    return any(map(_concludes, _PATTERNS["sentence_ends"].split(answer)))
 
 
 def _concludes(sentence: str) -> bool:

@@ -23,17 +23,13 @@ def strip_thinking(text: str) -> str:
 
     Blocks are ``<think>`` and its variants (``[THINK]``, ``◁think▷``, ``<|begin_of_thought|>``, …), the text from a
     heading ``## Thinking`` to ``## Final Response``, and every channel but the final one
-    (``<|channel|>analysis<|message|>``, also without its special tokens: ``analysisWe … assistantfinal``).
-
-    A closing tag without an opening one (chat templates may prefill the opening tag) ends reasoning that began
-    at the start. After an opening tag that is never closed (the response was cut off) everything is reasoning, unless
-    it ends with an ``<answer>`` tag. Nested blocks end with the outermost one.
+    (``<|channel|>analysis<|message|>``, also without its special tokens: ``analysisWe … assistantfinal``). A closing
+    tag without an opening one (chat templates may prefill it) ends reasoning that began at the start; one that is
+    never closed leaves only an ``<answer>`` tag at the end. Nested blocks end with the outermost one.
 
     >>> strip_thinking("<think>A or B?</think>B"), strip_thinking("or C</think> D"), strip_thinking("<think>E")
     ('B', 'D', '')
     """
-    if PATTERNS["tagged"].search(text) is None:
-        return _last_channel(text.strip())
     kept: list[str] = []
     depth, position, below_heading = 0, 0, False
     for tag in PATTERNS["thinking"].finditer(text):
@@ -56,11 +52,7 @@ def strip_thinking(text: str) -> str:
         kept.append(text[position:])
     elif tagged := PATTERNS["tagged_answer"].search(text, position):
         kept.append(tagged[0])
-    return _last_channel("".join(kept).strip())
-
-
-def _last_channel(text: str) -> str:
-    """The text of the last final channel; all of ``text`` if it has no channels."""
+    text = "".join(kept).strip()
     channels = list(PATTERNS["channel"].finditer(text)) if "<|message|>" in text else []  # the search alone is slow
     if channels:
         final = [channel["said"] for channel in channels if channel["name"] == "final"]
@@ -75,13 +67,12 @@ def bounded(reply: str) -> str:
     if len(reply) <= _LONGEST:
         return reply
     repeats = Counter[str]()
-    kept = []
+    text = ""
     pieces = PATTERNS["pieces"].findall(reply)
     for number, piece in enumerate(pieces):
         repeats[piece] += 1
         if repeats[piece] <= 2 or number >= len(pieces) - 4:
-            kept.append(piece)
-    text = "".join(kept)
+            text += piece
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST // 2]}\n\n{text[-_LONGEST // 2 :]}"
 
 
@@ -139,8 +130,7 @@ def plain_reply(reply: str) -> str:
 
 
 def _plain(text: str) -> str:
-    text = unicodedata.normalize("NFKC", text).translate(_BRACKETS)
-    return (PATTERNS.rewrite("plain", text) if PATTERNS["marked"].search(text) else text).strip()  # a search is fast
+    return PATTERNS.rewrite("plain", unicodedata.normalize("NFKC", text).translate(_BRACKETS)).strip()
 
 
 def answer_text(text: str) -> str:

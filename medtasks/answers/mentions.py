@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from operator import itemgetter
 
 from medtasks.answers.option_text import mark_places, mark_texts
-from medtasks.answers.vocabulary import DENIED, MARK, OWN, Vocabulary, vocabulary_of
+from medtasks.answers.vocabulary import DENIED, MARK, OWN, Rank, Vocabulary, vocabulary_of
 
 _REACH = 120
 _ANY_LANGUAGE = Vocabulary("letters")
@@ -18,11 +18,12 @@ _ENDS = ".!?。！？…)\"'”’}]|✓✗`"
 
 @dataclass(frozen=True)
 class Mention:
-    """Options named in one place, by letters in upper case.
+    """Options named in one place, by letters in upper case, and (as a statement) how firmly they are called the answer.
 
     ``upper``: all of them are capitals; ``closed``: a bracket or quote follows; ``bracketed``: one also precedes;
     ``bold``: it is emphasized; ``named``: a word such as *option* precedes; ``own``: the option's text is beside its
-    letter; ``text``: there is no letter but an option's text.
+    letter; ``text``: there is no letter but an option's text. ``bare``: no words call them the answer; ``heads``: it is
+    the label of a line; ``weak``: words around it deny, doubt or compare.
     """
 
     letters: frozenset[str]
@@ -33,6 +34,11 @@ class Mention:
     named: bool = False
     own: bool = False
     text: bool = False
+    position: int = 0
+    rank: Rank = Rank.MENTIONED
+    bare: bool = True
+    heads: bool = False
+    weak: bool = False
 
     def beside(self, letter: str) -> Mention:
         """This mention with the text of option ``letter`` beside it."""
@@ -53,17 +59,17 @@ class Marked:
     denied: frozenset[str]
     words: Vocabulary
 
-    @cached_property
+    @property
     def ended(self) -> bool:
         """Whether the text ends with a sign that ends sentences."""
         return self.text.rstrip()[-1:] in _ENDS
 
-    @cached_property
+    @property
     def unfinished(self) -> bool:
         """Whether the text ends with a word or sign that something must follow."""
         return self.words["unfinished"].search(self.text.rstrip()[-20:]) is not None
 
-    @cached_property
+    @property
     def cut_off(self) -> bool:
         """Whether the text ends within a sentence, as far as can be seen: short last lines need no full stop."""
         if self.unfinished or self.ended or self.text.rstrip()[-1:] in (MARK, DENIED, OWN):
@@ -112,7 +118,7 @@ def mark_mentions(plain: str, options: Mapping[str, str]) -> Marked:
     refused: set[str] = set()
     end = length = 0
     for start, stop, sign, mention in _mentions(plain, texts, words):
-        denied = _is_denied(plain, start, stop, mention, words) or _is_discussed(plain, start, mention, words, headings)
+        denied = _is_denied(plain, start, stop, mention, words, headings)
         pieces += [plain[end:start], DENIED if denied else MARK, sign]
         length += start - end
         if denied:
@@ -124,8 +130,10 @@ def mark_mentions(plain: str, options: Mapping[str, str]) -> Marked:
     return Marked("".join(pieces) + plain[end:], mentions, frozenset(refused), words)
 
 
-def _mentions(plain: str, texts: Mapping[str, str], words: Vocabulary) -> Iterator[tuple[int, int, str, Mention]]:
+def _mentions(plain: str, texts: Mapping[str, str], words: Vocabulary) -> list[tuple[int, int, str, Mention]]:
     """Start, end, what follows the mark, and the mention, for each letter and each option text, in order."""
+    found: list[tuple[int, int, str, Mention]] = []
+    beside: set[int] = set()
     end = 0
     for match in words["mention"].finditer(plain):
         mention = _mention(match, words)
@@ -141,17 +149,13 @@ def _mentions(plain: str, texts: Mapping[str, str], words: Vocabulary) -> Iterat
         elif len(mention.letters) == 1 and before and (mention.bracketed or mention.named or before["sign"]):
             mention, start = mention.beside(texts[before["text"]]), before.start()
             sign = OWN * mention.own
-        yield from _texts(plain, end, start, texts, words)
-        yield start, stop, sign, mention
+        found.append((start, stop, sign, mention))
+        beside.update(range(start, stop))
         end = stop
-    yield from _texts(plain, end, len(plain), texts, words)
-
-
-def _texts(
-    plain: str, start: int, stop: int, texts: Mapping[str, str], words: Vocabulary
-) -> Iterator[tuple[int, int, str, Mention]]:
-    for match in words["text"].finditer(plain, start, stop):
-        yield match.start(), match.end(), "", Mention(frozenset(texts[match[0]]), text=True)
+    for match in words["text"].finditer(plain):
+        if match.start() not in beside:
+            found.append((match.start(), match.end(), "", Mention(frozenset(texts[match[0]]), text=True)))
+    return sorted(found, key=itemgetter(0))
 
 
 def _mention(match: re.Match[str], words: Vocabulary) -> Mention | None:
@@ -174,26 +178,23 @@ def _mention(match: re.Match[str], words: Vocabulary) -> Mention | None:
     )
 
 
-def _is_denied(plain: str, start: int, stop: int, mention: Mention, words: Vocabulary) -> bool:
-    """Whether the words before or behind a mention, in its clause or on its line, deny it."""
+def _is_denied(plain: str, start: int, stop: int, mention: Mention, words: Vocabulary, headings: Sequence[int]) -> bool:
+    """Whether the words around a mention, in its clause or on its line, or a heading above deny it."""
     before = plain[max(0, start - _REACH) : start]
     if words["denied_before"].search(before) or words["denied_after"].match(plain, stop):
         return True
     if len(mention.letters) > 1 and words["denied_set"].match(plain, stop):
         return True
     if ((mention.bracketed and not mention.bold) or mention.text) and not words["affirmed"].match(plain, stop):
-        clause = before[max((turn.end() for turn in words["clause_turns"].finditer(before)), default=0) :]
+        clause = words["clause_turns"].split(before)[-1]
         if _ANY_LANGUAGE["denies_clause"].search(clause):
             return True
     line = words["line_start"].search(before)
-    return line is not None and ("✗" in line["lead"] or words["denied_line"].match(plain, stop) is not None)
-
-
-def _is_discussed(plain: str, start: int, mention: Mention, words: Vocabulary, headings: list[int]) -> bool:
-    """Whether a label is in a list below a heading such as *Why not the others?*."""
-    above = bisect_right(headings, start)
+    if line and ("✗" in line["lead"] or words["denied_line"].match(plain, stop)):
+        return True
+    above = bisect_right(headings, start)  # "Why not the others?"
     if not above or "\n\n" in plain[headings[above - 1] : start].lstrip("\n"):
         return False
     if words["answer_label"].match(plain[plain.rfind("\n", 0, start) + 1 : start]):
         return False
-    return mention.bracketed or words["line_start"].search(plain[max(0, start - _REACH) : start]) is not None
+    return mention.bracketed or line is not None

@@ -36,32 +36,64 @@ from __future__ import annotations
 
 import ast
 import json
+import re
 from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from string import ascii_uppercase
-from typing import Any
+from typing import Any, Literal, get_args
 
 from medtasks.answers.base import Reading, ResponseFilter
-from medtasks.answers.selection import LETTERS, Extraction, Status, extract_option
+from medtasks.answers.markup import PATTERNS, plain_reply, strip_thinking
+from medtasks.answers.mentions import Marked, Mention, letters_alone, mark_mentions
+from medtasks.answers.option_text import mark_places, named_letters, texts_within, unique_forms, whole_option, yes_or_no
+from medtasks.answers.statements import left_over, letters_of, statements, weakened
+from medtasks.answers.vocabulary import MARK, Rank, vocabulary_of
+
+LETTERS = "ABCDE"
+"""The options of a benchmark that declares none."""
+
+Status = Literal["ok", "none", "multiple", "out_of_range", "empty"]
+_MARKERS: dict[str, Status] = {f"[{status}]": status for status in get_args(Status) if status != "ok"}
 
 
-def parse_filtered(filtered: str) -> Extraction:
-    """The extraction that a filtered response carries, as the letter or the status in brackets, or any other text."""
-    return extract_option(filtered, ascii_uppercase)
+@dataclass(frozen=True)
+class Extraction:
+    """The extracted letter; None unless ``status`` is ``ok``.
+
+    ``how`` the option was named: by its ``letter``, or by its ``text`` or place; ``named`` if no letter was extracted,
+    but exactly one option's text is in the response.
+    """
+
+    letter: str | None
+    status: Status
+    how: str = field(default="", compare=False)
+
+
+def extract_option(text: str, letters: str = LETTERS, options: Mapping[str, str] | None = None) -> Extraction:
+    """The one option that ``text`` selects among ``letters``, by the rules in this module's docstring.
+
+    Never raises. A status marker of this filter is read back as it is. ``options`` has the options' texts by letter;
+    without them, only letters are read.
+
+    >>> extract_option("Right lung", "AB", {"A": "Left lung", "B": "Right lung"}).letter
+    'B'
+    """
+    if own := _MARKERS.get(text.strip()):
+        return Extraction(None, own)
+    plain = plain_reply(strip_thinking(text))
+    if not plain:
+        return Extraction(None, "empty")
+    next_turn = PATTERNS["next_turn"].search(plain, 1)
+    if next_turn:  # the model went on to write the next question
+        found = _extracted(plain[: next_turn.start()].strip(), letters, options or {})
+        if found.status != "none":
+            return found
+    return _extracted(plain, letters, options or {})
 
 
 def option_status(filtered: str) -> Status:
-    """Status of a filtered response."""
-    return parse_filtered(filtered).status
-
-
-def declared_letters(document: Mapping[str, Any]) -> str:
-    """The options of the benchmark that the document belongs to (``Benchmark.options``); by default A to E."""
-    name = document.get("benchmark")
-    if not name:
-        return LETTERS
-    from medtasks.catalog.registry import get_benchmark  # which itself imports filters
-
-    return "".join(get_benchmark(name).options) or LETTERS
+    """Status of a filtered response: a letter, a status in brackets, or any other text."""
+    return extract_option(filtered, ascii_uppercase).status
 
 
 class OptionLetterFilter(ResponseFilter):
@@ -79,7 +111,11 @@ class OptionLetterFilter(ResponseFilter):
 
     def context(self, document: Mapping[str, Any]) -> Hashable:
         """The options' letters, and their texts by letter."""
-        return self._letters or declared_letters(document), tuple(sorted(document.get("choices", {}).items()))
+        from medtasks.catalog.registry import get_benchmark  # which itself imports filters
+
+        benchmark = document.get("benchmark")
+        declared = self._letters or (benchmark and "".join(get_benchmark(benchmark).options))
+        return declared or LETTERS, tuple(sorted(document.get("choices", {}).items()))
 
     def reader(self, context: Any) -> Callable[[str], Reading]:
         """:func:`extract_option` among these options."""
@@ -87,7 +123,7 @@ class OptionLetterFilter(ResponseFilter):
 
         def read(text: str) -> Reading:
             found = extract_option(text, letters, options)
-            return Reading(found.filtered, found.kind or ("named" if len(found.named) == 1 else ""))
+            return Reading(found.letter or f"[{found.status}]", found.how)
 
         return read
 
@@ -107,20 +143,14 @@ def read_stages(response: str) -> tuple[str, str]:
     Back-ends of the harness wrap the outcome of several rounds in a tuple, which the harness logs as its ``repr``.
     """
     text = response.strip()
-    if text.startswith(("(", "[")):
-        try:
-            found = ast.literal_eval(text)
-        except (ValueError, SyntaxError, MemoryError, RecursionError):
-            found = None
-        if isinstance(found, (tuple, list)) and len(found) == 1 and isinstance(found[0], str):
-            text = found[0]
     try:
+        if text.startswith(("(", "[")):
+            [text] = ast.literal_eval(text)
         record = json.loads(text)
-    except (ValueError, RecursionError):
+        stages = record["stage1"], record["stage2"]
+    except (ValueError, TypeError, KeyError, SyntaxError, MemoryError, RecursionError):
         return "", response
-    if isinstance(record, dict) and all(isinstance(record.get(key), str) for key in ("stage1", "stage2")):
-        return record["stage1"], record["stage2"]
-    return "", response
+    return stages if all(isinstance(stage, str) for stage in stages) else ("", response)
 
 
 class LastStageOptionFilter(OptionLetterFilter):
@@ -132,3 +162,151 @@ class LastStageOptionFilter(OptionLetterFilter):
         """The option letter, or ``[status]``, that the last stage selects."""
         read = super().reader(context)
         return lambda text: read(read_stages(text)[1])
+
+
+def _extracted(plain: str, letters: str, options: Mapping[str, str]) -> Extraction:
+    found, how = _selected(plain, letters, options)
+    if len(found) != 1:
+        named = len(named_letters(plain, options)) == 1
+        return Extraction(None, "multiple" if found else "none", "named" if named else "")
+    (letter,) = found
+    return Extraction(letter, "ok", how) if letter in letters else Extraction(None, "out_of_range")
+
+
+def _selected(plain: str, letters: str, options: Mapping[str, str]) -> tuple[frozenset[str], str]:
+    """The letters that a reply selects, options or not, and how."""
+    if alone := letters_alone(plain):
+        return alone, "letter"
+    if vocabulary_of(plain)["no_answer"].search(plain):  # null in JSON
+        return frozenset(), "letter"
+    said = plain.rstrip(". ").casefold()
+    same = [letter for letter in unique_forms(options).values() if options[letter].strip().casefold() == said]
+    if len(same) == 1:  # also "A. fumigatus", whose letter belongs to the text
+        return frozenset(same), "text"
+    whole = frozenset(whole_option(plain, options) if options else "")
+    deciding = _deciding_statements(plain, letters, options)
+    found = letters_of(deciding)
+    if all(one.text for one in deciding) and len(found) <= 1:
+        labelled = found if all(one.rank == Rank.FINAL for one in deciding) else frozenset[str]()
+        return whole or labelled or frozenset(yes_or_no(plain, options)), "text"  # none within prose
+    placed = whole == found and mark_places(plain, options) != plain
+    return found | whole, "text" if placed else "letter"
+
+
+def _deciding_statements(plain: str, letters: str, options: Mapping[str, str]) -> Sequence[Mention]:
+    """The statements that decide, those under the last heading with *answer* if there are any.
+
+    A bare letter is beside the other options whose texts, however short, the sentence before it names.
+    """
+    for section in reversed(list(vocabulary_of("")["section"].finditer(plain))[-3:]):
+        if found := _deciding(mark_mentions(plain[section.end() :], options), letters):
+            return found
+    marked = mark_mentions(plain, options)
+    found = list(_deciding(marked, letters))
+    if len({one.letters for one in found}) == 1 and options:
+        for one in tuple(found):
+            if one.bare and not one.own:  # "It is on the left. (B)"
+                start = _start_above(marked, one.position)
+                named = texts_within(marked.text[start : one.position], options, marked.words)
+                beside = [mention for at, mention in marked.mentions.items() if start <= at < one.position]
+                named |= letters_of(mention for mention in beside if mention.text)
+                if not named & one.letters:
+                    found += [replace(one, letters=frozenset(letter)) for letter in named]
+    return found
+
+
+def _start_above(marked: Marked, position: int) -> int:
+    """Where the rest of the sentence on the line before ``position`` starts, or the sentence before it."""
+    text, words = marked.text, marked.words
+    line = max(text.rfind("\n", 0, position) + 1, position - 300)
+    ends = [line, *(match.end() for match in words["sentence_ends"].finditer(text, line, position))]
+    while len(ends) > 1 and not re.search(rf"[\w{MARK}]", text[ends[-1] : position]):
+        ends.pop()
+    return ends[-1]
+
+
+def _deciding(marked: Marked, letters: str) -> Sequence[Mention]:
+    """The statements that count: one, if it decides alone, or all that contradict each other."""
+    text, found = marked.text, statements(marked, letters)
+    claims = [one for one in found if one.rank >= Rank.TENTATIVE]
+    firm = [one for one in claims if one.rank >= (Rank.ANSWER if one.text else Rank.STATED)]
+    retractions = [match.end() for match in marked.words["retracts"].finditer(text)]
+    if any(not one.text or one.rank == Rank.FINAL for one in firm):
+        upheld = ([one for one in firm if one.position > retraction] for retraction in reversed(retractions))
+        firm = next(filter(None, upheld), firm)
+        last = firm[-1].position
+        if _is_reopened(marked, last):
+            return ()
+        later = [one for one in found if one.position > last]
+        doubts = [one for one in later if one.rank == Rank.TENTATIVE]
+        unclear = [one for one in later if one.position > max(retractions, default=0) > last]
+        return [*_outranking([*firm, *doubts]), *unclear]
+    found = weakened(marked, found)
+    claims = [one for one in found if one.rank >= Rank.TENTATIVE]
+    if marked.words["withdraws"].search(text, claims[-1].position if claims else 0):
+        return ()
+    if all(one.rank <= Rank.IMPLIED for one in claims):
+        if left := left_over(marked, found, letters):
+            return (left,)
+        if any(one.rank == Rank.IMPLIED and one.upper for one in claims):
+            return [one for one in found if one.rank >= Rank.MENTIONED and one.upper]
+        claims = [one for one in claims if one.rank != Rank.IMPLIED]
+    if not all(one.text for one in claims):
+        return _claims_and_beside(marked, found, claims, letters)
+    if retractions and not marked.ended:
+        return ()
+    labels = [one for one in found if one.rank == Rank.LABEL]
+    listed = [one for one in found if one.rank in (Rank.LISTED, Rank.REPEATED)]
+    if marked.unfinished:  # what the reply began with may still be its answer
+        start = len(text) - len(text.lstrip(" ("))
+        labels = [one for one in labels if not one.named and one.position == start]
+    elif not labels and any(one.rank == Rank.LISTED for one in listed):
+        labels = listed
+    others = [one for one in found if one not in listed and (one.text or not one.weak)]
+    others = [one for one in others if one.upper and one.letters & set(letters)]
+    return [*labels, *others] if len(letters_of(labels)) == 1 else labels
+
+
+def _claims_and_beside(
+    marked: Marked, found: Sequence[Mention], claims: Sequence[Mention], letters: str
+) -> Sequence[Mention]:
+    """Claims without a firm one, with what the sentence of the last one names (all if it is tentative), and a label."""
+    text, claim = marked.text, claims[-1]
+    if marked.cut_off or _is_reopened(marked, claim.position):
+        return ()
+    beside = list(found)
+    if claim.rank != Rank.TENTATIVE:
+        ends = marked.words["sentence_ends"]
+        start = max((end.end() for end in ends.finditer(text, 0, claim.position)), default=0)
+        stop = ends.search(text, claim.position)
+        end = stop.start() if stop else len(text)
+        beside = []
+        for one in found:
+            counts = one.rank > Rank.MENTIONED or one.letters & set(letters)
+            if counts and start <= one.position < end:
+                # a weak one, or one that the claim narrows down, may be set aside by *but* or a semicolon
+                first, last = sorted((one.position, claim.position))
+                apart = marked.words["parted"].search(text, first, last)
+                if not (apart and (one.weak or claim.letters < one.letters)):
+                    beside.append(one)
+    labels = [one for one in found if one.rank == Rank.LABEL and one.position < 4 and one.upper]
+    return [*_outranking(claims), *beside, *labels]
+
+
+def _is_reopened(marked: Marked, position: int) -> bool:
+    """Whether the text withdraws the claim at ``position``, or is cut off while it reasons or lists on after it."""
+    text, words = marked.text, marked.words
+    if words["withdraws"].search(text, position):
+        return True
+    if marked.ended:
+        return False
+    more = marked.unfinished and words["more_comes"].match(text, position + 1)
+    return bool(more or words["reasons_on"].search(text, position) or words["retracts"].search(text, position))
+
+
+def _outranking(found: Sequence[Mention]) -> Sequence[Mention]:
+    """The last statement if it outranks or narrows down every other one; else all of them."""
+    last = found[-1]
+    others = [claim for claim in found if claim.letters != last.letters]
+    alone = all(one.rank < last.rank or (one.rank == last.rank and last.letters < one.letters) for one in others)
+    return [one for one in found if one.letters == last.letters] if alone else found

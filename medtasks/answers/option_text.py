@@ -38,8 +38,8 @@ def unique_forms(options: Mapping[str, str]) -> dict[str, str]:
     return {form: letter for letter, form in forms.items() if form and counts[form] == 1}
 
 
-def whole_option(plain: str, options: Mapping[str, str]) -> str | None:
-    """The letter of the one option whose text or place is the whole answer in ``plain``; None if there is none.
+def whole_option(plain: str, options: Mapping[str, str]) -> str:
+    """The letter of the one option whose text or place is the whole answer in ``plain``; empty if there is none.
 
     The answer is the response, or what follows its label; the content of its last box or answer tag; or the value of
     a JSON field.
@@ -48,7 +48,7 @@ def whole_option(plain: str, options: Mapping[str, str]) -> str | None:
     >>> whole_option("Answer: from T2 to T3.", options), whole_option("none of the intervals", options)
     ('B', 'C')
     >>> whole_option("la segunda opción", options), whole_option("It grows from T2 to T3.", options)
-    ('B', None)
+    ('B', '')
     """
     forms = unique_forms(options)
     for answer in _answers(plain):
@@ -58,10 +58,10 @@ def whole_option(plain: str, options: Mapping[str, str]) -> str | None:
             letter = _at_place(answer, sorted(options))
         if letter:
             return letter
-    return None
+    return ""
 
 
-def yes_or_no(plain: str, options: Mapping[str, str]) -> str | None:
+def yes_or_no(plain: str, options: Mapping[str, str]) -> str:
     """The letter of *yes* or *no* at the beginning, if an option is just that, no other is named, and nothing is taken
     back.
 
@@ -71,8 +71,8 @@ def yes_or_no(plain: str, options: Mapping[str, str]) -> str | None:
     said = _PATTERNS["yes_or_no"].match(plain)
     letter = unique_forms(options).get(normal_form(said["said"])) if said else None
     if said is None or letter is None or named_letters(plain, options) - {letter}:
-        return None
-    return None if vocabulary_of(plain)["retracts"].search(plain, said.end()) else letter
+        return ""
+    return "" if vocabulary_of(plain)["retracts"].search(plain, said.end()) else letter
 
 
 def _answers(plain: str) -> Iterator[str]:

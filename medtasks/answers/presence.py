@@ -16,7 +16,6 @@ Negation has a scope, as in NegEx (Chapman et al. 2001, J Biomed Inform 34:301-3
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from functools import lru_cache
 from itertools import pairwise
 from typing import Literal
@@ -28,12 +27,11 @@ VERSION = "3"
 """Changes whenever a rule does; part of the signature of every score that reads answers this way."""
 
 Said = Literal["present", "absent", "unclear", "silent"]
+_State = Said | Literal["no other"]
 
 _PATTERNS = Vocabulary("findings")
 _WORDS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
 _NUMBERS = {**{word: number for number, word in enumerate(_WORDS)}, "a": 1, "an": 1, "single": 1, "solitary": 1}
-_KEPT = 2**14
-"""Clauses that are remembered: answers to one image share many of them."""
 _REACH = 200
 """How many characters before a mention may deny it."""
 
@@ -48,14 +46,14 @@ def said_of(text: str, terms: str) -> Said:
     """
     states: list[Said] = []
     contrasted = no_other = False
-    for statement in _statements(text, terms):
-        for state in _mentions(statement) if MARK in statement else ():
+    for statement, mentions in _statements(text, terms):
+        for state in mentions:
             if state == "no other":
                 no_other = True
                 continue
-            contrasted = contrasted and state == "present" and "absent" in states
-            if contrasted:
+            if contrasted and state == "present" and "absent" in states:
                 states.clear()
+            contrasted = False
             states.append(state)
         contrasted = bool(states) and _PATTERNS["contrasts"].search(statement) is not None
     if not states:
@@ -83,62 +81,48 @@ def count_of(text: str, terms: str, *, only: bool = False) -> int | None:
     (2, None)
     """
     found: set[int | None] = set()
-    joined = False
-    statements = _statements(text, terms)
-    for statement in statements:
-        counts = set(_counts(statement))
+    joined = no_other = False
+    for statement, mentions in _statements(text, terms):
+        counts = _counts(statement, mentions)
         some = any(counts)  # not "no findings and no abnormalities"
         found |= counts | ({None} if joined and some else set())
         joined = _PATTERNS["joins" if some else "between"].search(statement) is not None
-    if not found and any("no other" in _mentions(statement) for statement in statements):
+        no_other = no_other or "no other" in mentions
+    if found:
+        return found.pop() if len(found) == 1 else None
+    if no_other:
         return 0
-    if not found and only:
-        alone = _PATTERNS["number_alone"].fullmatch(_plain(text))
-        if alone is not None:
-            return _number(alone["number"])
-        return 0 if _PATTERNS["none_alone"].fullmatch(_plain(text)) else None
-    return found.pop() if len(found) == 1 else None
+    if only and (alone := _PATTERNS["number_alone"].fullmatch(_plain(text))):
+        return _number(alone["number"])
+    return 0 if only and _PATTERNS["none_alone"].fullmatch(_plain(text)) else None
 
 
-@lru_cache(maxsize=64)  # an answer is read for one class after the other
 def _plain(text: str) -> str:
     return plain_text(bounded(reply_text(text)))
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=64)  # an answer is read for one class after the other
 def _clauses(text: str) -> tuple[str, ...]:
     """The statements of a text, without its questions."""
     clauses: list[str] = []
     for sentence in _PATTERNS["sentence_ends"].split(_plain(text).replace(MARK, "")):
-        if sentence.rstrip().endswith("?"):
-            continue
-        ends = [0, *(end.end() for end in _PATTERNS["statement_ends"].finditer(sentence)), len(sentence)]
-        clauses.extend(sentence[start:end].strip() for start, end in pairwise(ends))
+        if not sentence.rstrip().endswith("?"):
+            ends = [0, *(end.end() for end in _PATTERNS["statement_ends"].finditer(sentence)), len(sentence)]
+            clauses.extend(sentence[start:end].strip() for start, end in pairwise(ends))
     return tuple(clauses)
 
 
-def _statements(text: str, terms: str) -> list[str]:
-    """:func:`_clauses`; ``MARK`` replaces each mention of the finding."""
-    return [_marked(clause, terms) for clause in _clauses(text)]
+def _statements(text: str, terms: str) -> list[tuple[str, tuple[_State, ...]]]:
+    return [_read(clause, terms) for clause in _clauses(text)]
 
 
-@lru_cache(maxsize=_KEPT)
-def _marked(clause: str, terms: str) -> str:
-    return _names(terms).sub(MARK, clause)
-
-
-@lru_cache(maxsize=1024)
-def _names(terms: str) -> re.Pattern[str]:
-    return re.compile(rf"\b(?<!non-)(?:{terms})\b(?!-like)", re.IGNORECASE)
-
-
-@lru_cache(maxsize=_KEPT)
-def _mentions(statement: str) -> tuple[Said | Literal["no other"], ...]:
-    """What a statement says in each place that mentions the finding."""
-    mentions = list(re.finditer(MARK, statement))
-    hedged = bool(mentions) and _PATTERNS["hedges"].search(statement) is not None
-    states: list[Said | Literal["no other"]] = []
-    for mention in mentions:
+@lru_cache(maxsize=2**14)  # answers to one image share many clauses
+def _read(clause: str, terms: str) -> tuple[str, tuple[_State, ...]]:
+    """The clause with ``MARK`` for each mention of the finding, and what it says in each of these places."""
+    statement = re.sub(rf"\b(?<!non-)(?:{terms})\b(?!-like)", MARK, clause, flags=re.IGNORECASE)
+    hedged = MARK in statement and _PATTERNS["hedges"].search(statement)
+    states: list[_State] = []
+    for mention in re.finditer(MARK, statement):
         before = statement[max(0, mention.start() - _REACH) : mention.start()]
         if hedged:
             states.append("unclear")
@@ -148,27 +132,25 @@ def _mentions(statement: str) -> tuple[Said | Literal["no other"], ...]:
             states.append("absent")
         else:
             states.append("present")
-    return tuple(states)
+    return statement, tuple(states)
 
 
-def _counts(statement: str) -> Iterator[int | None]:
+def _counts(statement: str, mentions: tuple[_State, ...]) -> set[int | None]:
     """The counts in a statement, None for a vague one; a mention without a number gives none."""
-    states = [state for state in _mentions(statement) if state != "no other"]
-    behind = _PATTERNS["count_behind"].search(statement)
+    states = set(mentions) - {"no other"}
+    if not states or "unclear" in states:
+        return {None} if states else set()
     numbers = list(_PATTERNS["count_before"].finditer(statement))
-    if "unclear" in states:
-        yield None
-    elif states and behind is not None and not numbers:
-        yield _number(behind["number"])
-    elif "absent" in states:
-        yield 0
-    elif states:
-        if _PATTERNS["many"].search(statement):
-            yield None
-        for match in numbers:
-            before = statement[max(0, match.start() - _REACH) : match.start()]
-            unclear = _PATTERNS["vague"].search(before) or _PATTERNS["type"].search(before)
-            yield None if unclear else _number(match["number"])
+    behind = _PATTERNS["count_behind"].search(statement)
+    if behind and not numbers:
+        return {_number(behind["number"])}
+    if "absent" in states:
+        return {0}
+    found: set[int | None] = {None} if _PATTERNS["many"].search(statement) else set()
+    for match in numbers:
+        vague = _PATTERNS["vague"].search(statement[max(0, match.start() - _REACH) : match.start()])
+        found.add(None if vague else _number(match["number"]))
+    return found
 
 
 def _number(word: str) -> int:

@@ -31,7 +31,6 @@ ReasonedStatus = Literal["ok", "no_final_answer", "empty"]
 
 _EMPTY = "[empty]"
 _PATTERNS = Vocabulary("finals")
-_MARKS = ("**", "__", "`", '"', "$", "*", "_")
 
 
 def final_answer(text: str) -> str | None:
@@ -46,12 +45,12 @@ def final_answer(text: str) -> str | None:
         if not labels:
             continue
         asked = _PATTERNS["asked"].search(reply, labels[0].end())
-        if asked and any(map(str.isalnum, reply[labels[0].end() : asked.start()])):  # it wrote the next question, too
+        if asked and _says_something(reply[labels[0].end() : asked.start()]):  # it wrote the next question, too
             reply = reply[: asked.start()]
         end = len(reply)
         for label in reversed(labels):
-            answer = _labelled(label, reply[label.end() : end], plain=name == "plain") if label.end() <= end else ""
-            if any(map(str.isalnum, answer)):
+            answer = _labelled(label, reply[label.end() : end], plain=name == "plain")
+            if _says_something(answer):
                 return answer
             end = min(end, label.start())
         return None
@@ -59,14 +58,40 @@ def final_answer(text: str) -> str | None:
     return _unwrapped(reply) if alone else None
 
 
+def _says_something(text: str) -> bool:
+    return any(map(str.isalnum, text))
+
+
 def _labelled(label: re.Match[str], segment: str, *, plain: bool) -> str:
     """The answer in the segment behind a label; empty for a placeholder."""
-    if plain:
-        segment = _PATTERNS["reasoning"].split(segment, maxsplit=1)[0]
-    segment = _PATTERNS["next"].split(segment, maxsplit=1)[0]
+    for ends in ("reasoning", "next") if plain else ("next",):
+        segment = _PATTERNS[ends].split(segment, maxsplit=1)[0]
     if _PATTERNS["placeholder"].fullmatch(segment.strip(" \t\n*_`")):
         return ""
-    return _boxed(segment) if label.groupdict().get("box") else _unwrapped(segment)
+    if not label.groupdict().get("box"):
+        return _unwrapped(segment)
+    depth = 1
+    for brace in re.finditer(r"[{}]", segment):
+        depth += 1 if brace[0] == "{" else -1
+        if depth == 0:
+            segment = segment[: brace.start()]
+            break
+    text = re.fullmatch(r"\s{0,9}\\text(?:bf|it|rm)?\{(?P<inner>[^{}]*)\}\s{0,9}", segment)
+    return _unwrapped(text["inner"] if text else segment)
+
+
+def _unwrapped(segment: str) -> str:
+    """``segment`` without the markup around it, or left half open by its label."""
+    segment = _PATTERNS["closing_tag"].split(segment, maxsplit=1)[0]
+    answer = _PATTERNS["token"].sub("", segment).strip().strip("`").strip()
+    if answer.endswith(("}", "]")):  # the end of a JSON object whose key was the label
+        answer = answer.rstrip("}] \t\n") if answer.startswith(('"', "'", "[")) else answer
+    for mark in ("**", "__", "`", '"', "$", "*", "_"):
+        if answer.count(mark) % 2:  # its other half belonged to the label
+            answer = (answer.removeprefix(mark) if answer.startswith(mark) else answer.removesuffix(mark)).strip()
+        if answer.count(mark) == 2 and answer.startswith(mark) and answer.endswith(mark):
+            answer = answer.removeprefix(mark).removesuffix(mark).strip()
+    return answer[1:-1] if re.fullmatch("“[^“”]*”", answer) else answer
 
 
 def reasoned_status(filtered: str) -> ReasonedStatus:
@@ -82,31 +107,3 @@ class ReasonedAnswerFilter(ResponseFilter):
     version = "9"
     status = staticmethod(reasoned_status)
     read = staticmethod(lambda text: reply_text(text) or _EMPTY)
-
-
-def _boxed(segment: str) -> str:
-    """The content of a LaTeX box that was opened just before ``segment``."""
-    depth = 1
-    for brace in re.finditer(r"[{}]", segment):
-        depth += 1 if brace[0] == "{" else -1
-        if depth == 0:
-            segment = segment[: brace.start()]
-            break
-    text = re.fullmatch(r"\s{0,9}\\text(?:bf|it|rm)?\{(?P<inner>[^{}]*)\}\s{0,9}", segment)
-    return _unwrapped(text["inner"] if text else segment)
-
-
-def _unwrapped(segment: str) -> str:
-    """``segment`` without the markup around it, or left half open by its label."""
-    closing = _PATTERNS["closing_tag"].search(segment)
-    if closing:
-        segment = segment[: closing.start()]
-    answer = _PATTERNS["token"].sub("", segment).strip().strip("`").strip()
-    if answer.endswith(("}", "]")):  # the end of a JSON object whose key was the label
-        answer = answer.rstrip("}] \t\n") if answer.startswith(('"', "'", "[")) else answer
-    for mark in _MARKS:
-        if answer.count(mark) % 2:  # its other half belonged to the label
-            answer = (answer.removeprefix(mark) if answer.startswith(mark) else answer.removesuffix(mark)).strip()
-        if answer.count(mark) == 2 and answer.startswith(mark) and answer.endswith(mark):
-            answer = answer.removeprefix(mark).removesuffix(mark).strip()
-    return answer[1:-1] if re.fullmatch("“[^“”]*”", answer) else answer

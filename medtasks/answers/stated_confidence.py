@@ -11,15 +11,14 @@ r"""The confidence that a response states in words, as a share from 0 to 1.
 
 from __future__ import annotations
 
+import math
 import re
 import unicodedata
-from typing import Final
 
 from medtasks.answers.base import ResponseFilter
 from medtasks.answers.markup import strip_thinking
 from medtasks.answers.vocabulary import Vocabulary
 
-STATUSES: Final = ("missing", "several", "out_of_range")
 _PATTERNS = Vocabulary("confidences")
 _PLACES = ("stated_behind", "stated_before")
 _BETWEEN = " \t,;.|([–—-"
@@ -37,7 +36,7 @@ def stated_confidence(text: str) -> str:
     if len(found) != 1 or any(match.groupdict().get("range") for match in matches):
         return "[several]" if found else "[missing]"
     (value,) = found
-    return f"{round(value, 4):.4g}" if value is not None and 0 <= value <= 1 else "[out_of_range]"
+    return f"{round(value, 4):.4g}" if 0 <= value <= 1 else "[out_of_range]"
 
 
 def without_confidence(text: str) -> str:
@@ -48,17 +47,15 @@ def without_confidence(text: str) -> str:
     """
     if stated_confidence(text).startswith("["):
         return text
-    return "\n".join(_without_confidence(line) for line in text.split("\n"))
-
-
-def _without_confidence(line: str) -> str:
-    for place in _PLACES:
-        stated = _PATTERNS[place].search(line)
-        if stated is not None and _PATTERNS["rest"].fullmatch(line, stated.end()):
-            answer = line[: stated.start()].rstrip(_BETWEEN)
-            lead = _PATTERNS["lead"].search(answer, max(0, len(answer) - 20))
-            return answer[: lead.start()].rstrip(_BETWEEN) if lead else answer
-    return line
+    lines = text.split("\n")
+    for number, line in enumerate(lines):
+        for place in _PLACES:
+            stated = _PATTERNS[place].search(line)
+            if stated and _PATTERNS["rest"].fullmatch(line, stated.end()):
+                answer = line[: stated.start()].rstrip(_BETWEEN)
+                lines[number] = _PATTERNS["lead"].sub("", answer).rstrip(_BETWEEN)
+                break
+    return "\n".join(lines)
 
 
 def parse_confidence(filtered: str) -> float | str:
@@ -84,11 +81,10 @@ class StatedConfidenceFilter(ResponseFilter):
         return found if isinstance(found, str) else "ok"
 
 
-def _share(match: re.Match[str]) -> float | None:
-    """The stated share; None for a share of nothing."""
+def _share(match: re.Match[str]) -> float:
     number = float(match["number"].replace(",", "."))
     value = -number if match["sign"] else number
     if match["of"]:
-        return value / float(match["of"]) if float(match["of"]) else None
+        return value / float(match["of"]) if float(match["of"]) else math.inf
     is_share = match["unit"] is None and value <= 1 and not match["number"].isdecimal()
     return value if is_share else value / 100

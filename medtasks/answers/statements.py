@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 
 from medtasks.answers.mentions import Marked, Mention
@@ -12,42 +12,26 @@ from medtasks.answers.vocabulary import DENIED, MARK, Rank, Vocabulary
 _REACH = 200
 
 
-@dataclass(frozen=True)
-class Statement:
-    """The text at ``position`` names ``letters`` with this rank.
-
-    ``bare``: no words call them the answer; ``heads``: it is the label of a line; ``weak`` (`weakened`): words around
-    it deny, doubt or compare.
-    """
-
-    letters: frozenset[str]
-    rank: Rank
-    position: int
-    mention: Mention
-    bare: bool = True
-    heads: bool = False
-    weak: bool = False
-
-
-def statements(marked: Marked, letters: str) -> list[Statement]:
+def statements(marked: Marked, letters: str) -> list[Mention]:
     """Every mention as a statement, in order."""
     claims, labels = _claims(marked), _labels(marked, letters)
     listed = _lists(marked, labels)
     lone = _lone(marked, listed)
-    found: list[Statement] = []
+    found: list[Mention] = []
     for at, mention in marked.mentions.items():
         rank = Rank.LABEL if at in labels else Rank.MENTIONED
         if at in listed:
             rank = Rank.LISTED if at in labels else Rank.REPEATED
         rank, named = claims.get(at, (rank, mention.letters))
         rank = max(rank, lone.get(at, rank))
-        found.append(Statement(named, rank, at, mention, at not in claims, labels.get(at, False)))
+        bare, heads = at not in claims, labels.get(at, False)
+        found.append(replace(mention, letters=named, position=at, rank=rank, bare=bare, heads=heads))
     return found
 
 
-def weakened(marked: Marked, found: Iterable[Statement]) -> list[Statement]:
+def weakened(marked: Marked, found: Iterable[Mention]) -> list[Mention]:
     """The same statements; those that words around them deny, doubt or compare are ``weak`` and no labels."""
-    weighed: list[Statement] = []
+    weighed: list[Mention] = []
     text, joined = marked.text, marked.words["joined"]
     for one in found:
         if one.bare and not one.heads:
@@ -60,7 +44,7 @@ def weakened(marked: Marked, found: Iterable[Statement]) -> list[Statement]:
     return weighed
 
 
-def left_over(marked: Marked, found: Sequence[Statement], letters: str) -> Statement | None:
+def left_over(marked: Marked, found: Sequence[Mention], letters: str) -> Mention | None:
     """The letter that is implied to be the answer: no other one is named without a denial, a doubt or a comparison.
 
     If nothing calls it the answer, all others are named, or none and its text is beside it, or it ends the response and
@@ -69,36 +53,36 @@ def left_over(marked: Marked, found: Sequence[Statement], letters: str) -> State
     """
     declared, words = frozenset(letters), marked.words
     listed = [one for one in found if one.rank in (Rank.REPEATED, Rank.LISTED)]
-    weak = marked.denied | letters_of(one for one in found if one.weak and one.mention.upper)
-    able = [one for one in found if one.mention.upper and not one.weak and one not in listed]
+    weak = marked.denied | letters_of(one for one in found if one.weak and one.upper)
+    able = [one for one in found if one.upper and not one.weak and one not in listed]
     if listed and listed[-1] is found[-1] and weak >= declared - listed[-1].letters:
         able.append(listed[-1])
     if not able or marked.cut_off or words["undecided"].search(marked.text):
         return None
     implied = [one for one in able if one.rank == Rank.IMPLIED]
-    last = (implied or [one for one in able if not one.mention.text] or able)[-1]
-    if len(last.letters) != 1 or last.rank == Rank.TENTATIVE or last.mention.text or last.letters & marked.denied:
+    last = (implied or [one for one in able if not one.text] or able)[-1]
+    if len(last.letters) != 1 or last.rank == Rank.TENTATIVE or last.text or last.letters & marked.denied:
         return None
     others = letters_of(one for one in able if not last.letters <= one.letters) & declared
     named = weak | others | last.letters | letters_of(listed)
     if words["but"].match(marked.text, last.position + 1):
         return None
     alone = named <= last.letters and not last.letters & weak
-    if not others and (implied or weak | last.letters >= declared or (alone and last.mention.own)):
+    if not others and (implied or weak | last.letters >= declared or (alone and last.own)):
         return last
-    bold = last.mention.bold
+    bold = last.bold
     if last is not able[-1] or not last.letters <= declared or "\n\n" in marked.text[last.position :].strip():
         return None
     if not bold and (named <= last.letters or last.letters & weak):
         return None
     closes = words["closes"].match(marked.text, last.position + 1)
-    alike = any(last.mention.bracketed and one.mention.bracketed and one.letters != last.letters for one in found)
+    alike = any(last.bracketed and one.bracketed and one.letters != last.letters for one in found)
     if closes and not others and not alike:
         return last
     return last if _is_alone(marked, found, last) else None
 
 
-def _is_alone(marked: Marked, found: Sequence[Statement], last: Statement) -> bool:
+def _is_alone(marked: Marked, found: Sequence[Mention], last: Mention) -> bool:
     """Whether a letter in bold, or one that the last words imply, is alone in its sentence and the line above."""
     text = marked.text
     ends = [end.end() for end in marked.words["sentence_ends"].finditer(text, 0, len(text.rstrip()) - 1)]
@@ -107,10 +91,10 @@ def _is_alone(marked: Marked, found: Sequence[Statement], last: Statement) -> bo
         start = text.rfind("\n", 0, start - 1) + 1
     if any(one.position >= start and not last.letters <= one.letters for one in found):
         return False
-    return last.mention.bold or (last.rank == Rank.IMPLIED and max(ends, default=0) <= last.position)
+    return last.bold or (last.rank == Rank.IMPLIED and max(ends, default=0) <= last.position)
 
 
-def letters_of(found: Iterable[Statement]) -> frozenset[str]:
+def letters_of(found: Iterable[Mention]) -> frozenset[str]:
     """The letters that any of the statements names."""
     return frozenset[str]().union(*(one.letters for one in found))
 

@@ -25,28 +25,17 @@ option's text right behind its letter."""
 class Rank(IntEnum):
     """How firmly an option is called the answer: the table by which statements are weighed."""
 
-    REPEATED = 0
-    """One of A, B, C, … in a row, as where the question is repeated."""
-    MENTIONED = 1
-    """A letter or an option's text anywhere: it cannot be the answer, but contradicts a label."""
-    LISTED = 2
-    """A label in a list of options: ``A. Pneumonia``, ``B. Pneumothorax``, …"""
-    LABEL = 3
-    """A letter before a text or in brackets, without any claim: ``B. Pneumothorax``."""
-    TENTATIVE = 4
-    """``It may be B.``"""
-    IMPLIED = 5
-    """``My vote goes to B``: words of any kind around a letter, if no other option is left."""
-    SUGGESTED = 6
-    """``The findings point to B.``"""
-    STATED = 7
-    """``The answer is B.`` ``B is correct.``"""
-    CONCLUDED = 8
-    """``Therefore B.``"""
-    ANSWER = 9
-    """``Answer: B`` at the start of a line, a tick, a letter alone on the first line."""
-    FINAL = 10
-    """``Final answer: B``, a box, an answer tag."""
+    REPEATED = 0  # one of A, B, C, … in a row, as where the question is repeated
+    MENTIONED = 1  # a letter or an option's text anywhere: it cannot be the answer, but contradicts a label
+    LISTED = 2  # a label in a list of options: "A. Pneumonia", "B. Pneumothorax", …
+    LABEL = 3  # a letter before a text or in brackets, without any claim: "B. Pneumothorax"
+    TENTATIVE = 4  # "It may be B."
+    IMPLIED = 5  # "My vote goes to B": words of any kind around a letter, if no other option is left
+    SUGGESTED = 6  # "The findings point to B."
+    STATED = 7  # "The answer is B." "B is correct."
+    CONCLUDED = 8  # "Therefore B."
+    ANSWER = 9  # "Answer: B" at the start of a line, a tick, a letter alone on the first line
+    FINAL = 10  # "Final answer: B", a box, an answer tag
 
 
 class Claim(NamedTuple):
@@ -68,19 +57,16 @@ class Vocabulary:
         self._compiled: dict[str, re.Pattern[str]] = {}
         self._rewriting: dict[str, list[tuple[re.Pattern[str], str]]] = {}
 
-    @cached_property
-    def _table(self) -> dict[str, Any]:
-        return _table(self._name)
-
     def __getitem__(self, name: str) -> re.Pattern[str]:
         if name not in self._compiled:
-            self._compiled[name] = self._compile(self._table["patterns"][name])
+            self._compiled[name] = self._compile(_table(self._name)["patterns"][name])
         return self._compiled[name]
 
     def rewrite(self, stage: str, text: str) -> str:
         """``text`` after the substitutions of one stage, in their order."""
         if stage not in self._rewriting:
-            self._rewriting[stage] = [(self._compile(old), new) for old, new in self._table["substitutions"][stage]]
+            substitutions = _table(self._name)["substitutions"][stage]
+            self._rewriting[stage] = [(self._compile(old), new) for old, new in substitutions]
         for pattern, replacement in self._rewriting[stage]:
             text = pattern.sub(replacement, text)
         return text
@@ -88,11 +74,10 @@ class Vocabulary:
     @cached_property
     def claims(self) -> tuple[Claim, ...]:
         """Every pattern of a claim."""
-        claims: list[tuple[str, str]] = self._table["claims"]
+        claims: list[tuple[str, str]] = _table(self._name)["claims"]
         return tuple(Claim(self._compile(text), Rank[rank.upper()], text.endswith("{end}")) for rank, text in claims)
 
     def _compile(self, pattern: str | list[str]) -> re.Pattern[str]:
-        """The regular expression that ``pattern`` abbreviates."""
         spelt = _alternatives(pattern)
         while (longer := _NAME.sub(lambda part: self.part(part[1]), spelt)) != spelt:
             spelt = longer
@@ -102,7 +87,7 @@ class Vocabulary:
 
     def part(self, name: str) -> str:
         """A part of patterns, or the words called ``name``; it matches nothing if no language has any."""
-        if part := self._table.get("parts", {}).get(name):
+        if part := _table(self._name).get("parts", {}).get(name):
             return _alternatives(part)
         entries = []
         for language in _languages() if self._languages is None else self._languages:

@@ -42,7 +42,7 @@ def test_a_response_is_read_beside_its_options(row: dict[str, Any]) -> None:
 )
 def test_how_the_option_was_named_is_recorded(response: str, options: dict[str, str], letter: str, kind: str) -> None:
     found = extract_option(response, "".join(options), options)
-    assert (found.letter, found.kind) == (letter, kind)
+    assert (found.letter, found.how) == (letter, kind)
     (((filtered, how),),) = OptionLetterFilter("".join(options)).readings([[response]], [{"choices": options}])
     assert (filtered, how) == (letter, kind)
 
@@ -92,4 +92,4 @@ def test_a_label_never_wins_over_another_options_text(pair: list[str]) -> None:
 @given(st.text(max_size=200), st.dictionaries(st.sampled_from("ABCDE"), st.text(max_size=20), max_size=5))
 def test_any_text_and_any_options_give_a_status(text: str, options: dict[str, str]) -> None:
     found = extract_option(text, "ABCDE", options)
-    assert (found.letter is not None) == (found.status == "ok") == (found.kind is not None)
+    assert (found.letter is not None) == (found.status == "ok") == (found.how in ("letter", "text"))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from time import process_time
 
@@ -12,8 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from medtasks.answers import FILTER_VERSIONS, OptionLetterFilter
-from medtasks.answers.markup import PATTERNS
-from medtasks.answers.option_letter import Extraction, extract_option, parse_filtered
+from medtasks.answers.option_letter import Extraction, extract_option, option_status
 from medtasks.catalog.registry import get_filter
 
 HERE = Path(__file__).parent
@@ -84,7 +82,9 @@ NOISE = st.text(max_size=60) | st.text(alphabet="ABCDEFabe answr:.,()[]*_`{}\\$<
 def test_any_text_has_a_status_and_filtering_twice_is_filtering_once(text: str) -> None:
     extraction = extract_option(text)
     assert (extraction.letter is not None) == (extraction.status == "ok")
-    assert extract_option(extraction.filtered) == parse_filtered(extraction.filtered) == extraction
+    (filtered,) = OptionLetterFilter("ABCDE").apply([[text]], None)
+    assert extract_option(str(filtered)) == extraction
+    assert option_status(str(filtered)) == extraction.status
 
 
 LOOPS = {
@@ -146,18 +146,7 @@ def test_the_filter_takes_the_options() -> None:
 
 
 def test_a_filtered_response_is_read_back() -> None:
-    assert parse_filtered(" C ") == Extraction("C", "ok")
-    assert parse_filtered("[multiple]") == Extraction(None, "multiple")
-    assert parse_filtered("") == Extraction(None, "empty")
-
-
-def test_responses_without_a_sign_of_markup_have_none_to_rewrite() -> None:
-    """`marked` and `tagged` find whatever their patterns begin with, which a later pattern could change."""
-    rows = (HERE / "blind_20.jsonl").read_text(encoding="utf-8").splitlines()
-    texts = [*(json.loads(row)["response"] for row in rows)]
-    plain = [text for text in texts if PATTERNS["marked"].search(text) is None]
-    assert plain == [PATTERNS.rewrite("plain", text) for text in plain]
-    untagged = [text for text in texts if PATTERNS["tagged"].search(text) is None]
-    assert len(plain) > 100
-    assert len(untagged) > 100
-    assert not any(map(PATTERNS["thinking"].search, untagged))
+    assert extract_option(" C ") == Extraction("C", "ok")
+    assert extract_option("[multiple]") == Extraction(None, "multiple")
+    assert extract_option("") == Extraction(None, "empty")
+    assert option_status(" J ") == "ok"
