@@ -11,6 +11,7 @@ from medtasks.catalog.records import Where
 from medtasks.catalog.spec import load_spec
 from medtasks.core.errors import UsageError
 from medtasks.core.files import canonical_json, short_hash
+from medtasks.data.sources import SourceRow
 from medtasks.importers.layouts import predictions_in_rows, recognise
 from medtasks.importers.run import PredictionFile, score_predictions, score_rows
 from medtasks.runs.manifest import now
@@ -50,10 +51,7 @@ def score(
         file = PredictionFile(path, recognise(path), benchmark, columns or {}, model, verdicts_of)
         found = score_predictions(file, now())
     else:
-        rows = enumerate(_rows(predictions), start=1)
-        read = predictions_in_rows(
-            ((Where("predictions", place, unit="row"), row) for place, row in rows), columns or {}
-        )
+        read = predictions_in_rows(_rows(predictions), columns or {})
         content = canonical_json([[one.sample_id, dict(one.keys), one.response] for one in read])
         source = {"predictions": "from Python", "layout": "python", "sha256": short_hash(content)}
         found = score_rows(read, benchmark, source, model=model, verdicts_of=verdicts_of, created=now())
@@ -61,24 +59,23 @@ def score(
     return Run("" if saved is None else str(saved), saved, lambda: found.run, found.joined.notes)
 
 
-def _rows(predictions: Any) -> Iterator[Mapping[str, Any]]:
+def _rows(predictions: Any) -> Iterator[SourceRow]:
     if hasattr(predictions, "__arrow_c_stream__"):
         import pyarrow as pa  # type: ignore[import-untyped]
 
-        yield from pa.table(predictions).to_pylist()
-        return
+        predictions = pa.table(predictions).to_pylist()
     if isinstance(predictions, Mapping) or not isinstance(predictions, Iterable):
         raise UsageError(
             f"predictions are of type {type(predictions).__name__}, expected a data frame, an iterable of mappings "
             "with `sample_id` and `response`, or the path of a file."
         )
     for place, row in enumerate(predictions, start=1):
+        where = Where("predictions", place, unit="row")
         if not isinstance(row, Mapping):
             raise UsageError(
-                f"predictions, row {place}: is of type {type(row).__name__}, expected a mapping with `sample_id` and "
-                "`response`."
+                f"{where}: is of type {type(row).__name__}, expected a mapping with `sample_id` and `response`."
             )
-        yield row
+        yield SourceRow(where, row)
 
 
 def evaluate(

@@ -76,18 +76,13 @@ class PredictionFile:
 
 
 def scored_predictions(file: PredictionFile, store: RunStore, out: Path | None = None) -> RunRecord:
-    """The scored run of the predictions, kept by what decides the scores; also written to the new directory ``out``.
-
-    Raises:
-        MedtasksError: as :func:`score_predictions`, or ``out`` exists.
-    """
+    """The scored run of the predictions, kept by what decides the scores; also written to the new directory ``out``."""
     options = [file.path.name, file.layout, file.task, dict(file.columns), file.model, file.verdicts_of]
     with reading(file.path, "check the path"):
         check_regular(file.path)
         content = canonical_json([file_sha256(file.path), options, str(current_settings())])
     key = store.key_of(content, lambda: (leaf_tasks(file.task), {}))
-    found = store.read_run(key, own=True) if out is None else None
-    if found is not None:
+    if out is None and (found := store.read_run(key, own=True)) is not None:
         return found
     run = score_predictions(file, now()).run
     if out is not None:
@@ -128,10 +123,10 @@ def score_rows(
     verdicts_of: str | None,
     created: str,
 ) -> Imported:
-    """Score predictions for ``task`` (a task or a group).
+    """Score predictions for a task or a group.
 
     ``source`` has their name (``predictions``), ``layout`` and hash, for the manifest. ``verdicts_of`` names the judge
-    whose verdicts they have; by default verdicts are ignored.
+    whose verdicts they have; without it, verdicts are ignored.
     """
     documents = {name: task_documents(name, media=False) for name in leaf_tasks(task)}
     joined = join(predictions, [one for members in documents.values() for one in members], documents)
@@ -149,8 +144,7 @@ def score_rows(
         spec = load_spec(name)
         answered = []
         for document in members:
-            if document["sample_id"] in joined.given:
-                given = joined.given[document["sample_id"]][0]
+            for given in joined.given.get(document["sample_id"], ())[:1]:
                 reply = Reply(given.response).checked() if given.failed is None else Reply.failure(given.failed)
                 answered.append(Answered(document, (reply,), prompt_hash=UNKNOWN_PROMPT))
         if answered:
@@ -204,8 +198,7 @@ def _with_given_verdicts(
         verdicts = {judge: Verdicts()}
         for question in questions:
             document = question.document
-            rows = given.get(document["sample_id"], ())
-            told = [row.verdict for row in rows if row.verdict is not None]
+            told = [row.verdict for row in given.get(document["sample_id"], ()) if row.verdict is not None]
             readings = [parse_verdict(json.dumps(verdict), rubric, document) for verdict in told]
             valid = [reading for reading in readings if isinstance(reading, Verdict)]
             if not valid:

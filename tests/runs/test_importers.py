@@ -330,7 +330,7 @@ def test_a_harness_line_gives_the_raw_response_and_the_document_s_id_or_place(tm
     assert one_line(tmp_path, "lmms-eval", row) == Prediction(Where("p.jsonl", 1), "s", {}, "(A)")
     row = {"doc_id": 10**9, "target": "B", "filtered_resps": "A", "input_media": ["x.jpg", "y.jpg"]}
     found = one_line(tmp_path, "lmms-eval", row)
-    assert (found.keys, found.response) == ({"doc_id": str(10**9), "target": "B", "medium": "x.jpg"}, "A")
+    assert (found.keys, found.response) == ({"doc_id": str(10**9), "target": "B", "input_media": "x.jpg"}, "A")
     assert join([found], task_documents(TASK)).unmatched == [found]
 
 
@@ -522,7 +522,6 @@ def test_predictions_are_joined_with_documents(
          "line 1: no sample_id, and the task's documents have no img_id"),
         ([Prediction(Where("p", 1), None, {"id": "7", "question": "Why?"}, "x")], ASKED_TWICE,
          r"its question is asked in 2 samples \(tel-1, tel-2, …\)"),
-        ([], [], "no documents"),
         ([], [TWO[0], TWO[0]], "one task at a time"),
     ],
 )  # fmt: skip
